@@ -1,0 +1,76 @@
+"""Settings and fixtures that all tests share."""
+
+import ast
+import importlib.util
+import os
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+FRAMEWORKS = ("jax", "torch", "tensorflow")
+
+# JAX reads these once, when it is imported; TensorFlow too.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+
+
+def top_level_imports(path):
+    """Return the first parts of the module names that a file imports."""
+    names = set()
+    for node in ast.parse(path.read_text("utf8")).body:
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module.split(".")[0])
+    return names
+
+
+def missing_frameworks(test_file):
+    """Return the frameworks that a test or its snippet imports and that are absent."""
+    relative = test_file.relative_to(ROOT / "tests")
+    snippet = ROOT / "snippets" / relative.with_name(relative.name.removeprefix("test_"))
+    imported = top_level_imports(test_file)
+    if snippet.exists():
+        imported |= top_level_imports(snippet)
+    absent = [name for name in FRAMEWORKS if importlib.util.find_spec(name) is None]
+    return sorted(imported & set(absent))
+
+
+not_collected = []
+
+
+def pytest_ignore_collect(collection_path, config):
+    if collection_path.name.startswith("test_"):
+        missing = missing_frameworks(collection_path)
+        if missing:
+            not_collected.append((collection_path.relative_to(ROOT), missing))
+            return True
+    return None
+
+
+def pytest_terminal_summary(terminalreporter):
+    for path, missing in not_collected:
+        terminalreporter.write_line(f"not run: {path}, for {', '.join(missing)} is not installed")
+
+
+@pytest.fixture
+def raises_declared():
+    """Call a snippet and require exactly the error that its module declares for it."""
+
+    def check(function, *args, **kwargs):
+        target = getattr(function, "__wrapped__", function)
+        module = sys.modules[target.__module__]
+        error, fragment = module.EXPECTED_ERRORS[target.__name__]
+        try:
+            function(*args, **kwargs)
+        except Exception as raised:
+            assert type(raised) is error, f"raised {type(raised)}, declared {error}"
+            assert fragment in str(raised), f"no {fragment!r} in {str(raised)!r}"
+            return raised
+        pytest.fail(f"{target.__name__} did not raise the declared {error.__name__}")
+
+    return check
