@@ -1,0 +1,35 @@
+"""Options of the site; the engine is in docs/_ext."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "docs"))
+
+project = "JAX, Measured"
+author = "The authors of JAX, Measured"
+copyright = author
+extensions = ["myst_nb", "sphinx_design", "_ext"]
+exclude_patterns = ["_ext", "_recorded"]
+
+nb_execution_mode = "off"
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+book_sources = {
+    "post": {
+        "title": "JAX Basics - Framework Benchmarks & JIT Compilation",
+        "author": "Siva Sravana Kumar Neeli",
+        "url": "https://sineeli.github.io/2025/12/20/jax-series-1/",
+    },
+}
+
+html_theme = "sphinx_book_theme"
+html_title = project
+html_static_path = ["docs/_static"]
+html_css_files = ["book.css"]
+html_copy_source = True
+html_show_sphinx = False
+html_theme_options = {
+    "use_download_button": True,
+    "show_toc_level": 2,
+}

@@ -1,0 +1,273 @@
+"""Execute pages: benchmarks alone, all others in parallel, each in a kernel of its own."""
+
+import ast
+import asyncio
+import contextlib
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+import threading
+import time
+
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from sphinx.util import logging
+from tqdm import tqdm
+
+from . import verdicts
+
+KERNEL = pathlib.Path(__file__).with_name("kernel.py")
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """Why a page is red: the line of its file, the number of the cell, and what happened."""
+
+    line: int
+    message: str
+
+
+@dataclasses.dataclass
+class Execution:
+    """What came of executing a page: facts for the status page, and the failures."""
+
+    facts: dict
+    failures: list
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Time limits in seconds, and the device that the kernels must find."""
+
+    cell: float
+    page: float
+    device: str
+
+
+class _ThisPython(KernelSpecManager):
+    """Starts kernels with the interpreter of the build, whatever kernels are installed."""
+
+    def get_kernel_spec(self, kernel_name):
+        argv = [sys.executable, "-P", str(KERNEL), "-f", "{connection_file}"]
+        return KernelSpec(argv=argv, display_name="Python 3", language="python")
+
+
+def kernel_environment(device, folder):
+    """Return the environment variables of a kernel that executes for `device`."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "XLA_FLAGS")}
+    platform = "cuda" if device.startswith("gpu") else device.partition("-")[0]
+    return environment | {
+        "JAX_PLATFORMS": platform if platform != "cuda" else "cuda,cpu",
+        "IPYTHONDIR": str(folder),
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "TF_ENABLE_ONEDNN_OPTS": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1"),
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+
+
+async def execute_page(page, limits):
+    """Execute the cells of a page, in place, and return its Execution."""
+    started = time.perf_counter()
+    date = datetime.datetime.now(datetime.timezone.utc).isoformat("T", "seconds")
+    for cell in page.code_cells:
+        cell["outputs"], cell["execution_count"] = [], None
+    run = _Run(page, limits)
+    try:
+        await asyncio.wait_for(run.cells(), limits.page)
+    except asyncio.TimeoutError:
+        run.fail(f"the page took longer than its {limits.page:g} s")
+    except DeadKernelError:
+        run.fail("the cell ended the kernel's process" + run.exit_status())
+    facts = {"executed": date, "seconds": time.perf_counter() - started, **run.report}
+    return Execution(facts, run.failures)
+
+
+class _Run:
+    """One page in one kernel."""
+
+    def __init__(self, page, limits):
+        self.page = page
+        self.limits = limits
+        self.failures = []
+        self.report = {}
+        self.cell = page.code_cells[0]
+        self.manager = AsyncKernelManager(
+            kernel_name="python3", kernel_spec_manager=_ThisPython(), transport="ipc"
+        )
+
+    def fail(self, message):
+        number = self.page.code_cells.index(self.cell) + 1
+        line = self.page.line(self.cell)
+        self.failures.append(Failure(line, f"cell {number}: {message}"))
+
+    def exit_status(self):
+        process = getattr(self.manager.provisioner, "process", None)
+        code = process.poll() if process else None
+        return f" ({signal.Signals(-code).name})" if code and code < 0 else ""
+
+    async def cells(self):
+        """Execute the cells one after the other, up to the first failure."""
+        with tempfile.TemporaryDirectory(prefix="book-", ignore_cleanup_errors=True) as home:
+            work = pathlib.Path(home, "work")
+            work.mkdir()
+            self.manager.connection_file = str(pathlib.Path(home, "kernel.json"))
+            client = NotebookClient(
+                self.page.notebook,
+                km=self.manager,
+                timeout=self.limits.cell,
+                allow_errors=True,
+                store_widget_state=False,
+                shutdown_kernel="immediate",
+                # nbclient would leave a kernel running that was passed to it.
+                owns_km=True,
+            )
+            client.log.disabled = True
+            environment = kernel_environment(self.limits.device, home)
+            async with _kernel(client, cwd=str(work), env=environment):
+                await self._cells(client)
+
+    async def _cells(self, client):
+        for index, cell in enumerate(self.page.notebook.cells):
+            if cell.cell_type != "code":
+                continue
+            self.cell = cell
+            try:
+                await client.async_execute_cell(cell, index)
+            except CellTimeoutError:
+                return self.fail(f"took longer than its {self.limits.cell:g} s")
+            problem = verdicts.judge(cell)
+            if problem:
+                return self.fail(problem)
+        self.report = await _ask(client)
+        if self.report["device"] != self.limits.device:
+            self.fail(
+                f"the build is for device '{self.limits.device}', but the kernel ran on "
+                f"'{self.report['device']}'; set BOOK_DEVICE to the device that is meant"
+            )
+
+
+@contextlib.asynccontextmanager
+async def _kernel(client, **options):
+    await client.async_start_new_kernel(**options)
+    try:
+        await client.async_start_new_kernel_client()
+        yield
+    finally:
+        await client._async_cleanup_kernel()
+
+
+async def _ask(client):
+    """Ask the kernel on what it ran."""
+    expressions = {"report": "get_ipython().report()"}
+    message = client.kc.execute("", silent=True, user_expressions=expressions)
+    reply = await client.async_wait_for_reply(message)
+    answer = reply["content"]["user_expressions"]["report"]["data"]["text/plain"]
+    return json.loads(ast.literal_eval(answer))
+
+
+def execute_all(pages, limits, done, durations):
+    """Execute pages and call `done(page, execution)` for each as soon as it is finished.
+
+    Pages that measure run one at a time after all others. `durations` maps the
+    names of pages to the seconds they last took: the longest begin first, and
+    those never executed before them.
+    """
+    ordered = sorted(pages, key=lambda p: -durations.get(p.docname, float("inf")))
+    with _interrupted_by(signal.SIGTERM), _Progress(len(pages)) as progress:
+
+        def finished(page, execution):
+            progress.line(page, execution)
+            done(page, execution)
+
+        _run_in_thread(_all(ordered, limits, finished))
+
+
+async def _all(pages, limits, finished):
+    slots = asyncio.Semaphore(os.cpu_count() or 1)
+
+    async def one(page):
+        async with slots:
+            finished(page, await execute_page(page, limits))
+
+    await asyncio.gather(*(one(page) for page in pages if not page.benchmark))
+    for page in pages:
+        if page.benchmark:
+            finished(page, await execute_page(page, limits))
+
+
+def _run_in_thread(work):
+    """Run a coroutine beside the main thread, which alone receives Ctrl-C.
+
+    On an interrupt the kernels are shut down, and the interrupt goes on.
+    """
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(work)
+    errors = []
+
+    def target():
+        try:
+            loop.run_until_complete(task)
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            loop.close()
+
+    thread = threading.Thread(target=target)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(0.2)
+    except BaseException:
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        raise
+    if errors:
+        raise errors[0]
+
+
+@contextlib.contextmanager
+def _interrupted_by(number):
+    """Let a signal end the build as Ctrl-C does, with the exit status it has in a shell."""
+
+    def interrupt(received, frame):
+        raise SystemExit(128 + received)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+class _Progress:
+    """A line for each page; on a terminal a bar below them."""
+
+    def __init__(self, total):
+        self.total, self.count = total, 0
+        self.bar = tqdm(total=total, unit="page", disable=not sys.stderr.isatty(), leave=False)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.bar.close()
+
+    def line(self, page, execution):
+        self.count += 1
+        verdict = "failed" if execution.failures else "executed"
+        text = f"{verdict} {page.docname} in {execution.facts['seconds']:.1f} s"
+        with tqdm.external_write_mode(file=sys.stderr):
+            logger.info(f"[{self.count}/{self.total}] {text}")
+        self.bar.update()

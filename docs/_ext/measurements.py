@@ -1,0 +1,267 @@
+"""The roles and directives that draw on the records: numbers, verdicts, tables, charts."""
+
+import fnmatch
+import json
+import pathlib
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+from . import charts, references
+
+COLUMNS = {
+    "name": "measurement",
+    "framework": "framework",
+    "device_kind": "device",
+    "shape": "shape",
+    "dtype": "dtype",
+    "precision": "float32 products",
+    "threads": "threads",
+    "median": "median",
+    "spread": "spread",
+    "first_call": "first call",
+    "rate": "rate",
+    "stable": "stable",
+}
+DEFAULT_COLUMNS = "name framework median spread first_call"
+logger = logging.getLogger(__name__)
+
+
+class measured(nodes.Inline, nodes.Element):
+    """A number that is filled in from the records when the page is written."""
+
+
+class measured_verdict(nodes.Inline, nodes.Element):
+    """A verdict that is filled in from the records when the page is written."""
+
+
+class measurement_table(nodes.General, nodes.Element):
+    """A table that is filled in from the records when the page is written."""
+
+
+class measurement_chart(nodes.General, nodes.Element):
+    """A chart that is drawn from the records when the page is written."""
+
+
+def all_records(env):
+    """Return the records of the whole book, in the order of pages and cells."""
+    return [
+        record for docname in sorted(env.book_pages) for record in env.book_pages[docname].records
+    ]
+
+
+def by_reference(env):
+    """Return {(name, framework): record} for the whole book."""
+    return {(record["name"], record["framework"]): record for record in all_records(env)}
+
+
+class _PendingRole(SphinxRole):
+    """A role whose text is resolved once all records are known."""
+
+    def __init__(self, node_class):
+        super().__init__()
+        self.node_class = node_class
+
+    def run(self):
+        node = self.node_class(self.rawtext, expression=self.text)
+        self.set_source_info(node)
+        self.env.metadata[self.env.docname]["book_uses_records"] = True
+        return [node], []
+
+
+class QuotedRole(SphinxRole):
+    """A figure quoted from a cited source: ``{quoted}`post: 332 ms```."""
+
+    def run(self):
+        key, separator, quote = self.text.partition(":")
+        source = self.config.book_sources.get(key.strip())
+        if not separator or source is None:
+            known = ", ".join(self.config.book_sources) or "none"
+            message = f"quoted must name a source of book_sources ({known}), then ': ' and the text"
+            logger.warning(message, location=self.get_location(), type="book", subtype="quoted")
+            return [nodes.Text(self.text)], []
+        reference = nodes.reference("", "", refuri=source["url"], classes=["quoted"])
+        reference["reftitle"] = f"quoted from {source['title']}, {source['author']}"
+        reference += nodes.inline("", f"“{quote.strip()}”")
+        return [reference], []
+
+
+class MeasurementsDirective(SphinxDirective):
+    """A table of the records whose names match a pattern."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec = {"columns": directives.unchanged}  # noqa: RUF012
+
+    def run(self):
+        columns = self.options.get("columns", DEFAULT_COLUMNS).split()
+        for column in columns:
+            if column not in COLUMNS:
+                raise self.error(f"there is no column '{column}'; there are {', '.join(COLUMNS)}")
+        node = measurement_table(patterns=self.arguments[0].split(), columns=columns)
+        self.set_source_info(node)
+        self.env.metadata[self.env.docname]["book_uses_records"] = True
+        return [node]
+
+
+class ChartDirective(SphinxDirective):
+    """A chart of the records whose names match a pattern; the content is its caption."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+    option_spec = {  # noqa: RUF012
+        "x": lambda value: directives.choice(value, ("size", "name")),
+        "y": lambda value: directives.choice(value, ("median", "first_call", "rate")),
+        "series": lambda value: directives.choice(value, ("framework", "name")),
+        "columns": directives.unchanged,
+    }
+
+    def run(self):
+        node = measurement_chart(
+            patterns=self.arguments[0].split(),
+            x=self.options.get("x", "name"),
+            y=self.options.get("y", "median"),
+            series=self.options.get("series", "framework"),
+            columns=self.options.get("columns", DEFAULT_COLUMNS).split(),
+            caption=" ".join(self.content),
+        )
+        self.set_source_info(node)
+        node += self.parse_content_to_nodes()
+        self.env.metadata[self.env.docname]["book_uses_records"] = True
+        return [node]
+
+
+class FillIn(SphinxPostTransform):
+    """Replace everything that waits for records."""
+
+    default_priority = 5
+
+    def run(self, **options):
+        """Fill in one page."""
+        records = by_reference(self.env)
+        for node in list(self.document.findall(measured)):
+            self._inline(node, lambda text: (None, references.resolve(text, records)))
+        for node in list(self.document.findall(measured_verdict)):
+            self._inline(node, lambda text: references.verdict(text, records))
+        for node in list(self.document.findall(measurement_table)):
+            found = self._matching(node)
+            node.replace_self(table(node["columns"], found) if found else [])
+        for node in list(self.document.findall(measurement_chart)):
+            found = self._matching(node)
+            node.replace_self(self._chart(node, found) if found else [])
+
+    def _inline(self, node, resolve):
+        try:
+            verdict, quantity = resolve(node["expression"])
+        except references.ReferenceProblem as problem:
+            logger.warning(str(problem), location=node, type="book", subtype="measured")
+            node.replace_self(nodes.problematic("", node["expression"]))
+            return
+        text = verdict or quantity.text
+        classes = ["verdict", "verdict-" + verdict.replace(" ", "-")] if verdict else ["measured"]
+        if quantity is None:
+            node.replace_self(nodes.inline("", text, classes=classes))
+        else:
+            node.replace_self(
+                nodes.abbreviation("", text, explanation=quantity.origin, classes=classes)
+            )
+
+    def _matching(self, node):
+        found = [
+            record
+            for record in all_records(self.env)
+            if any(fnmatch.fnmatchcase(record["name"], pattern) for pattern in node["patterns"])
+        ]
+        if not found:
+            message = f"no measurement matches {' '.join(node['patterns'])}"
+            logger.warning(message, location=node, type="book", subtype="measured")
+        return found
+
+    def _chart(self, node, records):
+        svg = self._svg(node, [r for r in records if r[node["y"]] is not None])
+        figure = nodes.container(classes=["measurement-figure"])
+        figure += nodes.raw("", svg, format="html")
+        figure += nodes.container("", *node.children, classes=["measurement-caption"])
+        figure += nodes.raw("", "<details><summary>The numbers as a table</summary>", format="html")
+        figure += table(node["columns"], records)
+        figure += nodes.raw("", "</details>", format="html")
+        return figure
+
+    @staticmethod
+    def _svg(node, records):
+        y, scale, label = node["y"], 1e3, "milliseconds (median)"
+        if y == "rate":
+            scale, label = 1e-9, "GFLOP/s"
+        elif y == "first_call":
+            label = "milliseconds (first call)"
+        if node["x"] == "name":
+            several = len({record["framework"] for record in records}) > 1
+            bars = [
+                (
+                    f"{r['name']} · {r['framework']}" if several else r["name"],
+                    r[node["series"]],
+                    r[y] * scale,
+                )
+                for r in records
+            ]
+            return charts.bar_chart(bars, label, node["caption"])
+        series = {}
+        for record in records:
+            point = (record["shape"][0][0], record[y] * scale)
+            series.setdefault(record[node["series"]], []).append(point)
+        return charts.line_chart(series, "size", label, node["caption"])
+
+
+def table(columns, records):
+    """Return a table node with one row for each record."""
+    head = [COLUMNS[column] for column in columns]
+    rows = [[_cell(column, record) for column in columns] for record in records]
+    return table_node(head, rows, classes=["measurements"])
+
+
+def _cell(column, record):
+    if column == "shape":
+        return ", ".join("×".join(map(str, shape)) or "scalar" for shape in record["shape"]) or "–"
+    if column == "stable":
+        return "yes" if record["stable"] else "no"
+    text = references.field_text(column, record[column])
+    return text if record["stable"] or column != "median" else f"{text} (unstable)"
+
+
+def table_node(head, rows, classes=()):
+    """Return a docutils table; a cell is a text or a node."""
+    group = nodes.tgroup(cols=len(head))
+    group += [nodes.colspec(colwidth=1) for _ in head]
+    heading, body = nodes.thead(), nodes.tbody()
+    for part, lines in ((heading, [head]), (body, rows)):
+        for line in lines:
+            row = nodes.row()
+            for content in line:
+                inline = content if isinstance(content, nodes.Node) else nodes.Text(str(content))
+                row += nodes.entry("", nodes.paragraph("", "", inline))
+            part += row
+    group += [heading, body]
+    wrapped = nodes.container(classes=["table-scroll"])
+    wrapped += nodes.table("", group, classes=list(classes))
+    return wrapped
+
+
+def publish(env, outdir):
+    """Write all records of the book to `measurements.json` in the built site."""
+    text = json.dumps(all_records(env), indent=1, sort_keys=True, ensure_ascii=False)
+    pathlib.Path(outdir, "measurements.json").write_text(text + "\n", "utf8")
+
+
+def setup(app):
+    """Register the roles and directives."""
+    app.add_config_value("book_sources", {}, "env")
+    app.add_role("measured", _PendingRole(measured))
+    app.add_role("verdict", _PendingRole(measured_verdict))
+    app.add_role("quoted", QuotedRole())
+    app.add_directive("measurements", MeasurementsDirective)
+    app.add_directive("measurement-chart", ChartDirective)
+    app.add_post_transform(FillIn)

@@ -1,0 +1,57 @@
+"""Prepare the outputs of a page for being shown: one text per run of lines, no places of this machine."""
+
+import copy
+import re
+
+import nbformat
+
+RECORD_TYPE = "application/vnd.jax-measured.record+json"
+CELL_FILE = re.compile(r"/[^\s:'\"()]*/ipykernel_\d+/\d+\.py")
+INSTALLED = re.compile(r"/[^\s:'\"()]+/(?:site|dist)-packages/")
+WORK_FOLDER = re.compile(r"/[^\s:'\"()]*/book-\w+/work")
+ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,}")
+
+
+def records(outputs):
+    """Return the measurement records among the outputs of a cell, each once."""
+    found = []
+    for output in outputs:
+        record = output.get("data", {}).get(RECORD_TYPE)
+        if record is not None and record not in found:
+            found.append(dict(record))
+    return found
+
+
+def presentable(outputs):
+    """Return the outputs as the page shows them.
+
+    The lines of measurements and of a stream become one block each, and a
+    measurement that is also the value of the cell is shown once.
+    """
+    shown, seen = [], []
+    for output in copy.deepcopy(outputs):
+        record = output.get("data", {}).get(RECORD_TYPE)
+        if record is not None:
+            if record in seen:
+                continue
+            seen.append(record)
+            output = nbformat.v4.new_output("stream", text=output["data"]["text/plain"] + "\n")
+        if output.output_type == "stream":
+            if shown and shown[-1].output_type == "stream" and shown[-1].name == output.name:
+                shown[-1]["text"] += output.text
+                continue
+        shown.append(output)
+    for output in shown:
+        if output.output_type == "stream":
+            output["text"] = scrubbed(output.text)
+        elif "text/plain" in output.get("data", {}):
+            output["data"]["text/plain"] = scrubbed(output["data"]["text/plain"])
+    return shown
+
+
+def scrubbed(text):
+    """Take the places and addresses of the machine that ran the code out of a text."""
+    text = CELL_FILE.sub("this page", text)
+    text = INSTALLED.sub("", text)
+    text = WORK_FOLDER.sub(".", text)
+    return ADDRESS.sub("at 0x…", text)

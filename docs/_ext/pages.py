@@ -1,0 +1,150 @@
+"""Turn the text of a page into the notebook that is executed, shown and downloaded."""
+
+import ast
+import dataclasses
+import pathlib
+
+import nbformat
+from myst_nb.core.read import MystMetadataParsingError, read_myst_markdown_notebook
+
+from .snippets import SnippetError
+
+HELPERS = "Show the helpers used below"
+LANGUAGE = {"name": "python", "pygments_lexer": "ipython3", "file_extension": ".py"}
+
+
+class PageError(Exception):
+    """A page cannot become a notebook; `line` is where in its file."""
+
+    def __init__(self, line, message):
+        """Take the line, counted from 1, and the message."""
+        super().__init__(message)
+        self.line = line
+
+
+@dataclasses.dataclass
+class Page:
+    """A page ready to be executed.
+
+    `notebook` holds the expanded cells. `modules` maps each snippet module that
+    the page reaches to the digest of its source. `benchmark` pages are executed
+    alone.
+    """
+
+    docname: str
+    notebook: nbformat.NotebookNode
+    modules: dict
+    benchmark: bool
+
+    @property
+    def code_cells(self):
+        """The cells that are executed, in order."""
+        return [cell for cell in self.notebook.cells if cell.cell_type == "code"]
+
+    def line(self, cell):
+        """Return the line of the page's file, counted from 1, at which a cell starts."""
+        position = next(i for i, other in enumerate(self.notebook.cells) if other is cell)
+        return self.notebook.metadata["source_map"][position]
+
+
+def read_page(docname, path, library):
+    """Read the page at `path` and expand its snippet cells; None where it has no code.
+
+    Raises PageError for text that cannot be read or a snippet that does not exist.
+    """
+    text = pathlib.Path(path).read_text("utf8")
+    if "{code-cell}" not in text or not text.startswith("---"):
+        return None
+    try:
+        notebook = read_myst_markdown_notebook(text, add_source_map=True, path=str(path))
+    except MystMetadataParsingError as error:
+        raise PageError(1, str(error)) from None
+    if not any(cell.cell_type == "code" for cell in notebook.cells):
+        return None
+    expansion = _Expansion(docname, library)
+    cells, lines = [], []
+    for cell, line in zip(notebook.cells, notebook.metadata["source_map"], strict=True):
+        if cell.cell_type == "code":
+            new = expansion.cells(cell, line + 1)
+        else:
+            new = [cell]
+        cells += new
+        lines += [line + 1] * len(new)
+    for number, cell in enumerate(cells):
+        cell["id"] = f"cell-{number}"
+    benchmark = bool(notebook.metadata.pop("benchmark", False))
+    notebook.cells = cells
+    notebook.metadata["source_map"] = lines
+    notebook.metadata["language_info"] = dict(LANGUAGE)
+    return Page(docname, notebook, library.reached(expansion.modules), benchmark)
+
+
+class _Expansion:
+    """Expands the cells of one page in order, knowing what the earlier ones defined."""
+
+    def __init__(self, docname, library):
+        self.chapter = docname.rpartition("/")[0].replace("/", ".")
+        self.library = library
+        self.defined = {}
+        self.modules = []
+
+    def cells(self, cell, line):
+        """Return the cell as it is executed, after a cell of helpers where it needs some."""
+        tags = list(cell.metadata.get("tags", []))
+        if "raises-exception" in tags:
+            raise PageError(
+                line,
+                "the tag raises-exception would accept any error; declare the error in "
+                "EXPECTED_ERRORS of the snippet's module instead",
+            )
+        written = str(cell.metadata.pop("snippet", "")).replace(",", " ").split()
+        cell["outputs"] = []
+        if not written:
+            return [cell]
+        try:
+            wanted = [self.library.find(name, self.chapter) for name in written]
+            excerpt = self.library.excerpt(wanted, cell.source)
+            errors = [error for error in map(self.library.expected_error, wanted) if error]
+        except SnippetError as error:
+            raise PageError(line, str(error)) from None
+        except SyntaxError as error:
+            raise PageError(line + (error.lineno or 1) - 1, f"{error.msg} in the cell") from None
+
+        self.modules += [definition.module for definition in excerpt.definitions]
+        helpers = [d for d in excerpt.definitions if d not in wanted and not self._is_defined(d)]
+        shown = [d for d in excerpt.definitions if d in wanted]
+        for definition in (*helpers, *shown):
+            self.defined[definition.name] = definition.module
+        code = [*(d.source for d in shown), *([cell.source] if cell.source.strip() else [])]
+        cell["source"] = _join(_imports_for(excerpt.imports, code), code)
+        if errors:
+            cell.metadata["tags"] = [*tags, "raises-exception"]
+            cell.metadata["expected_error"] = dataclasses.asdict(errors[0])
+        if not helpers:
+            return [cell]
+        sources = [definition.source for definition in helpers]
+        folded = nbformat.v4.new_code_cell(_join(_imports_for(excerpt.imports, sources), sources))
+        folded["metadata"] = nbformat.from_dict(
+            {"tags": ["hide-input"], "mystnb": {"code_prompt_show": HELPERS}}
+        )
+        return [folded, cell]
+
+    def _is_defined(self, definition):
+        return self.defined.get(definition.name) == definition.module
+
+
+def _imports_for(imports, sources):
+    """Keep the imports that bind a name which the sources read."""
+    read = {
+        node.id for node in ast.walk(ast.parse("\n".join(sources))) if isinstance(node, ast.Name)
+    }
+
+    def bound(line):
+        alias = ast.parse(line).body[0].names[0]
+        return alias.asname or alias.name.split(".")[0]
+
+    return [line for line in imports if bound(line) in read]
+
+
+def _join(imports, sources):
+    return "\n\n\n".join([*(["\n".join(imports)] if imports else []), *sources])

@@ -1,0 +1,130 @@
+"""Read the references of pages to measurements, such as `selu/eager@jax / selu/jit@jax`."""
+
+import dataclasses
+import re
+
+FIELDS = ("median", "first_call", "spread", "rate", "threads", "samples")
+REFERENCE = re.compile(r"(?P<name>[^\s@]+)@(?P<framework>\w+)(?:\.(?P<field>\w+))?")
+VERDICT = re.compile(r"(.+) in ([\d.]*)\.\.([\d.]*) \? ([\w ]+) : ([\w ]+)")
+VERDICTS = (
+    "holds",
+    "holds with conditions",
+    "out of date",
+    "wrong",
+    "cannot be checked on this device yet",
+)
+
+
+class ReferenceProblem(Exception):
+    """A reference that cannot be read or that names no record."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantity:
+    """A number out of the records: what it is, how it is written, and where it comes from."""
+
+    value: float
+    text: str
+    origin: str
+
+
+def seconds_text(seconds):
+    """Write seconds with three digits and a unit."""
+    for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * scale >= 1:
+            return f"{_digits(seconds * scale, 3)} {unit}"
+    return f"{_digits(seconds * 1e9, 3)} ns"
+
+
+def rate_text(rate):
+    """Write floating-point operations per second as GFLOP/s."""
+    return f"{_digits(rate / 1e9, 3)} GFLOP/s"
+
+
+def ratio_text(ratio):
+    """Write a ratio with two digits, three from 100 up."""
+    return f"{_digits(ratio, 3 if ratio >= 100 else 2)}×"
+
+
+def _digits(value, count):
+    text = f"{value:.{count}g}"
+    return f"{float(text):.0f}" if "e" in text and value >= 1 else text
+
+
+def field_text(field, value):
+    """Write the value of one field of a record."""
+    if value is None:
+        return "–"
+    if field in ("median", "first_call"):
+        return seconds_text(value)
+    if field == "rate":
+        return rate_text(value)
+    if field == "spread":
+        return f"{value:.0%}"
+    if field == "samples":
+        return str(len(value))
+    return str(value)
+
+
+def origin(record):
+    """Say on what and when a record was measured."""
+    version = record["versions"].get(record["framework"])
+    if version is None and record["framework"] == "tensorflow":
+        version = record["versions"].get("tensorflow-cpu")
+    framework = f"{record['framework']} {version or ''}".strip()
+    return (
+        f"{record['name']}: {framework} on {record['device_kind']} ({record['processor']}, "
+        f"{record['threads']} threads), {record['date'][:10]}"
+    )
+
+
+def resolve(expression, records):
+    """Return the Quantity that a reference, or a ratio of two, stands for.
+
+    `records` maps (name, framework) to a record. Raises ReferenceProblem.
+    """
+    parts = [part.strip() for part in expression.split(" / ")]
+    if len(parts) > 2:
+        raise ReferenceProblem(f"'{expression}' has more than one ' / '")
+    found = [_single(part, records) for part in parts]
+    if len(found) == 1:
+        value, field, record = found[0]
+        return Quantity(value, field_text(field, value), origin(record))
+    (above, _, first), (below, _, second) = found
+    ratio = above / below
+    return Quantity(ratio, ratio_text(ratio), f"{origin(first)}; {origin(second)}")
+
+
+def _single(text, records):
+    match = REFERENCE.fullmatch(text)
+    if not match:
+        raise ReferenceProblem(
+            f"'{text}' is not of the form name@framework or name@framework.field"
+        )
+    field = match["field"] or "median"
+    if field not in FIELDS:
+        raise ReferenceProblem(f"there is no field '{field}'; there are {', '.join(FIELDS)}")
+    record = records.get((match["name"], match["framework"]))
+    if record is None:
+        known = ", ".join(f"{name}@{framework}" for name, framework in sorted(records)) or "none"
+        raise ReferenceProblem(f"no measurement is called '{text}'; there are: {known}")
+    return record[field], field, record
+
+
+def verdict(text, records):
+    """Return (verdict, Quantity or None) for the text of a verdict role.
+
+    Either a verdict by itself, or `reference in low..high ? verdict : verdict`,
+    where either bound may be left out. Raises ReferenceProblem.
+    """
+    match = VERDICT.fullmatch(text)
+    if match:
+        quantity = resolve(match[1], records)
+        low, high = float(match[2] or "-inf"), float(match[3] or "inf")
+        chosen, possible = match[4 if low <= quantity.value <= high else 5], (match[4], match[5])
+    else:
+        quantity, chosen, possible = None, text, (text,)
+    for name in possible:
+        if name.strip() not in VERDICTS:
+            raise ReferenceProblem(f"'{name}' is no verdict; there are: {', '.join(VERDICTS)}")
+    return chosen.strip(), quantity
