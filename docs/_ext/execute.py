@@ -76,13 +76,13 @@ def kernel_environment(device, folder):
 async def execute_page(page, limits):
     """Execute the cells of a page, in place, and return its Execution."""
     started = time.perf_counter()
-    date = datetime.datetime.now(datetime.timezone.utc).isoformat("T", "seconds")
+    date = datetime.datetime.now(datetime.UTC).isoformat("T", "seconds")
     for cell in page.code_cells:
         cell["outputs"], cell["execution_count"] = [], None
     run = _Run(page, limits)
     try:
         await asyncio.wait_for(run.cells(), limits.page)
-    except asyncio.TimeoutError:
+    except TimeoutError:
         run.fail(f"the page took longer than its {limits.page:g} s")
     except DeadKernelError:
         run.fail("the cell ended the kernel's process" + run.exit_status())

@@ -1,4 +1,4 @@
-"""Prepare the outputs of a page for being shown: one text per run of lines, no places of this machine."""
+"""Prepare the outputs of a page for being shown, without the places of this machine."""
 
 import copy
 import re

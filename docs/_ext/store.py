@@ -9,8 +9,8 @@ from filelock import FileLock
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from jupyter_cache.cache.db import NbCacheRecord
-from sqlalchemy.exc import DatabaseError
 from sphinx.util import logging
+from sqlalchemy.exc import DatabaseError
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,14 @@ class Store:
     def _bare(page, key):
         """Return a notebook of the page's code alone, which jupyter-cache hashes with the key."""
         notebook = nbformat.v4.new_notebook(
-            metadata={"kernelspec": {"name": "python3", "page": page.docname, "key": key}}
+            metadata={
+                "kernelspec": {
+                    "name": "python3",
+                    "display_name": "Python 3",
+                    "page": page.docname,
+                    "key": key,
+                }
+            }
         )
         notebook.cells = [
             nbformat.v4.new_code_cell(
