@@ -13,7 +13,15 @@ import time
 from IPython.display import display
 
 RECORD_TYPE = "application/vnd.jax-measured.record+json"
+FRAMEWORKS = ("jax", "torch", "tensorflow")
 PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
+SHORTEST_SAMPLE = 0.01
+FEWEST_SAMPLES, MOST_SAMPLES = 5, 50
+THREAD_VARIABLES = {
+    "numpy": ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
+    "jax": ("PJRT_NPROC", "NPROC"),
+    "tensorflow": ("TF_NUM_INTRAOP_THREADS",),
+}
 
 
 @dataclasses.dataclass
@@ -21,8 +29,9 @@ class Measurement:
     """One measured call. All times are seconds for a single call.
 
     `samples` are the raw timings after the first call, each the mean of
-    `calls_per_sample` calls in a row; `work` is the number of floating-point
-    operations of one call, where the page gives it.
+    `calls_per_sample` calls in a row. `work` is the number of floating-point
+    operations of one call and `error` the relative error of its result, where
+    the page gives them.
     """
 
     name: str
@@ -37,6 +46,7 @@ class Measurement:
     calls_per_sample: int
     first_call: float
     work: float | None
+    error: float | None
     versions: dict
     date: str
 
@@ -78,20 +88,31 @@ class Measurement:
 
 def in_unit(seconds):
     """Write a time given in seconds with three digits and a readable unit."""
-    for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 1:
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+    for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)):
+        if seconds * scale >= 0.9995 or unit == "ns":
+            return f"{float(f'{seconds * scale:.3g}'):g} {unit}"
 
 
-def framework_of(value):
-    """Name the framework whose array `value` is (or holds), else 'python'."""
-    if isinstance(value, (list, tuple, dict)):
-        items = list(value.values()) if isinstance(value, dict) else value
-        return framework_of(items[0]) if items else "python"
-    package = type(value).__module__.split(".")[0]
-    names = {"jaxlib": "jax", "jax": "jax", "torch": "torch", "numpy": "numpy"}
-    return names.get(package, "tensorflow" if package == "tensorflow" else "python")
+def arrays_in(value):
+    """Yield the arrays of any framework in nested lists, tuples and dictionaries."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from arrays_in(item)
+    elif hasattr(value, "dtype") and hasattr(value, "shape"):
+        yield value
+
+
+def framework_of(array):
+    """Name the framework that an array belongs to, such as 'jax' or 'numpy'."""
+    package = type(array).__module__.split(".")[0]
+    return "jax" if package == "jaxlib" else package
+
+
+def dtype_name(array):
+    """Return the dtype of any framework's array as NumPy spells it."""
+    return getattr(array.dtype, "name", str(array.dtype).removeprefix("torch."))
 
 
 def no_wait(result):
@@ -99,7 +120,11 @@ def no_wait(result):
 
 
 def waiter(framework):
-    """Return the function that blocks until a result of `framework` exists."""
+    """Return the function that blocks until a result of `framework` exists.
+
+    JAX waits for the arrays themselves. PyTorch and TensorFlow compute at once
+    on a CPU, and wait for the whole device where there is an accelerator.
+    """
     if framework == "jax":
         import jax
 
@@ -107,8 +132,8 @@ def waiter(framework):
     if framework == "torch":
         import torch
 
-        if torch.cuda.is_available():
-            return lambda result: torch.cuda.synchronize()
+        if torch.accelerator.is_available():
+            return lambda result: torch.accelerator.synchronize()
     if framework == "tensorflow":
         import tensorflow as tf
 
@@ -117,15 +142,15 @@ def waiter(framework):
     return no_wait
 
 
-def device_kind(framework, value):
-    """Name the kind of device that holds `value`, such as 'cpu' or 'NVIDIA H200'."""
+def device_kind(framework, array):
+    """Name the kind of device that holds `array`, such as 'cpu' or 'NVIDIA H200'."""
     if framework == "jax":
-        return next(iter(value.devices())).device_kind
-    if framework == "torch" and value.is_cuda:
+        return next(iter(array.devices())).device_kind
+    if framework == "torch" and array.is_cuda:
         import torch
 
-        return torch.cuda.get_device_name(value.device)
-    if framework == "tensorflow" and "GPU" in value.device:
+        return torch.cuda.get_device_name(array.device)
+    if framework == "tensorflow" and "GPU" in array.device:
         import tensorflow as tf
 
         gpu = tf.config.list_physical_devices("GPU")[0]
@@ -161,6 +186,13 @@ def processor_name():
     return platform.processor() or platform.machine()
 
 
+def usable_cores():
+    """Return the number of CPU cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
 def thread_count(framework):
     """Return the number of CPU threads that one operation may use."""
     if framework == "torch":
@@ -171,13 +203,10 @@ def thread_count(framework):
         import tensorflow as tf
 
         chosen = tf.config.threading.get_intra_op_parallelism_threads()
-        return chosen or len(os.sched_getaffinity(0))
-    return len(os.sched_getaffinity(0))
-
-
-def dtype_name(array):
-    """Return the dtype of any framework's array as NumPy spells it."""
-    return getattr(array.dtype, "name", str(array.dtype).removeprefix("torch."))
+        if chosen:
+            return chosen
+    variables = THREAD_VARIABLES.get(framework, ())
+    return int(next((os.environ[v] for v in variables if v in os.environ), usable_cores()))
 
 
 def installed_versions():
@@ -191,61 +220,102 @@ def installed_versions():
     return versions
 
 
-def time_calls(function, args, wait, calls):
-    """Return the mean time of `calls` calls in a row, in seconds."""
+def time_calls(function, args, wait, settle, calls):
+    """Return the time that `calls` calls in a row take, in seconds.
+
+    `settle` waits for the last result after the clock was read, so that no
+    unfinished work runs into the next sample.
+    """
     start = time.perf_counter()
-    for _ in range(calls):
+    for _ in range(calls - 1):
         wait(function(*args))
-    return (time.perf_counter() - start) / calls
+    result = function(*args)
+    wait(result)
+    seconds = time.perf_counter() - start
+    settle(result)
+    return seconds
+
+
+def calls_for_a_sample(time_them):
+    """Double the number of calls until `time_them(calls)` takes at least 10 ms."""
+    calls = 1
+    while time_them(calls) < SHORTEST_SAMPLE:
+        calls *= 2
+    return calls
+
+
+def sample(time_them, calls, budget):
+    """Take 5 to 50 samples, as many as fit into `budget` seconds."""
+    samples = []
+    end = time.perf_counter() + budget
+    while len(samples) < FEWEST_SAMPLES or (
+        len(samples) < MOST_SAMPLES and time.perf_counter() < end
+    ):
+        samples.append(time_them(calls) / calls)
+    return samples
 
 
 def measure(
-    name, function, *args, framework=None, wait=None, work=None, budget=0.5, inputs=None
+    name,
+    function,
+    *args,
+    framework=None,
+    wait=None,
+    work=None,
+    error=None,
+    budget=0.5,
+    calls=None,
+    inputs=None,
 ):
     """Time `function(*args)` and return a `Measurement`, which is also displayed.
 
-    The first call is timed alone, for it may trace and compile. From a second
-    call the timer chooses how many calls make one sample (at least 10 ms) and
-    how many samples fit into `budget` seconds (5 to 50). `wait` blocks until a
-    result exists; by default it is chosen from the framework of the first
-    result, or from `framework`. `inputs` replaces `args` as the source of
-    shape and dtype in the record.
+    The first call is timed alone, for it may trace and compile. Then come the
+    samples, with the garbage collector off. One sample is `calls` calls, or as
+    many as last 10 ms. `budget` is in seconds. `wait` blocks until a result
+    exists; by default it is that of the result's framework, or of `framework`.
+    `inputs` replaces `args` as the source of shape and dtype in the record.
     """
+    waiters = {known: waiter(known) for known in FRAMEWORKS if known in sys.modules}
     start = time.perf_counter()
     result = function(*args)
-    framework = framework or framework_of(result)
-    wait = wait or waiter(framework)
+    arrays = list(arrays_in([result, args]))
+    framework = framework or next(map(framework_of, arrays), "python")
+    settle = waiters.get(framework) or waiter(framework)
+    wait = wait or settle
     wait(result)
     first_call = time.perf_counter() - start
+    settle(result)
+
+    def time_them(calls):
+        return time_calls(function, args, wait, settle, calls)
 
     collecting = gc.isenabled()
     gc.disable()
     try:
-        once = time_calls(function, args, wait, 1)
-        calls = max(1, round(0.01 / once))
-        count = min(50, max(5, round(budget / (once * calls))))
-        samples = [time_calls(function, args, wait, calls) for _ in range(count)]
+        calls = calls or calls_for_a_sample(time_them)
+        samples = sample(time_them, calls, budget)
     finally:
         if collecting:
             gc.enable()
 
-    arrays = [x for x in (args if inputs is None else inputs) if hasattr(x, "dtype")]
-    on_device = framework_of(result) == framework and framework != "python"
+    held = next((x for x in arrays if framework_of(x) == framework), None)
+    shown = list(arrays_in(list(args) if inputs is None else inputs))
     measurement = Measurement(
         name=name,
         framework=framework,
-        device_kind=device_kind(framework, result) if on_device else "cpu",
+        device_kind="cpu" if held is None else device_kind(framework, held),
         processor=processor_name(),
         threads=thread_count(framework),
-        shape=[list(x.shape) for x in arrays],
-        dtype=dtype_name(arrays[0]) if arrays else "",
+        shape=[list(x.shape) for x in shown],
+        dtype=dtype_name(shown[0]) if shown else "",
         precision=float32_precision(framework),
         samples=samples,
         calls_per_sample=calls,
         first_call=first_call,
         work=work,
+        error=error,
         versions=installed_versions(),
-        date=datetime.datetime.now(datetime.timezone.utc).isoformat("T", "seconds"),
+        date=datetime.datetime.now(datetime.UTC).isoformat("T", "seconds"),
     )
     display(measurement)
     return measurement
