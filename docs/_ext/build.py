@@ -38,7 +38,8 @@ def lock_output(app, config):
 
 
 def start(app):
-    """Give the environment its place for the state of pages."""
+    """Give the build its library, and the environment its place for the state of pages."""
+    app.book_changed = set()
     if not hasattr(app.env, "book_pages"):
         app.env.book_pages = {}
     app.book_library = snippets.Library(pathlib.Path(app.confdir, app.config.book_snippets))
@@ -61,17 +62,21 @@ def outdated(app, env, added, changed, removed):
 
 def run_pages(app, env, docnames):
     """Bring the outputs of all pages that will be read: from the cache, or by executing them."""
+    if not docnames:
+        return
     for state in env.book_pages.values():
         state.fresh = False
     before = {docname: env.book_pages.pop(docname, None) for docname in docnames}
     pages = [page for docname in docnames if (page := _read(app, env, docname))]
     if pages:
         _bring_outputs(app, env, pages)
-    env.book_records_changed = any(
-        (old.records if old else [])
-        != (env.book_pages[docname].records if docname in env.book_pages else [])
-        for docname, old in before.items()
-    )
+    app.book_changed = {"book_shows_status"}
+    if any(_records(env.book_pages.get(name)) != _records(old) for name, old in before.items()):
+        app.book_changed.add("book_uses_records")
+
+
+def _records(state):
+    return state.records if state else []
 
 
 def _read(app, env, docname):
@@ -147,12 +152,7 @@ class _Durations:
 
 def dependents(app, env):
     """Return the pages to write again because records or states on other pages changed."""
-    wanted = {"book_shows_status"}
-    if getattr(env, "book_records_changed", False):
-        wanted.add("book_uses_records")
-    if not hasattr(env, "book_records_changed"):
-        return []
-    return [docname for docname in env.found_docs if wanted & set(env.metadata[docname])]
+    return [docname for docname in env.found_docs if app.book_changed & set(env.metadata[docname])]
 
 
 def finish(app, exception):

