@@ -1,0 +1,87 @@
+"""Making an array on a chosen device, asking where it lives, and moving it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+import torch
+
+EXPECTED_ERRORS = {
+    "torch_mix": (RuntimeError, "is not on the expected device"),
+}
+
+
+def made_on(device):
+    """Make a float32 array of shape (3,) on `device` in three ways."""
+    with jax.default_device(device):
+        by_context = jnp.ones(3)
+    by_argument = jnp.ones(3, device=device)
+    by_put = jax.device_put(np.ones(3, np.float32), device)
+    return by_context, by_argument, by_put
+
+
+def where_is(array):
+    """Return the device of an array, all its devices, and its sharding."""
+    return array.device, array.devices(), array.sharding
+
+
+def result_of(array):
+    """Return the device of `array * 2` and whether that result is committed."""
+    result = array * 2
+    return result.device, result.committed
+
+
+def add_across(first_device, second_device):
+    """Add two committed float32 arrays of shape (3,), one on each device.
+
+    Raises ValueError if the devices differ.
+    """
+    return jax.device_put(jnp.ones(3), first_device) + jax.device_put(jnp.ones(3), second_device)
+
+
+def matrix_in_context(device, size):
+    """Make a square matrix as the post does, on `device` by a context around the draw.
+
+    Return the devices of the key, of the matrix, and of a product made outside the context.
+    """
+    key = jax.random.key(42)
+    with jax.default_device(device):
+        matrix = jax.random.normal(key, (size, size))
+    return key.device, matrix.device, jnp.dot(matrix, matrix.T).device
+
+
+def matrix_committed(device, size):
+    """Make a square matrix from a key that was put on `device`.
+
+    Return the devices of the key, of the matrix, and of a product.
+    """
+    key = jax.device_put(jax.random.key(42), device)
+    matrix = jax.random.normal(key, (size, size))
+    return key.device, matrix.device, jnp.dot(matrix, matrix.T).device
+
+
+def to_cpu(array):
+    """Copy an array to the memory of the host; it stays a JAX array."""
+    return jax.device_put(array, jax.devices("cpu")[0])
+
+
+def torch_made_on(device):
+    """Make a float32 tensor of shape (3,) in three ways: by default, argument and context."""
+    by_default = torch.ones(3)
+    by_argument = torch.ones(3, device=device)
+    with torch.device(device):
+        by_context = torch.ones(3)
+    return by_default.device, by_argument.device, by_context.device
+
+
+def torch_mix():
+    """Add tensors of two devices. Raises RuntimeError."""
+    return torch.ones(3, device="cpu") + torch.ones(3, device="meta")
+
+
+def tensorflow_made_on(name):
+    """Make a float32 tensor of shape (3,) by default and under `tf.device(name)`."""
+    by_default = tf.ones(3)
+    with tf.device(name):
+        by_context = tf.ones(3)
+    return by_default.device, by_context.device

@@ -1,0 +1,95 @@
+"""Random numbers from hidden state (PyTorch, TensorFlow) and from keys (JAX)."""
+
+import jax
+import jax.numpy as jnp
+import tensorflow as tf
+import torch
+
+LAYERS = ("encoder", "decoder")
+
+
+def torch_two_draws(seed):
+    """Seed PyTorch's global state and draw two float32 numbers, each of shape (1,)."""
+    torch.manual_seed(seed)
+    return torch.randn(1), torch.randn(1)
+
+
+def torch_state_changes(seed):
+    """Say whether one draw changes PyTorch's hidden state."""
+    torch.manual_seed(seed)
+    before = torch.get_rng_state()
+    torch.randn(1)
+    return not torch.equal(before, torch.get_rng_state())
+
+
+def tensorflow_two_draws(seed):
+    """Seed TensorFlow's global state and draw two float32 numbers, each of shape (1,)."""
+    tf.random.set_seed(seed)
+    return tf.random.normal([1]), tf.random.normal([1])
+
+
+def draw_twice(seed):
+    """Draw two float32 scalars from the same key."""
+    key = jax.random.key(seed)
+    return jax.random.normal(key), jax.random.normal(key)
+
+
+def split_and_draw(seed):
+    """Draw two float32 scalars, each from a key of its own."""
+    key = jax.random.key(seed)
+    key, subkey = jax.random.split(key)
+    first = jax.random.normal(subkey)
+    key, subkey = jax.random.split(key)
+    return first, jax.random.normal(subkey)
+
+
+def fold_in_and_draw(seed, numbers):
+    """Draw one float32 scalar for each integer in `numbers`, all from one base key."""
+    key = jax.random.key(seed)
+    return [jax.random.normal(jax.random.fold_in(key, number)) for number in numbers]
+
+
+def draw_for_each(keys, shape):
+    """Draw one float32 array of `shape` from each of the n keys: (n, *shape)."""
+    return jax.vmap(lambda key: jax.random.normal(key, shape))(keys)
+
+
+def torch_weights(seed, order):
+    """Initialise the layers in the given order; return one number for each."""
+    torch.manual_seed(seed)
+    return {layer: torch.randn(1).item() for layer in order}
+
+
+def jax_weights(seed, order):
+    """Initialise the layers in the given order, each from its own key."""
+    keys = dict(zip(LAYERS, jax.random.split(jax.random.key(seed), len(LAYERS)), strict=True))
+    return {layer: jax.random.normal(keys[layer]).item() for layer in order}
+
+
+@jax.jit
+def noisy_step(weight, key):
+    """Take one step of gradient descent on (weight - 3)², with noise on the gradient."""
+    gradient = 2 * (weight - 3)
+    noise = jax.random.normal(key, jnp.shape(weight))
+    return weight - 0.1 * (gradient + noise)
+
+
+def train(key, weight, steps):
+    """Apply `noisy_step` once for each step number, with a key folded from that number."""
+    for step in steps:
+        weight = noisy_step(weight, jax.random.fold_in(key, step))
+    return weight
+
+
+def torch_own_generator(seed):
+    """Draw two float32 numbers, each of shape (1,), from a generator object of one's own."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(1, generator=generator), torch.randn(1, generator=generator)
+
+
+def tensorflow_stateless(seed):
+    """Draw twice with TensorFlow's function without state; the seed is a pair of integers."""
+    return (
+        tf.random.stateless_normal([1], seed=[seed, 0]),
+        tf.random.stateless_normal([1], seed=[seed, 0]),
+    )

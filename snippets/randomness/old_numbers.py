@@ -1,0 +1,69 @@
+"""Why the same seed gave other numbers in older versions."""
+
+import random
+
+import jax
+import tensorflow as tf
+import torch
+
+
+def two_draws(partitionable):
+    """Draw two float32 scalars from seed 42, the second after one split.
+
+    `partitionable` is the setting of `jax_threefry_partitionable`.
+    """
+    with jax.threefry_partitionable(partitionable):
+        key = jax.random.key(42)
+        first = jax.random.normal(key)
+        key, subkey = jax.random.split(key)
+        return first, jax.random.normal(subkey)
+
+
+def short_and_long(partitionable):
+    """Draw float32 arrays of shape (2,) and (4,) from the same key."""
+    with jax.threefry_partitionable(partitionable):
+        key = jax.random.key(42)
+        return jax.random.normal(key, (2,)), jax.random.normal(key, (4,))
+
+
+def children(partitionable):
+    """Return the numbers inside the two keys of a split, uint32 of shape (2, 2)."""
+    with jax.threefry_partitionable(partitionable):
+        return jax.random.key_data(jax.random.split(jax.random.key(42)))
+
+
+def mean_and_deviation(partitionable, count):
+    """Return mean and standard deviation of `count` draws, rounded to one digit."""
+    with jax.threefry_partitionable(partitionable):
+        draws = jax.random.normal(jax.random.key(42), (count,))
+        return abs(round(draws.mean().item(), 1)), round(draws.std().item(), 1)
+
+
+def torch_draws():
+    """Draw two float32 numbers, each of shape (1,), from PyTorch's seed 42."""
+    torch.manual_seed(42)
+    return torch.randn(1), torch.randn(1)
+
+
+def tensorflow_draws(count):
+    """Draw `count` float32 numbers one by one from TensorFlow's seed 42."""
+    tf.random.set_seed(42)
+    return [tf.random.normal([1]).numpy().item() for _ in range(count)]
+
+
+def tensorflow_by_hand():
+    """Make TensorFlow's first draw, shape (1,), from the two seeds it uses inside.
+
+    Source of the second seed: `_internal_operation_seed` in
+    tensorflow/python/eager/context.py.
+    """
+    tf.random.set_seed(42)
+    operation_seed = random.Random(42).randint(0, 2**31 - 1)
+    return tf.raw_ops.RandomStandardNormal(
+        shape=[1], dtype=tf.float32, seed=42, seed2=operation_seed
+    )
+
+
+def contains(draws, number):
+    """Say whether one of the draws is `number`, to a millionth."""
+    return any(abs(draw - number) < 1e-6 for draw in draws)

@@ -1,0 +1,92 @@
+"""Typed keys (`jax.random.key`) beside legacy ones (`jax.random.PRNGKey`)."""
+
+import jax
+import numpy as np
+
+EXPECTED_ERRORS = {
+    "add_to_typed": (TypeError, "add does not accept dtypes key<fry>"),
+    "typed_to_numpy": (TypeError, "cannot be converted to a NumPy array"),
+    "refuse_legacy": (ValueError, "Legacy uint32 key array"),
+    "reuse_checked": (jax.errors.KeyReuseError, "Previously-consumed key"),
+    "reuse_parent_checked": (jax.errors.KeyReuseError, "Previously-consumed key"),
+}
+
+
+def both_kinds(seed):
+    """Make a typed and a legacy key from the same seed."""
+    return jax.random.key(seed), jax.random.PRNGKey(seed)
+
+
+def kind_of(key):
+    """Return the dtype and the shape of a key, and whether it is a typed one."""
+    return key.dtype, key.shape, jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
+
+
+def add_to_typed(seed):
+    """Add one to a typed key. Raises TypeError."""
+    return jax.random.key(seed) + 1
+
+
+def add_to_legacy(seed):
+    """Add one to a legacy key and draw a float32 scalar from the sum."""
+    key = jax.random.PRNGKey(seed) + 1
+    return key, jax.random.normal(key)
+
+
+def refuse_legacy(seed):
+    """Draw from a legacy key while they are switched off. Raises ValueError."""
+    with jax.legacy_prng_key("error"):
+        return jax.random.normal(jax.random.PRNGKey(seed))
+
+
+def typed_to_numpy(seed):
+    """Hand a typed key to NumPy. Raises TypeError."""
+    return np.asarray(jax.random.key(seed))
+
+
+def unwrap(key):
+    """Return the numbers inside a typed key as a NumPy array of dtype uint32."""
+    return np.asarray(jax.random.key_data(key))
+
+
+def rewrap(data, implementation):
+    """Turn the uint32 numbers of a key back into a typed key."""
+    return jax.random.wrap_key_data(data, impl=implementation)
+
+
+def reuse(key):
+    """Draw two float32 scalars from one key, by mistake."""
+    return jax.random.normal(key), jax.random.normal(key)
+
+
+def reuse_checked(seed):
+    """Repeat the mistake of `reuse` with the check on. Raises KeyReuseError."""
+    with jax.debug_key_reuse(True):
+        return reuse(jax.random.key(seed))
+
+
+def reuse_parent_checked(seed):
+    """Split a key and then draw from it, with the check on. Raises KeyReuseError."""
+    with jax.debug_key_reuse(True):
+        key = jax.random.key(seed)
+        jax.random.split(key)
+        return jax.random.normal(key)
+
+
+def reuse_legacy_checked(seed):
+    """Repeat the mistake of `reuse` with a legacy key; the check sees nothing."""
+    with jax.debug_key_reuse(True):
+        return reuse(jax.random.PRNGKey(seed))
+
+
+def split_checked(seed):
+    """Draw two float32 scalars from two keys, with the check on."""
+    with jax.debug_key_reuse(True):
+        first, second = jax.random.split(jax.random.key(seed))
+        return jax.random.normal(first), jax.random.normal(second)
+
+
+def draw_with(implementation, seed):
+    """Return the dtype of a key, the numbers inside, and one float32 scalar drawn from it."""
+    key = jax.random.key(seed, impl=implementation)
+    return key.dtype, unwrap(key), jax.random.normal(key)
