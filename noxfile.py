@@ -1,0 +1,69 @@
+"""The commands of the book. `nox --list` shows them; `nox -s docs` runs one.
+
+Each installs what it needs into an environment of its own, which is kept for
+the next time. BOOK_FRAMEWORKS chooses another set of frameworks than `cpu`:
+`cuda`, `tpu` or `jax` (see requirements/).
+"""
+
+import os
+
+import nox
+
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["lint", "tests", "docs"]
+FRAMEWORKS = os.environ.get("BOOK_FRAMEWORKS", "cpu")
+BUILD = ["sphinx-build", "-W", "--keep-going", "-c", ".", "docs", "build/html"]
+
+
+def install(session, *sets):
+    """Install sets of requirements, each a file of requirements/."""
+    session.install(*(word for name in sets for word in ("-r", f"requirements/{name}.txt")))
+
+
+@nox.session
+def docs(session):
+    """Build the site into build/html, executing what changed. Arguments go to sphinx-build."""
+    install(session, FRAMEWORKS, "docs")
+    session.run(*BUILD, *session.posargs)
+
+
+@nox.session
+def live(session):
+    """Serve the site on this machine, and rebuild and reload it whenever a file is saved."""
+    install(session, FRAMEWORKS, "docs", "live")
+    session.run(
+        "sphinx-autobuild",
+        *("-c", ".", "docs", "build/live"),
+        *("--watch", "snippets", "--watch", "conf.py", "--port", "0", "--open-browser"),
+        *session.posargs,
+    )
+
+
+@nox.session
+def tests(session):
+    """Run the tests; with no arguments also check how much of snippets/ they cover."""
+    install(session, FRAMEWORKS, "docs", "tests")
+    coverage = ["--cov", "--cov-report=term"] if FRAMEWORKS != "jax" else []
+    session.run("pytest", "-n", "2", *(session.posargs or coverage))
+
+
+@nox.session
+def lint(session):
+    """Check the style of all Python files."""
+    install(session, "lint")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def linkcheck(session):
+    """Follow every link to another site, and report those that lead nowhere."""
+    install(session, FRAMEWORKS, "docs")
+    session.run("sphinx-build", "-b", "linkcheck", "-c", ".", "docs", "build/linkcheck")
+
+
+@nox.session
+def build_benchmark(session):
+    """Measure the build itself against plain scripts and stock MyST-NB, in one run."""
+    install(session, FRAMEWORKS, "docs")
+    session.run("python", "tests/build_benchmark.py", *session.posargs)
