@@ -1,0 +1,120 @@
+"""JAX arrays used as shapes, and the shapes that are known without them."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+
+EXPECTED_ERRORS = {
+    "flatten_by_jnp": (TypeError, "Shapes must be 1D sequences of concrete values"),
+    "flatten_by_np_prod_of_jnp": (TypeError, "Shapes must be 1D sequences of concrete values"),
+    "flatten_scalar_by_np_prod": (TypeError, "Shapes must be 1D sequences of concrete values"),
+    "zeros_traced": (TypeError, "Shapes must be 1D sequences of concrete values"),
+    "one_hot_of_data": (jax.errors.ConcretizationTypeError, "num_classes"),
+}
+
+
+def flatten_eagerly(x):
+    """Return `x` as a vector, its length computed by JAX."""
+    return x.reshape(jnp.array(x.shape).prod())
+
+
+@jax.jit
+def flatten_by_jnp(x):
+    """Return `x` as a vector, its length computed by JAX; raises TypeError."""
+    return x.reshape(jnp.array(x.shape).prod())
+
+
+@jax.jit
+def flatten_by_np_prod_of_jnp(x):
+    """Hand a JAX array to NumPy's product; raises TypeError."""
+    return x.reshape(np.prod(jnp.array(x.shape)))
+
+
+@jax.jit
+def flatten_by_np_prod(x):
+    """Return `x` as a vector, its length computed by NumPy."""
+    return x.reshape(np.prod(x.shape))
+
+
+@jax.jit
+def flatten_scalar_by_np_prod(x):
+    """Return a scalar as a vector of one element; raises TypeError."""
+    return x.reshape(np.prod(x.shape))
+
+
+@jax.jit
+def flatten_by_math_prod(x):
+    """Return `x` as a vector, its length computed by Python."""
+    return x.reshape(math.prod(x.shape))
+
+
+@jax.jit
+def flatten_by_size(x):
+    """Return `x` as a vector of `x.size` elements."""
+    return x.reshape(x.size)
+
+
+@jax.jit
+def flatten(x):
+    """Return `x` as a vector, its length left to reshape."""
+    return x.reshape(-1)
+
+
+@jax.jit
+def flatten_rows(x):
+    """Return `x` (rows, ...) as a matrix (rows, features), for any number of rows."""
+    return x.reshape(x.shape[0], math.prod(x.shape[1:]))
+
+
+@tf.function
+def flatten_tensorflow(x):
+    """Return `x` as a vector, its length computed by TensorFlow."""
+    return tf.reshape(x, [tf.reduce_prod(tf.shape(x))])
+
+
+def scaled_by_jnp(x):
+    """Divide by the number of elements, counted by JAX."""
+    return x / jnp.prod(jnp.array(x.shape))
+
+
+def scaled_by_size(x):
+    """Divide by the number of elements, known while tracing."""
+    return x / x.size
+
+
+@jax.jit
+def zeros_traced(n):
+    """Return `n` zeros; raises TypeError."""
+    return jnp.zeros(n)
+
+
+@jax.jit(static_argnames="n")
+def zeros(n):
+    """Return `n` zeros, compiled for each `n`."""
+    return jnp.zeros(n)
+
+
+@jax.jit
+def zeros_for(template):
+    """Return as many zeros as `template` has elements along its first axis."""
+    return jnp.zeros(template.shape[0])
+
+
+@jax.jit
+def one_hot_of_data(labels):
+    """Give each label a row, with as many columns as needed; raises ConcretizationTypeError."""
+    return jax.nn.one_hot(labels, labels.max() + 1)
+
+
+@jax.jit(static_argnames="classes")
+def one_hot(labels, classes):
+    """Return labels (n,) as rows (n, classes) with a single 1."""
+    return jax.nn.one_hot(labels, classes)
+
+
+def one_hot_outside(labels):
+    """Find the number of classes outside of jit, from NumPy labels."""
+    return one_hot(labels, int(np.max(labels)) + 1)

@@ -1,0 +1,189 @@
+"""Python branches and loops on traced values, and what replaces them."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import tensorflow as tf
+
+EXPECTED_ERRORS = {
+    "negate_if": (
+        jax.errors.TracerBoolConversionError,
+        "Attempted boolean conversion of traced array",
+    ),
+    "clip_below": (
+        jax.errors.TracerBoolConversionError,
+        "Attempted boolean conversion of traced array",
+    ),
+    "negate_if_stacked": (ValueError, "Non-hashable static arguments"),
+    "negate_if_stacked_other_way": (
+        jax.errors.TracerBoolConversionError,
+        "Attempted boolean conversion of traced array",
+    ),
+    "negate_if_mixed_types": (TypeError, "branches must have equal output types"),
+    "power_by_range": (jax.errors.TracerIntegerConversionError, "__index__() method was called"),
+    "halvings_by_while": (
+        jax.errors.TracerBoolConversionError,
+        "Attempted boolean conversion of traced array",
+    ),
+    "slope_of_power": (ValueError, "Reverse-mode differentiation does not work"),
+}
+
+TRACED_VALUES = []
+
+
+@jax.jit
+def negate_if(x, neg):
+    """Return -x where `neg`, else x; raises TracerBoolConversionError."""
+    return -x if neg else x
+
+
+@jax.jit
+def clip_below(x):
+    """Return x, or 0 where it is less; raises TracerBoolConversionError."""
+    return max(x, 0)
+
+
+@jax.jit
+def flatten_images(x):
+    """Return images (count, rows, columns) as rows, and anything else as it is."""
+    return x.reshape(len(x), -1) if x.ndim == 3 else x
+
+
+@jax.jit
+@partial(jax.jit, static_argnames=["neg"])
+def negate_if_stacked(x, neg=True):
+    """Return -x where `neg`, with two jits on top of each other; raises ValueError."""
+    return -x if neg else x
+
+
+@partial(jax.jit, static_argnames=["neg"])
+@jax.jit
+def negate_if_stacked_other_way(x, neg=True):
+    """Return -x where `neg`, the jits exchanged; raises TracerBoolConversionError."""
+    return -x if neg else x
+
+
+@jax.jit(static_argnames="neg")
+def negate_if_static(x, neg):
+    """Return -x where `neg`, else x, compiled for each `neg`; notes each trace."""
+    TRACED_VALUES.append(neg)
+    return -x if neg else x
+
+
+@jax.jit
+def negate_if_cond(x, neg):
+    """Return -x where `neg`, else x; one of two compiled branches runs."""
+    return jax.lax.cond(neg, lambda x: -x, lambda x: x, x)
+
+
+@jax.jit
+def negate_if_where(x, neg):
+    """Return -x where `neg`, else x, element by element; both are computed."""
+    return jnp.where(neg, -x, x)
+
+
+@jax.jit
+def negate_if_mixed_types(x, neg):
+    """Return -x or 0.0 from branches of two types; raises TypeError for integer `x`."""
+    return jax.lax.cond(neg, lambda x: -x, lambda x: 0.0, x)
+
+
+@tf.function
+def negate_if_tensorflow(x, neg):
+    """Return -x where `neg`, else x; AutoGraph turns the `if` into `tf.cond`."""
+    if neg:
+        x = -x
+    return x
+
+
+def safe_log(x):
+    """Return log x, and 0 for x ≤ 0; its derivative is nan at 0."""
+    return jnp.where(x > 0, jnp.log(x), 0.0)
+
+
+def safer_log(x):
+    """Return log x, and 0 for x ≤ 0; its derivative is 0 at 0."""
+    inside = jnp.where(x > 0, x, 1.0)
+    return jnp.where(x > 0, jnp.log(inside), 0.0)
+
+
+@jax.jit
+def apply_activation(number, x):
+    """Apply relu, tanh or the identity to `x`, for number 0, 1 or 2."""
+    return jax.lax.switch(number, [jax.nn.relu, jnp.tanh, lambda x: x], x)
+
+
+@jax.jit
+def power_by_range(x, n):
+    """Return x to the power n by a Python loop; raises TracerIntegerConversionError."""
+    result = jnp.ones_like(x)
+    for _ in range(n):
+        result = result * x
+    return result
+
+
+@jax.jit(static_argnames="n")
+def power_unrolled(x, n):
+    """Return x to the power n by a Python loop that is unrolled while tracing."""
+    result = jnp.ones_like(x)
+    for _ in range(n):
+        result = result * x
+    return result
+
+
+@jax.jit
+def power(x, n):
+    """Return x to the power n ≥ 0 by a compiled loop."""
+    return jax.lax.fori_loop(0, n, lambda _, result: result * x, jnp.ones_like(x))
+
+
+@jax.jit
+def slope_of_power(x, n):
+    """Differentiate a loop of unknown length backwards; raises ValueError."""
+    return jax.grad(power)(x, n)
+
+
+@jax.jit(static_argnames="n")
+def slope_of_power_static(x, n):
+    """Return the derivative of x to the power n, for a loop of known length."""
+    return jax.grad(power_unrolled)(x, n)
+
+
+@jax.jit
+def halvings_by_while(x):
+    """Count halvings until x ≤ 1 by a Python loop; raises TracerBoolConversionError."""
+    count = 0
+    while x > 1:
+        x, count = x / 2, count + 1
+    return count
+
+
+@jax.jit
+def halvings(x):
+    """Count how often x must be halved to reach 1 or less."""
+
+    def more(state):
+        return state[0] > 1
+
+    def halve(state):
+        return state[0] / 2, state[1] + 1
+
+    return jax.lax.while_loop(more, halve, (x, 0))[1]
+
+
+@jax.jit
+def balances(start, payments):
+    """Return the balance after each payment and interest of 10 %, (payments,)."""
+
+    def step(balance, payment):
+        balance = 1.1 * balance + payment
+        return balance, balance
+
+    return jax.lax.scan(step, start, payments)[1]
+
+
+def jaxpr_lines(function, *args, **static):
+    """Return how many lines the jaxpr of `function` has."""
+    jaxpr = jax.make_jaxpr(lambda *args: function(*args, **static))(*args)
+    return len(str(jaxpr).splitlines())

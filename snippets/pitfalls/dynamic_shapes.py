@@ -1,0 +1,149 @@
+"""Results whose shape depends on values, and the ways around them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+
+EXPECTED_ERRORS = {
+    "negatives_jitted": (
+        jax.errors.NonConcreteBooleanIndexError,
+        "Array boolean indices must be concrete",
+    ),
+    "positions_jitted": (jax.errors.ConcretizationTypeError, "size argument of jnp.nonzero"),
+    "first_jitted": (IndexError, "Got slice(None"),
+    "count_up_jitted": (jax.errors.ConcretizationTypeError, "jnp.arange argument 'stop'"),
+}
+
+TRACED_LENGTHS = []
+
+
+def negatives(x):
+    """Return the negative elements of a vector."""
+    return x[x < 0]
+
+
+@jax.jit
+def negatives_jitted(x):
+    """Return the negative elements of a vector; raises NonConcreteBooleanIndexError."""
+    return x[x < 0]
+
+
+@jax.jit
+def positions_jitted(x):
+    """Return where a vector is negative; raises ConcretizationTypeError."""
+    return jnp.nonzero(x < 0)
+
+
+@jax.jit
+def first_jitted(x, n):
+    """Return the first `n` elements; raises IndexError."""
+    return x[:n]
+
+
+@jax.jit
+def count_up_jitted(n):
+    """Return 0, 1, ... n - 1; raises ConcretizationTypeError."""
+    return jnp.arange(n)
+
+
+@tf.function
+def negatives_tensorflow(x):
+    """Return the negative elements of a TensorFlow vector."""
+    return x[x < 0]
+
+
+def name_of_caught(function, *args):
+    """Catch any error under a name that looks like a type, and return its real type."""
+    try:
+        return function(*args)
+    except Exception as NonConcreteBooleanIndexError:
+        return type(NonConcreteBooleanIndexError).__name__
+
+
+def negatives_or_none(x):
+    """Return the negative elements, or None where their number is not known yet."""
+    try:
+        return x[x < 0]
+    except jax.errors.NonConcreteBooleanIndexError:
+        return None
+
+
+@jax.jit
+def keep_negatives(x):
+    """Return `x` with zero in place of every element that is not negative."""
+    return jnp.where(x < 0, x, 0)
+
+
+@jax.jit
+def sum_negatives(x):
+    """Return the sum of the negative elements."""
+    return jnp.sum(x, where=x < 0)
+
+
+@jax.jit
+def mean_negatives(x):
+    """Return the mean of the negative elements, nan where there are none."""
+    return jnp.mean(x, where=x < 0)
+
+
+@jax.jit
+def largest_negative(x):
+    """Return the largest negative element, -inf where there are none."""
+    return jnp.max(x, where=x < 0, initial=-jnp.inf)
+
+
+@jax.jit(static_argnames="size")
+def negatives_padded(x, size):
+    """Return the first `size` negative elements, padded with nan, and how many there are."""
+    negative = x < 0
+    (positions,) = jnp.nonzero(negative, size=size, fill_value=x.shape[0])
+    values = x.at[positions].get(mode="fill", fill_value=jnp.nan)
+    return values, negative.sum()
+
+
+@jax.jit(static_argnames="size")
+def positions_default_fill(x, size):
+    """Return where `x` is negative, padded with 0, which is a position too."""
+    return jnp.nonzero(x < 0, size=size)[0]
+
+
+@jax.jit(static_argnames="length")
+def window(x, start, length):
+    """Return `length` elements from `start` on; `start` may be traced."""
+    return jax.lax.dynamic_slice(x, (start,), (length,))
+
+
+@jax.jit(static_argnames="n")
+def first(x, n):
+    """Return the first `n` elements, compiled anew for every `n`."""
+    return x[:n]
+
+
+@jax.jit
+def root_mean_square(x):
+    """Return the root mean square of a vector; notes each length that is traced."""
+    TRACED_LENGTHS.append(x.shape[0])
+    return jnp.sqrt(jnp.mean(x**2))
+
+
+def rms_of_negatives(x):
+    """Choose the negative elements outside of jit, and compute inside."""
+    return root_mean_square(negatives(x))
+
+
+@jax.jit
+def padded_root_mean_square(x, count):
+    """Return the root mean square of the first `count` elements; notes each length traced."""
+    TRACED_LENGTHS.append(x.shape[0])
+    used = jnp.arange(x.shape[0]) < count
+    return jnp.sqrt(jnp.mean(x**2, where=used))
+
+
+def rms_of_negatives_in_buckets(x):
+    """Pad the negative elements to a power of two before they enter jit."""
+    chosen = np.asarray(negatives(x))
+    length = 1 << max(len(chosen) - 1, 0).bit_length()
+    padded = np.zeros(length, chosen.dtype)
+    padded[: len(chosen)] = chosen
+    return padded_root_mean_square(padded, len(chosen))

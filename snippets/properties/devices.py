@@ -1,0 +1,105 @@
+"""One function for every device, and what still differs between devices."""
+
+import re
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import torch
+
+EXPECTED_ERRORS = {
+    "add_positions_cpu_torch": (RuntimeError, "is not on the expected device"),
+    "ask_device_inside_jit": (jax.errors.ConcretizationTypeError, "devices() method was called"),
+    "run_elsewhere": (ValueError, "was exported for platforms"),
+    "too_large_integer": (OverflowError, "too large"),
+}
+
+
+def standardise(x):
+    """Return `x` (rows, features) with mean 0 and standard deviation 1 in each column."""
+    return (x - x.mean(axis=0)) / x.std(axis=0)
+
+
+def add_positions(x):
+    """Add 0, 1, 2, ... to the elements of a vector."""
+    return x + jnp.arange(x.shape[0])
+
+
+def add_positions_cpu_torch(x):
+    """Add 0, 1, 2, ... made on the CPU; raises RuntimeError for `x` elsewhere."""
+    return x + torch.arange(x.shape[0])
+
+
+def add_positions_torch(x):
+    """Add 0, 1, 2, ... made on the device of `x`."""
+    return x + torch.arange(x.shape[0], device=x.device)
+
+
+def lowered_text(function, x, platform):
+    """Return the StableHLO of `function` for 'cpu', 'cuda', 'rocm' or 'tpu'."""
+    return jax.jit(function).trace(x).lower(lowering_platforms=(platform,)).as_text()
+
+
+def export_for_all(function, x):
+    """Return `function`, traced once for arguments like `x`, ready for CPU, GPU and TPU."""
+    return jax.export.export(jax.jit(function), platforms=("cpu", "cuda", "tpu"))(x)
+
+
+def run_elsewhere(function, x):
+    """Run here what was exported for another platform only; raises ValueError."""
+    other = "cpu" if jax.default_backend() == "tpu" else "tpu"
+    return jax.export.export(jax.jit(function), platforms=(other,))(x).call(x)
+
+
+def constants(text):
+    """Return the numbers that occur as floating-point constants in StableHLO text."""
+    return sorted(
+        {float(number) for number in re.findall(r"dense<([-\d.e+]+)> : tensor<f32>", text)}
+    )
+
+
+def add_by_backend(x):
+    """Add 1 on CPU and 2 elsewhere, decided by Python while tracing."""
+    return x + (1.0 if jax.default_backend() == "cpu" else 2.0)
+
+
+def add_by_platform(x):
+    """Add 1 on CPU and 2 elsewhere, decided for the platform that runs it."""
+    return jax.lax.platform_dependent(x, cpu=lambda x: x + 1.0, default=lambda x: x + 2.0)
+
+
+@jax.jit
+def ask_device_inside_jit(x):
+    """Ask a traced array for its devices; raises ConcretizationTypeError."""
+    return x + len(x.devices())
+
+
+def double_precision(function, *args):
+    """Call `function` with 64-bit types switched on."""
+    with jax.enable_x64(True):
+        return function(*args)
+
+
+def too_large_integer():
+    """Make an array of 2³¹ without 64-bit types; raises OverflowError."""
+    return jnp.array(2**31)
+
+
+def rounded_to(x, mantissa_bits):
+    """Round float32 values to a shorter mantissa: 10 bits as in TF32, 7 as in bfloat16."""
+    return jax.lax.reduce_precision(x, exponent_bits=8, mantissa_bits=mantissa_bits)
+
+
+def product(x):
+    """Return x @ x at the precision that the device prefers."""
+    return jnp.dot(x, x)
+
+
+def precise_product(x):
+    """Return x @ x in full float32 on every device."""
+    return jnp.dot(x, x, precision="highest")
+
+
+def requested_precision(function, x):
+    """Return what the TPU program of `function` asks for in its matrix product."""
+    return re.findall(r"precision = \[(\w+), \w+\]", lowered_text(function, x, "tpu"))

@@ -1,0 +1,179 @@
+"""Arrays that never change: `.at` updates beside in-place assignment."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+import torch
+from jax.experimental import checkify
+
+EXPECTED_ERRORS = {
+    "write_in_place": (TypeError, "JAX arrays are immutable"),
+    "write_in_place_tensorflow": (TypeError, "does not support item assignment"),
+    "write_into_numpy_view": (ValueError, "read-only"),
+    "overwrite_needed_value_torch": (RuntimeError, "modified by an inplace operation"),
+    "zero_negatives_jitted": (
+        jax.errors.NonConcreteBooleanIndexError,
+        "Array boolean indices must be concrete",
+    ),
+    "read_checked": (checkify.JaxRuntimeError, "out-of-bounds indexing"),
+    "use_after_donation": (RuntimeError, "has been deleted"),
+}
+
+
+def write_in_place(x):
+    """Try to change the first element; raises TypeError for a JAX array."""
+    x[0] = 1
+    return x
+
+
+def write_in_place_torch(x):
+    """Change the first element of a torch tensor, also for the caller."""
+    x[0] = 1
+    return x
+
+
+def write_in_place_tensorflow(x):
+    """Try to change the first element of a TensorFlow tensor; raises TypeError."""
+    x[0] = 1
+    return x
+
+
+def write_into_numpy_view(x):
+    """Try to change a JAX array through its NumPy view; raises ValueError."""
+    view = np.asarray(x)
+    view[0] = 1
+    return view
+
+
+def set_first(x, value):
+    """Return a copy of `x` whose first element is `value`."""
+    return x.at[0].set(value)
+
+
+def set_first_tensorflow(x, value):
+    """Return a copy of a TensorFlow vector whose first element is `value`."""
+    return tf.tensor_scatter_nd_update(x, [[0]], [value])
+
+
+def assign_first_tensorflow(variable, value):
+    """Change the first element of a `tf.Variable` where it is."""
+    variable[0].assign(value)
+    return variable
+
+
+def centre(x):
+    """Subtract the mean of `x`."""
+    x -= x.mean()
+    return x
+
+
+def update_methods(x, i):
+    """Return what each update of element `i` makes of `x`."""
+    return {
+        "set": x.at[i].set(10),
+        "add": x.at[i].add(10),
+        "subtract": x.at[i].subtract(10),
+        "multiply": x.at[i].multiply(10),
+        "divide": x.at[i].divide(10),
+        "power": x.at[i].power(2),
+        "min": x.at[i].min(0),
+        "max": x.at[i].max(10),
+        "apply": x.at[i].apply(jnp.sqrt),
+    }
+
+
+def zero_negatives(x):
+    """Return `x` with every negative element set to zero."""
+    return x.at[x < 0].set(0)
+
+
+@jax.jit
+def zero_negatives_jitted(x):
+    """Set the negative elements to zero; raises NonConcreteBooleanIndexError."""
+    return x.at[x < 0].set(0)
+
+
+@jax.jit
+def zero_negatives_where(x):
+    """Return `x` with every negative element set to zero, also under jit."""
+    return jnp.where(x < 0, 0, x)
+
+
+def count_bins(bins, length):
+    """Count how often each of 0 to length - 1 occurs in `bins`."""
+    return jnp.zeros(length, jnp.int32).at[bins].add(1)
+
+
+def count_bins_numpy(bins, length):
+    """Count with `+=`, which loses all but one of several equal indices."""
+    counts = np.zeros(length, np.int32)
+    counts[bins] += 1
+    return counts
+
+
+def read_at(x, i):
+    """Read element `i` in every mode that JAX has for an index out of bounds."""
+    return {
+        "x[i]": x[i],
+        "clip": x.at[i].get(mode="clip"),
+        "fill": x.at[i].get(mode="fill", fill_value=-1),
+        "jnp.take": jnp.take(x, i),
+    }
+
+
+def write_at(x, i):
+    """Write to element `i` in every mode that JAX has for an index out of bounds."""
+    return {
+        "set": x.at[i].set(9),
+        "clip": x.at[i].set(9, mode="clip"),
+    }
+
+
+def read_checked(x, i):
+    """Return `x[i]`; raises checkify.JaxRuntimeError where `i` is out of bounds."""
+    checked = checkify.checkify(lambda x, i: x[i], errors=checkify.index_checks)
+    error, value = jax.jit(checked)(x, i)
+    error.throw()
+    return value
+
+
+def write_ten(x):
+    """Set the first ten elements to 0, 1, ... 9, one after the other."""
+    for i in range(10):
+        x = x.at[i].set(i)
+    return x
+
+
+def buffer_sizes(function, x, **options):
+    """Return the bytes that the compiled function needs beside its argument.
+
+    `shared` bytes of the result lie in the argument's own memory. `options` are
+    those of `jax.jit`.
+    """
+    memory = jax.jit(function, **options).lower(x).compile().memory_analysis()
+    return {
+        "result": memory.output_size_in_bytes,
+        "temporary": memory.temp_size_in_bytes,
+        "shared": memory.alias_size_in_bytes,
+    }
+
+
+def use_after_donation(x):
+    """Give the memory of `x` away, then read `x`; raises RuntimeError."""
+    jax.jit(write_ten, donate_argnums=0)(x)
+    return x + 1
+
+
+def overwrite_needed_value_torch(x):
+    """Change a value that torch kept for the gradient; raises RuntimeError."""
+    x = x.clone().requires_grad_()
+    y = torch.exp(x)
+    y[0] = 0
+    y.sum().backward()
+    return x.grad
+
+
+def exp_without_first(x):
+    """Sum exp over all elements but the first, which counts as zero."""
+    return jnp.exp(x).at[0].set(0).sum()

@@ -1,0 +1,167 @@
+"""State inside objects beside state that is passed in and out."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import tensorflow as tf
+import torch
+
+EXPECTED_ERRORS = {
+    "read_count_after_jit": (jax.errors.UnexpectedTracerError, "side effect"),
+    "call_jitted_method": (TypeError, "static_argnums"),
+}
+
+RATE = 0.1
+MOMENTUM = 0.9
+
+
+class Counter:
+    """A counter that keeps its count in itself."""
+
+    def __init__(self):
+        self.count = jnp.zeros((), jnp.int32)
+
+    def add(self, n):
+        """Add `n` and return the new count."""
+        self.count = self.count + n
+        return self.count
+
+
+def read_count_after_jit():
+    """Read the attribute that a jitted method has set; raises UnexpectedTracerError."""
+    counter = Counter()
+    jax.jit(counter.add)(1)
+    return counter.count + 1
+
+
+class JittedCounter(Counter):
+    """A counter whose method is jitted as if it were a function of arrays."""
+
+    @jax.jit
+    def add(self, n):
+        """Add `n` and return the new count."""
+        self.count = self.count + n
+        return self.count
+
+
+def call_jitted_method():
+    """Pass an ordinary object through jit, as `self`; raises TypeError."""
+    return JittedCounter().add(1)
+
+
+@jax.jit
+def add(count, n):
+    """Return the new count."""
+    return count + n
+
+
+class TorchCounter(torch.nn.Module):
+    """A counter as a torch module keeps it: in a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros((), dtype=torch.int32))
+
+    def forward(self, n):
+        """Add `n` and return a copy of the new count."""
+        self.count += n
+        return self.count.clone()
+
+
+class TensorFlowCounter(tf.Module):
+    """A counter as a TensorFlow module keeps it: in a variable."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = tf.Variable(0)
+
+    @tf.function
+    def add(self, n):
+        """Add `n` and return the new count."""
+        self.count.assign_add(n)
+        return self.count.read_value()
+
+
+class Statistics(NamedTuple):
+    """Running mean and variance of each feature, both of shape (features,)."""
+
+    mean: jax.Array
+    var: jax.Array
+
+
+def first_statistics(features):
+    """Return the statistics before any batch: mean 0 and variance 1."""
+    return Statistics(jnp.zeros(features), jnp.ones(features))
+
+
+@jax.jit
+def batch_norm_train(statistics, x):
+    """Normalise a batch (rows, features) and return it with the new statistics."""
+    mean, var = x.mean(axis=0), x.var(axis=0)
+    unbiased = x.var(axis=0, ddof=1)
+    new = Statistics(
+        0.9 * statistics.mean + 0.1 * mean,
+        0.9 * statistics.var + 0.1 * unbiased,
+    )
+    return new, (x - mean) / jnp.sqrt(var + 1e-5)
+
+
+@jax.jit
+def batch_norm_predict(statistics, x):
+    """Normalise a batch (rows, features) by the running statistics."""
+    return (x - statistics.mean) / jnp.sqrt(statistics.var + 1e-5)
+
+
+class TrainState(NamedTuple):
+    """Everything that a training step changes: parameters and their momentum."""
+
+    params: dict
+    velocity: dict
+
+
+def first_state(features):
+    """Return the state before the first step, all zeros."""
+    params = {"w": jnp.zeros(features), "b": jnp.zeros(())}
+    return TrainState(params, jax.tree.map(jnp.zeros_like, params))
+
+
+def squared_error(params, x, y):
+    """Return the mean squared error of a linear model on x (rows, features) and y (rows,)."""
+    return jnp.mean((x @ params["w"] + params["b"] - y) ** 2)
+
+
+@jax.jit
+def train_step(state, batch):
+    """Return the state after one step of gradient descent, and the error before it."""
+    error, grads = jax.value_and_grad(squared_error)(state.params, *batch)
+    velocity = jax.tree.map(lambda v, g: MOMENTUM * v + g, state.velocity, grads)
+    params = jax.tree.map(lambda p, v: p - RATE * v, state.params, velocity)
+    return TrainState(params, velocity), error
+
+
+def train_steps(state, batches):
+    """Run one step for each entry along the first axis of `batches`, in one compiled loop."""
+    return jax.lax.scan(train_step, state, batches)
+
+
+def train_torch(batches):
+    """Train the same model with a torch module and optimizer; return the error of each step."""
+    model = torch.nn.Linear(batches[0][0].shape[1], 1)
+    torch.nn.init.zeros_(model.weight)
+    torch.nn.init.zeros_(model.bias)
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
+    errors = []
+    for x, y in batches:
+        optimizer.zero_grad()
+        error = ((model(x)[:, 0] - y) ** 2).mean()
+        error.backward()
+        optimizer.step()
+        errors.append(error.item())
+    return errors
+
+
+def linear_batches(key, steps, rows=8):
+    """Draw batches of x (steps, rows, 2) and y = 3 x₀ - x₁ + 1 (steps, rows)."""
+    x = jax.random.normal(key, (steps, rows, 2))
+    return x, 3 * x[..., 0] - x[..., 1] + 1

@@ -1,0 +1,138 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from snippets.pitfalls import dynamic_shapes
+
+vectors = arrays(np.float32, st.integers(1, 6), elements=st.integers(-9, 9))
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    monkeypatch.setattr(dynamic_shapes, "TRACED_LENGTHS", [])
+
+
+def test_boolean_index_raises_under_jit(raises_declared):
+    x = jnp.array([-1.0, 2, -3])
+    assert dynamic_shapes.negatives(x).tolist() == [-1, -3]
+    raises_declared(dynamic_shapes.negatives_jitted, x)
+
+
+def test_relatives_raise_under_jit(raises_declared):
+    x = jnp.array([-1.0, 2, -3])
+    raises_declared(dynamic_shapes.positions_jitted, x)
+    raises_declared(dynamic_shapes.first_jitted, x, 2)
+    raises_declared(dynamic_shapes.count_up_jitted, 3)
+
+
+def test_jit_sees_only_the_shape_and_type_of_the_mask(raises_declared):
+    error = raises_declared(dynamic_shapes.negatives_jitted, jnp.arange(10.0))
+    assert "bool[10]" in str(error)
+    assert isinstance(error, IndexError)
+
+
+def test_tensorflow_leaves_the_length_open():
+    concrete = dynamic_shapes.negatives_tensorflow.get_concrete_function(tf.TensorSpec([3]))
+    assert concrete.output_shapes == tf.TensorShape([None])
+    assert dynamic_shapes.negatives_tensorflow(tf.constant([-1.0, 2, -3])).numpy().tolist() == [
+        -1,
+        -3,
+    ]
+
+
+def test_a_name_after_as_catches_everything():
+    x = jnp.array([-1.0, 2])
+    caught = dynamic_shapes.name_of_caught
+    assert caught(dynamic_shapes.negatives_jitted, x) == "NonConcreteBooleanIndexError"
+    assert caught(int, "seven") == "ValueError"
+    assert caught(len, "seven") == 5
+
+
+def test_the_type_before_as_catches_one_error():
+    x = jnp.array([-1.0, 2])
+    assert dynamic_shapes.negatives_or_none(x).tolist() == [-1]
+    assert jax.jit(dynamic_shapes.negatives_or_none)(x) is None
+
+
+@given(vectors)
+@settings(deadline=None, max_examples=50)
+def test_masked_fixes_equal_numpy(x):
+    negative = x[x < 0]
+    assert dynamic_shapes.keep_negatives(x).tolist() == np.where(x < 0, x, 0).tolist()
+    assert dynamic_shapes.sum_negatives(x) == negative.sum()
+    largest = dynamic_shapes.largest_negative(x)
+    assert largest == (negative.max() if len(negative) else -np.inf)
+    mean = dynamic_shapes.mean_negatives(x)
+    if len(negative):
+        assert mean == pytest.approx(negative.mean(), rel=1e-5)
+    else:
+        assert jnp.isnan(mean)
+
+
+@given(vectors, st.integers(0, 8))
+@settings(deadline=None, max_examples=50)
+def test_padded_fix_equals_numpy(x, size):
+    negative = x[x < 0]
+    values, count = dynamic_shapes.negatives_padded(x, size=size)
+    assert values.shape == (size,)
+    assert count == len(negative)
+    assert values[: len(negative)].tolist() == negative[:size].tolist()
+    assert np.isnan(values[len(negative) :]).all()
+
+
+@given(vectors, st.integers(0, 8))
+@settings(deadline=None, max_examples=50)
+def test_default_fill_is_position_zero(x, size):
+    expected = [*np.flatnonzero(x < 0), *[0] * 8][:size]
+    assert dynamic_shapes.positions_default_fill(x, size=size).tolist() == expected
+
+
+@given(st.integers(0, 12))
+@settings(deadline=None)
+def test_window_is_moved_to_stay_inside(start):
+    expected = min(start, 7)
+    values = dynamic_shapes.window(jnp.arange(10), start, length=3)
+    assert values.tolist() == [expected, expected + 1, expected + 2]
+
+
+@given(st.integers(0, 10))
+@settings(deadline=None)
+def test_first_with_a_static_length(n):
+    assert dynamic_shapes.first(jnp.arange(8), n).tolist() == list(range(8))[:n]
+
+
+@given(vectors)
+@settings(deadline=None, max_examples=50)
+def test_fixes_outside_of_jit_equal_numpy(x):
+    negative = x[x < 0]
+    for function in (dynamic_shapes.rms_of_negatives, dynamic_shapes.rms_of_negatives_in_buckets):
+        result = function(jnp.array(x))
+        if len(negative):
+            assert result == pytest.approx(np.sqrt(np.mean(negative**2)), rel=1e-5)
+        else:
+            assert jnp.isnan(result)
+
+
+def test_every_length_is_a_trace_and_buckets_make_fewer():
+    jax.clear_caches()
+    for n in range(1, 9):
+        dynamic_shapes.rms_of_negatives(-jnp.ones(n))
+    assert dynamic_shapes.TRACED_LENGTHS == [1, 2, 3, 4, 5, 6, 7, 8]
+    dynamic_shapes.TRACED_LENGTHS.clear()
+    for n in range(1, 9):
+        dynamic_shapes.rms_of_negatives_in_buckets(-jnp.ones(n))
+    assert dynamic_shapes.TRACED_LENGTHS == [1, 2, 4, 8]
+
+
+def test_a_length_met_before_is_not_traced_again():
+    jax.clear_caches()
+    dynamic_shapes.root_mean_square(jnp.ones(3))
+    dynamic_shapes.root_mean_square(jnp.zeros(3))
+    dynamic_shapes.padded_root_mean_square(jnp.ones(4), 3)
+    dynamic_shapes.padded_root_mean_square(jnp.ones(4), 2)
+    assert dynamic_shapes.TRACED_LENGTHS == [3, 4]
