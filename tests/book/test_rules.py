@@ -1,0 +1,165 @@
+"""The rules of docs/contributing.md that can be checked by reading the files."""
+
+import ast
+import io
+import pathlib
+import re
+import tokenize
+
+import pytest
+from _ext.pages import read_page
+from _ext.snippets import Library
+
+ROOT = pathlib.Path(__file__).parents[2]
+LIBRARY = Library(ROOT / "snippets")
+MODULES = sorted(path for path in (ROOT / "snippets").rglob("*.py") if path.name != "__init__.py")
+PAGES = sorted(
+    path for path in (ROOT / "docs").rglob("*.md") if "_ext" not in path.relative_to(ROOT).parts
+)
+NUMBER = r"(?<![\w.@/-])\d[\d.,]*\s?"
+TYPED_IN = re.compile(
+    "|".join(
+        (
+            NUMBER
+            + r"(?:ns|nanoseconds?|µs|us|microseconds?|ms|milliseconds?|seconds?|minutes?)\b",
+            NUMBER + r"(?:s\b(?!\.)|×(?!\s?\d)|x\b)",
+            NUMBER + r"[KMGT]?(?:FLOPS?(?:/s)?|B/s)\b",
+            NUMBER
+            + r"(?:%|percent|times)\s+(?:as\s+)?(?:fast|slow|quick|long|more time|less time)",
+            r"\b(?:twice|thrice|half|\w+ times) as (?:fast|slow|quick|long)\b",
+            r"\b\w+ times (?:faster|slower|quicker|longer)\b",
+            r"\b\w+fold\b.{0,20}\b(?:faster|slower|speed)",
+        )
+    ),
+    re.IGNORECASE,
+)
+
+
+def name(path):
+    return str(path.relative_to(ROOT))
+
+
+def docname(path):
+    return path.relative_to(ROOT / "docs").with_suffix("").as_posix()
+
+
+def prose(text):
+    """Blank out what is not prose: front matter, code, roles; lines keep their numbers."""
+
+    def blank(found):
+        return "\n" * found.group().count("\n")
+
+    text = re.sub(r"\A---\n.*?\n---\n", blank, text, flags=re.DOTALL)
+    text = re.sub(r"^(`{3,}|:{3,}).*?^\1[ ]*$", blank, text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"\{[\w-]+\}(`+).+?\1", blank, text, flags=re.DOTALL)
+    return re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", blank, text, flags=re.DOTALL)
+
+
+def typed_in(text):
+    """Return (line, words) of each timing or ratio that stands in prose."""
+    text = prose(text)
+    return [(text.count("\n", 0, m.start()) + 1, m.group()) for m in TYPED_IN.finditer(text)]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_no_timing_is_typed_into_prose(path):
+    found = [f"{name(path)}:{line}: {words}" for line, words in typed_in(path.read_text("utf8"))]
+    assert not found, "draw numbers from records with {measured} or {quoted}:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "It took 12 ms.",
+        "It took 1.85 µs a call.",
+        "This is 8.2x faster.",
+        "about 27× faster",
+        "It reaches 400 GFLOP/s here.",
+        "jit is ten times faster",
+        "It runs twice as fast.",
+        "5 % faster",
+        "The first call takes 3 seconds.",
+    ],
+)
+def test_the_search_for_typed_in_timings_finds_them(sentence):
+    assert typed_in(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "a 3000×3000 product of float32 numbers",
+        "{measured}`selu/jit@jax` and {quoted}`post: 332 ms`",
+        "`sleep(1)  # 12 ms`",
+        "```python\nx = 1  # 12 ms\n```\n",
+        "75 % of the memory",
+        "eight devices, 2 threads and 100 steps",
+        "in jax 0.10.2 since 2026",
+    ],
+)
+def test_the_search_leaves_other_numbers_alone(sentence):
+    assert typed_in(sentence) == []
+
+
+def shown_names(path):
+    """Return (module, name) of every definition that a page shows, folded ones included."""
+    page = read_page(docname(path), path, LIBRARY)
+    cells = "\n".join(cell.source for cell in page.code_cells) if page else ""
+    defined = {
+        node.name
+        for node in ast.walk(ast.parse(re.sub(r"^[%!].*$", "", cells, flags=re.MULTILINE)))
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    }
+    modules = page.modules if page else {}
+    return {
+        (module, shown)
+        for module in modules
+        for shown in LIBRARY.module(module).definitions
+        if shown in defined
+    }
+
+
+def test_every_snippet_is_shown_on_a_page():
+    shown = set().union(*(shown_names(path) for path in PAGES))
+    hidden = []
+    for path in MODULES:
+        module = ".".join(path.relative_to(ROOT / "snippets").with_suffix("").parts)
+        tree = ast.parse(path.read_text("utf8"))
+        for node in tree.body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                if (module, node.name) not in shown:
+                    hidden.append(f"{name(path)}:{node.lineno}: {node.name}")
+    assert not hidden, "no page shows:\n" + "\n".join(hidden)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_every_module_has_a_page_and_a_test(path):
+    relative = path.relative_to(ROOT / "snippets")
+    assert (ROOT / "docs" / relative.with_suffix(".md")).exists()
+    assert (ROOT / "tests" / relative.with_name(f"test_{relative.name}")).exists()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_importing_a_snippet_only_defines_names(path):
+    allowed = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign)
+    for node in ast.parse(path.read_text("utf8")).body:
+        docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        assert docstring or isinstance(node, allowed), f"{name(path)}:{node.lineno}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_snippets_hold_no_comments(path):
+    tokens = tokenize.generate_tokens(io.StringIO(path.read_text("utf8")).readline)
+    comments = [f"{name(path)}:{t.start[0]}" for t in tokens if t.type == tokenize.COMMENT]
+    assert not comments, "the prose of the page explains, not a comment"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_every_declared_error_is_tested_and_shown(path):
+    relative = path.relative_to(ROOT / "snippets")
+    module = LIBRARY.module(".".join(relative.with_suffix("").parts))
+    test = (ROOT / "tests" / relative.with_name(f"test_{relative.name}")).read_text("utf8")
+    pages = "\n".join(page.read_text("utf8") for page in PAGES)
+    for snippet in module.expected_errors:
+        assert re.search(rf"raises_declared\([^)]*\b{snippet}\b", test), f"{snippet} is not tested"
+        assert re.search(rf":snippet:.*\b{snippet}\b", pages), f"{snippet} is not shown"
