@@ -58,6 +58,15 @@ def by_reference(env):
     return {(record["name"], record["framework"]): record for record in all_records(env)}
 
 
+def matching(env, patterns):
+    """Return the records whose names match one of the patterns."""
+    return [
+        record
+        for record in all_records(env)
+        if any(fnmatch.fnmatchcase(record["name"], pattern) for pattern in patterns)
+    ]
+
+
 class _PendingRole(SphinxRole):
     """A role whose text is resolved once all records are known."""
 
@@ -171,11 +180,7 @@ class FillIn(SphinxPostTransform):
             )
 
     def _matching(self, node):
-        found = [
-            record
-            for record in all_records(self.env)
-            if any(fnmatch.fnmatchcase(record["name"], pattern) for pattern in node["patterns"])
-        ]
+        found = matching(self.env, node["patterns"])
         if not found:
             message = f"no measurement matches {' '.join(node['patterns'])}"
             logger.warning(message, location=node, type="book", subtype="measured")
@@ -219,11 +224,12 @@ class FillIn(SphinxPostTransform):
 def table(columns, records):
     """Return a table node with one row for each record."""
     head = [COLUMNS[column] for column in columns]
-    rows = [[_cell(column, record) for column in columns] for record in records]
+    rows = [[cell_text(column, record) for column in columns] for record in records]
     return table_node(head, rows, classes=["measurements"])
 
 
-def _cell(column, record):
+def cell_text(column, record):
+    """Return what a table says in one column of a record."""
     if column == "shape":
         return ", ".join("×".join(map(str, shape)) or "scalar" for shape in record["shape"]) or "–"
     if column == "stable":

@@ -1,5 +1,7 @@
 """The status page: on what, when and how long each page was executed, and what was unstable."""
 
+import html
+
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
@@ -42,24 +44,46 @@ class FillInStatus(SphinxPostTransform):
             outcome = "executed" if state.fresh else "from the cache"
         if not state.facts:
             return [link, "–", "–", "–", outcome, "–", "–"]
-        facts = state.facts
         unstable = [f"{r['name']}@{r['framework']}" for r in state.records if not r["stable"]]
-        versions = ", ".join(f"{k} {v}" for k, v in facts.get("versions", {}).items())
-        device = facts.get("device", "–")
-        if "processor" in facts:
-            device += f" ({facts['processor']}, {facts['threads']} threads)"
         return [
             link,
-            device,
-            facts["executed"].replace("T", " ").replace("+00:00", " UTC"),
-            f"{facts['seconds']:.1f} s",
+            device(state.facts),
+            when(state.facts),
+            f"{state.facts['seconds']:.1f} s",
             outcome,
             ", ".join(unstable) or "none",
-            versions,
+            versions(state.facts),
         ]
+
+
+def device(facts):
+    """Name the device of an execution, and the processor of its machine."""
+    if "device" not in facts:
+        return "–"
+    return f"{facts['device']} ({facts['processor']}, {facts['threads']} threads)"
+
+
+def when(facts):
+    """Say when a page was executed, to the minute."""
+    return f"{facts['executed'][:16].replace('T', ' ')} UTC"
+
+
+def versions(facts):
+    """List the versions of an execution."""
+    return ", ".join(f"{name} {version}" for name, version in facts.get("versions", {}).items())
+
+
+def sign(app, docname, templatename, context, doctree):
+    """Say below each executed page on what and when its outputs came about."""
+    state = app.env.book_pages.get(docname)
+    if state is None or not state.facts or "body" not in context:
+        return
+    text = f"Executed on {device(state.facts)}, {when(state.facts)}, with {versions(state.facts)}."
+    context["body"] += f'<p class="provenance">{html.escape(text)}</p>'
 
 
 def setup(app):
     """Register the directive."""
     app.add_directive("page-status", PageStatusDirective)
     app.add_post_transform(FillInStatus)
+    app.connect("html-page-context", sign)
