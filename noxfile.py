@@ -34,7 +34,8 @@ def live(session):
     session.run(
         "sphinx-autobuild",
         *("-c", ".", "docs", "build/live"),
-        *("--watch", "snippets", "--watch", "conf.py", "--port", "0", "--open-browser"),
+        *("--watch", "snippets", "--watch", "conf.py", "--ignore", "*/__pycache__/*"),
+        *("--port", "0", "--open-browser"),
         *session.posargs,
     )
 

@@ -68,7 +68,6 @@ def kernel_environment(device, folder):
         "JAX_PLATFORMS": platform if platform != "cuda" else "cuda,cpu",
         "IPYTHONDIR": str(folder),
         "TF_CPP_MIN_LOG_LEVEL": "2",
-        "TF_ENABLE_ONEDNN_OPTS": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1"),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
 

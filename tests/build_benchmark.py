@@ -1,0 +1,301 @@
+"""Measure the build of the book: against plain scripts, stock MyST-NB, and its own growth.
+
+Everything is measured in one run, in copies below a temporary folder, and
+printed with the ratio to reach. Run it with `nox -s build_benchmark`, with
+nothing else running; `--quick` leaves out the growth to 300 pages.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import timeit
+
+import nbformat
+
+ROOT = pathlib.Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+
+from _ext.pages import read_page  # noqa: E402
+from _ext.snippets import Library  # noqa: E402
+
+EXECUTED = re.compile(r"\[\d+/\d+\] executed (\S+) in ([\d.]+) s")
+STOCK_CONF = """
+extensions = ["myst_nb"]
+exclude_patterns = ["_ext"]
+nb_execution_mode = "cache"
+nb_execution_timeout = 120
+html_theme = "sphinx_book_theme"
+"""
+results = []
+
+
+def note(what, value, target, reached):
+    """Print one figure with its target, and keep it for the summary."""
+    results.append((what, value, target, reached))
+    print(
+        f"  {'reached' if reached else 'MISSED '}  {what}: {value} (to reach: {target})", flush=True
+    )
+
+
+def environment():
+    """Return the environment in which everything is run."""
+    # Sphinx's -j forks, and the fork warns of threads that jupyter-cache has started.
+    return os.environ | {
+        "JAX_PLATFORMS": "cpu",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "PYTHONWARNINGS": "ignore",
+    }
+
+
+def run(command, folder):
+    """Run a command; return (seconds, output). Ends the benchmark where it fails."""
+    started = time.perf_counter()
+    done = subprocess.run(
+        command, cwd=folder, env=environment(), capture_output=True, text=True, check=False
+    )
+    seconds = time.perf_counter() - started
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))} in {folder} failed:\n{done.stdout}\n{done.stderr}")
+    return seconds, done.stdout
+
+
+def build(folder, *options):
+    """Build a site; return (seconds, {executed page: seconds})."""
+    command = [sys.executable, "-m", "sphinx", "-c", ".", *options, "docs", "build/html"]
+    seconds, output = run(command, folder)
+    return seconds, {page: float(took) for page, took in EXECUTED.findall(output)}
+
+
+def copy_of_book(folder, exclude):
+    """Copy what the site is built from; the pages in `exclude` are left out."""
+    for name in ("docs", "snippets"):
+        shutil.copytree(ROOT / name, folder / name)
+    text = (ROOT / "conf.py").read_text("utf8")
+    (folder / "conf.py").write_text(text + f"\nexclude_patterns += {exclude!r}\n", "utf8")
+
+
+def read_all_pages():
+    """Return all pages of the book that have code, split into (ordinary, benchmarks)."""
+    library = Library(ROOT / "snippets")
+    docs = ROOT / "docs"
+    paths = [p for p in sorted(docs.rglob("*.md")) if "_ext" not in p.relative_to(docs).parts]
+    names = [path.relative_to(docs).with_suffix("").as_posix() for path in paths]
+    pages = [read_page(name, path, library) for name, path in zip(names, paths, strict=True)]
+    pages = [page for page in pages if page]
+    return [p for p in pages if not p.benchmark], [p for p in pages if p.benchmark]
+
+
+def write_script(page, path):
+    """Write the code of a page as a plain script; cells that must raise are caught."""
+    parts = []
+    for cell in page.code_cells:
+        if "expected_error" in cell.metadata:
+            body = textwrap.indent(cell.source, "    ")
+            parts.append(f"try:\n{body}\nexcept Exception as error:\n    print(error)")
+        else:
+            parts.append(cell.source)
+    path.write_text("\n\n".join(parts) + "\n", "utf8")
+
+
+def time_scripts(pages, folder):
+    """Run the pages' code as scripts, two at a time, in the order that the build uses."""
+    scripts = []
+    for page in pages:
+        place = folder / page.docname.replace("/", "-")
+        place.mkdir(parents=True)
+        write_script(page, place / "page.py")
+        scripts.append(place)
+    started = time.perf_counter()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda place: run([sys.executable, "page.py"], place), scripts))
+    return time.perf_counter() - started
+
+
+def stock_site(pages, folder):
+    """Write the same notebooks, with the same prose, as a site for stock MyST-NB."""
+    (folder / "docs").mkdir(parents=True)
+    (folder / "conf.py").write_text(STOCK_CONF, "utf8")
+    for page in pages:
+        path = folder / "docs" / f"{page.docname}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        notebook = nbformat.from_dict(page.notebook)
+        notebook.metadata.pop("source_map", None)
+        for cell in notebook.cells:
+            cell.metadata.pop("expected_error", None)
+        nbformat.write(notebook, path)
+    names = "\n".join(page.docname for page in pages)
+    (folder / "docs" / "index.md").write_text(f"# Book\n\n```{{toctree}}\n{names}\n```\n", "utf8")
+    # jupyter-cache cannot be opened for the first time by several processes at once.
+    cache = "get_cache('build/.jupyter_cache').list_cache_records()"
+    (folder / "build").mkdir()
+    run([sys.executable, "-c", f"from jupyter_cache import get_cache; {cache}"], folder)
+
+
+def median_of_rebuilds(*sites, options=((), ()), times=5):
+    """Rebuild unchanged sites in turn; return the median seconds of each."""
+    taken = [[] for _ in sites]
+    for _ in range(times):
+        for number, site in enumerate(sites):
+            taken[number].append(build(site, *options[number])[0])
+    return [statistics.median(seconds) for seconds in taken]
+
+
+def against_scripts_and_stock(work):
+    """Cold, unchanged and edited builds of the book's ordinary pages."""
+    ordinary, benchmarks = read_all_pages()
+    ours, stock = work / "ours", work / "stock"
+    ours.mkdir()
+    left_out = [f"{page.docname}.md" for page in benchmarks] + ["claims"]
+    copy_of_book(ours, left_out)
+    stock_site(ordinary, stock)
+    print(f"{len(ordinary)} pages that do not measure", flush=True)
+
+    cold, executed = build(ours)
+    assert set(executed) == {page.docname for page in ordinary}, "a page was not executed"
+    scripts = time_scripts(ordinary, work / "scripts")
+    stock_cold, _ = build(stock, "-j", "2")
+    print(f"  cold {cold:.1f} s, plain scripts {scripts:.1f} s, stock -j2 {stock_cold:.1f} s")
+    note("cold / plain scripts", f"{cold / scripts:.2f}", "≤ 1.3", cold <= 1.3 * scripts)
+    note("cold / stock MyST-NB", f"{cold / stock_cold:.2f}", "for information", True)
+
+    # The second build brings the status pages to rest in both.
+    build(ours), build(stock)
+    unchanged, stock_unchanged = median_of_rebuilds(ours, stock)
+    print(f"  unchanged {unchanged:.2f} s, stock {stock_unchanged:.2f} s")
+    ratio = unchanged / stock_unchanged
+    note("unchanged / stock MyST-NB", f"{ratio:.2f}", "≤ 1.0", ratio <= 1.0)
+    edited(ours, ordinary)
+
+
+def edited(site, pages):
+    """Edit one snippet module, and list what is executed."""
+    module = min(
+        (module for page in pages for module in page.modules),
+        key=lambda name: (sum(name in page.modules for page in pages), name),
+    )
+    reach = {page.docname for page in pages if module in page.modules}
+    path = site.joinpath("snippets", *module.split(".")).with_suffix(".py")
+    path.write_text(path.read_text("utf8") + "\n\nEDITED = True\n", "utf8")
+    seconds, executed = build(site)
+    over = seconds - sum(executed.values())
+    print(f"  edited snippets/{module.replace('.', '/')}.py, executed: {', '.join(executed)}")
+    note("pages executed after one edit", len(executed), f"the {len(reach)} that reach it",
+         set(executed) == reach)  # fmt: skip
+    note("above their own execution", f"{over:.2f} s", "≤ 3 s", over <= 3)
+
+
+def growth(work, counts):
+    """Cold and unchanged builds of generated sites of several sizes."""
+    cold, unchanged = {}, {}
+    for count in counts:
+        site = work / f"pages-{count}"
+        (site / "docs").mkdir(parents=True)
+        (site / "snippets" / "made").mkdir(parents=True)
+        (site / "conf.py").write_text(
+            f"import sys\nsys.path.insert(0, {str(ROOT / 'docs')!r})\n"
+            "extensions = ['_ext']\nnb_execution_mode = 'off'\n",
+            "utf8",
+        )
+        for number in range(count):
+            (site / "snippets" / "made" / f"m{number}.py").write_text(
+                f'def number():\n    """Return {number}."""\n    return {number}\n', "utf8"
+            )
+            (site / "docs" / f"p{number}.md").write_text(
+                "---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n"
+                f"# Page {number}\n\n```{{code-cell}} python\n:snippet: made.m{number}.number\n"
+                "number()\n```\n",
+                "utf8",
+            )
+        names = "\n".join(f"p{number}" for number in range(count))
+        (site / "docs" / "index.md").write_text(f"# I\n\n```{{toctree}}\n{names}\n```\n", "utf8")
+        cold[count], _ = build(site)
+        build(site)
+        unchanged[count] = statistics.median(build(site)[0] for _ in range(3))
+        print(f"  {count} pages: cold {cold[count]:.1f} s, unchanged {unchanged[count]:.2f} s")
+    small, large = counts[0], counts[-1]
+    factor = large / small
+    per_page = (cold[large] / large) / (cold[small] / small)
+    note(f"cold seconds a page, {large} pages / {small} pages", f"{per_page:.2f}",
+         "≤ 1.1 (linear)", per_page <= 1.1)  # fmt: skip
+    growing = unchanged[large] / unchanged[small]
+    note(f"unchanged, {large} pages / {small} pages", f"{growing:.2f}",
+         f"< {factor:g} (less than linear)", growing < factor)  # fmt: skip
+
+
+def benchmark_pages(work):
+    """Execute the pages that measure, and add up their time."""
+    ordinary, benchmarks = read_all_pages()
+    site = work / "benchmarks"
+    site.mkdir()
+    copy_of_book(site, [f"{page.docname}.md" for page in ordinary] + ["claims"])
+    _, executed = build(site)
+    assert set(executed) == {page.docname for page in benchmarks}, "a page was not executed"
+    for page, seconds in executed.items():
+        print(f"  {page}: {seconds:.1f} s")
+    total = sum(executed.values())
+    note("all benchmark pages", f"{total:.0f} s", "≤ 120 s", total <= 120)
+
+
+def timer_against_others():
+    """Time the same products with the book's timer, timeit and torch.utils.benchmark."""
+    import torch
+    from torch.utils.benchmark import Timer
+
+    from snippets.timing.timer import measure
+
+    torch.set_num_threads(os.cpu_count() or 1)
+    for size in (512, 1024, 2048):
+        a = torch.rand(size, size)
+        rounds = []
+        for _ in range(3):
+            ours = measure(f"product/{size}", torch.matmul, a, a).median
+            repeat = timeit.Timer(lambda a=a: torch.matmul(a, a))
+            calls = max(1, round(0.01 / ours))
+            standard = statistics.median(repeat.repeat(20, calls)) / calls
+            other = Timer(
+                "torch.matmul(a, a)",
+                globals={"torch": torch, "a": a},
+                num_threads=torch.get_num_threads(),
+            ).blocked_autorange(min_run_time=0.5)
+            rounds.append((ours / standard, ours / other.median, ours))
+        if rounds[0][2] < 1e-3:
+            print(f"  product of {size}: below 1 ms here, not compared")
+            continue
+        # The machine drifts between two measurements; the median round is compared.
+        for column, name in enumerate(("timeit", "torch.utils.benchmark")):
+            ratio = statistics.median(row[column] for row in rounds)
+            note(f"timer / {name}, product of {size}", f"{ratio:.3f}", "0.95 to 1.05",
+                 0.95 <= ratio <= 1.05)  # fmt: skip
+
+
+def main():
+    """Run all parts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="grow to 100 pages only")
+    counts = (10, 100) if parser.parse_args().quick else (10, 100, 300)
+    with tempfile.TemporaryDirectory(prefix="build-benchmark-") as folder:
+        work = pathlib.Path(folder)
+        print("The book against plain scripts and stock MyST-NB", flush=True)
+        against_scripts_and_stock(work)
+        print("Growth", flush=True)
+        growth(work, counts)
+        print("The pages that measure", flush=True)
+        benchmark_pages(work)
+        print("The timer", flush=True)
+        timer_against_others()
+    missed = [what for what, _, _, reached in results if not reached]
+    print(f"\n{len(results) - len(missed)} of {len(results)} reached")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
