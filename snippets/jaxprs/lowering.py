@@ -1,0 +1,76 @@
+"""From a jaxpr to StableHLO and to the program that XLA makes of it."""
+
+import collections
+import re
+
+import jax
+import jax.numpy as jnp
+
+
+def stablehlo(function, *args):
+    """Return the StableHLO text of `function`, traced for the shapes and dtypes of `args`."""
+    return jax.jit(function).lower(*args).as_text()
+
+
+def count_operations(text):
+    """Return {StableHLO operation: how often it stands in `text`}, sorted by name."""
+    names = re.findall(r"stablehlo\.(\w+)", text)
+    return dict(sorted(collections.Counter(names).items()))
+
+
+def optimized_hlo(function, *args):
+    """Return the optimized HLO text of `function`, compiled for the device at hand.
+
+    Left out are the tables of source files, each instruction's metadata and backend
+    configuration, and the attributes of the first line.
+    """
+    text = jax.jit(function).lower(*args).compile().as_text()
+    blocks = [block.strip() for block in text.split("\n\n")]
+    kept = [block for block in blocks if re.match("HloModule|%|ENTRY", block)]
+    short = re.sub(r", (metadata=\{[^}]*\}|backend_config=.*)", "", "\n\n".join(kept))
+    return re.sub(r"(HloModule \w+).*", r"\1", short)
+
+
+def count_fusions(hlo):
+    """Return how many fused computations the program of an HLO text runs."""
+    return len(re.findall(r" fusion\(", hlo))
+
+
+def costs(stage):
+    """Return what the compiler counts for one call of a lowered or compiled function.
+
+    flops: floating-point operations without the transcendental ones (exp, tanh);
+    bytes accessed: bytes read and written by all operations.
+    """
+    counted = stage.cost_analysis()
+    return {key: counted.get(key, 0.0) for key in ("flops", "transcendentals", "bytes accessed")}
+
+
+def product_flops(n, m, k):
+    """Return the floating-point operations of an (n, m) times (m, k) product, counted as 2nmk."""
+    return 2 * n * m * k
+
+
+def memory(compiled):
+    """Return the bytes that one call of a compiled function needs, by purpose."""
+    analysis = compiled.memory_analysis()
+    return {
+        "arguments": analysis.argument_size_in_bytes,
+        "result": analysis.output_size_in_bytes,
+        "in between": analysis.temp_size_in_bytes,
+    }
+
+
+def gram_trace(x):
+    """Return the trace of exp(x.T @ x), exp taken elementwise. x: (n, m)."""
+    return jnp.trace(jnp.exp(x.T @ x))
+
+
+def stablehlo_for(platform, function, *args):
+    """Return the StableHLO text of `function` for a platform: 'cpu', 'cuda', 'rocm' or 'tpu'."""
+    return jax.jit(function).trace(*args).lower(lowering_platforms=(platform,)).as_text()
+
+
+def custom_calls(text):
+    """Return the names of the outside routines that a StableHLO text calls."""
+    return sorted(set(re.findall(r"custom_call @(\w+)", text)))
