@@ -1,6 +1,7 @@
 """Typed keys (`jax.random.key`) beside legacy ones (`jax.random.PRNGKey`)."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 EXPECTED_ERRORS = {
@@ -90,3 +91,11 @@ def draw_with(implementation, seed):
     """Return the dtype of a key, the numbers inside, and one float32 scalar drawn from it."""
     key = jax.random.key(seed, impl=implementation)
     return key.dtype, unwrap(key), jax.random.normal(key)
+
+
+def mapped_equals_looped(implementation, seed):
+    """Say whether `vmap` over four keys draws the same bits as a loop over them."""
+    keys = jax.random.split(jax.random.key(seed, impl=implementation), 4)
+    mapped = jax.vmap(jax.random.bits)(keys)
+    looped = jnp.stack([jax.random.bits(key) for key in keys])
+    return (mapped == looped).all().item()
