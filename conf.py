@@ -11,7 +11,6 @@ copyright = author
 extensions = ["myst_nb", "sphinx_design", "_ext"]
 exclude_patterns = ["_ext", "_recorded"]
 
-nb_execution_mode = "off"
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 

@@ -202,7 +202,7 @@ def growth(work, counts):
         (site / "snippets" / "made").mkdir(parents=True)
         (site / "conf.py").write_text(
             f"import sys\nsys.path.insert(0, {str(ROOT / 'docs')!r})\n"
-            "extensions = ['_ext']\nnb_execution_mode = 'off'\n",
+            "extensions = ['_ext']\n",
             "utf8",
         )
         for number in range(count):

@@ -26,6 +26,13 @@ class PageState:
     fresh: bool
 
 
+def configure_myst_nb(app, config):
+    """Leave the execution to this engine, and show tracebacks as they are."""
+    config.nb_execution_mode = "off"
+    # The lexer for IPython's tracebacks warns of those that the kernel writes here.
+    config.nb_render_error_lexer = "none"
+
+
 def lock_output(app, config):
     """Let only one build at a time work in an output folder."""
     pathlib.Path(app.doctreedir).mkdir(parents=True, exist_ok=True)
@@ -177,6 +184,7 @@ def setup(app):
     app.add_config_value("book_page_timeout", 300.0, "", (int, float))
     app.add_config_value("book_environment", identity.environment(device), "env")
     app.add_source_parser(parser.PageParser, override=True)
+    app.connect("config-inited", configure_myst_nb)
     app.connect("config-inited", lock_output)
     app.connect("builder-inited", start)
     app.connect("env-get-outdated", outdated)

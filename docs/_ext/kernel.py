@@ -39,7 +39,7 @@ class Scrubber:
         """Replace the places of this machine in a message."""
         for filename in self.shell.compile._filename_map:
             text = re.sub(
-                re.escape(filename) + r":(\d+)(?::\d+)?",
+                r"(?:\bline )?" + re.escape(filename) + r":(\d+)(?::\d+)?",
                 lambda found, name=filename: self.place(name, found.group(1)),
                 text,
             ).replace(filename, "this page")
