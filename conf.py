@@ -8,7 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "docs"))
 project = "JAX, Measured"
 author = "The authors of JAX, Measured"
 copyright = author
-extensions = ["myst_nb", "sphinx_design", "_ext"]
+extensions = ["myst_nb", "sphinx_design", "sphinx_copybutton", "_ext"]
 exclude_patterns = ["_ext", "_recorded"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -29,6 +29,8 @@ html_css_files = ["book.css"]
 html_copy_source = True
 html_show_sphinx = False
 html_theme_options = {
+    # The sidebar has the search; a second field above every page would say the same.
+    "navbar_persistent": [],
     "use_download_button": True,
     "show_toc_level": 2,
 }

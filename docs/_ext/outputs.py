@@ -9,6 +9,12 @@ RECORD_TYPE = "application/vnd.jax-measured.record+json"
 CELL_FILE = re.compile(r"/[^\s:'\"()]*/ipykernel_\d+/\d+\.py")
 INSTALLED = re.compile(r"/[^\s:'\"()]+/(?:site|dist)-packages/")
 WORK_FOLDER = re.compile(r"/[^\s:'\"()]*/book-\w+/work")
+# What native libraries log at import: information and warnings in glog's format, and the line
+# that announces them. Lines of errors (E) and fatal errors (F) stay.
+NATIVE_LOG = re.compile(
+    r"^(?:[IW]\d{4} [\d:. ]+\S+:\d+\] .*|WARNING: All log messages before absl::Init.*)\n?",
+    re.MULTILINE,
+)
 ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,}")
 
 
@@ -37,6 +43,10 @@ def presentable(outputs):
             seen.append(record)
             output = nbformat.v4.new_output("stream", text=output["data"]["text/plain"] + "\n")
         if output.output_type == "stream":
+            if output.name == "stderr":
+                output["text"] = NATIVE_LOG.sub("", output.text)
+            if not output.text:
+                continue
             if shown and shown[-1].output_type == "stream" and shown[-1].name == output.name:
                 shown[-1]["text"] += output.text
                 continue
