@@ -16,7 +16,8 @@ RECORD_TYPE = "application/vnd.jax-measured.record+json"
 FRAMEWORKS = ("jax", "torch", "tensorflow")
 PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
 SHORTEST_SAMPLE = 0.01
-FEWEST_SAMPLES, MOST_SAMPLES = 5, 50
+FEWEST_SAMPLES = 5
+MOST_SAMPLES = 50
 THREAD_VARIABLES = {
     "numpy": ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
     "jax": ("PJRT_NPROC", "NPROC"),
@@ -63,7 +64,7 @@ class Measurement:
     @property
     def stable(self):
         """False where the spread is 10 % or more, the rule of pyperf."""
-        return self.spread <= 0.20
+        return self.spread < 0.10
 
     @property
     def rate(self):
@@ -206,7 +207,9 @@ def thread_count(framework):
         if chosen:
             return chosen
     variables = THREAD_VARIABLES.get(framework, ())
-    return int(next((os.environ[v] for v in variables if v in os.environ), usable_cores()))
+    return int(
+        next((os.environ[v] for v in variables if v in os.environ), usable_cores())
+    )
 
 
 def installed_versions():

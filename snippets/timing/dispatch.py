@@ -1,0 +1,111 @@
+"""What a JAX call returns, when its result exists, and what waits for it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+import torch
+
+from snippets.timing.timer import measure, no_wait
+
+
+def random_square(n):
+    """Return a float32 array of shape (n, n), standard normal and finished."""
+    return jax.block_until_ready(jax.random.normal(jax.random.key(0), (n, n)))
+
+
+def describe(array):
+    """Say what is known about an array, of any shape, without its numbers."""
+    return {
+        "a jax.Array": isinstance(array, jax.Array),
+        "shape": array.shape,
+        "dtype": array.dtype.name,
+    }
+
+
+def has_device_array():
+    """Say whether JAX still knows the name DeviceArray."""
+    return any(hasattr(module, "DeviceArray") for module in (jax, jnp))
+
+
+def call_and_look(x):
+    """Multiply `x`, of shape (n, n), by itself; say when the product was ready."""
+    jnp.dot(x, x).block_until_ready()
+    product = jnp.dot(x, x)
+    when_the_call_returned = product.is_ready()
+    product.block_until_ready()
+    return {
+        "when the call returned": when_the_call_returned,
+        "after blocking": product.is_ready(),
+    }
+
+
+def powers(x):
+    """Return a dictionary that holds the square and the cube of `x`, of shape (n, n)."""
+    square = x @ x
+    return {"square": square, "higher": [square @ x]}
+
+
+def all_ready(tree):
+    """Say whether every array in nested lists and dictionaries exists already."""
+    return all(leaf.is_ready() for leaf in jax.tree.leaves(tree))
+
+
+WAITING = {
+    "product.shape": lambda product: product.shape,
+    "product + 1": lambda product: product + 1,
+    "product[0, 0]": lambda product: product[0, 0],
+    "float(product[0, 0])": lambda product: float(product[0, 0]),
+    "bool(product[0, 0] > 0)": lambda product: bool(product[0, 0] > 0),
+    "np.asarray(product)": np.asarray,
+    "repr(product)": repr,
+}
+
+
+def ready_after(action, x):
+    """Say whether the product of `x`, of shape (n, n), is ready once `action(product)` returns."""
+    action(jnp.dot(x, x))
+    product = jnp.dot(x, x)
+    action(product)
+    return product.is_ready()
+
+
+def measure_dispatch(product, a, b):
+    """Measure `product(a, b)` once without waiting for the result and once with it."""
+    measure("dispatch/returns", product, a, b, wait=no_wait, calls=1)
+    measure("dispatch/result", product, a, b)
+
+
+def accelerator():
+    """Return the device that PyTorch should use: an accelerator, else the CPU."""
+    return torch.accelerator.current_accelerator(check_available=True) or torch.device(
+        "cpu"
+    )
+
+
+def in_torch(x):
+    """Return a JAX array as a PyTorch tensor on the accelerator, if there is one."""
+    return torch.tensor(np.asarray(x), device=accelerator())
+
+
+def in_tensorflow(x):
+    """Return a JAX array as a TensorFlow tensor on the GPU, if there is one."""
+    return tf.constant(np.asarray(x))
+
+
+@jax.jit
+def increment(x):
+    """Add 1 to `x`, an array of any shape: one operation for each element."""
+    return x + 1
+
+
+def ready_at_return(n, calls=100):
+    """Count how many of `calls` additions on `n` numbers are ready when the call returns."""
+    x = jnp.ones(n)
+    increment(x).block_until_ready()
+    return sum(increment(x).is_ready() for _ in range(calls))
+
+
+def measure_in_a_row(x, calls):
+    """Measure products of `x`, of shape (n, n), `calls` in a row and none of them waited for."""
+    measure(f"dispatch/row/{calls}", jnp.dot, x, x, wait=no_wait, calls=calls)

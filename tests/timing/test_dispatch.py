@@ -1,0 +1,139 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+from snippets.timing import dispatch
+
+
+class Calls:
+    """Stands for `measure` and keeps what it was called with."""
+
+    def __init__(self):
+        self.seen = {}
+
+    def __call__(self, name, function, *args, **settings):
+        function(*args)
+        self.seen[name] = (args, settings)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    recorder = Calls()
+    monkeypatch.setattr(dispatch, "measure", recorder)
+    return recorder
+
+
+def test_random_square_is_finished_and_normal():
+    x = dispatch.random_square(300)
+    assert x.is_ready()
+    assert x.shape == (300, 300)
+    assert x.dtype == jnp.float32
+    assert abs(float(x.mean())) < 0.02
+    assert abs(float(x.std()) - 1) < 0.02
+
+
+def test_a_call_returns_a_jax_array_and_no_device_array():
+    x = dispatch.random_square(3)
+    assert dispatch.describe(jnp.dot(x, x)) == {
+        "a jax.Array": True,
+        "shape": (3, 3),
+        "dtype": "float32",
+    }
+    assert dispatch.describe(np.ones(2))["a jax.Array"] is False
+    assert not dispatch.has_device_array()
+
+
+class Product:
+    """Stands for a result that exists only once it was waited for."""
+
+    def __init__(self):
+        self.done = False
+
+    def is_ready(self):
+        return self.done
+
+    def block_until_ready(self):
+        self.done = True
+        return self
+
+
+def test_looking_does_not_wait_and_blocking_does(monkeypatch):
+    monkeypatch.setattr(dispatch.jnp, "dot", lambda x, y: Product())
+    assert dispatch.call_and_look(None) == {"when the call returned": False, "after blocking": True}
+
+
+def test_ready_after_tells_actions_that_wait_from_those_that_do_not(monkeypatch):
+    monkeypatch.setattr(dispatch.jnp, "dot", lambda x, y: Product())
+    assert dispatch.ready_after(lambda product: product.block_until_ready(), None)
+    assert not dispatch.ready_after(lambda product: product, None)
+
+
+def test_a_blocked_array_is_ready():
+    assert dispatch.call_and_look(dispatch.random_square(4))["after blocking"]
+
+
+@pytest.mark.parametrize("action", list(dispatch.WAITING)[3:])
+def test_whatever_needs_the_numbers_waits(action):
+    assert dispatch.ready_after(dispatch.WAITING[action], dispatch.random_square(600))
+
+
+def test_every_action_gives_what_its_name_says():
+    product = jnp.array([[2.0, 3.0], [4.0, 5.0]])
+    got = {name: action(product) for name, action in dispatch.WAITING.items()}
+    assert got["product.shape"] == (2, 2)
+    np.testing.assert_array_equal(got["product + 1"], [[3, 4], [5, 6]])
+    assert got["product[0, 0]"] == 2
+    assert got["float(product[0, 0])"] == 2.0
+    assert got["bool(product[0, 0] > 0)"] is True
+    assert isinstance(got["np.asarray(product)"], np.ndarray)
+    assert got["repr(product)"].startswith("Array([[2.")
+
+
+def test_powers_and_blocking_on_a_whole_tree():
+    x = dispatch.random_square(5)
+    tree = jax.block_until_ready(dispatch.powers(x))
+    assert dispatch.all_ready(tree)
+    exact = np.asarray(x, np.float64)
+    np.testing.assert_allclose(tree["square"], exact @ exact, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(tree["higher"][0], exact @ exact @ exact, rtol=1e-4, atol=1e-3)
+
+
+def test_block_until_ready_lets_other_leaves_pass():
+    mixed = {"a": jnp.ones(2), "b": [np.ones(2), 3]}
+    assert jax.block_until_ready(mixed)["b"][1] == 3
+
+
+def test_all_ready_needs_every_leaf():
+    done, waiting = Product().block_until_ready(), Product()
+    assert dispatch.all_ready({"a": [done]})
+    assert not dispatch.all_ready({"a": [done, waiting]})
+
+
+def test_dispatch_is_measured_without_and_with_waiting(calls):
+    x = dispatch.random_square(4)
+    dispatch.measure_dispatch(jnp.dot, x, x)
+    assert set(calls.seen) == {"dispatch/returns", "dispatch/result"}
+    assert calls.seen["dispatch/returns"][1] == {"wait": dispatch.no_wait, "calls": 1}
+    assert calls.seen["dispatch/result"][1] == {}
+
+
+def test_calls_in_a_row_are_not_waited_for(calls):
+    dispatch.measure_in_a_row(dispatch.random_square(4), 8)
+    assert calls.seen["dispatch/row/8"][1] == {"wait": dispatch.no_wait, "calls": 8}
+
+
+def test_the_same_numbers_in_every_framework(monkeypatch):
+    x = dispatch.random_square(6)
+    np.testing.assert_array_equal(dispatch.in_torch(x).cpu().numpy(), x)
+    np.testing.assert_array_equal(dispatch.in_tensorflow(x).numpy(), x)
+    assert dispatch.accelerator().type in ("cpu", "cuda", "mps", "xpu")
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available: None)
+    assert dispatch.accelerator() == torch.device("cpu")
+
+
+def test_small_work_runs_on_the_calling_thread():
+    np.testing.assert_array_equal(dispatch.increment(jnp.arange(3.0)), [1, 2, 3])
+    if jax.default_backend() == "cpu":
+        assert dispatch.ready_at_return(100, calls=20) == 20
