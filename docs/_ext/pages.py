@@ -61,15 +61,17 @@ def read_page(docname, path, library):
         raise PageError(1, str(error)) from None
     if not any(cell.cell_type == "code" for cell in notebook.cells):
         return None
-    expansion = _Expansion(docname, library)
+    written = text.splitlines()
+    expansion = _Expansion(docname, library, written)
     cells, lines = [], []
     for cell, line in zip(notebook.cells, notebook.metadata["source_map"], strict=True):
-        if cell.cell_type == "code":
-            new = expansion.cells(cell, line + 1)
-        else:
-            new = [cell]
+        if cell.cell_type != "code":
+            # MyST-NB counts the lines of prose from 0, those of cells from 1, and it takes
+            # the blank lines away that come first.
+            line = next(n for n, text in enumerate(written[line:], line + 1) if text.strip())
+        new = expansion.cells(cell, line) if cell.cell_type == "code" else [cell]
         cells += new
-        lines += [line + 1] * len(new)
+        lines += [line] * len(new)
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     benchmark = bool(notebook.metadata.pop("benchmark", False))
@@ -82,7 +84,8 @@ def read_page(docname, path, library):
 class _Expansion:
     """Expands the cells of one page in order, knowing what the earlier ones defined."""
 
-    def __init__(self, docname, library):
+    def __init__(self, docname, library, lines):
+        self.lines = lines
         self.chapter = docname.rpartition("/")[0].replace("/", ".")
         self.library = library
         self.defined = {}
@@ -108,7 +111,11 @@ class _Expansion:
         except SnippetError as error:
             raise PageError(line, str(error)) from None
         except SyntaxError as error:
-            raise PageError(line + (error.lineno or 1) - 1, f"{error.msg} in the cell") from None
+            first = self._first_line(cell, line)
+            raise PageError(first + error.lineno - 1, f"{error.msg} in the cell") from None
+        if len(errors) > 1:
+            both = " and ".join(error.snippet for error in errors)
+            raise PageError(line, f"{both} each declare an error; give each a cell of its own")
 
         self.modules += [definition.module for definition in excerpt.definitions]
         helpers = [d for d in excerpt.definitions if d not in wanted and not self._is_defined(d)]
@@ -128,6 +135,12 @@ class _Expansion:
             {"tags": ["hide-input"], "mystnb": {"code_prompt_show": HELPERS}}
         )
         return [folded, cell]
+
+    def _first_line(self, cell, fence):
+        """Return the line, counted from 1, at which the code of a cell starts, below options."""
+        code = cell.source.splitlines()
+        found = range(fence, len(self.lines))
+        return 1 + next((i for i in found if self.lines[i : i + len(code)] == code), fence)
 
     def _is_defined(self, definition):
         return self.defined.get(definition.name) == definition.module

@@ -1,7 +1,6 @@
 """Read the modules of `snippets/` without importing them, and cut code out of them."""
 
 import ast
-import builtins
 import dataclasses
 import difflib
 import hashlib
@@ -48,7 +47,7 @@ def names_used(tree):
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     ]
-    return tuple(name for name in dict.fromkeys(names) if not hasattr(builtins, name))
+    return tuple(dict.fromkeys(names))
 
 
 class Module:
@@ -79,7 +78,10 @@ class Module:
                 if alias.name.split(".")[0] == PACKAGE:
                     self._refuse_import(node)
                 bound = alias.asname or alias.name.split(".")[0]
-                self.imports[bound] = ast.unparse(ast.Import(names=[alias]))
+                line = ast.unparse(ast.Import(names=[alias]))
+                # 'import a.b' and 'import a.c' both bind 'a'.
+                known = [] if alias.asname else self.imports.get(bound, "").splitlines()
+                self.imports[bound] = "\n".join(dict.fromkeys([*known, line]))
         elif isinstance(node, ast.ImportFrom):
             self._read_import_from(node)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -98,7 +100,11 @@ class Module:
                 line = ast.unparse(ast.ImportFrom(node.module, [alias], 0))
                 self.imports[alias.asname or alias.name] = line
             return
-        if node.level or node.module == PACKAGE or any(alias.asname for alias in node.names):
+        if (
+            node.level
+            or node.module == PACKAGE
+            or any(alias.asname or alias.name == "*" for alias in node.names)
+        ):
             self._refuse_import(node)
         self.imported_modules.append(node.module.removeprefix(PACKAGE + "."))
         for alias in node.names:
