@@ -1,0 +1,231 @@
+"""A miniature project for the tests of the engine: a book of a few pages, built in a subprocess."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+import time
+
+import nbformat
+import psutil
+import pytest
+
+REPOSITORY = pathlib.Path(__file__).parents[2]
+# Another copy of the engine can be tested by naming the folder that holds its `_ext`.
+ENGINE = pathlib.Path(os.environ.get("BOOK_ENGINE", REPOSITORY / "docs"))
+PATIENCE = 60.0
+
+sys.path.insert(0, str(ENGINE))
+
+CONF = """
+import sys
+sys.path.insert(0, {engine!r})
+extensions = ["_ext"]
+nb_execution_mode = "off"
+html_theme = "basic"
+book_cell_timeout = 30
+book_page_timeout = 60
+book_sources = {{"post": {{"title": "A post", "author": "Somebody", "url": "https://post.example"}}}}
+"""
+
+
+def wait_until(condition, what):
+    """Wait until `condition()` is true and return what it gave; fail after a minute."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    pytest.fail(f"waited {PATIENCE:g} s in vain: {what}")
+
+
+class Build:
+    """What came of one build: its exit status and all that it printed."""
+
+    def __init__(self, process, output):
+        self.status = process.returncode
+        self.output = output
+
+    @property
+    def progress(self):
+        """The progress lines, as (verdict, page)."""
+        return re.findall(r"^\[\d+/\d+\] (\w+) (\S+) in [\d.]+ s$", self.output, re.MULTILINE)
+
+    @property
+    def executed(self):
+        """The pages that were executed, well or not, in alphabetical order."""
+        return sorted(page for _, page in self.progress)
+
+    @property
+    def green(self):
+        """Whether the build succeeded and did not break off."""
+        return self.status == 0 and "build succeeded" in self.output
+
+    @property
+    def warnings(self):
+        """The lines that report a warning or an error, each with its file."""
+        return [
+            line for line in self.output.splitlines() if re.search(r": (WARNING|ERROR): ", line)
+        ]
+
+
+class Project:
+    """A miniature book in a folder of its own."""
+
+    def __init__(self, root):
+        self.root = root
+        self.stamps = root / "stamps"
+        self.stamps.mkdir()
+        self.configure()
+        self.page("index", "Nothing is executed here.")
+
+    def configure(self, *lines):
+        """Write conf.py, with further lines at its end."""
+        text = CONF.format(engine=str(ENGINE)) + "\n".join(map(textwrap.dedent, lines)) + "\n"
+        (self.root / "conf.py").write_text(text, "utf8")
+
+    def snippet(self, module, text):
+        """Write the snippet module `chapter.topic`."""
+        path = self.root.joinpath("snippets", *module.split(".")).with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text).lstrip("\n"), "utf8")
+        return path
+
+    def page(self, docname, *parts, benchmark=False):
+        """Write a page of prose and cells."""
+        head = ["---", "file_format: mystnb", "kernelspec:", "  name: python3", "orphan: true"]
+        head += ["benchmark: true"] if benchmark else []
+        text = "\n".join([*head, "---", f"# Page {docname}", "", "\n\n".join(parts), ""])
+        path = self.path(docname)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf8")
+        return path
+
+    @staticmethod
+    def cell(code="", snippet=None, tags=None):
+        """Write a code cell as it stands in a page."""
+        lines = ["```{code-cell} python"]
+        if snippet:
+            lines.append(f":snippet: {snippet}")
+        if tags:
+            lines.append(f":tags: [{tags}]")
+        return "\n".join([*lines, textwrap.dedent(code).strip("\n"), "```"])
+
+    def path(self, docname):
+        """Return the file of a page."""
+        return self.root / "docs" / f"{docname}.md"
+
+    def line(self, docname, text):
+        """Return the number of the first line of a page that holds `text`."""
+        lines = self.path(docname).read_text("utf8").splitlines()
+        return next(number for number, line in enumerate(lines, 1) if text in line)
+
+    def edit(self, path, before, after):
+        """Replace a text that must be there in a file."""
+        text = path.read_text("utf8")
+        assert before in text
+        path.write_text(text.replace(before, after), "utf8")
+
+    def environment(self, **variables):
+        """Return the environment of a build; cells find the folder for their stamps in it."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("BOOK_", "PYTHON"))}
+        return kept | {"STAMPS": str(self.stamps), "PYTHONUNBUFFERED": "1", **variables}
+
+    def start(self, *options, out="build/html", strict=True, command=("-m", "sphinx"), **variables):
+        """Start a build and return its process, which keeps what it prints in a file."""
+        log = open(self.root / f"{out.replace('/', '-')}-{time.monotonic_ns()}.log", "w+")
+        arguments = [*(["-W", "--keep-going"] if strict else []), "-c", ".", *options, "docs", out]
+        process = subprocess.Popen(
+            [sys.executable, *command, *arguments],
+            cwd=self.root,
+            env=self.environment(**variables),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        process.log = log
+        return process
+
+    def wait(self, process):
+        """Wait for a build that was started and return its Build."""
+        process.wait(timeout=4 * PATIENCE)
+        process.log.seek(0)
+        with process.log:
+            return Build(process, process.log.read())
+
+    def build(self, *options, **settings):
+        """Build the book and return its Build."""
+        return self.wait(self.start(*options, **settings))
+
+    def html(self, docname, out="build/html"):
+        """Return the text of a built page."""
+        return (self.root / out / f"{docname}.html").read_text("utf8")
+
+    def notebook(self, docname, out="build"):
+        """Return the notebook of a page that readers download."""
+        return nbformat.read(self.root / out / "jupyter_execute" / f"{docname}.ipynb", 4)
+
+    def records(self, out="build/html"):
+        """Return the records that the built site publishes."""
+        return json.loads((self.root / out / "measurements.json").read_text("utf8"))
+
+    def cached(self):
+        """Return the cached files, one for each page that was executed without a failure."""
+        return sorted(self.root.glob("_cache/cpu/executed/*/base.ipynb"))
+
+    def stamp(self, name):
+        """Return the path at which a cell leaves the stamp `name`."""
+        return self.stamps / name
+
+    def processes(self):
+        """Return the processes that builds of this project have started and that still run."""
+        return [process for process in psutil.process_iter() if self._is_ours(process)]
+
+    def _is_ours(self, process):
+        try:
+            ours = process.environ().get("STAMPS") == str(self.stamps)
+            return ours and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.Error:
+            return False
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Return an empty miniature project; no process of it may outlive the test."""
+    made = Project(tmp_path)
+    try:
+        yield made
+        wait_until(lambda: not made.processes(), "processes of the build are still running")
+    finally:
+        for process in made.processes():
+            process.kill()
+
+
+STAMP = """
+import os, pathlib
+def stamp(name): pathlib.Path(os.environ["STAMPS"], name).touch()
+def stamped(name): return pathlib.Path(os.environ["STAMPS"], name).exists()
+"""
+WAIT = """
+import time
+def wait_for(name):
+    end = time.monotonic() + 20
+    while not stamped(name):
+        assert time.monotonic() < end, f"{name} never came"
+        time.sleep(0.02)
+"""
+
+
+@pytest.fixture
+def stamping():
+    """Return a cell that defines `stamp`, `stamped` and `wait_for` for the cells after it."""
+    return Project.cell(STAMP + WAIT)
+
+
+@pytest.fixture
+def until():
+    """Return the function that waits, with an end, until a condition is true."""
+    return wait_until
