@@ -9,8 +9,14 @@ import tensorflow as tf
 
 EXPECTED_ERRORS = {
     "flatten_by_jnp": (TypeError, "Shapes must be 1D sequences of concrete values"),
-    "flatten_by_np_prod_of_jnp": (TypeError, "Shapes must be 1D sequences of concrete values"),
-    "flatten_scalar_by_np_prod": (TypeError, "Shapes must be 1D sequences of concrete values"),
+    "flatten_by_np_prod_of_jnp": (
+        TypeError,
+        "Shapes must be 1D sequences of concrete values",
+    ),
+    "flatten_scalar_by_np_prod": (
+        TypeError,
+        "Shapes must be 1D sequences of concrete values",
+    ),
     "zeros_traced": (TypeError, "Shapes must be 1D sequences of concrete values"),
     "one_hot_of_data": (jax.errors.ConcretizationTypeError, "num_classes"),
 }
@@ -105,7 +111,7 @@ def zeros_for(template):
 
 @jax.jit
 def one_hot_of_data(labels):
-    """Give each label a row, with as many columns as needed; raises ConcretizationTypeError."""
+    """Take the number of columns from the data; raises ConcretizationTypeError."""
     return jax.nn.one_hot(labels, labels.max() + 1)
 
 

@@ -10,9 +10,15 @@ EXPECTED_ERRORS = {
         jax.errors.NonConcreteBooleanIndexError,
         "Array boolean indices must be concrete",
     ),
-    "positions_jitted": (jax.errors.ConcretizationTypeError, "size argument of jnp.nonzero"),
+    "positions_jitted": (
+        jax.errors.ConcretizationTypeError,
+        "size argument of jnp.nonzero",
+    ),
     "first_jitted": (IndexError, "Got slice(None"),
-    "count_up_jitted": (jax.errors.ConcretizationTypeError, "jnp.arange argument 'stop'"),
+    "count_up_jitted": (
+        jax.errors.ConcretizationTypeError,
+        "jnp.arange argument 'stop'",
+    ),
 }
 
 TRACED_LENGTHS = []
@@ -95,7 +101,7 @@ def largest_negative(x):
 
 @jax.jit(static_argnames="size")
 def negatives_padded(x, size):
-    """Return the first `size` negative elements, padded with nan, and how many there are."""
+    """Return `size` negative elements, padded with nan, and how many exist."""
     negative = x < 0
     (positions,) = jnp.nonzero(negative, size=size, fill_value=x.shape[0])
     values = x.at[positions].get(mode="fill", fill_value=jnp.nan)
@@ -134,7 +140,7 @@ def rms_of_negatives(x):
 
 @jax.jit
 def padded_root_mean_square(x, count):
-    """Return the root mean square of the first `count` elements; notes each length traced."""
+    """Return the root mean square of `count` elements; notes each length traced."""
     TRACED_LENGTHS.append(x.shape[0])
     used = jnp.arange(x.shape[0]) < count
     return jnp.sqrt(jnp.mean(x**2, where=used))

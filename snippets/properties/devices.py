@@ -8,16 +8,25 @@ import jax.numpy as jnp
 import torch
 
 EXPECTED_ERRORS = {
+    "add": (ValueError, "incompatible devices"),
     "add_positions_cpu_torch": (RuntimeError, "is not on the expected device"),
-    "ask_device_inside_jit": (jax.errors.ConcretizationTypeError, "devices() method was called"),
+    "ask_device_inside_jit": (
+        jax.errors.ConcretizationTypeError,
+        "devices() method was called",
+    ),
     "run_elsewhere": (ValueError, "was exported for platforms"),
     "too_large_integer": (OverflowError, "too large"),
 }
 
 
 def standardise(x):
-    """Return `x` (rows, features) with mean 0 and standard deviation 1 in each column."""
+    """Return `x` (rows, features) with mean 0 and deviation 1 in each column."""
     return (x - x.mean(axis=0)) / x.std(axis=0)
+
+
+def add(a, b):
+    """Return a + b; raises ValueError for arrays that were put on different devices."""
+    return a + b
 
 
 def add_positions(x):
@@ -41,7 +50,7 @@ def lowered_text(function, x, platform):
 
 
 def export_for_all(function, x):
-    """Return `function`, traced once for arguments like `x`, ready for CPU, GPU and TPU."""
+    """Return `function`, traced for arguments like `x`, for CPU, GPU and TPU."""
     return jax.export.export(jax.jit(function), platforms=("cpu", "cuda", "tpu"))(x)
 
 
@@ -54,7 +63,10 @@ def run_elsewhere(function, x):
 def constants(text):
     """Return the numbers that occur as floating-point constants in StableHLO text."""
     return sorted(
-        {float(number) for number in re.findall(r"dense<([-\d.e+]+)> : tensor<f32>", text)}
+        {
+            float(number)
+            for number in re.findall(r"dense<([-\d.e+]+)> : tensor<f32>", text)
+        }
     )
 
 
@@ -65,7 +77,9 @@ def add_by_backend(x):
 
 def add_by_platform(x):
     """Add 1 on CPU and 2 elsewhere, decided for the platform that runs it."""
-    return jax.lax.platform_dependent(x, cpu=lambda x: x + 1.0, default=lambda x: x + 2.0)
+    return jax.lax.platform_dependent(
+        x, cpu=lambda x: x + 1.0, default=lambda x: x + 2.0
+    )
 
 
 @jax.jit
@@ -86,7 +100,7 @@ def too_large_integer():
 
 
 def rounded_to(x, mantissa_bits):
-    """Round float32 values to a shorter mantissa: 10 bits as in TF32, 7 as in bfloat16."""
+    """Round float32 to a shorter mantissa: 10 bits as TF32, 7 as bfloat16."""
     return jax.lax.reduce_precision(x, exponent_bits=8, mantissa_bits=mantissa_bits)
 
 

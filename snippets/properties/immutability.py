@@ -112,6 +112,14 @@ def count_bins_numpy(bins, length):
     return counts
 
 
+def element_or_error(x, i):
+    """Return element `i`, or the name of the error that reading it raises."""
+    try:
+        return x[i].item()
+    except Exception as error:
+        return type(error).__name__
+
+
 def read_at(x, i):
     """Read element `i` in every mode that JAX has for an index out of bounds."""
     return {

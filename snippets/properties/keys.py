@@ -48,12 +48,12 @@ def signal_and_noise(key, n):
 
 
 def masks_one_key(key, steps):
-    """Return the dropout masks of `steps` training steps, wrongly with one key; (steps, 6)."""
+    """Return dropout masks (steps, 6), wrongly all from one key."""
     return jnp.stack([jax.random.bernoulli(key, 0.5, (6,)) for _ in range(steps)])
 
 
 def masks_by_step(key, steps):
-    """Return the dropout masks of `steps` training steps, a key for each; (steps, 6)."""
+    """Return dropout masks (steps, 6), each from a key of its own."""
     keys = [jax.random.fold_in(key, step) for step in range(steps)]
     return jnp.stack([jax.random.bernoulli(k, 0.5, (6,)) for k in keys])
 

@@ -68,7 +68,7 @@ def add_noise(key, x):
 
 
 def use_leaked_value(x):
-    """Store a value while tracing and use it afterwards; raises UnexpectedTracerError."""
+    """Store a traced value and use it afterwards; raises UnexpectedTracerError."""
     stored = []
 
     @jax.jit

@@ -127,7 +127,7 @@ def first_state(features):
 
 
 def squared_error(params, x, y):
-    """Return the mean squared error of a linear model on x (rows, features) and y (rows,)."""
+    """Return the mean squared error on x (rows, features) and y (rows,)."""
     return jnp.mean((x @ params["w"] + params["b"] - y) ** 2)
 
 
@@ -141,12 +141,12 @@ def train_step(state, batch):
 
 
 def train_steps(state, batches):
-    """Run one step for each entry along the first axis of `batches`, in one compiled loop."""
+    """Run one step for each batch along the first axis, in one compiled loop."""
     return jax.lax.scan(train_step, state, batches)
 
 
 def train_torch(batches):
-    """Train the same model with a torch module and optimizer; return the error of each step."""
+    """Train with a torch module and optimizer; return the error of each step."""
     model = torch.nn.Linear(batches[0][0].shape[1], 1)
     torch.nn.init.zeros_(model.weight)
     torch.nn.init.zeros_(model.bias)

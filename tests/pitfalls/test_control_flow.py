@@ -24,8 +24,13 @@ def test_max_hides_a_branch(raises_declared):
     raises_declared(control_flow.clip_below, 1.0)
 
 
+def assert_small(x):
+    assert x < 1
+
+
 @pytest.mark.parametrize(
-    "hidden", [lambda x: 0 < x < 1, lambda x: x > 0 and x < 1, lambda x: not x]
+    "hidden",
+    [assert_small, lambda x: 0 < x < 1, lambda x: x > 0 and x < 1, lambda x: not x],
 )
 def test_other_hidden_branches(hidden):
     with pytest.raises(jax.errors.TracerBoolConversionError):
@@ -161,3 +166,10 @@ def test_balances(payments):
     np.testing.assert_allclose(got, expected, rtol=1e-5)
     slope = jax.grad(lambda start: control_flow.balances(start, jnp.zeros(3))[-1])(1.0)
     assert slope == pytest.approx(1.1**3)
+
+
+def test_autograph_makes_a_conditional():
+    graph = control_flow.negate_if_tensorflow.get_concrete_function(
+        tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.bool)
+    )
+    assert {"If", "StatelessIf"} & {op.type for op in graph.graph.get_operations()}

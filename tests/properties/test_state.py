@@ -25,6 +25,12 @@ def test_reading_the_attribute_afterwards_raises(raises_declared):
     raises_declared(state.read_count_after_jit)
 
 
+def test_a_static_self_stops_counting_too():
+    counter = state.Counter()
+    add = jax.jit(state.Counter.add, static_argnums=0)
+    assert [int(add(counter, 1)) for _ in range(3)] == [1, 1, 1]
+
+
 def test_self_is_not_an_array(raises_declared):
     raises_declared(state.call_jitted_method)
 
