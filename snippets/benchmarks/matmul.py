@@ -156,9 +156,7 @@ def with_own_transpose(size):
     a, _ = operands(size)
     work = operations(size)
     measure("matmul/numpy/with_itself", np.matmul, a, a, work=work)
-    measure(
-        "matmul/numpy/with_own_transpose", np.matmul, a, a.T, work=work, inputs=[a, a]
-    )
+    measure("matmul/numpy/with_own_transpose", np.matmul, a, a.T, work=work)
 
 
 def shares_memory(framework):
@@ -177,7 +175,7 @@ def shares_memory(framework):
     compiler_options={"xla_cpu_prefer_vector_width": 512},
 )
 def multiply_add(x, chains, steps):
-    """Do 2 * chains * steps operations on each number of `x`, any shape, in registers."""
+    """Do 2 * chains * steps operations on each number of `x`, of any shape."""
     values = [x + chain for chain in range(chains)]
     for _ in range(steps):
         values = [value * x + x for value in values]

@@ -41,7 +41,7 @@ def call_and_look(x):
 
 
 def powers(x):
-    """Return a dictionary that holds the square and the cube of `x`, of shape (n, n)."""
+    """Return the square and the cube of `x`, of shape (n, n), in a dictionary."""
     square = x @ x
     return {"square": square, "higher": [square @ x]}
 
@@ -63,7 +63,7 @@ WAITING = {
 
 
 def ready_after(action, x):
-    """Say whether the product of `x`, of shape (n, n), is ready once `action(product)` returns."""
+    """Say whether a product of shape (n, n) is ready once `action(product)` returns."""
     action(jnp.dot(x, x))
     product = jnp.dot(x, x)
     action(product)
@@ -100,12 +100,12 @@ def increment(x):
 
 
 def ready_at_return(n, calls=100):
-    """Count how many of `calls` additions on `n` numbers are ready when the call returns."""
+    """Count the additions on `n` numbers that are ready when the call returns."""
     x = jnp.ones(n)
     increment(x).block_until_ready()
     return sum(increment(x).is_ready() for _ in range(calls))
 
 
 def measure_in_a_row(x, calls):
-    """Measure products of `x`, of shape (n, n), `calls` in a row and none of them waited for."""
+    """Measure products of `x`, of shape (n, n): `calls` in a row, never waiting."""
     measure(f"dispatch/row/{calls}", jnp.dot, x, x, wait=no_wait, calls=calls)

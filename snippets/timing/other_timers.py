@@ -26,7 +26,7 @@ def by_torch(function, *args, seconds=0.2):
 
 
 def compare(name, function, *args, rounds=3):
-    """Time one operation by three timers in turn; return how the others differ from ours.
+    """Time one operation by three timers in turn; return the ratios to ours.
 
     Each ratio is the median over `rounds`. Taking turns spreads a slow moment
     of the machine over all three.

@@ -20,14 +20,14 @@ def smooth(x):
 
 
 def unblocked(x):
-    """Measure a product of `x`, of shape (n, n), without waiting for it, and with it."""
+    """Measure a product of `x`, of shape (n, n), without waiting and with it."""
     jnp.dot(x, x).block_until_ready()
     measure("gallery/unblocked", jnp.dot, x, x, wait=no_wait, calls=1)
     measure("gallery/blocked", jnp.dot, x, x)
 
 
 def with_first_call(x, calls=10):
-    """Measure `calls` calls together, of which the first one compiles, and later calls alone."""
+    """Measure `calls` calls together, once with the compiling call among them."""
 
     def from_the_start():
         fresh = jax.jit(lambda x: smooth(x))
@@ -44,7 +44,7 @@ def with_first_call(x, calls=10):
 
 
 def two_precisions(n):
-    """Measure NumPy's product of shape (n, n) in its default dtype and in that of JAX."""
+    """Measure a product of shape (n, n) in NumPy's default dtype and in JAX's."""
     double = random_square(n, np.float64)
     single = random_square(n, np.float32)
     measure("gallery/float64", np.dot, double, double)
@@ -60,7 +60,7 @@ def result_dtypes(n):
 
 
 def with_conversion(n):
-    """Measure a compiled function on a NumPy array and on the array that JAX makes of it."""
+    """Measure a compiled function on a NumPy array and on a JAX array, (n, n)."""
     on_host = random_square(n, np.float64)
     on_device = jnp.asarray(on_host)
     compiled = jax.jit(smooth)
@@ -88,7 +88,7 @@ WRAPPERS = {
 
 
 def traces(wrap, calls=5):
-    """Count how often a function is traced when `wrap(function)(1.0)` runs `calls` times."""
+    """Count the traces of a function when `wrap(function)(1.0)` runs `calls` times."""
     count = 0
 
     def function(x):
