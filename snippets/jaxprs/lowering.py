@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 
 def stablehlo(function, *args):
-    """Return the StableHLO text of `function`, traced for the shapes and dtypes of `args`."""
+    """Return the StableHLO text of `function` for arguments like `args`."""
     return jax.jit(function).lower(*args).as_text()
 
 
@@ -43,11 +43,14 @@ def costs(stage):
     bytes accessed: bytes read and written by all operations.
     """
     counted = stage.cost_analysis()
-    return {key: counted.get(key, 0.0) for key in ("flops", "transcendentals", "bytes accessed")}
+    return {
+        key: counted.get(key, 0.0)
+        for key in ("flops", "transcendentals", "bytes accessed")
+    }
 
 
 def product_flops(n, m, k):
-    """Return the floating-point operations of an (n, m) times (m, k) product, counted as 2nmk."""
+    """Return the flops of an (n, m) times (m, k) product: nmk products, nmk sums."""
     return 2 * n * m * k
 
 
@@ -67,8 +70,10 @@ def gram_trace(x):
 
 
 def stablehlo_for(platform, function, *args):
-    """Return the StableHLO text of `function` for a platform: 'cpu', 'cuda', 'rocm' or 'tpu'."""
-    return jax.jit(function).trace(*args).lower(lowering_platforms=(platform,)).as_text()
+    """Return the StableHLO text of `function` for 'cpu', 'cuda', 'rocm' or 'tpu'."""
+    return (
+        jax.jit(function).trace(*args).lower(lowering_platforms=(platform,)).as_text()
+    )
 
 
 def custom_calls(text):

@@ -22,7 +22,7 @@ def selu(x, alpha=1.67, scale=1.05):
 
 
 def equations(jaxpr):
-    """Return (primitive, types of its inputs, types of its outputs) for each equation."""
+    """Return (primitive, types of inputs, types of outputs) for each equation."""
     return [
         (
             equation.primitive.name,

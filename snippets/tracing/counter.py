@@ -6,7 +6,7 @@ import jax
 
 
 def counted(function):
-    """Return a function like `function` whose `traces` says how often its body has run."""
+    """Return a function like `function` whose `traces` counts the runs of its body."""
 
     @functools.wraps(function)
     def body(*args, **kwargs):

@@ -1,7 +1,6 @@
 """What the first step of a training loop pays for, and how to pay it elsewhere."""
 
 import contextlib
-import functools
 import os
 import tempfile
 
@@ -16,24 +15,24 @@ from snippets.tracing.counter import count_traces
 
 
 def network(weights, x):
-    """Apply tanh(x @ layer) for each layer in turn. weights: (depth, n, n), x: (batch, n)."""
+    """Apply tanh(x @ layer) for each layer. weights: (depth, n, n), x: (batch, n)."""
     for layer in weights:
         x = jnp.tanh(x @ layer)
     return x
 
 
-def loss(weights, x, y, forward=network):
-    """Return the mean squared error of `forward(weights, x)` against y, both (batch, n)."""
-    return jnp.mean((forward(weights, x) - y) ** 2)
+def loss(weights, x, y):
+    """Return the mean squared error of the network's result against y: (batch, n)."""
+    return jnp.mean((network(weights, x) - y) ** 2)
 
 
-def train_step(weights, x, y, forward=network):
+def train_step(weights, x, y):
     """Return the weights after one step of gradient descent with rate 0.1."""
-    return weights - 0.1 * jax.grad(loss)(weights, x, y, forward)
+    return weights - 0.1 * jax.grad(loss)(weights, x, y)
 
 
 def example(depth, width, batch):
-    """Return float32 weights (depth, width, width), x and y (batch, width) from a fixed seed."""
+    """Return float32 weights (depth, width, width), x and y (batch, width)."""
     keys = jax.random.split(jax.random.key(0), 3)
     weights = jax.random.normal(keys[0], (depth, width, width)) / width**0.5
     x = jax.random.normal(keys[1], (batch, width))
@@ -47,7 +46,7 @@ def measure_steps(step, *args):
 
 
 def anew(function):
-    """Return a function object that JAX has not seen, which does the same as `function`."""
+    """Return a jitted function that JAX has not seen and that does as `function`."""
     return jax.jit(lambda *args: function(*args))
 
 
@@ -88,19 +87,17 @@ def scanned_network(weights, x):
     return jax.lax.scan(apply_layer, x, weights)[0]
 
 
-scanned_step = functools.partial(train_step, forward=scanned_network)
-
-
-def count_equations(step, depth):
-    """Return how many primitives the jaxpr of a step holds for a network of `depth` layers."""
-    return len(primitives(jax.make_jaxpr(step)(*example(depth, 8, 4))))
+def count_equations(forward, depth):
+    """Return how many primitives the jaxpr of a network of `depth` layers holds."""
+    weights, x, _ = example(depth, width=8, batch=4)
+    return len(primitives(jax.make_jaxpr(forward)(weights, x)))
 
 
 def measure_loops(depth, width, batch):
-    """Measure how long it takes to compile a step with a Python loop and one with a scan."""
-    args = example(depth, width, batch)
-    measure("first_step/deep_loop", compile_anew, train_step, *args, framework="jax")
-    measure("first_step/deep_scan", compile_anew, scanned_step, *args, framework="jax")
+    """Measure compiling a network with a Python loop and one with a scan."""
+    args = example(depth, width, batch)[:2]
+    measure("first_step/loop", compile_anew, network, *args, framework="jax")
+    measure("first_step/scan", compile_anew, scanned_network, *args, framework="jax")
 
 
 def compile_ahead(step, depth, width, batch):
@@ -136,7 +133,7 @@ def programs_kept_in(folder):
 
 
 def measure_kept(step, *args):
-    """Measure compiling where a folder keeps the result; return the number of its files."""
+    """Measure compiling where a folder keeps programs; return how many files it has."""
     with tempfile.TemporaryDirectory() as folder, programs_kept_in(folder):
         measure("first_step/kept", compile_anew, step, *args, framework="jax")
         return len(os.listdir(folder))
@@ -150,14 +147,16 @@ def batches(x, y, size):
 def padded_batches(x, y, size):
     """Return (x, y, valid) of exactly `size` rows each.
 
-    Rows of zeros fill up the last; valid: (size,), 1 for a real row, 0 for a filled one.
+    Rows of zeros fill up the last. valid: (size,), 1 for a real row, else 0.
     """
     full = []
     for part_x, part_y in batches(x, y, size):
         missing = size - len(part_x)
         valid = np.arange(size) < len(part_x)
         rows = ((0, missing), (0, 0))
-        full.append((jnp.pad(part_x, rows), jnp.pad(part_y, rows), valid.astype(np.float32)))
+        full.append(
+            (jnp.pad(part_x, rows), jnp.pad(part_y, rows), valid.astype(np.float32))
+        )
     return full
 
 

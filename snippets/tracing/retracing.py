@@ -65,7 +65,7 @@ def bound_method(times):
 
 
 def changed_setting(precisions):
-    """Return the traces of one call under each matmul precision (names as in jax.config)."""
+    """Return the traces when each call comes under a matmul precision of its own."""
     body = counted(scale)
     jitted = jax.jit(body)
     for precision in precisions:
@@ -92,7 +92,7 @@ def four_calls():
         "twice by position, twice by name": count_traces(
             scale, [(x, 2.0), {"x": x, "factor": 2.0}] * 2
         ),
-        "a setting, on and off": changed_setting(["float32", "highest"] * 2),
+        "a setting, on and off": changed_setting(["highest", "bfloat16"] * 2),
         "jax.jit(f) written again": same_function(4),
         "a new lambda": fresh_lambda(4),
         "a new partial": fresh_partial(4),
@@ -123,7 +123,7 @@ def batch_mean(batch):
 
 
 def strict_means(batches):
-    """Return the mean of each batch; raise RuntimeError if any but the first is traced."""
+    """Return the mean of each batch; raise RuntimeError if a later one is traced."""
     jitted = jax.jit(batch_mean)
     means = [jitted(batches[0])]
     with jax.no_tracing(True):
@@ -169,13 +169,13 @@ def pad(values):
 
 
 def padded_mean(padded, length):
-    """Return the mean of the first `length` entries of `padded`. length: traced integer."""
+    """Return the mean of the first `length` entries of `padded`."""
     valid = jnp.arange(padded.shape[0]) < length
     return jnp.sum(jnp.where(valid, padded, 0.0)) / length
 
 
 def tensorflow_traces(function, calls):
-    """Return how often tf.function traces `function` while it serves all `calls`."""
+    """Return how often tf.function traces `function` to serve all `calls`."""
     compiled = tf.function(function)
     for call in calls:
         compiled(*call)
@@ -183,7 +183,7 @@ def tensorflow_traces(function, calls):
 
 
 def torch_compiles(function, calls):
-    """Return how often torch.compile compiles `function` while it serves all `calls`."""
+    """Return how often torch.compile compiles `function` to serve all `calls`."""
     compiles = 0
 
     def backend(graph, inputs):

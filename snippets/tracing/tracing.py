@@ -9,7 +9,7 @@ import tensorflow as tf
 import torch
 
 EXPECTED_ERRORS = {
-    "ask_for_value": (jax.errors.ConcretizationTypeError, "Abstract tracer value encountered"),
+    "ask_for_value": (jax.errors.ConcretizationTypeError, "Abstract tracer value"),
     "hand_to_numpy": (jax.errors.TracerArrayConversionError, "called on traced array"),
 }
 
@@ -40,7 +40,7 @@ def describe(x):
 
 @jax.jit
 def ask_for_value(x):
-    """Raise ConcretizationTypeError: while tracing, x has no value to make a float of."""
+    """Raise ConcretizationTypeError: a tracer has no value to make a float of."""
     return float(x)
 
 
@@ -58,7 +58,7 @@ def sine(x):
 
 @jax.jit
 def shown_product(x, y):
-    """Return (x + 1) @ (y + 1) and print the values at every run. x: (n, m), y: (m,)."""
+    """Return (x + 1) @ (y + 1), printing it at each run. x: (n, m), y: (m,)."""
     result = jnp.dot(x + 1, y + 1)
     jax.debug.print("the result is {}", result)
     return result
@@ -66,7 +66,7 @@ def shown_product(x, y):
 
 @jax.jit
 def scaled(x):
-    """Return x times the factor that SETTINGS held when x's shape and dtype were first seen."""
+    """Return x times the factor of SETTINGS at the time of tracing."""
     return x * SETTINGS["factor"]
 
 
