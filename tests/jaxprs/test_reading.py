@@ -29,11 +29,13 @@ def test_shifted_product_is_that_of_numpy(x, y):
     np.testing.assert_allclose(reading.shifted_product(x, y), expected, rtol=1e-4, atol=1e-3)
 
 
+@settings(deadline=None)
 @given(floats)
 def test_selu_is_that_of_numpy(x):
     np.testing.assert_allclose(reading.selu(x), numpy_selu(x), rtol=1e-4, atol=1e-5)
 
 
+@settings(deadline=None)
 @given(floats.filter(lambda x: abs(x) > 1e-3))
 def test_the_slope_of_selu_is_the_closed_form(x):
     expected = 1.05 * (1 if x > 0 else 1.67 * np.exp(x))

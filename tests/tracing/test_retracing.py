@@ -133,6 +133,7 @@ def test_tracing_is_allowed_again_after_the_refusal():
     assert jax.jit(retracing.batch_mean)(np.ones(7)) == 1
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10_000))
 def test_padded_length_is_the_next_power_of_two(length):
     padded = retracing.padded_length(length)

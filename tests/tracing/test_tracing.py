@@ -70,6 +70,7 @@ def test_a_tracer_is_nothing_for_numpy(raises_declared):
     raises_declared(tracing.hand_to_numpy, 2.0)
 
 
+@settings(deadline=None)
 @given(st.floats(-100, 100, width=32))
 def test_sine_is_that_of_numpy(x):
     np.testing.assert_allclose(tracing.sine(x), np.sin(x), atol=1e-6)
