@@ -197,3 +197,16 @@ def measure_multiply_add(chains, size=2**20, steps=100):
 def share_of_ceiling(measurements, ceiling):
     """Return each rate as a fraction of `ceiling`, in operations per second."""
     return {m.framework: f"{m.rate / ceiling:.0%}" for m in measurements}
+
+
+POST_MILLISECONDS = {
+    "CPU, JAX": 332,
+    "GPU, JAX, copied to the host": 12.5,
+    "TPU, JAX, copied to the host": 8.45,
+    "TPU, JAX, left on the device": 2.12,
+}
+
+
+def post_ratio(slower, faster):
+    """Divide two times that the post reports (sineeli.github.io, 2025-12-20)."""
+    return round(POST_MILLISECONDS[slower] / POST_MILLISECONDS[faster], 1)

@@ -179,3 +179,12 @@ def test_multiply_add_compiles_to_the_same_values(measured):
 def test_share_of_ceiling_is_a_percentage():
     one = types.SimpleNamespace(framework="jax", rate=2.5e9)
     assert matmul.share_of_ceiling([one], 5e9) == {"jax": "50%"}
+
+
+def test_the_posts_ratios_follow_from_its_times_except_one():
+    on_cpu, on_gpu, to_host, on_tpu = matmul.POST_MILLISECONDS
+    assert round(matmul.post_ratio(on_cpu, on_gpu)) == 27
+    assert int(matmul.post_ratio(on_cpu, on_tpu)) == 156
+    assert matmul.post_ratio(on_gpu, on_tpu) == 5.9
+    assert matmul.post_ratio(to_host, on_tpu) == 4.0
+    assert matmul.post_ratio(on_gpu, to_host) == 1.5
