@@ -18,9 +18,9 @@ EXPECTED_ERRORS = {
 
 
 def gpu_share():
-    """Return the part of the first GPU's memory that is taken, from 0 to 1.
+    """Return the part of a GPU's memory that is taken, 0 to 1.
 
-    The figure is the driver's, for all processes. Without a GPU it is None.
+    The driver says so, for all programs. None without a GPU.
     """
     if not torch.cuda.is_available():
         return None
@@ -41,44 +41,53 @@ def first_jax_operation():
 
 
 def jax_memory():
-    """Return what JAX's allocator says of the first device, in bytes, or None on a CPU."""
+    """Return what JAX's pool holds, in bytes, or None on a CPU."""
     stats = jax.devices()[0].memory_stats()
-    return stats and {name: stats[name] for name in ("bytes_in_use", "bytes_limit")}
+    names = ("bytes_in_use", "bytes_limit")
+    return stats and {name: stats[name] for name in names}
 
 
 def gpu_options(**variables):
-    """Return what JAX reads for its GPU memory from the given environment variables.
+    """Return what JAX makes of these environment variables.
 
-    Raises ValueError for an unknown allocator, or if both names of the fraction are set.
+    Raises ValueError for an unknown allocator and if the
+    fraction is set under both names.
     """
     with mock.patch.dict(os.environ, variables):
         options = xla_client.generate_pjrt_gpu_plugin_options()
-    return {name: options[name] for name in MEMORY_OPTIONS if name in options}
+    found = [name for name in MEMORY_OPTIONS if name in options]
+    return {name: options[name] for name in found}
 
 
 def both_fractions():
-    """Set the fraction under its new and its old name. Raises ValueError."""
-    return gpu_options(XLA_CLIENT_MEM_FRACTION="0.5", XLA_PYTHON_CLIENT_MEM_FRACTION="0.5")
+    """Set the fraction under both its names. Raises ValueError."""
+    return gpu_options(
+        XLA_CLIENT_MEM_FRACTION=".50",
+        XLA_PYTHON_CLIENT_MEM_FRACTION=".50",
+    )
 
 
 def jax_change_late():
-    """Use JAX, then change a setting that its start has read. Raises RuntimeError."""
+    """Use JAX, then change what its start has read. Raises RuntimeError."""
     first_jax_operation()
     jax.config.update("jax_num_cpu_devices", 2)
 
 
 def jax_variable_late():
-    """Use JAX, then set variables that its start has read; return the devices after that."""
+    """Use JAX, then set variables; return its devices after that."""
     first_jax_operation()
-    late = {"JAX_PLATFORMS": "tpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    late = {
+        "JAX_PLATFORMS": "tpu",
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    }
     with mock.patch.dict(os.environ, late):
         return jax.devices()
 
 
 def tensorflow_grow_on_demand():
-    """Let TensorFlow take GPU memory as it needs it; return the setting of each GPU.
+    """Take GPU memory on demand; return the setting of each GPU.
 
-    Raises RuntimeError after TensorFlow's first operation on a machine with a GPU.
+    Raises RuntimeError after the first operation, given a GPU.
     """
     gpus = tf.config.list_physical_devices("GPU")
     for gpu in gpus:
@@ -90,20 +99,21 @@ def tensorflow_change_late():
     """Use TensorFlow, then configure a device. Raises RuntimeError."""
     tf.ones(1)
     cpu = tf.config.list_physical_devices("CPU")[0]
-    halves = [tf.config.LogicalDeviceConfiguration(), tf.config.LogicalDeviceConfiguration()]
+    halves = [tf.config.LogicalDeviceConfiguration()] * 2
     tf.config.set_logical_device_configuration(cpu, halves)
 
 
 def torch_memory():
-    """Return the bytes that tensors use and the bytes that PyTorch keeps, or None on a CPU."""
+    """Return the bytes in tensors and those kept, or None on a CPU."""
     if not torch.cuda.is_available():
         return None
     return torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
 
 
 def torch_hold_and_drop(shape):
-    """Return `torch_memory()` with a float32 tensor, without it, and with the cache emptied."""
-    tensor = torch.ones(shape, device="cuda" if torch.cuda.is_available() else "cpu")
+    """Return `torch_memory()` with a tensor, without, and emptied."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    tensor = torch.ones(shape, device=device)
     held = torch_memory()
     del tensor
     dropped = torch_memory()
@@ -117,7 +127,7 @@ def live_bytes():
 
 
 def hold_and_drop(shape):
-    """Return the bytes that a float32 array adds to `live_bytes()`, and those left after it."""
+    """Return the bytes added by a float32 array, and left after it."""
     start = live_bytes()
     array = jnp.ones(shape)
     held = live_bytes() - start
@@ -126,7 +136,7 @@ def hold_and_drop(shape):
 
 
 def array_bytes(shape):
-    """Return the bytes of a float32 array of `shape` in JAX, PyTorch and TensorFlow."""
+    """Return the bytes of a float32 array in each framework."""
     tensor = tf.ones(shape)
     return {
         "jax": jnp.ones(shape).nbytes,

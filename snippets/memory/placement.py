@@ -26,23 +26,26 @@ def where_is(array):
 
 
 def result_of(array):
-    """Return the device of `array * 2` and whether that result is committed."""
+    """Return the device of `array * 2`, and if it is committed."""
     result = array * 2
     return result.device, result.committed
 
 
 def add_across(first_device, second_device):
-    """Add two committed float32 arrays of shape (3,), one on each device.
+    """Add two committed float32 arrays of shape (3,).
 
     Raises ValueError if the devices differ.
     """
-    return jax.device_put(jnp.ones(3), first_device) + jax.device_put(jnp.ones(3), second_device)
+    first = jax.device_put(jnp.ones(3), first_device)
+    second = jax.device_put(jnp.ones(3), second_device)
+    return first + second
 
 
 def matrix_in_context(device, size):
-    """Make a square matrix as the post does, on `device` by a context around the draw.
+    """Make a square matrix as the post does, in a context.
 
-    Return the devices of the key, of the matrix, and of a product made outside the context.
+    Return the devices of the key, of the matrix, and of a
+    product made outside the context.
     """
     key = jax.random.key(42)
     with jax.default_device(device):
@@ -66,7 +69,7 @@ def to_cpu(array):
 
 
 def torch_made_on(device):
-    """Make a float32 tensor of shape (3,) in three ways: by default, argument and context."""
+    """Name the device by default, by argument and by context."""
     by_default = torch.ones(3)
     by_argument = torch.ones(3, device=device)
     with torch.device(device):
@@ -80,7 +83,7 @@ def torch_mix():
 
 
 def tensorflow_made_on(name):
-    """Make a float32 tensor of shape (3,) by default and under `tf.device(name)`."""
+    """Name the device by default and under `tf.device(name)`."""
     by_default = tf.ones(3)
     with tf.device(name):
         by_context = tf.ones(3)

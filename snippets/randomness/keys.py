@@ -9,7 +9,7 @@ LAYERS = ("encoder", "decoder")
 
 
 def torch_two_draws(seed):
-    """Seed PyTorch's global state and draw two float32 numbers, each of shape (1,)."""
+    """Seed the global state, draw two float32 arrays of shape (1,)."""
     torch.manual_seed(seed)
     return torch.randn(1), torch.randn(1)
 
@@ -23,7 +23,7 @@ def torch_state_changes(seed):
 
 
 def tensorflow_two_draws(seed):
-    """Seed TensorFlow's global state and draw two float32 numbers, each of shape (1,)."""
+    """Seed the global state; draw two float32 arrays of shape (1,)."""
     tf.random.set_seed(seed)
     return tf.random.normal([1]), tf.random.normal([1])
 
@@ -44,51 +44,54 @@ def split_and_draw(seed):
 
 
 def fold_in_and_draw(seed, numbers):
-    """Draw one float32 scalar for each integer in `numbers`, all from one base key."""
+    """Draw one float32 scalar for each integer in `numbers`."""
     key = jax.random.key(seed)
-    return [jax.random.normal(jax.random.fold_in(key, number)) for number in numbers]
+    keys = [jax.random.fold_in(key, number) for number in numbers]
+    return [jax.random.normal(key) for key in keys]
 
 
 def draw_for_each(keys, shape):
-    """Draw one float32 array of `shape` from each of the n keys: (n, *shape)."""
+    """Draw float32 numbers of `shape` from each key: (n, *shape)."""
     return jax.vmap(lambda key: jax.random.normal(key, shape))(keys)
 
 
 def torch_weights(seed, order):
-    """Initialise the layers in the given order; return one number for each."""
+    """Draw one weight for each layer, in the given order."""
     torch.manual_seed(seed)
     return {layer: torch.randn(1).item() for layer in order}
 
 
 def jax_weights(seed, order):
-    """Initialise the layers in the given order, each from its own key."""
-    keys = dict(zip(LAYERS, jax.random.split(jax.random.key(seed), len(LAYERS)), strict=True))
+    """Draw one weight for each layer from a key of its own."""
+    subkeys = jax.random.split(jax.random.key(seed), len(LAYERS))
+    keys = dict(zip(LAYERS, subkeys, strict=True))
     return {layer: jax.random.normal(keys[layer]).item() for layer in order}
 
 
 @jax.jit
 def noisy_step(weight, key):
-    """Take one step of gradient descent on (weight - 3)², with noise on the gradient."""
+    """Take a step down (weight - 3)², with noise on the gradient."""
     gradient = 2 * (weight - 3)
     noise = jax.random.normal(key, jnp.shape(weight))
     return weight - 0.1 * (gradient + noise)
 
 
 def train(key, weight, steps):
-    """Apply `noisy_step` once for each step number, with a key folded from that number."""
+    """Take one noisy step for each number in `steps`."""
     for step in steps:
         weight = noisy_step(weight, jax.random.fold_in(key, step))
     return weight
 
 
 def torch_own_generator(seed):
-    """Draw two float32 numbers, each of shape (1,), from a generator object of one's own."""
+    """Draw two float32 arrays of shape (1,) from a new generator."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(1, generator=generator), torch.randn(1, generator=generator)
+    first = torch.randn(1, generator=generator)
+    return first, torch.randn(1, generator=generator)
 
 
 def tensorflow_stateless(seed):
-    """Draw twice with TensorFlow's function without state; the seed is a pair of integers."""
+    """Draw two float32 arrays of shape (1,) from a pair of seeds."""
     return (
         tf.random.stateless_normal([1], seed=[seed, 0]),
         tf.random.stateless_normal([1], seed=[seed, 0]),

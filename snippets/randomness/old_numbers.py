@@ -27,32 +27,33 @@ def short_and_long(partitionable):
 
 
 def children(partitionable):
-    """Return the numbers inside the two keys of a split, uint32 of shape (2, 2)."""
+    """Return the data of the two keys of a split, uint32 (2, 2)."""
     with jax.threefry_partitionable(partitionable):
         return jax.random.key_data(jax.random.split(jax.random.key(42)))
 
 
 def mean_and_deviation(partitionable, count):
-    """Return mean and standard deviation of `count` draws, rounded to one digit."""
+    """Return mean and deviation of `count` draws, to one digit."""
     with jax.threefry_partitionable(partitionable):
         draws = jax.random.normal(jax.random.key(42), (count,))
-        return abs(round(draws.mean().item(), 1)), round(draws.std().item(), 1)
+        mean, deviation = draws.mean().item(), draws.std().item()
+        return abs(round(mean, 1)), round(deviation, 1)
 
 
 def torch_draws():
-    """Draw two float32 numbers, each of shape (1,), from PyTorch's seed 42."""
+    """Draw two float32 tensors of shape (1,) from seed 42."""
     torch.manual_seed(42)
     return torch.randn(1), torch.randn(1)
 
 
 def tensorflow_draws(count):
-    """Draw `count` float32 numbers one by one from TensorFlow's seed 42."""
+    """Draw `count` float32 numbers one by one from seed 42."""
     tf.random.set_seed(42)
     return [tf.random.normal([1]).numpy().item() for _ in range(count)]
 
 
 def tensorflow_by_hand():
-    """Make TensorFlow's first draw, shape (1,), from the two seeds it uses inside.
+    """Make the first draw, shape (1,), from the two seeds inside.
 
     Source of the second seed: `_internal_operation_seed` in
     tensorflow/python/eager/context.py.

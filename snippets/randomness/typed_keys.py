@@ -19,8 +19,9 @@ def both_kinds(seed):
 
 
 def kind_of(key):
-    """Return the dtype and the shape of a key, and whether it is a typed one."""
-    return key.dtype, key.shape, jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
+    """Return a key's dtype and shape, and whether it is typed."""
+    is_typed = jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
+    return key.dtype, key.shape, is_typed
 
 
 def add_to_typed(seed):
@@ -29,13 +30,13 @@ def add_to_typed(seed):
 
 
 def add_to_legacy(seed):
-    """Add one to a legacy key and draw a float32 scalar from the sum."""
+    """Add one to a legacy key; draw a float32 scalar from the sum."""
     key = jax.random.PRNGKey(seed) + 1
     return key, jax.random.normal(key)
 
 
 def refuse_legacy(seed):
-    """Draw from a legacy key while they are switched off. Raises ValueError."""
+    """Draw from a legacy key, forbidden. Raises ValueError."""
     with jax.legacy_prng_key("error"):
         return jax.random.normal(jax.random.PRNGKey(seed))
 
@@ -46,7 +47,7 @@ def typed_to_numpy(seed):
 
 
 def unwrap(key):
-    """Return the numbers inside a typed key as a NumPy array of dtype uint32."""
+    """Return the numbers inside a typed key, NumPy uint32."""
     return np.asarray(jax.random.key_data(key))
 
 
@@ -61,13 +62,13 @@ def reuse(key):
 
 
 def reuse_checked(seed):
-    """Repeat the mistake of `reuse` with the check on. Raises KeyReuseError."""
+    """Make the mistake with the check on. Raises KeyReuseError."""
     with jax.debug_key_reuse(True):
         return reuse(jax.random.key(seed))
 
 
 def reuse_parent_checked(seed):
-    """Split a key and then draw from it, with the check on. Raises KeyReuseError."""
+    """Split a key, then draw from it. Raises KeyReuseError."""
     with jax.debug_key_reuse(True):
         key = jax.random.key(seed)
         jax.random.split(key)
@@ -75,7 +76,7 @@ def reuse_parent_checked(seed):
 
 
 def reuse_legacy_checked(seed):
-    """Repeat the mistake of `reuse` with a legacy key; the check sees nothing."""
+    """Make the mistake with a legacy key and the check on."""
     with jax.debug_key_reuse(True):
         return reuse(jax.random.PRNGKey(seed))
 
@@ -88,13 +89,13 @@ def split_checked(seed):
 
 
 def draw_with(implementation, seed):
-    """Return the dtype of a key, the numbers inside, and one float32 scalar drawn from it."""
+    """Return a key's dtype, its data, and a float32 scalar from it."""
     key = jax.random.key(seed, impl=implementation)
     return key.dtype, unwrap(key), jax.random.normal(key)
 
 
 def mapped_equals_looped(implementation, seed):
-    """Say whether `vmap` over four keys draws the same bits as a loop over them."""
+    """Say whether `vmap` over four keys draws what a loop does."""
     keys = jax.random.split(jax.random.key(seed, impl=implementation), 4)
     mapped = jax.vmap(jax.random.bits)(keys)
     looped = jnp.stack([jax.random.bits(key) for key in keys])
