@@ -5,17 +5,41 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snippets.tracing import retracing
-from snippets.tracing.counter import count_traces
 
 X = np.ones(3)
 few = settings(max_examples=10, deadline=None)
+
+
+def test_counted_keeps_result_and_counts():
+    body = retracing.counted(retracing.scale)
+    assert body(3, factor=2) == 6 and body(3) == 6.0
+    assert body.traces == 2
+    assert body.__name__ == "scale"
+
+
+def test_calls_by_position_and_by_name_are_made():
+    seen = []
+
+    def remember(x, factor=2.0):
+        seen.append((x.shape, factor.shape))
+        return x
+
+    x, factor = np.ones(3), np.ones((1, 2))
+    assert retracing.count_traces(remember, [(x, factor), {"factor": factor, "x": x}]) == 2
+    assert seen == [((3,), (1, 2))] * 2
+
+
+def test_options_reach_jit():
+    calls = [(1.0, 2), (1.0, 3), (1.0, 2)]
+    assert retracing.count_traces(retracing.scale, calls) == 1
+    assert retracing.count_traces(retracing.scale, calls, static_argnames="factor") == 2
 
 
 @few
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=8))
 def test_one_trace_for_each_shape(lengths):
     calls = [(np.ones(n),) for n in lengths]
-    assert count_traces(retracing.scale, calls) == len(set(lengths))
+    assert retracing.count_traces(retracing.scale, calls) == len(set(lengths))
 
 
 @few
@@ -23,28 +47,28 @@ def test_one_trace_for_each_shape(lengths):
 def test_one_trace_for_each_dtype_after_64_bits_became_32(dtypes):
     calls = [(X.astype(dtype),) for dtype in dtypes]
     kept = {dtype.replace("64", "32") for dtype in dtypes}
-    assert count_traces(retracing.scale, calls) == len(kept)
+    assert retracing.count_traces(retracing.scale, calls) == len(kept)
 
 
 @few
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=6))
 def test_one_trace_for_all_values_of_a_traced_number(values):
-    assert count_traces(retracing.scale, [(X, v) for v in values]) == 1
+    assert retracing.count_traces(retracing.scale, [(X, v) for v in values]) == 1
 
 
 @few
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=6))
 def test_one_trace_for_each_value_of_a_static_number(values):
     calls = [(X, v) for v in values]
-    traces = count_traces(retracing.scale, calls, static_argnames="factor")
+    traces = retracing.count_traces(retracing.scale, calls, static_argnames="factor")
     assert traces == len(set(values))
 
 
 def test_scalars_of_one_kind_share_a_trace():
-    assert count_traces(retracing.scale, [(X, 2), (X, 3)]) == 1
-    assert count_traces(retracing.scale, [(X, 2), (X, 2.0)]) == 2
-    assert count_traces(retracing.scale, [(X, 2.0), (X, np.float32(2))]) == 2
-    assert count_traces(retracing.scale, [(X, 2), (X, True)]) == 2
+    assert retracing.count_traces(retracing.scale, [(X, 2), (X, 3)]) == 1
+    assert retracing.count_traces(retracing.scale, [(X, 2), (X, 2.0)]) == 2
+    assert retracing.count_traces(retracing.scale, [(X, 2.0), (X, np.float32(2))]) == 2
+    assert retracing.count_traces(retracing.scale, [(X, 2), (X, True)]) == 2
 
 
 def test_weak_types_follow_the_array_and_others_do_not():
@@ -55,8 +79,8 @@ def test_weak_types_follow_the_array_and_others_do_not():
 
 def test_by_name_and_by_position_are_two_traces():
     by_name = {"x": X, "factor": 2.0}
-    assert count_traces(retracing.scale, [(X, 2.0), by_name]) == 2
-    assert count_traces(retracing.scale, [by_name, {"factor": 2.0, "x": X}]) == 1
+    assert retracing.count_traces(retracing.scale, [(X, 2.0), by_name]) == 2
+    assert retracing.count_traces(retracing.scale, [by_name, {"factor": 2.0, "x": X}]) == 1
 
 
 @few
@@ -159,8 +183,8 @@ def test_padding_leaves_a_few_shapes():
     arrays = [np.ones(n) for n in range(1, 17)]
     plain = [(array,) for array in arrays]
     padded = [(retracing.pad(array), len(array)) for array in arrays]
-    assert count_traces(retracing.batch_mean, plain) == 16
-    assert count_traces(retracing.padded_mean, padded) == 5
+    assert retracing.count_traces(retracing.batch_mean, plain) == 16
+    assert retracing.count_traces(retracing.padded_mean, padded) == 5
 
 
 def test_three_frameworks():
