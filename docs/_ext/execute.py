@@ -79,12 +79,20 @@ async def execute_page(page, limits):
     for cell in page.code_cells:
         cell["outputs"], cell["execution_count"] = [], None
     run = _Run(page, limits)
+    clock = asyncio.timeout(limits.page)
     try:
-        await asyncio.wait_for(run.cells(), limits.page)
-    except TimeoutError:
-        run.fail(f"the page took longer than its {limits.page:g} s")
-    except DeadKernelError:
-        run.fail("the cell ended the kernel's process" + run.exit_status())
+        async with clock:
+            await run.cells()
+    except (TimeoutError, DeadKernelError):
+        # nbclient takes it for the death of the kernel when it is cancelled.
+        if asyncio.current_task().cancelling():
+            raise asyncio.CancelledError from None
+        if clock.expired():
+            run.fail(f"the page took longer than its {limits.page:g} s")
+        else:
+            run.fail("the cell ended the kernel's process" + run.exit_status())
+    except RuntimeError as error:
+        run.fail(f"the kernel did not start: {error}")
     facts = {"executed": date, "seconds": time.perf_counter() - started, **run.report}
     return Execution(facts, run.failures)
 
@@ -125,8 +133,6 @@ class _Run:
                 allow_errors=True,
                 store_widget_state=False,
                 shutdown_kernel="immediate",
-                # nbclient would leave a kernel running that was passed to it.
-                owns_km=True,
             )
             client.log.disabled = True
             environment = kernel_environment(self.limits.device, home)
@@ -155,12 +161,14 @@ class _Run:
 
 @contextlib.asynccontextmanager
 async def _kernel(client, **options):
-    await client.async_start_new_kernel(**options)
     try:
+        await client.async_start_new_kernel(**options)
         await client.async_start_new_kernel_client()
         yield
     finally:
-        await client._async_cleanup_kernel()
+        # None where it has cleaned up itself, after a kernel that did not start.
+        if client.km is not None:
+            await client._async_cleanup_kernel()
 
 
 async def _ask(client):

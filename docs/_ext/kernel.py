@@ -56,6 +56,10 @@ def show_traceback(shell, etype, value, tb, tb_offset=None):
             lines.append(f"  {scrubber.place(frame.filename, frame.lineno)}{inside}")
             lines.append(f"    {frame.line}")
     message = scrubber.clean(str(value))
+    if isinstance(value, SyntaxError) and scrubber.cell_of(value.filename) is not None:
+        lines.append(f"  {scrubber.place(value.filename, value.lineno)}")
+        lines.append(f"    {(value.text or '').strip()}")
+        message = value.msg
     lines.append(f"{etype.__name__}: {message}" if message else etype.__name__)
     for note in getattr(value, "__notes__", ()):
         if "JAX_TRACEBACK_FILTERING" not in note:
@@ -102,7 +106,10 @@ def report():
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    name, kind = device()
+    try:
+        name, kind = device()
+    except RuntimeError as error:
+        name = kind = f"none: {error}"
     return json.dumps(
         {
             "device": name,
