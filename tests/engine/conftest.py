@@ -206,13 +206,14 @@ def project(tmp_path):
 
 STAMP = """
 import os, pathlib
-def stamp(name): pathlib.Path(os.environ["STAMPS"], name).touch()
-def stamped(name): return pathlib.Path(os.environ["STAMPS"], name).exists()
+stamps = pathlib.Path(os.environ["STAMPS"])
+def stamp(name): (stamps / name).touch()
+def stamped(name): return (stamps / name).exists()
 """
 WAIT = """
 import time
 def wait_for(name):
-    end = time.monotonic() + 20
+    end = time.monotonic() + 25
     while not stamped(name):
         assert time.monotonic() < end, f"{name} never came"
         time.sleep(0.02)

@@ -1,0 +1,143 @@
+"""Errors are shown to readers with their own frames and the message, and nothing of the machine."""
+
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def shown(project):
+    """Build one page that ends in declared errors and return (text of the outputs, project)."""
+
+    def build(snippet, *cells, **settings):
+        project.snippet("a.one", snippet)
+        project.page("a/one", *cells)
+        result = project.build(**settings)
+        assert result.green, result.output
+        notebook = project.notebook("a/one")
+        errors = [
+            output
+            for cell in notebook.cells
+            for output in cell.get("outputs", [])
+            if output.output_type == "error"
+        ]
+        return ["\n".join(error.traceback) for error in errors]
+
+    return build
+
+
+def test_frames_are_those_of_the_page_alone(shown, project):
+    (text,) = shown(
+        """
+        import json
+        EXPECTED_ERRORS = {"load": (json.JSONDecodeError, "Expecting value")}
+
+
+        def load(text):
+            return json.loads(text)
+        """,
+        project.cell("load('x')", snippet="one.load"),
+    )
+    assert text == (
+        "Traceback (most recent call last):\n"
+        "  line 8\n"
+        "    load('x')\n"
+        "  line 5, in load\n"
+        "    return json.loads(text)\n"
+        "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"
+    )
+    assert "ipykernel" not in project.html("a/one")
+
+
+def test_a_frame_of_an_earlier_cell_is_named_as_such(shown, project):
+    (text,) = shown(
+        """
+        EXPECTED_ERRORS = {"call": (ValueError, "no luck")}
+        def call(function):
+            return function()
+        """,
+        project.cell("def fail():\n    raise ValueError('no luck')"),
+        project.cell("call(fail)", snippet="one.call"),
+    )
+    assert "an earlier cell, line 2, in fail\n    raise ValueError('no luck')\n" in text
+
+
+def test_paths_in_messages_are_taken_out(shown, project):
+    package = "/opt/somewhere/lib/python3.11/site-packages/jax/core.py:7"
+    (text,) = shown(
+        f"""
+        import inspect
+        EXPECTED_ERRORS = {{"fail": (ValueError, "see jax/core.py:7")}}
+        def fail():
+            here = inspect.currentframe().f_code.co_filename
+            raise ValueError(f"see {package} and {{here}}:3 and {{here}}")
+        """,
+        project.cell("fail()", snippet="one.fail"),
+    )
+    assert text.endswith("ValueError: see jax/core.py:7 and line 3 and this page")
+
+
+def test_an_error_of_jax_has_no_path_and_no_frame_of_a_library(shown, project):
+    pytest.importorskip("jax")
+    texts = shown(
+        """
+        import jax
+        import jax.numpy as jnp
+        EXPECTED_ERRORS = {
+            "branch": (jax.errors.TracerBoolConversionError, "boolean conversion"),
+            "mismatch": (TypeError, "contracting dimensions"),
+        }
+
+
+        @jax.jit
+        def branch(x):
+            return x if x > 0 else -x
+
+
+        def mismatch():
+            return jnp.dot(jnp.ones(3), jnp.ones(4))
+        """,
+        project.cell("branch(1.0)", snippet="one.branch"),
+        project.cell("mismatch()", snippet="one.mismatch"),
+    )
+    page = project.html("a/one")
+    for text in [*texts, page]:
+        assert "site-packages" not in text
+        assert "ipykernel" not in text
+        assert sys.prefix not in text
+        assert "JAX_TRACEBACK_FILTERING" not in text
+    for text in texts:
+        frames = [line for line in text.splitlines() if line.startswith("  line ")]
+        assert len(frames) == 2, text
+        assert "File " not in text
+    assert "The error occurred while tracing the function branch at line" in texts[0]
+
+
+def test_warnings_have_no_path(shown, project):
+    shown(
+        "def f(): return 1\n",
+        project.cell("import warnings\nwarnings.warn('careful')"),
+    )
+    (output,) = project.notebook("a/one").cells[1].outputs
+    assert output.text == "UserWarning: careful\n"
+
+
+def test_a_syntax_error_is_shown_with_its_line(project):
+    project.page("a/one", project.cell("x = 1\ny = = 2"))
+    build = project.build()
+    assert build.status == 1
+    assert (
+        "cell 1: raised SyntaxError, which no snippet declares\n"
+        "Traceback (most recent call last):\n"
+        "  line 2\n"
+        "    y = = 2\n"
+        "SyntaxError: invalid syntax" in build.output
+    )
+
+
+def test_a_kernel_knows_nothing_of_the_snippets_folder(project, tmp_path):
+    project.snippet("a.one", "def f(): return 1\n")
+    project.page("a/one", project.cell("import snippets.a.one"))
+    build = project.build(PYTHONPATH=str(tmp_path))
+    assert build.status == 1
+    assert "cell 1: raised ModuleNotFoundError" in build.output
