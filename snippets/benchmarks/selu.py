@@ -63,6 +63,11 @@ def torch_tensor(array):
     return torch.tensor(array, device=found or "cpu")
 
 
+def measure_jax(name, x):
+    """Measure SELU of `x`, any shape, in JAX: eager, and compiled once."""
+    return measure(f"{name}/eager", selu, x), measure(f"{name}/jit", jax.jit(selu), x)
+
+
 def jit_again(x):
     """Return SELU of `x` by a function that is passed to `jax.jit` in every call."""
     return jax.jit(selu)(x)
@@ -71,6 +76,12 @@ def jit_again(x):
 def jit_a_lambda(x):
     """Return SELU of `x` by a function that is new, and compiled, in every call."""
     return jax.jit(lambda y: selu(y))(x)
+
+
+def measure_jit_in_the_loop(name, x):
+    """Measure SELU of `x`, any shape, where each call wraps a function anew."""
+    measure(f"{name}/jit_again", jit_again, x)
+    measure(f"{name}/jit_a_lambda", jit_a_lambda, x)
 
 
 def count_traces(wrap, calls=5):
@@ -101,6 +112,15 @@ def calls_until_paid(eager, compiled):
     )
 
 
+def measure_tensorflow(x):
+    """Measure SELU of `x`, any shape, in TensorFlow: eager, as a graph, and by XLA."""
+    return (
+        measure("selu/eager", selu_tensorflow, x),
+        measure("selu/graph", tf.function(selu_tensorflow), x),
+        measure("selu/xla", tf.function(selu_tensorflow, jit_compile=True), x),
+    )
+
+
 def has_cpp_compiler():
     """Say whether a C++ compiler is installed, which torch.compile needs on a CPU."""
     return any(
@@ -124,6 +144,13 @@ def measure_torch_compile(name, x):
         finally:
             os.environ.pop("TORCHINDUCTOR_CACHE_DIR")
             os.environ.update(before)
+
+
+def measure_torch(x):
+    """Measure SELU of `x`, any shape, in PyTorch: eager, and compiled if possible."""
+    return measure("selu/eager", selu_torch, x), measure_torch_compile(
+        "selu/compile", x
+    )
 
 
 def largest_difference(result, exact):

@@ -139,3 +139,42 @@ def test_torch_compile_starts_from_an_empty_cache(monkeypatch):
 
 def test_largest_difference():
     assert selu.largest_difference(np.float32([1, 2]), np.array([1.0, 2.5])) == 0.5
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Run what would be measured once, and keep the result by name."""
+    seen = {}
+
+    def fake(name, function, x):
+        seen[name] = function(x)
+        return name
+
+    monkeypatch.setattr(selu, "measure", fake)
+    return seen
+
+
+def test_what_is_measured_in_jax_is_selu(measured):
+    x = selu.normal(8)
+    assert selu.measure_jax("some", jnp.asarray(x)) == ("some/eager", "some/jit")
+    selu.measure_jit_in_the_loop("some", jnp.asarray(x))
+    assert set(measured) == {"some/eager", "some/jit", "some/jit_again", "some/jit_a_lambda"}
+    for result in measured.values():
+        assert selu.largest_difference(result, selu.exact_selu(x)) < 5e-6
+
+
+def test_what_is_measured_in_tensorflow_is_selu(measured):
+    x = selu.normal(8)
+    assert selu.measure_tensorflow(tf.constant(x)) == tuple(measured)
+    assert list(measured) == ["selu/eager", "selu/graph", "selu/xla"]
+    for result in measured.values():
+        assert selu.largest_difference(result, selu.exact_selu(x)) < 5e-6
+
+
+def test_what_is_measured_in_torch_is_selu(measured, monkeypatch):
+    monkeypatch.setattr(selu.torch, "compile", lambda function: function)
+    monkeypatch.setattr(selu.shutil, "which", lambda name: name)
+    x = selu.normal(8)
+    assert selu.measure_torch(torch.tensor(x)) == ("selu/eager", "selu/compile")
+    for result in measured.values():
+        assert selu.largest_difference(result, selu.exact_selu(x)) < 5e-6
