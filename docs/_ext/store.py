@@ -12,6 +12,15 @@ from jupyter_cache.cache.db import NbCacheRecord
 from sphinx.util import logging
 from sqlalchemy.exc import DatabaseError
 
+# What reading a file may raise that was cut off, emptied, or is not a notebook at all.
+DAMAGE = (
+    AttributeError,
+    LookupError,
+    OSError,
+    TypeError,
+    ValueError,
+    nbformat.ValidationError,
+)
 logger = logging.getLogger(__name__)
 
 
@@ -51,7 +60,7 @@ class Store:
         (self.folder / "global.db").unlink()
         self._open()
         for path in sorted((self.folder / "executed").glob("*/base.ipynb")):
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(*DAMAGE):
                 uri = nbformat.read(path, 4).metadata["kernelspec"]["page"]
                 NbCacheRecord.create_record(uri=uri, hashkey=path.parent.name, db=self._cache.db)
 
@@ -90,7 +99,7 @@ class Store:
                 nbformat.validate(cached)
                 facts = dict(cached.metadata["book"])
                 pairs = list(zip(page.code_cells, cached.cells, strict=True))
-            except (KeyError, ValueError, nbformat.ValidationError) as error:
+            except DAMAGE as error:
                 _tell(
                     f"the cached outputs of {page.docname} cannot be read "
                     f"({type(error).__name__}); the page is executed again"
