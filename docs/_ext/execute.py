@@ -21,7 +21,7 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from sphinx.util import logging
 from tqdm import tqdm
 
-from . import verdicts
+from . import outputs, verdicts
 
 KERNEL = pathlib.Path(__file__).with_name("kernel.py")
 logger = logging.getLogger(__name__)
@@ -90,9 +90,9 @@ async def execute_page(page, limits):
         if clock.expired():
             run.fail(f"the page took longer than its {limits.page:g} s")
         else:
-            run.fail("the cell ended the kernel's process" + run.exit_status())
+            run.fail("the cell ended the kernel's process" + run.exit_status() + run.last_words)
     except RuntimeError as error:
-        run.fail(f"the kernel did not start: {error}")
+        run.fail(f"the kernel did not start: {error}{run.last_words}")
     facts = {"executed": date, "seconds": time.perf_counter() - started, **run.report}
     return Execution(facts, run.failures)
 
@@ -105,6 +105,7 @@ class _Run:
         self.limits = limits
         self.failures = []
         self.report = {}
+        self.last_words = ""
         self.cell = page.code_cells[0]
         self.manager = AsyncKernelManager(
             kernel_name="python3", kernel_spec_manager=_ThisPython(), transport="ipc"
@@ -136,8 +137,17 @@ class _Run:
             )
             client.log.disabled = True
             environment = kernel_environment(self.limits.device, home)
-            async with _kernel(client, cwd=str(work), env=environment):
-                await self._cells(client)
+            # What native code writes past Python; a kernel that dies may say why here.
+            log = pathlib.Path(home, "kernel.log")
+            with log.open("w") as stream:
+                streams = {"stdout": stream, "stderr": stream}
+                try:
+                    async with _kernel(client, cwd=str(work), env=environment, **streams):
+                        await self._cells(client)
+                except RuntimeError:
+                    said = outputs.scrubbed(log.read_text("utf8", "replace")).strip()
+                    self.last_words = f"\n{said[-2000:]}" if said else ""
+                    raise
 
     async def _cells(self, client):
         for index, cell in enumerate(self.page.notebook.cells):
