@@ -31,7 +31,8 @@ class Quantity:
 def seconds_text(seconds):
     """Write seconds with three digits and a unit."""
     for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 1:
+        # What three digits round up to 1 is 1 of this unit, not 1000 of the next.
+        if seconds * scale >= 0.9995:
             return f"{_digits(seconds * scale, 3)} {unit}"
     return f"{_digits(seconds * 1e9, 3)} ns"
 
@@ -89,10 +90,14 @@ def resolve(expression, records):
     found = [_single(part, records) for part in parts]
     if len(found) == 1:
         value, field, record = found[0]
-        return Quantity(value, field_text(field, value), origin(record))
+        return Quantity(_number(value), field_text(field, value), origin(record))
     (above, _, first), (below, _, second) = found
-    ratio = above / below
+    ratio = _number(above) / _number(below)
     return Quantity(ratio, ratio_text(ratio), f"{origin(first)}; {origin(second)}")
+
+
+def _number(value):
+    return len(value) if isinstance(value, list) else value
 
 
 def _single(text, records):
@@ -108,6 +113,8 @@ def _single(text, records):
     if record is None:
         known = ", ".join(f"{name}@{framework}" for name, framework in sorted(records)) or "none"
         raise ReferenceProblem(f"no measurement is called '{text}'; there are: {known}")
+    if record[field] is None:
+        raise ReferenceProblem(f"the measurement of '{text}' has no {field}")
     return record[field], field, record
 
 
