@@ -2,6 +2,7 @@
 
 import math
 import os
+import resource
 import shutil
 import tempfile
 
@@ -66,6 +67,32 @@ def torch_tensor(array):
 def measure_jax(name, x):
     """Measure SELU of `x`, any shape, in JAX: eager, and compiled once."""
     return measure(f"{name}/eager", selu, x), measure(f"{name}/jit", jax.jit(selu), x)
+
+
+@jax.jit(donate_argnames="x")
+def selu_in_place(x):
+    """Return SELU of `x`, any shape, in the memory of `x`, which is then gone."""
+    return selu(x)
+
+
+def measure_in_place(name, x):
+    """Measure SELU where each call takes over the memory of the last one's result."""
+    latest = jnp.copy(x)
+
+    def step():
+        nonlocal latest
+        latest = selu_in_place(latest)
+        return latest
+
+    return measure(f"{name}/jit_in_place", step, framework="jax", inputs=[x])
+
+
+def page_faults(function, *args, calls=5):
+    """Count how often a call has to ask the system for a page of memory."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(calls):
+        jax.block_until_ready(function(*args))
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // calls
 
 
 def jit_again(x):

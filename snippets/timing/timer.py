@@ -288,6 +288,10 @@ def measure(
     wait(result)
     first_call = time.perf_counter() - start
     settle(result)
+    held = next((x for x in arrays if framework_of(x) == framework), None)
+    kind = "cpu" if held is None else device_kind(framework, held)
+    shown = list(arrays_in(list(args) if inputs is None else inputs))
+    del result, arrays, held
 
     def time_them(calls):
         return time_calls(function, args, wait, settle, calls)
@@ -301,12 +305,10 @@ def measure(
         if collecting:
             gc.enable()
 
-    held = next((x for x in arrays if framework_of(x) == framework), None)
-    shown = list(arrays_in(list(args) if inputs is None else inputs))
     measurement = Measurement(
         name=name,
         framework=framework,
-        device_kind="cpu" if held is None else device_kind(framework, held),
+        device_kind=kind,
         processor=processor_name(),
         threads=thread_count(framework),
         shape=[list(x.shape) for x in shown],

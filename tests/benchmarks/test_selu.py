@@ -146,8 +146,8 @@ def measured(monkeypatch):
     """Run what would be measured once, and keep the result by name."""
     seen = {}
 
-    def fake(name, function, x):
-        seen[name] = function(x)
+    def fake(name, function, *args, **settings):
+        seen[name] = function(*args)
         return name
 
     monkeypatch.setattr(selu, "measure", fake)
@@ -178,3 +178,23 @@ def test_what_is_measured_in_torch_is_selu(measured, monkeypatch):
     assert selu.measure_torch(torch.tensor(x)) == ("selu/eager", "selu/compile")
     for result in measured.values():
         assert selu.largest_difference(result, selu.exact_selu(x)) < 5e-6
+
+
+def test_in_place_takes_over_the_memory_of_its_argument(measured):
+    x = jnp.asarray(selu.normal(8))
+    assert selu.measure_in_place("some", x) == "some/jit_in_place"
+    assert selu.largest_difference(measured["some/jit_in_place"], selu.exact_selu(x)) < 5e-6
+    assert not x.is_deleted()
+    given_away = jnp.copy(x)
+    result = selu.selu_in_place(given_away)
+    assert given_away.is_deleted()
+    assert selu.largest_difference(result, selu.exact_selu(x)) < 5e-6
+
+
+def test_page_faults_are_counted_for_one_call(monkeypatch):
+    counts = iter([100, 140])
+    usage = lambda who: types.SimpleNamespace(ru_minflt=next(counts))  # noqa: E731
+    monkeypatch.setattr(selu.resource, "getrusage", usage)
+    called = []
+    assert selu.page_faults(called.append, 3, calls=4) == 10
+    assert called == [3] * 4

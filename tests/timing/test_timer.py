@@ -388,3 +388,17 @@ def test_processor_name(monkeypatch, tmp_path):
 def test_versions_name_only_what_is_installed(monkeypatch):
     monkeypatch.setattr(timer, "PACKAGES", ("jax", "no-such-package"))
     assert set(timer.installed_versions()) == {"python", "jax"}
+
+
+def test_a_result_may_be_given_away_by_the_next_call(clock):
+    takes = clock.takes(0.02)
+    step = jax.jit(lambda x: x + 1, donate_argnums=0)
+    latest = [jnp.zeros(3)]
+
+    def function():
+        latest[0] = step(takes(latest[0]))
+        return latest[0]
+
+    m = timer.measure("a/donated", function, budget=0, inputs=[jnp.zeros(3)])
+    assert m.device_kind == latest[0].device.device_kind
+    assert float(latest[0][0]) == 7
