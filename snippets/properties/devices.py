@@ -3,9 +3,9 @@
 import re
 
 import jax
-import jax.export
 import jax.numpy as jnp
 import torch
+from jax import export
 
 EXPECTED_ERRORS = {
     "add": (ValueError, "incompatible devices"),
@@ -51,13 +51,13 @@ def lowered_text(function, x, platform):
 
 def export_for_all(function, x):
     """Return `function`, traced for arguments like `x`, for CPU, GPU and TPU."""
-    return jax.export.export(jax.jit(function), platforms=("cpu", "cuda", "tpu"))(x)
+    return export.export(jax.jit(function), platforms=("cpu", "cuda", "tpu"))(x)
 
 
 def run_elsewhere(function, x):
     """Run here what was exported for another platform only; raises ValueError."""
     other = "cpu" if jax.default_backend() == "tpu" else "tpu"
-    return jax.export.export(jax.jit(function), platforms=(other,))(x).call(x)
+    return export.export(jax.jit(function), platforms=(other,))(x).call(x)
 
 
 def constants(text):

@@ -59,16 +59,11 @@ def test_a_tensorflow_variable_changes_where_it_is():
     [
         (lambda: np.arange(4.0), True),
         (lambda: torch.arange(4.0), True),
-        (lambda: tf.range(4.0), False),
         (lambda: jnp.arange(4.0), False),
     ],
 )
 def test_augmented_assignment_reaches_the_caller_only_where_arrays_can_change(make, changed):
     x = make()
-    if isinstance(x, tf.Tensor):
-        x -= tf.reduce_mean(x)
-        assert tf.range(4.0).numpy().tolist() == [0, 1, 2, 3]
-        return
     centred = immutability.centre(x)
     assert centred.tolist() == [-1.5, -0.5, 0.5, 1.5]
     assert (x.tolist() == [-1.5, -0.5, 0.5, 1.5]) is changed
