@@ -131,6 +131,17 @@ def test_programs_are_kept_in_the_folder_and_found_there(tmp_path, data):
     assert list(tmp_path.glob("*-cache")) == files
 
 
+def test_a_folder_within_another_has_its_own_programs(tmp_path, data):
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    with first_step.programs_kept_in(outer):
+        first_step.compile_anew(first_step.train_step, *data)
+        with first_step.programs_kept_in(inner):
+            first_step.compile_anew(first_step.train_step, *data)
+        first_step.compile_anew(first_step.loss, *data)
+    assert len(list(inner.glob("*-cache"))) == 1
+    assert len(list(outer.glob("*-cache"))) == 2
+
+
 def test_settings_come_back_after_an_error(tmp_path):
     before = jax.config.jax_compilation_cache_dir
     with pytest.raises(ZeroDivisionError), first_step.programs_kept_in(tmp_path):
