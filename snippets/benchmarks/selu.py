@@ -87,7 +87,7 @@ def measure_in_place(name, x):
     return measure(f"{name}/jit_in_place", step, framework="jax", inputs=[x])
 
 
-def page_faults(function, *args, calls=5):
+def page_faults(function, *args, calls=3):
     """Count how often a call has to ask the system for a page of memory."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(calls):

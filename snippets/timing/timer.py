@@ -266,7 +266,7 @@ def measure(
     wait=None,
     work=None,
     error=None,
-    budget=0.5,
+    budget=0.3,
     calls=None,
     inputs=None,
 ):
