@@ -149,7 +149,8 @@ def strict_means(batches):
     jitted = jax.jit(batch_mean)
     means = [jitted(batches[0])]
     with jax.no_tracing(True):
-        means += [jitted(batch) for batch in batches[1:]]
+        for batch in batches[1:]:
+            means.append(jitted(batch))
     return means
 
 
