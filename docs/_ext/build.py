@@ -8,7 +8,7 @@ import pathlib
 from filelock import FileLock, Timeout
 from sphinx.util import logging
 
-from . import execute, identity, measurements, outputs, parser, snippets
+from . import again, execute, identity, measurements, outputs, parser, snippets
 from .pages import PageError, read_page
 from .store import Store
 
@@ -49,6 +49,9 @@ def start(app):
     app.book_changed = set()
     if not hasattr(app.env, "book_pages"):
         app.env.book_pages = {}
+    app.book_records = measurements.all_records(app.env)
+    app.book_reminder = again.Reminder(app)
+    app.book_reminder.start()
     app.book_library = snippets.Library(pathlib.Path(app.confdir, app.config.book_snippets))
 
 
@@ -56,7 +59,8 @@ def outdated(app, env, added, changed, removed):
     """Return the pages that failed, and those that reach a module which has changed."""
     for docname in removed:
         env.book_pages.pop(docname, None)
-    found = []
+        app.book_changed.add("book_shows_status")
+    found = list(app.book_reminder.outdated(env))
     for docname, state in env.book_pages.items():
         try:
             reached = app.book_library.reached(state.modules)
@@ -73,17 +77,12 @@ def run_pages(app, env, docnames):
         return
     for state in env.book_pages.values():
         state.fresh = False
-    before = {docname: env.book_pages.pop(docname, None) for docname in docnames}
+    for docname in docnames:
+        env.book_pages.pop(docname, None)
     pages = [page for docname in docnames if (page := _read(app, env, docname))]
     if pages:
         _bring_outputs(app, env, pages)
-    app.book_changed = {"book_shows_status"}
-    if any(_records(env.book_pages.get(name)) != _records(old) for name, old in before.items()):
-        app.book_changed.add("book_uses_records")
-
-
-def _records(state):
-    return state.records if state else []
+    app.book_changed.add("book_shows_status")
 
 
 def _read(app, env, docname):
@@ -159,20 +158,23 @@ class _Durations:
 
 def dependents(app, env):
     """Return the pages to write again because records or states on other pages changed."""
+    measurements.tell_duplicates(env)
+    if measurements.all_records(env) != app.book_records:
+        app.book_changed.add("book_uses_records")
     return [docname for docname in env.found_docs if app.book_changed & set(env.metadata[docname])]
 
 
 def finish(app, exception):
     """Publish the records; make the build fail as long as any page fails."""
+    if exception is None:
+        if app.builder.format == "html":
+            measurements.publish(app.env, app.outdir)
+        failed = sorted(name for name, state in app.env.book_pages.items() if state.failures)
+        if failed:
+            logger.info(f"{len(failed)} failed: {', '.join(failed)}", color="red")
+            app.statuscode = 1
+        app.book_reminder.finish()
     app.book_lock.release()
-    if exception:
-        return
-    if app.builder.format == "html":
-        measurements.publish(app.env, app.outdir)
-    failed = sorted(name for name, state in app.env.book_pages.items() if state.failures)
-    if failed:
-        logger.info(f"{len(failed)} failed: {', '.join(failed)}", color="red")
-        app.statuscode = 1
 
 
 def setup(app):

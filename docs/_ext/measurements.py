@@ -58,6 +58,17 @@ def by_reference(env):
     return {(record["name"], record["framework"]): record for record in all_records(env)}
 
 
+def tell_duplicates(env):
+    """Warn of measurements that bear the same name: a reference to them would be ambiguous."""
+    pages = {}
+    for record in all_records(env):
+        reference = f"{record['name']}@{record['framework']}"
+        if reference in pages:
+            message = f"the measurement {reference} is made on {pages[reference]} already"
+            logger.warning(message, location=record["page"], type="book", subtype="measured")
+        pages.setdefault(reference, record["page"])
+
+
 def matching(env, patterns):
     """Return the records whose names match one of the patterns."""
     return [
@@ -98,6 +109,14 @@ class QuotedRole(SphinxRole):
         return [reference], []
 
 
+def _columns(directive):
+    columns = directive.options.get("columns", DEFAULT_COLUMNS).split()
+    for column in columns:
+        if column not in COLUMNS:
+            raise directive.error(f"there is no column '{column}'; there are {', '.join(COLUMNS)}")
+    return columns
+
+
 class MeasurementsDirective(SphinxDirective):
     """A table of the records whose names match a pattern."""
 
@@ -106,11 +125,7 @@ class MeasurementsDirective(SphinxDirective):
     option_spec = {"columns": directives.unchanged}  # noqa: RUF012
 
     def run(self):
-        columns = self.options.get("columns", DEFAULT_COLUMNS).split()
-        for column in columns:
-            if column not in COLUMNS:
-                raise self.error(f"there is no column '{column}'; there are {', '.join(COLUMNS)}")
-        node = measurement_table(patterns=self.arguments[0].split(), columns=columns)
+        node = measurement_table(patterns=self.arguments[0].split(), columns=_columns(self))
         self.set_source_info(node)
         self.env.metadata[self.env.docname]["book_uses_records"] = True
         return [node]
@@ -135,7 +150,7 @@ class ChartDirective(SphinxDirective):
             x=self.options.get("x", "name"),
             y=self.options.get("y", "median"),
             series=self.options.get("series", "framework"),
-            columns=self.options.get("columns", DEFAULT_COLUMNS).split(),
+            columns=_columns(self),
             caption=" ".join(self.content),
         )
         self.set_source_info(node)
@@ -161,7 +176,11 @@ class FillIn(SphinxPostTransform):
             node.replace_self(table(node["columns"], found) if found else [])
         for node in list(self.document.findall(measurement_chart)):
             found = self._matching(node)
-            node.replace_self(self._chart(node, found) if found else [])
+            drawn = [record for record in found if self._can_be_drawn(node, record)]
+            if found and not drawn:
+                message = f"no measurement of {' '.join(node['patterns'])} has x and y of the chart"
+                logger.warning(message, location=node, type="book", subtype="measured")
+            node.replace_self(self._chart(node, found, drawn) if drawn else [])
 
     def _inline(self, node, resolve):
         try:
@@ -186,8 +205,13 @@ class FillIn(SphinxPostTransform):
             logger.warning(message, location=node, type="book", subtype="measured")
         return found
 
-    def _chart(self, node, records):
-        svg = self._svg(node, [r for r in records if r[node["y"]] is not None])
+    @staticmethod
+    def _can_be_drawn(node, record):
+        sized = bool(record["shape"] and record["shape"][0])
+        return record[node["y"]] is not None and (sized or node["x"] != "size")
+
+    def _chart(self, node, records, drawn):
+        svg = self._svg(node, drawn)
         figure = nodes.container(classes=["measurement-figure"])
         figure += nodes.raw("", svg, format="html")
         figure += nodes.container("", *node.children, classes=["measurement-caption"])

@@ -33,6 +33,7 @@ def plain(text, env):
     def directive(found):
         columns = COLUMNS.search(found["body"])
         columns = (columns[1] if columns else measurements.DEFAULT_COLUMNS).split()
+        columns = [column for column in columns if column in measurements.COLUMNS]
         rows = measurements.matching(env, found["patterns"].split())
         lines = [[measurements.COLUMNS[column] for column in columns], ["---"] * len(columns)]
         lines += [[measurements.cell_text(column, row) for column in columns] for row in rows]

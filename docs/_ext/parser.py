@@ -16,8 +16,8 @@ def show(page):
         if cell.cell_type == "code":
             cell["outputs"] = presentable(cell.outputs)
             cell.metadata.pop("expected_error", None)
-    # MyST-NB counts the lines of source_map from 0.
-    notebook.metadata["source_map"] = [line - 1 for line in notebook.metadata["source_map"]]
+    # MyST-NB adds 1 where it takes a line over, and docutils 1 more.
+    notebook.metadata["source_map"] = [line - 2 for line in notebook.metadata["source_map"]]
     _notebooks[page.docname] = notebook
 
 

@@ -1,0 +1,64 @@
+"""Keep what the next build has to read again although no file of it has changed.
+
+Sphinx forgets a warning once its page is read, and a page that was read but not
+written when a build was broken off: the next build would be green, or show the
+page as it was before.
+"""
+
+import json
+import logging
+import pathlib
+
+from docutils import nodes
+from sphinx.util.logging import NAMESPACE, get_node_location, is_suppressed_warning
+
+EVERYTHING = ["*"]
+
+
+class Reminder(logging.Handler):
+    """Notes the pages that warnings are about, in a file beside the doctrees."""
+
+    def __init__(self, app):
+        """Take the build to listen to."""
+        super().__init__(logging.WARNING)
+        self.app = app
+        self.path = pathlib.Path(app.doctreedir, "again.json")
+        self.former, self.pages = [], set()
+
+    def start(self):
+        """Recall the former build; this one counts as broken off until it has finished."""
+        if self.path.exists():
+            try:
+                self.former = json.loads(self.path.read_text("utf8"))
+            except ValueError:
+                self.former = EVERYTHING
+        self.path.write_text(json.dumps(EVERYTHING), "utf8")
+        logging.getLogger(NAMESPACE).addHandler(self)
+
+    def emit(self, record):
+        """Note the page of one warning."""
+        kind, subtype = getattr(record, "type", None), getattr(record, "subtype", None)
+        suppressed = self.app.config.suppress_warnings
+        if not is_suppressed_warning(kind or "", subtype or "", suppressed):
+            self.pages.add(self._docname(getattr(record, "location", None)) or "")
+
+    def _docname(self, location):
+        """Read a location in any of the forms that Sphinx allows."""
+        if isinstance(location, tuple):
+            return location[0]
+        if isinstance(location, nodes.Node):
+            location = get_node_location(location)
+        place = (location or "").partition(":")[0]
+        return self.app.env.path2doc(place) or place
+
+    def outdated(self, env):
+        """Return the pages to read again."""
+        return env.found_docs if self.former == EVERYTHING else self.former
+
+    def finish(self):
+        """Keep the pages with warnings for the next build."""
+        logging.getLogger(NAMESPACE).removeHandler(self)
+        if self.pages:
+            self.path.write_text(json.dumps(sorted(self.pages)), "utf8")
+        else:
+            self.path.unlink()
