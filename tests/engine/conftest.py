@@ -95,9 +95,10 @@ class Project:
         path.write_text(textwrap.dedent(text).lstrip("\n"), "utf8")
         return path
 
-    def page(self, docname, *parts, benchmark=False):
-        """Write a page of prose and cells."""
-        head = ["---", "file_format: mystnb", "kernelspec:", "  name: python3", "orphan: true"]
+    def page(self, docname, *parts, benchmark=False, notebook=True):
+        """Write a page of prose and cells, or one that never has cells."""
+        head = ["---", "orphan: true"]
+        head += ["file_format: mystnb", "kernelspec:", "  name: python3"] if notebook else []
         head += ["benchmark: true"] if benchmark else []
         text = "\n".join([*head, "---", f"# Page {docname}", "", "\n\n".join(parts), ""])
         path = self.path(docname)
@@ -230,3 +231,42 @@ def stamping():
 def until():
     """Return the function that waits, with an end, until a condition is true."""
     return wait_until
+
+
+NOTE = '''
+from IPython.display import display
+
+KIND = "application/vnd.jax-measured.record+json"
+
+
+def note(name, median, framework="python", **fields):
+    """Leave a record as the timer would, with the time that the page wants."""
+    record = {
+        "name": name,
+        "framework": framework,
+        "device_kind": "cpu",
+        "processor": "A processor",
+        "threads": 2,
+        "shape": [],
+        "dtype": "float32",
+        "precision": "highest",
+        "samples": [median] * 5,
+        "calls_per_sample": 1,
+        "first_call": 3 * median,
+        "work": None,
+        "error": None,
+        "median": median,
+        "spread": 0.01,
+        "stable": True,
+        "rate": None,
+        "versions": {framework: "1.2.3"},
+        "date": "2026-01-02T03:04:05+00:00",
+    } | fields
+    display({"text/plain": f"{name} took {median}", KIND: record}, raw=True)
+'''
+
+
+@pytest.fixture
+def noting(project):
+    """Give the project a snippet `a.notes.note` that leaves records of chosen times."""
+    return project.snippet("a.notes", NOTE)
