@@ -54,6 +54,9 @@ def presentable(outputs):
     for output in shown:
         if output.output_type == "stream":
             output["text"] = scrubbed(output.text)
+        elif output.output_type == "error":
+            output["evalue"] = scrubbed(output.evalue)
+            output["traceback"] = [scrubbed(line) for line in output.traceback]
         elif "text/plain" in output.get("data", {}):
             output["data"]["text/plain"] = scrubbed(output["data"]["text/plain"])
     return shown

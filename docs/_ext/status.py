@@ -8,7 +8,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from .measurements import table_node
 
-HEAD = ("page", "device", "executed", "took", "this build", "unstable measurements", "versions")
+HEAD = ("page", "executed", "on", "took", "this build", "unstable")
 
 
 class page_status(nodes.General, nodes.Element):
@@ -31,29 +31,66 @@ class FillInStatus(SphinxPostTransform):
     def run(self, **options):
         """Fill in one page, if it shows the status."""
         for node in list(self.document.findall(page_status)):
-            rows = [self._row(docname) for docname in sorted(self.env.book_pages)]
-            node.replace_self(table_node(HEAD, rows, classes=["page-status"]))
+            node.replace_self(self._status())
 
-    def _row(self, docname):
-        state = self.env.book_pages[docname]
+    def _status(self):
+        states = self.env.book_pages
+        places = dict.fromkeys(place(state.facts) for state in states.values() if state.facts)
+        letters = dict(zip(places, map(letter, range(len(places))), strict=True))
+        rows = [
+            self._row(docname, states[docname], letters.get(place(states[docname].facts), "–"))
+            for docname in sorted(states)
+        ]
+        unstable = [
+            f"{docname}: {', '.join(names)}"
+            for docname in sorted(states)
+            if (names := unstable_measurements(states[docname].records))
+        ]
+        parts = [bullets(f"{sign}: {name}" for name, sign in letters.items())]
+        parts.append(table_node(HEAD, rows, classes=["page-status"]))
+        if unstable:
+            parts += [nodes.rubric("", "Unstable measurements"), bullets(unstable)]
+        return parts
+
+    def _row(self, docname, state, sign):
         uri = self.app.builder.get_relative_uri(self.env.docname, docname)
         link = nodes.reference("", docname, refuri=uri, internal=True)
         if state.failures:
             outcome = "failed"
         else:
-            outcome = "executed" if state.fresh else "from the cache"
+            outcome = "executed" if state.fresh else "cached"
         if not state.facts:
-            return [link, "–", "–", "–", outcome, "–", "–"]
-        unstable = [f"{r['name']}@{r['framework']}" for r in state.records if not r["stable"]]
+            return [link, "–", sign, "–", outcome, "–"]
+        unstable = len(unstable_measurements(state.records))
         return [
             link,
-            device(state.facts),
             when(state.facts),
+            sign,
             f"{state.facts['seconds']:.1f} s",
             outcome,
-            ", ".join(unstable) or "none",
-            versions(state.facts),
+            f"{unstable} of {len(state.records)}" if state.records else "–",
         ]
+
+
+def bullets(lines):
+    """Return a list with one entry for each text."""
+    entries = [nodes.list_item("", nodes.paragraph("", line)) for line in lines]
+    return nodes.bullet_list("", *entries)
+
+
+def letter(number):
+    """Return A, B, C and so on for 0, 1, 2."""
+    return chr(ord("A") + number)
+
+
+def unstable_measurements(records):
+    """Name the records whose samples scatter too much."""
+    return [f"{r['name']}@{r['framework']}" for r in records if not r["stable"]]
+
+
+def place(facts):
+    """Say on what a page was executed: device, processor and versions."""
+    return f"{device(facts)}, with {versions(facts)}"
 
 
 def device(facts):
@@ -78,7 +115,7 @@ def sign(app, docname, templatename, context, doctree):
     state = app.env.book_pages.get(docname)
     if state is None or not state.facts or "body" not in context:
         return
-    text = f"Executed on {device(state.facts)}, {when(state.facts)}, with {versions(state.facts)}."
+    text = f"Executed {when(state.facts)} on {place(state.facts)}."
     context["body"] += f'<p class="provenance">{html.escape(text)}</p>'
 
 
