@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -78,6 +79,7 @@ class Project:
 
     def __init__(self, root):
         self.root = root
+        self.engine = ENGINE
         self.stamps = root / "stamps"
         self.stamps.mkdir()
         self.configure()
@@ -85,8 +87,15 @@ class Project:
 
     def configure(self, *lines):
         """Write conf.py, with further lines at its end."""
-        text = CONF.format(engine=str(ENGINE)) + "\n".join(map(textwrap.dedent, lines)) + "\n"
+        text = CONF.format(engine=str(self.engine)) + "\n".join(map(textwrap.dedent, lines)) + "\n"
         (self.root / "conf.py").write_text(text, "utf8")
+
+    def copy_engine(self):
+        """Use a copy of the engine that a test may change; return the folder that holds it."""
+        self.engine = self.root / "engine"
+        shutil.copytree(ENGINE / "_ext", self.engine / "_ext")
+        self.configure()
+        return self.engine
 
     def snippet(self, module, text):
         """Write the snippet module `chapter.topic`."""
@@ -156,6 +165,10 @@ class Project:
         process.log.seek(0)
         with process.log:
             return Build(process, process.log.read())
+
+    def printed(self, process):
+        """Return what a build that was started has printed so far."""
+        return pathlib.Path(process.log.name).read_text("utf8")
 
     def build(self, *options, **settings):
         """Build the book and return its Build."""

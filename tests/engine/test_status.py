@@ -1,0 +1,86 @@
+"""The status page says of every executed page on what, when and how it came about."""
+
+import re
+
+from bs4 import BeautifulSoup
+
+
+def table(project):
+    """Return {page: {column: text}} of the status page."""
+    page = BeautifulSoup(project.html("status"), "html.parser")
+    head, *rows = page.select_one("table.page-status").find_all("tr")
+    columns = [cell.get_text(strip=True) for cell in head.find_all("th")]
+    found = {}
+    for row in rows:
+        cells = row.find_all("td")
+        link = cells[0].find("a")
+        texts = [cell.get_text(strip=True) for cell in cells]
+        found[texts[0]] = dict(zip(columns, texts, strict=True)) | {"link": link["href"]}
+    return found
+
+
+def text(project):
+    return BeautifulSoup(project.html("status"), "html.parser").get_text(" ", strip=True)
+
+
+def test_every_page_has_its_row_in_each_build(project, noting):
+    project.page("status", "```{page-status}\n```")
+    one = project.page("a/one", project.cell("1"))
+    project.page("a/two", project.cell("2"))
+    project.page(
+        "b/bench",
+        project.cell(
+            "note('quiet', 0.5)\nnote('shaky', 0.5, stable=False, spread=0.3)",
+            snippet="a.notes.note",
+        ),
+        benchmark=True,
+    )
+    project.page("c/prose", "Nothing is executed.")
+
+    assert project.build().green
+    rows = table(project)
+    assert sorted(rows) == ["a/one", "a/two", "b/bench"]
+    assert {row["this build"] for row in rows.values()} == {"executed"}
+    for name, row in rows.items():
+        assert row["link"] == f"{name}.html"
+        assert re.fullmatch(r"\d\.\d s", row["took"])
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", row["executed"])
+    assert "shaky@python" in text(project)
+    assert "quiet@python" not in text(project)
+    assert "cpu" in text(project)
+    assert "python 3." in text(project)
+    assert "numpy" in text(project)
+
+    project.edit(one, "```{code-cell} python\n1\n", "```{code-cell} python\n1 / 0\n")
+    assert project.build().status == 1
+    rows = table(project)
+    assert {name: row["this build"] for name, row in rows.items()} == {
+        "a/one": "failed",
+        "a/two": "cached",
+        "b/bench": "cached",
+    }
+
+    project.edit(one, "1 / 0", "1")
+    assert project.build().green
+    assert {row["this build"] for row in table(project).values()} == {"cached"}
+
+    project.path("a/two").unlink()
+    assert project.build().green
+    assert sorted(table(project)) == ["a/one", "b/bench"]
+
+
+def test_a_page_that_cannot_be_read_is_failed_on_the_status_page(project):
+    project.page("status", "```{page-status}\n```")
+    project.page("a/one", project.cell("1", snippet="no.such"))
+    assert project.build().status == 1
+    assert table(project)["a/one"]["this build"] == "failed"
+
+
+def test_each_page_says_on_what_its_outputs_came_about(project):
+    project.page("a/one", project.cell("1"))
+    project.page("a/prose", "Nothing is executed.")
+    assert project.build().green
+    (line,) = BeautifulSoup(project.html("a/one"), "html.parser").select("p.provenance")
+    assert re.match(r"Executed \d{4}-\d\d-\d\d \d\d:\d\d UTC on cpu \(.+\d threads\)", line.text)
+    assert "python 3." in line.text
+    assert "provenance" not in project.html("a/prose")
