@@ -3,13 +3,13 @@
 import hashlib
 import pathlib
 
-from . import build, measurements, notebooks, status
+from . import build, measurements, notebooks, offline, status
 
 
 def setup(app):
     """Register the extension with Sphinx."""
     app.setup_extension("myst_nb")
-    for part in (build, measurements, notebooks, status):
+    for part in (build, measurements, notebooks, offline, status):
         part.setup(app)
     sources = sorted(pathlib.Path(__file__).parent.glob("*.py"))
     engine = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
