@@ -12,11 +12,14 @@ import pathlib
 from docutils import nodes
 from sphinx.util.logging import NAMESPACE, get_node_location, is_suppressed_warning
 
-EVERYTHING = ["*"]
+EVERYTHING = "*"
 
 
 class Reminder(logging.Handler):
-    """Notes the pages that warnings are about, in a file beside the doctrees."""
+    """Notes the pages that warnings are about, in a file beside the doctrees.
+
+    A warning that is about no page counts for all of them.
+    """
 
     def __init__(self, app):
         """Take the build to listen to."""
@@ -31,8 +34,8 @@ class Reminder(logging.Handler):
             try:
                 self.former = json.loads(self.path.read_text("utf8"))
             except ValueError:
-                self.former = EVERYTHING
-        self.path.write_text(json.dumps(EVERYTHING), "utf8")
+                self.former = [EVERYTHING]
+        self.path.write_text(json.dumps([EVERYTHING]), "utf8")
         logging.getLogger(NAMESPACE).addHandler(self)
 
     def emit(self, record):
@@ -40,7 +43,7 @@ class Reminder(logging.Handler):
         kind, subtype = getattr(record, "type", None), getattr(record, "subtype", None)
         suppressed = self.app.config.suppress_warnings
         if not is_suppressed_warning(kind or "", subtype or "", suppressed):
-            self.pages.add(self._docname(getattr(record, "location", None)) or "")
+            self.pages.add(self._docname(getattr(record, "location", None)) or EVERYTHING)
 
     def _docname(self, location):
         """Read a location in any of the forms that Sphinx allows."""
@@ -53,7 +56,7 @@ class Reminder(logging.Handler):
 
     def outdated(self, env):
         """Return the pages to read again."""
-        return env.found_docs if self.former == EVERYTHING else self.former
+        return env.found_docs if EVERYTHING in self.former else self.former
 
     def finish(self):
         """Keep the pages with warnings for the next build."""
