@@ -159,7 +159,7 @@ def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
 
 
 PROBLEMS = {
-    "role": ("{measured}`no/such@jax`", "no measurement is called 'no/such@jax'; there are: x@"),
+    "role": ("{measured}`no/such@jax`", "no measurement is called 'no/such@jax'"),
     "form": ("{measured}`x`", "'x' is not of the form name@framework"),
     "verdict": ("{verdict}`splendid`", "'splendid' is no verdict; there are: holds"),
     "quote": ("{quoted}`book: 3 ms`", "quoted must name a source of book_sources (post)"),

@@ -40,3 +40,12 @@ def test_a_link_that_is_clicked_may_lead_anywhere(project):
 )
 def test_style_sheets_are_searched_too(rule, found):
     assert len(offline.loads(rule, offline.STYLED)) == found
+
+
+def test_it_stays_so_until_it_is_mended(project):
+    project.page("heavy", '<img alt="" src="//other.example/picture.png">', notebook=False)
+    for build in (project.build(), project.build()):
+        assert build.status == 1
+        assert "heavy.html would load from another host" in build.output
+    project.page("heavy", CLICKED, notebook=False)
+    assert project.build().green

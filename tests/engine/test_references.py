@@ -99,7 +99,7 @@ def test_a_number_says_where_it_comes_from():
     ("expression", "problem"),
     [
         ("selu/jit", "is not of the form name@framework"),
-        ("selu/jat@jax", "no measurement is called 'selu/jat@jax'; there are: selu/eager@jax"),
+        ("selu/jat@jax", "no measurement is called 'selu/jat@jax'; the nearest are selu/jit@jax"),
         ("selu/jit@torch", "no measurement is called"),
         ("selu/jit@jax.mean", "there is no field 'mean'; there are median, "),
         ("selu/jit@jax / selu/jit@jax / selu/jit@jax", "more than one ' / '"),
