@@ -24,6 +24,7 @@ COLUMNS = {
     "spread": "spread",
     "first_call": "first call",
     "rate": "rate",
+    "error": "error against float64",
     "stable": "stable",
 }
 DEFAULT_COLUMNS = "name framework median spread first_call"
@@ -258,7 +259,7 @@ def cell_text(column, record):
         return ", ".join("×".join(map(str, shape)) or "scalar" for shape in record["shape"]) or "–"
     if column == "stable":
         return "yes" if record["stable"] else "no"
-    text = references.field_text(column, record[column])
+    text = references.field_text(column, record.get(column))
     return text if record["stable"] or column != "median" else f"{text} (unstable)"
 
 

@@ -1,9 +1,10 @@
 """Read the references of pages to measurements, such as `selu/eager@jax / selu/jit@jax`."""
 
 import dataclasses
+import difflib
 import re
 
-FIELDS = ("median", "first_call", "spread", "rate", "threads", "samples")
+FIELDS = ("median", "first_call", "spread", "rate", "error", "threads", "samples")
 REFERENCE = re.compile(r"(?P<name>[^\s@]+)@(?P<framework>\w+)(?:\.(?P<field>\w+))?")
 VERDICT = re.compile(r"(.+) in ([\d.]*)\.\.([\d.]*) \? ([\w ]+) : ([\w ]+)")
 VERDICTS = (
@@ -60,6 +61,8 @@ def field_text(field, value):
         return seconds_text(value)
     if field == "rate":
         return rate_text(value)
+    if field == "error":
+        return f"{value:.1e}"
     if field == "spread":
         return f"{value:.0%}"
     if field == "samples":
@@ -111,9 +114,11 @@ def _single(text, records):
         raise ReferenceProblem(f"there is no field '{field}'; there are {', '.join(FIELDS)}")
     record = records.get((match["name"], match["framework"]))
     if record is None:
-        known = ", ".join(f"{name}@{framework}" for name, framework in sorted(records)) or "none"
-        raise ReferenceProblem(f"no measurement is called '{text}'; there are: {known}")
-    if record[field] is None:
+        known = [f"{name}@{framework}" for name, framework in sorted(records)]
+        near = difflib.get_close_matches(text, known, n=3, cutoff=0.4)
+        hint = f"; the nearest are {', '.join(near)}" if near else ""
+        raise ReferenceProblem(f"no measurement is called '{text}'{hint}")
+    if record.get(field) is None:
         raise ReferenceProblem(f"the measurement of '{text}' has no {field}")
     return record[field], field, record
 
