@@ -201,8 +201,7 @@ def growth(work, counts):
         (site / "docs").mkdir(parents=True)
         (site / "snippets" / "made").mkdir(parents=True)
         (site / "conf.py").write_text(
-            f"import sys\nsys.path.insert(0, {str(ROOT / 'docs')!r})\n"
-            "extensions = ['_ext']\n",
+            f"import sys\nsys.path.insert(0, {str(ROOT / 'docs')!r})\nextensions = ['_ext']\n",
             "utf8",
         )
         for number in range(count):
