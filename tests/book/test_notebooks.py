@@ -1,0 +1,58 @@
+"""The notebooks that readers download run by themselves, far from this repository."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+ROOT = pathlib.Path(__file__).parents[2]
+# One page with declared errors, one that measures and shows records in its prose.
+PAGES = ("pitfalls/control_flow", "timing/timer")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Build the book with these pages alone, in another folder."""
+    root = tmp_path_factory.mktemp("book")
+    shutil.copytree(ROOT / "snippets", root / "snippets")
+    shutil.copytree(ROOT / "docs" / "_ext", root / "docs" / "_ext")
+    shutil.copytree(ROOT / "docs" / "_static", root / "docs" / "_static")
+    shutil.copy(ROOT / "conf.py", root)
+    for page in PAGES:
+        target = root / "docs" / f"{page}.md"
+        target.parent.mkdir(parents=True)
+        shutil.copy(ROOT / "docs" / f"{page}.md", target)
+    (root / "docs" / "index.md").write_text("# Book\n", "utf8")
+    command = [sys.executable, "-m", "sphinx", "-c", ".", "docs", "build/html"]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    return root / "build" / "html"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_downloaded_notebook_runs_in_an_empty_folder(site, page, tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setitem(os.environ, "XLA_FLAGS", "")
+    path = tmp_path / "page.ipynb"
+    shutil.copy(site / "_sources" / f"{page}.ipynb", path)
+    assert f'href="../_sources/{page}.ipynb"' in (site / f"{page}.html").read_text("utf8")
+
+    notebook = nbformat.read(path, 4)
+    came_with = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    assert any(came_with), "the notebook carries no outputs"
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert "{measured}" not in prose and "{quoted}" not in prose
+
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+
+    errors_before = [[o.ename for o in outs if o.output_type == "error"] for outs in came_with]
+    errors_now = [
+        [o.ename for o in cell.outputs if o.output_type == "error"]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
+    assert errors_now == errors_before
