@@ -228,6 +228,7 @@ def _run_in_thread(work):
     loop = asyncio.new_event_loop()
     task = loop.create_task(work)
     errors = []
+    ended = threading.Event()
 
     def target():
         try:
@@ -236,16 +237,18 @@ def _run_in_thread(work):
             errors.append(error)
         finally:
             loop.close()
+            ended.set()
 
     thread = threading.Thread(target=target)
     thread.start()
     try:
-        while thread.is_alive():
-            thread.join(0.2)
+        # Not thread.join: interrupted, it takes a thread that still runs for one that has ended.
+        while not ended.wait(0.2):
+            pass
     except BaseException:
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(task.cancel)
-        thread.join()
+        ended.wait()
         raise
     if errors:
         raise errors[0]
