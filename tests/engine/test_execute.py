@@ -3,10 +3,12 @@
 import contextlib
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import termios
 
 import pytest
@@ -28,6 +30,13 @@ def stay(name):
         met |= set(others(name))
     return sorted(met)
 """
+
+
+@pytest.fixture
+def short_folder():
+    """Return a temporary folder whose name leaves room for the names of sockets in it."""
+    with tempfile.TemporaryDirectory(prefix="b") as folder:
+        yield pathlib.Path(folder)
 
 
 @pytest.fixture
@@ -69,6 +78,11 @@ def test_benchmarks_run_alone_and_other_pages_beside_each_other(project, stampin
             presence,
             project.cell(f"enter({mine!r})\nbefore = others({mine!r})\nmet = stay({mine!r})"),
             project.cell(f"assert not before and not met, (before, met)\nleave({mine!r})"),
+            project.cell(
+                "import psutil\n"
+                "kernels = psutil.Process(os.getppid()).children()\n"
+                "assert [kernel.pid for kernel in kernels] == [os.getpid()], kernels"
+            ),
             benchmark=True,
         )
     build = project.build()
@@ -269,15 +283,6 @@ def test_cells_run_in_an_empty_folder_of_their_own(project):
     assert project.build().green
 
 
-def leave(project, kernel_is_busy, signal_number, until, process):
-    until(kernel_is_busy, "the slow page never began")
-    assert project.processes()
-    process.send_signal(signal_number)
-    build = project.wait(process)
-    until(lambda: not project.processes(), "kernels outlive the build")
-    return build
-
-
 @pytest.mark.parametrize(
     ("number", "benchmark", "status"),
     [
@@ -289,7 +294,7 @@ def leave(project, kernel_is_busy, signal_number, until, process):
     ],
 )
 def test_an_interrupted_build_loses_no_finished_page(
-    project, stamping, until, number, benchmark, status
+    project, stamping, until, short_folder, number, benchmark, status
 ):
     project.page("a/one", project.cell("1"))
     project.page("a/two", project.cell("2"))
@@ -297,11 +302,17 @@ def test_an_interrupted_build_loses_no_finished_page(
         "b/slow", stamping, project.cell("stamp('busy')\nwait_for('go')"), benchmark=benchmark
     )
     project.page("c/last", stamping, project.cell("stamp('last')"), benchmark=True)
-    process = project.start()
+    process = project.start(TMPDIR=str(short_folder))
     until(lambda: len(project.cached()) == 2, "the quick pages never came into the cache")
-    busy = project.stamp("busy")
-    build = leave(project, busy.exists, number, until, process)
+    until(project.stamp("busy").exists, "the slow page never began")
+    assert list(short_folder.iterdir())
+    process.send_signal(number)
+    build = project.wait(process)
+    if number == signal.SIGKILL:
+        until(lambda: not project.processes(), "kernels outlive the build")
+    assert project.processes() == []
     assert build.status == status
+    assert number == signal.SIGKILL or list(short_folder.iterdir()) == []
     assert not project.stamp("last").exists(), "pages were executed after the interrupt"
     assert "b/slow" not in build.executed
     assert len(project.cached()) == 2
