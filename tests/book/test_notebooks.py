@@ -1,5 +1,6 @@
 """The notebooks that readers download run by themselves, far from this repository."""
 
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -11,8 +12,12 @@ import pytest
 from nbclient import NotebookClient
 
 ROOT = pathlib.Path(__file__).parents[2]
-# One page with declared errors, one that measures and shows records in its prose.
-PAGES = ("pitfalls/control_flow", "timing/timer")
+# One page with declared errors, one that measures and shows records in its prose; and what
+# frameworks they need besides JAX.
+NEEDS = {"randomness/typed_keys": (), "timing/timer": ("torch", "tensorflow")}
+PAGES = [
+    page for page, needs in NEEDS.items() if all(importlib.util.find_spec(name) for name in needs)
+]
 
 
 @pytest.fixture(scope="module")
