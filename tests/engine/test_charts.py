@@ -77,6 +77,7 @@ def test_two_charts_can_share_a_page():
     shared = ids[0] & ids[1]
     # Only definitions that are the same in both, such as markers, may bear the same name.
     for name in shared:
+        assert all(f"#{name}" in svg for svg in charted), name
         first, second = (
             re.search(rf'<[^>]*id="{re.escape(name)}"[^>]*>', svg)[0] for svg in charted
         )
