@@ -28,12 +28,19 @@ from _ext.pages import read_page  # noqa: E402
 from _ext.snippets import Library  # noqa: E402
 
 EXECUTED = re.compile(r"\[\d+/\d+\] executed (\S+) in ([\d.]+) s")
+# The book's own options, with MyST-NB executing in the engine's place.
 STOCK_CONF = """
-extensions = ["myst_nb"]
+extensions.remove("_ext")
 exclude_patterns = ["_ext"]
 nb_execution_mode = "cache"
 nb_execution_timeout = 120
-html_theme = "sphinx_book_theme"
+html_static_path = []
+html_css_files = []
+"""
+# Links to the pages that are left out lead nowhere; a page with a warning would be read again.
+LEAVING_OUT = """
+exclude_patterns += {!r}
+suppress_warnings = ["myst", "toc", "book.measured"]
 """
 results = []
 
@@ -79,8 +86,8 @@ def copy_of_book(folder, exclude):
     """Copy what the site is built from; the pages in `exclude` are left out."""
     for name in ("docs", "snippets"):
         shutil.copytree(ROOT / name, folder / name)
-    text = (ROOT / "conf.py").read_text("utf8")
-    (folder / "conf.py").write_text(text + f"\nexclude_patterns += {exclude!r}\n", "utf8")
+    conf = (ROOT / "conf.py").read_text("utf8") + LEAVING_OUT.format(exclude)
+    (folder / "conf.py").write_text(conf, "utf8")
 
 
 def read_all_pages():
@@ -123,7 +130,8 @@ def time_scripts(pages, folder):
 def stock_site(pages, folder):
     """Write the same notebooks, with the same prose, as a site for stock MyST-NB."""
     (folder / "docs").mkdir(parents=True)
-    (folder / "conf.py").write_text(STOCK_CONF, "utf8")
+    conf = (ROOT / "conf.py").read_text("utf8") + STOCK_CONF
+    (folder / "conf.py").write_text(conf, "utf8")
     for page in pages:
         path = folder / "docs" / f"{page.docname}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)

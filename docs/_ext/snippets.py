@@ -58,7 +58,6 @@ class Module:
         self.name = name
         self.path = path
         text = path.read_text("utf8")
-        self.digest = hashlib.sha256(text.encode()).hexdigest()
         self.imports = {}
         self.borrowed = {}
         self.definitions = {}
@@ -140,11 +139,24 @@ class Library:
         """Take the folder; nothing is read before it is asked for."""
         self.root = pathlib.Path(root)
         self._modules = {}
+        self._digests = {}
+
+    def path(self, name):
+        """Return the file of the module called `name` ('chapter.topic'), which may not exist."""
+        return self.root.joinpath(*name.split(".")).with_suffix(".py")
+
+    def digest(self, name):
+        """Return the SHA-256 of a module's source, or None where there is no file."""
+        if name not in self._digests:
+            path = self.path(name)
+            source = path.read_bytes() if path.is_file() else None
+            self._digests[name] = hashlib.sha256(source).hexdigest() if source is not None else None
+        return self._digests[name]
 
     def module(self, name):
         """Return the module called `name` ('chapter.topic'), or None where there is no file."""
         if name not in self._modules:
-            path = self.root.joinpath(*name.split(".")).with_suffix(".py")
+            path = self.path(name)
             self._modules[name] = Module(name, path) if path.is_file() else None
         return self._modules[name]
 
@@ -232,6 +244,6 @@ class Library:
             name = waiting.pop()
             module = self.module(name)
             if name not in digests and module is not None:
-                digests[name] = module.digest
+                digests[name] = self.digest(name)
                 waiting += module.imported_modules
         return digests
