@@ -31,7 +31,7 @@ def test_the_key_follows_cells_and_modules_and_not_prose(project, key):
     first = key("a/one")
     project.page("a/one", "Other prose, longer.", project.cell("f()", snippet="one.f"), "End.")
     assert key("a/one") == first
-    project.page("a/one", "Prose.", project.cell("f() ", snippet="one.f"), project.cell("1"))
+    project.page("a/one", "Prose.", project.cell("f() + 0", snippet="one.f"))
     assert key("a/one") != first
     project.page("a/one", "Prose.", project.cell("f()", snippet="one.f"))
     project.edit(one, "def f()", "\n\ndef f()")

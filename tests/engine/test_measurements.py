@@ -197,12 +197,9 @@ def test_pages_follow_the_records_of_other_pages(project, noting):
     measuring = project.page(
         "b/one", project.cell("note('x', 0.5)", snippet="a.notes.note"), benchmark=True
     )
-    project.page(
-        "c/uses",
-        "It took {measured}`x@python`.",
-        "```{measurement-chart} x\n```",
-        notebook=False,
-    )
+    project.page("c/uses", "It took {measured}`x@python`.", notebook=False)
+    project.page("c/table", "```{measurements} x\n```", notebook=False)
+    project.page("c/chart", "```{measurement-chart} x\n```", notebook=False)
     project.page("c/other", "Nothing measured.")
     line = project.line("c/uses", "It took")
     assert project.build().green
@@ -212,8 +209,9 @@ def test_pages_follow_the_records_of_other_pages(project, noting):
     again = project.build()
     assert again.green
     assert again.executed == ["b/one"]
-    assert "250 ms" in project.html("c/uses")
-    assert "500 ms" not in project.html("c/uses")
+    for docname in ("c/uses", "c/table", "c/chart"):
+        assert "250 ms" in project.html(docname)
+        assert "500 ms" not in project.html(docname)
     assert not re.search(r"writing output.* c/other", again.output)
     assert not re.search(r"reading sources.* c/uses", again.output)
 
