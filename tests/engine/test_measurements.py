@@ -174,22 +174,18 @@ PROBLEMS = {
 
 def test_what_names_no_record_is_red_at_its_line_until_it_is_mended(project, noting):
     project.page("b/one", project.cell("note('x', 0.5)", snippet="a.notes.note"))
-    for name, (text, _) in PROBLEMS.items():
-        project.page(f"c/{name}", "Prose.", project.cell("1"), f"# Wrong\n\nMore.\n\n{text}")
-        project.page(f"d/{name}", "Prose.", f"More.\n\n{text}", notebook=False)
+    texts = [f"Before {name}:\n\n{text}" for name, (text, _) in PROBLEMS.items()]
+    project.page("c/cells", "Prose.", project.cell("1"), "## Wrong", *texts)
+    project.page("c/prose", "Prose.", *texts, notebook=False)
     for build in (project.build(), project.build()):
         assert build.status == 1
-        for name, (text, message) in PROBLEMS.items():
-            for docname in (f"c/{name}", f"d/{name}"):
-                found = re.search(
-                    rf"docs/{docname}\.md:(\d+): (?:WARNING|ERROR): .*{re.escape(message)}",
-                    build.output,
-                )
-                assert found, (docname, build.output)
-                assert int(found[1]) == project.line(docname, text.splitlines()[0]), docname
-    for name in PROBLEMS:
-        for docname in (f"c/{name}", f"d/{name}"):
-            project.page(docname, "Mended.")
+        for docname in ("c/cells", "c/prose"):
+            for name, (_, message) in PROBLEMS.items():
+                line = project.line(docname, f"Before {name}:") + 2
+                place = rf"docs/{docname}\.md:{line}: (?:WARNING|ERROR): "
+                assert re.search(place + ".*" + re.escape(message), build.output), (place, message)
+    project.page("c/cells", "Mended.")
+    project.page("c/prose", "Mended.")
     assert project.build().green
 
 
