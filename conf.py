@@ -8,7 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "docs"))
 project = "JAX, Measured"
 author = "The authors of JAX, Measured"
 copyright = author
-extensions = ["myst_nb", "sphinx_design", "sphinx_copybutton", "_ext"]
+extensions = ["_ext", "myst_nb", "sphinx_design", "sphinx_copybutton"]
 exclude_patterns = ["_ext", "_recorded"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -28,6 +28,8 @@ html_static_path = ["docs/_static"]
 html_css_files = ["book.css"]
 html_copy_source = True
 html_show_sphinx = False
+# No page defines index entries; the empty index would be written anew by every build.
+html_use_index = False
 html_theme_options = {
     # The sidebar has the search; a second field above every page would say the same.
     "navbar_persistent": [],

@@ -28,9 +28,11 @@ from _ext.pages import read_page  # noqa: E402
 from _ext.snippets import Library  # noqa: E402
 
 EXECUTED = re.compile(r"\[\d+/\d+\] executed (\S+) in ([\d.]+) s")
-# The book's own options, with MyST-NB executing in the engine's place.
+# The book's theme and extensions, with MyST-NB executing in the engine's place and an index, as
+# Sphinx writes it by default.
 STOCK_CONF = """
 extensions.remove("_ext")
+html_use_index = True
 exclude_patterns = ["_ext"]
 nb_execution_mode = "cache"
 nb_execution_timeout = 120
@@ -39,7 +41,6 @@ html_css_files = []
 """
 # Links to the pages that are left out lead nowhere; a page with a warning would be read again.
 LEAVING_OUT = """
-exclude_patterns += {!r}
 suppress_warnings = ["myst", "toc", "book.measured"]
 """
 results = []
@@ -83,10 +84,20 @@ def build(folder, *options):
 
 
 def copy_of_book(folder, exclude):
-    """Copy what the site is built from; the pages in `exclude` are left out."""
+    """Copy what the site is built from, without some pages and without the claims about them."""
     for name in ("docs", "snippets"):
         shutil.copytree(ROOT / name, folder / name)
-    conf = (ROOT / "conf.py").read_text("utf8") + LEAVING_OUT.format(exclude)
+    for docname in exclude:
+        (folder / "docs" / f"{docname}.md").unlink()
+        contents = folder / "docs" / docname.rpartition("/")[0] / "index.md"
+        lines = contents.read_text("utf8").splitlines()
+        # Sphinx reads a page again and again whose contents name a page that is not there.
+        kept = [line for line in lines if line.strip() != docname.rpartition("/")[2]]
+        contents.write_text("\n".join(kept) + "\n", "utf8")
+    shutil.rmtree(folder / "docs" / "claims")
+    contents = folder / "docs" / "index.md"
+    contents.write_text(contents.read_text("utf8").replace("\nclaims/index\n", "\n"), "utf8")
+    conf = (ROOT / "conf.py").read_text("utf8") + LEAVING_OUT
     (folder / "conf.py").write_text(conf, "utf8")
 
 
@@ -128,20 +139,19 @@ def time_scripts(pages, folder):
 
 
 def stock_site(pages, folder):
-    """Write the same notebooks, with the same prose, as a site for stock MyST-NB."""
-    (folder / "docs").mkdir(parents=True)
-    conf = (ROOT / "conf.py").read_text("utf8") + STOCK_CONF
+    """Write the same book for stock MyST-NB, each page with code as the notebook it becomes."""
+    copy_of_book(folder, [page.docname for page in read_all_pages()[1]])
+    shutil.rmtree(folder / "docs" / "_ext")
+    conf = (ROOT / "conf.py").read_text("utf8") + LEAVING_OUT + STOCK_CONF
     (folder / "conf.py").write_text(conf, "utf8")
     for page in pages:
         path = folder / "docs" / f"{page.docname}.ipynb"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_suffix(".md").unlink()
         notebook = nbformat.from_dict(page.notebook)
         notebook.metadata.pop("source_map", None)
         for cell in notebook.cells:
             cell.metadata.pop("expected_error", None)
         nbformat.write(notebook, path)
-    names = "\n".join(page.docname for page in pages)
-    (folder / "docs" / "index.md").write_text(f"# Book\n\n```{{toctree}}\n{names}\n```\n", "utf8")
     # jupyter-cache cannot be opened for the first time by several processes at once.
     cache = "get_cache('build/.jupyter_cache').list_cache_records()"
     (folder / "build").mkdir()
@@ -162,8 +172,7 @@ def against_scripts_and_stock(work):
     ordinary, benchmarks = read_all_pages()
     ours, stock = work / "ours", work / "stock"
     ours.mkdir()
-    left_out = [f"{page.docname}.md" for page in benchmarks] + ["claims"]
-    copy_of_book(ours, left_out)
+    copy_of_book(ours, [page.docname for page in benchmarks])
     stock_site(ordinary, stock)
     print(f"{len(ordinary)} pages that do not measure", flush=True)
 
@@ -243,7 +252,7 @@ def benchmark_pages(work):
     ordinary, benchmarks = read_all_pages()
     site = work / "benchmarks"
     site.mkdir()
-    copy_of_book(site, [f"{page.docname}.md" for page in ordinary] + ["claims"])
+    copy_of_book(site, [page.docname for page in ordinary])
     _, executed = build(site)
     assert set(executed) == {page.docname for page in benchmarks}, "a page was not executed"
     for page, seconds in executed.items():
