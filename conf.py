@@ -20,6 +20,11 @@ book_sources = {
         "author": "Siva Sravana Kumar Neeli",
         "url": "https://sineeli.github.io/2025/12/20/jax-series-1/",
     },
+    "course": {
+        "title": "Parallel computing",
+        "author": "Marie-Hélène Burle",
+        "url": "https://training.westdri.ca/",
+    },
 }
 
 html_theme = "sphinx_book_theme"

@@ -1,0 +1,104 @@
+"""Arrays over several devices: meshes, layouts, and a picture of who holds what."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from IPython.display import SVG
+from jax._src.core import ShardingTypeError
+
+EXPECTED_ERRORS = {
+    "product": (ShardingTypeError, "ambiguous how the output should be sharded"),
+    "add": (ShardingTypeError, "incompatible shardings for broadcasting"),
+}
+
+COLOURS = (
+    "#2f6fb3",
+    "#b0522a",
+    "#2d7d46",
+    "#8a57b0",
+    "#b5476a",
+    "#0d7c86",
+    "#7d6b1a",
+    "#6a6f78",
+)
+
+
+def device_numbers(mesh):
+    """Return the numbers of a mesh's devices, in the shape of the mesh."""
+    return np.vectorize(lambda device: device.id)(mesh.devices)
+
+
+def place(x, mesh, *axes):
+    """Lay x out over a mesh: the k-th axis of x over the k-th name in `axes`."""
+    return jax.device_put(x, jax.NamedSharding(mesh, jax.P(*axes)))
+
+
+def blocks(array):
+    """Return {block: numbers of its devices}; a block is (start, stop) per axis."""
+    held = {}
+    layout = array.sharding.devices_indices_map(array.shape)
+    for device, index in layout.items():
+        block = tuple(s.indices(n)[:2] for s, n in zip(index, array.shape, strict=True))
+        held.setdefault(block, []).append(device.id)
+    return held
+
+
+def label(x, y, text, anchor="middle", fill="currentColor"):
+    """Return a text of SVG; `currentColor` is the colour of the text around."""
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{fill}">{text}</text>'
+
+
+def box(x, y, width, height, colour, text):
+    """Return a filled rectangle of SVG with a text in its middle."""
+    return (
+        f'<rect x="{x + 1}" y="{y + 1}" width="{width - 2}" height="{height - 2}"'
+        f' rx="3" fill="{colour}"/>'
+    ) + label(x + width / 2, y + height / 2 + 5, text, fill="white")
+
+
+def picture(width, height, parts):
+    """Return a picture of SVG, sizes in pixels."""
+    return SVG(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+        f' font-family="sans-serif" font-size="14">{"".join(parts)}</svg>'
+    )
+
+
+def draw(array):
+    """Draw the blocks of an array of up to two axes, with the devices of each."""
+    rows, columns = (1, 1, *array.shape)[-2:]
+    height, width = (48 if rows == 1 else 192) / rows, 416 / columns
+    parts = [label(60, 18, jax.typeof(array), "start")]
+    for block, devices in blocks(array).items():
+        (top, bottom), (left, right) = ((0, 1), (0, 1), *block)[-2:]
+        x, y, w = 60 + left * width, 48 + top * height, (right - left) * width
+        h = (bottom - top) * height
+        colour = COLOURS[devices[0] % len(COLOURS)]
+        parts.append(box(x, y, w, h, colour, ", ".join(map(str, devices))))
+        parts.append(label(x + w / 2, 40, f"{left}:{right}"))
+        parts.append(label(50, y + h / 2 + 5, f"{top}:{bottom}", "end"))
+    return picture(480, 50 + rows * height, dict.fromkeys(parts))
+
+
+@jax.jit
+def centred(x):
+    """Return x (n, m) with the mean of each row taken away."""
+    return x - x.mean(axis=1, keepdims=True)
+
+
+@jax.jit
+def add(x, y):
+    """Return x + y; raises ShardingTypeError where their layouts contradict."""
+    return x + y
+
+
+@jax.jit
+def product(x, w):
+    """Return x @ w; raises ShardingTypeError where the inner axis is split."""
+    return x @ w
+
+
+@jax.jit
+def product_by_rows(x, w):
+    """Return x @ w, with its rows over "x" and its columns whole."""
+    return jnp.matmul(x, w, out_sharding=jax.P("x", None))

@@ -1,0 +1,120 @@
+"""One training step in three forms: pmap, jit with shardings, shard_map."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+RATE = 0.1
+
+
+def line_data(rows):
+    """Return inputs (rows, 2) and targets (rows,) of 3 x0 - x1 with some noise."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(rows, 2)).astype(np.float32)
+    noise = 0.1 * generator.normal(size=rows).astype(np.float32)
+    return x, x @ np.array([3, -1], np.float32) + noise
+
+
+def loss(w, x, y):
+    """Return the mean squared error of x (n, 2) @ w (2,) against y (n,)."""
+    return jnp.mean((x @ w - y) ** 2)
+
+
+@partial(jax.pmap, axis_name="i", backend="cpu")
+def step_pmap(w, x, y):
+    """Take a step of gradient descent; each argument has a first axis of devices."""
+    gradient = jax.grad(loss)(w, x, y)
+    return w - RATE * jax.lax.pmean(gradient, "i")
+
+
+def train_pmap(w, x, y, steps, devices):
+    """Return the weights (2,) after some steps, with pmap."""
+    w = jnp.broadcast_to(w, (devices, *w.shape))
+    x = x.reshape(devices, -1, *x.shape[1:])
+    y = y.reshape(devices, -1, *y.shape[1:])
+    for _ in range(steps):
+        w = jax.block_until_ready(step_pmap(w, x, y))
+    return w[0]
+
+
+@jax.jit
+def step(w, x, y):
+    """Take a step of gradient descent; written as for one device."""
+    return w - RATE * jax.grad(loss)(w, x, y)
+
+
+def train_jit(w, x, y, steps, mesh):
+    """Return the weights (2,) after some steps, with jit and a layout of the data."""
+    whole = jax.NamedSharding(mesh, jax.P())
+    split = jax.NamedSharding(mesh, jax.P("i"))
+    w, x, y = jax.device_put((w, x, y), (whole, split, split))
+    for _ in range(steps):
+        w = jax.block_until_ready(step(w, x, y))
+    return w
+
+
+def loss_of_all(w, x, y):
+    """Return the mean of the losses of all devices along "i"."""
+    return jax.lax.pmean(loss(w, x, y), "i")
+
+
+def step_on_block(w, x, y):
+    """Take a step of gradient descent, with the rows of one device."""
+    return w - RATE * jax.grad(loss_of_all)(w, x, y)
+
+
+def train_shard_map(w, x, y, steps, mesh):
+    """Return the weights (2,) after some steps, with shard_map."""
+    whole, split = jax.P(), jax.P("i")
+    step = jax.jit(
+        jax.shard_map(
+            step_on_block,
+            mesh=mesh,
+            in_specs=(whole, split, split),
+            out_specs=whole,
+        )
+    )
+    x, y = jax.device_put((x, y), jax.NamedSharding(mesh, split))
+    for _ in range(steps):
+        w = jax.block_until_ready(step(w, x, y))
+    return w
+
+
+def gradient_of_all(w, x, y):
+    """Return the gradient of the mean loss, from the rows of one device."""
+    return jax.grad(loss_of_all)(w, x, y)
+
+
+def gradient_as_in_pmap(w, x, y):
+    """Return the mean of what jax.grad gives on each device, as pmap code has it."""
+    return jax.lax.pmean(jax.grad(loss)(w, x, y), "i")
+
+
+def gradient_of_own_copy(w, x, y):
+    """Return the mean of the devices' gradients, each for its own copy of w."""
+    own = jax.lax.pcast(w, "i", to="varying")
+    return jax.lax.pmean(jax.grad(loss)(own, x, y), "i")
+
+
+@partial(jax.pmap, static_broadcasted_argnums=2, in_axes=(0, None), backend="cpu")
+def scaled_power_pmap(x, scale, exponent):
+    """Return scale * x ** exponent, one row of x for each device."""
+    return scale * x**exponent
+
+
+@jax.jit(static_argnames="exponent")
+def scaled_power(x, scale, exponent):
+    """Return scale * x ** exponent, in the layout of x."""
+    return scale * x**exponent
+
+
+def scaled_power_shard_map(x, scale, exponent, mesh):
+    """Return scale * x ** exponent, with the rows of x split over "i"."""
+    return jax.shard_map(
+        partial(scaled_power, exponent=exponent),
+        mesh=mesh,
+        in_specs=(jax.P("i"), jax.P()),
+        out_specs=jax.P("i"),
+    )(jax.device_put(x, jax.NamedSharding(mesh, jax.P("i"))), scale)

@@ -1,0 +1,90 @@
+"""Layouts that fail, and layouts that nobody wanted."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+EXPECTED_ERRORS = {
+    "split_rows": (ValueError, "does not evenly divide the dimension size"),
+    "add": (ValueError, "Received incompatible devices for jitted computation"),
+    "refuse_copies": (ValueError, "are not split"),
+}
+
+
+def split_rows(x, mesh):
+    """Split the rows of x over "i"; raises ValueError if they cannot be even."""
+    return jax.device_put(x, jax.NamedSharding(mesh, jax.P("i")))
+
+
+def pad_rows(x, parts):
+    """Return x with zero rows up to a multiple of `parts`, and True for real rows."""
+    missing = -len(x) % parts
+    padded = np.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1))
+    return padded, np.arange(len(padded)) < len(x)
+
+
+@jax.jit
+def mean_of_real(x, real):
+    """Return the mean over the rows of x (n, m) where `real` (n,) is True."""
+    return jnp.where(real[:, None], x, 0).sum(axis=0) / real.sum()
+
+
+def fitting_devices(count, devices):
+    """Return as many of the devices as divide `count` evenly."""
+    fits = [n for n in range(1, len(devices) + 1) if count % n == 0]
+    return devices[: fits[-1]]
+
+
+@jax.jit
+def add(x, y):
+    """Return x + y; raises ValueError if they are committed to different devices."""
+    return x + y
+
+
+def add_where_x_is(x, y):
+    """Return x + y, on the devices and in the layout of x."""
+    return add(x, jax.device_put(y, x.sharding))
+
+
+def layout(x):
+    """Return the shape of x, of its part on each device, and how often it is held."""
+    held = sum(shard.data.size for shard in x.addressable_shards)
+    return {
+        "shape": x.shape,
+        "on each device": x.sharding.shard_shape(x.shape),
+        "copies": held / x.size,
+    }
+
+
+def bytes_on_each_device(tree):
+    """Return {device number: bytes} for all arrays of a pytree."""
+    held = {}
+    for x in jax.tree.leaves(tree):
+        for shard in x.addressable_shards:
+            number = shard.device.id
+            held[number] = held.get(number, 0) + shard.data.nbytes
+    return dict(sorted(held.items()))
+
+
+def velocity_by_shape(weights):
+    """Return zeros in the shape of the weights."""
+    return jnp.zeros(weights.shape)
+
+
+def velocity_like(weights):
+    """Return zeros in the shape and layout of the weights."""
+    return jnp.zeros_like(weights)
+
+
+def first_weights(key):
+    """Return random weights (1024, 256), float32."""
+    return jax.random.normal(key, (1024, 256))
+
+
+def refuse_copies(tree, limit):
+    """Return a pytree, or raise ValueError for a whole array above `limit` bytes."""
+    for path, x in jax.tree.leaves_with_path(tree):
+        if x.nbytes > limit and x.sharding.is_fully_replicated:
+            name = jax.tree_util.keystr(path)
+            raise ValueError(f"the {x.nbytes} bytes of {name} are not split")
+    return tree

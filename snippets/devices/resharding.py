@@ -1,0 +1,96 @@
+"""Changing the layout of an array, and what it costs."""
+
+import re
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+from jax._src.core import ShardingTypeError
+
+from snippets.devices.arrays import blocks
+from snippets.timing.timer import measure
+
+EXPECTED_ERRORS = {
+    "sort_columns_split": (
+        ShardingTypeError,
+        "must be unsharded over the sorting dimension",
+    ),
+    "constrain": (AssertionError, "acts as an assert when all axes of mesh are"),
+    "reshard": (ValueError, "cannot contain axis names that are of type Auto"),
+}
+
+COLLECTIVES = "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
+
+
+@jax.jit
+def sort_columns_split(x):
+    """Sort each column of x, whose rows are split; raises ShardingTypeError."""
+    return jnp.sort(x, axis=0)
+
+
+@jax.jit
+def sort_columns(x):
+    """Sort each column of x (n, m), rows split over "i"; both divisible by its size."""
+    x = jax.reshard(x, jax.P(None, "i"))
+    x = jnp.sort(x, axis=0)
+    return jax.reshard(x, jax.P("i", None))
+
+
+def reshard(x, sharding):
+    """Return x in another layout; raises ValueError for automatic axes."""
+    return jax.reshard(x, sharding)
+
+
+@jax.jit(static_argnames="sharding")
+def constrain(x, sharding):
+    """Return x in a layout; raises AssertionError for explicit axes of another."""
+    return jax.lax.with_sharding_constraint(x, sharding)
+
+
+@jax.jit(static_argnames="sharding")
+def doubled(x, sharding):
+    """Return 2 * x, laid out as `sharding` says, for meshes with automatic axes."""
+    return jax.lax.with_sharding_constraint(2 * x, sharding)
+
+
+def collectives(function, *args):
+    """Count the operations between devices in the compiled program."""
+    program = jax.jit(function).lower(*args).compile().as_text()
+    return dict(Counter(re.findall(rf" ({COLLECTIVES})(?:-start)?\(", program)))
+
+
+def overlap(one, other):
+    """Return how many numbers two blocks share; a block is (start, stop) per axis."""
+    shared = 1
+    for (start, stop), (other_start, other_stop) in zip(one, other, strict=True):
+        shared *= max(0, min(stop, other_stop) - max(start, other_start))
+    return shared
+
+
+def bytes_to_receive(before, after):
+    """Return the bytes that devices lack before they hold `after`, summed over all."""
+    old = {d: block for block, devices in blocks(before).items() for d in devices}
+    missing = 0
+    for block, devices in blocks(after).items():
+        for d in devices:
+            missing += overlap(block, block) - overlap(block, old[d])
+    return missing * after.dtype.itemsize
+
+
+def cost_of_change(x, spec):
+    """Return the collectives and the bytes of resharding x to a PartitionSpec."""
+    return (
+        collectives(lambda x: jax.reshard(x, spec), x),
+        bytes_to_receive(x, jax.reshard(x, spec)),
+    )
+
+
+def measure_changes(x):
+    """Time a sum on each device, and two changes of layout, of x split by rows."""
+    to_columns = jax.jit(lambda x: jax.reshard(x, jax.P(None, "i")))
+    to_all = jax.jit(lambda x: jax.reshard(x, jax.P()))
+    return (
+        measure("reshard/double", jax.jit(lambda x: 2 * x), x),
+        measure("reshard/to_columns", to_columns, x),
+        measure("reshard/to_all", to_all, x),
+    )

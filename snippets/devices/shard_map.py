@@ -1,0 +1,131 @@
+"""jax.shard_map and the five collectives, each with NumPy beside it."""
+
+import jax
+import numpy as np
+
+from snippets.devices.arrays import COLOURS, box, label, picture
+
+EXPECTED_ERRORS = {
+    "own_sum": (
+        ValueError,
+        "which require replication which can't be statically inferred",
+    ),
+}
+
+
+def numbered(devices):
+    """Return ten times the device plus a position: (devices * devices,), int32."""
+    return (10 * np.arange(devices)[:, None] + np.arange(devices)).ravel()
+
+
+def held(array):
+    """Return what each device holds of an array, as a list of NumPy arrays."""
+    shards = sorted(array.addressable_shards, key=lambda shard: shard.device.id)
+    return [np.asarray(shard.data) for shard in shards]
+
+
+def draw_exchange(before, after):
+    """Draw what each device holds before and after; new numbers are grey."""
+    old, new = held(before), held(after)
+    owner = {int(v): d for d, block in enumerate(old) for v in block.ravel()}
+    parts, start = [], 150 + 30 * max(block.size for block in old)
+    for d, sides in enumerate(zip(old, new, strict=True)):
+        y = 8 + 36 * d
+        parts.append(label(70, y + 19, f"device {d}", "end"))
+        parts.append(label(start - 35, y + 19, "→"))
+        for left, block in zip((80, start), sides, strict=True):
+            for k, value in enumerate(map(int, block.ravel())):
+                colour = COLOURS[owner.get(value, -1)]
+                parts.append(box(left + 30 * k, y, 30, 28, colour, value))
+    width = start + 30 * max(block.size for block in new)
+    return picture(width, 8 + 36 * len(old), parts)
+
+
+@jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
+def plus_own_number(x):
+    """Return a block plus the number of the device along "i"."""
+    return x + jax.lax.axis_index("i")
+
+
+@jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P())
+def own_sum(x):
+    """Return the sum of a block as if it were that of all; raises ValueError."""
+    return x.sum(keepdims=True)
+
+
+@jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
+def own_sums(x):
+    """Return the sum of each block."""
+    return x.sum(keepdims=True)
+
+
+@jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P())
+def psum(x):
+    """Return the sum of the blocks, on all devices."""
+    return jax.lax.psum(x, "i")
+
+
+def psum_numpy(blocks):
+    """Return the same sum for each of the blocks (devices, n)."""
+    return [blocks.sum(axis=0)] * len(blocks)
+
+
+@jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P())
+def all_gather(x):
+    """Return all blocks behind one another, on all devices."""
+    return jax.lax.all_gather(x, "i", tiled=True, to="invarying")
+
+
+def all_gather_numpy(blocks):
+    """Return all numbers for each of the blocks (devices, n)."""
+    return [blocks.ravel()] * len(blocks)
+
+
+@jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
+def psum_scatter(x):
+    """Return the sum of the blocks, a part of it on each device."""
+    return jax.lax.psum_scatter(x, "i", tiled=True)
+
+
+def psum_scatter_numpy(blocks):
+    """Return a part of the sum for each of the blocks (devices, n)."""
+    return np.split(blocks.sum(axis=0), len(blocks))
+
+
+@jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
+def shift(x):
+    """Return the block of the device before, in a ring."""
+    devices = jax.lax.axis_size("i")
+    ring = [(source, (source + 1) % devices) for source in range(devices)]
+    return jax.lax.ppermute(x, "i", ring)
+
+
+def shift_numpy(blocks):
+    """Return the blocks (devices, n), each moved on by one."""
+    return np.roll(blocks, 1, axis=0)
+
+
+@jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
+def shift_to_end(x):
+    """Return the block of the device before; the first device gets zeros."""
+    devices = jax.lax.axis_size("i")
+    line = [(source, source + 1) for source in range(devices - 1)]
+    return jax.lax.ppermute(x, "i", line)
+
+
+@jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
+def all_to_all(x):
+    """Return the k-th part of each block on the k-th device."""
+    return jax.lax.all_to_all(x, "i", split_axis=0, concat_axis=0, tiled=True)
+
+
+def all_to_all_numpy(blocks):
+    """Return the k-th parts of all blocks (devices, n), for each k."""
+    parts = blocks.reshape(len(blocks), len(blocks), -1)
+    return parts.swapaxes(0, 1).reshape(blocks.shape)
+
+
+def agrees(collective, collective_numpy, x):
+    """Return whether devices hold after a collective what NumPy computes."""
+    blocks = np.stack(held(x))
+    return np.array_equal(held(collective(x)), collective_numpy(blocks))

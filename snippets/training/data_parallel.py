@@ -1,0 +1,284 @@
+"""A small network trained on one device, on eight, and in PyTorch."""
+
+import itertools
+import math
+import re
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+from sklearn.datasets import load_digits
+
+from snippets.devices.arrays import COLOURS, label, picture
+
+RATE = 0.001
+MEAN_DECAY = 0.9
+SQUARE_DECAY = 0.999
+EPSILON = 1e-8
+
+COLLECTIVE = re.compile(
+    r"= (.*?) "
+    r"(all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)\("
+)
+
+
+def digits(training=1536):
+    """Return (images, labels) for training and for testing, in a mixed order.
+
+    Images are float32 (n, 64) from 0 to 1, labels int32 (n,) from 0 to 9.
+    """
+    data = load_digits()
+    order = np.random.default_rng(0).permutation(len(data.target))
+    images = (data.data[order] / 16).astype(np.float32)
+    labels = data.target[order].astype(np.int32)
+    for_training = images[:training], labels[:training]
+    return for_training, (images[training:], labels[training:])
+
+
+def draw_digits(images, labels):
+    """Draw images (n, 64) from 0 to 1 in a row, with their labels below."""
+    parts = []
+    for n, image in enumerate(images):
+        for row, pixels in enumerate(image.reshape(8, 8)):
+            for column, ink in enumerate(pixels):
+                parts.append(
+                    f'<rect x="{72 * n + 8 * column}" y="{8 * row}" width="8"'
+                    f' height="8" fill="currentColor" opacity="{ink:.2f}"/>'
+                )
+        parts.append(label(72 * n + 32, 84, labels[n]))
+    return picture(72 * len(images), 92, parts)
+
+
+def first_params(key, sizes=(64, 256, 256, 10)):
+    """Return a list of layers, each a dict of weights (in, out) and biases (out,).
+
+    Weights are normal with variance 1 / in, so that sums keep their size.
+    """
+    params = []
+    for n, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
+        weights = jax.random.normal(jax.random.fold_in(key, n), (inputs, outputs))
+        weights /= jnp.sqrt(inputs)
+        params.append({"weights": weights, "biases": jnp.zeros(outputs)})
+    return params
+
+
+def scores(params, images):
+    """Return ten scores (n, 10) for each image (n, 64)."""
+    x = images
+    for layer in params[:-1]:
+        x = jnp.tanh(x @ layer["weights"] + layer["biases"])
+    return x @ params[-1]["weights"] + params[-1]["biases"]
+
+
+def loss(params, batch):
+    """Return the mean of -log p(label) over a batch of images and labels."""
+    images, labels = batch
+    log_p = jax.nn.log_softmax(scores(params, images))
+    return -jnp.take_along_axis(log_p, labels[:, None], axis=1).mean()
+
+
+@jax.jit
+def accuracy(params, images, labels):
+    """Return the share of images whose highest score is that of their label."""
+    return (scores(params, images).argmax(axis=1) == labels).mean()
+
+
+class TrainState(NamedTuple):
+    """What a step changes: parameters, Adam's two averages, and the steps so far."""
+
+    params: list
+    mean: list
+    square: list
+    steps: jax.Array
+
+
+def first_state(key):
+    """Return the state before the first step."""
+    params = first_params(key)
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    return TrainState(params, zeros, zeros, jnp.zeros((), jnp.int32))
+
+
+def correction(decay, steps):
+    """Return 1 - decay ** steps, exact also where this is close to zero."""
+    return -jnp.expm1(steps * math.log(decay))
+
+
+def adam(state, grads):
+    """Return the state after a step of Adam, https://arxiv.org/abs/1412.6980."""
+    steps = state.steps + 1
+    mean = jax.tree.map(
+        lambda m, g: MEAN_DECAY * m + (1 - MEAN_DECAY) * g, state.mean, grads
+    )
+    square = jax.tree.map(
+        lambda s, g: SQUARE_DECAY * s + (1 - SQUARE_DECAY) * g**2,
+        state.square,
+        grads,
+    )
+
+    def move(p, m, s):
+        m = m / correction(MEAN_DECAY, steps)
+        s = s / correction(SQUARE_DECAY, steps)
+        return p - RATE * m / (jnp.sqrt(s) + EPSILON)
+
+    params = jax.tree.map(move, state.params, mean, square)
+    return TrainState(params, mean, square, steps)
+
+
+@jax.jit
+def train_step(state, batch):
+    """Return the state after one step, and the loss before it."""
+    value, grads = jax.value_and_grad(loss)(state.params, batch)
+    return adam(state, grads), value
+
+
+def batches(images, labels, epochs, size=128):
+    """Return batches of `size` images and labels, in a new order for each epoch."""
+    rng = np.random.default_rng(1)
+    chosen = []
+    for _ in range(epochs):
+        order = rng.permutation(len(images))
+        for start in range(0, len(images) - size + 1, size):
+            chosen.append(order[start : start + size])
+    return [(images[rows], labels[rows]) for rows in chosen]
+
+
+def train(state, data, placement, step=train_step):
+    """Run a step for each batch of the data, put where `placement` says.
+
+    Returns the last state and the losses (steps,), float32.
+    """
+    losses = []
+    for batch in data:
+        state, value = step(state, jax.device_put(batch, placement))
+        losses.append(float(value))
+    return state, np.array(losses, np.float32)
+
+
+def axis_of_devices(devices):
+    """Return a mesh with one axis, "data", whose layouts the compiler chooses."""
+    shape, names = (len(devices),), ("data",)
+    return jax.make_mesh(shape, names, (AxisType.Auto,), devices=devices)
+
+
+def shares(array):
+    """Return {device number: shape of what it holds}."""
+    return {shard.device.id: shard.data.shape for shard in array.addressable_shards}
+
+
+def collectives(step, *args):
+    """Count the collectives in the compiled step.
+
+    Returns {kind: {"operations": how many, "numbers": how many they return}};
+    the numbers are those on one device.
+    """
+    text = step.lower(*args).compile().as_text()
+    found = {}
+    for result, kind in COLLECTIVE.findall(text):
+        shapes = re.findall(r"\w+\[([\d,]*)\]", result)
+        numbers = sum(math.prod(map(int, filter(None, s.split(",")))) for s in shapes)
+        counts = found.setdefault(kind, {"operations": 0, "numbers": 0})
+        counts["operations"] += 1
+        counts["numbers"] += numbers
+    return found
+
+
+def count_numbers(tree):
+    """Return how many numbers the arrays of a pytree hold in all."""
+    return sum(x.size for x in jax.tree.leaves(tree))
+
+
+def close(tree, other):
+    """Return whether two pytrees agree, up to the rounding of float32."""
+    pairs = jax.tree.map(
+        lambda x, y: np.allclose(x, y, rtol=1e-3, atol=1e-5), tree, other
+    )
+    return all(jax.tree.leaves(pairs))
+
+
+def cut(batch, parts):
+    """Cut each array (n, ...) of a batch into (parts, n / parts, ...)."""
+    return jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), batch)
+
+
+@jax.jit(static_argnames="parts")
+def average_of_parts(params, batch, parts):
+    """Return the average of the gradients that equal parts of a batch have."""
+    of_each = jax.vmap(jax.grad(loss), in_axes=(None, 0))(params, cut(batch, parts))
+    return jax.tree.map(lambda g: g.mean(axis=0), of_each)
+
+
+def draw_curves(curves):
+    """Draw {name: losses}: steps to the right, a logarithmic axis upwards."""
+    logs = {name: np.log10(losses) for name, losses in curves.items()}
+    top = math.ceil(max(log.max() for log in logs.values()))
+    bottom = math.floor(min(log.min() for log in logs.values()))
+    steps = max(map(len, logs.values()))
+    parts = [label(350, 290, "step"), label(80, 290, 1), label(620, 290, steps)]
+    for power in range(bottom, top + 1):
+        y = 20 + 240 * (top - power) / (top - bottom)
+        parts.append(f'<path d="M80 {y}H620" stroke="currentColor" opacity=".3"/>')
+        parts.append(label(70, y + 5, f"{10.0**power:g}", "end"))
+    for n, (name, log) in enumerate(logs.items()):
+        xs = np.linspace(80, 620, len(log))
+        ys = 20 + 240 * (top - log) / (top - bottom)
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, ys, strict=True))
+        look = f'stroke="{COLOURS[n]}" stroke-width="{5 - 3 * (n > 0)}"'
+        dashes = f'stroke-dasharray="{6 * n} {6 * n}"' if n else ""
+        parts.append(f'<polyline points="{points}" fill="none" {look} {dashes}/>')
+        parts.append(f'<path d="M400 {40 + 24 * n}h40" {look} {dashes}/>')
+        parts.append(label(450, 45 + 24 * n, name, "start"))
+    return picture(640, 300, parts)
+
+
+@jax.shard_map(in_specs=(P(), P("data")), out_specs=P())
+def gradient_of_the_average(params, batch):
+    """Return the gradient of the loss, averaged over the devices before it."""
+    return jax.grad(lambda p: jax.lax.pmean(loss(p, batch), "data"))(params)
+
+
+@jax.shard_map(in_specs=(P(), P("data")), out_specs=P())
+def average_of_the_gradients(params, batch):
+    """Return what looks like the average of the devices' gradients, and is none."""
+    return jax.lax.pmean(jax.grad(loss)(params, batch), "data")
+
+
+def times_larger(tree, other):
+    """Return how many times larger a pytree is than another, all numbers added."""
+    sizes = [
+        sum(float(abs(x).sum()) for x in jax.tree.leaves(t)) for t in (tree, other)
+    ]
+    return round(sizes[0] / sizes[1], 3)
+
+
+def torch_model(params):
+    """Return the network as a torch module with the same parameters."""
+    layers = []
+    for layer in params:
+        weights, biases = (np.array(layer[name]) for name in ("weights", "biases"))
+        linear = torch.nn.Linear(*weights.shape)
+        linear.load_state_dict(
+            {"weight": torch.tensor(weights.T), "bias": torch.tensor(biases)}
+        )
+        layers += [linear, torch.nn.Tanh()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def train_torch(model, data):
+    """Train with torch's own Adam; return the losses (steps,), float32."""
+    optimizer = torch.optim.Adam(
+        model.parameters(), RATE, (MEAN_DECAY, SQUARE_DECAY), EPSILON
+    )
+    losses = []
+    for images, labels in data:
+        optimizer.zero_grad()
+        logits = model(torch.tensor(images))
+        value = torch.nn.functional.cross_entropy(logits, torch.tensor(labels).long())
+        value.backward()
+        optimizer.step()
+        losses.append(value.item())
+    return np.array(losses, np.float32)

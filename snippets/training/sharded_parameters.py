@@ -1,0 +1,132 @@
+"""Parameters and the state of the optimizer split over devices."""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from snippets.devices.arrays import draw
+from snippets.training.data_parallel import (
+    TrainState,
+    adam,
+    collectives,
+    cut,
+    loss,
+    train_step,
+)
+
+
+def bytes_on_each_device(tree):
+    """Return {device number: bytes it holds of all arrays of a pytree}."""
+    held = {}
+    for x in jax.tree.leaves(tree):
+        for shard in x.addressable_shards:
+            number = shard.device.id
+            held[number] = held.get(number, 0) + shard.data.nbytes
+    return held
+
+
+def split_one_axis(x, parts):
+    """Return a spec that splits the first axis which `parts` divides, if any."""
+    for axis, length in enumerate(x.shape):
+        if length % parts == 0:
+            return P(*[None] * axis, "data")
+    return P()
+
+
+def on_mesh(mesh, specs):
+    """Return the shardings that a pytree of specs means on a mesh."""
+    return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
+
+
+def step_that_keeps(shardings):
+    """Return a train step whose new state is laid out like the old one."""
+    return jax.jit(train_step, out_shardings=(shardings, None))
+
+
+def draw_weights(params, layer):
+    """Draw which device holds which part of the weights of a layer."""
+    return draw(params[layer]["weights"])
+
+
+def exchanged(step, *args):
+    """Return lines of text that name the collectives of a compiled step."""
+    return "\n".join(
+        f"{kind}: {found['operations']} operations, {found['numbers']} numbers"
+        for kind, found in collectives(step, *args).items()
+    )
+
+
+def memory(step, *args):
+    """Return the bytes that a compiled step needs on one device."""
+    stats = step.lower(*args).compile().memory_analysis()
+    return {
+        "arguments": stats.argument_size_in_bytes,
+        "results": stats.output_size_in_bytes,
+        "in between": stats.temp_size_in_bytes,
+    }
+
+
+def gather(params, specs):
+    """Return whole parameters, made of the parts that the devices hold."""
+
+    def whole(part, spec):
+        if "data" not in spec:
+            return part
+        axis = list(spec).index("data")
+        return jax.lax.all_gather(part, "data", axis=axis, tiled=True)
+
+    return jax.tree.map(whole, params, specs)
+
+
+def step_by_hand(mesh, specs):
+    """Return a train step that gathers parameters and scatters gradients."""
+
+    def step(state, batch):
+        def average(params):
+            value = loss(gather(params, specs.params), batch)
+            return jax.lax.pmean(value, "data")
+
+        value, grads = jax.value_and_grad(average)(state.params)
+        return adam(state, grads), value
+
+    return jax.jit(
+        jax.shard_map(
+            step,
+            mesh=mesh,
+            in_specs=(specs, P("data")),
+            out_specs=(specs, P()),
+        )
+    )
+
+
+def grid_of_devices(devices, rows):
+    """Return a mesh of `rows` along "data" and the rest along "model"."""
+    shape, names = (rows, len(devices) // rows), ("data", "model")
+    return jax.make_mesh(shape, names, (AxisType.Auto,) * 2, devices=devices)
+
+
+def split_hidden_layer():
+    """Return specs of a state whose second hidden layer follows split features."""
+    params = [
+        {"weights": P(None, "model"), "biases": P("model")},
+        {"weights": P("model", None), "biases": P()},
+        {"weights": P(), "biases": P()},
+    ]
+    return TrainState(params, params, params, P())
+
+
+def whole_gradient(params, batch):
+    """Return the gradient of a batch, computed at once."""
+    return jax.grad(loss)(params, batch)
+
+
+def accumulated_gradient(params, batch, parts):
+    """Return the gradient of a batch, computed part after part."""
+
+    def add(total, part):
+        return jax.tree.map(jnp.add, total, jax.grad(loss)(params, part)), None
+
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    total, _ = jax.lax.scan(add, zeros, cut(batch, parts))
+    return jax.tree.map(lambda g: g / parts, total)

@@ -1,0 +1,149 @@
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snippets.devices import arrays
+
+EXPLICIT = jax.make_mesh((4, 2), ("x", "y"), devices=jax.devices("cpu"))
+AUTO = jax.make_mesh(
+    (4, 2),
+    ("x", "y"),
+    devices=jax.devices("cpu"),
+    axis_types=(jax.sharding.AxisType.Auto,) * 2,
+)
+LAYOUTS = [(), ("x",), ("y",), (None, "y"), ("x", "y"), ("y", "x"), (("x", "y"),)]
+
+
+def numbers(rows=8, columns=8):
+    return np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return np.dot(linear, (0.2126, 0.7152, 0.0722))
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_axes_of_a_new_mesh_are_explicit():
+    assert EXPLICIT.axis_types == (jax.sharding.AxisType.Explicit,) * 2
+    assert EXPLICIT.shape == {"x": 4, "y": 2}
+
+
+def test_device_numbers():
+    assert arrays.device_numbers(EXPLICIT).tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
+@pytest.mark.parametrize("axes", LAYOUTS, ids=str)
+def test_blocks_are_what_the_shards_say(axes):
+    x = arrays.place(numbers(), EXPLICIT, *axes)
+    np.testing.assert_array_equal(x, numbers())
+    found = {}
+    for shard in x.addressable_shards:
+        block = tuple(s.indices(8)[:2] for s in shard.index)
+        found.setdefault(block, []).append(shard.device.id)
+        np.testing.assert_array_equal(shard.data, numbers()[shard.index])
+    assert arrays.blocks(x) == {block: sorted(ids) for block, ids in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("axes", "type_", "shape"),
+    [
+        (("x",), "float32[8@x,8]", (2, 8)),
+        ((None, "y"), "float32[8,8@y]", (8, 4)),
+        (("x", "y"), "float32[8@x,8@y]", (2, 4)),
+        ((("x", "y"),), "float32[8@(x,y),8]", (1, 8)),
+        ((), "float32[8,8]", (8, 8)),
+    ],
+)
+def test_layouts(axes, type_, shape):
+    x = arrays.place(numbers(), EXPLICIT, *axes)
+    assert str(jax.typeof(x)) == type_
+    assert {shard.data.shape for shard in x.addressable_shards} == {shape}
+
+
+def test_a_picture_has_a_box_for_each_block_and_names_every_device():
+    for axes in LAYOUTS:
+        x = arrays.place(numbers(), EXPLICIT, *axes)
+        svg = arrays.draw(x).data
+        assert svg.count("<rect") == len(arrays.blocks(x))
+        inside = re.findall(r'fill="white">([\d, ]+)<', svg)
+        assert sorted(int(n) for names in inside for n in names.split(",")) == list(range(8))
+        assert str(jax.typeof(x)) in svg
+        colours = re.findall('<rect [^>]*fill="([^"]+)"', svg)
+        assert len(set(colours)) == len(colours)
+
+
+def test_pictures_of_vectors_and_numbers():
+    assert arrays.draw(arrays.place(np.arange(8.0), EXPLICIT, "x")).data.count("<rect") == 4
+    assert arrays.draw(arrays.place(np.float32(1), EXPLICIT)).data.count("<rect") == 1
+
+
+def test_pictures_are_readable_on_light_and_dark():
+    for colour in arrays.COLOURS:
+        assert contrast(colour, "#ffffff") >= 4.5
+        assert contrast(colour, "#14181e") >= 3
+    assert len(set(arrays.COLOURS)) == 8
+    outside = re.findall('<text [^>]*fill="([^"]+)"', arrays.label(0, 0, "a"))
+    assert outside == ["currentColor"]
+
+
+@given(st.integers(1, 4), st.integers(1, 4))
+@settings(deadline=None, max_examples=5)
+def test_a_computation_follows_its_data(rows, columns):
+    x = numbers(4 * rows, 2 * columns)
+    for mesh in (EXPLICIT, AUTO):
+        split = arrays.place(x, mesh, "x")
+        result = arrays.centred(split)
+        expected = x - x.mean(axis=1, keepdims=True)
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+        assert result.sharding.is_equivalent_to(split.sharding, 2)
+
+
+def test_types_follow_through_operations():
+    x = arrays.place(numbers(), EXPLICIT, "x", "y")
+    assert str(jax.typeof(jnp.sin(x))) == "float32[8@x,8@y]"
+    assert str(jax.typeof(x.T)) == "float32[8@y,8@x]"
+    assert str(jax.typeof(x.sum(axis=1))) == "float32[8@x]"
+    assert str(jax.typeof(x + jnp.ones(8))) == "float32[8@x,8@y]"
+
+
+def test_contradicting_layouts_raise(raises_declared):
+    x, y = (arrays.place(numbers(), EXPLICIT, axis) for axis in "xy")
+    raises_declared(arrays.add, x, y)
+    np.testing.assert_array_equal(arrays.add(x, x), 2 * numbers())
+
+
+def test_a_product_over_a_split_axis_raises_and_can_be_told(raises_declared):
+    x = arrays.place(numbers(8, 4), EXPLICIT, "x", "y")
+    w = arrays.place(numbers(4, 6), EXPLICIT, "y")
+    raises_declared(arrays.product, x, w)
+    with jax.set_mesh(EXPLICIT):
+        result = arrays.product_by_rows(x, w)
+    assert str(jax.typeof(result)) == "float32[8@x,6]"
+    np.testing.assert_allclose(result, numbers(8, 4) @ numbers(4, 6))
+
+
+def test_the_compiler_chooses_with_automatic_axes():
+    x = arrays.place(numbers(8, 4), AUTO, "x", "y")
+    w = arrays.place(numbers(4, 6), AUTO, "y")
+    assert str(jax.typeof(x)) == "float32[8,4]"
+    result = arrays.product(x, w)
+    np.testing.assert_allclose(result, numbers(8, 4) @ numbers(4, 6))
+    assert len(result.sharding.device_set) == 8
+
+
+def test_a_mesh_that_is_set_is_used_for_new_arrays():
+    with jax.set_mesh(EXPLICIT):
+        x = jax.device_put(numbers(), jax.P("x"))
+        assert str(jax.typeof(x)) == "float32[8@x,8]"
+        assert len(jnp.zeros((8, 8)).sharding.device_set) == 8

@@ -1,0 +1,94 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snippets.devices import migration
+
+MESH = jax.make_mesh((8,), ("i",), devices=jax.devices("cpu"))
+START = np.zeros(2, np.float32)
+
+
+def reference(w, x, y, steps):
+    for _ in range(steps):
+        w = w - migration.RATE * 2 * x.T @ (x @ w - y) / len(y)
+    return w
+
+
+@given(st.integers(1, 6), st.integers(0, 8))
+@settings(deadline=None, max_examples=8)
+def test_three_forms_and_numpy_give_the_same_weights(rows, steps):
+    x, y = migration.line_data(8 * rows)
+    expected = reference(START, x, y, steps)
+    forms = (
+        migration.train_pmap(START, x, y, steps, 8),
+        migration.train_jit(START, x, y, steps, MESH),
+        migration.train_shard_map(START, x, y, steps, MESH),
+    )
+    for w in forms:
+        np.testing.assert_allclose(w, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_training_finds_the_line():
+    x, y = migration.line_data(64)
+    w = migration.train_jit(START, x, y, 100, MESH)
+    np.testing.assert_allclose(w, [3, -1], atol=0.1)
+
+
+def test_data_are_the_same_each_time():
+    for one, two in zip(migration.line_data(8), migration.line_data(8), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_layouts():
+    x, y = migration.line_data(64)
+    split = jax.device_put(x, jax.NamedSharding(MESH, jax.P("i")))
+    whole = jax.device_put(START, jax.NamedSharding(MESH, jax.P()))
+    y = jax.device_put(y, jax.NamedSharding(MESH, jax.P("i")))
+    assert migration.step(whole, split, y).sharding.is_fully_replicated
+    stacked = migration.step_pmap(np.zeros((8, 2), np.float32), x.reshape(8, 8, 2), y.reshape(8, 8))
+    assert stacked.shape == (8, 2)
+    assert not stacked.sharding.is_fully_replicated
+
+
+@pytest.mark.parametrize(
+    ("function", "factor"),
+    [
+        (migration.gradient_of_all, 1),
+        (migration.gradient_as_in_pmap, 8),
+        (migration.gradient_of_own_copy, 1),
+    ],
+)
+def test_gradients_inside_of_shard_map(function, factor):
+    x, y = migration.line_data(64)
+    split = jax.P("i")
+    mapped = jax.shard_map(function, mesh=MESH, in_specs=(jax.P(), split, split), out_specs=jax.P())
+    data = jax.device_put((x, y), jax.NamedSharding(MESH, split))
+    expected = factor * jax.grad(migration.loss)(START, x, y)
+    np.testing.assert_allclose(mapped(START, *data), expected, rtol=1e-4)
+
+
+def test_loss_of_all_is_the_loss_of_all_rows():
+    x, y = jax.device_put(migration.line_data(64), jax.NamedSharding(MESH, jax.P("i")))
+    split = jax.P("i")
+    mapped = jax.shard_map(
+        migration.loss_of_all, mesh=MESH, in_specs=(jax.P(), split, split), out_specs=jax.P()
+    )
+    np.testing.assert_allclose(mapped(START, x, y), migration.loss(START, x, y), rtol=1e-5)
+    assert "psum" in str(jax.make_jaxpr(mapped)(START, x, y))
+
+
+@given(st.integers(0, 3), st.integers(1, 5))
+@settings(deadline=None, max_examples=8)
+def test_powers(exponent, scale):
+    x = np.arange(8, dtype=np.float32)
+    expected = scale * x**exponent
+    scale = jnp.float32(scale)
+    assert np.allclose(migration.scaled_power_pmap(x, scale, exponent), expected)
+    assert np.allclose(migration.scaled_power_shard_map(x, scale, exponent, MESH), expected)
+    split = jax.device_put(x, jax.NamedSharding(MESH, jax.P("i")))
+    result = migration.scaled_power(split, scale, exponent=exponent)
+    assert np.allclose(result, expected)
+    assert result.sharding == split.sharding

@@ -1,0 +1,110 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snippets.devices import pitfalls
+
+CPUS = jax.devices("cpu")
+MESH = jax.make_mesh((8,), ("i",), devices=CPUS)
+ROWS = jax.NamedSharding(MESH, jax.P("i"))
+WHOLE = jax.NamedSharding(MESH, jax.P())
+
+
+def test_uneven_rows_raise(raises_declared):
+    raises_declared(pitfalls.split_rows, np.ones((10, 4)), MESH)
+    assert pitfalls.split_rows(np.ones((16, 4)), MESH).sharding == ROWS
+
+
+@given(st.integers(1, 30), st.integers(1, 3))
+@settings(deadline=None, max_examples=15)
+def test_padding_keeps_the_mean(rows, columns):
+    x = np.random.default_rng(rows).normal(size=(rows, columns)).astype("f")
+    padded, real = pitfalls.pad_rows(x, 8)
+    assert len(padded) % 8 == 0
+    assert len(padded) - len(x) < 8
+    assert real.sum() == rows
+    split = pitfalls.split_rows(padded, MESH), pitfalls.split_rows(real, MESH)
+    mean = pitfalls.mean_of_real(*split)
+    np.testing.assert_allclose(mean, x.mean(axis=0), rtol=1e-4, atol=1e-6)
+
+
+def test_without_the_mask_the_mean_is_wrong():
+    padded, _ = pitfalls.pad_rows(np.ones((10, 1)), 8)
+    assert padded.mean() == 10 / 16
+
+
+@given(st.integers(1, 100))
+def test_fitting_devices(count):
+    fitting = len(pitfalls.fitting_devices(count, CPUS))
+    assert count % fitting == 0
+    assert not [n for n in range(fitting + 1, 9) if count % n == 0]
+
+
+def test_a_smaller_mesh_fits():
+    mesh = jax.make_mesh((5,), ("i",), devices=pitfalls.fitting_devices(10, CPUS))
+    x = pitfalls.split_rows(np.ones((10, 4)), mesh)
+    assert len(x.sharding.device_set) == 5
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(CPUS[0], CPUS[1]), (ROWS, CPUS[0])], ids=["two", "mesh and device"]
+)
+def test_committed_elsewhere_raises(raises_declared, one, other):
+    x, y = jax.device_put(np.ones(8), one), jax.device_put(np.arange(8.0), other)
+    raises_declared(pitfalls.add, x, y)
+    result = pitfalls.add_where_x_is(x, y)
+    assert result.tolist() == [1 + n for n in range(8)]
+    assert result.sharding.is_equivalent_to(x.sharding, 1)
+
+
+def test_uncommitted_goes_along():
+    x = jax.device_put(np.ones(8), ROWS)
+    y = jnp.arange(8.0)
+    assert x.committed
+    assert not y.committed
+    assert pitfalls.add(x, y).sharding == ROWS
+
+
+def test_layout_and_bytes():
+    weights = jax.device_put(np.ones((16, 4), np.float32), ROWS)
+    assert pitfalls.layout(weights) == {
+        "shape": (16, 4),
+        "on each device": (2, 4),
+        "copies": 1,
+    }
+    assert pitfalls.layout(jax.device_put(weights, WHOLE))["copies"] == 8
+    held = pitfalls.bytes_on_each_device([weights, {"b": jax.device_put(weights, CPUS[2])}])
+    assert held == {n: 32 + 256 * (n == 2) for n in range(8)}
+
+
+def test_velocities():
+    weights = jax.device_put(np.ones((16, 4), np.float32), ROWS)
+    by_shape, like = pitfalls.velocity_by_shape(weights), pitfalls.velocity_like(weights)
+    assert by_shape.shape == like.shape == weights.shape
+    assert not by_shape.any() and not like.any()
+    assert len(by_shape.sharding.device_set) == 1
+    assert like.sharding == ROWS
+
+
+def test_weights_made_inside_of_jit_need_a_layout():
+    key = jax.random.key(0)
+    forgotten = jax.jit(pitfalls.first_weights)(key)
+    asked_for = jax.jit(pitfalls.first_weights, out_shardings=ROWS)(key)
+    np.testing.assert_array_equal(forgotten, asked_for)
+    assert len(forgotten.sharding.device_set) == 1
+    assert asked_for.sharding == ROWS
+    with jax.set_mesh(MESH):
+        assert jax.jit(pitfalls.first_weights)(key).sharding.is_fully_replicated
+
+
+def test_refuse_copies(raises_declared):
+    x = np.ones((16, 4), np.float32)
+    split, copied = jax.device_put(x, ROWS), jax.device_put(x, WHOLE)
+    assert pitfalls.refuse_copies({"w": split}, 1) == {"w": split}
+    assert pitfalls.refuse_copies({"w": copied}, x.nbytes) == {"w": copied}
+    error = raises_declared(pitfalls.refuse_copies, {"a": split, "b": copied}, 255)
+    assert "['b']" in str(error)
+    raises_declared(pitfalls.refuse_copies, [jnp.ones(8)], 1)

@@ -1,0 +1,63 @@
+import jax
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snippets.devices import pmap
+
+MESH = jax.make_mesh((8,), ("i",), devices=jax.devices("cpu"))
+numbers = st.lists(st.integers(1, 99), min_size=8, max_size=8)
+
+
+def test_convolve_on_each_device():
+    xs = np.random.default_rng(0).normal(size=(8, 5)).astype(np.float32)
+    ws = np.random.default_rng(1).normal(size=(8, 3)).astype(np.float32)
+    expected = [np.correlate(x, w) for x, w in zip(xs, ws, strict=True)]
+    on_devices = jax.pmap(pmap.convolve, backend="cpu")(xs, ws)
+    np.testing.assert_allclose(on_devices, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(jax.vmap(pmap.convolve)(xs, ws), on_devices, rtol=1e-5)
+    assert {shard.data.shape for shard in on_devices.addressable_shards} == {(1, 3)}
+    shared = jax.pmap(pmap.convolve, in_axes=(0, None), backend="cpu")(xs, ws[0])
+    expected = [np.correlate(x, ws[0]) for x in xs]
+    np.testing.assert_allclose(shared, expected, rtol=1e-4, atol=1e-5)
+
+
+@given(numbers)
+@settings(deadline=None, max_examples=10)
+def test_share_of_total(values):
+    x = np.array(values, np.float32)
+    np.testing.assert_allclose(pmap.share_of_total(x), x / x.sum(), rtol=1e-5)
+
+
+@given(numbers, st.integers(0, 3))
+@settings(deadline=None, max_examples=10)
+def test_power(values, exponent):
+    x = np.array(values, np.float32)
+    np.testing.assert_allclose(pmap.power(x, exponent), x**exponent, rtol=1e-5)
+
+
+def test_more_rows_than_devices(raises_declared):
+    raises_declared(pmap.double_too_many, np.arange(16.0))
+    assert pmap.double_in_rounds(np.arange(16.0), 8).tolist() == list(range(0, 32, 2))
+
+
+def test_fewer_rows_than_devices_are_fine():
+    x = pmap.double(np.arange(4.0))
+    assert x.tolist() == [0, 2, 4, 6]
+    assert len(x.sharding.device_set) == 4
+
+
+def test_unbound_names(raises_declared):
+    raises_declared(pmap.share_of_total_unnamed, np.arange(8.0))
+    raises_declared(pmap.total_outside, np.arange(8.0))
+
+
+def test_a_mesh_that_is_set_disturbs_pmap(raises_declared):
+    raises_declared(pmap.double_under_mesh, np.arange(8.0), MESH)
+
+
+def test_pmap_is_jit_and_shard_map():
+    text = str(jax.make_jaxpr(pmap.double)(np.arange(8.0)))
+    assert "jit[" in text
+    assert "shard_map[" in text
+    assert isinstance(pmap.double(np.arange(8.0)).sharding, jax.NamedSharding)

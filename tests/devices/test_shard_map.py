@@ -1,0 +1,111 @@
+import re
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snippets.devices import resharding, shard_map
+
+MESH = jax.make_mesh((4,), ("i",), devices=jax.devices("cpu")[:4])
+PAIRS = {
+    "all-reduce": (shard_map.psum, shard_map.psum_numpy),
+    "all-gather": (shard_map.all_gather, shard_map.all_gather_numpy),
+    "reduce-scatter": (shard_map.psum_scatter, shard_map.psum_scatter_numpy),
+    "collective-permute": (shard_map.shift, shard_map.shift_numpy),
+    "all-to-all": (shard_map.all_to_all, shard_map.all_to_all_numpy),
+}
+
+
+@pytest.fixture
+def x():
+    with jax.set_mesh(MESH):
+        yield jax.device_put(shard_map.numbered(4), jax.P("i"))
+
+
+def test_numbered_says_device_and_position(x):
+    assert [block.tolist() for block in shard_map.held(x)] == [
+        [10 * device + position for position in range(4)] for device in range(4)
+    ]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@given(st.integers(1, 2), st.integers(0, 99))
+@settings(deadline=None, max_examples=5)
+def test_collectives_agree_with_numpy(name, parts, seed):
+    values = np.random.default_rng(seed).integers(-99, 99, 16 * parts)
+    with jax.set_mesh(MESH):
+        x = jax.device_put(values, jax.P("i"))
+        assert shard_map.agrees(*PAIRS[name], x)
+
+
+EXPECTED = {
+    "all-reduce": [[60, 64, 68, 72]] * 4,
+    "all-gather": [[10 * d + k for d in range(4) for k in range(4)]] * 4,
+    "reduce-scatter": [[60], [64], [68], [72]],
+    "collective-permute": [[30, 31, 32, 33], [0, 1, 2, 3], [10, 11, 12, 13], [20, 21, 22, 23]],
+    "all-to-all": [[k, 10 + k, 20 + k, 30 + k] for k in range(4)],
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_collectives_by_hand(x, name):
+    collective, in_numpy = PAIRS[name]
+    assert [block.tolist() for block in shard_map.held(collective(x))] == EXPECTED[name]
+    blocks = np.stack(shard_map.held(x))
+    assert [np.asarray(block).tolist() for block in in_numpy(blocks)] == EXPECTED[name]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_each_collective_is_one_operation(x, name):
+    assert resharding.collectives(PAIRS[name][0], x) == {name: 1}
+
+
+@pytest.mark.parametrize(
+    ("function", "spec"),
+    [
+        (shard_map.psum, (None,)),
+        (shard_map.all_gather, (None,)),
+        (shard_map.psum_scatter, ("i",)),
+        (shard_map.shift, ("i",)),
+        (shard_map.all_to_all, ("i",)),
+        (shard_map.plus_own_number, ("i",)),
+    ],
+)
+def test_layouts_of_results(x, function, spec):
+    wanted = jax.NamedSharding(MESH, jax.P(*spec))
+    assert function(x).sharding.is_equivalent_to(wanted, 1)
+
+
+def test_axis_index(x):
+    expected = shard_map.numbered(4) + np.repeat(np.arange(4), 4)
+    np.testing.assert_array_equal(shard_map.plus_own_number(x), expected)
+
+
+def test_devices_without_a_source_get_zeros(x):
+    expected = [[0] * 4, [0, 1, 2, 3], [10, 11, 12, 13], [20, 21, 22, 23]]
+    assert [block.tolist() for block in shard_map.held(shard_map.shift_to_end(x))] == expected
+
+
+def test_what_differs_cannot_leave_as_one_value(x, raises_declared):
+    raises_declared(shard_map.own_sum, x)
+    assert shard_map.own_sums(x).tolist() == [6, 46, 86, 126]
+
+
+def test_agrees_can_say_no(x):
+    assert not shard_map.agrees(shard_map.shift, shard_map.all_to_all_numpy, x)
+
+
+def test_draw_exchange(x):
+    svg = shard_map.draw_exchange(x, shard_map.psum(x)).data
+    colours = re.findall('<rect [^>]*fill="([^"]+)"', svg)
+    assert len(colours) == 32
+    grey = shard_map.COLOURS[-1]
+    assert colours.count(grey) == 16
+    svg = shard_map.draw_exchange(x, shard_map.all_to_all(x)).data
+    colours = re.findall('<rect [^>]*fill="([^"]+)"', svg)
+    assert grey not in colours
+    assert colours[4:8] == list(shard_map.COLOURS[:4])
+    for device in range(4):
+        assert f"device {device}" in svg

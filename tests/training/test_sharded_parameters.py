@@ -1,0 +1,191 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from snippets.training import data_parallel, sharded_parameters
+
+DEVICES = jax.devices("cpu")
+MESH = data_parallel.axis_of_devices(DEVICES)
+SPLIT = NamedSharding(MESH, P("data"))
+COPIED = NamedSharding(MESH, P())
+GRID = sharded_parameters.grid_of_devices(DEVICES, rows=2)
+
+
+@pytest.fixture(scope="module")
+def training():
+    return data_parallel.digits()[0]
+
+
+@pytest.fixture(scope="module")
+def data(training):
+    return data_parallel.batches(*training, epochs=5)
+
+
+@pytest.fixture(scope="module")
+def state():
+    return data_parallel.first_state(jax.random.key(0))
+
+
+@pytest.fixture(scope="module")
+def specs(state):
+    return jax.tree.map(lambda x: sharded_parameters.split_one_axis(x, 8), state)
+
+
+@pytest.fixture(scope="module")
+def shardings(specs):
+    return sharded_parameters.on_mesh(MESH, specs)
+
+
+@pytest.fixture(scope="module")
+def one_losses(state, data):
+    return data_parallel.train(state, data, DEVICES[0])[1]
+
+
+def equal(losses, expected):
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+
+
+def assert_laid_out(state, shardings):
+    def check(x, sharding):
+        assert x.sharding.is_equivalent_to(sharding, x.ndim), (x.shape, x.sharding)
+
+    jax.tree.map(check, state, shardings)
+
+
+@given(st.lists(st.integers(1, 40), max_size=3), st.integers(1, 8))
+@settings(deadline=None)
+def test_split_one_axis_takes_the_first_that_divides(shape, parts):
+    spec = sharded_parameters.split_one_axis(np.zeros(shape), parts)
+    fits = [axis for axis, length in enumerate(shape) if length % parts == 0]
+    expected = [None] * fits[0] + ["data"] if fits else []
+    assert list(spec) == expected
+
+
+def test_which_arrays_are_split(specs):
+    whole = {"biases": P("data"), "weights": P("data")}
+    assert specs.params == [whole, whole, {"biases": P(), "weights": P("data")}]
+    assert specs.mean == specs.square == specs.params
+    assert specs.steps == P()
+
+
+def test_bytes_on_each_device_with_copies_and_split(state, shardings):
+    copied = sharded_parameters.bytes_on_each_device(jax.device_put(state, COPIED))
+    split = sharded_parameters.bytes_on_each_device(jax.device_put(state, shardings))
+    numbers = data_parallel.count_numbers(state)
+    not_split = 3 * 10 + 1
+    assert copied == {device.id: 4 * numbers for device in DEVICES}
+    expected = 4 * ((numbers - not_split) // 8 + not_split)
+    assert split == {device.id: expected for device in DEVICES}
+    assert sharded_parameters.bytes_on_each_device(state) == {DEVICES[0].id: 4 * numbers}
+
+
+def test_the_sharded_step_has_equal_losses_and_keeps_its_layout(state, data, shardings, one_losses):
+    start = jax.device_put(state, shardings)
+    step = sharded_parameters.step_that_keeps(shardings)
+    end, losses = data_parallel.train(start, data, SPLIT, step)
+    equal(losses, one_losses)
+    assert_laid_out(end, shardings)
+
+
+def test_the_step_by_hand_has_equal_losses_and_keeps_its_layout(
+    state, data, specs, shardings, one_losses
+):
+    start = jax.device_put(state, shardings)
+    step = sharded_parameters.step_by_hand(MESH, specs)
+    end, losses = data_parallel.train(start, data, SPLIT, step)
+    equal(losses, one_losses)
+    assert_laid_out(end, shardings)
+
+
+def test_collectives_of_the_steps(state, data, specs, shardings):
+    start, batch = jax.device_put(state, shardings), jax.device_put(data[0], SPLIT)
+    step = sharded_parameters.step_that_keeps(shardings)
+    chosen = data_parallel.collectives(step, start, batch)
+    assert {"all-gather", "all-reduce"} <= set(chosen)
+    by_hand = sharded_parameters.step_by_hand(MESH, specs)
+    split = data_parallel.count_numbers(state.params) - 10
+    assert data_parallel.collectives(by_hand, start, batch) == {
+        "all-gather": {"operations": 5, "numbers": split},
+        "reduce-scatter": {"operations": 5, "numbers": split // 8},
+        "all-reduce": {"operations": 1, "numbers": 11},
+    }
+
+
+def test_gather_makes_whole_parameters(state, specs, shardings):
+    params = jax.device_put(state, shardings).params
+    gathered = jax.jit(
+        jax.shard_map(
+            lambda parts: sharded_parameters.gather(parts, specs.params),
+            mesh=MESH,
+            in_specs=(specs.params,),
+            out_specs=P(),
+            check_vma=False,
+        )
+    )(params)
+    jax.tree.map(np.testing.assert_array_equal, gathered, state.params)
+
+
+def test_memory_of_the_steps(state, data, specs, shardings):
+    batch = jax.device_put(data[0], SPLIT)
+    copied, split = jax.device_put(state, COPIED), jax.device_put(state, shardings)
+    of_batch = sharded_parameters.bytes_on_each_device(batch)[DEVICES[0].id]
+    with_copies = sharded_parameters.memory(data_parallel.train_step, copied, batch)
+    steps = (
+        sharded_parameters.step_that_keeps(shardings),
+        sharded_parameters.step_by_hand(MESH, specs),
+    )
+    assert with_copies["arguments"] == 4 * data_parallel.count_numbers(state) + of_batch
+    for step in steps:
+        memory = sharded_parameters.memory(step, split, batch)
+        held = sharded_parameters.bytes_on_each_device(split)[DEVICES[0].id]
+        assert memory["arguments"] == held + of_batch
+        assert memory["results"] < with_copies["results"] / 6
+        assert memory["in between"] > with_copies["in between"]
+
+
+def test_layout_of_tensor_parallelism(state):
+    assert GRID.shape == {"data": 2, "model": 4}
+    shardings = sharded_parameters.on_mesh(GRID, sharded_parameters.split_hidden_layer())
+    params = jax.device_put(state, shardings).params
+    shapes = [
+        [layer[name].sharding.shard_shape(layer[name].shape) for name in ("weights", "biases")]
+        for layer in params
+    ]
+    assert shapes == [[(64, 64), (64,)], [(64, 256), (256,)], [(256, 10), (10,)]]
+
+
+def test_tensor_parallelism_has_equal_losses_and_one_all_reduce(state, data, one_losses):
+    shardings = sharded_parameters.on_mesh(GRID, sharded_parameters.split_hidden_layer())
+    start, layout = jax.device_put(state, shardings), NamedSharding(GRID, P("data"))
+    step = sharded_parameters.step_that_keeps(shardings)
+    end, losses = data_parallel.train(start, data, layout, step)
+    equal(losses, one_losses)
+    assert_laid_out(end, shardings)
+    for rows in (128, 64):
+        images = jax.device_put(data[0][0][:rows], layout)
+        found = data_parallel.collectives(jax.jit(data_parallel.scores), start.params, images)
+        numbers = 256 * rows // 2
+        assert found == {"all-reduce": {"operations": 1, "numbers": numbers}}
+
+
+@pytest.mark.parametrize("parts", [1, 3, 12])
+def test_accumulated_gradients_are_those_of_the_batch(state, training, parts):
+    whole = sharded_parameters.whole_gradient(state.params, training)
+    added = sharded_parameters.accumulated_gradient(state.params, training, parts)
+    assert data_parallel.close(whole, added)
+
+
+def test_accumulated_gradients_need_less_in_between(state, training):
+    in_parts = jax.jit(sharded_parameters.accumulated_gradient, static_argnames="parts")
+    whole = sharded_parameters.memory(
+        jax.jit(sharded_parameters.whole_gradient), state.params, training
+    )
+    parts = sharded_parameters.memory(in_parts, state.params, training, 12)
+    assert parts["in between"] < whole["in between"] / 2
+    assert parts["arguments"] == whole["arguments"]
+    assert jnp.isfinite(data_parallel.loss(state.params, training))
