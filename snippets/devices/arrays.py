@@ -29,43 +29,45 @@ def device_numbers(mesh):
 
 
 def place(x, mesh, *axes):
-    """Lay x out over a mesh: the k-th axis of x over the k-th name in `axes`."""
+    """Lay x out over a mesh, its k-th axis along the k-th name in `axes`."""
     return jax.device_put(x, jax.NamedSharding(mesh, jax.P(*axes)))
 
 
 def blocks(array):
-    """Return {block: numbers of its devices}; a block is (start, stop) per axis."""
+    """Return {block: its devices}; a block is (start, stop) for each axis."""
     held = {}
     layout = array.sharding.devices_indices_map(array.shape)
     for device, index in layout.items():
-        block = tuple(s.indices(n)[:2] for s, n in zip(index, array.shape, strict=True))
+        sides = zip(index, array.shape, strict=True)
+        block = tuple(part.indices(length)[:2] for part, length in sides)
         held.setdefault(block, []).append(device.id)
     return held
 
 
 def label(x, y, text, anchor="middle", fill="currentColor"):
     """Return a text of SVG; `currentColor` is the colour of the text around."""
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{fill}">{text}</text>'
+    place = f'x="{x}" y="{y}" text-anchor="{anchor}"'
+    return f'<text {place} fill="{fill}">{text}</text>'
 
 
 def box(x, y, width, height, colour, text):
     """Return a filled rectangle of SVG with a text in its middle."""
-    return (
-        f'<rect x="{x + 1}" y="{y + 1}" width="{width - 2}" height="{height - 2}"'
-        f' rx="3" fill="{colour}"/>'
-    ) + label(x + width / 2, y + height / 2 + 5, text, fill="white")
+    size = f'width="{width - 2}" height="{height - 2}"'
+    rect = f'<rect x="{x + 1}" y="{y + 1}" {size} rx="3" fill="{colour}"/>'
+    return rect + label(x + width / 2, y + height / 2 + 5, text, fill="white")
 
 
 def picture(width, height, parts):
     """Return a picture of SVG, sizes in pixels."""
     return SVG(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
-        f' font-family="sans-serif" font-size="14">{"".join(parts)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}"'
+        f' height="{height}" font-family="sans-serif" font-size="14">'
+        f"{''.join(parts)}</svg>"
     )
 
 
 def draw(array):
-    """Draw the blocks of an array of up to two axes, with the devices of each."""
+    """Draw the blocks of an array of up to two axes, and who holds them."""
     rows, columns = (1, 1, *array.shape)[-2:]
     height, width = (48 if rows == 1 else 192) / rows, 416 / columns
     parts = [label(60, 18, jax.typeof(array), "start")]
@@ -88,7 +90,7 @@ def centred(x):
 
 @jax.jit
 def add(x, y):
-    """Return x + y; raises ShardingTypeError where their layouts contradict."""
+    """Return x + y; raises ShardingTypeError if their layouts differ."""
     return x + y
 
 

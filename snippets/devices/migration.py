@@ -98,7 +98,7 @@ def gradient_of_own_copy(w, x, y):
     return jax.lax.pmean(jax.grad(loss)(own, x, y), "i")
 
 
-@partial(jax.pmap, static_broadcasted_argnums=2, in_axes=(0, None), backend="cpu")
+@partial(jax.pmap, in_axes=(0, None), static_broadcasted_argnums=2, backend="cpu")
 def scaled_power_pmap(x, scale, exponent):
     """Return scale * x ** exponent, one row of x for each device."""
     return scale * x**exponent

@@ -44,7 +44,8 @@ def double_too_many(x):
 
 def double_in_rounds(x, devices):
     """Return 2 * x (n, ...), computed by rounds of `devices` rows; n a multiple."""
-    return jnp.concatenate([double(part) for part in jnp.split(x, len(x) // devices)])
+    rounds = jnp.split(x, len(x) // devices)
+    return jnp.concatenate([double(part) for part in rounds])
 
 
 def double_under_mesh(x, mesh):

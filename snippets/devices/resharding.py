@@ -30,7 +30,7 @@ def sort_columns_split(x):
 
 @jax.jit
 def sort_columns(x):
-    """Sort each column of x (n, m), rows split over "i"; both divisible by its size."""
+    """Sort each column of x (n, m), whose rows are split over "i"."""
     x = jax.reshard(x, jax.P(None, "i"))
     x = jnp.sort(x, axis=0)
     return jax.reshard(x, jax.P("i", None))
@@ -56,20 +56,22 @@ def doubled(x, sharding):
 def collectives(function, *args):
     """Count the operations between devices in the compiled program."""
     program = jax.jit(function).lower(*args).compile().as_text()
-    return dict(Counter(re.findall(rf" ({COLLECTIVES})(?:-start)?\(", program)))
+    names = re.findall(rf" ({COLLECTIVES})(?:-start)?\(", program)
+    return dict(Counter(names))
 
 
 def overlap(one, other):
-    """Return how many numbers two blocks share; a block is (start, stop) per axis."""
+    """Return how many numbers two blocks share."""
     shared = 1
-    for (start, stop), (other_start, other_stop) in zip(one, other, strict=True):
-        shared *= max(0, min(stop, other_stop) - max(start, other_start))
+    for (start, stop), (begin, end) in zip(one, other, strict=True):
+        shared *= max(0, min(stop, end) - max(start, begin))
     return shared
 
 
 def bytes_to_receive(before, after):
-    """Return the bytes that devices lack before they hold `after`, summed over all."""
-    old = {d: block for block, devices in blocks(before).items() for d in devices}
+    """Return the bytes that devices lack for `after`, summed over all of them."""
+    held = blocks(before).items()
+    old = {d: block for block, devices in held for d in devices}
     missing = 0
     for block, devices in blocks(after).items():
         for d in devices:
@@ -86,7 +88,7 @@ def cost_of_change(x, spec):
 
 
 def measure_changes(x):
-    """Time a sum on each device, and two changes of layout, of x split by rows."""
+    """Time doubling x, split by rows, and two changes of its layout."""
     to_columns = jax.jit(lambda x: jax.reshard(x, jax.P(None, "i")))
     to_all = jax.jit(lambda x: jax.reshard(x, jax.P()))
     return (

@@ -10,7 +10,7 @@ SPEED = 0.25
 
 
 def first_heat(cells):
-    """Return temperatures (cells,), float32: hot in the middle, 0 at both ends."""
+    """Return temperatures (cells,), float32: hot in the middle, cold at the ends."""
     position = np.linspace(-1, 1, cells, dtype=np.float32)
     return 100 * np.exp(-20 * position**2)
 
@@ -30,7 +30,7 @@ def heat_on_one(u, steps):
 
 
 def with_halo(u):
-    """Return a block (n,) with a cell of each neighbour, (n + 2,); 0 at the ends."""
+    """Return a block (n,) with a cell of each neighbour, (n + 2,)."""
     devices = jax.lax.axis_size("i")
     to_right = [(d, d + 1) for d in range(devices - 1)]
     to_left = [(d + 1, d) for d in range(devices - 1)]
@@ -41,7 +41,11 @@ def with_halo(u):
 
 def heat_on_block(u, steps):
     """Return a block (n,) after some steps; each takes one exchange."""
-    return jax.lax.fori_loop(0, steps, lambda _, u: spread_heat(with_halo(u)), u)
+
+    def step(_, u):
+        return spread_heat(with_halo(u))
+
+    return jax.lax.fori_loop(0, steps, step, u)
 
 
 @jax.jit(static_argnames="steps")
@@ -68,7 +72,8 @@ def show_halo(u):
 def pass_on(x):
     """Return the block of the device before, in a ring."""
     devices = jax.lax.axis_size("i")
-    return jax.lax.ppermute(x, "i", [(d, (d + 1) % devices) for d in range(devices)])
+    ring = [(d, (d + 1) % devices) for d in range(devices)]
+    return jax.lax.ppermute(x, "i", ring)
 
 
 def ring_product_of_blocks(a, b):
@@ -78,7 +83,8 @@ def ring_product_of_blocks(a, b):
     def add_part(turn, state):
         total, b = state
         owner = (own - turn) % devices
-        columns = jax.lax.dynamic_slice_in_dim(a, owner * len(b), len(b), axis=1)
+        start = owner * len(b)
+        columns = jax.lax.dynamic_slice_in_dim(a, start, len(b), axis=1)
         return total + columns @ b, pass_on(b)
 
     total = jnp.zeros((len(a), b.shape[1]), a.dtype)
@@ -90,9 +96,10 @@ def ring_product_of_blocks(a, b):
 def ring_product(a, b):
     """Return a @ b, the rows of both split over "i"; b is never whole anywhere."""
     rows = jax.P("i")
-    return jax.shard_map(ring_product_of_blocks, in_specs=(rows, rows), out_specs=rows)(
-        a, b
+    product = jax.shard_map(
+        ring_product_of_blocks, in_specs=(rows, rows), out_specs=rows
     )
+    return product(a, b)
 
 
 @jax.jit

@@ -14,7 +14,7 @@ EXPECTED_ERRORS = {
 
 
 def numbered(devices):
-    """Return ten times the device plus a position: (devices * devices,), int32."""
+    """Return ten times the device plus a position: (devices * devices,), int."""
     return (10 * np.arange(devices)[:, None] + np.arange(devices)).ravel()
 
 
