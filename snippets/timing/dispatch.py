@@ -40,6 +40,20 @@ def call_and_look(x):
     }
 
 
+def pass_on(x):
+    """Multiply three times, starting from `x`, (n, n); say what exists when."""
+    second = jnp.dot(x, x)
+    fourth = jnp.dot(second, second)
+    eighth = jnp.dot(fourth, fourth)
+    products = second, fourth, eighth
+    after_the_calls = [product.is_ready() for product in products]
+    eighth.block_until_ready()
+    return {
+        "after the calls": after_the_calls,
+        "after waiting for the last": [product.is_ready() for product in products],
+    }
+
+
 def powers(x):
     """Return the square and the cube of `x`, of shape (n, n), in a dictionary."""
     square = x @ x
@@ -70,10 +84,10 @@ def ready_after(action, x):
     return product.is_ready()
 
 
-def measure_dispatch(product, a, b):
+def measure_dispatch(product, a, b, name="dispatch"):
     """Measure `product(a, b)` once without waiting for the result and once with it."""
-    measure("dispatch/returns", product, a, b, wait=no_wait, calls=1)
-    measure("dispatch/result", product, a, b)
+    measure(f"{name}/returns", product, a, b, wait=no_wait, calls=1)
+    measure(f"{name}/result", product, a, b)
 
 
 def accelerator():
@@ -104,6 +118,21 @@ def ready_at_return(n, calls=100):
     x = jnp.ones(n)
     increment(x).block_until_ready()
     return sum(increment(x).is_ready() for _ in range(calls))
+
+
+def draw_with_one_key(n):
+    """Return two float32 arrays, (n, n), drawn as the course draws them."""
+    x = jax.random.normal(jax.random.PRNGKey(0), (n, n))
+    y = jax.random.normal(jax.random.PRNGKey(0), (n, n))
+    return x, y
+
+
+def draw_with_two_keys(n):
+    """Return two float32 arrays of shape (n, n), standard normal and finished."""
+    first, second = jax.random.split(jax.random.key(0))
+    x = jax.random.normal(first, (n, n))
+    y = jax.random.normal(second, (n, n))
+    return jax.block_until_ready((x, y))
 
 
 def measure_in_a_row(x, calls):

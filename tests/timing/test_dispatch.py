@@ -91,6 +91,51 @@ def test_every_action_gives_what_its_name_says():
     assert got["repr(product)"].startswith("Array([[2.")
 
 
+def test_futures_are_passed_on_in_order(monkeypatch):
+    made = []
+
+    def multiply(x, y):
+        made.append((Product(), x, y))
+        return made[-1][0]
+
+    def wait_for_all_before(self):
+        for product, _, _ in made:
+            product.done = True
+
+    monkeypatch.setattr(Product, "block_until_ready", wait_for_all_before)
+    monkeypatch.setattr(dispatch.jnp, "dot", multiply)
+    assert dispatch.pass_on("x") == {
+        "after the calls": [False] * 3,
+        "after waiting for the last": [True] * 3,
+    }
+    assert [arguments for _, *arguments in made] == [
+        ["x", "x"],
+        [made[0][0]] * 2,
+        [made[1][0]] * 2,
+    ]
+
+
+def test_when_the_last_product_exists_so_do_the_others():
+    result = dispatch.pass_on(dispatch.random_square(300))
+    assert result["after waiting for the last"] == [True, True, True]
+
+
+def test_one_key_draws_one_matrix_and_two_keys_two():
+    x, y = dispatch.draw_with_one_key(20)
+    np.testing.assert_array_equal(x, y)
+    x, y = dispatch.draw_with_two_keys(20)
+    assert x.shape == y.shape == (20, 20)
+    assert not (x == y).any()
+    assert x.is_ready() and y.is_ready()
+
+
+def test_a_product_of_1000_is_not_computed_in_the_call():
+    x, y = dispatch.draw_with_two_keys(1000)
+    jnp.dot(x, y).block_until_ready()
+    if jax.default_backend() == "cpu":
+        assert not all(jnp.dot(x, y).is_ready() for _ in range(10))
+
+
 def test_powers_and_blocking_on_a_whole_tree():
     x = dispatch.random_square(5)
     tree = jax.block_until_ready(dispatch.powers(x))
@@ -117,6 +162,8 @@ def test_dispatch_is_measured_without_and_with_waiting(calls):
     assert set(calls.seen) == {"dispatch/returns", "dispatch/result"}
     assert calls.seen["dispatch/returns"][1] == {"wait": dispatch.no_wait, "calls": 1}
     assert calls.seen["dispatch/result"][1] == {}
+    dispatch.measure_dispatch(jnp.dot, x, x, name="dispatch/1000")
+    assert {"dispatch/1000/returns", "dispatch/1000/result"} < set(calls.seen)
 
 
 def test_calls_in_a_row_are_not_waited_for(calls):

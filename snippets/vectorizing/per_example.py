@@ -1,0 +1,136 @@
+"""A gradient for each example of a batch: in a loop, with vmap, and by hand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+from snippets.timing.timer import measure
+
+
+def some_params(inputs, hidden):
+    """Return float32 parameters of a network with one hidden layer."""
+    first, second = jax.random.split(jax.random.key(0))
+    return {
+        "w1": jax.random.normal(first, (inputs, hidden)) / inputs**0.5,
+        "b1": jnp.zeros(hidden),
+        "w2": jax.random.normal(second, (hidden,)) / hidden**0.5,
+        "b2": jnp.zeros(()),
+    }
+
+
+def some_examples(count, inputs):
+    """Return inputs, (count, inputs), and the sine of their sums, (count,)."""
+    xs = jax.random.normal(jax.random.key(1), (count, inputs))
+    return xs, jnp.sin(xs.sum(1))
+
+
+def predict(params, x):
+    """Return the network's number for one example `x`, (inputs,)."""
+    hidden = jnp.tanh(x @ params["w1"] + params["b1"])
+    return hidden @ params["w2"] + params["b2"]
+
+
+def loss(params, x, y):
+    """Return the squared error for one `x`, (inputs,), and its number `y`."""
+    return (predict(params, x) - y) ** 2
+
+
+def mean_loss(params, xs, ys):
+    """Return the mean of `loss` over a batch, (count, inputs) and (count,)."""
+    return jax.vmap(loss, in_axes=(None, 0, 0))(params, xs, ys).mean()
+
+
+def shapes(tree):
+    """Return the shape of each array in a dictionary."""
+    return {name: array.shape for name, array in tree.items()}
+
+
+gradient = jax.grad(loss)
+
+gradients = jax.vmap(gradient, in_axes=(None, 0, 0))
+
+
+def largest_difference(tree, other):
+    """Return the largest difference between two dictionaries of equal arrays."""
+    pairs = [(np.asarray(tree[name]), other[name]) for name in tree]
+    return max(float(np.abs(one - two).max()) for one, two in pairs)
+
+
+def gradients_in_a_loop(params, xs, ys, gradient=gradient):
+    """Return the gradient of each example, stacked, from one call for each."""
+    each = [gradient(params, x, y) for x, y in zip(xs, ys, strict=True)]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
+
+
+def gradients_by_hand(params, xs, ys):
+    """Return the gradient of each example, by formulas for a whole batch."""
+    hidden = jnp.tanh(xs @ params["w1"] + params["b1"])
+    d_prediction = 2 * (hidden @ params["w2"] + params["b2"] - ys)
+    d_hidden = d_prediction[:, None] * params["w2"] * (1 - hidden**2)
+    return {
+        "w1": xs[:, :, None] * d_hidden[:, None, :],
+        "b1": d_hidden,
+        "w2": d_prediction[:, None] * hidden,
+        "b2": d_prediction,
+    }
+
+
+def norms(tree):
+    """Return the length of each example's whole gradient, (count,)."""
+    rows = [array.reshape(len(array), -1) for array in tree.values()]
+    return jnp.linalg.norm(jnp.concatenate(rows, axis=1), axis=1)
+
+
+def clipped_mean(tree, limit):
+    """Shorten each example's gradient to at most `limit`; return their mean."""
+    factors = jnp.minimum(1, limit / norms(tree)) / len(tree["b2"])
+    return {name: jnp.tensordot(factors, g, 1) for name, g in tree.items()}
+
+
+def memory(function, *args):
+    """Return the bytes that compiled `function` needs for its result, and within."""
+    needs = jax.jit(function).lower(*args).compile().memory_analysis()
+    return {
+        "result": needs.output_size_in_bytes,
+        "within": needs.temp_size_in_bytes,
+    }
+
+
+def clipped_gradient(params, xs, ys):
+    """Return the mean of the examples' gradients, each of length 1 at most."""
+    return clipped_mean(gradients(params, xs, ys), limit=1.0)
+
+
+def in_torch(tree):
+    """Return a dictionary of arrays as PyTorch tensors on the CPU."""
+    return {name: torch.tensor(np.asarray(array)) for name, array in tree.items()}
+
+
+def loss_torch(params, x, y):
+    """Return the squared error for one example, as `loss` does, in PyTorch."""
+    hidden = torch.tanh(x @ params["w1"] + params["b1"])
+    return (hidden @ params["w2"] + params["b2"] - y) ** 2
+
+
+gradient_torch = torch.func.grad(loss_torch)
+
+gradients_torch = torch.func.vmap(gradient_torch, in_dims=(None, 0, 0))
+
+
+def measure_loops(params, xs, ys):
+    """Measure one gradient for each example from a loop, as is and compiled."""
+    compiled = jax.jit(gradient)
+
+    def compiled_loop(*args):
+        return gradients_in_a_loop(*args, gradient=compiled)
+
+    measure("per_example/loop", gradients_in_a_loop, params, xs, ys)
+    measure("per_example/loop_of_jit", compiled_loop, params, xs, ys)
+
+
+def measure_batched(params, xs, ys):
+    """Measure one gradient for each example from vmap, and from code by hand."""
+    measure("per_example/vmap", gradients, params, xs, ys)
+    measure("per_example/jit_of_vmap", jax.jit(gradients), params, xs, ys)
+    measure("per_example/by_hand", jax.jit(gradients_by_hand), params, xs, ys)

@@ -1,0 +1,141 @@
+"""jax.vmap, torch.func.vmap and tf.vectorized_map: where they agree and differ."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+import torch
+
+XS = np.array([[0, 1, 2, 3, 4], [0, 10, 20, 30, 40]], np.float32)
+WS = np.array([[2, 3, 4], [3, 4, 5]], np.float32)
+
+
+def convolve_torch(x, w):
+    """Slide `w`, (k,), over `x`, (n,), in PyTorch: shape (n - k + 1,)."""
+    starts = range(len(x) - len(w) + 1)
+    return torch.stack([torch.dot(x[i : i + len(w)], w) for i in starts])
+
+
+def convolve_tensorflow(pair):
+    """Slide `w`, (k,), over `x`, (n,), given as a pair: shape (n - k + 1,)."""
+    x, w = pair
+    k = w.shape[0]
+    starts = range(x.shape[0] - k + 1)
+    return tf.stack([tf.tensordot(x[i : i + k], w, 1) for i in starts])
+
+
+def map_tensorflow(function):
+    """Return `function`, mapped over the first axis, as one graph."""
+
+    @tf.function
+    def mapped(elements):
+        return tf.vectorized_map(function, elements)
+
+    return mapped
+
+
+def all_equal(first, *others):
+    """Say whether arrays of any framework hold the same numbers."""
+    arrays = [np.asarray(array) for array in (first, *others)]
+    return all(np.array_equal(arrays[0], array) for array in arrays)
+
+
+def outcome(function, *args):
+    """Return the numbers that a call gives, or the name of its error."""
+    try:
+        return np.asarray(function(*args)).tolist()
+    except Exception as error:
+        return type(error).__name__
+
+
+def add_pair(pair):
+    """Add the two numbers of a pair."""
+    return pair[0] + pair[1]
+
+
+def adding(a, b):
+    """Map an addition over NumPy arrays; say what each framework does."""
+    in_torch = torch.func.vmap(torch.add)
+    in_tensorflow = tf.function(lambda ab: tf.vectorized_map(add_pair, ab))
+    return {
+        "JAX": outcome(jax.vmap(jnp.add), jnp.array(a), jnp.array(b)),
+        "PyTorch": outcome(in_torch, torch.tensor(a), torch.tensor(b)),
+        "TensorFlow": outcome(in_tensorflow, (tf.constant(a), tf.constant(b))),
+    }
+
+
+def negate_small(x):
+    """Return -x below 2, else x, by an `if`."""
+    if x < 2:
+        x = -x
+    return x
+
+
+def by_if(numbers):
+    """Map `negate_small` over NumPy numbers; say what each framework does."""
+    in_torch = torch.func.vmap(negate_small)
+    in_tensorflow = tf.function(lambda xs: tf.vectorized_map(negate_small, xs))
+    return {
+        "JAX": outcome(jax.vmap(negate_small), jnp.array(numbers)),
+        "PyTorch": outcome(in_torch, torch.tensor(numbers)),
+        "TensorFlow": outcome(in_tensorflow, tf.constant(numbers)),
+    }
+
+
+def negate_small_jax(x):
+    """Return -x below 2, else x, from two branches."""
+    return jax.lax.cond(x < 2, lambda x: -x, lambda x: x, x)
+
+
+def negate_small_torch(x):
+    """Return -x below 2, else x, by a selection."""
+    return torch.where(x < 2, -x, x)
+
+
+def negate_small_tensorflow(x):
+    """Return -x below 2, else x, from two branches."""
+    return tf.cond(x < 2, lambda: -x, lambda: x)
+
+
+def distinct(numbers):
+    """Return how many different numbers there are."""
+    return len(set(np.asarray(numbers).tolist()))
+
+
+def draw_torch(x):
+    """Return `x` plus a standard normal number from the global state."""
+    return x + torch.randn(())
+
+
+def draw_tensorflow(x):
+    """Return `x` plus a standard normal number from the global state."""
+    return x + tf.random.normal([])
+
+
+def add_one_in_place(x):
+    """Add 1 to a tensor in its own memory and return it."""
+    return x.add_(1)
+
+
+def count_body_runs(calls=3):
+    """Return how often `calls` calls of a mapped function run its body."""
+    runs = []
+
+    def body(x):
+        runs.append(1)
+        return x + 1
+
+    mapped = {
+        "jax.vmap": (jax.vmap(body), jnp.ones(2)),
+        "jax.jit of jax.vmap": (jax.jit(jax.vmap(body)), jnp.ones(2)),
+        "torch.func.vmap": (torch.func.vmap(body), torch.ones(2)),
+        "tf.vectorized_map": (lambda x: tf.vectorized_map(body, x), tf.ones(2)),
+        "tf.function of it": (map_tensorflow(body), tf.ones(2)),
+    }
+    counts = {}
+    for name, (function, x) in mapped.items():
+        runs.clear()
+        for _ in range(calls):
+            function(x)
+        counts[name] = len(runs)
+    return counts

@@ -1,0 +1,151 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snippets.vectorizing import side_by_side
+from snippets.vectorizing.vmap import convolve
+
+NUMBERS = np.array([1, 2, 3], np.float32)
+
+
+def correlate_rows(xs, ws):
+    return np.stack([np.correlate(x, w, "valid") for x, w in zip(xs, ws, strict=True)])
+
+
+def in_each(xs, ws):
+    """Map the three functions over the same two arrays."""
+    mapped = side_by_side.map_tensorflow(side_by_side.convolve_tensorflow)
+    return (
+        jax.vmap(convolve)(jnp.array(xs), jnp.array(ws)),
+        torch.func.vmap(side_by_side.convolve_torch)(torch.tensor(xs), torch.tensor(ws)),
+        mapped((tf.constant(xs), tf.constant(ws))),
+    )
+
+
+def test_the_values_of_the_example_in_each_framework():
+    for result in in_each(side_by_side.XS, side_by_side.WS):
+        assert np.asarray(result).tolist() == [[11, 20, 29], [140, 260, 380]]
+
+
+@given(st.integers(1, 4), st.integers(1, 6), st.integers(1, 6), st.integers(0, 99))
+@settings(deadline=None, max_examples=10)
+def test_the_three_agree_with_numpy(count, size, width, seed):
+    numbers = np.random.default_rng(seed)
+    xs = numbers.integers(-9, 9, (count, size + width)).astype(np.float32)
+    ws = numbers.integers(-9, 9, (count, width)).astype(np.float32)
+    results = in_each(xs, ws)
+    assert side_by_side.all_equal(correlate_rows(xs, ws), *results)
+
+
+def test_all_equal():
+    assert side_by_side.all_equal(NUMBERS, jnp.array(NUMBERS), torch.tensor(NUMBERS))
+    assert not side_by_side.all_equal(NUMBERS, NUMBERS, NUMBERS + 1)
+    assert not side_by_side.all_equal(NUMBERS, NUMBERS[:2])
+
+
+def test_one_vector_and_two_weights():
+    x, ws = side_by_side.XS[1], side_by_side.WS
+    tensor = tf.constant(x)
+    shared = side_by_side.map_tensorflow(lambda w: side_by_side.convolve_tensorflow((tensor, w)))
+    assert side_by_side.all_equal(
+        correlate_rows([x, x], ws),
+        jax.vmap(convolve, in_axes=(None, 0))(x, ws),
+        torch.func.vmap(side_by_side.convolve_torch, in_dims=(None, 0))(
+            torch.tensor(x), torch.tensor(ws)
+        ),
+        shared(tf.constant(ws)),
+    )
+
+
+def test_the_batch_on_another_axis_and_in_portions():
+    xs, ws = side_by_side.XS, side_by_side.WS
+    expected, tensors = correlate_rows(xs, ws), (torch.tensor(xs), torch.tensor(ws))
+    in_torch = side_by_side.convolve_torch
+    assert side_by_side.all_equal(
+        expected.T,
+        jax.vmap(convolve, out_axes=1)(xs, ws),
+        torch.func.vmap(in_torch, out_dims=1)(*tensors),
+    )
+    assert side_by_side.all_equal(
+        expected,
+        jax.lax.map(lambda pair: convolve(*pair), (xs, ws), batch_size=1),
+        torch.func.vmap(in_torch, chunk_size=1)(*tensors),
+    )
+
+
+def test_outcome_is_the_numbers_or_the_name_of_the_error():
+    assert side_by_side.outcome(lambda x: x + 1, jnp.array([1, 2])) == [2, 3]
+    assert side_by_side.outcome(lambda: 1 / 0) == "ZeroDivisionError"
+
+
+def test_what_each_does_with_sizes():
+    assert side_by_side.add_pair((1, 2)) == 3
+    equal = [11.0, 22.0, 33.0]
+    assert side_by_side.adding(NUMBERS, 10 * NUMBERS) == {
+        "JAX": equal,
+        "PyTorch": equal,
+        "TensorFlow": equal,
+    }
+    assert side_by_side.adding(NUMBERS, NUMBERS[:2]) == {
+        "JAX": "ValueError",
+        "PyTorch": "ValueError",
+        "TensorFlow": "InvalidArgumentError",
+    }
+    assert side_by_side.adding(NUMBERS, 10 * NUMBERS[:1]) == {
+        "JAX": "ValueError",
+        "PyTorch": "ValueError",
+        "TensorFlow": [11.0, 12.0, 13.0],
+    }
+
+
+def test_a_branch_fails_in_each_and_a_selection_works():
+    assert side_by_side.by_if(NUMBERS) == {
+        "JAX": "TracerBoolConversionError",
+        "PyTorch": "RuntimeError",
+        "TensorFlow": "OperatorNotAllowedInGraphError",
+    }
+    assert [side_by_side.negate_small(x) for x in (1, 2, 3)] == [-1, 2, 3]
+    in_tensorflow = side_by_side.map_tensorflow(side_by_side.negate_small_tensorflow)
+    assert side_by_side.all_equal(
+        np.array([-1, 2, 3]),
+        jax.vmap(side_by_side.negate_small_jax)(NUMBERS),
+        torch.func.vmap(side_by_side.negate_small_torch)(torch.tensor(NUMBERS)),
+        in_tensorflow(tf.constant(NUMBERS)),
+    )
+
+
+def test_random_numbers_in_each():
+    distinct = side_by_side.distinct
+    assert distinct(np.array([1, 2, 1])) == 2
+    key = jax.random.key(0)
+    assert distinct(jax.vmap(lambda x: x + jax.random.normal(key))(jnp.zeros(4))) == 1
+    assert distinct(jax.vmap(jax.random.normal)(jax.random.split(key, 4))) == 4
+    draw = side_by_side.draw_torch
+    with pytest.raises(RuntimeError, match="randomness"):
+        torch.func.vmap(draw)(torch.zeros(4))
+    assert distinct(torch.func.vmap(draw, randomness="same")(torch.zeros(4))) == 1
+    assert distinct(torch.func.vmap(draw, randomness="different")(torch.zeros(4))) == 4
+    in_tensorflow = side_by_side.map_tensorflow(side_by_side.draw_tensorflow)
+    assert distinct(in_tensorflow(tf.zeros(4))) == 4
+
+
+def test_torch_changes_the_tensor_of_the_caller():
+    given_tensor = torch.zeros(3)
+    result = torch.func.vmap(side_by_side.add_one_in_place)(given_tensor)
+    assert result.tolist() == given_tensor.tolist() == [1, 1, 1]
+
+
+def test_how_often_the_body_runs():
+    assert side_by_side.count_body_runs() == {
+        "jax.vmap": 3,
+        "jax.jit of jax.vmap": 1,
+        "torch.func.vmap": 3,
+        "tf.vectorized_map": 3,
+        "tf.function of it": 1,
+    }
+    assert side_by_side.count_body_runs(calls=1)["jax.vmap"] == 1
