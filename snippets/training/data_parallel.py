@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from jax.sharding import AxisType
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from sklearn.datasets import load_digits
 
@@ -21,13 +21,13 @@ SQUARE_DECAY = 0.999
 EPSILON = 1e-8
 
 COLLECTIVE = re.compile(
-    r"= (.*?) "
-    r"(all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)\("
+    r"= (.*?) (all-reduce|all-gather|reduce-scatter|all-to-all"
+    r"|collective-permute)\("
 )
 
 
 def digits(training=1536):
-    """Return (images, labels) for training and for testing, in a mixed order.
+    """Return (images, labels) for training and for testing, mixed.
 
     Images are float32 (n, 64) from 0 to 1, labels int32 (n,) from 0 to 9.
     """
@@ -40,27 +40,29 @@ def digits(training=1536):
 
 
 def draw_digits(images, labels):
-    """Draw images (n, 64) from 0 to 1 in a row, with their labels below."""
+    """Draw images (n, 64) from 0 to 1 in a row, above their labels."""
     parts = []
     for n, image in enumerate(images):
         for row, pixels in enumerate(image.reshape(8, 8)):
             for column, ink in enumerate(pixels):
                 parts.append(
-                    f'<rect x="{72 * n + 8 * column}" y="{8 * row}" width="8"'
-                    f' height="8" fill="currentColor" opacity="{ink:.2f}"/>'
+                    f'<rect x="{72 * n + 8 * column}" y="{8 * row}"'
+                    ' width="8" height="8" fill="currentColor"'
+                    f' opacity="{ink:.2f}"/>'
                 )
         parts.append(label(72 * n + 32, 84, labels[n]))
     return picture(72 * len(images), 92, parts)
 
 
 def first_params(key, sizes=(64, 256, 256, 10)):
-    """Return a list of layers, each a dict of weights (in, out) and biases (out,).
+    """Return layers: dicts of weights (in, out) and biases (out,).
 
     Weights are normal with variance 1 / in, so that sums keep their size.
     """
     params = []
     for n, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
-        weights = jax.random.normal(jax.random.fold_in(key, n), (inputs, outputs))
+        own_key = jax.random.fold_in(key, n)
+        weights = jax.random.normal(own_key, (inputs, outputs))
         weights /= jnp.sqrt(inputs)
         params.append({"weights": weights, "biases": jnp.zeros(outputs)})
     return params
@@ -75,7 +77,7 @@ def scores(params, images):
 
 
 def loss(params, batch):
-    """Return the mean of -log p(label) over a batch of images and labels."""
+    """Return the mean of -log p(label) over images and labels."""
     images, labels = batch
     log_p = jax.nn.log_softmax(scores(params, images))
     return -jnp.take_along_axis(log_p, labels[:, None], axis=1).mean()
@@ -83,12 +85,12 @@ def loss(params, batch):
 
 @jax.jit
 def accuracy(params, images, labels):
-    """Return the share of images whose highest score is that of their label."""
+    """Return the share of images whose label has the highest score."""
     return (scores(params, images).argmax(axis=1) == labels).mean()
 
 
 class TrainState(NamedTuple):
-    """What a step changes: parameters, Adam's two averages, and the steps so far."""
+    """Parameters, Adam's two averages, and the count of steps."""
 
     params: list
     mean: list
@@ -104,27 +106,27 @@ def first_state(key):
 
 
 def correction(decay, steps):
-    """Return 1 - decay ** steps, exact also where this is close to zero."""
+    """Return 1 - decay ** steps, exact also close to zero."""
     return -jnp.expm1(steps * math.log(decay))
 
 
 def adam(state, grads):
-    """Return the state after a step of Adam, https://arxiv.org/abs/1412.6980."""
+    """Return the state after a step of Adam (Kingma and Ba, 2015)."""
     steps = state.steps + 1
-    mean = jax.tree.map(
-        lambda m, g: MEAN_DECAY * m + (1 - MEAN_DECAY) * g, state.mean, grads
-    )
-    square = jax.tree.map(
-        lambda s, g: SQUARE_DECAY * s + (1 - SQUARE_DECAY) * g**2,
-        state.square,
-        grads,
-    )
+
+    def average(old, g):
+        return MEAN_DECAY * old + (1 - MEAN_DECAY) * g
+
+    def average_square(old, g):
+        return SQUARE_DECAY * old + (1 - SQUARE_DECAY) * g**2
 
     def move(p, m, s):
         m = m / correction(MEAN_DECAY, steps)
         s = s / correction(SQUARE_DECAY, steps)
         return p - RATE * m / (jnp.sqrt(s) + EPSILON)
 
+    mean = jax.tree.map(average, state.mean, grads)
+    square = jax.tree.map(average_square, state.square, grads)
     params = jax.tree.map(move, state.params, mean, square)
     return TrainState(params, mean, square, steps)
 
@@ -137,7 +139,7 @@ def train_step(state, batch):
 
 
 def batches(images, labels, epochs, size=128):
-    """Return batches of `size` images and labels, in a new order for each epoch."""
+    """Return batches of `size`, each epoch in an order of its own."""
     rng = np.random.default_rng(1)
     chosen = []
     for _ in range(epochs):
@@ -148,7 +150,7 @@ def batches(images, labels, epochs, size=128):
 
 
 def train(state, data, placement, step=train_step):
-    """Run a step for each batch of the data, put where `placement` says.
+    """Run a step for each batch, put where `placement` says.
 
     Returns the last state and the losses (steps,), float32.
     """
@@ -160,30 +162,36 @@ def train(state, data, placement, step=train_step):
 
 
 def axis_of_devices(devices):
-    """Return a mesh with one axis, "data", whose layouts the compiler chooses."""
-    shape, names = (len(devices),), ("data",)
-    return jax.make_mesh(shape, names, (AxisType.Auto,), devices=devices)
+    """Return a mesh of one axis, "data", automatic."""
+    shape, auto = (len(devices),), (AxisType.Auto,)
+    return jax.make_mesh(shape, ("data",), auto, devices=devices)
+
+
+def layout(mesh, *axes):
+    """Return the sharding that splits the k-th axis over the k-th name."""
+    return NamedSharding(mesh, P(*axes))
 
 
 def shares(array):
     """Return {device number: shape of what it holds}."""
-    return {shard.device.id: shard.data.shape for shard in array.addressable_shards}
+    shards = array.addressable_shards
+    return {shard.device.id: shard.data.shape for shard in shards}
 
 
 def collectives(step, *args):
     """Count the collectives in the compiled step.
 
-    Returns {kind: {"operations": how many, "numbers": how many they return}};
-    the numbers are those on one device.
+    Returns {kind: {"operations": how many, "numbers": how many numbers
+    they return on one device}}.
     """
     text = step.lower(*args).compile().as_text()
     found = {}
     for result, kind in COLLECTIVE.findall(text):
-        shapes = re.findall(r"\w+\[([\d,]*)\]", result)
-        numbers = sum(math.prod(map(int, filter(None, s.split(",")))) for s in shapes)
         counts = found.setdefault(kind, {"operations": 0, "numbers": 0})
         counts["operations"] += 1
-        counts["numbers"] += numbers
+        for shape in re.findall(r"\w+\[([\d,]*)\]", result):
+            lengths = re.findall(r"\d+", shape)
+            counts["numbers"] += math.prod(map(int, lengths))
     return found
 
 
@@ -193,11 +201,12 @@ def count_numbers(tree):
 
 
 def close(tree, other):
-    """Return whether two pytrees agree, up to the rounding of float32."""
-    pairs = jax.tree.map(
-        lambda x, y: np.allclose(x, y, rtol=1e-3, atol=1e-5), tree, other
-    )
-    return all(jax.tree.leaves(pairs))
+    """Return whether two pytrees agree, up to rounding in float32."""
+
+    def agree(x, y):
+        return np.allclose(x, y, rtol=1e-3, atol=1e-5)
+
+    return all(jax.tree.leaves(jax.tree.map(agree, tree, other)))
 
 
 def cut(batch, parts):
@@ -207,77 +216,84 @@ def cut(batch, parts):
 
 @jax.jit(static_argnames="parts")
 def average_of_parts(params, batch, parts):
-    """Return the average of the gradients that equal parts of a batch have."""
-    of_each = jax.vmap(jax.grad(loss), in_axes=(None, 0))(params, cut(batch, parts))
+    """Return the average of the gradients of equal parts of a batch."""
+    gradients = jax.vmap(jax.grad(loss), in_axes=(None, 0))
+    of_each = gradients(params, cut(batch, parts))
     return jax.tree.map(lambda g: g.mean(axis=0), of_each)
 
 
 def draw_curves(curves):
-    """Draw {name: losses}: steps to the right, a logarithmic axis upwards."""
+    """Draw {name: losses}; the axis of losses is logarithmic."""
     logs = {name: np.log10(losses) for name, losses in curves.items()}
     top = math.ceil(max(log.max() for log in logs.values()))
     bottom = math.floor(min(log.min() for log in logs.values()))
     steps = max(map(len, logs.values()))
-    parts = [label(350, 290, "step"), label(80, 290, 1), label(620, 290, steps)]
+    parts = [label(350, 290, "step"), label(80, 290, 1)]
+    parts.append(label(620, 290, steps))
     for power in range(bottom, top + 1):
         y = 20 + 240 * (top - power) / (top - bottom)
-        parts.append(f'<path d="M80 {y}H620" stroke="currentColor" opacity=".3"/>')
+        grid = 'stroke="currentColor" opacity=".3"'
+        parts.append(f'<path d="M80 {y}H620" {grid}/>')
         parts.append(label(70, y + 5, f"{10.0**power:g}", "end"))
     for n, (name, log) in enumerate(logs.items()):
         xs = np.linspace(80, 620, len(log))
         ys = 20 + 240 * (top - log) / (top - bottom)
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, ys, strict=True))
-        look = f'stroke="{COLOURS[n]}" stroke-width="{5 - 3 * (n > 0)}"'
-        dashes = f'stroke-dasharray="{6 * n} {6 * n}"' if n else ""
-        parts.append(f'<polyline points="{points}" fill="none" {look} {dashes}/>')
-        parts.append(f'<path d="M400 {40 + 24 * n}h40" {look} {dashes}/>')
+        pairs = zip(xs, ys, strict=True)
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in pairs)
+        look = f'fill="none" stroke="{COLOURS[n]}"'
+        look += f' stroke-width="{5 - 3 * (n > 0)}"'
+        look += f' stroke-dasharray="{6 * n} {6 * n}"' if n else ""
+        parts.append(f'<polyline points="{points}" {look}/>')
+        parts.append(f'<path d="M400 {40 + 24 * n}h40" {look}/>')
         parts.append(label(450, 45 + 24 * n, name, "start"))
     return picture(640, 300, parts)
 
 
 @jax.shard_map(in_specs=(P(), P("data")), out_specs=P())
 def gradient_of_the_average(params, batch):
-    """Return the gradient of the loss, averaged over the devices before it."""
-    return jax.grad(lambda p: jax.lax.pmean(loss(p, batch), "data"))(params)
+    """Return the gradient of the loss that is averaged over devices."""
+
+    def average(params):
+        return jax.lax.pmean(loss(params, batch), "data")
+
+    return jax.grad(average)(params)
 
 
 @jax.shard_map(in_specs=(P(), P("data")), out_specs=P())
 def average_of_the_gradients(params, batch):
-    """Return what looks like the average of the devices' gradients, and is none."""
+    """Return what looks like the average of gradients, and is none."""
     return jax.lax.pmean(jax.grad(loss)(params, batch), "data")
 
 
 def times_larger(tree, other):
-    """Return how many times larger a pytree is than another, all numbers added."""
-    sizes = [
-        sum(float(abs(x).sum()) for x in jax.tree.leaves(t)) for t in (tree, other)
-    ]
-    return round(sizes[0] / sizes[1], 3)
+    """Return the ratio of two pytrees, all numbers added without sign."""
+    one = sum(float(abs(x).sum()) for x in jax.tree.leaves(tree))
+    two = sum(float(abs(x).sum()) for x in jax.tree.leaves(other))
+    return round(one / two, 3)
 
 
 def torch_model(params):
     """Return the network as a torch module with the same parameters."""
     layers = []
     for layer in params:
-        weights, biases = (np.array(layer[name]) for name in ("weights", "biases"))
+        weights = torch.tensor(np.array(layer["weights"]))
+        biases = torch.tensor(np.array(layer["biases"]))
         linear = torch.nn.Linear(*weights.shape)
-        linear.load_state_dict(
-            {"weight": torch.tensor(weights.T), "bias": torch.tensor(biases)}
-        )
+        linear.load_state_dict({"weight": weights.T, "bias": biases})
         layers += [linear, torch.nn.Tanh()]
     return torch.nn.Sequential(*layers[:-1])
 
 
 def train_torch(model, data):
-    """Train with torch's own Adam; return the losses (steps,), float32."""
+    """Train with torch's Adam; return the losses (steps,), float32."""
     optimizer = torch.optim.Adam(
         model.parameters(), RATE, (MEAN_DECAY, SQUARE_DECAY), EPSILON
     )
     losses = []
     for images, labels in data:
         optimizer.zero_grad()
-        logits = model(torch.tensor(images))
-        value = torch.nn.functional.cross_entropy(logits, torch.tensor(labels).long())
+        logits, right = model(torch.tensor(images)), torch.tensor(labels)
+        value = torch.nn.functional.cross_entropy(logits, right.long())
         value.backward()
         optimizer.step()
         losses.append(value.item())

@@ -17,7 +17,7 @@ from snippets.training.data_parallel import (
 
 
 def bytes_on_each_device(tree):
-    """Return {device number: bytes it holds of all arrays of a pytree}."""
+    """Return {device number: bytes it holds of a pytree}."""
     held = {}
     for x in jax.tree.leaves(tree):
         for shard in x.addressable_shards:
@@ -27,7 +27,7 @@ def bytes_on_each_device(tree):
 
 
 def split_one_axis(x, parts):
-    """Return a spec that splits the first axis which `parts` divides, if any."""
+    """Return a spec that splits the first axis `parts` divides, if any."""
     for axis, length in enumerate(x.shape):
         if length % parts == 0:
             return P(*[None] * axis, "data")
@@ -40,7 +40,7 @@ def on_mesh(mesh, specs):
 
 
 def step_that_keeps(shardings):
-    """Return a train step whose new state is laid out like the old one."""
+    """Return a train step whose new state has the given layout."""
     return jax.jit(train_step, out_shardings=(shardings, None))
 
 
@@ -50,10 +50,11 @@ def draw_weights(params, layer):
 
 
 def exchanged(step, *args):
-    """Return lines of text that name the collectives of a compiled step."""
+    """Return lines that name the collectives of a compiled step."""
+    found = collectives(step, *args).items()
     return "\n".join(
-        f"{kind}: {found['operations']} operations, {found['numbers']} numbers"
-        for kind, found in collectives(step, *args).items()
+        f"{kind}: {counts['operations']}, with {counts['numbers']} numbers"
+        for kind, counts in found
     )
 
 
@@ -68,7 +69,7 @@ def memory(step, *args):
 
 
 def gather(params, specs):
-    """Return whole parameters, made of the parts that the devices hold."""
+    """Return whole parameters, made of the parts on the devices."""
 
     def whole(part, spec):
         if "data" not in spec:
@@ -80,7 +81,7 @@ def gather(params, specs):
 
 
 def step_by_hand(mesh, specs):
-    """Return a train step that gathers parameters and scatters gradients."""
+    """Return a step that gathers parameters and scatters gradients."""
 
     def step(state, batch):
         def average(params):
@@ -102,12 +103,12 @@ def step_by_hand(mesh, specs):
 
 def grid_of_devices(devices, rows):
     """Return a mesh of `rows` along "data" and the rest along "model"."""
-    shape, names = (rows, len(devices) // rows), ("data", "model")
-    return jax.make_mesh(shape, names, (AxisType.Auto,) * 2, devices=devices)
+    shape, auto = (rows, len(devices) // rows), (AxisType.Auto,) * 2
+    return jax.make_mesh(shape, ("data", "model"), auto, devices=devices)
 
 
 def split_hidden_layer():
-    """Return specs of a state whose second hidden layer follows split features."""
+    """Return specs of a state that split the features between layers."""
     params = [
         {"weights": P(None, "model"), "biases": P("model")},
         {"weights": P("model", None), "biases": P()},
@@ -125,7 +126,8 @@ def accumulated_gradient(params, batch, parts):
     """Return the gradient of a batch, computed part after part."""
 
     def add(total, part):
-        return jax.tree.map(jnp.add, total, jax.grad(loss)(params, part)), None
+        grads = jax.grad(loss)(params, part)
+        return jax.tree.map(jnp.add, total, grads), None
 
     zeros = jax.tree.map(jnp.zeros_like, params)
     total, _ = jax.lax.scan(add, zeros, cut(batch, parts))

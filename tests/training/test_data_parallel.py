@@ -190,6 +190,11 @@ def test_what_was_trained_reads_digits_it_has_not_seen():
     assert data_parallel.accuracy(state.params, *test) > 0.95
 
 
+def test_layout_names_the_axes():
+    assert data_parallel.layout(MESH, None, "data") == NamedSharding(MESH, P(None, "data"))
+    assert data_parallel.layout(MESH) == COPIED
+
+
 def test_layouts_of_batch_and_state(batch):
     images = jax.device_put(batch[0], SPLIT)
     shares = data_parallel.shares(images)

@@ -116,6 +116,20 @@ def test_collectives_of_the_steps(state, data, specs, shardings):
     }
 
 
+def test_exchanged_names_each_collective(state, data):
+    start, batch = jax.device_put(state, COPIED), jax.device_put(data[0], SPLIT)
+    lines = sharded_parameters.exchanged(data_parallel.train_step, start, batch)
+    assert lines == "all-reduce: 1, with 85003 numbers"
+    assert sharded_parameters.exchanged(data_parallel.train_step, state, data[0]) == ""
+
+
+def test_drawn_weights_are_those_of_the_layer(state, shardings):
+    params = jax.device_put(state, shardings).params
+    for layer, shape in enumerate(("64,256", "256,256", "256,10")):
+        svg = sharded_parameters.draw_weights(params, layer).data
+        assert f"float32[{shape}" in svg
+
+
 def test_gather_makes_whole_parameters(state, specs, shardings):
     params = jax.device_put(state, shardings).params
     gathered = jax.jit(
