@@ -1,0 +1,314 @@
+"""Several processes that compute together, and a launcher that leaves none behind."""
+
+import contextlib
+import html
+import inspect
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from typing import NamedTuple
+
+from IPython.display import HTML
+
+EXPECTED_ERRORS = {
+    "initialize_too_late": (RuntimeError, "must be called before any JAX"),
+}
+
+GUARD = """
+import ctypes, os, signal, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() != int(os.environ["GUARD_PARENT"]):
+    sys.exit("the process that started this one has ended")
+os.environ["GUARD_PARENT"] = str(os.getpid())
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+PORT_TAKEN = "Failed to add port to server"
+MACHINE = (
+    (re.compile(r'(?<=File ")[^"]*/(?=process_)'), ""),
+    (re.compile(r"(localhost|\[::\]):\d+"), r"\1:PORT"),
+)
+
+
+class Finished(NamedTuple):
+    """How a process ended.
+
+    `status` is its exit status, minus the number of the signal that ended it, or
+    None where it had to be stopped. `text` is what it wrote to standard error.
+    """
+
+    number: int
+    status: int | None
+    text: str
+
+
+def guarded(command):
+    """Return a command that runs `command` and ends when its parent does."""
+    return [sys.executable, "-c", GUARD, *map(str, command)]
+
+
+def write_program(path, program, *arguments):
+    """Write a function's source and a call of it to a file; return the path.
+
+    What the function prints goes to standard error, for native code writes
+    lines of its own to standard output.
+    """
+    source = textwrap.dedent(inspect.getsource(program))
+    start = "import sys\n\nsys.stdout = sys.stderr"
+    path.write_text(f"{source}\n\n{start}\n{program.__name__}{arguments!r}\n")
+    return path
+
+
+def clean_environment(folder, devices):
+    """Return the few variables that a process needs for its CPU devices."""
+    kept = ("PATH", "HOME", "LD_LIBRARY_PATH")
+    own = {name: os.environ[name] for name in kept if name in os.environ}
+    return (
+        {"HOME": str(folder)}
+        | own
+        | {
+            "GUARD_PARENT": str(os.getpid()),
+            "JAX_PLATFORMS": "cpu",
+            "JAX_NUM_CPU_DEVICES": str(devices),
+            "TMPDIR": str(folder),
+        }
+    )
+
+
+def run_together(commands, environments, folder, limit, grace):
+    """Run commands side by side and return a Finished for each.
+
+    All have `limit` seconds. As soon as one fails, the others have at most
+    `grace` seconds more. None runs any longer when this returns or raises.
+    """
+    end = time.monotonic() + limit
+    logs = [folder / f"{number}.log" for number in range(len(commands))]
+    running = []
+    try:
+        for command, environment, log in zip(commands, environments, logs, strict=True):
+            with log.open("w") as output:
+                process = subprocess.Popen(
+                    guarded(command),
+                    env=environment,
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            running.append(process)
+        statuses = [None]
+        while None in statuses and time.monotonic() < end:
+            time.sleep(0.02)
+            statuses = [process.poll() for process in running]
+            if any(statuses):
+                end = min(end, time.monotonic() + grace)
+                grace = limit
+    finally:
+        for process in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    texts = [log.read_text(errors="replace") for log in logs]
+    numbers = range(len(commands))
+    return [Finished(*each) for each in zip(numbers, statuses, texts, strict=True)]
+
+
+def free_port():
+    """Return a port that no program on this machine uses at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
+def readable(text):
+    """Take what differs from run to run out of a text: folder and port."""
+    for pattern, replacement in MACHINE:
+        text = pattern.sub(replacement, text)
+    return text.strip()
+
+
+def how_it_ended(status):
+    """Say in words what an exit status means."""
+    if status is None:
+        return "stopped at the time limit"
+    if status < 0:
+        return signal.Signals(-status).name
+    return f"exit status {status}"
+
+
+def require_statuses(finished, statuses=None):
+    """Raise RuntimeError, with all outputs, unless all ended as expected."""
+    if [process.status for process in finished] != list(
+        statuses or [0] * len(finished)
+    ):
+        outputs = [f"process {n}: {how_it_ended(s)}\n{t}" for n, s, t in finished]
+        raise RuntimeError("\n\n".join(outputs))
+
+
+def launch(program, count=4, devices=2, *, limit=60, statuses=None, variables=None):
+    """Run a program as `count` processes and return a Finished for each.
+
+    Each process calls `program(address, count, number)`. Where `variables`
+    is given it calls `program()`, and `variables(port, count, number)` are
+    in its environment. Raises RuntimeError unless all end with status 0, or
+    with `statuses`, within `limit` seconds. A port that was taken is
+    replaced, twice.
+    """
+    for _ in range(3):
+        port = free_port()
+        commands, environments = [], []
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+            folder = pathlib.Path(name)
+            for number in range(count):
+                path = folder / f"process_{number}.py"
+                environment = clean_environment(folder, devices)
+                if variables:
+                    write_program(path, program)
+                    environment |= variables(port, count, number)
+                else:
+                    write_program(path, program, f"localhost:{port}", count, number)
+                commands.append([sys.executable, path])
+                environments.append(environment)
+            finished = run_together(
+                commands, environments, folder, limit, limit if statuses else 2
+            )
+        if not any(PORT_TAKEN in process.text for process in finished):
+            break
+    require_statuses(finished, statuses)
+    return finished
+
+
+def side_by_side(finished, read=readable):
+    """Return a table of how each process ended and what it wrote."""
+    cells = [
+        (f"process {n}<br>{how_it_ended(status)}", html.escape(read(text)))
+        for n, status, text in finished
+    ]
+    cell = "text-align: left; vertical-align: top; padding: 0.3em 0.6em"
+    plain = "margin: 0; padding: 0; border: 0; background: none; "
+    plain += "white-space: pre-wrap"
+    heads = texts = ""
+    for head, text in cells:
+        heads += f'<th style="{cell}">{head}</th>'
+        texts += f'<td style="{cell}"><pre style="{plain}">{text}</pre></td>'
+    table = '<table style="table-layout: fixed; width: 100%">'
+    return HTML(f"{table}<tr>{heads}</tr><tr>{texts}</tr></table>")
+
+
+def hello_program(address, count, number):
+    """Join the other processes and say who is there."""
+    import jax
+
+    jax.distributed.initialize(
+        address,
+        num_processes=count,
+        process_id=number,
+    )
+    print("process", jax.process_index(), "of", jax.process_count())
+    print(jax.local_device_count(), "own devices")
+    print(jax.device_count(), "devices in all")
+
+
+def initialize_too_late():
+    """Compute first and join afterwards; raises RuntimeError."""
+    import jax
+    import jax.numpy as jnp
+
+    jnp.ones(2) + 1
+    jax.distributed.initialize("localhost:1", num_processes=1, process_id=0)
+
+
+def array_program(address, count, number):
+    """Make one array out of four values of each process; compute with it."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    from jax.experimental import multihost_utils
+
+    jax.distributed.initialize(
+        address,
+        num_processes=count,
+        process_id=number,
+    )
+    mesh = jax.make_mesh((jax.device_count(),), ("data",))
+    by_rows = jax.sharding.NamedSharding(mesh, jax.P("data"))
+    own = np.arange(4, dtype=np.float32) + 4 * number
+    x = jax.make_array_from_process_local_data(by_rows, own)
+
+    print("own", own)
+    print("whole", x.shape)
+    for shard in x.addressable_shards:
+        print("shard", shard.index[0].start, shard.data)
+    try:
+        np.asarray(x)
+    except RuntimeError as error:
+        print("RuntimeError:", str(error).partition(". ")[0])
+
+    @jax.shard_map(mesh=mesh, in_specs=jax.P("data"), out_specs=jax.P())
+    def add_shards(shard):
+        return jax.lax.psum(shard, "data")
+
+    print("sum", jnp.sum(x))
+    print("psum", add_shards(x))
+    print("gathered", multihost_utils.process_allgather(x, tiled=True))
+
+
+def train_program(address, count, number):
+    """Fit y = 3 x0 - x1 by gradient descent; each process has own rows."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    jax.distributed.initialize(
+        address,
+        num_processes=count,
+        process_id=number,
+    )
+    mesh = jax.make_mesh((jax.device_count(),), ("data",))
+    by_rows = jax.sharding.NamedSharding(mesh, jax.P("data"))
+    whole = jax.sharding.NamedSharding(mesh, jax.P())
+
+    own = np.random.default_rng(number).normal(size=(64 // count, 2))
+    x, y = (
+        jax.make_array_from_process_local_data(by_rows, np.float32(part))
+        for part in (own, 3 * own[:, 0] - own[:, 1])
+    )
+    weights = jax.device_put(np.zeros(2, np.float32), whole)
+
+    def squared_error(weights, x, y):
+        return jnp.mean((x @ weights - y) ** 2)
+
+    @jax.jit
+    def step(weights, x, y):
+        error, slope = jax.value_and_grad(squared_error)(weights, x, y)
+        return weights - 0.2 * slope, error
+
+    print("rows", len(own), "of", x.shape[0])
+    for _ in range(5):
+        weights, error = step(weights, x, y)
+        print(f"error {error:.4f}")
+    print("weights", np.round(weights, 3))
+
+
+def train_numpy(count):
+    """Return the five errors of `train_program`, computed with NumPy."""
+    import numpy as np
+
+    sources = [np.random.default_rng(number) for number in range(count)]
+    x = np.concatenate([s.normal(size=(64 // count, 2)) for s in sources])
+    y = 3 * x[:, 0] - x[:, 1]
+    weights, errors = np.zeros(2), []
+    for _ in range(5):
+        difference = x @ weights - y
+        errors.append(float(np.mean(difference**2)))
+        weights -= 0.2 * 2 * x.T @ difference / len(x)
+    return np.round(errors, 4).tolist()
+

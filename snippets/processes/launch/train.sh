@@ -1,0 +1,11 @@
+#!/bin/bash
+set -euo pipefail
+
+# The file of hosts has a line like 'node1 slots=4' for each machine.
+hosts="${1:-hosts}"
+
+# Where JAX is installed, at the same place on all machines.
+export PATH="$HOME/venv/bin:$PATH"
+
+# One process for each slot. -x hands a variable on to the other machines.
+mpirun --hostfile "$hosts" -x PATH --output tag python train.py

@@ -1,0 +1,187 @@
+"""One program under every launcher, and the launch files as far as one machine can."""
+
+import os
+import pathlib
+import re
+import stat
+import subprocess
+import sys
+
+import kubernetes_validate
+import numpy as np
+import pytest
+import yaml
+
+from snippets.processes import cluster
+from snippets.processes.detection import find_mpirun, launch_mpi, slurm_variables
+from snippets.processes.distributed import (
+    clean_environment,
+    free_port,
+    launch,
+    run_together,
+    write_program,
+)
+
+LAUNCH = pathlib.Path(__file__).parents[2] / "snippets" / "processes" / "launch"
+SCRIPTS = ["train.sh", "train.sbatch"]
+
+
+def expected_errors():
+    x = np.random.default_rng(0).normal(size=(64, 2))
+    y, weights, errors = 3 * x[:, 0] - x[:, 1], np.zeros(2), []
+    for _ in range(5):
+        errors.append(np.mean((x @ weights - y) ** 2))
+        weights -= 0.4 * x.T @ (x @ weights - y) / 64
+    return errors
+
+
+def check(texts, rows):
+    """Require the errors from process 0 alone, and the rows from each."""
+    text = "\n".join(texts)
+    errors = [float(error) for error in re.findall(r"error ([\d.]+)$", text, re.MULTILINE)]
+    np.testing.assert_allclose(errors, expected_errors(), atol=1.5e-4)
+    assert re.findall(r"rows (\d+) of 64", text) == [str(rows)] * (64 // rows)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder with the program as train.py and a `python` that is this one."""
+    write_program(tmp_path / "train.py", cluster.everywhere_program)
+    programs = tmp_path / "venv" / "bin"
+    programs.mkdir(parents=True)
+    executable(programs / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    return tmp_path
+
+
+def executable(path, text):
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def run(folder, *command, **variables):
+    """Run a launch file in the folder, with the folder as home, and return its output."""
+    environment = clean_environment(folder, 2) | {"HOME": str(folder)} | variables
+    environment["PATH"] = f"{os.path.dirname(find_mpirun('mpi4py'))}:{environment['PATH']}"
+    [finished] = run_together([command], [environment], folder, 60, 0)
+    assert finished.status == 0, finished.text
+    return finished.text
+
+
+def test_alone():
+    [process] = launch(cluster.everywhere_program, 1, 8, variables=cluster.alone)
+    check([process.text], rows=64)
+
+
+def test_under_mpirun():
+    check([p.text for p in launch_mpi(cluster.everywhere_program)], rows=16)
+
+
+def test_under_the_variables_of_slurm():
+    finished = launch(cluster.everywhere_program, 2, 2, variables=slurm_variables)
+    check([p.text for p in finished], rows=32)
+
+
+def test_the_file_for_open_mpi_starts_the_program(folder):
+    (folder / "hosts").write_text("localhost slots=2\n")
+    text = run(
+        folder,
+        *("bash", LAUNCH / "train.sh"),
+        OMPI_ALLOW_RUN_AS_ROOT="1",
+        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+        JAX_COORDINATOR_ADDRESS=f"localhost:{free_port()}",
+    )
+    check([text], rows=32)
+
+
+def test_the_file_for_slurm_starts_the_program(folder):
+    executable(
+        folder / "venv" / "bin" / "srun",
+        f"""#!/bin/bash
+test "$1" = --kill-on-bad-exit=1 || exit 2
+shift
+export SLURM_JOB_ID=1 SLURM_STEP_NODELIST=localhost SLURM_NTASKS=2
+export JAX_COORDINATOR_PORT={free_port()}
+for number in 0 1; do
+    SLURM_PROCID=$number SLURM_LOCALID=$number "$@" &
+done
+wait -n && wait -n
+""",
+    )
+    check([run(folder, "bash", LAUNCH / "train.sbatch", http_proxy="http://nowhere")], rows=32)
+
+
+def test_the_container_of_kubernetes_starts_the_program(folder):
+    _, job = objects()
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    shell, option, line = container["command"]
+    install, start = line.split(" && ")
+    assert (shell, option) == ("bash", "-c") and install.startswith("pip install 'jax[")
+    start = start.replace("/program/", f"{folder}/").replace("python", sys.executable)
+    variables = {entry["name"]: entry["value"] for entry in container["env"]}
+    count = int(variables["PROCESSES"])
+    variables["COORDINATOR"] = f"localhost:{free_port()}"
+    environments = [
+        clean_environment(folder, 2) | variables | {"JOB_COMPLETION_INDEX": str(number)}
+        for number in range(count)
+    ]
+    finished = run_together([[shell, option, start]] * count, environments, folder, 60, 2)
+    assert [process.status for process in finished] == [0] * count
+    check([process.text for process in finished], rows=64 // count)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_shell_scripts_are_correct(name):
+    subprocess.run(["bash", "-n", LAUNCH / name], check=True)
+    shellcheck = pathlib.Path(sys.executable).with_name("shellcheck")
+    found = subprocess.run([shellcheck, LAUNCH / name], capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout
+    assert "set -euo pipefail" in (LAUNCH / name).read_text()
+
+
+def test_slurm_starts_one_process_for_each_gpu():
+    lines = (LAUNCH / "train.sbatch").read_text().splitlines()
+    options = dict(re.findall(r"^#SBATCH --([\w-]+)=(\S+)$", "\n".join(lines), re.MULTILINE))
+    assert lines[0] == "#!/bin/bash"
+    assert options["ntasks-per-node"] == options["gpus-per-node"]
+    first = next(n for n, line in enumerate(lines) if line and not line.startswith("#"))
+    assert not [line for line in lines[first:] if line.startswith("#SBATCH")]
+
+
+def test_hosts_have_slots():
+    lines = (LAUNCH / "hosts").read_text().splitlines()
+    assert lines and all(re.fullmatch(r"\S+ slots=\d+", line) for line in lines)
+
+
+def objects():
+    return list(yaml.safe_load_all((LAUNCH / "train.yaml").read_text()))
+
+
+def test_the_yaml_fits_the_schema_of_kubernetes():
+    for described in objects():
+        kubernetes_validate.validate(described, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_a_wrong_field_does_not_fit_the_schema():
+    _, job = objects()
+    job["spec"]["completionsMode"] = "Indexed"
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(job, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_the_names_in_the_yaml_fit_together():
+    service, job = objects()
+    assert (service["kind"], job["kind"]) == ("Service", "Job")
+    spec, pod = job["spec"], job["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    variables = {entry["name"]: entry["value"] for entry in container["env"]}
+    name = job["metadata"]["name"]
+    assert spec["completionMode"] == "Indexed"
+    assert spec["completions"] == spec["parallelism"] == int(variables["PROCESSES"])
+    assert pod["subdomain"] == service["metadata"]["name"]
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["selector"] == {"job-name": name}
+    assert re.fullmatch(rf"{name}-0\.{pod['subdomain']}:\d+", variables["COORDINATOR"])
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == volumes
+    [mount] = container["volumeMounts"]
+    assert f"{mount['mountPath']}/train.py" in container["command"][-1]

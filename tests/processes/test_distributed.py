@@ -1,0 +1,269 @@
+"""Real processes: what they compute together, and that none is left behind."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snippets.processes import distributed
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def lines(finished):
+    return [process.text.splitlines() for process in finished]
+
+
+def with_words(*words):
+    """Return the processes on this machine whose command line holds all words."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if all(word in " ".join(process.cmdline()) for word in words):
+                found.append(process)
+    return found
+
+
+def wait_until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
+
+
+def quick_program(address, count, number):
+    print(number, "of", count, address.split(":")[0])
+    print("written to standard output as well", file=__import__("sys").__stdout__)
+
+
+def waiting_program(address, count, number):
+    import time
+
+    time.sleep(300)
+
+
+def failing_program(address, count, number):
+    import time
+
+    if number == 1:
+        raise SystemExit(3)
+    time.sleep(300)
+
+
+def folder_program(address, count, number):
+    import os
+
+    print(os.getcwd())
+    print(sorted(os.environ))
+
+
+def test_each_process_knows_its_number_and_all_devices():
+    finished = distributed.launch(distributed.hello_program, count=3, devices=2)
+    assert [process.status for process in finished] == [0, 0, 0]
+    assert lines(finished) == [
+        [f"process {number} of 3", "2 own devices", "6 devices in all"] for number in range(3)
+    ]
+
+
+def test_to_join_after_computing_is_too_late(raises_declared):
+    raises_declared(distributed.initialize_too_late)
+
+
+def test_an_array_of_all_processes():
+    finished = distributed.launch(distributed.array_program)
+    for number, text in enumerate(lines(finished)):
+        own = np.arange(4.0) + 4 * number
+        assert text[0] == f"own {own}"
+        assert text[1] == "whole (16,)"
+        assert text[2] == f"shard {4 * number} {own[:2]}"
+        assert text[3] == f"shard {4 * number + 2} {own[2:]}"
+        assert text[4].startswith(
+            "RuntimeError: Fetching value for `jax.Array` that spans non-addr"
+        )
+        assert text[5] == f"sum {np.arange(16.0).sum()}"
+        assert text[6] == f"psum {np.arange(16.0).reshape(8, 2).sum(0)}"
+        assert text[7] == f"gathered {np.arange(16.0)}"
+
+
+def test_training_gives_the_errors_of_numpy_in_every_process():
+    finished = distributed.launch(distributed.train_program)
+    expected = distributed.train_numpy(count=4)
+    for text in lines(finished):
+        assert text[0] == "rows 16 of 64"
+        errors = [float(line.removeprefix("error ")) for line in text[1:6]]
+        np.testing.assert_allclose(errors, expected, atol=1.5e-4)
+        assert text[6] == lines(finished)[0][6]
+    assert expected == sorted(expected, reverse=True)
+
+
+def test_what_is_printed_is_collected_and_standard_output_is_not():
+    finished = distributed.launch(quick_program, count=2)
+    assert [process.text for process in finished] == ["0 of 2 localhost\n", "1 of 2 localhost\n"]
+
+
+def test_the_environment_is_small(monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", "http://somewhere")
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    monkeypatch.delenv("HOME")
+    [process] = distributed.launch(folder_program, count=1)
+    folder, names = process.text.splitlines()
+    assert not pathlib.Path(folder).exists()
+    assert "PROXY" not in names and "SLURM" not in names
+    assert "'HOME'" in names and "'PATH'" in names
+
+
+def test_after_the_limit_nothing_runs():
+    started = time.monotonic()
+    with pytest.raises(RuntimeError, match="process 1: stopped at the time limit"):
+        distributed.launch(waiting_program, count=2, limit=1)
+    assert time.monotonic() - started < 60
+    assert not with_words("process_0.py", str(os.getpid()))
+    assert not psutil.Process().children()
+
+
+def test_the_failure_of_one_stops_the_others():
+    with pytest.raises(RuntimeError) as raised:
+        distributed.launch(failing_program, count=2, limit=300)
+    assert "process 0: stopped at the time limit" in str(raised.value)
+    assert "process 1: exit status 3" in str(raised.value)
+    assert not psutil.Process().children()
+
+
+def test_an_expected_failure_is_returned_and_others_may_go_on():
+    finished = distributed.launch(failing_program, count=2, limit=4, statuses=[None, 3])
+    assert [process.status for process in finished] == [None, 3]
+
+
+def test_a_success_that_was_to_be_a_failure_is_an_error():
+    with pytest.raises(RuntimeError, match="process 0: exit status 0"):
+        distributed.launch(quick_program, count=1, statuses=[7])
+
+
+def test_a_taken_port_is_replaced(monkeypatch):
+    real = distributed.free_port
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        ports = [taken.getsockname()[1], real()]
+        monkeypatch.setattr(distributed, "free_port", lambda: ports.pop(0))
+        finished = distributed.launch(distributed.hello_program, count=1)
+    assert finished[0].status == 0
+    assert ports == []
+
+
+def test_three_taken_ports_are_an_error(monkeypatch):
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(distributed, "free_port", lambda: port)
+        with pytest.raises(RuntimeError, match=distributed.PORT_TAKEN):
+            distributed.launch(distributed.hello_program, count=1)
+
+
+def test_free_ports_can_be_bound():
+    with socket.socket() as server:
+        server.bind(("", distributed.free_port()))
+
+
+LAUNCHING = """
+import sys
+sys.path.insert(0, {root!r})
+from snippets.processes import detection, distributed
+def {name}(*ignored):
+    import time
+    print("ready", flush=True)
+    time.sleep(300)
+{call}
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [
+        ("distributed.launch({name}, count=2, limit=300)", 2),
+        ("detection.launch_mpi({name}, count=2, limit=300)", 3),
+    ],
+    ids=["launch", "mpirun"],
+)
+def test_when_the_launching_process_ends_all_others_do(tmp_path, number, call, count):
+    name = f"sleep_{tmp_path.name}_{os.getpid()}".replace("-", "_")
+    script = tmp_path / "launching.py"
+    call = call.format(name=name)
+    script.write_text(LAUNCHING.format(root=str(ROOT), name=name, call=call))
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    launching = subprocess.Popen([sys.executable, script], env=environment, stderr=-1)
+
+    def started():
+        return [p for p in with_words(str(tmp_path), "process_") if p.pid != launching.pid]
+
+    try:
+        assert wait_until(lambda: len(started()) == count)
+        launching.send_signal(number)
+        launching.communicate(timeout=20)
+        assert wait_until(lambda: not started()), started()
+    finally:
+        launching.kill()
+        for process in started():
+            process.kill()
+
+
+def test_a_process_whose_parent_has_gone_does_not_begin():
+    command = distributed.guarded([sys.executable, "-c", "print('ran')"])
+    alive = os.environ | {"GUARD_PARENT": str(os.getpid())}
+    gone = os.environ | {"GUARD_PARENT": "1"}
+    assert subprocess.run(command, env=alive, capture_output=True).stdout == b"ran\n"
+    late = subprocess.run(command, env=gone, capture_output=True)
+    assert late.returncode == 1 and late.stdout == b""
+
+
+def test_the_file_keeps_the_lines_of_the_program(tmp_path):
+    path = distributed.write_program(tmp_path / "program.py", quick_program, "a:1", 2, 0)
+    source = path.read_text().splitlines()
+    assert source[0] == "def quick_program(address, count, number):"
+    assert source[-1] == "quick_program('a:1', 2, 0)"
+
+    def nested():
+        return 1
+
+    assert textwrap.dedent(
+        distributed.write_program(tmp_path / "nested.py", nested).read_text()
+    ).startswith("def nested():\n    return 1\n")
+
+
+@given(st.integers(1024, 65535))
+def test_readable_text_holds_no_port_and_no_folder(port):
+    text = f'  File "/tmp/x{port}/process_3.py", line 2\nto localhost:{port} and [::]:{port}\n'
+    assert distributed.readable(text) == (
+        'File "process_3.py", line 2\nto localhost:PORT and [::]:PORT'
+    )
+
+
+def test_how_it_ended():
+    assert distributed.how_it_ended(0) == "exit status 0"
+    assert distributed.how_it_ended(-9) == "SIGKILL"
+    assert distributed.how_it_ended(None) == "stopped at the time limit"
+
+
+def test_the_table_has_a_column_for_each_process_and_escapes_text():
+    finished = [
+        distributed.Finished(0, 0, "a < b\n"),
+        distributed.Finished(1, -signal.SIGABRT, "second\n"),
+    ]
+    table = distributed.side_by_side(finished).data
+    assert table.count("<th") == table.count("<td") == 2
+    assert "process 0<br>exit status 0" in table and "process 1<br>SIGABRT" in table
+    assert "a &lt; b</pre>" in table
+    assert "SECOND" in distributed.side_by_side(finished, str.upper).data

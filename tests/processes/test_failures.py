@@ -1,0 +1,86 @@
+"""What real processes write when one is missing, fails or dies."""
+
+import re
+import signal
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snippets.processes import failures
+from snippets.processes.distributed import launch
+
+ABORTED = -signal.SIGABRT
+
+
+def ended(program, statuses):
+    """Launch as many processes as there are statuses, and return what they wrote."""
+    finished = launch(program, count=len(statuses), limit=40, statuses=statuses)
+    texts = [failures.essence(process.text) for process in finished]
+    for text in texts:
+        assert not re.search(r"0x[0-9a-f]{6}|\d{4} \d\d:\d\d|127\.0\.0\.1|\d{9}", text)
+    return texts
+
+
+def test_one_that_never_comes_cannot_be_caught():
+    assert ended(failures.missing_program, [ABORTED]) == [
+        "fatal: DEADLINE_EXCEEDED: Deadline Exceeded"
+    ]
+
+
+def test_an_exception_ends_all_after_the_wait_for_the_others():
+    waiting, raising = ended(failures.exception_program, [ABORTED, ABORTED])
+    assert waiting.startswith("fatal: INTERNAL: Shutdown barrier has failed.")
+    assert "# of tasks that reached the barrier: 1/2" in waiting
+    assert "The first task at the barrier: 1." in waiting
+    assert raising.startswith('Traceback (most recent call last):\n  File "process_1.py"')
+    assert "ValueError: a row without a label\nfatal: INTERNAL: Shutdown barrier" in raising
+
+
+def test_a_death_is_an_exception_first_and_the_end_afterwards():
+    left, died = ended(failures.exit_program, [ABORTED, 7])
+    assert died == "[0. 1.]"
+    assert left.startswith("[0. 1.]\ncaught ")
+    assert "connection lost\nfatal: UNAVAILABLE: The following tasks are unhealthy" in left
+    assert "\n1\n" in left
+
+
+def test_the_end_of_the_coordinator_ends_all():
+    gone, left = ended(failures.coordinator_program, [7, ABORTED])
+    assert gone == "[0. 1.]"
+    assert left.startswith("[0. 1.]\nfatal: UNAVAILABLE: Failed to send RPC to coordination")
+
+
+FATAL = """\
+computed 3
+W1121 04:45:33.354999   17959 preemption_sync_manager.cc:147] Failed: Stream removed
+:UNAVAILABLE:Stream removed (Socket closed)
+E1121 04:34:52.267325    4627 coordination_service.cc:1549] [{number}] Use error polling
+1
+F1121 04:34:52.267977    4640 client.h:80] Terminating process because. absl::Status: BAD: {text}
+# of tasks: 1/2. Id: Shutdown::{number}::0. [type.googleapis.com/tensorflow.X='']
+
+RPC: /xla.coordination.CoordinationService/PollForError [type.googleapis.com/x='']
+*** Check failure stack trace: ***
+    @     0x7ffabd240634  absl::lts_20260107::log_internal::LogMessage::SendToLog()
+"""
+
+
+@given(st.integers(10**9, 10**19), st.text("abc .", min_size=1, max_size=30))
+def test_the_essence_is_the_same_for_any_number(number, text):
+    written = FATAL.format(number=number, text=text)
+    assert failures.essence(written) == (
+        f"computed 3\nfatal: BAD: {text}\n# of tasks: 1/2. Id: Shutdown."
+    )
+
+
+@given(st.sampled_from(["Connection reset by peer", "Connection closed by peer"]), st.integers(0))
+def test_a_lost_connection_reads_the_same_however_it_was_lost(how, port):
+    if "closed" in how:
+        text = f"caught UNKNOWN: [external/gloo/pair.cc:5] {how} [127.0.0.1]:{port}"
+    else:
+        text = f"caught UNKNOWN: [external/gloo/pair.cc:5] Read error [127.0.0.1]:{port}: {how}"
+    assert failures.essence(text) == "caught UNKNOWN: connection lost"
+
+
+def test_the_essence_keeps_plain_output():
+    assert failures.essence("one\ntwo\n") == "one\ntwo"
