@@ -18,7 +18,7 @@ BUILD = ["sphinx-build", "-W", "--keep-going", "-c", ".", "docs", "build/html"]
 def install(session, *sets):
     """Install sets of requirements, each a file of requirements/."""
     session.install(*(word for name in sets for word in ("-r", f"requirements/{name}.txt")))
-    if "docs" in sets:
+    if {"docs", "record"} & set(sets):
         install_mpi(session)
 
 
@@ -38,9 +38,32 @@ def install_mpi(session):
 
 @nox.session
 def docs(session):
-    """Build the site into build/html, executing what changed. Arguments go to sphinx-build."""
+    """Build the site into build/html, executing what changed. Arguments go to sphinx-build.
+
+    With --recorded nothing is executed and no framework installed: the pages show what was
+    recorded. That site goes into build/recorded.
+    """
+    if "--recorded" in session.posargs:
+        arguments = [word for word in session.posargs if word != "--recorded"]
+        session.install("-r", "requirements/docs.txt")
+        session.run(*BUILD[:-1], "build/recorded", "-D", "book_recorded=1", *arguments)
+        return
     install(session, FRAMEWORKS, "docs")
     session.run(*BUILD, *session.posargs)
+
+
+@nox.session
+def record(session):
+    """Record what pages print on this machine's device: the pages named, or all."""
+    install(session, FRAMEWORKS, "record")
+    session.run("python", "-m", "_ext.record", *session.posargs, env={"PYTHONPATH": "docs"})
+
+
+@nox.session
+def recordings(session):
+    """List the recordings of all devices: current, stale, missing, unreadable."""
+    session.install("-r", "requirements/record.txt")
+    session.run("python", "-m", "_ext.list_recordings", env={"PYTHONPATH": "docs"})
 
 
 @nox.session

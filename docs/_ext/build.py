@@ -8,7 +8,17 @@ import pathlib
 from filelock import FileLock, Timeout
 from sphinx.util import logging
 
-from . import again, execute, identity, measurements, outputs, parser, snippets
+from . import (
+    again,
+    devices,
+    execute,
+    identity,
+    measurements,
+    outputs,
+    parser,
+    recordings,
+    snippets,
+)
 from .pages import PageError, read_page
 from .store import Store
 
@@ -21,9 +31,15 @@ class PageState:
 
     modules: dict
     facts: dict
-    records: list
-    failures: list
-    fresh: bool
+    records: list = dataclasses.field(default_factory=list)
+    failures: list = dataclasses.field(default_factory=list)
+    fresh: bool = False
+    # The device whose outputs come first, whether the page is executed on no other, the
+    # State of each recording without its content, and the files that were looked at.
+    home: str | None = None
+    only: bool = False
+    states: dict = dataclasses.field(default_factory=dict)
+    files: dict = dataclasses.field(default_factory=dict)
 
 
 def configure_myst_nb(app, config):
@@ -53,6 +69,15 @@ def start(app):
     app.book_reminder = again.Reminder(app)
     app.book_reminder.start()
     app.book_library = snippets.Library(pathlib.Path(app.confdir, app.config.book_snippets))
+    app.book_recordings = pathlib.Path(app.confdir, app.config.book_recordings)
+    found = recordings.devices(app.book_recordings)
+    home = app.config.book_environment["device"]
+    if app.config.book_recorded:
+        home = next(
+            (device for device in [home, *app.config.book_devices] if device in found), home
+        )
+    app.env.book_home = home
+    app.book_devices = devices.order(app.config, home, found)
 
 
 def outdated(app, env, added, changed, removed):
@@ -66,8 +91,21 @@ def outdated(app, env, added, changed, removed):
         changed_modules = any(
             app.book_library.digest(name) != digest for name, digest in state.modules.items()
         )
-        if state.failures or changed_modules:
+        if state.failures or changed_modules or state.files != _files(app, docname):
             found.append(docname)
+    return found
+
+
+def _files(app, docname):
+    """Return {device: when changed} of the recordings of a page."""
+    found = {}
+    for device in app.book_devices:
+        try:
+            found[device] = (
+                recordings.path_of(app.book_recordings, device, docname).stat().st_mtime_ns
+            )
+        except OSError:
+            continue
     return found
 
 
@@ -89,12 +127,17 @@ def _read(app, env, docname):
     try:
         return read_page(docname, env.doc2path(docname), app.book_library)
     except (PageError, snippets.SnippetError) as error:
-        _fail(env, docname, {}, [execute.Failure(getattr(error, "line", 1), str(error))])
+        env.book_pages[docname] = PageState({}, {}, files=_files(app, docname), fresh=True)
+        _fail(env, docname, [execute.Failure(getattr(error, "line", 1), str(error))])
         return None
 
 
 def _bring_outputs(app, env, pages):
-    device = app.config.book_environment["device"]
+    if app.config.book_recorded:
+        for page in pages:
+            _keep(app, env, page, None)
+        return
+    device = env.book_home
     folder = pathlib.Path(app.confdir, app.config.book_cache, device)
     store = Store(folder)
     missing = []
@@ -103,36 +146,94 @@ def _bring_outputs(app, env, pages):
         if facts is None:
             missing.append(page)
         else:
-            _keep(env, page, facts, fresh=False)
+            _keep(app, env, page, facts)
     if not missing:
         return
     durations = _Durations(folder / "durations.json")
 
     def done(page, execution):
+        _keep(app, env, page, execution.facts, fresh=True)
         if execution.failures:
-            parser.show(page)
-            _fail(env, page.docname, page.modules, execution.failures, execution.facts)
+            _fail(env, page.docname, execution.failures)
             return
         store.save(page, identity.cache_key(page, device), execution.facts)
         durations.note(page.docname, execution.facts["seconds"])
-        _keep(env, page, execution.facts, fresh=True)
 
     limits = execute.Limits(app.config.book_cell_timeout, app.config.book_page_timeout, device)
-    execute.execute_all(missing, limits, done, durations.known)
+    execute.execute_all(missing, limits, done, durations.known, logger.info)
 
 
-def _keep(env, page, facts, fresh):
-    records = [
-        record | {"page": page.docname}
-        for cell in page.code_cells
-        for record in outputs.records(cell.outputs)
+def _keep(app, env, page, facts, fresh=False):
+    """Keep what is known of a page, and make it ready to be shown.
+
+    `facts` are None where the page was not executed here; then it is shown
+    from recordings alone.
+    """
+    docname, home = page.docname, page.device or env.book_home
+    states = {
+        device: recordings.state(app.book_recordings, device, docname, page)
+        for device in (app.book_devices if page.device is None else [home])
+    }
+    for device, state in states.items():
+        if state.red:
+            _warn_of_recording(app, docname, device, state)
+    if facts is None and states[home].recording is not None:
+        facts = states[home].recording.facts | {"recorded": True}
+    records = []
+    if not app.config.book_recorded:
+        for number, framework in facts.get("skipped", {}).items():
+            page.code_cells[int(number)].metadata["skipped"] = framework
+        records = _records(page, home, [cell.outputs for cell in page.code_cells])
+    others = {
+        device: state
+        for device, state in states.items()
+        if device != home or app.config.book_recorded
+    }
+    keys = recordings.cell_keys(page)
+    for device, state in others.items():
+        if state.recording is not None:
+            cells = [cell for key in keys if (cell := state.recording.cell(key))]
+            records += _records(page, device, [cell.outputs for cell in cells])
+
+    def name_of(device):
+        return devices.label(app.config, device)
+
+    live = None if app.config.book_recorded else home
+    parser.show(page, devices.panels(page, live, others, name_of), name_of)
+    env.book_pages[docname] = PageState(
+        page.modules,
+        facts or {},
+        records,
+        fresh=fresh,
+        home=home,
+        only=page.device is not None,
+        states={device: dataclasses.replace(s, recording=None) for device, s in others.items()},
+        files=_files(app, docname),
+    )
+
+
+def _records(page, device, cells):
+    """Return the measurements among the outputs of cells, with where they were made."""
+    return [
+        record | {"page": page.docname, "device": device}
+        for of_cell in cells
+        for record in outputs.records(of_cell)
     ]
-    parser.show(page)
-    env.book_pages[page.docname] = PageState(page.modules, facts, records, [], fresh)
 
 
-def _fail(env, docname, modules, failures, facts=None):
-    env.book_pages[docname] = PageState(modules, facts or {}, [], failures, True)
+def _warn_of_recording(app, docname, device, state):
+    path = recordings.path_of(app.config.book_recordings, device, docname)
+    logger.warning(
+        f"the recording {path} is {state}; record it again on its device with "
+        f"'{devices.command(docname)}', or remove the file",
+        location=(docname, 1) if docname in app.env.found_docs else None,
+        type="book",
+        subtype="recording",
+    )
+
+
+def _fail(env, docname, failures):
+    env.book_pages[docname].failures, env.book_pages[docname].records = failures, []
     for failure in failures:
         logger.warning(
             failure.message, location=(docname, failure.line), type="book", subtype="page"
@@ -158,6 +259,11 @@ class _Durations:
 
 def dependents(app, env):
     """Return the pages to write again because records or states on other pages changed."""
+    for device in recordings.devices(app.book_recordings):
+        for docname in recordings.recorded_pages(app.book_recordings, device):
+            if docname not in env.book_pages:
+                state = recordings.state(app.book_recordings, device, docname, None)
+                _warn_of_recording(app, docname, device, state)
     measurements.tell_duplicates(env)
     if measurements.all_records(env) != app.book_records:
         app.book_changed.add("book_uses_records")
@@ -182,8 +288,8 @@ def setup(app):
     device = identity.device_from_environment()
     app.add_config_value("book_snippets", "snippets", "env")
     app.add_config_value("book_cache", "_cache", "")
-    app.add_config_value("book_cell_timeout", 120.0, "", (int, float))
-    app.add_config_value("book_page_timeout", 300.0, "", (int, float))
+    app.add_config_value("book_cell_timeout", execute.CELL_TIMEOUT, "", (int, float))
+    app.add_config_value("book_page_timeout", execute.PAGE_TIMEOUT, "", (int, float))
     app.add_config_value("book_environment", identity.environment(device), "env")
     app.add_source_parser(parser.PageParser, override=True)
     app.connect("config-inited", configure_myst_nb)

@@ -18,13 +18,13 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
-from sphinx.util import logging
 from tqdm import tqdm
 
-from . import outputs, verdicts
+from . import absent, outputs, verdicts
 
 KERNEL = pathlib.Path(__file__).with_name("kernel.py")
-logger = logging.getLogger(__name__)
+CELL_TIMEOUT = 120.0
+PAGE_TIMEOUT = 300.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,12 +60,20 @@ class _ThisPython(KernelSpecManager):
         return KernelSpec(argv=argv, display_name="Python 3", language="python")
 
 
-def kernel_environment(device, folder):
-    """Return the environment variables of a kernel that executes for `device`."""
+def kernel_environment(device, folder, alone):
+    """Return the environment variables of a kernel that executes for `device`.
+
+    Kernels that share a GPU with others take its memory as they need it.
+    """
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "XLA_FLAGS")}
     platform = "cuda" if device.startswith("gpu") else device.partition("-")[0]
+    if platform == "cuda" and not alone:
+        environment |= {
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+            "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+        }
     return environment | {
-        "JAX_PLATFORMS": platform if platform != "cuda" else "cuda,cpu",
+        "JAX_PLATFORMS": platform if platform == "cpu" else f"{platform},cpu",
         "IPYTHONDIR": str(folder),
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
@@ -94,7 +102,7 @@ async def execute_page(page, limits):
     except RuntimeError as error:
         run.fail(f"the kernel did not start: {error}{run.last_words}")
     facts = {"executed": date, "seconds": time.perf_counter() - started, **run.report}
-    return Execution(facts, run.failures)
+    return Execution(facts | {"skipped": run.skipped}, run.failures)
 
 
 class _Run:
@@ -105,6 +113,8 @@ class _Run:
         self.limits = limits
         self.failures = []
         self.report = {}
+        self.skipped = {}
+        self.device = page.device or limits.device
         self.last_words = ""
         self.cell = page.code_cells[0]
         self.manager = AsyncKernelManager(
@@ -136,7 +146,7 @@ class _Run:
                 shutdown_kernel="immediate",
             )
             client.log.disabled = True
-            environment = kernel_environment(self.limits.device, home)
+            environment = kernel_environment(self.device, home, self.page.benchmark)
             # What native code writes past Python; a kernel that dies may say why here.
             log = pathlib.Path(home, "kernel.log")
             with log.open("w") as stream:
@@ -150,10 +160,16 @@ class _Run:
                     raise
 
     async def _cells(self, client):
+        without = absent.Frameworks()
+        code_cells = self.page.code_cells
         for index, cell in enumerate(self.page.notebook.cells):
             if cell.cell_type != "code":
                 continue
             self.cell = cell
+            framework = without.needed_by(cell.source)
+            if framework:
+                self.skipped[str(code_cells.index(cell))] = framework
+                continue
             try:
                 await client.async_execute_cell(cell, index)
             except CellTimeoutError:
@@ -162,9 +178,11 @@ class _Run:
             if problem:
                 return self.fail(problem)
         self.report = await _ask(client)
-        if self.report["device"] != self.limits.device:
+        if self.report["device"] is None:
+            self.report |= {"device": self.device, "device_kind": self.device}
+        if self.report["device"] != self.device:
             self.fail(
-                f"the build is for device '{self.limits.device}', but the kernel ran on "
+                f"the build is for device '{self.device}', but the kernel ran on "
                 f"'{self.report['device']}'; set BOOK_DEVICE to the device that is meant"
             )
 
@@ -190,15 +208,15 @@ async def _ask(client):
     return json.loads(ast.literal_eval(answer))
 
 
-def execute_all(pages, limits, done, durations):
+def execute_all(pages, limits, done, durations, say):
     """Execute pages and call `done(page, execution)` for each as soon as it is finished.
 
     Pages that measure run one at a time after all others. `durations` maps the
     names of pages to the seconds they last took: the longest begin first, and
-    those never executed before them.
+    those never executed before them. `say` receives a line for each page.
     """
     ordered = sorted(pages, key=lambda p: -durations.get(p.docname, float("inf")))
-    with _interrupted_by(signal.SIGTERM), _Progress(len(pages)) as progress:
+    with _interrupted_by(signal.SIGTERM), _Progress(len(pages), say) as progress:
 
         def finished(page, execution):
             progress.line(page, execution)
@@ -274,8 +292,8 @@ def _interrupted_by(number):
 class _Progress:
     """A line for each page; on a terminal a bar below them."""
 
-    def __init__(self, total):
-        self.total, self.count = total, 0
+    def __init__(self, total, say):
+        self.total, self.count, self.say = total, 0, say
         self.bar = tqdm(total=total, unit="page", disable=not sys.stderr.isatty(), leave=False)
 
     def __enter__(self):
@@ -289,5 +307,5 @@ class _Progress:
         verdict = "failed" if execution.failures else "executed"
         text = f"{verdict} {page.docname} in {execution.facts['seconds']:.1f} s"
         with tqdm.external_write_mode(file=sys.stderr):
-            logger.info(f"[{self.count}/{self.total}] {text}")
+            self.say(f"[{self.count}/{self.total}] {text}")
         self.bar.update()

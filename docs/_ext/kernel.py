@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import subprocess
 import sys
 import traceback
 import warnings
@@ -69,7 +70,10 @@ def show_traceback(shell, etype, value, tb, tb_offset=None):
 
 
 def device():
-    """Return (short name, kind) of the device that the page's frameworks used."""
+    """Return (short name, kind) of the device that the page's frameworks used.
+
+    Both are None where the page used no framework.
+    """
     if "jax" in sys.modules:
         import jax
 
@@ -77,15 +81,33 @@ def device():
         kind = first.device_kind
         if first.platform == "cpu":
             return "cpu", "cpu"
-        model = re.sub(r"^(nvidia|tpu|amd)\b", "", kind.lower()).replace(" lite", "e")
-        return f"{first.platform}-{re.sub('[^a-z0-9]+', '', model)}", kind
+        return f"{first.platform}-{model_name(kind)}", kind
     if "torch" in sys.modules:
         import torch
 
         if torch.cuda.is_available():
             kind = torch.cuda.get_device_name()
-            return "gpu-" + re.sub("[^a-z0-9]+", "", kind.lower().replace("nvidia", "")), kind
-    return "cpu", "cpu"
+            return f"gpu-{model_name(kind)}", kind
+        return "cpu", "cpu"
+    return ("cpu", "cpu") if "tensorflow" in sys.modules else (None, None)
+
+
+def model_name(kind):
+    """Return the short name of a kind of device, such as 'h200' or 'v5e' (for 'TPU v5 lite')."""
+    model = re.sub(r"^(nvidia|tpu|amd)\b", "", kind.lower()).replace(" lite", "e")
+    return re.sub("[^a-z0-9]+", "", model)
+
+
+def gpu_facts():
+    """Return the driver and the memory of the first NVIDIA GPU, as its own tool gives them."""
+    command = ["nvidia-smi", "--query-gpu=driver_version,memory.total", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    first = done.stdout.strip().splitlines()[:1]
+    driver, _, memory = (first or [""])[0].partition(",")
+    return {"driver": driver.strip(), "memory": memory.strip()}
 
 
 def processor_name():
@@ -110,15 +132,14 @@ def report():
         name, kind = device()
     except RuntimeError as error:
         name = kind = f"none: {error}"
-    return json.dumps(
-        {
-            "device": name,
-            "device_kind": kind,
-            "processor": processor_name(),
-            "threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0,
-            "versions": versions,
-        }
-    )
+    facts = {
+        "device": name,
+        "device_kind": kind,
+        "processor": processor_name(),
+        "threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0,
+        "versions": versions,
+    }
+    return json.dumps(facts | (gpu_facts() if (name or "").startswith("gpu") else {}))
 
 
 def main():

@@ -10,7 +10,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from . import charts, references
+from . import charts, devices, references
 
 COLUMNS = {
     "name": "measurement",
@@ -27,6 +27,8 @@ COLUMNS = {
     "error": "error against float64",
     "stable": "stable",
 }
+# What a measurement is of: the same on every device. The other columns come once for each.
+SHARED_COLUMNS = ("name", "framework", "shape", "dtype")
 DEFAULT_COLUMNS = "name framework median spread first_call"
 logger = logging.getLogger(__name__)
 
@@ -55,8 +57,12 @@ def all_records(env):
 
 
 def by_reference(env):
-    """Return {(name, framework): record} for the whole book."""
-    return {(record["name"], record["framework"]): record for record in all_records(env)}
+    """Return {(name, framework): {device: record}}, the device of the build first."""
+    found = {}
+    for record in sorted(all_records(env), key=lambda record: record["device"] != env.book_home):
+        key = record["name"], record["framework"]
+        found.setdefault(key, {})[record["device"]] = record
+    return found
 
 
 def tell_duplicates(env):
@@ -64,10 +70,11 @@ def tell_duplicates(env):
     pages = {}
     for record in all_records(env):
         reference = f"{record['name']}@{record['framework']}"
-        if reference in pages:
-            message = f"the measurement {reference} is made on {pages[reference]} already"
+        key = reference, record["device"]
+        if key in pages:
+            message = f"the measurement {reference} is made on {pages[key]} already"
             logger.warning(message, location=record["page"], type="book", subtype="measured")
-        pages.setdefault(reference, record["page"])
+        pages.setdefault(key, record["page"])
 
 
 def matching(env, patterns):
@@ -77,6 +84,15 @@ def matching(env, patterns):
         for record in all_records(env)
         if any(fnmatch.fnmatchcase(record["name"], pattern) for pattern in patterns)
     ]
+
+
+def absent(env):
+    """Return the frameworks without which the build had to leave cells out."""
+    return {
+        framework
+        for state in env.book_pages.values()
+        for framework in state.facts.get("skipped", {}).values()
+    }
 
 
 class _PendingRole(SphinxRole):
@@ -167,14 +183,14 @@ class FillIn(SphinxPostTransform):
 
     def run(self, **options):
         """Fill in one page."""
-        records = by_reference(self.env)
+        records = references.Records(by_reference(self.env), absent(self.env))
         for node in list(self.document.findall(measured)):
             self._inline(node, lambda text: (None, references.resolve(text, records)))
         for node in list(self.document.findall(measured_verdict)):
             self._inline(node, lambda text: references.verdict(text, records))
         for node in list(self.document.findall(measurement_table)):
             found = self._matching(node)
-            node.replace_self(table(node["columns"], found) if found else [])
+            node.replace_self(table(node["columns"], found, self._label) if found else [])
         for node in list(self.document.findall(measurement_chart)):
             found = self._matching(node)
             drawn = [record for record in found if self._can_be_drawn(node, record)]
@@ -186,6 +202,10 @@ class FillIn(SphinxPostTransform):
     def _inline(self, node, resolve):
         try:
             verdict, quantity = resolve(node["expression"])
+        except references.NotRecorded as gap:
+            where = f" on {self._label(gap.device)}" if gap.device else f": {gap}"
+            node.replace_self(nodes.inline("", f"not recorded{where}", classes=["not-recorded"]))
+            return
         except references.ReferenceProblem as problem:
             logger.warning(str(problem), location=node, type="book", subtype="measured")
             node.replace_self(nodes.problematic("", node["expression"]))
@@ -195,9 +215,12 @@ class FillIn(SphinxPostTransform):
         if quantity is None:
             node.replace_self(nodes.inline("", text, classes=classes))
         else:
-            node.replace_self(
-                nodes.abbreviation("", text, explanation=quantity.origin, classes=classes)
-            )
+            number = nodes.abbreviation("", text, explanation=quantity.origin, classes=classes)
+            where = " and ".join(map(self._label, quantity.devices))
+            node.replace_self([number, nodes.inline("", f" {where}", classes=["on-device"])])
+
+    def _label(self, device):
+        return devices.label(self.config, device)
 
     def _matching(self, node):
         found = matching(self.env, node["patterns"])
@@ -217,23 +240,28 @@ class FillIn(SphinxPostTransform):
         figure += nodes.raw("", svg, format="html")
         figure += nodes.container("", *node.children, classes=["measurement-caption"])
         figure += nodes.raw("", "<details><summary>The numbers as a table</summary>", format="html")
-        figure += table(node["columns"], records)
+        figure += table(node["columns"], records, self._label)
         figure += nodes.raw("", "</details>", format="html")
         return figure
 
-    @staticmethod
-    def _svg(node, records):
+    def _svg(self, node, records):
         y, scale, label = node["y"], 1e3, "milliseconds (median)"
         if y == "rate":
             scale, label = 1e-9, "GFLOP/s"
         elif y == "first_call":
             label = "milliseconds (first call)"
+        on_several = len({record["device"] for record in records}) > 1
+
+        def series_of(record):
+            where = f" on {self._label(record['device'])}" if on_several else ""
+            return f"{record[node['series']]}{where}"
+
         if node["x"] == "name":
             several = len({record["framework"] for record in records}) > 1
             bars = [
                 (
                     f"{r['name']} · {r['framework']}" if several else r["name"],
-                    r[node["series"]],
+                    series_of(r),
                     r[y] * scale,
                 )
                 for r in records
@@ -242,15 +270,42 @@ class FillIn(SphinxPostTransform):
         series = {}
         for record in records:
             point = (record["shape"][0][0], record[y] * scale)
-            series.setdefault(record[node["series"]], []).append(point)
+            series.setdefault(series_of(record), []).append(point)
         return charts.line_chart(series, "size", label, node["caption"])
 
 
-def table(columns, records):
-    """Return a table node with one row for each record."""
-    head = [COLUMNS[column] for column in columns]
-    rows = [[cell_text(column, record) for column in columns] for record in records]
-    return table_node(head, rows, classes=["measurements"])
+def table(columns, records, name_of):
+    """Return a table node with one row for each measurement.
+
+    Where it was made on several devices, each has columns of its own, named
+    by `name_of`.
+    """
+    return table_node(*grid(columns, records, name_of), classes=["measurements"])
+
+
+def grid(columns, records, name_of):
+    """Return the head and the rows of a table of measurements, as texts."""
+    on = list(dict.fromkeys(record["device"] for record in records))
+    shared = [column for column in columns if column in SHARED_COLUMNS]
+    single = [column for column in columns if column not in SHARED_COLUMNS]
+    if len(on) == 1:
+        rows = [[cell_text(column, record) for column in columns] for record in records]
+        return [COLUMNS[column] for column in columns], rows
+    by_name = {}
+    for record in records:
+        by_name.setdefault((record["name"], record["framework"]), {})[record["device"]] = record
+    head = [COLUMNS[column] for column in shared]
+    head += [f"{COLUMNS[column]}, {name_of(device)}" for column in single for device in on]
+    rows = []
+    for made in by_name.values():
+        row = [cell_text(column, next(iter(made.values()))) for column in shared]
+        row += [
+            cell_text(column, made[device]) if device in made else "–"
+            for column in single
+            for device in on
+        ]
+        rows.append(row)
+    return head, rows
 
 
 def cell_text(column, record):

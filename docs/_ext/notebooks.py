@@ -5,7 +5,7 @@ import re
 
 import nbformat
 
-from . import measurements, references
+from . import devices, measurements, references
 
 ROLE = re.compile(r"\{(measured|verdict|quoted)\}`([^`]+)`")
 DIRECTIVE = re.compile(
@@ -17,7 +17,7 @@ COLUMNS = re.compile(r"^:columns: (.+)$", re.MULTILINE)
 
 def plain(text, env):
     """Return the Markdown of a cell with the book's own roles and directives resolved."""
-    records = measurements.by_reference(env)
+    records = references.Records(measurements.by_reference(env), measurements.absent(env))
 
     def role(found):
         kind, content = found.groups()
@@ -26,6 +26,8 @@ def plain(text, env):
                 return references.resolve(content, records).text
             if kind == "verdict":
                 return f"**{references.verdict(content, records)[0]}**"
+        except references.NotRecorded:
+            return "(not recorded)"
         except references.ReferenceProblem:
             return content
         return f"“{content.partition(':')[2].strip()}”"
@@ -34,9 +36,9 @@ def plain(text, env):
         columns = COLUMNS.search(found["body"])
         columns = (columns[1] if columns else measurements.DEFAULT_COLUMNS).split()
         columns = [column for column in columns if column in measurements.COLUMNS]
-        rows = measurements.matching(env, found["patterns"].split())
-        lines = [[measurements.COLUMNS[column] for column in columns], ["---"] * len(columns)]
-        lines += [[measurements.cell_text(column, row) for column in columns] for row in rows]
+        records = measurements.matching(env, found["patterns"].split())
+        head, rows = measurements.grid(columns, records, lambda device: device)
+        lines = [head, ["---"] * len(head), *rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     return ROLE.sub(role, DIRECTIVE.sub(directive, text))
@@ -52,6 +54,8 @@ def offer(app, docname, templatename, context, doctree):
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell["source"] = plain(cell.source, app.env)
+        elif cell.cell_type == "code":
+            cell["outputs"] = devices.first_outputs(cell.outputs)
     notebook.metadata.pop("source_map", None)
     target = pathlib.Path(app.outdir, "_sources", f"{docname}.ipynb")
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,8 @@ NATIVE_LOG = re.compile(
     r"^(?:[IW]\d{4} [\d:. ]+\S+:\d+\] .*|WARNING: All log messages before absl::Init.*)\n?",
     re.MULTILINE,
 )
-ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,}")
+ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-f]{6,}|\b0x[0-9a-f]{10,16}\b")
+PROCESS_ID = re.compile(r"(?i)\b(pid|process id)(\W{1,3})\d+")
 
 
 def records(outputs):
@@ -67,4 +68,5 @@ def scrubbed(text):
     text = CELL_FILE.sub("this page", text)
     text = INSTALLED.sub("", text)
     text = WORK_FOLDER.sub(".", text)
-    return ADDRESS.sub("at 0x…", text)
+    text = PROCESS_ID.sub(r"\1\2…", text)
+    return ADDRESS.sub("0x…", text)

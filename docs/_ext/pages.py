@@ -5,11 +5,13 @@ import dataclasses
 import pathlib
 
 import nbformat
-from myst_nb.core.read import MystMetadataParsingError, read_myst_markdown_notebook
+import yaml
+from jupytext.myst import MystMetadataParsingError, myst_to_notebook
 
 from .snippets import SnippetError
 
 HELPERS = "Show the helpers used below"
+KERNEL = {"name": "python3", "display_name": "Python 3"}
 LANGUAGE = {"name": "python", "pygments_lexer": "ipython3", "file_extension": ".py"}
 
 
@@ -28,13 +30,14 @@ class Page:
 
     `notebook` holds the expanded cells. `modules` maps each snippet module that
     the page reaches to the digest of its source. `benchmark` pages are executed
-    alone.
+    alone. A page with a `device` is executed on that one only, wherever it is.
     """
 
     docname: str
     notebook: nbformat.NotebookNode
     modules: dict
     benchmark: bool
+    device: str | None = None
 
     @property
     def code_cells(self):
@@ -47,6 +50,17 @@ class Page:
         return self.notebook.metadata["source_map"][position]
 
 
+def find_pages(folder):
+    """Return {name: path} of all pages below `folder`, but for folders whose name starts with _."""
+    folder = pathlib.Path(folder)
+    found = {}
+    for path in sorted(folder.rglob("*.md")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        if not any(part.startswith("_") for part in parts):
+            found["/".join(parts)] = path
+    return found
+
+
 def read_page(docname, path, library):
     """Read the page at `path` and expand its snippet cells; None where it has no code.
 
@@ -55,8 +69,12 @@ def read_page(docname, path, library):
     text = pathlib.Path(path).read_text("utf8")
     if "{code-cell}" not in text or not text.startswith("---"):
         return None
+    head, body, below_head = _split(text)
     try:
-        notebook = read_myst_markdown_notebook(text, add_source_map=True, path=str(path))
+        options = yaml.safe_load(head) or {}
+        notebook = myst_to_notebook(body, add_source_map=True)
+    except yaml.YAMLError as error:
+        raise PageError(1, f"the head of the page cannot be read: {error}") from None
     except MystMetadataParsingError as error:
         raise PageError(1, str(error)) from None
     if not any(cell.cell_type == "code" for cell in notebook.cells):
@@ -68,17 +86,27 @@ def read_page(docname, path, library):
         if cell.cell_type != "code":
             # MyST-NB counts the lines of prose from 0, those of cells from 1, and it takes
             # the blank lines away that come first.
+            line = max(line, below_head)
             line = next(n for n, text in enumerate(written[line:], line + 1) if text.strip())
         new = expansion.cells(cell, line) if cell.cell_type == "code" else [cell]
         cells += new
         lines += [line] * len(new)
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
-    benchmark = bool(notebook.metadata.pop("benchmark", False))
+    benchmark, device = bool(options.pop("benchmark", False)), options.pop("device", None)
+    notebook.metadata = nbformat.from_dict(options)
     notebook.cells = cells
     notebook.metadata["source_map"] = lines
+    notebook.metadata["kernelspec"] = dict(KERNEL)
     notebook.metadata["language_info"] = dict(LANGUAGE)
-    return Page(docname, notebook, library.reached(expansion.modules), benchmark)
+    return Page(docname, notebook, library.reached(expansion.modules), benchmark, device)
+
+
+def _split(text):
+    """Return the YAML head of a page, its body at the same lines as before, and where it begins."""
+    lines = text.splitlines()
+    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), 0)
+    return "\n".join(lines[1:end]), "\n".join([""] * (end + 1) + lines[end + 1 :]), end + 1
 
 
 class _Expansion:

@@ -4,18 +4,19 @@ import copy
 
 from myst_nb.sphinx_ import Parser
 
-from .outputs import presentable
+from . import devices
 
 _notebooks = {}
 
 
-def show(page):
-    """Make the page's notebook, with its outputs fit to be seen, the one that is rendered."""
+def show(page, panels, name_of):
+    """Make the page's notebook the one that is rendered, each cell with its devices' outputs."""
     notebook = copy.deepcopy(page.notebook)
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell["outputs"] = presentable(cell.outputs)
-            cell.metadata.pop("expected_error", None)
+    code_cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for cell, of_cell in zip(code_cells, panels, strict=True):
+        cell["outputs"] = devices.marked(of_cell, name_of)
+        cell.metadata.pop("expected_error", None)
+        cell.metadata.pop("skipped", None)
     # MyST-NB adds 1 where it takes a line over, and docutils 1 more.
     notebook.metadata["source_map"] = [line - 2 for line in notebook.metadata["source_map"]]
     _notebooks[page.docname] = notebook
@@ -38,6 +39,7 @@ class PageParser(Parser):
         reader = ("_ext.parser.read_shown", {"docname": env.docname}, False)
         env.mystnb_config = shared.copy(custom_formats={".md": reader})
         try:
-            return super().parse(inputstring, document)
+            super().parse(inputstring, document)
+            devices.arrange(document)
         finally:
             env.mystnb_config = shared

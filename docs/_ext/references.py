@@ -5,7 +5,9 @@ import difflib
 import re
 
 FIELDS = ("median", "first_call", "spread", "rate", "error", "threads", "samples")
-REFERENCE = re.compile(r"(?P<name>[^\s@]+)@(?P<framework>\w+)(?:\.(?P<field>\w+))?")
+REFERENCE = re.compile(
+    r"(?P<name>[^\s@]+)@(?P<framework>\w+)(?:\.(?P<field>\w+))?(?: on (?P<device>[\w-]+))?"
+)
 VERDICT = re.compile(r"(.+) in ([\d.]*)\.\.([\d.]*) \? ([\w ]+) : ([\w ]+)")
 VERDICTS = (
     "holds",
@@ -20,6 +22,23 @@ class ReferenceProblem(Exception):
     """A reference that cannot be read or that names no record."""
 
 
+class NotRecorded(ReferenceProblem):
+    """A reference that is right, to a measurement that this site does not have."""
+
+    def __init__(self, message, device=None):
+        """Take the reason, and the device on which the measurement would have to be made."""
+        super().__init__(message)
+        self.device = device
+
+
+@dataclasses.dataclass(frozen=True)
+class Records:
+    """All measurements as {(name, framework): {device: record}}, and the absent frameworks."""
+
+    made: dict
+    absent: set = frozenset()
+
+
 @dataclasses.dataclass(frozen=True)
 class Quantity:
     """A number out of the records: what it is, how it is written, and where it comes from."""
@@ -27,6 +46,7 @@ class Quantity:
     value: float
     text: str
     origin: str
+    devices: tuple = ()
 
 
 def seconds_text(seconds):
@@ -85,7 +105,7 @@ def origin(record):
 def resolve(expression, records):
     """Return the Quantity that a reference, or a ratio of two, stands for.
 
-    `records` maps (name, framework) to a record. Raises ReferenceProblem.
+    `records` are the Records of the book. Raises ReferenceProblem.
     """
     parts = [part.strip() for part in expression.split(" / ")]
     if len(parts) > 2:
@@ -93,10 +113,13 @@ def resolve(expression, records):
     found = [_single(part, records) for part in parts]
     if len(found) == 1:
         value, field, record = found[0]
-        return Quantity(_number(value), field_text(field, value), origin(record))
+        return Quantity(
+            _number(value), field_text(field, value), origin(record), (record["device"],)
+        )
     (above, _, first), (below, _, second) = found
     ratio = _number(above) / _number(below)
-    return Quantity(ratio, ratio_text(ratio), f"{origin(first)}; {origin(second)}")
+    both = tuple(dict.fromkeys((first["device"], second["device"])))
+    return Quantity(ratio, ratio_text(ratio), f"{origin(first)}; {origin(second)}", both)
 
 
 def _number(value):
@@ -107,14 +130,21 @@ def _single(text, records):
     match = REFERENCE.fullmatch(text)
     if not match:
         raise ReferenceProblem(
-            f"'{text}' is not of the form name@framework or name@framework.field"
+            f"'{text}' is not of the form name@framework or name@framework.field, "
+            "each with ' on DEVICE' or without"
         )
     field = match["field"] or "median"
     if field not in FIELDS:
         raise ReferenceProblem(f"there is no field '{field}'; there are {', '.join(FIELDS)}")
-    record = records.get((match["name"], match["framework"]))
+    made = records.made.get((match["name"], match["framework"]), {})
+    device = match["device"] or next(iter(made), None)
+    if made and device not in made:
+        raise NotRecorded(f"'{text}' was not measured there", device)
+    if not made and match["framework"] in records.absent:
+        raise NotRecorded(f"{match['framework']} is not installed")
+    record = made.get(device)
     if record is None:
-        known = [f"{name}@{framework}" for name, framework in sorted(records)]
+        known = [f"{name}@{framework}" for name, framework in sorted(records.made)]
         near = difflib.get_close_matches(text, known, n=3, cutoff=0.4)
         hint = f"; the nearest are {', '.join(near)}" if near else ""
         raise ReferenceProblem(f"no measurement is called '{text}'{hint}")

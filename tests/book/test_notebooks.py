@@ -26,7 +26,8 @@ def site(tmp_path_factory):
     root = tmp_path_factory.mktemp("book")
     shutil.copytree(ROOT / "snippets", root / "snippets")
     shutil.copytree(ROOT / "docs" / "_ext", root / "docs" / "_ext")
-    shutil.copytree(ROOT / "docs" / "_static", root / "docs" / "_static")
+    for folder in ("_static", "_templates"):
+        shutil.copytree(ROOT / "docs" / folder, root / "docs" / folder)
     shutil.copy(ROOT / "conf.py", root)
     for page in PAGES:
         target = root / "docs" / f"{page}.md"

@@ -18,6 +18,7 @@ globals().update(
 )
 sys.path.insert(0, {engine!r})
 html_static_path = [{static!r}]
+templates_path = [{templates!r}]
 """
 
 
@@ -30,6 +31,7 @@ def themed(project, request):
             conf=str(root / "conf.py"),
             engine=str(project.engine),
             static=str(root / "docs" / "_static"),
+            templates=str(root / "docs" / "_templates"),
         )
     )
     return project

@@ -104,15 +104,17 @@ def test_the_longest_pages_begin_first(project, pages, monkeypatch):
     for name in names + measuring:
         project.page(name, project.cell("1"), benchmark=name in measuring)
     durations = {"a/one": 1.0, "a/two": 3.0, "a/three": 2.0, "b/one": 50.0, "b/two": 60.0}
-    finished = []
+    finished, said = [], []
     execute.execute_all(
         pages(*names, *measuring),
         execute.Limits(5, 5, "cpu"),
         lambda page, execution: finished.append(page.docname),
         durations,
+        said.append,
     )
     assert begun == ["a/new", "a/two", "a/three", "a/one", "b/two", "b/one"]
     assert finished == begun
+    assert [line.split()[2] for line in said] == begun
 
 
 def test_durations_are_kept_and_order_the_next_build(project):
@@ -265,7 +267,7 @@ def test_a_kernel_that_does_not_start_fails_its_page(project, pages, monkeypatch
     project.page("a/one", project.cell("1"))
     results = []
     execute.execute_all(
-        pages("a/one"), execute.Limits(5, 30, "cpu"), lambda *done: results.append(done), {}
+        pages("a/one"), execute.Limits(5, 30, "cpu"), lambda *done: results.append(done), {}, print
     )
     ((_, execution),) = results
     (failure,) = execution.failures

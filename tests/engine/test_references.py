@@ -2,6 +2,8 @@
 
 import pytest
 from _ext.references import (
+    NotRecorded,
+    Records,
     ReferenceProblem,
     rate_text,
     ratio_text,
@@ -15,6 +17,7 @@ def record(name, median, framework="jax", **fields):
     return {
         "name": name,
         "framework": framework,
+        "device": "cpu",
         "device_kind": "cpu",
         "processor": "A processor",
         "threads": 2,
@@ -28,14 +31,16 @@ def record(name, median, framework="jax", **fields):
     } | fields
 
 
-RECORDS = {
-    (found["name"], found["framework"]): found
+MADE = {
+    (found["name"], found["framework"]): {"cpu": found}
     for found in (
         record("selu/jit", 0.0025),
         record("selu/eager", 0.01, rate=3.21e9),
         record("selu/eager", 0.02, framework="tensorflow"),
     )
 }
+MADE["selu/jit", "jax"]["gpu-h200"] = record("selu/jit", 0.0001, device="gpu-h200")
+RECORDS = Records(MADE, {"torch"})
 
 
 @pytest.mark.parametrize(
@@ -80,10 +85,31 @@ def test_rates_are_in_gflops():
         ("selu/eager@jax.rate", "3.21 GFLOP/s"),
         ("selu/eager@jax / selu/jit@jax", "4×"),
         ("selu/jit@jax.first_call / selu/jit@jax", "600×"),
+        ("selu/jit@jax on gpu-h200", "100 µs"),
+        ("selu/jit@jax.threads on gpu-h200", "2"),
+        ("selu/jit@jax / selu/jit@jax on gpu-h200", "25×"),
     ],
 )
 def test_a_reference_is_written_as_its_field_asks(expression, text):
     assert resolve(expression, RECORDS).text == text
+
+
+def test_a_number_knows_its_device():
+    assert resolve("selu/jit@jax", RECORDS).devices == ("cpu",)
+    assert resolve("selu/jit@jax on gpu-h200", RECORDS).devices == ("gpu-h200",)
+    both = resolve("selu/jit@jax / selu/jit@jax on gpu-h200", RECORDS)
+    assert both.devices == ("cpu", "gpu-h200")
+    assert resolve("selu/eager@jax / selu/jit@jax", RECORDS).devices == ("cpu",)
+
+
+@pytest.mark.parametrize(
+    ("expression", "device"),
+    [("selu/jit@jax on tpu-v5e", "tpu-v5e"), ("selu/jit@torch", None)],
+)
+def test_what_could_be_measured_but_was_not_is_told_apart(expression, device):
+    with pytest.raises(NotRecorded) as missing:
+        resolve(expression, RECORDS)
+    assert missing.value.device == device
 
 
 def test_a_number_says_where_it_comes_from():
@@ -100,7 +126,7 @@ def test_a_number_says_where_it_comes_from():
     [
         ("selu/jit", "is not of the form name@framework"),
         ("selu/jat@jax", "no measurement is called 'selu/jat@jax'; the nearest are selu/jit@jax"),
-        ("selu/jit@torch", "no measurement is called"),
+        ("selu/jit@numpy", "no measurement is called"),
         ("selu/jit@jax.mean", "there is no field 'mean'; there are median, "),
         ("selu/jit@jax / selu/jit@jax / selu/jit@jax", "more than one ' / '"),
         ("selu/jit@jax.rate / selu/eager@jax.rate", "has no rate"),

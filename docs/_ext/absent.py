@@ -1,0 +1,61 @@
+"""Cells that cannot run because a framework is not installed: which, and what follows from them."""
+
+import ast
+import importlib.util
+
+from .snippets import names_used
+
+FRAMEWORKS = ("torch", "tensorflow", "sklearn")
+
+
+class Frameworks:
+    """Goes through the cells of a page in order, and knows what the skipped ones would have made.
+
+    JAX is no exception that can be skipped: without it there is no book.
+    """
+
+    def __init__(self, find=importlib.util.find_spec):
+        """Take the function that finds an installed package, or returns None."""
+        self.absent = {name for name in FRAMEWORKS if find(name) is None}
+        self.lost = {}
+
+    def needed_by(self, source):
+        """Return the framework that is absent and without which a cell cannot run, or None."""
+        if not self.absent:
+            return None
+        try:
+            tree = ast.parse(source)
+        except SyntaxError:
+            return None
+        needed = next(iter(self._imported(tree)), None)
+        if needed is None:
+            needed = next((self.lost[n] for n in names_used(tree) if n in self.lost), None)
+        for name in _bound(tree):
+            if needed:
+                self.lost[name] = needed
+            else:
+                self.lost.pop(name, None)
+        return needed
+
+    def _imported(self, tree):
+        for node in tree.body:
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                modules = [node.module or ""]
+            for module in modules:
+                if module.split(".")[0] in self.absent:
+                    yield module.split(".")[0]
+
+
+def _bound(tree):
+    """Return the names that a cell defines at its top level."""
+    for node in tree.body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for alias in node.names:
+                yield alias.asname or alias.name.split(".")[0]
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        else:
+            for part in ast.walk(node):
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                    yield part.id

@@ -1,0 +1,68 @@
+// The switch in the header: one choice of device for the whole site. sphinx-design switches the
+// tabs of a page together and remembers the choice; this lets the switch and the notices take
+// part. Without scripts the style sheet shows the outputs of all devices, one under another.
+(() => {
+  "use strict";
+  const KEY = "sphinx-design-tab-id-device";
+  document.documentElement.classList.add("with-scripts");
+
+  const remembered = () => {
+    try {
+      return localStorage.getItem(KEY);
+    } catch {
+      return null;
+    }
+  };
+
+  const remember = (device) => {
+    try {
+      localStorage.setItem(KEY, device);
+    } catch {
+      // Where nothing may be kept, the choice still holds for this page.
+    }
+  };
+
+  const tabs = () =>
+    [...document.querySelectorAll('.sd-tab-label[data-sync-group="device"]')].map((label) => ({
+      label,
+      input: document.getElementById(label.htmlFor),
+      device: label.dataset.syncId,
+    }));
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const chooser = document.querySelector(".device-switch select");
+
+    const show = (device) => {
+      for (const notice of document.querySelectorAll(".device-notice")) {
+        notice.hidden = notice.dataset.device !== device;
+      }
+      for (const tab of tabs()) {
+        if (tab.device === device) tab.input.checked = true;
+      }
+      if (chooser && [...chooser.options].some((option) => option.value === device)) {
+        chooser.value = device;
+      }
+    };
+
+    // Tabs above may grow or shrink: what was just used stays where it is on the screen.
+    const choose = (device, used) => {
+      const top = used.getBoundingClientRect().top;
+      remember(device);
+      show(device);
+      window.scrollBy({ top: used.getBoundingClientRect().top - top, behavior: "instant" });
+    };
+
+    if (chooser) {
+      chooser.closest(".device-switch").hidden = false;
+      chooser.addEventListener("change", () => choose(chooser.value, chooser));
+    }
+    for (const { label, input, device } of tabs()) {
+      input.addEventListener("change", () => choose(device, label));
+    }
+    const device = remembered();
+    if (device) show(device);
+    window.addEventListener("storage", (event) => {
+      if (event.key === KEY && event.newValue) show(event.newValue);
+    });
+  });
+})();
