@@ -1,5 +1,7 @@
 """Show the outputs of a cell for every device: once where all agree, as tabs where they differ."""
 
+import contextlib
+import copy
 import dataclasses
 import html
 import json
@@ -8,7 +10,7 @@ import nbformat
 from docutils import nodes
 from sphinx_design.shared import create_component
 
-from . import outputs, recordings
+from . import foreign, outputs, recordings
 
 # Stands before the outputs of each device, from the notebook until the page's nodes exist.
 MARK = "outputs of a device: "
@@ -92,10 +94,13 @@ def _worth_showing(cell, of_cell):
 
 
 def _comparable(shown):
-    """Return outputs without what numbers them."""
-    return [
-        {k: v for k, v in out.items() if k not in ("execution_count", "metadata")} for out in shown
-    ]
+    """Return outputs as a recording would hold them, without what numbers them."""
+    found = []
+    for output in copy.deepcopy(shown):
+        with contextlib.suppress(foreign.Refused):
+            output = foreign.accepted(output)
+        found.append({k: v for k, v in output.items() if k not in ("execution_count", "metadata")})
+    return found
 
 
 def marked(of_cell, name_of):
