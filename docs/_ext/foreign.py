@@ -17,23 +17,27 @@ from .outputs import NATIVE_LOG, RECORD_TYPE, scrubbed
 
 LARGEST_OUTPUT = 400_000
 DRAWING = set(
-    "svg g rect circle ellipse line polyline polygon path text tspan title desc defs marker".split()
+    """svg g rect circle ellipse line polyline polygon path text tspan title desc defs marker
+    """.split()
 )
 TEXT = set(
-    "p div span br b i em strong code pre sub sup ul ol li details summary figure figcaption "
-    "table caption thead tbody tfoot tr th td".split()
+    """p div span br b i em strong code pre sub sup ul ol li details summary figure figcaption
+    table caption thead tbody tfoot tr th td
+    """.split()
 )
 ATTRIBUTES = set(
-    "class style width height viewBox xmlns role aria-label aria-labelledby x y x1 x2 y1 y2 "
-    "cx cy r rx ry d points transform fill fill-opacity fill-rule stroke stroke-width "
-    "stroke-opacity stroke-dasharray stroke-linecap stroke-linejoin opacity font-family font-size font-weight "
-    "font-style text-anchor dominant-baseline alignment-baseline dx dy rowspan colspan scope "
-    "marker-end marker-start markerWidth markerHeight refX refY orient preserveAspectRatio".split()
+    """class style width height viewBox xmlns role aria-label aria-labelledby rowspan colspan scope
+    x y x1 x2 y1 y2 cx cy r rx ry d dx dy points transform preserveAspectRatio opacity
+    fill fill-opacity fill-rule stroke stroke-width stroke-opacity stroke-dasharray stroke-linecap
+    stroke-linejoin font-family font-size font-weight font-style text-anchor dominant-baseline
+    alignment-baseline marker-end marker-start markerWidth markerHeight refX refY orient
+    """.split()
 )
 STYLES = set(
-    "color background-color width max-width min-width height text-align vertical-align padding "
-    "margin border border-collapse border-spacing table-layout font-weight font-size font-family "
-    "font-style white-space display overflow-x opacity fill stroke".split()
+    """color background-color width max-width min-width height text-align vertical-align padding
+    margin border border-collapse border-spacing table-layout font-weight font-size font-family
+    font-style white-space display overflow-x opacity fill stroke
+    """.split()
 )
 NUMBER = {"type": "number"}
 INTEGER = {"type": "integer"}

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from IPython.display import SVG
+from IPython.display import HTML
 from jax._src.core import ShardingTypeError
 
 EXPECTED_ERRORS = {
@@ -57,29 +57,28 @@ def box(x, y, width, height, colour, text):
     return rect + label(x + width / 2, y + height / 2 + 5, text, fill="white")
 
 
-def picture(width, height, parts):
-    """Return a picture of SVG, sizes in pixels."""
-    return SVG(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}"'
-        f' height="{height}" font-family="sans-serif" font-size="14">'
-        f"{''.join(parts)}</svg>"
-    )
+def picture(width, height, parts, meaning):
+    """Return a picture of SVG, sizes in pixels; `meaning` says it in words."""
+    size = f'width="{width}" viewBox="0 0 {width} {height:g}"'
+    svg = f'<svg {size} font-size="14" role="img" aria-label="{meaning}">'
+    return HTML(svg + "".join(parts) + "</svg>")
 
 
 def draw(array):
     """Draw the blocks of an array of up to two axes, and who holds them."""
     rows, columns = (1, 1, *array.shape)[-2:]
-    height, width = (48 if rows == 1 else 192) / rows, 416 / columns
-    parts = [label(60, 18, jax.typeof(array), "start")]
+    height, width = (48 if rows == 1 else 192) / rows, 400 / columns
+    parts, words = [label(50, 18, jax.typeof(array), "start")], []
     for block, devices in blocks(array).items():
         (top, bottom), (left, right) = ((0, 1), (0, 1), *block)[-2:]
-        x, y, w = 60 + left * width, 48 + top * height, (right - left) * width
-        h = (bottom - top) * height
-        colour = COLOURS[devices[0] % len(COLOURS)]
-        parts.append(box(x, y, w, h, colour, ", ".join(map(str, devices))))
-        parts.append(label(x + w / 2, 40, f"{left}:{right}"))
-        parts.append(label(50, y + h / 2 + 5, f"{top}:{bottom}", "end"))
-    return picture(480, 50 + rows * height, dict.fromkeys(parts))
+        x, y, names = 50 + left * width, 48 + top * height, str(devices)[1:-1]
+        w, h = (right - left) * width, (bottom - top) * height
+        parts.append(box(x, y, w, h, COLOURS[devices[0] % 8], names))
+        parts += [label(50 + n * width, 40, n) for n in (left, right)]
+        parts += [label(42, 53 + n * height, n, "end") for n in (top, bottom)]
+        words.append(f"rows {top}:{bottom}, columns {left}:{right} on {names}")
+    meaning = f"Who holds what of {jax.typeof(array)}: {'; '.join(words)}"
+    return picture(470, 54 + rows * height, dict.fromkeys(parts), meaning)
 
 
 @jax.jit

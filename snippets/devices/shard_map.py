@@ -1,5 +1,7 @@
 """jax.shard_map and the five collectives, each with NumPy beside it."""
 
+import math
+
 import jax
 import numpy as np
 
@@ -25,20 +27,27 @@ def held(array):
 
 
 def draw_exchange(before, after):
-    """Draw what each device holds before and after; new numbers are grey."""
+    """Draw what each device holds before and after, at most eight in a line.
+
+    New numbers are grey.
+    """
     old, new = held(before), held(after)
     owner = {int(v): d for d, block in enumerate(old) for v in block.ravel()}
-    parts, start = [], 150 + 30 * max(block.size for block in old)
+    parts, words = [], []
+    start, most = 130 + 30 * old[0].size, new[0].size
+    height = 8 + 28 * math.ceil(most / 8)
     for d, sides in enumerate(zip(old, new, strict=True)):
-        y = 8 + 36 * d
+        y = 8 + height * d
         parts.append(label(70, y + 19, f"device {d}", "end"))
-        parts.append(label(start - 35, y + 19, "→"))
+        parts.append(label(start - 25, y + 19, "→"))
         for left, block in zip((80, start), sides, strict=True):
             for k, value in enumerate(map(int, block.ravel())):
+                x, down = left + 30 * (k % 8), 28 * (k // 8)
                 colour = COLOURS[owner.get(value, -1)]
-                parts.append(box(left + 30 * k, y, 30, 28, colour, value))
-    width = start + 30 * max(block.size for block in new)
-    return picture(width, 8 + 36 * len(old), parts)
+                parts.append(box(x, y + down, 30, 28, colour, value))
+        words.append(f"device {d} holds {sides[0]} before and {sides[1]} after")
+    width = start + 30 * min(most, 8)
+    return picture(width, 8 + height * len(old), parts, "; ".join(words))
 
 
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))

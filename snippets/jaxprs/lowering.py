@@ -40,11 +40,12 @@ def costs(stage):
     """Return what the compiler counts for one call of a lowered or compiled function.
 
     flops: floating-point operations without the transcendental ones (exp, tanh);
-    bytes accessed: bytes read and written by all operations.
+    bytes accessed: bytes read and written by all operations. All of them are None
+    where the platform has no count for this stage.
     """
     counted = stage.cost_analysis()
     return {
-        key: counted.get(key, 0.0)
+        key: None if counted is None else counted.get(key, 0.0)
         for key in ("flops", "transcendentals", "bytes accessed")
     }
 

@@ -1,6 +1,10 @@
 """How the frameworks take memory from a GPU, and how to look at it."""
 
 import os
+import re
+import shutil
+import subprocess
+import sys
 from unittest import mock
 
 import jax
@@ -9,7 +13,6 @@ import tensorflow as tf
 import torch
 from jaxlib import xla_client
 
-MEMORY_OPTIONS = ("allocator", "preallocate", "memory_fraction")
 EXPECTED_ERRORS = {
     "both_fractions": (ValueError, "Remove the latter one, it is deprecated"),
     "jax_change_late": (RuntimeError, "before backends are initialized"),
@@ -17,22 +20,104 @@ EXPECTED_ERRORS = {
 }
 
 
-def gpu_share():
-    """Return the part of a GPU's memory that is taken, 0 to 1.
+def visible_gpu():
+    """Return the first GPU that a program may use, or '' for none."""
+    if os.environ.get("JAX_PLATFORMS") == "cpu":
+        return ""
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
 
-    The driver says so, for all programs. None without a GPU.
+
+def used_and_total(text):
+    """Read a line such as '512, 81559'; None for any other text."""
+    found = re.fullmatch(r"(\d+), (\d+)\s*", text)
+    return found and tuple(map(int, found.groups()))
+
+
+def gpu_memory():
+    """Return (used, total) memory of the GPU in MiB, or None without one.
+
+    The driver is asked, by the program nvidia-smi that comes with it.
     """
-    if not torch.cuda.is_available():
+    if not (visible_gpu() and shutil.which("nvidia-smi")):
         return None
-    free, total = torch.cuda.mem_get_info()
-    return round(1 - free / total, 2)
+    query = [f"--id={visible_gpu()}", "--query-gpu=memory.used,memory.total"]
+    command = ["nvidia-smi", *query, "--format=csv,noheader,nounits"]
+    return used_and_total(
+        subprocess.run(command, capture_output=True, text=True).stdout
+    )
 
 
-def share_around(action):
-    """Return `gpu_share()` before and after the call `action()`."""
-    before = gpu_share()
-    action()
-    return before, gpu_share()
+def percent_used():
+    """Return how much of the GPU's memory is taken, in whole percent."""
+    used, total = gpu_memory()
+    return round(100 * used / total)
+
+
+WORKER = """
+import sys
+for line in sys.stdin:
+    exec(line)
+    print(flush=True)
+"""
+MEMORY_VARIABLES = (
+    "XLA_PYTHON_CLIENT_PREALLOCATE",
+    "XLA_PYTHON_CLIENT_ALLOCATOR",
+    "XLA_PYTHON_CLIENT_MEM_FRACTION",
+    "XLA_CLIENT_MEM_FRACTION",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+)
+
+
+def without_switches():
+    """Return the environment variables but those about GPU memory."""
+    return {k: v for k, v in os.environ.items() if k not in MEMORY_VARIABLES}
+
+
+def percent_after(lines, **variables):
+    """Run `lines` in a Python of their own; return the memory taken after each.
+
+    In whole percent of the GPU's memory, the first number before any line. Of
+    the variables about memory it has only `variables`. `rows` is a twentieth of
+    the memory in MiB. None without a GPU; RuntimeError if a line fails.
+    """
+    if gpu_memory() is None:
+        return None
+    percents = [percent_used()]
+    with subprocess.Popen(
+        [sys.executable, "-c", WORKER],
+        env=without_switches() | variables,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as worker:
+        for line in (f"rows = {gpu_memory()[1] // 20}", *lines):
+            print(line, file=worker.stdin, flush=True)
+            if not worker.stdout.readline():
+                raise RuntimeError(f"the process ended at: {line}")
+            percents.append(percent_used())
+    return [percents[0], *percents[2:]]
+
+
+JAX_LINES = (
+    "import jax.numpy as jnp",
+    "jnp.ones(1).block_until_ready()",
+    "x = jnp.ones((rows, 2**18)).block_until_ready()",
+    "del x",
+)
+JAX_SETTINGS = (
+    {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+    {"XLA_CLIENT_MEM_FRACTION": ".50"},
+    {"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"},
+)
+TORCH_LINES = (
+    "import torch",
+    "torch.ones(1, device='cuda')",
+    "x = torch.ones((rows, 2**18), device='cuda')",
+    "del x",
+    "torch.cuda.empty_cache()",
+)
+MEMORY_OPTIONS = ("allocator", "preallocate", "memory_fraction")
 
 
 def first_jax_operation():
@@ -41,10 +126,10 @@ def first_jax_operation():
 
 
 def jax_memory():
-    """Return what JAX's pool holds, in bytes, or None on a CPU."""
+    """Return what JAX's pool holds, or None on a CPU."""
     stats = jax.devices()[0].memory_stats()
     names = ("bytes_in_use", "bytes_limit")
-    return stats and {name: stats[name] for name in names}
+    return stats and {name: f"{stats[name] / 2**30:.1f} GiB" for name in names}
 
 
 def gpu_options(**variables):
@@ -53,7 +138,7 @@ def gpu_options(**variables):
     Raises ValueError for an unknown allocator and if the
     fraction is set under both names.
     """
-    with mock.patch.dict(os.environ, variables):
+    with mock.patch.dict(os.environ, without_switches() | variables, clear=True):
         options = xla_client.generate_pjrt_gpu_plugin_options()
     found = [name for name in MEMORY_OPTIONS if name in options]
     return {name: options[name] for name in found}
@@ -136,10 +221,11 @@ def hold_and_drop(shape):
 
 
 def array_bytes(shape):
-    """Return the bytes of a float32 array in each framework."""
+    """Return the bytes of a float32 array in JAX and in PyTorch."""
+    return {"jax": jnp.ones(shape).nbytes, "torch": torch.ones(shape).nbytes}
+
+
+def array_bytes_tensorflow(shape):
+    """Return the bytes of a float32 array in TensorFlow."""
     tensor = tf.ones(shape)
-    return {
-        "jax": jnp.ones(shape).nbytes,
-        "torch": torch.ones(shape).nbytes,
-        "tensorflow": tensor.dtype.size * tensor.shape.num_elements(),
-    }
+    return tensor.dtype.size * tensor.shape.num_elements()

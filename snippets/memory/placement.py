@@ -7,6 +7,8 @@ import tensorflow as tf
 import torch
 
 EXPECTED_ERRORS = {
+    "every_second_column": (jax.errors.JaxRuntimeError, "striding"),
+    "with_gradient": (BufferError, "require gradient"),
     "torch_mix": (RuntimeError, "is not on the expected device"),
 }
 
@@ -66,6 +68,72 @@ def matrix_committed(device, size):
 def to_cpu(array):
     """Copy an array to the memory of the host; it stays a JAX array."""
     return jax.device_put(array, jax.devices("cpu")[0])
+
+
+def address(array):
+    """Return where the numbers of an array begin in memory, for any framework."""
+    if isinstance(array, jax.Array):
+        return array.unsafe_buffer_pointer()
+    if isinstance(array, torch.Tensor):
+        return array.data_ptr()
+    return array.ctypes.data
+
+
+def on_host(array):
+    """Say of two ways to NumPy whether they copy, and if the result can be written."""
+    ways = {"np.asarray": np.asarray(array), "np.array": np.array(array)}
+    return {
+        way: {
+            "same memory": address(host) == address(array),
+            "writeable": host.flags.writeable,
+        }
+        for way, host in ways.items()
+    }
+
+
+def shared_device():
+    """Return a device that both frameworks can use: a GPU, or else the CPU."""
+    both = torch.cuda.is_available() and jax.default_backend() == "gpu"
+    return jax.devices("gpu" if both else "cpu")[0]
+
+
+def to_torch(array):
+    """Return a JAX array as a tensor in the same memory."""
+    tensor = torch.from_dlpack(array)
+    assert address(tensor) == address(array)
+    return tensor
+
+
+def to_jax(tensor):
+    """Return a contiguous float32 tensor as a JAX array in the same memory."""
+    array = jnp.from_dlpack(tensor, copy=False)
+    assert address(array) == address(tensor)
+    return array
+
+
+def write_through(device):
+    """Write into a tensor that shares the memory of a JAX array; return the array."""
+    array = jnp.zeros(3, device=device)
+    to_torch(array)[0] = 7
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return array
+
+
+def shares(tensor):
+    """Return the dtype that a tensor has in JAX, and if the memory is the same."""
+    array = jnp.from_dlpack(tensor)
+    return array.dtype.name, address(array) == address(tensor)
+
+
+def every_second_column(tensor):
+    """Hand over a view with gaps. Raises JaxRuntimeError."""
+    return jnp.from_dlpack(tensor[:, ::2])
+
+
+def with_gradient(tensor):
+    """Hand over a tensor that records gradients. Raises BufferError."""
+    return jnp.from_dlpack(tensor.clone().requires_grad_())
 
 
 def torch_made_on(device):

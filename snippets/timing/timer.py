@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import gc
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import statistics
@@ -223,6 +224,11 @@ def installed_versions():
     return versions
 
 
+def installed_frameworks():
+    """Return the names of NumPy and of those frameworks that are installed."""
+    return [n for n in ("numpy", *FRAMEWORKS) if importlib.util.find_spec(n)]
+
+
 def time_calls(function, args, wait, settle, calls):
     """Return the time that `calls` calls in a row take, in seconds.
 
@@ -269,6 +275,7 @@ def measure(
     budget=0.3,
     calls=None,
     inputs=None,
+    precision=None,
 ):
     """Time `function(*args)` and return a `Measurement`, which is also displayed.
 
@@ -276,7 +283,8 @@ def measure(
     samples, with the garbage collector off. One sample is `calls` calls, or as
     many as last 10 ms. `budget` is in seconds. `wait` blocks until a result
     exists; by default it is that of the result's framework, or of `framework`.
-    `inputs` replaces `args` as the source of shape and dtype in the record.
+    `inputs` replaces `args` as the source of shape and dtype in the record, and
+    `precision` what the framework is set to, where the page knows what was used.
     """
     waiters = {known: waiter(known) for known in FRAMEWORKS if known in sys.modules}
     start = time.perf_counter()
@@ -313,7 +321,7 @@ def measure(
         threads=thread_count(framework),
         shape=[list(x.shape) for x in shown],
         dtype=dtype_name(shown[0]) if shown else "",
-        precision=float32_precision(framework),
+        precision=precision or float32_precision(framework),
         samples=samples,
         calls_per_sample=calls,
         first_call=first_call,

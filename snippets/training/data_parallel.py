@@ -40,18 +40,20 @@ def digits(training=1536):
 
 
 def draw_digits(images, labels):
-    """Draw images (n, 64) from 0 to 1 in a row, above their labels."""
+    """Draw images (n, 64) from 0 to 1, five in a line, above their labels."""
     parts = []
     for n, image in enumerate(images):
+        left, top = 72 * (n % 5), 96 * (n // 5)
         for row, pixels in enumerate(image.reshape(8, 8)):
             for column, ink in enumerate(pixels):
                 parts.append(
-                    f'<rect x="{72 * n + 8 * column}" y="{8 * row}"'
+                    f'<rect x="{left + 8 * column}" y="{top + 8 * row}"'
                     ' width="8" height="8" fill="currentColor"'
                     f' opacity="{ink:.2f}"/>'
                 )
-        parts.append(label(72 * n + 32, 84, labels[n]))
-    return picture(72 * len(images), 92, parts)
+        parts.append(label(left + 32, top + 82, labels[n]))
+    meaning = f"Images of the digits {', '.join(map(str, labels))}"
+    return picture(360, 96 * math.ceil(len(images) / 5), parts, meaning)
 
 
 def first_params(key, sizes=(64, 256, 256, 10)):
@@ -228,15 +230,15 @@ def draw_curves(curves):
     top = math.ceil(max(log.max() for log in logs.values()))
     bottom = math.floor(min(log.min() for log in logs.values()))
     steps = max(map(len, logs.values()))
-    parts = [label(350, 290, "step"), label(80, 290, 1)]
-    parts.append(label(620, 290, steps))
+    parts = [label(265, 290, "step"), label(60, 290, 1)]
+    parts.append(label(460, 290, steps))
     for power in range(bottom, top + 1):
         y = 20 + 240 * (top - power) / (top - bottom)
         grid = 'stroke="currentColor" opacity=".3"'
-        parts.append(f'<path d="M80 {y}H620" {grid}/>')
-        parts.append(label(70, y + 5, f"{10.0**power:g}", "end"))
+        parts.append(f'<path d="M60 {y}H470" {grid}/>')
+        parts.append(label(50, y + 5, f"{10.0**power:g}", "end"))
     for n, (name, log) in enumerate(logs.items()):
-        xs = np.linspace(80, 620, len(log))
+        xs = np.linspace(60, 470, len(log))
         ys = 20 + 240 * (top - log) / (top - bottom)
         pairs = zip(xs, ys, strict=True)
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in pairs)
@@ -244,9 +246,11 @@ def draw_curves(curves):
         look += f' stroke-width="{5 - 3 * (n > 0)}"'
         look += f' stroke-dasharray="{6 * n} {6 * n}"' if n else ""
         parts.append(f'<polyline points="{points}" {look}/>')
-        parts.append(f'<path d="M400 {40 + 24 * n}h40" {look}/>')
-        parts.append(label(450, 45 + 24 * n, name, "start"))
-    return picture(640, 300, parts)
+        parts.append(f'<path d="M300 {40 + 24 * n}h40" {look}/>')
+        parts.append(label(350, 45 + 24 * n, name, "start"))
+    ends = [f"{name} from {c[0]:.2g} to {c[-1]:.2g}" for name, c in curves.items()]
+    meaning = f"Loss over {steps} steps: {', '.join(ends)}"
+    return picture(480, 300, parts, meaning)
 
 
 @jax.shard_map(in_specs=(P(), P("data")), out_specs=P())

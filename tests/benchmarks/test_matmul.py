@@ -1,3 +1,4 @@
+import itertools
 import types
 
 import jax
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 
 from snippets.benchmarks import matmul
 
-FRAMEWORKS = ("numpy", "torch", "tensorflow", "jax")
+CONTESTANTS = (matmul.NUMPY, matmul.JAX, matmul.TORCH, matmul.TENSORFLOW)
+NAMES = [each.name for each in CONTESTANTS]
+each_contestant = pytest.mark.parametrize("contestant", CONTESTANTS, ids=NAMES)
 
 
 @pytest.fixture
@@ -19,7 +22,7 @@ def measured(monkeypatch):
     seen = []
 
     def fake(name, function, *args, **settings):
-        given_settings = {"work": None, "error": None, "framework": None} | settings
+        given_settings = {"work": None, "error": None, "framework": None, "rate": 2e12} | settings
         found = types.SimpleNamespace(
             name=name, args=args, result=function(*args), **given_settings
         )
@@ -48,8 +51,11 @@ def restored(monkeypatch):
 def test_equal_terms_are_equal(restored, monkeypatch):
     for variables in (*("PJRT_NPROC", "NPROC"), *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")):
         monkeypatch.delenv(variables, raising=False)
-    terms = matmul.equal_terms()
-    assert tuple(terms) == FRAMEWORKS
+    matmul.jax_terms()
+    matmul.torch_terms()
+    matmul.tensorflow_terms()
+    terms = matmul.terms(CONTESTANTS)
+    assert list(terms) == NAMES
     expected = {"threads": matmul.usable_cores(), "float32 products": "highest"}
     assert all(term == expected for term in terms.values())
     assert restored == [matmul.usable_cores()]
@@ -66,14 +72,20 @@ def test_operands_differ_and_are_float32():
     np.testing.assert_array_equal(a, matmul.operands(100)[0])
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@each_contestant
 @pytest.mark.parametrize("size", [1, 2, 64, 129])
-def test_every_product_is_the_float64_product(framework, size):
-    a, b = matmul.operands(size)
-    exact = np.matmul(a, b, dtype=np.float64)
-    product = matmul.product_on_host(framework, *matmul.on_device(framework, [a, b]))
+def test_every_product_is_the_float64_product(contestant, size):
+    pair = matmul.operands(size)
+    product = matmul.product_on_host(contestant, *map(contestant.on_device, pair))
     assert np.asarray(product).dtype == np.float32
-    assert matmul.relative_error(product, exact) < 1e-6
+    assert matmul.relative_error(product, matmul.float64_product(pair)) < 1e-6
+
+
+def test_the_exact_product_is_float64():
+    a, b = matmul.operands(9)
+    exact = matmul.float64_product([a, b])
+    assert exact.dtype == np.float64
+    np.testing.assert_allclose(exact, a.astype(float) @ b.astype(float), rtol=1e-13)
 
 
 @given(st.floats(1e-6, 1e3), st.integers(1, 5))
@@ -88,33 +100,177 @@ def test_operations_counts_multiplications_and_additions():
 
 
 def test_a_race_is_run_by_every_framework_on_the_same_numbers(measured):
-    found = matmul.race("a/race", 8, budget=0.1)
+    found = matmul.race("a/race", CONTESTANTS, 8, budget=0.1)
     assert found == measured
     assert [each.name for each in found] == ["a/race"] * 4
-    for each, framework in zip(found, FRAMEWORKS, strict=True):
+    for each, contestant in zip(found, CONTESTANTS, strict=True):
         assert each.work == matmul.operations(8)
         assert each.budget == 0.1
-        np.testing.assert_array_equal(
-            matmul.ON_HOST[framework](each.args[0]), matmul.operands(8)[0]
-        )
-        np.testing.assert_array_equal(
-            matmul.ON_HOST[framework](each.args[1]), matmul.operands(8)[1]
-        )
+        for arg, operand in zip(each.args, matmul.operands(8), strict=True):
+            np.testing.assert_array_equal(contestant.on_host(arg), operand)
 
 
 def test_a_race_with_errors_records_small_ones(measured):
-    found = matmul.race_with_error("a/error", 32)
+    found = matmul.race_with_error("a/error", CONTESTANTS, 32)
     assert all(0 < each.error < 1e-6 for each in found)
 
 
 def test_a_race_to_the_host_ends_in_host_arrays(measured):
-    found = matmul.race_to_host("a/host", 8)
-    assert [each.framework for each in found] == list(FRAMEWORKS)
+    found = matmul.race_to_host("a/host", CONTESTANTS, 8)
+    assert [each.framework for each in found] == NAMES
     for each in found:
         if each.framework == "torch":
             assert each.result.device.type == "cpu"
         else:
             assert isinstance(each.result, np.ndarray)
+
+
+@pytest.mark.parametrize(("backend", "largest"), [("cpu", 2048), ("gpu", 8192), ("tpu", 8192)])
+def test_larger_sizes_are_measured_on_accelerators(monkeypatch, backend, largest):
+    monkeypatch.setattr(matmul.jax, "default_backend", lambda: backend)
+    sizes = matmul.sizes()
+    assert (sizes[0], sizes[-1]) == (64, largest)
+    assert all(after == 2 * before for before, after in itertools.pairwise(sizes))
+
+
+def shortened(x, digits):
+    """Round float32 numbers to so many binary digits behind the point."""
+    step = np.exp2(np.floor(np.log2(np.abs(x), where=x != 0, out=np.zeros_like(x))) - digits)
+    return (np.round(x / step) * step).astype(np.float32)
+
+
+def a_device(product):
+    """Return a contestant that multiplies float32 arrays by `product`."""
+    return matmul.NUMPY._replace(product=product)
+
+
+def test_probe_numbers_need_the_digits_they_are_said_to_need():
+    numbers, digits = matmul.probe_numbers(50)
+    assert numbers.dtype == np.float32
+    assert sorted(set(digits)) == list(range(1, 24))
+    scaled = numbers.astype(np.float64) * 2.0**digits
+    assert np.all(scaled % 2 == 1)
+    assert np.all((numbers >= 1) & (numbers < 2))
+
+
+@given(st.integers(1, 23))
+def test_a_product_that_shortens_its_inputs_is_found_out(digits):
+    device = a_device(lambda a, b: shortened(a, digits) @ shortened(b, digits))
+    assert matmul.digits_kept(device, 32) == digits
+
+
+@pytest.mark.parametrize(
+    ("cut", "digits"),
+    [(lambda bits: bits & 0xFFFFE000, 10), (lambda bits: (bits + 0x1000) & 0xFFFFE000, 10)],
+    ids=["cut off", "rounded away from zero"],
+)
+def test_tf32_is_found_however_it_rounds(cut, digits):
+    def short(x):
+        return cut(x.view(np.uint32).astype(np.uint64)).astype(np.uint32).view(np.float32)
+
+    assert matmul.digits_kept(a_device(lambda a, b: short(a) @ short(b)), 32) == digits
+
+
+def test_a_sum_of_short_products_is_not_taken_for_full_float32():
+    def in_three_passes(a, b):
+        high, low = shortened(a, 7), shortened(a - shortened(a, 7), 7)
+        return high @ b + low @ b
+
+    assert 10 < matmul.digits_kept(a_device(in_three_passes), 32) < 23
+
+
+@each_contestant
+def test_on_a_cpu_float32_is_kept_whole_and_bfloat16_is_not(contestant):
+    if jax.default_backend() == "cpu":
+        assert matmul.digits_kept(contestant, 32) == 23
+    if contestant is not matmul.NUMPY:
+        assert matmul.digits_kept(contestant, 32, "bfloat16") == 7
+
+
+PRECISIONS = {
+    "jax": matmul.jax_precisions,
+    "torch": matmul.torch_precisions,
+    "tensorflow": matmul.tensorflow_precisions,
+}
+
+
+@pytest.mark.parametrize("framework", PRECISIONS)
+def test_three_precisions_are_measured_and_the_setting_is_put_back(measured, framework):
+    pair = matmul.operands(40)
+    asked = []
+    setting = matmul.float32_precision
+    probe = matmul.digits_kept
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            matmul,
+            "digits_kept",
+            lambda *args: asked.append(setting(framework)) or probe(*args),
+        )
+        full, shorter, half = PRECISIONS[framework](pair, matmul.float64_product(pair))
+    assert [m.name.rpartition("/")[2] for m in measured] == ["full", "shortened", "bfloat16"]
+    assert asked[0] == "highest"
+    assert asked[1] in ("default", "high", "tf32 allowed")
+    assert (full.precision, half.precision) == ("float32", "bfloat16")
+    assert full.error < 1e-6 < 1e-3 < half.error < 1e-2
+    assert shorter.error < 1e-3
+    assert {str(x.dtype).split(".")[-1] for x in half.args} <= {"bfloat16", "<dtype: 'bfloat16'>"}
+    if framework != "jax":
+        assert setting(framework) == "highest"
+        tf.config.experimental.enable_tensor_float_32_execution(True)
+    assert matmul.jax.config.jax_default_matmul_precision is None
+
+
+def test_a_shortened_product_is_recorded_as_what_it_is(measured):
+    pair = matmul.operands(30)
+    exact = matmul.float64_product(pair)
+    for digits, written in ((10, "TF32"), (7, "bfloat16"), (23, "float32"), (16, "16 digits")):
+        device = a_device(lambda a, b, digits=digits: shortened(a, digits) @ shortened(b, digits))
+        assert matmul.measure_precision("some", device, pair, exact).precision == written
+    assert measured[0].error > 100 * measured[2].error
+
+
+def a_rate(rate, kind="cpu", precision="float32"):
+    return types.SimpleNamespace(
+        name="matmul/precision/full",
+        framework="jax",
+        device_kind=kind,
+        precision=precision,
+        rate=rate,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "precision", "teraflops"),
+    [
+        ("NVIDIA H200", "float32", 67),
+        ("NVIDIA H200", "TF32", 494.5),
+        ("NVIDIA H200", "bfloat16", 989.5),
+        ("TPU v5 lite", "bfloat16", 197),
+        ("TPU v5e", "bfloat16", 197),
+        ("TPU v6 lite", "bfloat16", 918),
+    ],
+)
+def test_the_peak_is_that_of_the_device_and_the_precision(kind, precision, teraflops):
+    assert matmul.share_of_peak(a_rate(teraflops * 1e12, kind, precision)) == "100%"
+    assert matmul.share_of_peak(a_rate(teraflops * 0.25e12, kind, precision)) == "25%"
+
+
+@pytest.mark.parametrize(
+    ("kind", "precision"),
+    [
+        ("cpu", "float32"),
+        ("NVIDIA H200 NVL", "float32"),
+        ("NVIDIA H200", "16 digits"),
+        ("TPU v5 lite", "float32"),
+    ],
+)
+def test_without_a_published_peak_there_is_no_share(kind, precision):
+    assert matmul.share_of_peak(a_rate(1e12, kind, precision)) == "no published peak"
+
+
+def test_shares_of_the_peak_are_named():
+    shares = matmul.shares_of_peak([a_rate(33.5e12, "NVIDIA H200")])
+    assert shares == {"jax, full (float32)": "50%"}
 
 
 def test_time_and_error_are_written_side_by_side():
@@ -126,7 +282,7 @@ def test_cores_used_is_processor_time_over_elapsed_time(monkeypatch):
     elapsed, busy = iter([10.0, 12.0]), iter([5.0, 8.0])
     monkeypatch.setattr(matmul.time, "perf_counter", lambda: next(elapsed))
     monkeypatch.setattr(matmul.time, "process_time", lambda: next(busy))
-    assert matmul.cores_used("numpy", 3) == 1.5
+    assert matmul.cores_used(matmul.NUMPY, 3) == 1.5
 
 
 def test_numpy_times_itself_and_its_own_transpose(measured):
@@ -137,16 +293,15 @@ def test_numpy_times_itself_and_its_own_transpose(measured):
     np.testing.assert_allclose(transpose.result, a @ a.T)
 
 
-def test_which_host_copies_share_the_memory_of_the_array(monkeypatch):
+def test_which_host_copies_share_the_memory_of_the_array():
     if jax.default_backend() == "cpu":
-        shares = {framework: matmul.shares_memory(framework) for framework in FRAMEWORKS}
-        assert shares == {"numpy": True, "torch": True, "tensorflow": False, "jax": True}
+        shares = {each.name: matmul.shares_memory(each) for each in CONTESTANTS}
+        assert shares == {"numpy": True, "jax": True, "torch": True, "tensorflow": False}
 
-    def elsewhere(array):
-        raise BufferError
 
-    monkeypatch.setattr(matmul.np, "from_dlpack", elsewhere)
-    assert matmul.shares_memory("jax") is False
+def test_what_is_on_another_device_shares_nothing(monkeypatch):
+    monkeypatch.setattr(matmul, "device_kind", lambda framework, array: "NVIDIA H200")
+    assert matmul.shares_memory(matmul.JAX) is False
 
 
 def test_torch_uses_the_cpu_without_an_accelerator(monkeypatch):
@@ -164,7 +319,7 @@ def test_multiply_add_computes_what_it_counts(chains, steps):
         for _ in range(steps):
             value = value * x + x
         exact = exact + value
-    got = matmul.multiply_add.__wrapped__(x, chains, steps)
+    got = matmul.multiply_add(x, chains, steps)
     np.testing.assert_allclose(got, exact, rtol=1e-5)
 
 
@@ -172,13 +327,30 @@ def test_multiply_add_compiles_to_the_same_values(measured):
     found = matmul.measure_multiply_add(3, size=16, steps=4)
     assert found.name == "matmul/ceiling/3"
     assert found.work == 2 * 3 * 4 * 16
-    plain = matmul.multiply_add.__wrapped__(np.full(16, 0.5, np.float32), 3, 4)
+    plain = matmul.multiply_add(np.full(16, 0.5, np.float32), 3, 4)
     np.testing.assert_allclose(found.result, plain, rtol=1e-6)
 
 
-def test_share_of_ceiling_is_a_percentage():
-    one = types.SimpleNamespace(framework="jax", rate=2.5e9)
-    assert matmul.share_of_ceiling([one], 5e9) == {"jax": "50%"}
+def test_the_vector_width_of_a_cpu_is_asked_of_a_cpu_only(measured, monkeypatch):
+    assert matmul.options_for("cpu") == {"xla_cpu_prefer_vector_width": 512}
+    assert matmul.options_for("gpu") is None
+    assert matmul.options_for("tpu") is None
+    asked = []
+    jit = jax.jit
+    monkeypatch.setattr(matmul.jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(
+        matmul.jax, "jit", lambda f, **options: asked.append(options) or jit(f, **options)
+    )
+    matmul.measure_multiply_add(2, size=4, steps=1)
+    assert asked[0] == {"compiler_options": None}
+
+
+def test_the_ceiling_is_the_highest_rate_of_each_device():
+    found = [a_rate(1e9), a_rate(3e12, "NVIDIA H200"), a_rate(4e9), a_rate(2e12, "NVIDIA H200")]
+    ceiling = matmul.ceilings(found)
+    assert ceiling == {"cpu": 4e9, "NVIDIA H200": 3e12}
+    assert matmul.share_of_ceiling([found[0]], ceiling) == {"jax": "25%"}
+    assert matmul.share_of_ceiling([found[3]], ceiling) == {"jax": "67%"}
 
 
 def test_the_posts_ratios_follow_from_its_times_except_one():

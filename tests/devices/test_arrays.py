@@ -1,4 +1,5 @@
 import re
+from xml.etree import ElementTree
 
 import jax
 import jax.numpy as jnp
@@ -71,16 +72,38 @@ def test_layouts(axes, type_, shape):
     assert {shard.data.shape for shard in x.addressable_shards} == {shape}
 
 
-def test_a_picture_has_a_box_for_each_block_and_names_every_device():
-    for axes in LAYOUTS:
-        x = arrays.place(numbers(), EXPLICIT, *axes)
-        svg = arrays.draw(x).data
-        assert svg.count("<rect") == len(arrays.blocks(x))
-        inside = re.findall(r'fill="white">([\d, ]+)<', svg)
-        assert sorted(int(n) for names in inside for n in names.split(",")) == list(range(8))
-        assert str(jax.typeof(x)) in svg
-        colours = re.findall('<rect [^>]*fill="([^"]+)"', svg)
-        assert len(set(colours)) == len(colours)
+@pytest.mark.parametrize("axes", LAYOUTS, ids=str)
+def test_a_picture_has_a_box_for_each_block_and_names_every_device(axes):
+    x = arrays.place(numbers(), EXPLICIT, *axes)
+    svg = arrays.draw(x).data
+    assert svg.count("<rect") == len(arrays.blocks(x))
+    inside = re.findall(r'fill="white">([\d, ]+)<', svg)
+    assert sorted(int(n) for names in inside for n in names.split(",")) == list(range(8))
+    assert str(jax.typeof(x)) in svg
+    colours = re.findall('<rect [^>]*fill="([^"]+)"', svg)
+    assert len(set(colours)) == len(colours)
+
+
+@pytest.mark.parametrize("axes", LAYOUTS, ids=str)
+def test_a_picture_says_in_words_what_it_shows(axes):
+    x = arrays.place(numbers(), EXPLICIT, *axes)
+    svg = arrays.draw(x).data
+    (words,) = re.findall('role="img" aria-label="([^"]*)"', svg)
+    held = {}
+    for block in words.split(": ", 1)[1].split("; "):
+        found = re.fullmatch(r"rows (\d+):(\d+), columns (\d+):(\d+) on ([\d, ]+)", block)
+        top, bottom, left, right = map(int, found.groups()[:4])
+        held[(top, bottom), (left, right)] = list(map(int, found[5].split(",")))
+    assert held == arrays.blocks(x)
+
+
+def test_each_side_has_the_edges_of_the_blocks_once():
+    svg = arrays.draw(arrays.place(numbers(24, 8), EXPLICIT, "x", "y")).data
+    texts = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*"currentColor">(\d+)<', svg)
+    above = [(float(x), int(n)) for x, y, n in texts if y == "40"]
+    beside = [(float(y), int(n)) for x, y, n in texts if x == "42"]
+    assert above == [(50, 0), (250, 4), (450, 8)]
+    assert beside == [(53, 0), (101, 6), (149, 12), (197, 18), (245, 24)]
 
 
 def test_pictures_of_vectors_and_numbers():
@@ -95,6 +118,18 @@ def test_pictures_are_readable_on_light_and_dark():
     assert len(set(arrays.COLOURS)) == 8
     outside = re.findall('<text [^>]*fill="([^"]+)"', arrays.label(0, 0, "a"))
     assert outside == ["currentColor"]
+
+
+def test_pictures_are_plain_svg_within_their_frame():
+    svg = arrays.draw(arrays.place(numbers(10, 3), EXPLICIT)).data
+    root = ElementTree.fromstring(svg)
+    assert {part.tag for part in root.iter()} == {"svg", "rect", "text"}
+    assert root.get("role") == "img"
+    width, height = map(float, root.get("viewBox").split()[2:])
+    assert str(root.get("width")) == f"{width:g}"
+    for part in root:
+        assert 0 <= float(part.get("x")) <= width
+        assert 0 <= float(part.get("y")) <= height
 
 
 @given(st.integers(1, 4), st.integers(1, 4))

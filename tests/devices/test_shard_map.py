@@ -109,3 +109,15 @@ def test_draw_exchange(x):
     assert colours[4:8] == list(shard_map.COLOURS[:4])
     for device in range(4):
         assert f"device {device}" in svg
+    (words,) = re.findall('role="img" aria-label="([^"]*)"', svg)
+    assert words.split("; ")[1] == ("device 1 holds [10 11 12 13] before and [ 1 11 21 31] after")
+
+
+def test_draw_exchange_breaks_lines_after_eight(x):
+    svg = shard_map.draw_exchange(x, shard_map.all_gather(x)).data
+    places = re.findall(r'<rect x="(\d+)" y="(\d+)"', svg)
+    first = [(int(left), int(top)) for left, top in places[:20]]
+    after = first[4:]
+    assert {left for left, _ in after[:8]} == {left for left, _ in after[8:]}
+    assert [top for _, top in first] == [9] * 12 + [37] * 8
+    assert len(set(places)) == len(places) == 4 * 20

@@ -75,6 +75,15 @@ def test_flops_of_the_shifted_product(n, m):
     assert lowering.costs(lowered)["flops"] == additions + lowering.product_flops(n, m, 1)
 
 
+def test_a_stage_without_counts_has_costs_of_none():
+    class OnAnAccelerator:
+        def cost_analysis(self):
+            return None
+
+    assert set(lowering.costs(OnAnAccelerator()).values()) == {None}
+    assert set(lowering.costs(OnAnAccelerator())) == set(lowering.costs(jax.jit(selu).lower(X)))
+
+
 @few
 @given(st.integers(2, 3000))
 def test_costs_of_selu_are_five_and_one_for_each_entry(n):

@@ -27,16 +27,13 @@ def no_variables(monkeypatch):
 
 
 class FakeGpu:
-    """Stands in for `torch.cuda`: one GPU of 100 bytes."""
+    """Stands in for `torch.cuda`: one GPU."""
 
     def __init__(self):
-        self.free, self.allocated, self.reserved = 100, 0, 0
+        self.allocated, self.reserved = 0, 0
 
     def is_available(self):
         return True
-
-    def mem_get_info(self):
-        return self.free, 100
 
     def memory_allocated(self):
         return self.allocated
@@ -48,22 +45,135 @@ class FakeGpu:
         self.reserved = self.allocated
 
 
-def test_share_without_a_gpu_is_none():
+def test_torch_counts_nothing_without_a_gpu():
     with mock.patch("torch.cuda.is_available", return_value=False):
-        assert allocation.gpu_share() is None
         assert allocation.torch_memory() is None
-        assert allocation.share_around(allocation.first_jax_operation) == (None, None)
         assert allocation.torch_hold_and_drop((2, 3)) == (None, None, None)
 
 
-def test_share_with_a_gpu():
-    gpu = FakeGpu()
+@pytest.mark.parametrize(
+    ("variables", "gpu"),
+    [
+        ({}, "0"),
+        ({"JAX_PLATFORMS": "cuda,cpu"}, "0"),
+        ({"JAX_PLATFORMS": "cpu"}, ""),
+        ({"CUDA_VISIBLE_DEVICES": ""}, ""),
+        ({"CUDA_VISIBLE_DEVICES": "3,4"}, "3"),
+        ({"CUDA_VISIBLE_DEVICES": "GPU-8f1c"}, "GPU-8f1c"),
+    ],
+)
+def test_the_gpu_is_the_first_that_a_program_may_use(monkeypatch, variables, gpu):
+    for name in ("JAX_PLATFORMS", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert allocation.visible_gpu() == gpu
 
-    def take():
-        gpu.free = 25
 
-    with mock.patch("torch.cuda", gpu):
-        assert allocation.share_around(take) == (0.0, 0.75)
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("512, 143771\n", (512, 143771)),
+        ("0, 81559", (0, 81559)),
+        ("", None),
+        ("[N/A], [N/A]\n", None),
+        ("[Insufficient Permissions], 143771\n", None),
+        ("No devices were found\n", None),
+        ("512, 143771\n3, 143771\n", None),
+    ],
+)
+def test_the_drivers_answer_is_read(text, found):
+    assert allocation.used_and_total(text) == found
+
+
+@pytest.fixture
+def no_restriction(monkeypatch):
+    for name in ("JAX_PLATFORMS", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def nvidia_smi(no_restriction, monkeypatch, tmp_path):
+    """Put a program on the PATH that answers as nvidia-smi does, from a file."""
+    taken = tmp_path / "taken"
+    taken.write_text("25, 2000\n")
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\ncat {taken}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    return taken
+
+
+def test_the_driver_is_asked_about_one_gpu(nvidia_smi, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
+    assert allocation.gpu_memory() == (25, 2000)
+    asked = (nvidia_smi.parent / "asked").read_text().split()
+    assert asked == [
+        "--id=2",
+        "--query-gpu=memory.used,memory.total",
+        "--format=csv,noheader,nounits",
+    ]
+    nvidia_smi.write_text("1500, 2000\n")
+    assert allocation.percent_used() == 75
+
+
+def test_without_a_gpu_there_is_no_memory_and_no_process(no_restriction, monkeypatch):
+    monkeypatch.setattr(allocation.subprocess, "Popen", lambda *args, **named: pytest.fail())
+    monkeypatch.setattr(allocation.shutil, "which", lambda name: None)
+    assert allocation.gpu_memory() is None
+    assert allocation.percent_after(allocation.JAX_LINES) is None
+
+
+def test_a_driver_without_an_answer_counts_as_no_gpu(nvidia_smi):
+    nvidia_smi.write_text("No devices were found\n")
+    assert allocation.percent_after(["pass"]) is None
+
+
+def takes(file, used):
+    """Return a line of Python after which the driver says that `used` MiB are taken."""
+    return f"open({str(file)!r}, 'w').write('{used}, 2000')"
+
+
+def test_memory_is_read_before_the_lines_and_after_each(nvidia_smi):
+    lines = ["x = rows", takes(nvidia_smi, 1500), "assert x == 100", takes(nvidia_smi, 200)]
+    assert allocation.percent_after(lines) == [1, 1, 75, 75, 10]
+
+
+def test_the_process_has_only_the_variables_that_are_meant(nvidia_smi, monkeypatch):
+    monkeypatch.setenv("XLA_CLIENT_MEM_FRACTION", ".1")
+    monkeypatch.setenv("BOOK_TEST", "kept")
+    lines = [
+        "import os",
+        "assert 'XLA_CLIENT_MEM_FRACTION' not in os.environ",
+        "assert os.environ['XLA_PYTHON_CLIENT_PREALLOCATE'] == 'false'",
+        "assert os.environ['BOOK_TEST'] == 'kept'",
+    ]
+    got = allocation.percent_after(lines, XLA_PYTHON_CLIENT_PREALLOCATE="false")
+    assert got == [1] * 5
+
+
+def test_a_line_that_fails_is_named(nvidia_smi):
+    with pytest.raises(RuntimeError, match="ended at: 1 / 0"):
+        allocation.percent_after(["x = 1", "1 / 0", "y = 2"])
+
+
+def test_what_jax_is_asked_to_do_runs(nvidia_smi, monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    monkeypatch.setattr(allocation, "visible_gpu", lambda: "0")
+    nvidia_smi.write_text("25, 40\n")
+    assert allocation.percent_after(allocation.JAX_LINES) == [62] * 5
+
+
+def test_what_torch_is_asked_to_do_runs(nvidia_smi, monkeypatch):
+    on_cpu = [line.replace("'cuda'", "'cpu'") for line in allocation.TORCH_LINES]
+    nvidia_smi.write_text("25, 40\n")
+    assert allocation.percent_after(on_cpu) == [62] * 6
+
+
+def test_the_settings_are_those_that_jax_reads():
+    for variables in allocation.JAX_SETTINGS:
+        assert set(variables) <= set(allocation.MEMORY_VARIABLES)
+        assert allocation.gpu_options(**variables) != allocation.gpu_options()
 
 
 def test_torch_keeps_what_a_tensor_leaves():
@@ -92,11 +202,11 @@ def test_jax_memory_on_a_cpu_is_none():
 
 
 def test_jax_memory_on_a_device_that_reports():
-    stats = {"bytes_in_use": 256, "bytes_limit": 1024, "num_allocs": 3}
+    stats = {"bytes_in_use": 2**28, "bytes_limit": 3 * 2**30, "num_allocs": 3}
     device = mock.Mock()
     device.memory_stats.return_value = stats
     with mock.patch("jax.devices", return_value=[device]):
-        assert allocation.jax_memory() == {"bytes_in_use": 256, "bytes_limit": 1024}
+        assert allocation.jax_memory() == {"bytes_in_use": "0.2 GiB", "bytes_limit": "3.0 GiB"}
 
 
 def test_default_leaves_preallocation_and_fraction_to_xla():
@@ -124,6 +234,12 @@ def test_a_wrong_allocator_is_an_error():
 
 def test_a_misspelled_name_is_no_error():
     assert allocation.gpu_options(XLA_CLIENT_PREALLOCATE="false") == allocation.gpu_options()
+
+
+def test_switches_of_this_process_do_not_count(monkeypatch):
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    assert allocation.gpu_options() == {"allocator": "default"}
+    assert os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
 
 
 def test_variables_are_put_back():
@@ -179,3 +295,4 @@ def test_live_bytes_counts_each_array():
 @given(shapes)
 def test_bytes_agree_between_the_frameworks(shape):
     assert set(allocation.array_bytes(shape).values()) == {4 * math.prod(shape)}
+    assert allocation.array_bytes_tensorflow(shape) == 4 * math.prod(shape)

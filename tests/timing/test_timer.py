@@ -402,3 +402,16 @@ def test_a_result_may_be_given_away_by_the_next_call(clock):
     m = timer.measure("a/donated", function, budget=0, inputs=[jnp.zeros(3)])
     assert m.device_kind == latest[0].device.device_kind
     assert float(latest[0][0]) == 7
+
+
+def test_only_installed_frameworks_are_asked(monkeypatch):
+    known = {"numpy": "some", "torch": "some"}
+    monkeypatch.setattr(timer.importlib.util, "find_spec", known.get)
+    assert timer.installed_frameworks() == ["numpy", "torch"]
+
+
+def test_a_page_may_record_the_precision_that_was_used(clock):
+    x = jnp.ones(2)
+    assert timer.measure("a/asked", clock.takes(0.02), x).precision == "default"
+    m = timer.measure("a/used", clock.takes(0.02), x, precision="TF32")
+    assert m.record()["precision"] == "TF32"

@@ -69,11 +69,14 @@ def test_the_first_call_is_in_one_loop_only(measured, monkeypatch):
 
 def test_numpy_computes_in_double_and_jax_in_single(measured):
     assert wrong_timings.result_dtypes(3) == {"NumPy": np.float64, "JAX": np.float32}
-    wrong_timings.two_precisions(3)
+    with jax.default_device(jax.devices()[3]):
+        wrong_timings.two_precisions(3)
     assert [x.dtype for x in measured["gallery/float64"][0][1]] == [np.float64] * 2
     in_numpy, in_jax = measured["gallery/float32"]
     assert isinstance(in_numpy[3], np.ndarray)
     assert isinstance(in_jax[3], jax.Array)
+    assert {x.device for x in in_jax[1]} == {jax.devices("cpu")[0]}
+    assert {x.dtype for x in in_jax[1]} == {np.dtype("float32")}
     np.testing.assert_allclose(in_numpy[3], in_jax[3], rtol=1e-5)
 
 

@@ -64,6 +64,10 @@ def test_drawn_digits_show_each_pixel_and_label():
     opacities = [float(ink) for ink in re.findall(r'opacity="([\d.]+)"', svg)]
     np.testing.assert_allclose(opacities, np.linspace(0, 1, 128), atol=0.0051)
     assert re.findall(r">(\d)</text>", svg) == ["3", "7"]
+    assert 'aria-label="Images of the digits 3, 7"' in svg
+    svg = data_parallel.draw_digits(np.zeros((6, 64)), np.arange(6)).data
+    corners = re.findall(r'<rect x="(\d+)" y="(\d+)"', svg)[::64]
+    assert corners == [(str(72 * n), "0") for n in range(5)] + [("0", "96")]
 
 
 def test_first_params_have_variance_one_over_inputs():
@@ -288,8 +292,9 @@ def test_drawn_curves_lie_where_their_losses_are():
     curves = {"one": np.array([10.0, 1.0, 0.1]), "two": np.array([1.0, 1.0, 1.0])}
     svg = data_parallel.draw_curves(curves).data
     points = re.findall(r'polyline points="([^"]+)"', svg)
-    assert points[0] == "80.0,20.0 350.0,140.0 620.0,260.0"
-    assert points[1] == "80.0,140.0 350.0,140.0 620.0,140.0"
+    assert points[0] == "60.0,20.0 265.0,140.0 470.0,260.0"
+    assert points[1] == "60.0,140.0 265.0,140.0 470.0,140.0"
+    assert 'aria-label="Loss over 3 steps: one from 10 to 0.1, two from 1 to 1"' in svg
     texts = re.findall(r">([^<]+)</text>", svg)
     assert {"one", "two", "0.1", "1", "10", "step", "3"} <= set(texts)
     assert "currentColor" in svg
