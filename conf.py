@@ -9,7 +9,7 @@ project = "JAX, Measured"
 author = "The authors of JAX, Measured"
 copyright = author
 extensions = ["_ext", "myst_nb", "sphinx_design", "sphinx_copybutton"]
-exclude_patterns = ["_ext", "_recorded", "_templates"]
+exclude_patterns = ["_ext", "_templates"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3

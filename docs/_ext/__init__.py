@@ -14,6 +14,7 @@ def setup(app):
     # search them again and again; left to run at its usual pace it takes a tenth of a build.
     gc.set_threshold(200_000, 20, 20)
     app.setup_extension("myst_nb")
+    app.setup_extension("sphinx_design")
     for part in (build, devices, measurements, notebooks, offline, status):
         part.setup(app)
     sources = sorted(pathlib.Path(__file__).parent.glob("*.py"))

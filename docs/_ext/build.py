@@ -42,11 +42,12 @@ class PageState:
     files: dict = dataclasses.field(default_factory=dict)
 
 
-def configure_myst_nb(app, config):
-    """Leave the execution to this engine, and show tracebacks as they are."""
+def configure(app, config):
+    """Leave the execution to this engine, show tracebacks as they are; recordings are no pages."""
     config.nb_execution_mode = "off"
     # The lexer for IPython's tracebacks warns of those that the kernel writes here.
     config.nb_render_error_lexer = "none"
+    config.exclude_patterns = [*config.exclude_patterns, "_recorded"]
 
 
 def lock_output(app, config):
@@ -170,9 +171,11 @@ def _keep(app, env, page, facts, fresh=False):
     from recordings alone.
     """
     docname, home = page.docname, page.device or env.book_home
+    files = _files(app, docname)
     states = {
         device: recordings.state(app.book_recordings, device, docname, page)
-        for device in (app.book_devices if page.device is None else [home])
+        for device in app.book_devices
+        if page.device is None or device == home or device in files
     }
     for device, state in states.items():
         if state.red:
@@ -208,7 +211,7 @@ def _keep(app, env, page, facts, fresh=False):
         home=home,
         only=page.device is not None,
         states={device: dataclasses.replace(s, recording=None) for device, s in others.items()},
-        files=_files(app, docname),
+        files=files,
     )
 
 
@@ -226,7 +229,7 @@ def _warn_of_recording(app, docname, device, state):
     logger.warning(
         f"the recording {path} is {state}; record it again on its device with "
         f"'{devices.command(docname)}', or remove the file",
-        location=(docname, 1) if docname in app.env.found_docs else None,
+        location=(docname, 1) if docname in app.env.found_docs else str(path),
         type="book",
         subtype="recording",
     )
@@ -292,7 +295,7 @@ def setup(app):
     app.add_config_value("book_page_timeout", execute.PAGE_TIMEOUT, "", (int, float))
     app.add_config_value("book_environment", identity.environment(device), "env")
     app.add_source_parser(parser.PageParser, override=True)
-    app.connect("config-inited", configure_myst_nb)
+    app.connect("config-inited", configure)
     app.connect("config-inited", lock_output)
     app.connect("builder-inited", start)
     app.connect("env-get-outdated", outdated)

@@ -23,6 +23,7 @@ class Panel:
     device: str
     outputs: list | None
     note: str | None = None
+    measured: bool = False
 
 
 def order(config, home, found):
@@ -53,12 +54,19 @@ def panels(page, home, states, name_of):
         of_cell = []
         if home is not None:
             framework = cell.metadata.get("skipped")
-            shown = None if framework else outputs.presentable(cell.outputs)
-            of_cell.append(Panel(home, shown, framework and not_installed(framework)))
+            if framework:
+                of_cell.append(Panel(home, None, not_installed(framework)))
+            else:
+                of_cell.append(_with_outputs(home, cell))
         for device, state in states.items():
             of_cell.append(_recorded(page, key, device, state, name_of(device)))
-        found.append(_worth_showing(cell, of_cell))
+        found.append(_worth_showing(of_cell))
     return found
+
+
+def _with_outputs(device, cell):
+    measured = bool(outputs.records(cell.outputs))
+    return Panel(device, outputs.presentable(cell.outputs), measured=measured)
 
 
 def not_installed(framework):
@@ -78,16 +86,16 @@ def _recorded(page, key, device, state, name):
         return Panel(device, None, note)
     if cell.skipped:
         return Panel(device, None, not_installed(cell.skipped))
-    return Panel(device, outputs.presentable(cell.outputs))
+    return _with_outputs(device, cell)
 
 
-def _worth_showing(cell, of_cell):
+def _worth_showing(of_cell):
     """Return the panels to show: one where all outputs agree, else all that are there."""
     with_outputs = [panel for panel in of_cell if panel.outputs is not None]
     if not with_outputs:
         return of_cell[:1]
-    different = {json.dumps(_comparable(panel.outputs)) for panel in with_outputs}
-    measured = any(outputs.records(panel.outputs) for panel in with_outputs)
+    different = {json.dumps(_comparable(panel.outputs), sort_keys=True) for panel in with_outputs}
+    measured = any(panel.measured for panel in with_outputs)
     if len(different) > 1 or measured or of_cell[0].outputs is None:
         return of_cell
     return with_outputs[:1]

@@ -104,10 +104,9 @@ def _own_names():
         names[getpass.getuser()] = "user"
     except (KeyError, OSError):
         pass
-    # These are words like any other, and name nobody.
-    return {
-        k: v for k, v in names.items() if len(k) > 2 and k not in ("root", "localhost", "/root")
-    }
+    # These name nobody.
+    common = {"root", "/root", "localhost"}
+    return {name: word for name, word in names.items() if len(name) > 1 and name not in common}
 
 
 def _cleaned(found, names):

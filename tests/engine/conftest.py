@@ -104,11 +104,12 @@ class Project:
         path.write_text(textwrap.dedent(text).lstrip("\n"), "utf8")
         return path
 
-    def page(self, docname, *parts, benchmark=False, notebook=True):
+    def page(self, docname, *parts, benchmark=False, notebook=True, device=None):
         """Write a page of prose and cells, or one that never has cells."""
         head = ["---", "orphan: true"]
         head += ["file_format: mystnb", "kernelspec:", "  name: python3"] if notebook else []
         head += ["benchmark: true"] if benchmark else []
+        head += [f"device: {device}"] if device else []
         text = "\n".join([*head, "---", f"# Page {docname}", "", "\n\n".join(parts), ""])
         path = self.path(docname)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -174,6 +175,40 @@ class Project:
         """Build the book and return its Build."""
         return self.wait(self.start(*options, **settings))
 
+    def run(self, module, *arguments, **variables):
+        """Run a module of the engine from the command line, as the recorder, and return it done."""
+        paths = [str(self.engine), *filter(None, [variables.pop("PYTHONPATH", "")])]
+        return subprocess.run(
+            [sys.executable, "-m", f"_ext.{module}", *arguments],
+            cwd=self.root,
+            env=self.environment(PYTHONPATH=os.pathsep.join(paths), **variables),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+
+    def record(self, *pages, **variables):
+        """Record pages for the device 'cpu' and return the recorder's process, done."""
+        return self.run("record", *pages, BOOK_DEVICE="cpu", **variables)
+
+    def recording(self, docname, device="cpu"):
+        """Return the path of a page's recording."""
+        return self.root / "docs" / "_recorded" / device / f"{docname}.ipynb"
+
+    def recorded_elsewhere(self, docname, *edits, device="gpu-h200"):
+        """Make the recording of a page into that of another device; return its path.
+
+        `edits` are pairs of texts: what is replaced in the file, and by what.
+        """
+        text = self.recording(docname).read_text("utf8")
+        for before, after in [('"device": "cpu"', f'"device": "{device}"'), *edits]:
+            assert before in text
+            text = text.replace(before, after)
+        path = self.recording(docname, device)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf8")
+        return path
+
     def html(self, docname, out="build/html"):
         """Return the text of a built page."""
         return (self.root / out / f"{docname}.html").read_text("utf8")
@@ -216,6 +251,34 @@ def project(tmp_path):
     finally:
         for process in made.processes():
             process.kill()
+
+
+THEME = """
+import runpy
+globals().update(
+    (name, value)
+    for name, value in runpy.run_path({conf!r}).items()
+    if name.startswith(("html_", "myst_"))
+    or name in ("extensions", "copyright", "author", "book_devices")
+)
+sys.path.insert(0, {engine!r})
+html_static_path = [{static!r}]
+templates_path = [{templates!r}]
+"""
+
+
+@pytest.fixture
+def themed(project):
+    """Give the project the extensions, the theme and the devices of the book."""
+    project.configure(
+        THEME.format(
+            conf=str(REPOSITORY / "conf.py"),
+            engine=str(project.engine),
+            static=str(REPOSITORY / "docs" / "_static"),
+            templates=str(REPOSITORY / "docs" / "_templates"),
+        )
+    )
+    return project
 
 
 STAMP = """

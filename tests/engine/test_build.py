@@ -5,36 +5,8 @@ import signal
 from urllib.parse import urlparse
 
 import nbformat
-import pytest
 from bs4 import BeautifulSoup
 from nbclient import NotebookClient
-
-THEME = """
-import runpy
-globals().update(
-    (name, value)
-    for name, value in runpy.run_path({conf!r}).items()
-    if name.startswith(("html_", "myst_")) or name in ("extensions", "copyright", "author")
-)
-sys.path.insert(0, {engine!r})
-html_static_path = [{static!r}]
-templates_path = [{templates!r}]
-"""
-
-
-@pytest.fixture
-def themed(project, request):
-    """Give the project the extensions and the theme of the book."""
-    root = request.config.rootpath
-    project.configure(
-        THEME.format(
-            conf=str(root / "conf.py"),
-            engine=str(project.engine),
-            static=str(root / "docs" / "_static"),
-            templates=str(root / "docs" / "_templates"),
-        )
-    )
-    return project
 
 
 def times(project, pages):

@@ -1,0 +1,155 @@
+"""Tabs and the switch in the header, in a real browser."""
+
+import functools
+import http.server
+import shutil
+import threading
+
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no chromium on this machine")
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files and says nothing."""
+
+    def log_message(self, *arguments):
+        """Print nothing."""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Start a browser for all tests of this file."""
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def site(themed, noting):
+    """Build two pages with outputs of two devices, and one without; yield the site's address."""
+    two = "note('{0}', 0.5)"
+    themed.page("a/one", *[themed.cell(two.format(n), snippet="a.notes.note") for n in "xy"])
+    themed.page("a/two", themed.cell(two.format("z"), snippet="a.notes.note"))
+    themed.page("b/plain", themed.cell("'the same everywhere'"))
+    assert themed.record().returncode == 0
+    for name, measured in (("a/one", "x"), ("a/two", "z")):
+        themed.recorded_elsewhere(name, (f"{measured} took 0.5", f"{measured} took 0.001"))
+    build = themed.build()
+    assert build.green, build.output
+    handler = functools.partial(Quiet, directory=themed.root / "build" / "html")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def shown(page):
+    """Return the outputs that a reader sees in the tabs of a page."""
+    return [
+        panel.inner_text().strip()
+        for panel in page.locator(".device-tabs .sd-tab-content").all()
+        if panel.is_visible()
+    ]
+
+
+NOT_YET = "Not recorded on TPU v5e yet; nox -s record -- a/two on such a machine records it."
+
+
+def test_all_tabs_switch_together_and_the_choice_stays(browser, site):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{site}/a/one.html")
+    assert shown(page) == ["x took 0.5", "y took 0.5"]
+    page.locator(".sd-tab-label", has_text="NVIDIA H200").first.click()
+    assert shown(page) == ["x took 0.001", "y took 0.5"]
+    assert page.locator(".device-switch select").input_value() == "gpu-h200"
+    page.goto(f"{site}/a/two.html")
+    assert shown(page) == ["z took 0.001"]
+    page.reload()
+    assert shown(page) == ["z took 0.001"]
+    context.close()
+
+
+def test_the_switch_in_the_header_is_for_the_whole_site(browser, site):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{site}/b/plain.html")
+    notice = page.locator(".device-notice:visible")
+    assert notice.count() == 0
+    page.get_by_label("Device").select_option("TPU v5e")
+    assert notice.inner_text() == "Not recorded on TPU v5e yet: what you see is from CPU."
+    page.goto(f"{site}/a/two.html")
+    assert shown(page) == [NOT_YET]
+    page.get_by_label("Device").select_option("CPU")
+    assert shown(page) == ["z took 0.5"]
+    assert notice.count() == 0
+    context.close()
+
+
+def test_tabs_are_moved_by_the_keyboard(browser, site):
+    page = browser.new_page()
+    page.goto(f"{site}/a/two.html")
+    page.locator(".device-tabs input").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert shown(page) == ["z took 0.001"]
+    page.keyboard.press("ArrowRight")
+    assert shown(page) == [NOT_YET]
+    outline = "el => getComputedStyle(el.nextElementSibling).outlineStyle"
+    assert page.locator(".device-tabs input:checked").evaluate(outline) != "none"
+    page.keyboard.press("ArrowLeft")
+    assert shown(page) == ["z took 0.001"]
+    page.close()
+
+
+def test_two_windows_follow_each_other(browser, site):
+    context = browser.new_context()
+    one, two = context.new_page(), context.new_page()
+    one.goto(f"{site}/a/one.html")
+    two.goto(f"{site}/a/two.html")
+    one.locator(".sd-tab-label", has_text="NVIDIA H200").first.click()
+    two.wait_for_function("document.querySelector('.device-switch select').value == 'gpu-h200'")
+    assert shown(two) == ["z took 0.001"]
+    context.close()
+
+
+def test_without_scripts_all_devices_are_shown_with_their_names(browser, site):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{site}/a/two.html")
+    assert shown(page) == ["z took 0.5", "z took 0.001", NOT_YET]
+    tabs = page.locator(".device-tabs")
+    words = tabs.inner_text().split("\n")
+    assert [word for word in words if word in ("CPU", "NVIDIA H200", "TPU v5e")] == [
+        "CPU",
+        "NVIDIA H200",
+        "TPU v5e",
+    ]
+    assert tabs.inner_text().index("NVIDIA H200") < tabs.inner_text().index("z took 0.001")
+    assert not page.locator(".device-switch").is_visible()
+    context.close()
+
+
+def test_a_browser_that_keeps_nothing_still_switches(browser, site):
+    page = browser.new_page()
+    page.add_init_script(
+        "Object.defineProperty(window, 'localStorage', {get() { throw new Error('no') }})"
+    )
+    page.goto(f"{site}/a/two.html")
+    page.locator(".sd-tab-label", has_text="NVIDIA H200").click()
+    assert shown(page) == ["z took 0.001"]
+    page.close()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_nothing_is_wider_than_the_screen(browser, site, width):
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto(f"{site}/a/one.html")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    switch = page.locator(".device-switch select").bounding_box()
+    assert 0 <= switch["x"] and switch["x"] + switch["width"] <= width
+    page.close()
