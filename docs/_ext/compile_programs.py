@@ -12,6 +12,7 @@ import datetime
 import difflib
 import getpass
 import importlib.metadata
+import itertools
 import os
 import pathlib
 import platform
@@ -385,7 +386,8 @@ def layered(nodes, edges):
         chains.append(chain[1:])
         split += zip(chain, [*chain[1:], below], strict=True)
     graph = igraph.Graph(n=len(layer), edges=split, directed=True)
-    places = graph.layout_sugiyama(layers=layer, maxiter=500).coords
+    places = [list(place) for place in graph.layout_sugiyama(layers=layer, maxiter=500).coords]
+    _spread(places, layer)
     left = min((x for x, _ in places), default=0.0)
     places = [[round(x - left, 2), layer[number]] for number, (x, _) in enumerate(places)]
     return {
@@ -395,6 +397,14 @@ def layered(nodes, edges):
             for (above, below), chain in zip(edges, chains, strict=True)
         ],
     }
+
+
+def _spread(places, layer):
+    """Move nodes of one layer to the right until no two of them are nearer than 1."""
+    for level in set(layer):
+        row = [number for number, own in enumerate(layer) if own == level]
+        for before, after in itertools.pairwise(sorted(row, key=places.__getitem__)):
+            places[after][0] = max(places[after][0], places[before][0] + 1)
 
 
 def leaks(text):

@@ -4,6 +4,7 @@ A record is data from elsewhere: whatever it holds is shown as text, and a
 number has been checked to be one (programs.py).
 """
 
+import ast
 import html
 import pathlib
 
@@ -124,18 +125,30 @@ def source(program):
     part += folded("what it needs", [code(others, "python")]) if others else []
     if program.kind == "COMPILED":
         text = nodes.paragraph("", "Compiled for ")
-        for number, argument in enumerate(_flat(program.arguments)):
+        names = [argument.arg for argument in _function(program).args.args]
+        for number, argument in enumerate(
+            _named(dict(zip(names, program.arguments, strict=False)))
+        ):
             text += [nodes.Text(", ")] if number else []
             text += nodes.literal("", argument)
         part += text
     return part
 
 
-def _flat(arguments):
-    if isinstance(arguments, str):
-        return [arguments]
-    values = arguments.values() if isinstance(arguments, dict) else arguments
-    return [text for value in values for text in _flat(value)]
+def _function(program):
+    return ast.parse(program.definition.source).body[0]
+
+
+def _named(arguments):
+    found = []
+    for name, value in arguments.items():
+        if isinstance(value, dict):
+            found += _named(value)
+        elif isinstance(value, list):
+            found += _named({f"{name}[{n}]": part for n, part in enumerate(value)})
+        else:
+            found.append(f"{name}: {value}")
+    return found
 
 
 def folded(summary, children):
@@ -248,6 +261,7 @@ def cost_table(record, targets):
     """Return the compiler's counts and sizes, a column for each device."""
     targets = [target for target in in_order(record) if target in targets]
     before = record["unoptimized"]
+    loops = any(hlo.Program(facts["hlo"]).loops for facts in record["targets"].values())
     rows = [
         ["floating-point operations", *_costs(record, targets, before, "flops", "FLOP")],
         ["exp, tanh and the like", *_costs(record, targets, before, "transcendentals", "")],
@@ -267,7 +281,12 @@ def cost_table(record, targets):
         name = field if field == "kernels" else f"memory: {field}"
         rows.append([name, "–", *(_field_text(record, target, field) for target in targets)])
     head = ["", "before optimizing", *(programs.TARGETS[target] for target in targets)]
-    return table_node(head, rows, classes=["measurements", "compile-cost"])
+    table = table_node(head, rows, classes=["measurements", "compile-cost"])
+    if loops:
+        text = "The compiler counts what is in a loop once, however many rounds it has. "
+        text += "So nothing here is multiplied by the rounds, and there is no estimate."
+        table.insert(0, nodes.paragraph("", text))
+    return table
 
 
 def _costs(record, targets, before, field, unit):
@@ -367,6 +386,8 @@ class CostDirective(_Directive):
 
 def field(record, target, name):
     """Return a number of a record, or None where the compiler gives none."""
+    if target == programs.BEFORE:
+        return (record["unoptimized"] or {}).get(name)
     facts = record["targets"][target]
     if name in facts["memory"]:
         return facts["memory"][name]
@@ -375,6 +396,8 @@ def field(record, target, name):
         if name == "copies":
             return len(program.copies())
         return sum(name == "kernels" or kernel.fused for kernel in program.kernels())
+    if name == "estimate" and hlo.Program(facts["hlo"]).loops:
+        return None
     return facts["cost"] and facts["cost"].get(name)
 
 
@@ -410,22 +433,24 @@ class CompiledRole(SphinxRole):
 
     def _single(self, text):
         match = programs.REFERENCE.fullmatch(text)
-        if not match or match["field"] not in FIELDS or match["target"] not in programs.TARGETS:
+        labels = {**programs.TARGETS, programs.BEFORE: "before optimizing"}
+        if not match or match["field"] not in FIELDS or match["target"] not in labels:
             return self._warn(
                 f"'{text}' is not of the form function@device.field with a device of "
-                f"{', '.join(programs.TARGETS)} and a field of {', '.join(FIELDS)}"
+                f"{', '.join(labels)} and a field of {', '.join(FIELDS)}"
             )
         found = bring(self, match["name"], "COMPILED")
         if found is None or found[1] is None:
             return None
         program, record, _ = found
         target, name = match["target"], match["field"]
-        value = field(record, target, name) if target in record["targets"] else None
+        present = target in record["targets"] or target == programs.BEFORE
+        value = field(record, target, name) if present else None
         if not value:
             return self._warn(f"the compiler gives no {name} of {program.name} for {target}")
         versions = ", ".join(f"{n} {v}" for n, v in record["versions"].items())
         label = "the compiler's estimate, not a measurement" if name == "estimate" else name
-        origin = f"{program.name} for {programs.TARGETS[target]}: {label}; compiled with {versions}"
+        origin = f"{program.name}, {labels[target]}: {label}; compiled with {versions}"
         return value, _field_text(record, target, name), f"{origin}, {record['date'][:10]}"
 
     def _warn(self, message):
@@ -488,7 +513,8 @@ class ScaleDirective(_Directive):
         figure += nodes.raw("", svg, format="html")
         caption = nodes.container(classes=["measurement-caption"])
         caption += self.parse_content_to_nodes()
-        return [figure + caption]
+        figure += caption
+        return [figure]
 
 
 def scale_table(runs):

@@ -23,6 +23,7 @@ FREE = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"),
     *("partition-id", "replica-id", "opt-barrier"),
 }
+NAMED_ONLY = {"custom-call AllocateBuffer", "custom-call ConcatBitcast"}
 CONTROL = {"while", "call", "conditional", "async-start"}
 COPIES = {"copy", "copy-start", "slice-start"}
 COLLECTIVES = (
@@ -180,9 +181,7 @@ class Program:
                 for called in instruction.called:
                     if called not in seen:
                         found += self.steps(called, (*seen, name))
-            elif instruction.opcode not in FREE and 'target="AllocateBuffer"' not in (
-                instruction.text
-            ):
+            elif instruction.opcode not in FREE and instruction.what not in NAMED_ONLY:
                 found.append(instruction)
         return found
 
@@ -193,6 +192,11 @@ class Program:
             for i in self.steps()
             if i.opcode not in COPIES and not i.opcode.endswith(("-done", "-update"))
         ]
+
+    @property
+    def loops(self):
+        """Whether there is a loop in it."""
+        return any(i.opcode == "while" for called in self.computations.values() for i in called)
 
     def copies(self):
         """Return the instructions that only copy."""

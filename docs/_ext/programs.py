@@ -37,6 +37,7 @@ LONGEST_LINE = 2_000
 DIRECTIVES = {"compiled": "COMPILED", "compiled-cost": "COMPILED", "compiled-scale": "SCALED"}
 FENCE = re.compile(r"\s*(`{3,}|:{3,})\s*(?:\{([\w-]+)\}\s*(\S*))?")
 ROLE = re.compile(r"\{compiled\}`([^`]+)`")
+BEFORE = "before"
 REFERENCE = re.compile(r"(?P<name>[\w.]+)@(?P<target>[\w-]+)\.(?P<field>\w+)")
 
 
