@@ -79,6 +79,22 @@ def live(session):
     )
 
 
+@nox.session(name="compile")
+def compile_programs(session):
+    """Compile what pages show for devices that are not here, where a record is not current.
+
+    Arguments are the names of functions, `--again` to compile them even so, or `--list`, which
+    says what is current and installs nothing.
+    """
+    env = {"PYTHONPATH": "docs"}
+    if "--list" in session.posargs:
+        session.run("python", "-m", "_ext.programs", env=env)
+        return
+    install(session, "compile")
+    session.install("--no-deps", "-r", "requirements/compile_cuda.txt")
+    session.run("python", "-m", "_ext.compile_programs", *session.posargs, env=env)
+
+
 @nox.session
 def tests(session):
     """Run the tests; with no arguments also check how much of snippets/ they cover."""

@@ -86,8 +86,8 @@ def ready_after(action, x):
 
 def measure_dispatch(product, a, b, name="dispatch"):
     """Measure `product(a, b)` once without waiting for the result and once with it."""
-    measure(f"{name}/returns", product, a, b, wait=no_wait, calls=1)
-    measure(f"{name}/result", product, a, b)
+    measure(f"{name}/returns", product, a, b, wait=no_wait, calls=1, budget=0.2)
+    measure(f"{name}/result", product, a, b, budget=0.2)
 
 
 def accelerator():

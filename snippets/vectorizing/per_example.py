@@ -126,11 +126,15 @@ def measure_loops(params, xs, ys):
         return gradients_in_a_loop(*args, gradient=compiled)
 
     measure("per_example/loop", gradients_in_a_loop, params, xs, ys)
-    measure("per_example/loop_of_jit", compiled_loop, params, xs, ys)
+    measure("per_example/loop_of_jit", compiled_loop, params, xs, ys, budget=0.1)
 
 
 def measure_batched(params, xs, ys):
     """Measure one gradient for each example from vmap, and from code by hand."""
-    measure("per_example/vmap", gradients, params, xs, ys)
-    measure("per_example/jit_of_vmap", jax.jit(gradients), params, xs, ys)
-    measure("per_example/by_hand", jax.jit(gradients_by_hand), params, xs, ys)
+    functions = {
+        "vmap": gradients,
+        "jit_of_vmap": jax.jit(gradients),
+        "by_hand": jax.jit(gradients_by_hand),
+    }
+    for name, function in functions.items():
+        measure(f"per_example/{name}", function, params, xs, ys, budget=0.1)

@@ -7,6 +7,7 @@ import re
 import tokenize
 
 import pytest
+from _ext import programs
 from _ext.pages import read_page
 from _ext.snippets import Library
 
@@ -119,8 +120,19 @@ def shown_names(path):
     }
 
 
+def compiled_names(path):
+    """Return (module, name) of every definition that the compile views of a page show."""
+    shown = set()
+    for wanted in programs.wanted_by(docname(path), path.read_text("utf8")):
+        chapter = programs.chapter(docname(path))
+        program = programs.find(LIBRARY, wanted.written, wanted.kind, chapter)
+        excerpt = LIBRARY.excerpt([program.definition])
+        shown |= {(definition.module, definition.name) for definition in excerpt.definitions}
+    return shown
+
+
 def test_every_snippet_is_shown_on_a_page():
-    shown = set().union(*(shown_names(path) for path in PAGES))
+    shown = set().union(*(shown_names(path) | compiled_names(path) for path in PAGES))
     hidden = []
     for path in MODULES:
         module = ".".join(path.relative_to(ROOT / "snippets").with_suffix("").parts)

@@ -59,6 +59,19 @@ def test_digits_are_those_of_scikit_learn_in_another_order():
     assert sorted(map(tuple, ours)) == sorted(map(tuple, theirs))
 
 
+def test_digits_are_mixed_well():
+    (_, labels), (_, rest) = data_parallel.digits()
+    together = np.concatenate([labels, rest])
+    share = np.bincount(together) / len(together)
+    for part in (labels, rest):
+        width = np.sqrt(len(part) * share * (1 - share) * (1 - len(part) / len(together)))
+        off = np.bincount(part) - len(part) * share
+        assert (abs(off) < 4 * width).all()
+    for distance in range(1, 21):
+        equal = (together[distance:] == together[:-distance]).mean()
+        assert abs(equal - 0.1) < 4 * np.sqrt(0.1 * 0.9 / len(together)), distance
+
+
 def test_drawn_digits_show_each_pixel_and_label():
     svg = data_parallel.draw_digits(np.linspace(0, 1, 128).reshape(2, 64), np.array([3, 7])).data
     opacities = [float(ink) for ink in re.findall(r'opacity="([\d.]+)"', svg)]
@@ -189,7 +202,7 @@ def test_one_device_eight_devices_and_torch_have_equal_losses(training, seed):
 def test_what_was_trained_reads_digits_it_has_not_seen():
     training, test = data_parallel.digits()
     state = data_parallel.first_state(jax.random.key(0))
-    data = data_parallel.batches(*training, epochs=20)
+    data = data_parallel.batches(*training, epochs=10)
     state, _ = data_parallel.train(state, data, DEVICES[0])
     assert data_parallel.accuracy(state.params, *test) > 0.95
 
