@@ -11,8 +11,11 @@ SERIES = ("#0072B2", "#D55E00", "#009E73", "#B8679A", "#8C6D1F", "#6A6A9E")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
-def line_chart(series, x_label, y_label, title):
-    """Return an SVG of lines: `series` maps a label to a list of (x, y); both axes logarithmic."""
+def line_chart(series, x_label, y_label, title, from_zero=False):
+    """Return an SVG of lines: `series` maps a label to a list of (x, y); both axes logarithmic.
+
+    With `from_zero` the values are on a linear axis that begins at zero.
+    """
     figure, axes = _axes()
     for number, (label, points) in enumerate(series.items()):
         xs, ys = zip(*sorted(points), strict=True)
@@ -26,6 +29,9 @@ def line_chart(series, x_label, y_label, title):
         )
     ticks = sorted({x for points in series.values() for x, _ in points})
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], rotation=45)
+    if from_zero:
+        axes.set_yscale("linear")
+        axes.set_ylim(bottom=0)
     axes.minorticks_off()
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)

@@ -475,15 +475,7 @@ def memory(run):
     return sum(run["memory"].values())
 
 
-QUANTITIES = {
-    "memory": ("gigabytes on each device", 1e-9, memory),
-    "sent": ("megabytes sent by each device", 1e-6, sent),
-    "flops": (
-        "GFLOP on each device",
-        1e-9,
-        lambda run: run["cost"]["flops"] if run["cost"] else 0,
-    ),
-}
+CHARTS = ("flops", "bytes")
 
 
 class ScaleDirective(_Directive):
@@ -492,7 +484,7 @@ class ScaleDirective(_Directive):
     kind = "SCALED"
     has_content = True
     option_spec = {  # noqa: RUF012
-        "show": lambda value: directives.choice(value, ("source", "table", *QUANTITIES)),
+        "show": lambda value: directives.choice(value, ("source", "table", *CHARTS)),
         "case": directives.unchanged,
     }
 
@@ -534,15 +526,20 @@ def scale_table(runs):
 
 
 def scale_chart(runs, what, title):
-    """Return a chart of one quantity over the number of devices, a line for each case."""
-    label, scale, quantity = QUANTITIES[what]
+    """Return a chart over the number of devices: of FLOP, or of the bytes of each device."""
+    several = len({run["case"] for run in runs}) > 1
     series = {}
     for run in runs:
-        value = quantity(run)
-        if value > 0:
-            name = f"{programs.TARGETS.get(run['target'], run['target'])}, {run['case']}"
-            series.setdefault(name, []).append((run["chips"], value * scale))
-    return charts.line_chart(series, "devices", label, title)
+        name = programs.TARGETS.get(run["target"], run["target"])
+        name += f", {run['case']}" if several else ""
+        if what == "bytes":
+            for label, value in (("memory", memory(run)), ("sent", sent(run))):
+                series.setdefault(f"{name}: {label}", []).append((run["chips"], value / 1e6))
+        elif run["cost"] and run["cost"]["flops"]:
+            series.setdefault(name, []).append((run["chips"], run["cost"]["flops"] / 1e9))
+    if what == "flops":
+        return charts.line_chart(series, "devices", "GFLOP of each device", title)
+    return charts.line_chart(series, "devices", "megabytes of each device", title, from_zero=True)
 
 
 def start(app):
