@@ -34,11 +34,12 @@ class PageState:
     records: list = dataclasses.field(default_factory=list)
     failures: list = dataclasses.field(default_factory=list)
     fresh: bool = False
-    # The device whose outputs come first, whether the page is executed on no other, the
-    # State of each recording without its content, and the files that were looked at.
+    # The device whose outputs come first, whether the page is executed on no other, the State
+    # of each recording without its content, its facts, and the files that were looked at.
     home: str | None = None
     only: bool = False
     states: dict = dataclasses.field(default_factory=dict)
+    recorded: dict = dataclasses.field(default_factory=dict)
     files: dict = dataclasses.field(default_factory=dict)
 
 
@@ -181,7 +182,7 @@ def _keep(app, env, page, facts, fresh=False):
         if state.red:
             _warn_of_recording(app, docname, device, state)
     if facts is None and states[home].recording is not None:
-        facts = states[home].recording.facts | {"recorded": True}
+        facts = states[home].recording.facts
     records = []
     if not app.config.book_recorded:
         for number, framework in facts.get("skipped", {}).items():
@@ -210,7 +211,8 @@ def _keep(app, env, page, facts, fresh=False):
         fresh=fresh,
         home=home,
         only=page.device is not None,
-        states={device: dataclasses.replace(s, recording=None) for device, s in others.items()},
+        states={device: dataclasses.replace(s, recording=None) for device, s in states.items()},
+        recorded={device: s.recording.facts for device, s in states.items() if s.recording},
         files=files,
     )
 

@@ -73,7 +73,7 @@ def record(names, device):
             problems.append(f"{PAGES / page.docname}.md: its outputs cannot be recorded: {error}")
             return
         left = sorted(set(execution.facts["skipped"].values()))
-        missing = f", without {' and '.join(left)}, which is not installed" if left else ""
+        missing = f", but for cells that need {' or '.join(left)} (not installed)" if left else ""
         print(f"      recorded {path}{missing}", flush=True)
 
     meant = [page for page in pages if page.device in (None, device)]

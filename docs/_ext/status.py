@@ -6,6 +6,7 @@ from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
+from . import devices
 from .measurements import table_node
 
 HEAD = ("page", "executed", "on", "took", "this build", "unstable")
@@ -23,8 +24,20 @@ class PageStatusDirective(SphinxDirective):
         return [page_status()]
 
 
+class recording_status(nodes.General, nodes.Element):
+    """A table of recordings that is filled in when the status page is written."""
+
+
+class RecordingStatusDirective(SphinxDirective):
+    """The table of the recordings of all pages on all devices."""
+
+    def run(self):
+        self.env.metadata[self.env.docname]["book_shows_status"] = True
+        return [recording_status()]
+
+
 class FillInStatus(SphinxPostTransform):
-    """Fill the status table in."""
+    """Fill the tables of the status page in."""
 
     default_priority = 5
 
@@ -32,6 +45,22 @@ class FillInStatus(SphinxPostTransform):
         """Fill in one page, if it shows the status."""
         for node in list(self.document.findall(page_status)):
             node.replace_self(self._status())
+        for node in list(self.document.findall(recording_status)):
+            node.replace_self(self._recordings())
+
+    def _recordings(self):
+        states = self.env.book_pages
+        columns = list(dict.fromkeys([*self.config.book_devices, *self.app.book_devices]))
+        rows = []
+        for docname in sorted(states):
+            of_page = [recorded_on(device, states[docname]) for device in columns]
+            rows.append([self._link(docname), *of_page])
+        head = ["page", *(devices.label(self.config, device) for device in columns)]
+        return table_node(head, rows, classes=["page-status"])
+
+    def _link(self, docname):
+        uri = self.app.builder.get_relative_uri(self.env.docname, docname)
+        return nodes.reference("", docname, refuri=uri, internal=True)
 
     def _status(self):
         states = self.env.book_pages
@@ -53,10 +82,11 @@ class FillInStatus(SphinxPostTransform):
         return parts
 
     def _row(self, docname, state, sign):
-        uri = self.app.builder.get_relative_uri(self.env.docname, docname)
-        link = nodes.reference("", docname, refuri=uri, internal=True)
+        link = self._link(docname)
         if state.failures:
             outcome = "failed"
+        elif self.config.book_recorded:
+            outcome = "recorded"
         else:
             outcome = "executed" if state.fresh else "cached"
         if not state.facts:
@@ -70,6 +100,17 @@ class FillInStatus(SphinxPostTransform):
             outcome,
             f"{unstable} of {len(state.records)}" if state.records else "–",
         ]
+
+
+def recorded_on(device, state):
+    """Say how the recording of a page on a device stands, and of what day it is."""
+    if state.only and device != state.home:
+        return "–"
+    found = state.states.get(device)
+    if found is None or found.word == "missing":
+        return "not yet"
+    day = state.recorded[device]["executed"][:10] if device in state.recorded else ""
+    return f"{found.word} {day}".strip()
 
 
 def bullets(lines):
@@ -97,7 +138,10 @@ def device(facts):
     """Name the device of an execution, and the processor of its machine."""
     if "device" not in facts:
         return "–"
-    return f"{facts['device']} ({facts['processor']}, {facts['threads']} threads)"
+    more = [facts["processor"], f"{facts['threads']} threads"]
+    more += [f"driver {facts['driver']}"] if "driver" in facts else []
+    more += [facts["memory"]] if "memory" in facts else []
+    return f"{facts['device']} ({', '.join(more)})"
 
 
 def when(facts):
@@ -115,12 +159,20 @@ def sign(app, docname, templatename, context, doctree):
     state = app.env.book_pages.get(docname)
     if state is None or not state.facts or "body" not in context:
         return
-    text = f"Executed {when(state.facts)} on {place(state.facts)}."
-    context["body"] += f'<p class="provenance">{html.escape(text)}</p>'
+    lines = []
+    if not app.config.book_recorded:
+        lines.append(f"Executed {when(state.facts)} on {place(state.facts)}.")
+    for device, facts in state.recorded.items():
+        if device != state.home or app.config.book_recorded:
+            stale = "" if state.states[device].word == "current" else f" ({state.states[device]})"
+            lines.append(f"Recorded {when(facts)} on {place(facts)}{stale}.")
+    for line in lines:
+        context["body"] += f'<p class="provenance">{html.escape(line)}</p>'
 
 
 def setup(app):
     """Register the directive."""
     app.add_directive("page-status", PageStatusDirective)
+    app.add_directive("recording-status", RecordingStatusDirective)
     app.add_post_transform(FillInStatus)
     app.connect("html-page-context", sign)
