@@ -373,7 +373,7 @@ def state(folder, program):
     changed = []
     if record["source"] != program.key:
         changed.append("the source changed")
-    if record["arguments"] != _plain(program.arguments):
+    if record["arguments"] != plain(program.arguments):
         changed.append("the arguments changed")
     if changed:
         return record, State("stale", " and ".join(changed))
@@ -410,7 +410,7 @@ def absent_targets(record):
     ]
 
 
-def _plain(value):
+def plain(value):
     """Return plain data as JSON would give it back."""
     return json.loads(json.dumps(value))
 
