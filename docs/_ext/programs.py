@@ -343,6 +343,24 @@ SCALE_FORM = HEAD | {
 }
 
 
+# What a run on many devices comes to
+
+
+def moved(run):
+    """Return the bytes that all collectives of one step combine, on each device."""
+    return sum(entry["bytes"] for entry in run["collectives"])
+
+
+def sent(run):
+    """Return the bytes that each device must send at least to all-reduce as much as `moved`."""
+    return 2 * (run["chips"] - 1) / run["chips"] * moved(run)
+
+
+def memory(run):
+    """Return the bytes that one step needs on each device."""
+    return sum(run["memory"].values())
+
+
 # States
 
 
