@@ -8,6 +8,7 @@
 
 import argparse
 import collections
+import contextlib
 import datetime
 import difflib
 import getpass
@@ -410,10 +411,8 @@ def _spread(places, layer):
 def leaks(text):
     """Return what in a text tells of this machine: folders, the names of the user and the host."""
     private = [os.getcwd(), str(pathlib.Path.home()), sys.prefix, socket.gethostname()]
-    try:
+    with contextlib.suppress(KeyError, OSError):
         private.append(f"/{getpass.getuser()}/")
-    except (KeyError, OSError):
-        pass
     return sorted({word for word in private if len(word) > 3 and word in text})
 
 
@@ -427,11 +426,9 @@ def keep(path, record):
     if found := leaks(text):
         raise programs.RecordError(f"it would hold {', '.join(found)}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        if programs.written(programs.read(path) | {"date": record["date"]}) == text:
+    with contextlib.suppress(OSError, programs.RecordError):
+        if same(path, record):
             return False
-    except (OSError, programs.RecordError):
-        pass
     half_written = path.with_name(f"half-written-{path.name}")
     half_written.write_text(text, "utf8")
     try:
@@ -441,6 +438,11 @@ def keep(path, record):
         raise
     half_written.replace(path)
     return True
+
+
+def same(path, record):
+    """Say whether the record in a file differs from a new one in nothing but its date."""
+    return programs.read(path) | {"date": ""} == programs.plain(record) | {"date": ""}
 
 
 def chosen(found, names):
@@ -468,22 +470,30 @@ def main():
     parser = argparse.ArgumentParser(prog=f"{programs.COMMAND} --", description=__doc__)
     parser.add_argument("function", nargs="*", help="only these, as module.function")
     parser.add_argument("--again", action="store_true", help="compile what is current as well")
+    parser.add_argument("--check", action="store_true", help="compile all, compare, write nothing")
     options = parser.parse_args()
     os.environ.update(ENVIRONMENT)
     found, problems = programs.find_all()
     for program in chosen(found, options.function):
-        if not options.again and programs.state(programs.RECORDS, program)[1].word == "current":
+        state = programs.state(programs.RECORDS, program)[1]
+        if state.word == "current" and not (options.again or options.check):
             print(f"{program.title}: current")
             continue
         started = time.monotonic()
         make = record_program if program.kind == "COMPILED" else record_scale
+        path = programs.RECORDS / program.file
         try:
-            changed = keep(programs.RECORDS / program.file, make(program))
+            made = make(program)
+            if options.check:
+                word = "the same" if same(path, made) else "differs"
+            else:
+                word = "written" if keep(path, made) else "unchanged"
         except Exception as error:
             problems.append(f"{program.title}: {type(error).__name__}: {error}")
             continue
-        took = time.monotonic() - started
-        print(f"{program.title}: {'written' if changed else 'unchanged'}, {took:.1f} s", flush=True)
+        print(f"{program.title}: {word}, {time.monotonic() - started:.1f} s", flush=True)
+        if word == "differs":
+            problems.append(f"{program.title}: a fresh compile gives another record than {path}")
     for problem in problems:
         print(problem, file=sys.stderr)
     sys.exit(1 if problems else 0)

@@ -460,21 +460,6 @@ class CompiledRole(SphinxRole):
 # Many devices
 
 
-def moved(run):
-    """Return the bytes that all collectives of one step combine, on each device."""
-    return sum(entry["bytes"] for entry in run["collectives"])
-
-
-def sent(run):
-    """Return the bytes that each device must send at least to all-reduce as much as `moved`."""
-    return 2 * (run["chips"] - 1) / run["chips"] * moved(run)
-
-
-def memory(run):
-    """Return the bytes that one step needs on each device."""
-    return sum(run["memory"].values())
-
-
 CHARTS = ("flops", "bytes")
 
 
@@ -518,10 +503,10 @@ def scale_table(runs):
         kinds = ", ".join(f"{entry['count']} {entry['kind']}" for entry in run["collectives"])
         each = run["batch"] // run["chips"] if run["chips"] else 0
         row = [programs.TARGETS.get(run["target"], run["target"]), run["chips"], run["batch"], each]
-        row += [kinds or "none", amount_text(moved(run), "B") if kinds else "–"]
-        row += [amount_text(sent(run), "B") if kinds else "–"]
+        row += [kinds or "none", amount_text(programs.moved(run), "B") if kinds else "–"]
+        row += [amount_text(programs.sent(run), "B") if kinds else "–"]
         row += [amount_text(run["cost"]["flops"], "FLOP") if run["cost"] else "–"]
-        rows.append([*row, amount_text(memory(run), "B")])
+        rows.append([*row, amount_text(programs.memory(run), "B")])
     return table_node(head, rows, classes=["measurements", "compile-scale"])
 
 
@@ -533,7 +518,7 @@ def scale_chart(runs, what, title):
         name = programs.TARGETS.get(run["target"], run["target"])
         name += f", {run['case']}" if several else ""
         if what == "bytes":
-            for label, value in (("memory", memory(run)), ("sent", sent(run))):
+            for label, value in (("memory", programs.memory(run)), ("sent", programs.sent(run))):
                 series.setdefault(f"{name}: {label}", []).append((run["chips"], value / 1e6))
         elif run["cost"] and run["cost"]["flops"]:
             series.setdefault(name, []).append((run["chips"], run["cost"]["flops"] / 1e9))

@@ -343,6 +343,24 @@ SCALE_FORM = HEAD | {
 }
 
 
+# What a run on many devices comes to
+
+
+def moved(run):
+    """Return the bytes that all collectives of one step combine, on each device."""
+    return sum(entry["bytes"] for entry in run["collectives"])
+
+
+def sent(run):
+    """Return the bytes that each device must send at least to all-reduce as much as `moved`."""
+    return 2 * (run["chips"] - 1) / run["chips"] * moved(run)
+
+
+def memory(run):
+    """Return the bytes that one step needs on each device."""
+    return sum(run["memory"].values())
+
+
 # States
 
 
@@ -373,7 +391,7 @@ def state(folder, program):
     changed = []
     if record["source"] != program.key:
         changed.append("the source changed")
-    if record["arguments"] != _plain(program.arguments):
+    if record["arguments"] != plain(program.arguments):
         changed.append("the arguments changed")
     if changed:
         return record, State("stale", " and ".join(changed))
@@ -410,7 +428,7 @@ def absent_targets(record):
     ]
 
 
-def _plain(value):
+def plain(value):
     """Return plain data as JSON would give it back."""
     return json.loads(json.dumps(value))
 

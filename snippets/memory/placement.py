@@ -71,12 +71,12 @@ def to_cpu(array):
 
 
 def address(array):
-    """Return where the numbers of an array begin in memory, for any framework."""
+    """Return where the numbers of an array begin in memory (JAX, NumPy, PyTorch)."""
     if isinstance(array, jax.Array):
         return array.unsafe_buffer_pointer()
-    if isinstance(array, torch.Tensor):
-        return array.data_ptr()
-    return array.ctypes.data
+    if isinstance(array, np.ndarray):
+        return array.ctypes.data
+    return array.data_ptr()
 
 
 def on_host(array):

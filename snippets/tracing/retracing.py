@@ -226,19 +226,16 @@ def double(x):
     return x * 2
 
 
-def three_frameworks():
-    """Return {what differs between four calls: {framework: traces or compiles}}."""
-    lengths, numbers = (3, 4, 5, 6), (2, 3, 4, 5)
-    np_x, tf_x, torch_x = np.ones(3), tf.ones(3), torch.ones(3)
+FOUR_SHAPES = (3, 4, 5, 6)
+FOUR_NUMBERS = (2, 3, 4, 5)
+
+
+def four_of_each(count, ones):
+    """Return {what differs between four calls: traces or compiles by `count`}.
+
+    `ones` makes an array of ones of a given length.
+    """
     return {
-        "the shape": {
-            "jax": count_traces(double, [(np.ones(n),) for n in lengths]),
-            "tensorflow": tensorflow_traces(double, [(tf.ones(n),) for n in lengths]),
-            "torch": torch_compiles(double, [(torch.ones(n),) for n in lengths]),
-        },
-        "a Python number": {
-            "jax": count_traces(scale, [(np_x, n) for n in numbers]),
-            "tensorflow": tensorflow_traces(scale, [(tf_x, n) for n in numbers]),
-            "torch": torch_compiles(scale, [(torch_x, n) for n in numbers]),
-        },
+        "the shape": count(double, [(ones(n),) for n in FOUR_SHAPES]),
+        "a Python number": count(scale, [(ones(3), n) for n in FOUR_NUMBERS]),
     }

@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 from _ext import hlo, programs
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
@@ -21,6 +21,7 @@ def kernels(record, target):
     return hlo.Program(record["targets"][target]["hlo"]).kernels()
 
 
+@settings(deadline=None, max_examples=40)
 @given(ARRAYS)
 def test_selu_is_the_formula_of_the_paper(x):
     exact = x.astype(np.float64)
@@ -30,6 +31,7 @@ def test_selu_is_the_formula_of_the_paper(x):
     np.testing.assert_allclose(fusion.selu(x), expected, rtol=1e-5, atol=1e-6)
 
 
+@settings(deadline=None, max_examples=40)
 @given(ARRAYS)
 def test_softmax_divides_by_the_sum_over_the_last_axis(x):
     powers = np.exp(x.astype(np.float64))

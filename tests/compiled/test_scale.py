@@ -5,7 +5,7 @@ import pathlib
 import jax
 import numpy as np
 import pytest
-from _ext import compiled, programs
+from _ext import programs
 
 RECORDS = pathlib.Path(__file__).parents[2] / programs.RECORDS
 
@@ -65,10 +65,10 @@ def test_strong_scaling(record):
     flops = [run["cost"]["flops"] for run in found]
     for (more, run), less in zip(zip(flops, found, strict=True), flops[1:], strict=False):
         assert less == pytest.approx(more / 4, rel=0.05), run["chips"]
-    memory = [compiled.memory(run) for run in found]
+    memory = [programs.memory(run) for run in found]
     assert memory == sorted(memory, reverse=True)
     assert memory[-1] == pytest.approx(memory[-2], rel=0.01)
-    sent = [compiled.sent(run) for run in found]
+    sent = [programs.sent(run) for run in found]
     assert sent == sorted(sent)
     assert sent[-1] == pytest.approx(2 * 4 * record["parameters"], rel=0.01)
 
@@ -77,7 +77,7 @@ def test_weak_scaling(record):
     alone, *many = runs(record, "the batch grows")
     assert {run["batch"] // run["chips"] for run in (alone, *many)} == {512}
     assert len({run["cost"]["flops"] for run in many}) == 1
-    assert len({compiled.memory(run) for run in many}) == 1
+    assert len({programs.memory(run) for run in many}) == 1
     gradients = 4 * record["parameters"]
     assert alone["memory"]["temporaries"] < gradients <= many[0]["memory"]["temporaries"]
 

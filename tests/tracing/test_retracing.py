@@ -187,12 +187,17 @@ def test_padding_leaves_a_few_shapes():
     assert retracing.count_traces(retracing.padded_mean, padded) == 5
 
 
-def test_three_frameworks():
+def test_four_shapes_and_four_numbers_in_each_framework():
+    import tensorflow as tf
+    import torch
+
     assert retracing.double(4) == 8
-    assert retracing.three_frameworks() == {
-        "the shape": {"jax": 4, "tensorflow": 4, "torch": 2},
-        "a Python number": {"jax": 1, "tensorflow": 4, "torch": 2},
-    }
+    in_jax = retracing.four_of_each(retracing.count_traces, np.ones)
+    in_torch = retracing.four_of_each(retracing.torch_compiles, torch.ones)
+    in_tensorflow = retracing.four_of_each(retracing.tensorflow_traces, tf.ones)
+    assert in_jax == {"the shape": 4, "a Python number": 1}
+    assert in_torch == {"the shape": 2, "a Python number": 2}
+    assert in_tensorflow == {"the shape": 4, "a Python number": 4}
 
 
 def test_equal_calls_are_compiled_once_by_all():

@@ -1,0 +1,97 @@
+"""The committed records against a fresh compile, as far as this machine can compile."""
+
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+import jax
+import pytest
+from _ext import compile_programs, hlo, programs
+
+ROOT = pathlib.Path(__file__).parents[2]
+FOUND, PROBLEMS = programs.find_all(ROOT / programs.PAGES, ROOT / programs.SNIPPETS)
+COMPILED = [program for program in FOUND.values() if program.kind == "COMPILED"]
+COMPILERS = ("libtpu", "jax_cuda13_plugin", "igraph")
+ABSENT = [name for name in COMPILERS if importlib.util.find_spec(name) is None]
+
+
+def record_of(program):
+    record, state = programs.state(ROOT / programs.RECORDS, program)
+    assert state.word == "current", f"{program.title} is {state}"
+    return record
+
+
+def same_version(record):
+    if record["versions"]["jax"] != jax.__version__:
+        pytest.skip(f"recorded with jax {record['versions']['jax']}, here is {jax.__version__}")
+
+
+def test_every_function_that_a_page_names_can_be_found():
+    assert PROBLEMS == []
+    names = {program.definition.name for program in COMPILED}
+    assert names == {
+        *("selu", "softmax", "matrix_product", "convolution"),
+        *("attention_layer", "running_average", "gradient"),
+    }
+    assert programs.left_over(ROOT / programs.RECORDS, FOUND) == []
+
+
+@pytest.mark.parametrize("program", FOUND.values(), ids=lambda program: program.title)
+def test_a_record_is_current(program):
+    assert record_of(program)
+
+
+@pytest.mark.parametrize("program", COMPILED, ids=lambda program: program.name)
+def test_tracing_and_lowering_give_what_was_recorded(program):
+    record = record_of(program)
+    same_version(record)
+    function = compile_programs.load(program)
+    traced = jax.jit(function).trace(*compile_programs.abstract(program.arguments))
+    assert str(traced.jaxpr).splitlines() == record["jaxpr"]
+    assert compile_programs.operations(traced.jaxpr.jaxpr) == record["operations"]
+    for part in record["stablehlo"]:
+        for target in part["targets"]:
+            platform = compile_programs.PLATFORMS[target[:3]]
+            lowered = traced.lower(lowering_platforms=(platform,))
+            assert lowered.as_text().rstrip().splitlines() == part["text"]
+
+
+@pytest.mark.parametrize("program", COMPILED, ids=lambda program: program.name)
+def test_the_program_for_the_cpu_has_the_recorded_operations_and_sizes(program):
+    record = record_of(program)
+    same_version(record)
+    function = compile_programs.load(program)
+    arguments = compile_programs.abstract(program.arguments)
+    compiled = compile_programs.compile_for(function, arguments)
+    recorded = record["targets"]["cpu"]
+    memory = compile_programs.memory(compiled.memory_analysis())
+    for part in ("arguments", "results"):
+        assert memory[part] == recorded["memory"][part]
+
+    def computed(lines):
+        kernels = hlo.Program(lines).kernels()
+        return {name for kernel in kernels for name in kernel.operations}
+
+    # How they are put together depends on the processor and on the number of its cores.
+    assert computed(hlo.cleaned(compiled.as_text())) == computed(recorded["hlo"])
+    flops = compile_programs.cost(compiled.cost_analysis())["flops"]
+    assert flops == pytest.approx(recorded["cost"]["flops"], rel=0.05)
+
+
+@pytest.mark.skipif(bool(ABSENT), reason=f"compiling for all devices needs {', '.join(ABSENT)}")
+def test_a_fresh_compile_for_all_devices_gives_the_committed_records():
+    names = ["fusion.selu", "fusion.softmax", "loops.gradient"]
+    record_of_first = record_of(FOUND["compiled.fusion.selu.json"])
+    same_version(record_of_first)
+    done = subprocess.run(
+        [sys.executable, "-m", "_ext.compile_programs", "--check", *names],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": "docs"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("the same") == len(names)
