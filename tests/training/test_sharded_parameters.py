@@ -146,6 +146,25 @@ def test_gather_makes_whole_parameters(state, specs, shardings):
     jax.tree.map(np.testing.assert_array_equal, gathered, state.params)
 
 
+def test_gather_follows_the_axis_of_the_spec():
+    x = np.arange(48.0, dtype=np.float32).reshape(3, 16)
+    spec = P(None, "data")
+    gathered = jax.shard_map(
+        lambda part: sharded_parameters.gather(part, spec),
+        mesh=MESH,
+        in_specs=(spec,),
+        out_specs=P(),
+        check_vma=False,
+    )(x)
+    np.testing.assert_array_equal(gathered, x)
+
+
+def test_the_step_gives_its_layout_whatever_comes_in(state, data, shardings):
+    step = sharded_parameters.step_that_keeps(shardings)
+    new, _ = step(jax.device_put(state, COPIED), jax.device_put(data[0], SPLIT))
+    assert_laid_out(new, shardings)
+
+
 def test_memory_of_the_steps(state, data, specs, shardings):
     batch = jax.device_put(data[0], SPLIT)
     copied, split = jax.device_put(state, COPIED), jax.device_put(state, shardings)
