@@ -2,8 +2,7 @@
 
 import ast
 import importlib.util
-
-from .snippets import names_used
+import symtable
 
 FRAMEWORKS = ("torch", "tensorflow", "sklearn")
 
@@ -29,7 +28,7 @@ class Frameworks:
             return None
         needed = next(iter(self._imported(tree)), None)
         if needed is None:
-            needed = next((self.lost[n] for n in names_used(tree) if n in self.lost), None)
+            needed = next((self.lost[n] for n in _taken_over(tree, source) if n in self.lost), None)
         for name in _bound(tree):
             if needed:
                 self.lost[name] = needed
@@ -45,6 +44,35 @@ class Frameworks:
             for module in modules:
                 if module.split(".")[0] in self.absent:
                     yield module.split(".")[0]
+
+
+def _taken_over(tree, source):
+    """Return the names that a cell reads and that earlier cells must have made, sorted.
+
+    Not among them are the arguments and local names of its functions, and what the
+    cell binds before it reads it.
+    """
+    taken, bound = set(), set()
+    for node in tree.body:
+        new = set(_bound(ast.Module([node], [])))
+        # A loop or a block binds its own names before it reads them.
+        own = new if isinstance(node, (ast.For, ast.While, ast.With, ast.If, ast.Try)) else set()
+        lines = [ast.unparse(line) for line in getattr(node, "decorator_list", [])]
+        for text in (*lines, ast.get_source_segment(source, node)):
+            taken |= _globals_read(symtable.symtable(text, "cell", "exec")) - bound - own
+        bound |= new
+    return sorted(taken)
+
+
+def _globals_read(table):
+    """Return the names that a piece of code looks up outside of all its functions."""
+    top = table.get_type() == "module"
+    read = {
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_referenced() and (top or symbol.is_global())
+    }
+    return read.union(*(_globals_read(child) for child in table.get_children()))
 
 
 def _bound(tree):

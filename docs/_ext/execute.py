@@ -72,6 +72,9 @@ def kernel_environment(device, folder, alone):
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
             "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         }
+    if platform == "cpu":
+        # PyTorch and TensorFlow would use a GPU that is there.
+        environment["CUDA_VISIBLE_DEVICES"] = ""
     return environment | {
         "JAX_PLATFORMS": platform if platform == "cpu" else f"{platform},cpu",
         "IPYTHONDIR": str(folder),

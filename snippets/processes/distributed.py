@@ -311,4 +311,3 @@ def train_numpy(count):
         errors.append(float(np.mean(difference**2)))
         weights -= 0.2 * 2 * x.T @ difference / len(x)
     return np.round(errors, 4).tolist()
-

@@ -9,6 +9,11 @@ import torch
 from snippets.timing.timer import measure, no_wait
 
 
+def size_worth_waiting_for():
+    """Return an n whose n×n product takes some milliseconds on this device."""
+    return 1500 if jax.default_backend() == "cpu" else 12_000
+
+
 def random_square(n):
     """Return a float32 array of shape (n, n), standard normal and finished."""
     return jax.block_until_ready(jax.random.normal(jax.random.key(0), (n, n)))
@@ -114,8 +119,8 @@ def increment(x):
 
 
 def ready_at_return(n, calls=100):
-    """Count the additions on `n` numbers that are ready when the call returns."""
-    x = jnp.ones(n)
+    """Count the additions on `n` numbers, on a CPU, that are ready at once."""
+    x = jnp.ones(n, device=jax.devices("cpu")[0])
     increment(x).block_until_ready()
     return sum(increment(x).is_ready() for _ in range(calls))
 

@@ -53,3 +53,29 @@ def test_what_hangs_on_a_skipped_cell_is_skipped_too():
 
 def test_a_cell_that_is_no_python_is_left_to_the_kernel():
     assert without("tensorflow").needed_by("import tensorflow (") is None
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(tf): return tf.x",
+        "f = lambda tf: tf.x",
+        "[tf.x for tf in ()]",
+        "def f():\n    import numpy as tf\n    return tf.x",
+        "tf = 1\ntf + 1",
+        "for tf in (): tf.x",
+    ],
+)
+def test_a_name_of_its_own_is_not_one_of_an_earlier_cell(source):
+    page = without("tensorflow")
+    page.needed_by("import tensorflow as tf")
+    assert page.needed_by(source) is None
+
+
+@pytest.mark.parametrize(
+    "source", ["def f(): return tf.x", "@tf.function\ndef f(): ...", "tf.x\ntf = 1"]
+)
+def test_a_name_that_is_looked_up_outside_is(source):
+    page = without("tensorflow")
+    page.needed_by("import tensorflow as tf")
+    assert page.needed_by(source) == "tensorflow"

@@ -25,6 +25,13 @@ def calls(monkeypatch):
     return recorder
 
 
+def test_the_product_is_larger_where_devices_are_faster(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
+    on_a_cpu = dispatch.size_worth_waiting_for()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert dispatch.size_worth_waiting_for() > on_a_cpu
+
+
 def test_random_square_is_finished_and_normal():
     x = dispatch.random_square(300)
     assert x.is_ready()
@@ -160,7 +167,9 @@ def test_dispatch_is_measured_without_and_with_waiting(calls):
     x = dispatch.random_square(4)
     dispatch.measure_dispatch(jnp.dot, x, x)
     assert set(calls.seen) == {"dispatch/returns", "dispatch/result"}
-    assert calls.seen["dispatch/returns"][1] == {"wait": dispatch.no_wait, "calls": 1}
+    without = calls.seen["dispatch/returns"][1]
+    assert without.pop("budget") == calls.seen["dispatch/result"][1].pop("budget")
+    assert without == {"wait": dispatch.no_wait, "calls": 1}
     assert calls.seen["dispatch/result"][1] == {}
     dispatch.measure_dispatch(jnp.dot, x, x, name="dispatch/1000")
     assert {"dispatch/1000/returns", "dispatch/1000/result"} < set(calls.seen)
