@@ -186,7 +186,7 @@ def read(path):
             line = text[: text.index(mark)].count("\n") + 1
             raise RecordError(f"line {line} is a mark of a merge conflict")
     try:
-        record = json.loads(text, parse_constant=_no_constant)
+        record = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RecordError(f"it is no JSON: {error}") from None
     _check(record, SCALE_FORM if path.name.endswith(".scale.json") else PROGRAM_FORM, "record")
@@ -196,10 +196,6 @@ def read(path):
 def written(record):
     """Return the text of a record as it is kept, the same for the same record."""
     return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _no_constant(name):
-    raise ValueError(f"{name} is no number")
 
 
 def _check(value, form, place):
