@@ -18,23 +18,24 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
 def top_level_imports(path):
-    """Return the first parts of the module names that a file imports."""
+    """Return the packages that a file imports, also by way of the snippets that it imports."""
     names = set()
     for node in ast.parse(path.read_text("utf8")).body:
         if isinstance(node, ast.Import):
             names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names.add(node.module.split(".")[0])
+            named = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            for module in named if node.module.startswith("snippets") else ():
+                snippet = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+                if snippet.exists():
+                    names |= top_level_imports(snippet)
     return names
 
 
 def missing_frameworks(test_file):
     """Return the frameworks that a test or its snippet imports and that are absent."""
-    relative = test_file.relative_to(ROOT / "tests")
-    snippet = ROOT / "snippets" / relative.with_name(relative.name.removeprefix("test_"))
     imported = top_level_imports(test_file)
-    if snippet.exists():
-        imported |= top_level_imports(snippet)
     absent = [name for name in FRAMEWORKS if importlib.util.find_spec(name) is None]
     return sorted(imported & set(absent))
 

@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-pytest.importorskip("torch", reason="its network is that of data_parallel, which needs torch")
-
 from snippets.training import data_parallel, sharded_parameters
 
 DEVICES = jax.devices("cpu")
