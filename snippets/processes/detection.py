@@ -143,3 +143,4 @@ def all_devices_program():
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
     logging.getLogger("jax._src.distributed").setLevel(logging.INFO)
     jax.distributed.initialize(local_device_ids=[0, 1, 2, 3])
+

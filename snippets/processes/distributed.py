@@ -311,3 +311,4 @@ def train_numpy(count):
         errors.append(float(np.mean(difference**2)))
         weights -= 0.2 * 2 * x.T @ difference / len(x)
     return np.round(errors, 4).tolist()
+

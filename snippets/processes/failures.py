@@ -107,3 +107,4 @@ def coordinator_program(address, count, number):
         time.sleep(0.5)
         os._exit(7)
     time.sleep(30)
+

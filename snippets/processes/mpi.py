@@ -155,3 +155,4 @@ def smooth_sharded(devices):
 def gathered(finished):
     """Join the numbers that the processes printed into one float32 array."""
     return np.concatenate([np.float32(each.text.split()) for each in finished])
+
