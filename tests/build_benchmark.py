@@ -84,9 +84,12 @@ def build(folder, *options):
 
 
 def copy_of_book(folder, exclude):
-    """Copy what the site is built from, without some pages and without the claims about them."""
+    """Copy what the site is built from, without some pages and without the claims about them.
+
+    Recordings and compiled programs stay behind too: they are read, not executed.
+    """
     for name in ("docs", "snippets"):
-        shutil.copytree(ROOT / name, folder / name)
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("_recorded"))
     for docname in exclude:
         (folder / "docs" / f"{docname}.md").unlink()
         contents = folder / "docs" / docname.rpartition("/")[0] / "index.md"
@@ -94,9 +97,11 @@ def copy_of_book(folder, exclude):
         # Sphinx reads a page again and again whose contents name a page that is not there.
         kept = [line for line in lines if line.strip() != docname.rpartition("/")[2]]
         contents.write_text("\n".join(kept) + "\n", "utf8")
-    shutil.rmtree(folder / "docs" / "claims")
     contents = folder / "docs" / "index.md"
-    contents.write_text(contents.read_text("utf8").replace("\nclaims/index\n", "\n"), "utf8")
+    for chapter in ("claims", "compiled"):
+        shutil.rmtree(folder / "docs" / chapter)
+        text = contents.read_text("utf8").replace(f"\n{chapter}/index\n", "\n")
+        contents.write_text(text, "utf8")
     conf = (ROOT / "conf.py").read_text("utf8") + LEAVING_OUT
     (folder / "conf.py").write_text(conf, "utf8")
 
@@ -226,7 +231,7 @@ def growth(work, counts):
                 f'def number():\n    """Return {number}."""\n    return {number}\n', "utf8"
             )
             (site / "docs" / f"p{number}.md").write_text(
-                "---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n"
+                "---\nfile_format: mystnb\n---\n"
                 f"# Page {number}\n\n```{{code-cell}} python\n:snippet: made.m{number}.number\n"
                 "number()\n```\n",
                 "utf8",
