@@ -15,7 +15,6 @@ import textwrap
 import time
 from typing import NamedTuple
 
-import numpy as np
 from IPython.display import HTML
 
 EXPECTED_ERRORS = {
@@ -194,7 +193,7 @@ def launch(program, count=4, devices=2, *, limit=60, statuses=None, variables=No
 def side_by_side(finished, read=readable):
     """Return a column for each process: how it ended, and what it wrote."""
     plain = "margin: 0; padding: 0; border: 0; background: none; "
-    plain += "white-space: pre-wrap; overflow-wrap: anywhere"
+    plain += "color: inherit; white-space: pre-wrap; overflow-wrap: anywhere"
     columns = "".join(
         f"<div><strong>process {number}</strong><br>{how_it_ended(status)}"
         f'<pre style="{plain}">{html.escape(read(text))}</pre></div>'
@@ -301,18 +300,18 @@ def train_program(address, count, number):
 
 
 def errors(finished):
-    """Return the errors that the processes printed, of shape (processes, steps)."""
+    """Return a list of the errors that each process printed."""
     lines = [each.text.splitlines() for each in finished]
-    return np.array(
-        [
-            [float(line.split()[1]) for line in own if line.startswith("error")]
-            for own in lines
-        ]
-    )
+    return [
+        [float(line.split()[1]) for line in own if line.startswith("error")]
+        for own in lines
+    ]
 
 
 def train_numpy(count):
     """Return the five errors of `train_program`, computed with NumPy."""
+    import numpy as np
+
     sources = [np.random.default_rng(number) for number in range(count)]
     x = np.concatenate([s.normal(size=(64 // count, 2)) for s in sources])
     y = 3 * x[:, 0] - x[:, 1]
