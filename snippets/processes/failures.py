@@ -80,7 +80,7 @@ def exit_program(address, count, number):
         address,
         count,
         number,
-        heartbeat_timeout_seconds=2,
+        heartbeat_timeout_seconds=1,
     )
     print(multihost_utils.process_allgather(float(number)))
     if number == 1:
@@ -88,8 +88,8 @@ def exit_program(address, count, number):
         os._exit(7)
     try:
         multihost_utils.process_allgather(float(number))
-    except jax.errors.JaxRuntimeError as error:
-        print("caught", error)
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        print("caught", type(error).__name__, error)
     time.sleep(30)
 
 
@@ -107,4 +107,3 @@ def coordinator_program(address, count, number):
         time.sleep(0.5)
         os._exit(7)
     time.sleep(30)
-

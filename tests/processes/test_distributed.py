@@ -1,4 +1,4 @@
-"""Real processes: what they compute together, and that none is left behind."""
+"""Real processes: what they compute together, and how the launcher treats them."""
 
 import contextlib
 import os
@@ -25,23 +25,6 @@ def lines(finished):
     return [process.text.splitlines() for process in finished]
 
 
-def with_words(*words):
-    """Return the processes on this machine whose command line holds all words."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if all(word in " ".join(process.cmdline()) for word in words):
-                found.append(process)
-    return found
-
-
-def wait_until(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
-    return condition()
-
-
 def quick_program(address, count, number):
     print(number, "of", count, address.split(":")[0])
     print("written to standard output as well", file=__import__("sys").__stdout__)
@@ -59,6 +42,13 @@ def failing_program(address, count, number):
     if number == 1:
         raise SystemExit(3)
     time.sleep(300)
+
+
+def address_program(address, count, number):
+    import jax
+
+    jax.distributed.initialize(address, count, number)
+    print(address, "of", jax.process_count())
 
 
 def folder_program(address, count, number):
@@ -99,12 +89,27 @@ def test_an_array_of_all_processes():
 def test_training_gives_the_errors_of_numpy_in_every_process():
     finished = distributed.launch(distributed.train_program)
     expected = distributed.train_numpy(count=4)
+    np.testing.assert_allclose(distributed.errors(finished), [expected] * 4, atol=1e-4)
+    assert (np.diff(expected) < 0).all()
     for text in lines(finished):
         assert text[0] == "rows 16 of 64"
-        errors = [float(line.removeprefix("error ")) for line in text[1:6]]
-        np.testing.assert_allclose(errors, expected, atol=1.5e-4)
         assert text[6] == lines(finished)[0][6]
-    assert expected == sorted(expected, reverse=True)
+        weights = [float(weight) for weight in text[6].split()[1:]]
+        np.testing.assert_allclose(weights, [3, -1], atol=0.3)
+
+
+def test_one_process_with_all_rows_learns_the_same():
+    [process] = distributed.launch(distributed.train_program, count=1, devices=8)
+    np.testing.assert_allclose(
+        distributed.errors([process])[0], distributed.train_numpy(count=1), atol=1e-4
+    )
+
+
+@given(st.lists(st.lists(st.integers(0, 99_999), min_size=3, max_size=3), min_size=1, max_size=4))
+def test_errors_are_read_from_the_lines_that_tell_them(values):
+    texts = ["rows 3\n" + "".join(f"error {v / 1e4:.4f}\n" for v in own) for own in values]
+    finished = [distributed.Finished(n, 0, text) for n, text in enumerate(texts)]
+    np.testing.assert_allclose(distributed.errors(finished), np.array(values) / 1e4, atol=1e-9)
 
 
 def test_what_is_printed_is_collected_and_standard_output_is_not():
@@ -128,7 +133,6 @@ def test_after_the_limit_nothing_runs():
     with pytest.raises(RuntimeError, match="process 1: stopped at the time limit"):
         distributed.launch(waiting_program, count=2, limit=1)
     assert time.monotonic() - started < 60
-    assert not with_words("process_0.py", str(os.getpid()))
     assert not psutil.Process().children()
 
 
@@ -150,74 +154,52 @@ def test_a_success_that_was_to_be_a_failure_is_an_error():
         distributed.launch(quick_program, count=1, statuses=[7])
 
 
-def test_a_taken_port_is_replaced(monkeypatch):
-    real = distributed.free_port
+def test_no_other_program_gets_a_reserved_port():
+    with distributed.reserved_port() as port, socket.socket() as other:
+        with pytest.raises(OSError, match="Address already in use"):
+            other.bind(("", port))
+    with socket.socket() as other:
+        other.bind(("", port))
+
+
+def test_reserved_ports_differ():
+    with contextlib.ExitStack() as held:
+        ports = [held.enter_context(distributed.reserved_port()) for _ in range(200)]
+    assert len(set(ports)) == 200
+    assert min(ports) > 1023
+
+
+def test_a_reserved_port_is_not_given_away_by_the_system():
+    with distributed.reserved_port() as port, contextlib.ExitStack() as held:
+        for _ in range(500):
+            other = held.enter_context(socket.socket())
+            other.bind(("", 0))
+            assert other.getsockname()[1] != port
+
+
+def test_the_coordinator_opens_the_reserved_port_while_it_is_held(monkeypatch):
+    held = []
+
+    @contextlib.contextmanager
+    def watched():
+        with reserved_port() as port:
+            held.append(port)
+            yield port
+
+    reserved_port = distributed.reserved_port
+    monkeypatch.setattr(distributed, "reserved_port", watched)
+    [process] = distributed.launch(address_program, count=1)
+    assert process.text == f"localhost:{held[0]} of 1\n"
+
+
+def test_a_port_that_another_program_listens_on_is_an_error(monkeypatch):
     with socket.socket() as taken:
         taken.bind(("", 0))
         taken.listen()
-        ports = [taken.getsockname()[1], real()]
-        monkeypatch.setattr(distributed, "free_port", lambda: ports.pop(0))
-        finished = distributed.launch(distributed.hello_program, count=1)
-    assert finished[0].status == 0
-    assert ports == []
-
-
-def test_three_taken_ports_are_an_error(monkeypatch):
-    with socket.socket() as taken:
-        taken.bind(("", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        monkeypatch.setattr(distributed, "free_port", lambda: port)
-        with pytest.raises(RuntimeError, match=distributed.PORT_TAKEN):
+        port = contextlib.nullcontext(taken.getsockname()[1])
+        monkeypatch.setattr(distributed, "reserved_port", lambda: port)
+        with pytest.raises(RuntimeError, match="Failed to add port to server"):
             distributed.launch(distributed.hello_program, count=1)
-
-
-def test_free_ports_can_be_bound():
-    with socket.socket() as server:
-        server.bind(("", distributed.free_port()))
-
-
-LAUNCHING = """
-import sys
-sys.path.insert(0, {root!r})
-from snippets.processes import detection, distributed
-def {name}(*ignored):
-    import time
-    print("ready", flush=True)
-    time.sleep(300)
-{call}
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize(
-    ("call", "count"),
-    [
-        ("distributed.launch({name}, count=2, limit=300)", 2),
-        ("detection.launch_mpi({name}, count=2, limit=300)", 3),
-    ],
-    ids=["launch", "mpirun"],
-)
-def test_when_the_launching_process_ends_all_others_do(tmp_path, number, call, count):
-    name = f"sleep_{tmp_path.name}_{os.getpid()}".replace("-", "_")
-    script = tmp_path / "launching.py"
-    call = call.format(name=name)
-    script.write_text(LAUNCHING.format(root=str(ROOT), name=name, call=call))
-    environment = os.environ | {"TMPDIR": str(tmp_path)}
-    launching = subprocess.Popen([sys.executable, script], env=environment, stderr=-1)
-
-    def started():
-        return [p for p in with_words(str(tmp_path), "process_") if p.pid != launching.pid]
-
-    try:
-        assert wait_until(lambda: len(started()) == count)
-        launching.send_signal(number)
-        launching.communicate(timeout=20)
-        assert wait_until(lambda: not started()), started()
-    finally:
-        launching.kill()
-        for process in started():
-            process.kill()
 
 
 def test_a_process_whose_parent_has_gone_does_not_begin():
@@ -257,13 +239,14 @@ def test_how_it_ended():
     assert distributed.how_it_ended(None) == "stopped at the time limit"
 
 
-def test_the_table_has_a_column_for_each_process_and_escapes_text():
+def test_there_is_a_column_for_each_process_and_text_is_escaped():
     finished = [
         distributed.Finished(0, 0, "a < b\n"),
         distributed.Finished(1, -signal.SIGABRT, "second\n"),
     ]
-    table = distributed.side_by_side(finished).data
-    assert table.count("<th") == table.count("<td") == 2
-    assert "process 0<br>exit status 0" in table and "process 1<br>SIGABRT" in table
-    assert "a &lt; b</pre>" in table
+    shown = distributed.side_by_side(finished).data
+    assert shown.count("<strong>") == shown.count("<pre") == shown.count("</pre>") == 2
+    assert "process 0</strong><br>exit status 0" in shown
+    assert "process 1</strong><br>SIGABRT" in shown
+    assert "a &lt; b</pre>" in shown
     assert "SECOND" in distributed.side_by_side(finished, str.upper).data

@@ -3,6 +3,7 @@
 import re
 import signal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,9 +13,9 @@ from snippets.processes.distributed import launch
 ABORTED = -signal.SIGABRT
 
 
-def ended(program, statuses):
+def ended(program, statuses, devices=2):
     """Launch as many processes as there are statuses, and return what they wrote."""
-    finished = launch(program, count=len(statuses), limit=40, statuses=statuses)
+    finished = launch(program, len(statuses), devices, limit=40, statuses=statuses)
     texts = [failures.essence(process.text) for process in finished]
     for text in texts:
         assert not re.search(r"0x[0-9a-f]{6}|\d{4} \d\d:\d\d|127\.0\.0\.1|\d{9}", text)
@@ -36,10 +37,11 @@ def test_an_exception_ends_all_after_the_wait_for_the_others():
     assert "ValueError: a row without a label\nfatal: INTERNAL: Shutdown barrier" in raising
 
 
-def test_a_death_is_an_exception_first_and_the_end_afterwards():
-    left, died = ended(failures.exit_program, [ABORTED, 7])
+@pytest.mark.parametrize(("devices", "error"), [(2, "JaxRuntimeError"), (1, "ValueError")])
+def test_a_death_is_an_exception_first_and_the_end_afterwards(devices, error):
+    left, died = ended(failures.exit_program, [ABORTED, 7], devices)
     assert died == "[0. 1.]"
-    assert left.startswith("[0. 1.]\ncaught ")
+    assert left.startswith(f"[0. 1.]\ncaught {error} UNKNOWN: Gloo AllGather failed")
     assert "connection lost\nfatal: UNAVAILABLE: The following tasks are unhealthy" in left
     assert "\n1\n" in left
 

@@ -1,0 +1,105 @@
+"""A build or a program that is interrupted leaves none of the processes that it started."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
+
+SLEEPING = """
+def sleep_program(*ignored):
+    import time
+    time.sleep(300)
+"""
+CALLS = {
+    "launch": ("launch(sleep_program, count=2, limit=300)", 2),
+    "launch_mpi": ("launch_mpi(sleep_program, count=3, limit=300)", 3 + 1),
+}
+
+CONF = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "docs")!r})
+extensions = ["_ext"]
+book_snippets = {str(ROOT / "snippets")!r}
+"""
+PAGE = """---
+file_format: mystnb
+kernelspec:
+  name: python3
+---
+
+# A page
+
+```{{code-cell}} python
+:snippet: processes.{name}
+{sleeping}
+{call}
+```
+"""
+
+
+@pytest.fixture(params=CALLS)
+def call(request):
+    """Return (name of the launcher, call of it, number of processes; mpirun is one)."""
+    if request.param == "launch_mpi":
+        request.getfixturevalue("mpi")
+    return request.param, *CALLS[request.param]
+
+
+def start(command, folder):
+    """Start a command whose temporary files, and so whose processes, are in the folder.
+
+    SIGINT is handled as in a terminal, even if this process was told to ignore it.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [sys.executable, *command],
+            env=os.environ | {"TMPDIR": str(folder)},
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def end(started, number, watched):
+    """Send a signal to the process alone, and wait until nothing runs that it started."""
+    started.send_signal(number)
+    try:
+        started.wait(timeout=30)
+    finally:
+        started.kill()
+    assert started.returncode != 0
+    watched.wait_for_the_end_of_all()
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_program_that_is_interrupted(tmp_path, watched, number, call):
+    name, line, count = call
+    module = "detection" if name == "launch_mpi" else "distributed"
+    script = tmp_path / "launching.py"
+    script.write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+        f"from snippets.processes.{module} import {name}\n{SLEEPING}\n{line}\n"
+    )
+    started = start([script], tmp_path)
+    watched.wait_for(count, "process_")
+    end(started, number, watched)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_build_that_is_interrupted(tmp_path, watched, number, call):
+    name, line, count = call
+    name = f"detection.{name}" if name == "launch_mpi" else f"distributed.{name}"
+    (tmp_path / "conf.py").write_text(CONF)
+    (tmp_path / "index.md").write_text(PAGE.format(name=name, sleeping=SLEEPING, call=line))
+    started = start(["-m", "sphinx", "-W", "--keep-going", ".", "html"], tmp_path)
+    watched.wait_for(count, "process_")
+    end(started, number, watched)
