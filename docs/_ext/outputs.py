@@ -8,7 +8,7 @@ import nbformat
 RECORD_TYPE = "application/vnd.jax-measured.record+json"
 CELL_FILE = re.compile(r"/[^\s:'\"()]*/ipykernel_\d+/\d+\.py")
 INSTALLED = re.compile(r"/[^\s:'\"()]+/(?:site|dist)-packages/")
-WORK_FOLDER = re.compile(r"/[^\s:'\"()]*/book-\w+/work")
+WORK_FOLDER = re.compile(r"/[^\s:'\"()]*/book-\w+(?:/work)?")
 # What native libraries log at import: information and warnings in glog's format, and the line
 # that announces them. Lines of errors (E) and fatal errors (F) stay.
 NATIVE_LOG = re.compile(
