@@ -151,7 +151,8 @@ def when(facts):
 
 def versions(facts):
     """List the versions of an execution."""
-    return ", ".join(f"{name} {version}" for name, version in facts.get("versions", {}).items())
+    found = sorted(facts.get("versions", {}).items())
+    return ", ".join(f"{name} {version}" for name, version in found)
 
 
 def sign(app, docname, templatename, context, doctree):

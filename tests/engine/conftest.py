@@ -1,10 +1,12 @@
 """A miniature project for the tests of the engine: a book of a few pages, built in a subprocess."""
 
+import functools
 import json
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -156,6 +158,8 @@ class Project:
             env=self.environment(**variables),
             stdout=log,
             stderr=subprocess.STDOUT,
+            # A program that was started in the background ignores Ctrl-C, and so would its builds.
+            preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )
         process.log = log
         return process
@@ -267,9 +271,8 @@ templates_path = [{templates!r}]
 """
 
 
-@pytest.fixture
-def themed(project):
-    """Give the project the extensions, the theme and the devices of the book."""
+def use_theme(project):
+    """Give a project the extensions, the theme and the devices of the book."""
     project.configure(
         THEME.format(
             conf=str(REPOSITORY / "conf.py"),
@@ -279,6 +282,20 @@ def themed(project):
         )
     )
     return project
+
+
+@pytest.fixture
+def themed(project):
+    """Return a miniature project with the theme of the book."""
+    return use_theme(project)
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory):
+    """Return a project with the theme of the book and the snippet `note`, for a whole file."""
+    made = use_theme(Project(tmp_path_factory.mktemp("book")))
+    made.snippet("a.notes", NOTE)
+    return made
 
 
 STAMP = """

@@ -28,19 +28,19 @@ def browser():
         chromium.close()
 
 
-@pytest.fixture
-def site(themed, noting):
+@pytest.fixture(scope="module")
+def site(lasting):
     """Build two pages with outputs of two devices, and one without; yield the site's address."""
-    two = "note('{0}', 0.5)"
-    themed.page("a/one", *[themed.cell(two.format(n), snippet="a.notes.note") for n in "xy"])
-    themed.page("a/two", themed.cell(two.format("z"), snippet="a.notes.note"))
-    themed.page("b/plain", themed.cell("'the same everywhere'"))
-    assert themed.record().returncode == 0
+    for name, measured in (("a/one", "xy"), ("a/two", "z")):
+        notes = [f"note('{letter}', 0.5)" for letter in measured]
+        lasting.page(name, *[lasting.cell(note, snippet="a.notes.note") for note in notes])
+    lasting.page("b/plain", lasting.cell("'the same everywhere'"))
+    assert lasting.record().returncode == 0
     for name, measured in (("a/one", "x"), ("a/two", "z")):
-        themed.recorded_elsewhere(name, (f"{measured} took 0.5", f"{measured} took 0.001"))
-    build = themed.build()
+        lasting.recorded_elsewhere(name, (f"{measured} took 0.5", f"{measured} took 0.001"))
+    build = lasting.build()
     assert build.green, build.output
-    handler = functools.partial(Quiet, directory=themed.root / "build" / "html")
+    handler = functools.partial(Quiet, directory=lasting.root / "build" / "html")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
