@@ -84,3 +84,45 @@ def test_each_page_says_on_what_its_outputs_came_about(project):
     assert re.match(r"Executed \d{4}-\d\d-\d\d \d\d:\d\d UTC on cpu \(.+\d threads\)", line.text)
     assert "python 3." in line.text
     assert "provenance" not in project.html("a/prose")
+
+
+def test_the_state_of_every_recording_has_its_place(project):
+    project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
+    project.page("status", "```{recording-status}\n```")
+    one = project.page("a/one", project.cell("1"))
+    project.page("a/two", project.cell("2"), device="cpu")
+    assert project.record("a/one").returncode == 0
+    path = project.recorded_elsewhere("a/one")
+    build = project.build()
+    assert build.green, build.output
+    today = build_date(path)
+    assert table(project)["a/one"] == {
+        "page": "a/one",
+        "CPU": f"current {today}",
+        "NVIDIA H200": f"current {today}",
+        "link": "a/one.html",
+    }
+    assert table(project)["a/two"]["CPU"] == "not yet"
+    assert table(project)["a/two"]["NVIDIA H200"] == "–"
+
+    project.edit(one, "python\n1\n", "python\n10\n")
+    assert project.build().status == 1
+    assert table(project)["a/one"]["NVIDIA H200"] == f"stale {today}"
+
+
+def build_date(recording):
+    """Return the day on which a recording says that it was made."""
+    return re.search(r'"executed": "(\d{4}-\d\d-\d\d)', recording.read_text("utf8"))[1]
+
+
+def test_a_page_says_on_what_its_recordings_were_made(project):
+    project.page("a/one", project.cell("1"))
+    assert project.record().returncode == 0
+    project.recorded_elsewhere("a/one", ('"processor": "', '"driver": "580.1", "processor": "'))
+    assert project.build().green
+    page = BeautifulSoup(project.html("a/one"), "html.parser")
+    lines = [line.get_text() for line in page.select("p.provenance")]
+    assert len(lines) == 2
+    assert lines[0].startswith("Executed 20") and " on cpu (" in lines[0]
+    assert lines[1].startswith("Recorded 20") and " on gpu-h200 (" in lines[1]
+    assert "driver 580.1" in lines[1]
