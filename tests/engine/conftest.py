@@ -290,6 +290,12 @@ def themed(project):
     return use_theme(project)
 
 
+@pytest.fixture(scope="session")
+def empty_project():
+    """Return the class of miniature projects, for those that several tests share."""
+    return Project
+
+
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory):
     """Return a project with the theme of the book and the snippet `note`, for a whole file."""

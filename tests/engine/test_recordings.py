@@ -4,6 +4,7 @@ import getpass
 import json
 import os
 import pathlib
+import shutil
 import socket
 
 import pytest
@@ -12,13 +13,26 @@ from bs4 import BeautifulSoup
 DEVICES = 'book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}'
 
 
-@pytest.fixture
-def two_devices(project):
-    """Return a project for two devices, with one page recorded on 'cpu'."""
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory, empty_project):
+    """Record a page on 'cpu', once for all tests; return the folder of recordings."""
+    made = empty_project(tmp_path_factory.mktemp("recorded"))
+    two_cells(made)
+    done = made.record()
+    assert done.returncode == 0, done.stderr
+    return made.root / "docs" / "_recorded"
+
+
+def two_cells(project):
     project.configure(DEVICES)
     project.page("a/one", project.cell("'first'"), project.cell("print('pears')"))
-    done = project.record()
-    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def two_devices(project, recorded):
+    """Return a project for two devices, with one page recorded on 'cpu'."""
+    two_cells(project)
+    shutil.copytree(recorded, project.root / "docs" / "_recorded")
     return project
 
 
