@@ -175,14 +175,16 @@ def _keep(app, env, page, facts, fresh=False):
     files = _files(app, docname)
     states = {
         device: recordings.state(app.book_recordings, device, docname, page)
-        for device in app.book_devices
+        for device in dict.fromkeys([home, *app.book_devices])
         if page.device is None or device == home or device in files
     }
     for device, state in states.items():
         if state.red:
             _warn_of_recording(app, docname, device, state)
     if facts is None and states[home].recording is not None:
-        facts = states[home].recording.facts
+        recording = states[home].recording
+        skipped = {key: cell.skipped for key, cell in recording.cells.items() if cell.skipped}
+        facts = recording.facts | {"skipped": skipped}
     records = []
     if not app.config.book_recorded:
         for number, framework in facts.get("skipped", {}).items():

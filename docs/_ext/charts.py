@@ -78,6 +78,8 @@ def _axes(height=4.2):
             "grid.color": GRID,
             "font.family": "sans-serif",
             "font.size": 11,
+            # A name may hold a dollar sign.
+            "text.parse_math": False,
         }
     )
     figure = Figure(figsize=(7.2, height), layout="constrained")

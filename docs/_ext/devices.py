@@ -13,7 +13,7 @@ from sphinx_design.shared import create_component
 from . import foreign, outputs, recordings
 
 # Stands before the outputs of each device, from the notebook until the page's nodes exist.
-MARK = "outputs of a device: "
+MARK = outputs.MARKING + "outputs of a device: "
 
 
 @dataclasses.dataclass(frozen=True)

@@ -39,9 +39,9 @@ STYLES = set(
     font-style white-space display overflow-x opacity fill stroke
     """.split()
 )
-NUMBER = {"type": "number"}
-INTEGER = {"type": "integer"}
-OPTIONAL_NUMBER = {"type": ["number", "null"]}
+SECONDS = {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9}
+NUMBER = {"type": ["number", "null"], "minimum": 0, "maximum": 1e30}
+INTEGER = {"type": "integer", "minimum": 0, "maximum": 10**15}
 STRING = {"type": "string", "maxLength": 300}
 RECORD = Draft202012Validator(
     {
@@ -49,11 +49,12 @@ RECORD = Draft202012Validator(
         "properties": {
             **dict.fromkeys(("name", "framework", "device_kind", "processor"), STRING),
             **dict.fromkeys(("dtype", "precision", "date"), STRING),
-            **dict.fromkeys(("median", "spread", "first_call"), NUMBER),
-            **dict.fromkeys(("work", "error", "rate"), OPTIONAL_NUMBER),
+            **dict.fromkeys(("median", "first_call"), SECONDS),
+            **dict.fromkeys(("work", "error", "rate"), NUMBER),
             **dict.fromkeys(("threads", "calls_per_sample"), INTEGER),
+            "spread": NUMBER | {"type": "number"},
             "stable": {"type": "boolean"},
-            "samples": {"type": "array", "items": NUMBER, "maxItems": 1000},
+            "samples": {"type": "array", "items": SECONDS, "maxItems": 1000},
             "shape": {"type": "array", "items": {"type": "array", "items": INTEGER}},
             "versions": {"type": "object", "additionalProperties": STRING},
         },
@@ -90,8 +91,6 @@ def recordable(outputs):
         plain = json.loads(json.dumps(output), object_hook=lambda found: _cleaned(found, names))
         if plain["output_type"] == "execute_result":
             plain["execution_count"] = None
-        if "metadata" in plain:
-            plain["metadata"] = {}
         cleaned.append(accepted(nbformat.from_dict(plain)))
     return cleaned
 
@@ -128,14 +127,24 @@ def _without(names, text):
 
 def accepted(output):
     """Return an output from elsewhere fit to be shown; raises Refused for what is not known."""
-    if len(json.dumps(output)) > LARGEST_OUTPUT:
+    try:
+        size = len(json.dumps(output, allow_nan=False))
+    except ValueError:
+        raise Refused("holds a number that is none") from None
+    if size > LARGEST_OUTPUT:
         raise Refused(f"is larger than {LARGEST_OUTPUT} characters")
     if output.output_type not in ("stream", "error", "display_data", "execute_result"):
         raise Refused(f"is of the unknown type {output.output_type}")
+    if output.output_type == "stream" and output.name not in ("stdout", "stderr"):
+        raise Refused(f"is of the unknown stream {output.name}")
+    if "metadata" in output:
+        output["metadata"] = {}
     for kind, value in output.get("data", {}).items():
         if kind not in CHECKS:
             raise Refused(f"holds {kind}, which is not accepted")
         output["data"][kind] = CHECKS[kind](value)
+    if RECORD_TYPE in output.get("data", {}) and "text/plain" not in output["data"]:
+        raise Refused("holds a measurement without its text")
     return output
 
 
@@ -179,7 +188,9 @@ def _markup(tags):
 
 def _points_away(value):
     """Whether an attribute names anything outside the page, as `url(...)` does."""
-    return "url(" in value.lower() and not re.fullmatch(r"\s*url\(#[\w-]+\)\s*", value)
+    inside = re.fullmatch(r"\s*url\(#[\w-]+\)\s*", value)
+    # In a style a backslash can hide the word.
+    return not inside and ("\\" in value or "url(" in value.lower())
 
 
 CHECKS = {

@@ -86,13 +86,14 @@ def matching(env, patterns):
     ]
 
 
-def absent(env):
-    """Return the frameworks without which the build had to leave cells out."""
-    return {
-        framework
-        for state in env.book_pages.values()
-        for framework in state.facts.get("skipped", {}).values()
+def known(env):
+    """Return the Records of the whole book."""
+    states = env.book_pages.values()
+    absent = {
+        framework for state in states for framework in state.facts.get("skipped", {}).values()
     }
+    gaps = any(state.home and not state.facts for state in states)
+    return references.Records(by_reference(env), absent, gaps)
 
 
 class _PendingRole(SphinxRole):
@@ -183,7 +184,7 @@ class FillIn(SphinxPostTransform):
 
     def run(self, **options):
         """Fill in one page."""
-        records = references.Records(by_reference(self.env), absent(self.env))
+        records = known(self.env)
         for node in list(self.document.findall(measured)):
             self._inline(node, lambda text: (None, references.resolve(text, records)))
         for node in list(self.document.findall(measured_verdict)):
@@ -224,7 +225,8 @@ class FillIn(SphinxPostTransform):
 
     def _matching(self, node):
         found = matching(self.env, node["patterns"])
-        if not found:
+        records = known(self.env)
+        if not (found or records.absent or records.gaps):
             message = f"no measurement matches {' '.join(node['patterns'])}"
             logger.warning(message, location=node, type="book", subtype="measured")
         return found

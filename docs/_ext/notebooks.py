@@ -17,7 +17,7 @@ COLUMNS = re.compile(r"^:columns: (.+)$", re.MULTILINE)
 
 def plain(text, env):
     """Return the Markdown of a cell with the book's own roles and directives resolved."""
-    records = references.Records(measurements.by_reference(env), measurements.absent(env))
+    records = measurements.known(env)
 
     def role(found):
         kind, content = found.groups()

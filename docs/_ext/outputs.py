@@ -16,6 +16,8 @@ NATIVE_LOG = re.compile(
     re.MULTILINE,
 )
 ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-f]{6,}|\b0x[0-9a-f]{10,16}\b")
+# What printed text may not hold: devices.py marks the outputs of devices with it.
+MARKING = "\x02"
 PROCESS_ID = re.compile(r"(?i)\b(pid|process id)(\W{1,3})\d+")
 
 
@@ -65,7 +67,7 @@ def presentable(outputs):
 
 def scrubbed(text):
     """Take the places and addresses of the machine that ran the code out of a text."""
-    text = CELL_FILE.sub("this page", text)
+    text = CELL_FILE.sub("this page", text.replace(MARKING, ""))
     text = INSTALLED.sub("", text)
     text = WORK_FOLDER.sub(".", text)
     text = PROCESS_ID.sub(r"\1\2…", text)

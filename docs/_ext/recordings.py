@@ -26,6 +26,7 @@ FACTS = {
     "threads": int,
     "versions": dict,
 }
+OPTIONAL_FACTS = {"driver": str, "memory": str}
 NOT_FACTS = ("skipped", "modules")
 
 
@@ -104,7 +105,7 @@ def write(root, page, facts):
         notebook.cells.append(recorded)
     text = nbformat.writes(notebook) + "\n"
     path = path_of(root, facts["device"], page.docname)
-    _parse(text, path, page.docname)
+    _parse(text, facts["device"], page.docname)
     path.parent.mkdir(parents=True, exist_ok=True)
     half_written = path.with_suffix(f".{os.getpid()}")
     half_written.write_text(text, "utf8")
@@ -116,38 +117,40 @@ def read(root, device, docname):
     """Return the Recording of a page, or None where there is none; raises RecordingError."""
     path = path_of(root, device, docname)
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise RecordingError(f"it is larger than {LARGEST_FILE} bytes")
-        text = path.read_text("utf8")
+        with path.open(encoding="utf8") as file:
+            text = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise RecordingError(str(error)) from None
-    return _parse(text, path, docname)
+    return _parse(text, device, docname)
 
 
-def _parse(text, path, docname):
+def _parse(text, device, docname):
     if len(text) > LARGEST_FILE:
-        raise RecordingError(f"it is larger than {LARGEST_FILE} bytes")
+        raise RecordingError(f"it is larger than {LARGEST_FILE} characters")
     if any(line.startswith(("<<<<<<< ", ">>>>>>> ")) for line in text.splitlines()):
         raise RecordingError("it has the marks of a merge conflict")
     try:
         notebook = nbformat.reads(text, as_version=4)
         nbformat.validate(notebook)
+        nbformat.writes(notebook).encode("utf8")
         facts = dict(notebook.metadata["recording"])
         modules = dict(facts.pop("modules"))
     except Exception as error:
         # Any content must end here: the file is from elsewhere, and nbformat raises what it likes.
         first = str(error).strip().splitlines() or [""]
         raise RecordingError(f"it is no recording ({type(error).__name__}: {first[0]})") from None
-    for name, kind in FACTS.items():
-        if not isinstance(facts.get(name), kind):
+    for name, kind in (FACTS | OPTIONAL_FACTS).items():
+        if name in {*FACTS, *facts} and not isinstance(facts.get(name), kind):
             raise RecordingError(f"its fact '{name}' is missing or of the wrong type")
     if facts["page"] != docname:
         raise RecordingError(f"it is a recording of the page {facts['page']}")
+    if facts["device"] != device:
+        raise RecordingError(f"it is a recording of the device {facts['device']}")
     cells = {}
     for number, cell in enumerate(notebook.cells, 1):
-        if cell.cell_type != "code" or cell.source or cell.id in cells:
+        if cell.cell_type != "code" or cell.source or "id" not in cell:
             raise RecordingError(f"its cell {number} is not an output without code")
         try:
             accepted = [foreign.accepted(output) for output in cell.outputs]

@@ -33,10 +33,14 @@ class NotRecorded(ReferenceProblem):
 
 @dataclasses.dataclass(frozen=True)
 class Records:
-    """All measurements as {(name, framework): {device: record}}, and the absent frameworks."""
+    """All measurements as {(name, framework): {device: record}}, and the absent frameworks.
+
+    There are `gaps` where a page is shown although it was neither executed nor recorded.
+    """
 
     made: dict
     absent: set = frozenset()
+    gaps: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +121,8 @@ def resolve(expression, records):
             _number(value), field_text(field, value), origin(record), (record["device"],)
         )
     (above, _, first), (below, _, second) = found
+    if not _number(below):
+        raise ReferenceProblem(f"'{expression}' divides by zero")
     ratio = _number(above) / _number(below)
     both = tuple(dict.fromkeys((first["device"], second["device"])))
     return Quantity(ratio, ratio_text(ratio), f"{origin(first)}; {origin(second)}", both)
@@ -142,6 +148,8 @@ def _single(text, records):
         raise NotRecorded(f"'{text}' was not measured there", device)
     if not made and match["framework"] in records.absent:
         raise NotRecorded(f"{match['framework']} is not installed")
+    if not made and records.gaps:
+        raise NotRecorded(f"{match['name']} with {match['framework']}")
     record = made.get(device)
     if record is None:
         known = [f"{name}@{framework}" for name, framework in sorted(records.made)]

@@ -64,7 +64,9 @@ class FillInStatus(SphinxPostTransform):
 
     def _status(self):
         states = self.env.book_pages
-        places = dict.fromkeys(place(state.facts) for state in states.values() if state.facts)
+        places = dict.fromkeys(
+            place(state.facts) for state in states.values() if "device" in state.facts
+        )
         letters = dict(zip(places, map(letter, range(len(places))), strict=True))
         rows = [
             self._row(docname, states[docname], letters.get(place(states[docname].facts), "–"))
@@ -158,10 +160,10 @@ def versions(facts):
 def sign(app, docname, templatename, context, doctree):
     """Say below each executed page on what and when its outputs came about."""
     state = app.env.book_pages.get(docname)
-    if state is None or not state.facts or "body" not in context:
+    if state is None or "body" not in context:
         return
     lines = []
-    if not app.config.book_recorded:
+    if "device" in state.facts and not app.config.book_recorded:
         lines.append(f"Executed {when(state.facts)} on {place(state.facts)}.")
     for device, facts in state.recorded.items():
         if device != state.home or app.config.book_recorded:

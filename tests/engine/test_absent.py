@@ -23,6 +23,10 @@ def test_an_import_needs_its_framework(source):
     assert without().needed_by(source) is None
 
 
+def test_a_framework_need_not_be_called_as_its_package():
+    assert without("sklearn").needed_by("from sklearn.svm import SVC") == "sklearn"
+
+
 def test_an_import_inside_a_function_is_only_tried_when_it_runs():
     assert without("torch").needed_by("def wait():\n    import torch") is None
 

@@ -85,3 +85,8 @@ def test_two_charts_can_share_a_page():
     for svg, known in zip(charted, ids, strict=True):
         assert set(re.findall(r"url\(#([^)]+)\)", svg)) <= known
         assert set(re.findall(r'href="#([^"]+)"', svg)) <= known
+
+
+def test_dollar_signs_in_names_are_no_formulas():
+    svg = charts.bar_chart([("a$\\frac$", "$b$", 1.0)], "time", "title")
+    assert "a$\\frac$" in svg

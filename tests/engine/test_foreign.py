@@ -1,6 +1,7 @@
 """What comes from another machine can neither run nor load anything on the page."""
 
 import base64
+import math
 
 import nbformat
 import pytest
@@ -35,10 +36,13 @@ def display(**data):
         '<svg><use href="https://evil.example/x.svg#a"/></svg>',
         '<svg><image href="https://evil.example/x.png"/></svg>',
         '<svg><rect fill="url(https://evil.example/x.svg#a)"/></svg>',
+        r'<svg><rect style="fill: u\72l(https://evil.example/x.svg#a)"/></svg>',
+        r'<svg><rect fill="u\72l(https://evil.example/x.svg#a)"/></svg>',
         '<svg><rect onclick="alert(1)"/></svg>',
         '<svg><a href="javascript:alert(1)"><text>x</text></a></svg>',
         '<svg><set attributeName="onmouseover" to="alert(1)"/></svg>',
         "<math><mtext><style><img src=x onerror=alert(1)></style></mtext></math>",
+        "<p>x</p><!-- [if IE]><script>alert(1)</script><![endif] -->",
         "<svg></p><style><a id='</style><img src=1 onerror=alert(1)>'>",
     ],
 )
@@ -93,8 +97,12 @@ RECORD = {
 KIND = "application/vnd.jax-measured.record+json"
 
 
+def measurement(record):
+    return display(**{KIND: dict(record), "text/plain": "x took 0.5"})
+
+
 def test_a_measurement_passes():
-    assert accepted(display(**{KIND: dict(RECORD)})).data[KIND] == RECORD
+    assert accepted(measurement(RECORD)).data[KIND] == RECORD
 
 
 @pytest.mark.parametrize(
@@ -108,16 +116,22 @@ def test_a_measurement_passes():
         {"stable": "no"},
         {"shape": [["4"]]},
         {"versions": {"jax": 1}},
+        {"median": 0},
+        {"first_call": -1},
+        {"samples": [10**400]},
+        {"shape": [[10**400]]},
+        {"shape": [[-4]]},
+        {"spread": None},
     ],
 )
 def test_a_measurement_of_the_wrong_types_is_refused(change):
     with pytest.raises(Refused, match="measurement that is none"):
-        accepted(display(**{KIND: RECORD | change}))
+        accepted(measurement(RECORD | change))
 
 
 def test_a_measurement_without_its_median_is_refused():
     with pytest.raises(Refused):
-        accepted(display(**{KIND: {k: v for k, v in RECORD.items() if k != "median"}}))
+        accepted(measurement({k: v for k, v in RECORD.items() if k != "median"}))
 
 
 @pytest.mark.parametrize(
@@ -129,12 +143,22 @@ def test_a_measurement_without_its_median_is_refused():
         display(png=base64.b64encode(b"GIF89a").decode()),
         display(png="no base64"),
         display(**{"text/plain": "x" * 500_000}),
+        display(**{KIND: dict(RECORD)}),
+        measurement(RECORD | {"median": math.nan}),
+        measurement(RECORD | {"error": math.inf}),
+        nbformat.v4.new_output("stream", name="another", text="x"),
         nbformat.from_dict({"output_type": "update_display_data", "data": {}, "metadata": {}}),
     ],
 )
 def test_other_kinds_and_sizes_are_refused(output):
     with pytest.raises(Refused):
         accepted(output)
+
+
+def test_what_an_output_says_about_itself_is_dropped():
+    output = display(png=base64.b64encode(b"\x89PNG\r\n\x1a\n").decode())
+    output.metadata = nbformat.from_dict({"image/png": "x", "scrapbook": {"name": "x"}})
+    assert accepted(output).metadata == {}
 
 
 def test_a_png_passes():
@@ -155,6 +179,19 @@ def test_streams_are_joined_and_logs_of_libraries_left_out():
     assert [output.output_type for output in found] == ["stream", "execute_result"]
     assert found[0].text == "a\nb\n"
     assert found[1].execution_count is None
+
+
+def test_names_of_the_machine_leave_tracebacks_and_tables_too(monkeypatch):
+    monkeypatch.setattr("socket.gethostname", lambda: "node7.lab.example")
+    monkeypatch.setenv("HOME", "/home/somebody")
+    traceback = ["ran on node7", "in /home/somebody/x.py at 0x7f0123456789"]
+    error = nbformat.v4.new_output(
+        "error", ename="OSError", evalue="node7.lab.example", traceback=traceback
+    )
+    failed, table = recordable([error, display(html="<p>node7 at 0x7f0123456789</p>")])
+    assert failed.traceback == ["ran on host", "in ~/x.py at 0x…"]
+    assert failed.evalue == "host"
+    assert table.data["text/html"] == "<p>host at 0x…</p>"
 
 
 def test_every_accepted_kind_is_checked():

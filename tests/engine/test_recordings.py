@@ -231,6 +231,52 @@ def test_outputs_that_differ_are_tabs(two_devices):
     two_devices.recorded_elsewhere("a/one", ("pears", "zweites"))
     assert two_devices.build().green
     assert tabs(two_devices, "a/one") == [{"CPU": "pears", "NVIDIA H200": "zweites"}]
+    download = two_devices.root / "build" / "html" / "_sources" / "a" / "one.ipynb"
+    cells = json.loads(download.read_text("utf8"))["cells"]
+    (found,) = cells[-1]["outputs"]
+    assert found["text"] == ["pears\n"]
+
+
+def test_hostile_facts_and_texts_are_shown_as_text(two_devices):
+    mark = "outputs of a device: "
+    two_devices.recorded_elsewhere(
+        "a/one",
+        ('"processor": "', '"processor": "<script>alert(1)</script>'),
+        ("pears\\n", f'{mark}x", "\\u0002{mark}y'),
+        device="<b>odd",
+    )
+    build = two_devices.build("-j", "2")
+    assert build.green, build.output
+    html = two_devices.html("a/one")
+    assert "<script>alert(1)" not in html and "<b>" not in html
+    assert "&lt;script&gt;alert(1)" in html
+    (found,) = tabs(two_devices, "a/one")
+    assert found["CPU"] == "pears"
+    assert found["<b>odd"] == f"{mark}x{mark}y"
+
+
+def test_a_recorded_site_says_what_is_not_recorded(two_devices, noting):
+    two_devices.page("b/bench", two_devices.cell("note('x', 0.5)", snippet="a.notes.note"))
+    two_devices.page(
+        "c/use",
+        "Here {measured}`x@python`.",
+        "```{measurements} x\n```",
+        "```{measurement-chart} x\n\nA chart.\n```",
+    )
+    two_devices.page("c/far", two_devices.cell("'elsewhere'"), device="tpu-v5e")
+    two_devices.page("c/gpu", two_devices.cell("'gpu'"))
+    assert two_devices.record("c/gpu").returncode == 0
+    two_devices.recorded_elsewhere("c/gpu")
+    two_devices.recording("c/gpu").unlink()
+    build = two_devices.build("-D", "book_recorded=1")
+    assert build.green, build.output
+    assert outputs(two_devices, "b/bench")[-1].startswith("Not recorded on CPU yet;")
+    words = BeautifulSoup(two_devices.html("c/use"), "html.parser").get_text()
+    assert "Here not recorded: x with python." in words
+    assert outputs(two_devices, "c/far")[0].startswith("Not recorded on tpu-v5e yet;")
+    (found,) = tabs(two_devices, "c/gpu")
+    assert found["NVIDIA H200"] == "'gpu'"
+    assert "on gpu-h200 (" in two_devices.html("c/gpu")
 
 
 def test_a_recording_that_comes_or_goes_changes_its_page_alone(two_devices):
@@ -324,6 +370,9 @@ def test_a_deleted_cell_and_a_deleted_page_are_told(two_devices):
     page.unlink()
     for build in (two_devices.build(), two_devices.build()):
         assert red(build, "cpu/a/one.ipynb", "stale: the page is gone")
+    listed = two_devices.run("list_recordings")
+    assert listed.returncode == 1
+    assert "stale: the page is gone" in listed.stdout
     two_devices.recording("a/one").unlink()
     assert two_devices.build().green
 
@@ -338,6 +387,11 @@ def test_a_page_for_one_device_is_recorded_there_alone(two_devices):
     two_devices.recording("b/two", "gpu-h200").unlink()
     assert two_devices.build().green
     assert "executed on CPU only" in two_devices.html("b/two")
+    done = two_devices.run("record", BOOK_DEVICE="gpu-h200")
+    assert done.returncode == 0, done.stderr
+    assert "left out b/two, which is executed on cpu only" in done.stdout
+    assert two_devices.recording("a/one", "gpu-h200").exists()
+    assert not two_devices.recording("b/two", "gpu-h200").exists()
 
 
 def large(text):

@@ -139,6 +139,17 @@ def test_a_reference_to_nothing_is_refused(expression, problem):
     assert problem in str(refused.value)
 
 
+def test_nothing_is_divided_by_zero():
+    made = {("none", "jax"): {"cpu": record("none", 1, error=0.0)}}
+    with pytest.raises(ReferenceProblem, match="divides by zero"):
+        resolve("none@jax / none@jax.error", Records(made))
+
+
+def test_where_pages_are_not_recorded_a_number_may_be_missing():
+    with pytest.raises(NotRecorded, match="selu/far with jax"):
+        resolve("selu/far@jax", Records(MADE, gaps=True))
+
+
 @pytest.mark.parametrize(
     ("condition", "chosen"),
     [

@@ -5,10 +5,10 @@ import re
 from bs4 import BeautifulSoup
 
 
-def table(project):
-    """Return {page: {column: text}} of the status page."""
-    page = BeautifulSoup(project.html("status"), "html.parser")
-    head, *rows = page.select_one("table.page-status").find_all("tr")
+def table(project, out="build/html", number=0):
+    """Return {page: {column: text}} of a table of the status page."""
+    page = BeautifulSoup(project.html("status", out), "html.parser")
+    head, *rows = page.select("table.page-status")[number].find_all("tr")
     columns = [cell.get_text(strip=True) for cell in head.find_all("th")]
     found = {}
     for row in rows:
@@ -86,35 +86,6 @@ def test_each_page_says_on_what_its_outputs_came_about(project):
     assert "provenance" not in project.html("a/prose")
 
 
-def test_the_state_of_every_recording_has_its_place(project):
-    project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
-    project.page("status", "```{recording-status}\n```")
-    one = project.page("a/one", project.cell("1"))
-    project.page("a/two", project.cell("2"), device="cpu")
-    assert project.record("a/one").returncode == 0
-    path = project.recorded_elsewhere("a/one")
-    build = project.build()
-    assert build.green, build.output
-    today = build_date(path)
-    assert table(project)["a/one"] == {
-        "page": "a/one",
-        "CPU": f"current {today}",
-        "NVIDIA H200": f"current {today}",
-        "link": "a/one.html",
-    }
-    assert table(project)["a/two"]["CPU"] == "not yet"
-    assert table(project)["a/two"]["NVIDIA H200"] == "–"
-
-    project.edit(one, "python\n1\n", "python\n10\n")
-    assert project.build().status == 1
-    assert table(project)["a/one"]["NVIDIA H200"] == f"stale {today}"
-
-
-def build_date(recording):
-    """Return the day on which a recording says that it was made."""
-    return re.search(r'"executed": "(\d{4}-\d\d-\d\d)', recording.read_text("utf8"))[1]
-
-
 def test_a_page_says_on_what_its_recordings_were_made(project):
     project.page("a/one", project.cell("1"))
     assert project.record().returncode == 0
@@ -126,3 +97,53 @@ def test_a_page_says_on_what_its_recordings_were_made(project):
     assert lines[0].startswith("Executed 20") and " on cpu (" in lines[0]
     assert lines[1].startswith("Recorded 20") and " on gpu-h200 (" in lines[1]
     assert "driver 580.1" in lines[1]
+
+
+def lines(project, docname, out="build/html"):
+    """Return what stands below a page, each line up to its first bracket and without its date."""
+    found = BeautifulSoup(project.html(docname, out), "html.parser").select("p.provenance")
+    return [re.sub(r" [\d-]{10} [\d:]{5} UTC", "", line.text.partition(" (")[0]) for line in found]
+
+
+def test_recordings_have_their_table_and_their_lines_below_the_page(project):
+    project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
+    project.page("status", "```{page-status}\n```", "```{recording-status}\n```")
+    one = project.page("a/one", project.cell("1"))
+    project.page("a/two", project.cell("2"))
+    project.page("b/cpu", project.cell("3"), device="cpu")
+    assert project.record().returncode == 0
+    project.recorded_elsewhere("a/one", ('"executed": "20', '"executed": "19'))
+    assert project.build().green
+    assert lines(project, "a/one") == ["Executed on cpu", "Recorded on gpu-h200"]
+    assert lines(project, "a/two") == ["Executed on cpu"]
+    states = table(project, number=1)
+    assert re.fullmatch(r"current 20\d\d-\d\d-\d\d", states["a/one"]["CPU"])
+    assert re.fullmatch(r"current 19\d\d-\d\d-\d\d", states["a/one"]["NVIDIA H200"])
+    assert [states[name]["NVIDIA H200"] for name in ("a/two", "b/cpu")] == ["not yet", "–"]
+
+    for device, home in (("cpu", "CPU"), ("gpu-h200", "NVIDIA H200")):
+        out = f"build/{device}"
+        build = project.build("-D", "book_recorded=1", out=out, BOOK_DEVICE=device)
+        assert build.green, build.output
+        rows = table(project, out)
+        assert rows["a/one"]["this build"] == "recorded"
+        assert rows["a/one"]["executed"].startswith("20" if home == "CPU" else "19")
+        assert lines(project, "a/one", out) == [f"Recorded on {d}" for d in order(device)]
+
+    project.edit(one, "```{code-cell} python\n1\n", "```{code-cell} python\n4\n")
+    assert project.build().status == 1
+    assert "(stale: new or edited: cell 1; 1 recorded cell is gone)." in project.html("a/one")
+    assert table(project, number=1)["a/one"]["NVIDIA H200"].startswith("stale 19")
+
+
+def order(device):
+    """Return both devices, this one first."""
+    return sorted(("cpu", "gpu-h200"), key=lambda other: other != device)
+
+
+def test_a_page_that_failed_does_not_say_on_what_it_was_executed(project):
+    project.page("status", "```{page-status}\n```")
+    project.page("a/one", project.cell("1 / 0"))
+    assert project.build().status == 1
+    assert lines(project, "a/one") == []
+    assert table(project)["a/one"]["this build"] == "failed"
