@@ -91,6 +91,40 @@ def test_the_switch_in_the_header_is_for_the_whole_site(browser, site):
     context.close()
 
 
+def test_the_switch_and_the_notice_remember_the_choice(browser, site):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{site}/a/one.html")
+    page.locator(".sd-tab-label", has_text="NVIDIA H200").first.click()
+    page.goto(f"{site}/b/plain.html")
+    assert page.get_by_label("Device").input_value() == "gpu-h200"
+    page.get_by_label("Device").select_option("TPU v5e")
+    page.reload()
+    assert page.get_by_label("Device").input_value() == "tpu-v5e"
+    assert page.locator(".device-notice:visible").count() == 1
+    context.close()
+
+
+def test_a_tab_that_is_used_stays_where_it_is_on_the_screen(browser, site):
+    context = browser.new_context(viewport={"width": 1000, "height": 500})
+    page = context.new_page()
+    page.goto(f"{site}/a/one.html")
+    page.evaluate(
+        """() => {
+            document.documentElement.style.overflowAnchor = "none";
+            document.querySelectorAll(".sd-tab-content")[1].style.paddingBottom = "900px";
+            document.body.style.paddingBottom = "2000px";
+        }"""
+    )
+    label = page.locator(".device-tabs").nth(1).locator(".sd-tab-label", has_text="NVIDIA H200")
+    label.scroll_into_view_if_needed()
+    before = label.bounding_box()["y"]
+    label.click()
+    assert shown(page) == ["x took 0.001", "y took 0.5"]
+    assert abs(label.bounding_box()["y"] - before) < 5
+    context.close()
+
+
 def test_tabs_are_moved_by_the_keyboard(browser, site):
     page = browser.new_page()
     page.goto(f"{site}/a/two.html")
