@@ -63,14 +63,16 @@ def docs(session):
 def record(session):
     """Record what pages print on this machine's device: the pages named, or all."""
     install(session, FRAMEWORKS, "record")
-    session.run("python", "-m", "_ext.record", *session.posargs, env={"PYTHONPATH": "docs"})
+    session.run(
+        "python", "-m", "_ext.commands.record", *session.posargs, env={"PYTHONPATH": "docs"}
+    )
 
 
 @nox.session
 def recordings(session):
     """List the recordings of all devices: current, stale, missing, unreadable."""
     session.install("-r", "requirements/record.txt")
-    session.run("python", "-m", "_ext.list_recordings", env={"PYTHONPATH": "docs"})
+    session.run("python", "-m", "_ext.commands.recordings", env={"PYTHONPATH": "docs"})
 
 
 @nox.session
@@ -95,11 +97,11 @@ def compile_programs(session):
     """
     env = {"PYTHONPATH": "docs"}
     if "--list" in session.posargs:
-        session.run("python", "-m", "_ext.programs", env=env)
+        session.run("python", "-m", "_ext.programs.functions", env=env)
         return
     install(session, "compile")
     session.install("--no-deps", "-r", "requirements/compile_cuda.txt")
-    session.run("python", "-m", "_ext.compile_programs", *session.posargs, env=env)
+    session.run("python", "-m", "_ext.programs.compiling", *session.posargs, env=env)
 
 
 @nox.session

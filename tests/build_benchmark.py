@@ -24,8 +24,8 @@ import nbformat
 ROOT = pathlib.Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
-from _ext.pages import read_page  # noqa: E402
-from _ext.snippets import Library  # noqa: E402
+from _ext.source.pages import read_page  # noqa: E402
+from _ext.source.snippets import Library  # noqa: E402
 
 EXECUTED = re.compile(r"\[\d+/\d+\] executed (\S+) in ([\d.]+) s")
 # The book's theme and extensions, with MyST-NB executing in the engine's place and an index, as

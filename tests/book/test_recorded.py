@@ -32,7 +32,7 @@ def run(command, environment):
 
 
 def test_the_cpu_recording_is_of_the_whole_book(without_frameworks):
-    listed = run(["_ext.list_recordings"], without_frameworks)
+    listed = run(["_ext.commands.recordings"], without_frameworks)
     assert listed.returncode == 0, listed.stdout
     assert re.search(r"^cpu: \d+ current$", listed.stdout, re.MULTILINE), listed.stdout
 

@@ -7,9 +7,9 @@ import re
 import tokenize
 
 import pytest
-from _ext import programs
-from _ext.pages import read_page
-from _ext.snippets import Library
+from _ext.programs import functions as programs
+from _ext.source.pages import read_page
+from _ext.source.snippets import Library
 
 ROOT = pathlib.Path(__file__).parents[2]
 LIBRARY = Library(ROOT / "snippets")

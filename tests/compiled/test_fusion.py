@@ -4,7 +4,8 @@ import pathlib
 
 import numpy as np
 import pytest
-from _ext import hlo, programs
+from _ext.programs import functions as programs
+from _ext.programs import hlo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy

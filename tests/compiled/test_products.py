@@ -4,7 +4,8 @@ import pathlib
 
 import numpy as np
 import pytest
-from _ext import hlo, programs
+from _ext.programs import functions as programs
+from _ext.programs import hlo
 
 from snippets.compiled import products
 

@@ -8,7 +8,9 @@ import sys
 
 import jax
 import pytest
-from _ext import compile_programs, hlo, programs
+from _ext.programs import compiling as compile_programs
+from _ext.programs import functions as programs
+from _ext.programs import hlo
 
 ROOT = pathlib.Path(__file__).parents[2]
 FOUND, PROBLEMS = programs.find_all(ROOT / programs.PAGES, ROOT / programs.SNIPPETS)
@@ -86,7 +88,7 @@ def test_a_fresh_compile_for_all_devices_gives_the_committed_records():
     record_of_first = record_of(FOUND["compiled.fusion.selu.json"])
     same_version(record_of_first)
     done = subprocess.run(
-        [sys.executable, "-m", "_ext.compile_programs", "--check", *names],
+        [sys.executable, "-m", "_ext.programs.compiling", "--check", *names],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": "docs"},
         capture_output=True,

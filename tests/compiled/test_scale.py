@@ -5,7 +5,7 @@ import pathlib
 import jax
 import numpy as np
 import pytest
-from _ext import programs
+from _ext.programs import functions as programs
 
 RECORDS = pathlib.Path(__file__).parents[2] / programs.RECORDS
 

@@ -183,7 +183,7 @@ class Project:
         """Run a module of the engine from the command line, as the recorder, and return it done."""
         paths = [str(self.engine), *filter(None, [variables.pop("PYTHONPATH", "")])]
         return subprocess.run(
-            [sys.executable, "-m", f"_ext.{module}", *arguments],
+            [sys.executable, "-m", f"_ext.commands.{module}", *arguments],
             cwd=self.root,
             env=self.environment(PYTHONPATH=os.pathsep.join(paths), **variables),
             capture_output=True,

@@ -1,0 +1,477 @@
+"""Recordings: made on one machine, checked and shown on another."""
+
+import getpass
+import json
+import os
+import pathlib
+import shutil
+import socket
+
+import pytest
+from bs4 import BeautifulSoup
+
+DEVICES = 'book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}'
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory, empty_project):
+    """Record a page on 'cpu', once for all tests; return the folder of recordings."""
+    made = empty_project(tmp_path_factory.mktemp("recorded"))
+    two_cells(made)
+    done = made.record()
+    assert done.returncode == 0, done.stderr
+    return made.root / "docs" / "_recorded"
+
+
+def two_cells(project):
+    project.configure(DEVICES)
+    project.page("a/one", project.cell("'first'"), project.cell("print('pears')"))
+
+
+@pytest.fixture
+def two_devices(project, recorded):
+    """Return a project for two devices, with one page recorded on 'cpu'."""
+    two_cells(project)
+    shutil.copytree(recorded, project.root / "docs" / "_recorded")
+    return project
+
+
+def outputs(project, docname, out="build/html"):
+    """Return the texts of a page's cells' outputs."""
+    page = BeautifulSoup(project.html(docname, out), "html.parser")
+    return [found.get_text(" ", strip=True) for found in page.select(".cell_output")]
+
+
+def tabs(project, docname):
+    """Return {label: text} for each set of tabs on a page."""
+    page = BeautifulSoup(project.html(docname), "html.parser")
+    found = []
+    for of_cell in page.select(".device-tabs"):
+        names = [label.get_text(strip=True) for label in of_cell.select("label")]
+        panels = [p.get_text(" ", strip=True) for p in of_cell.select(".sd-tab-content")]
+        found.append(dict(zip(names, panels, strict=True)))
+    return found
+
+
+def red(build, *words):
+    """Whether a strict build failed with a warning that holds all the words."""
+    return build.status != 0 and any(all(word in line for word in words) for line in build.warnings)
+
+
+def test_a_recorded_site_shows_what_a_live_one_does(two_devices):
+    assert two_devices.build().green
+    live = outputs(two_devices, "a/one")
+    assert live == ["'first'", "pears"]
+    build = two_devices.build("-D", "book_recorded=1", out="build/recorded")
+    assert build.green, build.output
+    assert build.executed == []
+    assert outputs(two_devices, "a/one", "build/recorded") == live
+
+
+def test_a_recording_holds_outputs_and_no_code(two_devices):
+    notebook = json.loads(two_devices.recording("a/one").read_text("utf8"))
+    assert [cell["source"] for cell in notebook["cells"]] == [[], []]
+    facts = notebook["metadata"]["recording"]
+    assert facts["device"] == "cpu"
+    assert facts["page"] == "a/one"
+    assert facts["command"] == "nox -s record -- a/one"
+    assert facts["versions"]["python"]
+    assert facts["processor"]
+    assert facts["executed"].startswith("20")
+
+
+def test_recording_again_changes_the_date_and_the_time_taken_alone(project, noting):
+    project.page(
+        "a/one",
+        project.cell("print({'b': 1, 'a': 2})\nobject()"),
+        project.cell("note('x', 0.5)", snippet="a.notes.note"),
+        project.cell("'end'"),
+    )
+    assert project.record().returncode == 0
+    before = project.recording("a/one").read_text("utf8").splitlines()
+    assert project.record().returncode == 0
+    after = project.recording("a/one").read_text("utf8").splitlines()
+    assert len(before) == len(after)
+    changed = [new for old, new in zip(before, after, strict=True) if old != new]
+    assert all(line.split('"')[1] in ("executed", "seconds") for line in changed)
+    assert changed
+
+
+def test_pages_can_be_named_and_others_stay(two_devices):
+    two_devices.page("b/two", two_devices.cell("2"))
+    before = two_devices.recording("a/one").read_bytes()
+    done = two_devices.record("b/two")
+    assert done.returncode == 0
+    assert "a/one" not in done.stdout
+    assert two_devices.recording("b/two").exists()
+    assert two_devices.recording("a/one").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a/on", "there is no page 'a/on'; the nearest are a/one"),
+        ("index", "the page 'index' has no code to execute"),
+    ],
+)
+def test_a_name_that_is_no_page_records_nothing(two_devices, name, words):
+    done = two_devices.record("a/one", name)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "executed" not in done.stdout
+
+
+def test_a_page_that_fails_keeps_its_former_recording(two_devices):
+    before = two_devices.recording("a/one").read_bytes()
+    page = two_devices.path("a/one")
+    two_devices.edit(page, "print('pears')", "1 / 0")
+    two_devices.page("b/two", two_devices.cell("2"))
+    done = two_devices.record()
+    assert done.returncode == 1
+    line = two_devices.line("a/one", "1 / 0") - 1
+    assert f"docs/a/one.md:{line}: cell 2: raised ZeroDivisionError" in done.stderr
+    assert two_devices.recording("a/one").read_bytes() == before
+    assert two_devices.recording("b/two").exists()
+
+
+def test_what_a_recording_does_not_accept_is_not_written(two_devices):
+    page = two_devices.path("a/one")
+    before = two_devices.recording("a/one").read_bytes()
+    code = (
+        "from IPython.display import display\n"
+        "display({'application/javascript': 'alert(1)'}, raw=True)"
+    )
+    two_devices.edit(page, "print('pears')", code)
+    done = two_devices.record()
+    assert done.returncode == 1
+    assert "cannot be recorded: holds application/javascript, which is not accepted" in done.stderr
+    assert two_devices.recording("a/one").read_bytes() == before
+
+
+def test_names_of_machine_and_user_are_not_recorded(project):
+    project.page(
+        "a/one",
+        project.cell(
+            """
+            import os, pathlib, socket
+            print(socket.gethostname(), pathlib.Path.home() / "x", os.getcwd())
+            print(f"pid={os.getpid()}")
+            print("user:", os.environ["USER"])
+            object()
+            """
+        ),
+        project.cell("raise RuntimeError") if False else project.cell("print(id)"),
+    )
+    done = project.record(USER="somebody", LOGNAME="somebody", HOME="/home/somebody")
+    assert done.returncode == 0, done.stderr
+    text = project.recording("a/one").read_text("utf8")
+    for name in (socket.gethostname(), "/home/somebody", "somebody", "book-"):
+        assert name not in text
+    assert "pid=…" in text
+    assert "object at 0x…" in text
+    assert getpass.getuser() == "root" or getpass.getuser() not in text
+
+
+def test_the_recorder_needs_no_sphinx(two_devices, tmp_path):
+    blocked = tmp_path / "blocked"
+    blocked.mkdir()
+    names = "sphinx", "myst_nb", "myst_parser", "jupyter_cache", "docutils", "matplotlib"
+    lines = [f"sys.modules[{name!r}] = None" for name in names]
+    (blocked / "sitecustomize.py").write_text("\n".join(["import sys", *lines]))
+    done = two_devices.record(PYTHONPATH=str(blocked))
+    assert done.returncode == 0, done.stderr
+
+
+WITHOUT = """
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "tensorflow" else found(name, *rest)
+"""
+
+
+def test_a_missing_framework_costs_its_own_cells_alone(project, tmp_path):
+    project.configure(DEVICES)
+    project.page(
+        "a/one",
+        project.cell("'before'"),
+        project.cell("import tensorflow as tf\nanswer = tf.constant(1)"),
+        project.cell("print(answer)"),
+        project.cell("answer = 'own'"),
+        project.cell("answer"),
+    )
+    folder = tmp_path / "without"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(WITHOUT)
+    done = project.record(PYTHONPATH=str(folder))
+    assert done.returncode == 0, done.stderr
+    assert "but for cells that need tensorflow (not installed)" in done.stdout
+    build = project.build("-D", "book_recorded=1", out="build/recorded")
+    assert build.green, build.output
+    without = "Not recorded: tensorflow is not installed."
+    assert outputs(project, "a/one", "build/recorded") == ["'before'", without, without, "'own'"]
+
+    live = project.build(PYTHONPATH=str(folder))
+    assert live.green, live.output
+    assert outputs(project, "a/one") == ["'before'", without, without, "'own'"]
+    # The second build takes the page from the cache.
+    (project.root / "build" / "html" / "a" / "one.html").unlink()
+    again = project.build("-E", PYTHONPATH=str(folder))
+    assert again.executed == []
+    assert outputs(project, "a/one") == ["'before'", without, without, "'own'"]
+
+
+def test_outputs_that_agree_are_shown_once(two_devices):
+    two_devices.recorded_elsewhere("a/one")
+    assert two_devices.build().green
+    assert tabs(two_devices, "a/one") == []
+    assert outputs(two_devices, "a/one") == ["'first'", "pears"]
+
+
+def test_outputs_that_differ_are_tabs(two_devices):
+    two_devices.recorded_elsewhere("a/one", ("pears", "zweites"))
+    assert two_devices.build().green
+    assert tabs(two_devices, "a/one") == [{"CPU": "pears", "NVIDIA H200": "zweites"}]
+    download = two_devices.root / "build" / "html" / "_sources" / "a" / "one.ipynb"
+    cells = json.loads(download.read_text("utf8"))["cells"]
+    (found,) = cells[-1]["outputs"]
+    assert found["text"] == ["pears\n"]
+
+
+def test_hostile_facts_and_texts_are_shown_as_text(two_devices):
+    mark = "outputs of a device: "
+    two_devices.recorded_elsewhere(
+        "a/one",
+        ('"processor": "', '"processor": "<script>alert(1)</script>'),
+        ("pears\\n", f'{mark}x", "\\u0002{mark}y'),
+        device="<b>odd",
+    )
+    build = two_devices.build("-j", "2")
+    assert build.green, build.output
+    html = two_devices.html("a/one")
+    assert "<script>alert(1)" not in html and "<b>" not in html
+    assert "&lt;script&gt;alert(1)" in html
+    (found,) = tabs(two_devices, "a/one")
+    assert found["CPU"] == "pears"
+    assert found["<b>odd"] == f"{mark}x{mark}y"
+
+
+def test_a_recorded_site_says_what_is_not_recorded(two_devices, noting):
+    two_devices.page("b/bench", two_devices.cell("note('x', 0.5)", snippet="a.notes.note"))
+    two_devices.page(
+        "c/use",
+        "Here {measured}`x@python`.",
+        "```{measurements} x\n```",
+        "```{measurement-chart} x\n\nA chart.\n```",
+    )
+    two_devices.page("c/far", two_devices.cell("'elsewhere'"), device="tpu-v5e")
+    two_devices.page("c/gpu", two_devices.cell("'gpu'"))
+    assert two_devices.record("c/gpu").returncode == 0
+    two_devices.recorded_elsewhere("c/gpu")
+    two_devices.recording("c/gpu").unlink()
+    build = two_devices.build("-D", "book_recorded=1")
+    assert build.green, build.output
+    assert outputs(two_devices, "b/bench")[-1].startswith("Not recorded on CPU yet;")
+    words = BeautifulSoup(two_devices.html("c/use"), "html.parser").get_text()
+    assert "Here not recorded: x with python." in words
+    assert outputs(two_devices, "c/far")[0].startswith("Not recorded on tpu-v5e yet;")
+    (found,) = tabs(two_devices, "c/gpu")
+    assert found["NVIDIA H200"] == "'gpu'"
+    assert "on gpu-h200 (" in two_devices.html("c/gpu")
+
+
+def test_a_recording_that_comes_or_goes_changes_its_page_alone(two_devices):
+    two_devices.page("b/two", two_devices.cell("2"))
+    assert two_devices.build().green
+    other = two_devices.root / "build" / "html" / "b" / "two.html"
+    written = other.stat().st_mtime_ns
+    path = two_devices.recorded_elsewhere("a/one", ("pears", "zweites"))
+    build = two_devices.build()
+    assert build.green and build.executed == []
+    assert len(tabs(two_devices, "a/one")) == 1
+    path.unlink()
+    assert two_devices.build().green
+    assert tabs(two_devices, "a/one") == []
+    assert other.stat().st_mtime_ns == written
+    assert "0 added, 0 changed, 0 removed" in two_devices.build().output
+
+
+def test_measurements_have_a_place_for_every_device(two_devices, noting):
+    two_devices.page("b/bench", two_devices.cell("note('x', 0.5)", snippet="a.notes.note"))
+    assert two_devices.build().green
+    (found,) = tabs(two_devices, "b/bench")
+    assert found["CPU"] == "x took 0.5"
+    assert found["NVIDIA H200"] == (
+        "Not recorded on NVIDIA H200 yet; nox -s record -- b/bench on such a machine records it."
+    )
+
+
+def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
+    two_devices.page(
+        "b/bench",
+        two_devices.cell("note('x', 0.5)\nnote('y', 0.25)", snippet="a.notes.note"),
+        "Here {measured}`x@python`, there {measured}`x@python on gpu-h200`, "
+        "{measured}`x@python / x@python on gpu-h200`, far {measured}`x@python on tpu-v5e`.",
+        "```{measurements} x y\n:columns: name median dtype\n```",
+        "```{measurement-chart} x y\n\nA chart.\n```",
+    )
+    assert two_devices.record("b/bench").returncode == 0
+    two_devices.recorded_elsewhere("b/bench", ('"median": 0.5', '"median": 0.002'))
+    build = two_devices.build()
+    assert build.green, build.output
+    page = BeautifulSoup(two_devices.html("b/bench"), "html.parser")
+    sentence = page.find(string=lambda text: "Here" in text).find_parent("p").get_text()
+    assert sentence == (
+        "Here 500 ms CPU, there 2 ms NVIDIA H200, 250× CPU and NVIDIA H200, "
+        "far not recorded on tpu-v5e."
+    )
+    head, *rows = page.select_one("table.measurements").select("tr")
+    names = [cell.get_text(strip=True) for cell in head.select("th")]
+    assert names == ["measurement", "dtype", "median, CPU", "median, NVIDIA H200"]
+    assert [[c.get_text(strip=True) for c in row.select("td")] for row in rows] == [
+        ["x", "float32", "500 ms", "2 ms"],
+        ["y", "float32", "250 ms", "250 ms"],
+    ]
+    legend = page.select_one("svg.measurement-chart").get_text(" ")
+    assert "python on CPU" in legend and "python on NVIDIA H200" in legend
+    devices = [record["device"] for record in two_devices.records()]
+    assert sorted(devices) == ["cpu", "cpu", "gpu-h200", "gpu-h200"]
+
+
+def test_an_edited_cell_makes_its_recording_stale_until_mended(two_devices):
+    path = two_devices.recorded_elsewhere("a/one", ("first", "erstes"))
+    two_devices.edit(two_devices.path("a/one"), "print('pears')", "print('plums')")
+    for build in (two_devices.build(), two_devices.build()):
+        assert red(build, "gpu-h200/a/one.ipynb", "stale: new or edited: cell 2; 1 recorded cell")
+        assert red(build, "cpu/a/one.ipynb", "'nox -s record -- a/one'", "remove the file")
+    assert outputs(two_devices, "a/one")[1] == "plums"
+    assert tabs(two_devices, "a/one") == [{"CPU": "'first'", "NVIDIA H200": "'erstes'"}]
+    assert "The recording on NVIDIA H200 is stale" in two_devices.html("a/one")
+    assert two_devices.record().returncode == 0
+    path.unlink()
+    assert two_devices.build().green
+
+
+def test_moved_cells_keep_their_outputs_and_are_told(two_devices):
+    two_devices.recorded_elsewhere("a/one", ("pears", "zweites"))
+    page = two_devices.path("a/one")
+    text = page.read_text("utf8")
+    text = text.replace("'first'", "X").replace("print('pears')", "'first'")
+    page.write_text(text.replace("X", "print('pears')"), "utf8")
+    build = two_devices.build()
+    assert red(build, "gpu-h200/a/one.ipynb", "stale: the cells have changed places")
+    assert tabs(two_devices, "a/one") == [{"CPU": "pears", "NVIDIA H200": "zweites"}]
+    assert outputs(two_devices, "a/one")[1] == "'first'"
+
+
+def test_a_deleted_cell_and_a_deleted_page_are_told(two_devices):
+    page = two_devices.path("a/one")
+    two_devices.edit(page, two_devices.cell("print('pears')"), "")
+    assert red(two_devices.build(), "cpu/a/one.ipynb", "stale: 1 recorded cell is gone")
+    page.unlink()
+    for build in (two_devices.build(), two_devices.build()):
+        assert red(build, "cpu/a/one.ipynb", "stale: the page is gone")
+    listed = two_devices.run("recordings")
+    assert listed.returncode == 1
+    assert "stale: the page is gone" in listed.stdout
+    two_devices.recording("a/one").unlink()
+    assert two_devices.build().green
+
+
+def test_a_page_for_one_device_is_recorded_there_alone(two_devices):
+    two_devices.page("b/two", two_devices.cell("2"), device="cpu")
+    done = two_devices.record("b/two", "a/one")
+    assert done.returncode == 0
+    two_devices.recorded_elsewhere("b/two")
+    build = two_devices.build()
+    assert red(build, "gpu-h200/b/two.ipynb", "stale: the page is now executed on cpu only")
+    two_devices.recording("b/two", "gpu-h200").unlink()
+    assert two_devices.build().green
+    assert "executed on CPU only" in two_devices.html("b/two")
+    done = two_devices.run("record", BOOK_DEVICE="gpu-h200")
+    assert done.returncode == 0, done.stderr
+    assert "left out b/two, which is executed on cpu only" in done.stdout
+    assert two_devices.recording("a/one", "gpu-h200").exists()
+    assert not two_devices.recording("b/two", "gpu-h200").exists()
+
+
+def large(text):
+    return text.replace('"zweites', '"' + "x" * 500_000)
+
+
+def unknown_type(text):
+    return text.replace('"text/plain"', '"application/javascript"')
+
+
+DAMAGE = {
+    "cut off": (lambda text: text[: len(text) // 2], "it is no recording"),
+    "empty": (lambda text: "", "it is no recording"),
+    "no notebook": (lambda text: "[]", "it is no recording"),
+    "merge conflict": (
+        lambda text: text.replace(' "cells"', '<<<<<<< ours\n "cells"', 1),
+        "it has the marks of a merge conflict",
+    ),
+    "another page": (lambda text: text.replace("a/one", "a/other"), "of the page a/other"),
+    "wrong fact": (lambda text: text.replace('"threads": ', '"threads": "x", "y": '), "'threads'"),
+    "oversized": (large, "is larger than"),
+    "unknown type": (unknown_type, "application/javascript, which is not accepted"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_recording_names_itself_and_harms_nothing_else(two_devices, kind):
+    two_devices.page("b/two", two_devices.cell("2"))
+    assert two_devices.record("b/two").returncode == 0
+    two_devices.recorded_elsewhere("b/two", ('"2"', '"3"'))
+    path = two_devices.recorded_elsewhere("a/one", ("pears", "zweites"))
+    damage, words = DAMAGE[kind]
+    path.write_text(damage(path.read_text("utf8")), "utf8")
+    for build in (two_devices.build(), two_devices.build()):
+        assert red(build, "gpu-h200/a/one.ipynb is unreadable", words)
+        assert len(build.warnings) == 1
+    assert outputs(two_devices, "a/one") == ["'first'", "pears"]
+    assert "The recording on NVIDIA H200 is unreadable" in two_devices.html("a/one")
+    assert tabs(two_devices, "b/two") == [{"CPU": "2", "NVIDIA H200": "3"}]
+    listed = two_devices.run("recordings")
+    assert listed.returncode == 1
+    assert "unreadable" in listed.stdout
+
+
+def test_the_list_says_the_state_of_every_page_on_every_device(two_devices):
+    two_devices.page("b/two", two_devices.cell("2"))
+    two_devices.recorded_elsewhere("a/one")
+    listed = two_devices.run("recordings")
+    assert listed.returncode == 0
+    assert "cpu: 1 current, 1 missing" in listed.stdout
+    assert "gpu-h200: 1 current, 1 missing" in listed.stdout
+    two_devices.edit(two_devices.path("a/one"), "'first'", "'edited'")
+    listed = two_devices.run("recordings")
+    assert listed.returncode == 1
+    assert "stale: new or edited: cell 1; 1 recorded cell is gone" in listed.stdout
+    assert "nox -s record -- PAGE" in listed.stderr
+
+
+def test_a_changed_snippet_is_named_as_the_reason(two_devices):
+    snippet = two_devices.snippet("a.one", "def answer():\n    return 41")
+    two_devices.page("a/one", two_devices.cell("answer()", snippet="one.answer"))
+    assert two_devices.record().returncode == 0
+    two_devices.edit(snippet, "41", "42")
+    listed = two_devices.run("recordings")
+    assert "changed since: snippets a.one" in listed.stdout
+
+
+def test_a_snippet_that_no_cell_shows_leaves_the_recording_current(two_devices):
+    snippet = two_devices.snippet("a.one", "def answer():\n    return 41\n\n\ndef other(): ...\n")
+    two_devices.page("a/one", two_devices.cell("answer()", snippet="one.answer"))
+    assert two_devices.record().returncode == 0
+    two_devices.edit(snippet, "def other(): ...", "def other(): return 1")
+    assert two_devices.run("recordings").returncode == 0
+
+
+def test_the_recorder_finds_the_device_by_itself(project):
+    pytest.importorskip("jax")
+    project.page("a/one", project.cell("import jax\njax.devices()[0].platform"))
+    done = project.run("record", JAX_PLATFORMS="cpu")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("recording on cpu")
+    assert project.recording("a/one").exists()
+    assert pathlib.Path(os.fspath(project.recording("a/one"))).parent.parent.name == "cpu"

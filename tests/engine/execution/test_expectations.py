@@ -1,0 +1,94 @@
+"""An expected error is declared once, and a cell is held to it."""
+
+import nbformat
+import pytest
+from _ext.execution import expectations as verdicts
+
+
+def executed(raised=None, declared=None):
+    cell = nbformat.v4.new_code_cell("f()")
+    if declared:
+        kind, fragment = declared
+        cell.metadata["expected_error"] = {"snippet": "f", "type": kind, "fragment": fragment}
+    if raised:
+        name, message = raised
+        lines = [f"Traceback of {name}"]
+        cell.outputs = [
+            nbformat.v4.new_output("error", ename=name, evalue=message, traceback=lines)
+        ]
+    return cell
+
+
+def test_a_cell_that_does_what_is_declared_is_right():
+    assert verdicts.judge(executed()) is None
+    raised = ("TracerBoolConversionError", "Attempted boolean conversion of traced array")
+    declared = ("jax.errors.TracerBoolConversionError", "boolean conversion")
+    assert verdicts.judge(executed(raised, declared)) is None
+
+
+def test_an_error_that_did_not_come():
+    verdict = verdicts.judge(executed(declared=("ValueError", "no luck")))
+    assert verdict == "did not raise: f declares ValueError with 'no luck' in its message"
+
+
+@pytest.mark.parametrize("raised", [("TypeError", "no luck"), ("ValueError", "other words")])
+def test_another_error_than_the_declared_one(raised):
+    verdict = verdicts.judge(executed(raised, ("ValueError", "no luck")))
+    assert verdict.startswith("raised another error: f declares ValueError with 'no luck'")
+    assert f"Traceback of {raised[0]}" in verdict
+
+
+def test_an_error_that_nobody_declared():
+    verdict = verdicts.judge(executed(("KeyError", "'x'")))
+    assert verdict == "raised KeyError, which no snippet declares\nTraceback of KeyError"
+
+
+def test_each_verdict_fails_its_own_page_only(project):
+    path = project.snippet(
+        "a.one",
+        """
+        EXPECTED_ERRORS = {
+            "divide": (ZeroDivisionError, "division by"),
+            "quiet": (ValueError, "no luck"),
+        }
+
+
+        def divide(x):
+            return x / 0
+
+
+        def quiet():
+            return 1
+
+
+        def undeclared():
+            raise KeyError("x")
+        """,
+    )
+    project.page("a/good", project.cell("divide(1)", "one.divide"), project.cell("40 + 2"))
+    project.page(
+        "a/twice", project.cell("divide(1)", "one.divide"), project.cell("divide(2)", "one.divide")
+    )
+    project.page("a/none", project.cell("quiet()", "one.quiet"))
+    project.page("a/another", project.cell("divide('x')", "one.divide"))
+    project.page("a/undeclared", project.cell("1"), project.cell("undeclared()", "one.undeclared"))
+    build = project.build()
+    assert build.status == 1
+    assert sorted(verdict for verdict, _ in build.progress) == ["executed"] * 2 + ["failed"] * 3
+    assert "docs/a/none.md:9: WARNING: cell 1: did not raise: quiet declares" in build.output
+    assert "docs/a/another.md:9: WARNING: cell 1: raised another error: divide" in build.output
+    line = project.line("a/undeclared", ":snippet:") - 1
+    assert (
+        f"docs/a/undeclared.md:{line}: WARNING: cell 2: raised KeyError, which no" in build.output
+    )
+    assert "3 failed: a/another, a/none, a/undeclared" in build.output
+    assert "42" in project.html("a/good")
+    assert "ZeroDivisionError: division by zero" in project.html("a/good")
+    assert len(project.cached()) == 2
+
+    # What a snippet declares is part of what a page is: a changed declaration is enforced.
+    project.edit(path, '"division by"', '"other words"')
+    build = project.build()
+    assert build.status == 1
+    assert "docs/a/good.md:9: WARNING: cell 1: raised another error" in build.output
+    assert "docs/a/twice.md:9: WARNING: cell 1: raised another error" in build.output

@@ -1,0 +1,85 @@
+"""Cells that need a framework which is not installed are told apart from all others."""
+
+import pytest
+from _ext.execution.missing import Frameworks
+
+
+def without(*names):
+    return Frameworks(lambda name: None if name in names else object())
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import tensorflow as tf",
+        "import tensorflow.keras",
+        "from tensorflow import constant",
+        "x = 1\nimport os, tensorflow",
+    ],
+)
+def test_an_import_needs_its_framework(source):
+    assert without("tensorflow").needed_by(source) == "tensorflow"
+    assert without("torch").needed_by(source) is None
+    assert without().needed_by(source) is None
+
+
+def test_a_framework_need_not_be_called_as_its_package():
+    assert without("sklearn").needed_by("from sklearn.svm import SVC") == "sklearn"
+
+
+def test_an_import_inside_a_function_is_only_tried_when_it_runs():
+    assert without("torch").needed_by("def wait():\n    import torch") is None
+
+
+def test_what_a_skipped_cell_would_have_defined_is_missed_later():
+    page = without("tensorflow")
+    assert page.needed_by("import tensorflow as tf\ndef f(): ...\nclass C: ...\na, b = 1, 2")
+    assert [page.needed_by(use) for use in ("tf.x", "f()", "C()", "a", "print(b)", "c")] == [
+        *["tensorflow"] * 5,
+        None,
+    ]
+
+
+def test_a_name_that_is_defined_anew_is_missed_no_longer():
+    page = without("tensorflow")
+    page.needed_by("import tensorflow as tf\nx = tf.constant(1)")
+    assert page.needed_by("x = 2") is None
+    assert page.needed_by("x + 1") is None
+
+
+def test_what_hangs_on_a_skipped_cell_is_skipped_too():
+    page = without("tensorflow")
+    page.needed_by("import tensorflow as tf")
+    assert page.needed_by("y = tf.constant(1)") == "tensorflow"
+    assert page.needed_by("z = y + 1") == "tensorflow"
+    assert page.needed_by("z") == "tensorflow"
+
+
+def test_a_cell_that_is_no_python_is_left_to_the_kernel():
+    assert without("tensorflow").needed_by("import tensorflow (") is None
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(tf): return tf.x",
+        "f = lambda tf: tf.x",
+        "[tf.x for tf in ()]",
+        "def f():\n    import numpy as tf\n    return tf.x",
+        "tf = 1\ntf + 1",
+        "for tf in (): tf.x",
+    ],
+)
+def test_a_name_of_its_own_is_not_one_of_an_earlier_cell(source):
+    page = without("tensorflow")
+    page.needed_by("import tensorflow as tf")
+    assert page.needed_by(source) is None
+
+
+@pytest.mark.parametrize(
+    "source", ["def f(): return tf.x", "@tf.function\ndef f(): ...", "tf.x\ntf = 1"]
+)
+def test_a_name_that_is_looked_up_outside_is(source):
+    page = without("tensorflow")
+    page.needed_by("import tensorflow as tf")
+    assert page.needed_by(source) == "tensorflow"

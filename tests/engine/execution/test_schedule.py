@@ -1,0 +1,324 @@
+"""Pages are executed beside each other, benchmarks alone; what fails, fails its own page."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import termios
+
+import pytest
+from _ext.execution import schedule as execute
+from _ext.source.pages import read_page
+from _ext.source.snippets import Library
+
+PRESENCE = """
+import time
+def enter(name): stamp("open-" + name.replace("/", "-"))
+def leave(name): (stamps / ("open-" + name.replace("/", "-"))).unlink()
+def others(name):
+    here = "open-" + name.replace("/", "-")
+    return sorted(p.name for p in stamps.glob("open-*") if p.name != here)
+def stay(name):
+    end = time.monotonic() + 0.5
+    met = set()
+    while time.monotonic() < end:
+        met |= set(others(name))
+    return sorted(met)
+"""
+
+
+@pytest.fixture
+def short_folder():
+    """Return a temporary folder whose name leaves room for the names of sockets in it."""
+    with tempfile.TemporaryDirectory(prefix="b") as folder:
+        yield pathlib.Path(folder)
+
+
+@pytest.fixture
+def pages(project):
+    """Return a function that reads pages of the project as the engine does."""
+
+    def read(*docnames):
+        library = Library(project.root / "snippets")
+        return [read_page(name, project.path(name), library) for name in docnames]
+
+    return read
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
+def test_benchmarks_run_alone_and_other_pages_beside_each_other(project, stamping):
+    presence = project.cell(PRESENCE)
+    for mine, other in (("a/one", "a/two"), ("a/two", "a/one")):
+        project.page(
+            mine,
+            stamping,
+            presence,
+            project.cell(f"enter({mine!r})\nwait_for('open-' + {other.replace('/', '-')!r})"),
+            project.cell(f"stamp('met-' + {mine.replace('/', '-')!r})"),
+            project.cell(f"wait_for('met-' + {other.replace('/', '-')!r})"),
+            project.cell(f"stay({mine!r})"),
+            project.cell(f"leave({mine!r})"),
+        )
+    project.page(
+        "a/three",
+        stamping,
+        presence,
+        project.cell("enter('a/three')\nstay('a/three')"),
+        project.cell("leave('a/three')"),
+    )
+    for mine in ("a/bench", "z/bench"):
+        project.page(
+            mine,
+            stamping,
+            presence,
+            project.cell(f"enter({mine!r})\nbefore = others({mine!r})\nmet = stay({mine!r})"),
+            project.cell(f"assert not before and not met, (before, met)\nleave({mine!r})"),
+            project.cell(
+                "import psutil\n"
+                "kernels = psutil.Process(os.getppid()).children()\n"
+                "assert [kernel.pid for kernel in kernels] == [os.getpid()], kernels"
+            ),
+            benchmark=True,
+        )
+    build = project.build()
+    assert build.green, build.output
+    assert [page for _, page in build.progress][3:] == ["a/bench", "z/bench"]
+
+
+def test_the_longest_pages_begin_first(project, pages, monkeypatch):
+    begun = []
+
+    async def note(page, limits):
+        begun.append(page.docname)
+        return execute.Execution({"seconds": 1.0}, [])
+
+    monkeypatch.setattr(execute, "execute_page", note)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    names = ["a/one", "a/two", "a/three", "a/new"]
+    measuring = ["b/one", "b/two"]
+    for name in names + measuring:
+        project.page(name, project.cell("1"), benchmark=name in measuring)
+    durations = {"a/one": 1.0, "a/two": 3.0, "a/three": 2.0, "b/one": 50.0, "b/two": 60.0}
+    finished, said = [], []
+    execute.execute_all(
+        pages(*names, *measuring),
+        execute.Limits(5, 5, "cpu"),
+        lambda page, execution: finished.append(page.docname),
+        durations,
+        said.append,
+    )
+    assert begun == ["a/new", "a/two", "a/three", "a/one", "b/two", "b/one"]
+    assert finished == begun
+    assert [line.split()[2] for line in said] == begun
+
+
+def test_durations_are_kept_and_order_the_next_build(project):
+    for name in ("b/one", "b/two", "b/new"):
+        project.page(name, project.cell("1"), benchmark=True)
+    known = project.root / "_cache/cpu/durations.json"
+    known.parent.mkdir(parents=True)
+    known.write_text('{"b/one": 1.5, "b/two": 30.0}')
+    build = project.build()
+    assert build.green
+    assert [page for _, page in build.progress] == ["b/new", "b/two", "b/one"]
+    kept = json.loads(known.read_text())
+    assert sorted(kept) == ["b/new", "b/one", "b/two"]
+    assert kept["b/two"] < 30
+    assert [path.name for path in known.parent.glob("durations*")] == ["durations.json"]
+
+
+def test_damaged_durations_do_no_harm(project):
+    project.page("b/one", project.cell("1"))
+    known = project.root / "_cache/cpu/durations.json"
+    known.parent.mkdir(parents=True)
+    known.write_text('{"b/one"')
+    assert project.build().green
+    assert list(json.loads(known.read_text())) == ["b/one"]
+
+
+def test_each_page_has_a_line_of_progress(project):
+    project.page("a/one", project.cell("1"))
+    project.page("a/two", project.cell("1 / 0"))
+    project.page("b/one", project.cell("1"), benchmark=True)
+    build = project.build()
+    lines = re.findall(r"^\[(\d)/3\] (executed|failed) (\S+) in \d+\.\d s$", build.output, re.M)
+    assert [number for number, _, _ in lines] == ["1", "2", "3"]
+    assert {(verdict, page) for _, verdict, page in lines} == {
+        ("executed", "a/one"),
+        ("failed", "a/two"),
+        ("executed", "b/one"),
+    }
+    assert "page/s" not in build.output
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+def test_a_terminal_has_a_bar(project):
+    project.page("a/one", project.cell("1"))
+    project.page("a/two", project.cell("1"))
+    reader, terminal = os.openpty()
+    termios.tcsetwinsize(terminal, (24, 80))
+    command = [sys.executable, "-m", "sphinx", "-q", "-c", ".", "docs", "build/html"]
+    process = subprocess.Popen(
+        command,
+        cwd=project.root,
+        env=project.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(reader, 4096):
+            shown += part
+    os.close(reader)
+    assert process.wait() == 0
+    assert b"0/2" in shown
+    assert b"1/2" in shown
+
+
+FAILURES = {
+    "raises": (
+        "def f():\n    raise ValueError('no luck')\nf()",
+        "cell 2: raised ValueError, which no snippet declares\n"
+        "Traceback (most recent call last):\n"
+        "  line 3\n    f()\n"
+        "  line 2, in f\n    raise ValueError('no luck')\n"
+        "ValueError: no luck",
+    ),
+    "hangs": ("import time\nwhile True:\n    time.sleep(0.1)", "cell 2: took longer than its 5 s"),
+    "kills its kernel": (
+        "import os\nos.kill(os.getpid(), 9)",
+        "cell 2: the cell ended the kernel's process (SIGKILL)",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_a_failing_cell_fails_its_own_page_until_it_is_mended(project, kind):
+    code, message = FAILURES[kind]
+    project.configure("book_cell_timeout = 5")
+    bad = project.page("a/bad", "Prose.", project.cell("1"), "More.", project.cell(code))
+    project.page("a/good", project.cell("41 + 1"))
+    project.page("b/good", project.cell("42 + 1"), benchmark=True)
+
+    first = project.build()
+    assert first.status == 1
+    assert sorted(first.progress) == [
+        ("executed", "a/good"),
+        ("executed", "b/good"),
+        ("failed", "a/bad"),
+    ]
+    line = 1 + bad.read_text().splitlines().index("More.") + 2
+    assert f"docs/a/bad.md:{line}: WARNING: {message}" in first.output
+    assert "1 failed: a/bad" in first.output
+    assert len(first.warnings) == 1
+    assert "42" in project.html("a/good")
+    assert len(project.cached()) == 2
+
+    second = project.build(strict=False)
+    assert second.status == 1
+    assert second.progress == [("failed", "a/bad")]
+    assert f"docs/a/bad.md:{line}: WARNING: {message}" in second.output
+    assert len(project.cached()) == 2
+
+    project.edit(bad, code, "6 * 7")
+    mended = project.build()
+    assert mended.green
+    assert mended.progress == [("executed", "a/bad")]
+    assert len(project.cached()) == 3
+
+
+def test_a_page_that_takes_too_long_fails_until_it_is_mended(project):
+    project.configure("book_page_timeout = 3")
+    cells = [project.cell(f"time.sleep(1)  # {number}") for number in range(9)]
+    project.page("a/slow", project.cell("import time"), *cells)
+    for build in (project.build(), project.build(strict=False)):
+        assert build.status == 1
+        assert build.progress == [("failed", "a/slow")]
+        (warning,) = build.warnings
+        assert re.search(
+            r"docs/a/slow\.md:\d+: WARNING: cell \d+: the page took longer than its 3 s", warning
+        )
+        assert project.cached() == []
+    project.configure("book_page_timeout = 60")
+    mended = project.build()
+    assert mended.green
+    assert mended.executed == ["a/slow"]
+
+
+def test_what_comes_after_the_failing_cell_is_not_executed(project, stamping):
+    project.page(
+        "a/bad", stamping, project.cell("stamp('before')\n1 / 0"), project.cell("stamp('after')")
+    )
+    assert project.build().status == 1
+    assert project.stamp("before").exists()
+    assert not project.stamp("after").exists()
+
+
+def test_a_kernel_that_does_not_start_fails_its_page(project, pages, monkeypatch, tmp_path):
+    broken = tmp_path / "kernel.py"
+    broken.write_text("raise SystemExit(3)")
+    monkeypatch.setattr(execute, "KERNEL", broken)
+    project.page("a/one", project.cell("1"))
+    results = []
+    execute.execute_all(
+        pages("a/one"), execute.Limits(5, 30, "cpu"), lambda *done: results.append(done), {}, print
+    )
+    ((_, execution),) = results
+    (failure,) = execution.failures
+    assert failure.line == 9
+    assert failure.message.startswith("cell 1: the kernel did not start")
+
+
+def test_cells_run_in_an_empty_folder_of_their_own(project):
+    project.page(
+        "a/one", project.cell("import os\nassert os.listdir() == []\nopen('x', 'w').close()")
+    )
+    project.page(
+        "a/two", project.cell("import os\nassert os.listdir() == []\nopen('x', 'w').close()")
+    )
+    assert project.build().green
+
+
+@pytest.mark.parametrize(
+    ("number", "benchmark", "status"),
+    [
+        (signal.SIGINT, False, 2),
+        (signal.SIGINT, True, 2),
+        (signal.SIGTERM, False, 128 + signal.SIGTERM),
+        (signal.SIGKILL, False, -signal.SIGKILL),
+    ],
+)
+def test_an_interrupted_build_loses_no_finished_page(
+    project, stamping, until, short_folder, number, benchmark, status
+):
+    project.page("a/one", project.cell("1"))
+    project.page("a/two", project.cell("2"))
+    project.page(
+        "b/slow", stamping, project.cell("stamp('busy')\nwait_for('go')"), benchmark=benchmark
+    )
+    project.page("c/last", stamping, project.cell("stamp('last')"), benchmark=True)
+    process = project.start(TMPDIR=str(short_folder))
+    until(lambda: len(project.cached()) == 2, "the quick pages never came into the cache")
+    until(project.stamp("busy").exists, "the slow page never began")
+    assert list(short_folder.iterdir())
+    process.send_signal(number)
+    build = project.wait(process)
+    if number == signal.SIGKILL:
+        until(lambda: not project.processes(), "kernels outlive the build")
+    assert project.processes() == []
+    assert build.status == status
+    assert number == signal.SIGKILL or list(short_folder.iterdir()) == []
+    assert not project.stamp("last").exists(), "pages were executed after the interrupt"
+    assert "b/slow" not in build.executed
+    assert len(project.cached()) == 2
+
+    project.stamp("go").touch()
+    after = project.build()
+    assert after.green
+    assert after.executed == ["b/slow", "c/last"]

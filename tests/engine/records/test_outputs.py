@@ -1,0 +1,80 @@
+"""Outputs are shown without the places of the machine that made them, each thing once."""
+
+import nbformat
+import pytest
+from _ext.records.outputs import RECORD_TYPE, presentable, records, scrubbed
+
+
+def stream(text, name="stdout"):
+    return nbformat.v4.new_output("stream", name=name, text=text)
+
+
+def measurement(name, kind="display_data"):
+    data = {"text/plain": f"{name} 1 ms", RECORD_TYPE: {"name": name}}
+    return nbformat.v4.new_output(kind, data=data)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("in /tmp/ipykernel_123/456.py:3", "in this page:3"),
+        ("/home/me/v/lib/python3.11/site-packages/jax/core.py:7", "jax/core.py:7"),
+        ("/usr/lib/python3/dist-packages/torch/x.py", "torch/x.py"),
+        ("wrote /tmp/book-ab_c1/work/x.txt", "wrote ./x.txt"),
+        ("<function f at 0x7f00deadbeef>", "<function f at 0x…>"),
+        ("dtype 0x10, 3/4, a:b", "dtype 0x10, 3/4, a:b"),
+    ],
+)
+def test_places_and_addresses_are_taken_out(text, shown):
+    assert scrubbed(text) == shown
+
+
+def test_streams_and_results_are_scrubbed_and_the_original_is_left_alone():
+    result = nbformat.v4.new_output("execute_result", {"text/plain": "<f at 0x7f00deadbeef>"})
+    outputs = [stream("at 0x7f00deadbeef\n"), result]
+    shown = presentable(outputs)
+    assert shown[0].text == "at 0x…\n"
+    assert shown[1]["data"]["text/plain"] == "<f at 0x…>"
+    assert result["data"]["text/plain"] == "<f at 0x7f00deadbeef>"
+
+
+def test_pieces_of_one_stream_become_one_block():
+    shown = presentable([stream("a\n"), stream("b\n"), stream("c\n", "stderr"), stream("d\n")])
+    assert [(out.name, out.text) for out in shown] == [
+        ("stdout", "a\nb\n"),
+        ("stderr", "c\n"),
+        ("stdout", "d\n"),
+    ]
+
+
+def test_a_measurement_is_shown_as_a_line_and_only_once():
+    shown = presentable([measurement("x"), measurement("y"), measurement("x", "execute_result")])
+    assert [out.text for out in shown] == ["x 1 ms\ny 1 ms\n"]
+    found = records([measurement("x"), stream("a"), measurement("y"), measurement("x")])
+    assert [record["name"] for record in found] == ["x", "y"]
+
+
+def test_native_logs_of_libraries_are_dropped_but_not_their_errors():
+    log = (
+        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
+        "I0000 00:00:1763690000.123456 1234 cpu_feature_guard.cc:227] optimized\n"
+        "E0000 00:00:1763690000.123456 1234 cuda_dnn.cc:8310] Unable to register\n"
+    )
+    (shown,) = presentable([stream(log, "stderr")])
+    assert shown.text.startswith("E0000")
+    assert presentable([stream("".join(log.splitlines(True)[:2]), "stderr")]) == []
+    (printed,) = presentable([stream(log)])
+    assert printed.text == log
+
+
+def test_a_page_shows_neither_folders_nor_addresses(project):
+    project.page(
+        "a/one",
+        project.cell("import os\nprint(os.getcwd())\nprint(os.__file__)"),
+        project.cell("class Thing:\n    pass\nThing()"),
+    )
+    assert project.build().green
+    page = project.html("a/one")
+    assert "/work\n" not in page
+    assert "Thing at 0x…" in page
+    assert "book-" not in page

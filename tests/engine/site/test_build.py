@@ -1,0 +1,273 @@
+"""A build does what has changed and nothing else, alone or beside others, and may be broken off."""
+
+import re
+import signal
+from urllib.parse import urlparse
+
+import nbformat
+from bs4 import BeautifulSoup
+from nbclient import NotebookClient
+
+
+def times(project, pages):
+    """Return when the built files of pages were last written."""
+    site = project.root / "build/html"
+    built = [site / f"{page}.html" for page in pages]
+    built += [site / ".doctrees" / f"{page}.doctree" for page in pages]
+    return {path: path.stat().st_mtime_ns for path in built}
+
+
+def test_an_unchanged_book_is_neither_executed_nor_read_nor_written(project, noting):
+    project.page("status", "```{page-status}\n```")
+    project.page("a/one", project.cell("note('x', 0.5)", snippet="a.notes.note"))
+    project.page("a/two", "It took {measured}`x@python`.")
+    assert project.build().green
+    pages = ["a/one", "a/two", "index", "status"]
+    written = times(project, pages)
+    again = project.build()
+    assert again.green
+    assert again.executed == []
+    assert "0 added, 0 changed, 0 removed" in again.output
+    assert "no targets are out of date" in again.output
+    assert "reading sources... [" not in again.output
+    assert times(project, pages) == written
+
+
+def test_edited_prose_is_read_and_nothing_is_executed(project):
+    page = project.page("a/one", "Before.", project.cell("6 * 7"))
+    project.page("a/two", project.cell("1"))
+    assert project.build().green
+    project.edit(page, "Before.", "After.")
+    again = project.build()
+    assert again.green
+    assert again.executed == []
+    assert "0 added, 1 changed, 0 removed" in again.output
+    assert "After." in project.html("a/one")
+    assert "42" in project.html("a/one")
+
+
+def test_an_edited_cell_executes_its_page_alone(project):
+    page = project.page("a/one", project.cell("6 * 7"))
+    project.page("a/two", project.cell("1"))
+    assert project.build().green
+    project.edit(page, "6 * 7", "6 * 8")
+    again = project.build()
+    assert again.green
+    assert again.executed == ["a/one"]
+    assert "48" in project.html("a/one")
+
+
+def test_a_page_whose_cells_are_gone_is_forgotten(project):
+    project.page("a/one", project.cell("1 / 0"))
+    assert project.build().status == 1
+    project.page("a/one", "Prose.")
+    assert project.build().green
+
+
+def test_the_program_sphinx_build_gives_the_same(project):
+    project.page("a/one", project.cell("6 * 7"))
+    bad = project.page("a/two", project.cell("1 / 0"))
+    call = ("-c", "import sys; from sphinx.cmd.build import main; sys.exit(main())")
+    red = project.build(command=call)
+    assert red.status == 1
+    assert "docs/a/two.md:9: WARNING: cell 1: raised ZeroDivisionError" in red.output
+    assert "1 failed: a/two" in red.output
+    project.edit(bad, "1 / 0", "2 + 2")
+    green = project.build(command=call)
+    assert green.green
+    assert green.executed == ["a/two"]
+    assert (project.root / "build/html/measurements.json").exists()
+
+
+def test_two_builds_at_once_share_one_cache(project, stamping):
+    together = project.cell(
+        "stamp(f'at work {os.getpid()}')\n"
+        "import time\n"
+        "end = time.monotonic() + 25\n"
+        "while len(list(stamps.glob('at work *'))) < 2:\n"
+        "    assert time.monotonic() < end\n"
+        "    time.sleep(0.02)"
+    )
+    project.page("a/one", stamping, together, project.cell("6 * 7"))
+    for number in range(3):
+        project.page(f"b/p{number}", project.cell(f"{number}"))
+    started = [project.start(out=out) for out in ("first/html", "second/html")]
+    for process, out in zip(started, ("first/html", "second/html"), strict=True):
+        build = project.wait(process)
+        assert build.green, build.output
+        assert "a/one" in build.executed
+        assert "42" in project.html("a/one", out)
+    assert "cannot be read" not in build.output
+    assert len(project.cached()) == 4
+    after = project.build(out="third/html")
+    assert after.green
+    assert after.executed == []
+
+
+def test_two_builds_into_one_folder_come_one_after_the_other(project, stamping, until):
+    project.page("a/one", stamping, project.cell("stamp('busy')\nwait_for('go')"))
+    project.page("a/two", project.cell("1"))
+    first = project.start()
+    until(project.stamp("busy").exists, "the first build never executed its page")
+    second = project.start()
+    until(
+        lambda: "waiting for another build" in project.printed(second),
+        "the second build did not wait",
+    )
+    project.stamp("go").touch()
+    builds = [project.wait(first), project.wait(second)]
+    assert [build.green for build in builds] == [True, True]
+    assert [build.executed for build in builds] == [["a/one", "a/two"], []]
+
+
+def test_a_build_that_was_broken_off_while_writing_is_made_up_for(project):
+    path = project.snippet("a.one", "def f(): return 'old value'\n")
+    project.page("a/one", project.cell("f()", snippet="one.f"))
+    project.page("a/two", project.cell("2"))
+    assert project.build().green
+    project.edit(path, "old value", "new value")
+    project.configure(
+        """
+        import os
+        def setup(app):
+            if "DIE" in os.environ:
+                app.connect("html-page-context", lambda *_: os.kill(os.getpid(), 9), priority=1)
+        """
+    )
+    broken = project.build(DIE="1")
+    assert broken.status == -signal.SIGKILL
+    assert broken.executed == ["a/one"]
+    assert "'old value'" in project.html("a/one")
+    after = project.build()
+    assert after.green
+    assert after.executed == []
+    assert "'new value'" in project.html("a/one")
+
+
+def test_warnings_of_sphinx_stay_until_they_are_mended(project):
+    project.page("a/one", "See [nothing](nothing.md).", project.cell("6 * 7"))
+    project.page("a/two", project.cell("1"))
+    for build in (project.build(), project.build()):
+        assert build.status == 1
+        (warning,) = build.warnings
+        assert f"docs/a/one.md:{project.line('a/one', 'nothing')}: WARNING: " in warning
+        assert "nothing.md" in warning
+    assert build.executed == []
+    assert "0 added, 1 changed, 0 removed" in build.output
+    project.edit(project.path("a/one"), "nothing.md", "two.md")
+    assert project.build().green
+    assert "0 added, 0 changed, 0 removed" in project.build().output
+
+
+def test_another_engine_reads_every_page_again(project):
+    copied = project.copy_engine()
+    project.page("a/one", project.cell("6 * 7"))
+    assert project.build().green
+    with open(copied / "_ext" / "records" / "outputs.py", "a") as module:
+        module.write("\n# One line more.\n")
+    again = project.build()
+    assert again.green
+    assert again.executed == []
+    assert "2 added" in again.output
+
+
+LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src"}
+
+
+def elsewhere(address):
+    return bool(urlparse(address).netloc)
+
+
+def requests(html):
+    """Return what a browser would fetch from other hosts to show a page."""
+    page = BeautifulSoup(html, "html.parser")
+    found = [
+        tag[attribute]
+        for name, attribute in LOADING.items()
+        for tag in page.find_all(name)
+        if elsewhere(tag.get(attribute, "")) and tag.get("rel") not in (["canonical"], ["author"])
+    ]
+    inline = " ".join(str(tag) for tag in page.find_all("style"))
+    return found + [url for url in styled(inline) if elsewhere(url)]
+
+
+def styled(css):
+    return re.findall(r"""(?:url\(|@import\s+)["']?([^"')\s]+)""", css)
+
+
+def test_the_site_fetches_nothing_from_other_hosts(themed, noting):
+    themed.page(
+        "a/one",
+        themed.cell("note('x', 0.5)\nprint('text')", snippet="a.notes.note"),
+        "{quoted}`post: 332 ms` and {measured}`x@python`.",
+        "```{measurement-chart} x\nCaption.\n```",
+    )
+    themed.page("status", "```{page-status}\n```")
+    build = themed.build()
+    assert build.green, build.output
+    site = themed.root / "build/html"
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) >= 4
+    for page in pages:
+        assert requests(page.read_text("utf8")) == [], page
+    sheets = sorted(site.rglob("*.css"))
+    assert sheets
+    for sheet in sheets:
+        assert [url for url in styled(sheet.read_text("utf8")) if elsewhere(url)] == [], sheet
+
+
+def test_the_check_for_other_hosts_sees_them():
+    seen = requests(
+        '<script src="https://cdn.example/x.js"></script><link href="//fonts.example/f.css">'
+        '<img src="http://badge.example/b.svg"><a href="https://docs.example">a link</a>'
+        "<style>@import 'https://css.example/c.css'; a {background: url(https://i.example)}</style>"
+        '<script src="_static/own.js"></script><img src="data:image/png;base64,xx">'
+    )
+    assert len(seen) == 5
+
+
+def test_the_theme_offers_the_notebook_that_runs_by_itself(themed, noting, tmp_path):
+    themed.page(
+        "a/one",
+        "It took {measured}`x@python`, they say {quoted}`post: 332 ms`.",
+        themed.cell("note('x', 0.5)\n40 + 2", snippet="a.notes.note"),
+        "```{measurements} x\n:columns: name median\n```",
+    )
+    themed.page("a/prose", "Nothing is executed.")
+    assert themed.build().green
+    page = BeautifulSoup(themed.html("a/one"), "html.parser")
+    offered = [a["href"] for a in page.find_all("a") if a.get("href", "").endswith(".ipynb")]
+    assert offered
+    assert ".ipynb" not in themed.html("a/prose")
+    downloaded = (themed.root / "build/html/a" / offered[0]).resolve()
+    notebook = nbformat.read(downloaded, 4)
+    nbformat.validate(notebook)
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert "It took 500 ms, they say “332 ms”." in prose
+    assert "| x | 500 ms |" in prose
+    assert "{" not in prose
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert code[-1].outputs[-1]["data"]["text/plain"] == "42"
+
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for cell in code:
+        cell["outputs"] = []
+    NotebookClient(notebook, timeout=30, resources={"metadata": {"path": str(empty)}}).execute()
+    assert code[-1].outputs[-1]["data"]["text/plain"] == "42"
+
+
+def test_the_engine_imports_no_framework(project):
+    project.configure(
+        """
+        def setup(app):
+            app.connect(
+                "build-finished",
+                lambda *_: print(
+                    "imported:", sorted({"jax", "torch", "tensorflow"} & set(sys.modules))
+                ),
+            )
+        """
+    )
+    project.page("a/one", project.cell("1"))
+    assert "imported: []" in project.build().output

@@ -1,0 +1,200 @@
+"""Snippet modules are read, not imported, and cut into what a cell needs."""
+
+import pytest
+from _ext.source.snippets import Library, SnippetError
+
+
+@pytest.fixture
+def library(project):
+    return Library(project.root / "snippets")
+
+
+def excerpt(library, *names, page_lines=""):
+    return library.excerpt([library.find(name, "a") for name in names], page_lines)
+
+
+def names(found):
+    return [definition.name for definition in found.definitions]
+
+
+def test_an_excerpt_holds_the_source_and_only_the_imports_it_needs(project, library):
+    project.snippet(
+        "a.one",
+        '''
+        import math
+        import os
+        from functools import partial, reduce as fold
+
+
+        @partial(lambda function: function)
+        def area(radius):
+            """Return the area."""
+            return math.pi * radius**2
+
+
+        def unused():
+            return os.sep, fold
+        ''',
+    )
+    found = excerpt(library, "one.area")
+    assert found.imports == ("import math", "from functools import partial")
+    (area,) = found.definitions
+    assert area.source.startswith("@partial(lambda function: function)\ndef area(radius):\n")
+    assert area.source.endswith("    return math.pi * radius**2")
+
+
+def test_lines_of_the_page_bring_the_imports_and_helpers_that_they_read(project, library):
+    project.snippet("a.one", "import math\nLIMIT = 3\ndef area(r): return r\n")
+    found = excerpt(library, "one.area", page_lines="area(math.pi) + LIMIT")
+    assert found.imports == ("import math",)
+    assert names(found) == ["area", "LIMIT"]
+
+
+def test_helpers_come_before_what_uses_them_through_several_modules(project, library):
+    project.snippet("a.low", "import math\nSCALE = 2\ndef low(x): return math.floor(SCALE * x)\n")
+    project.snippet("b.middle", "from snippets.a.low import low\ndef middle(x): return low(x)\n")
+    project.snippet(
+        "a.high", "from snippets.b.middle import middle\ndef high(x): return middle(x)\n"
+    )
+    found = excerpt(library, "high.high")
+    assert names(found) == ["SCALE", "low", "middle", "high"]
+    assert found.imports == ("import math",)
+
+
+def test_functions_that_call_each_other_come_once(project, library):
+    project.snippet("a.one", "def even(n): return odd(n)\ndef odd(n): return even(n)\n")
+    assert sorted(names(excerpt(library, "one.even"))) == ["even", "odd"]
+
+
+def test_a_helper_named_like_a_builtin_is_not_taken_for_the_builtin(project, library):
+    project.snippet("a.one", "def sum(x): return 'mine'\ndef total(x): return sum(x)\n")
+    assert names(excerpt(library, "one.total")) == ["sum", "total"]
+
+
+def test_two_submodules_of_one_package_are_both_imported(project, library):
+    project.snippet(
+        "a.one",
+        """
+        import xml.dom
+        import xml.sax
+        def both(): return xml.dom, xml.sax
+        """,
+    )
+    lines = "\n".join(excerpt(library, "one.both").imports).splitlines()
+    assert lines == ["import xml.dom", "import xml.sax"]
+
+
+def test_a_name_is_looked_up_in_the_chapter_of_the_page_first(project, library):
+    project.snippet("a.one", "def f(): return 'chapter'\n")
+    project.snippet("one", "def f(): return 'top'\ndef g(): return 'top'\n")
+    assert library.find("one.f", "a").module == "a.one"
+    assert library.find("a.one.f", "b").module == "a.one"
+    assert library.find("one.g", "a").module == "one"
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_names(project, library):
+    project.snippet("a.one", "def draw_twice(): ...\ndef draw_once(): ...\n")
+    with pytest.raises(SnippetError, match=r"no snippet 'one.draw_twise'.*one.draw_twice"):
+        library.find("one.draw_twise", "a")
+    with pytest.raises(SnippetError, match="no snippet 'draw_twice'"):
+        library.find("draw_twice", "a")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import snippets.a.two",
+        "from snippets import a",
+        "from . import two",
+        "from .two import f",
+        "from snippets.a.two import f as g",
+        "from snippets.a.two import *",
+    ],
+)
+def test_a_form_of_import_that_no_page_can_show_is_refused(project, library, line):
+    path = project.snippet("a.one", f"import math\n{line}\ndef h(): return 1\n")
+    with pytest.raises(SnippetError) as refused:
+        library.find("one.h", "a")
+    assert str(refused.value).startswith(f"{path}:2: '{line}' cannot be shown on a page")
+
+
+def test_a_name_that_the_other_module_lacks_is_refused(project, library):
+    project.snippet("a.two", "def f(): ...\n")
+    project.snippet("a.one", "from snippets.a.two import g\ndef h(): return g()\n")
+    with pytest.raises(SnippetError, match=r"one\.py: there is no 'g' in snippets\.a\.two"):
+        excerpt(library, "one.h")
+
+
+def test_a_syntax_error_is_reported_with_file_and_line(project, library):
+    path = project.snippet("a.one", "def fine(): ...\ndef broken(:\n    return 1\n")
+    with pytest.raises(SnippetError) as refused:
+        library.find("one.fine", "a")
+    assert str(refused.value).startswith(f"{path}:2: ")
+
+
+@pytest.mark.parametrize("value", ["[1]", "{'f': ValueError}", "{'f': (ValueError, g())}"])
+def test_expected_errors_of_another_form_are_refused(project, library, value):
+    path = project.snippet("a.one", f"EXPECTED_ERRORS = {value}\ndef f(): ...\n")
+    with pytest.raises(SnippetError) as refused:
+        library.find("one.f", "a")
+    assert str(refused.value).startswith(f"{path}:1: EXPECTED_ERRORS must be a dict")
+
+
+def test_an_expected_error_is_read_as_it_is_written(project, library):
+    project.snippet(
+        "a.one",
+        """
+        import json
+        EXPECTED_ERRORS = {"f": (json.JSONDecodeError, "Expecting value")}
+        def f(): ...
+        def g(): ...
+        """,
+    )
+    error = library.expected_error(library.find("one.f", "a"))
+    assert (error.type, error.fragment) == ("json.JSONDecodeError", "Expecting value")
+    assert library.expected_error(library.find("one.g", "a")) is None
+
+
+def test_all_modules_that_a_page_reaches_have_a_digest(project, library):
+    project.snippet("a.low", "def low(): ...\n")
+    project.snippet("a.high", "from snippets.a.low import low\ndef high(): ...\n")
+    project.snippet("a.other", "def other(): ...\n")
+    before = library.reached(["a.high"])
+    assert sorted(before) == ["a.high", "a.low"]
+    project.snippet("a.low", "def low(): return 1\n")
+    after = Library(library.root).reached(["a.high"])
+    assert before["a.high"] == after["a.high"]
+    assert before["a.low"] != after["a.low"]
+
+
+def test_a_broken_module_makes_the_build_red_until_it_is_mended(project):
+    path = project.snippet("a.one", "def f():\n    return 41 + 1\n")
+    project.snippet("a.two", "def g():\n    return 7\n")
+    project.page("a/one", project.cell("f()", snippet="one.f"))
+    project.page("a/two", project.cell("g()", snippet="two.g"))
+    assert project.build().green
+
+    project.edit(path, "def f():", "def f(:")
+    red = project.build()
+    assert red.status == 1
+    assert f"{path}:1: " in red.output
+    assert f"docs/a/one.md:{project.line('a/one', '{code-cell}')}: WARNING" in red.output
+    assert "Traceback" not in red.output
+    assert red.executed == []
+
+    project.edit(path, "def f(:", "def renamed():")
+    red = project.build()
+    assert red.status == 1
+    assert "there is no snippet 'one.f'" in red.output
+    assert "one.renamed" in red.output
+
+    path.unlink()
+    red = project.build()
+    assert red.status == 1
+    assert "there is no snippet 'one.f'" in red.output
+
+    project.snippet("a.one", "def f():\n    return 41 + 1\n")
+    mended = project.build()
+    assert mended.green
+    assert mended.executed == []
+    assert "42" in project.html("a/one")
