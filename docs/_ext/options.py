@@ -1,0 +1,97 @@
+"""All options of a book, in one table: Sphinx reads them from conf.py, and so do the commands."""
+
+import dataclasses
+import os
+import pathlib
+import runpy
+from collections.abc import Mapping
+from typing import Any, Self
+
+from .frameworks import Framework, registered
+
+PREFIX = "book_"
+
+
+def _option(default: Any, rebuild: str = "", kinds: tuple[type, ...] = ()) -> Any:
+    """Declare an option; `rebuild` is "env" where a change means reading every page again."""
+    facts = {"rebuild": rebuild, "kinds": kinds}
+    if callable(default):
+        return dataclasses.field(default_factory=default, metadata=facts)
+    return dataclasses.field(default=default, metadata=facts)
+
+
+def _device() -> str:
+    return os.environ.get("BOOK_DEVICE") or "cpu"
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options, each called `book_<name>` in conf.py. Folders are relative to that file.
+
+    pages, snippets: folders of the pages and of the modules that pages show.
+    cache, recordings, programs: folders of cached outputs, of recordings, of compiled programs.
+    device: short name of the device to execute on, such as `cpu`; from BOOK_DEVICE.
+    devices: labels of the devices that readers choose between, {short name: label}.
+    frameworks: what pages may use, {name: facts}; see `frameworks.Framework`.
+    variables: environment variables that pages may read, as patterns such as `JAX_*`.
+    recorded: show recordings and execute nothing.
+    leave_out: leave out the cells that need a framework which is not installed.
+    cell_timeout, page_timeout: limits in seconds.
+    output_limit: characters of a cell's output that its page shows.
+    measurements: the JSON schema of a measurement; without one no output is a measurement.
+    sources: sources that may be quoted, {key: {title, author, url}}.
+    targets: devices that programs are compiled for, {short name: facts}; see `programs.targets`.
+    record_command, compile_command: what messages tell people to run.
+    """
+
+    pages: str = _option("docs")
+    snippets: str = _option("snippets", "env")
+    cache: str = _option("_cache")
+    recordings: str = _option("docs/_recorded", "env")
+    programs: str = _option("docs/_recorded/compiled", "env")
+    device: str = _option(_device, "env")
+    devices: Mapping[str, str] = _option(lambda: {"cpu": "CPU"}, "env")
+    frameworks: Mapping[str, Any] = _option(dict, "env")
+    variables: tuple[str, ...] = _option((), "", (tuple, list))
+    recorded: bool = _option(False, "env")
+    leave_out: bool = _option(False, "env")
+    cell_timeout: float = _option(120.0, "", (int, float))
+    page_timeout: float = _option(300.0, "", (int, float))
+    output_limit: int = _option(100_000, "env")
+    measurements: str = _option("", "env")
+    sources: Mapping[str, Mapping[str, str]] = _option(dict, "env")
+    targets: Mapping[str, Any] = _option(dict, "env")
+    record_command: str = _option("python -m _ext.commands.record", "env")
+    compile_command: str = _option("python -m _ext.programs.compiling", "env")
+    root: pathlib.Path = dataclasses.field(default=pathlib.Path())
+
+    @classmethod
+    def table(cls) -> list[dataclasses.Field[Any]]:
+        """Return the options that conf.py may set."""
+        return [field for field in dataclasses.fields(cls) if field.name != "root"]
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any], root: str | os.PathLike[str]) -> Self:
+        """Return the options among `values`, a mapping such as the names that conf.py defines."""
+        known = {f.name: values[PREFIX + f.name] for f in cls.table() if PREFIX + f.name in values}
+        return cls(**known, root=pathlib.Path(root))
+
+    @classmethod
+    def from_file(cls, conf: str | os.PathLike[str] = "conf.py") -> Self:
+        """Return the options that a conf.py sets, for commands that run without Sphinx."""
+        path = pathlib.Path(conf)
+        values = runpy.run_path(str(path)) if path.exists() else {}
+        return cls.from_values(values, path.parent)
+
+    def folder(self, name: str) -> pathlib.Path:
+        """Return the path of one of the folders, such as `snippets`."""
+        return self.root / getattr(self, name)
+
+    @property
+    def registry(self) -> tuple[Framework, ...]:
+        """The frameworks, in the order of conf.py."""
+        return registered(self.frameworks)
+
+    def label(self, device: str) -> str:
+        """Return the name of a device as readers see it."""
+        return self.devices.get(device, device)
