@@ -1,4 +1,4 @@
-"""The outputs of pages: those that the cache holds, and for the others those that executing gives."""
+"""The outputs of pages: from the cache, or by executing what it does not hold."""
 
 import dataclasses
 import pathlib

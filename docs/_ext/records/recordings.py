@@ -18,7 +18,7 @@ LARGEST = 4_000_000
 
 
 class Recordings:
-    """The recordings of a book, below one folder: a folder for each device, a file for each page."""
+    """The recordings of a book: a folder for each device, with a file for each page."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         """Take the folder, which may not exist."""

@@ -1,4 +1,4 @@
-"""The order of a build: find outdated pages, read, execute, put beside recordings, show, publish."""
+"""The order of a build: find what is outdated, read, execute, put beside recordings, show."""
 
 import pathlib
 from collections.abc import Iterable

@@ -55,7 +55,7 @@ def bring(directive, written, kind):
         return None
     for module in library.reached([program.definition.module]):
         env.note_dependency(str(library.path(module)))
-    path = root / config.book_compiled / program.file
+    path = root / config.book_programs / program.file
     # A file that is not there is looked for again by every build.
     env.note_dependency(str(path))
     record, state = programs.state(path.parent, program)
@@ -63,7 +63,7 @@ def bring(directive, written, kind):
         logger.warning(
             f"the compiled program of '{program.name}' is {state}; run "
             f"'{programs.COMMAND} -- {program.name}' and commit "
-            f"{pathlib.Path(config.book_compiled, program.file).as_posix()}",
+            f"{pathlib.Path(config.book_programs, program.file).as_posix()}",
             location=where,
             type="book",
             subtype="compiled",
@@ -536,7 +536,6 @@ def start(app):
 
 def setup(app):
     """Register the configuration, the directives and the role."""
-    app.add_config_value("book_compiled", "docs/_recorded/compiled", "env")
     app.add_directive("compiled", CompiledDirective)
     app.add_directive("compiled-cost", CostDirective)
     app.add_directive("compiled-scale", ScaleDirective)

@@ -11,7 +11,6 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from ..measurements import charts, references
-from . import tabs as devices
 
 COLUMNS = {
     "name": "measurement",
@@ -90,10 +89,8 @@ def matching(env, patterns):
 def known(env):
     """Return the Records of the whole book."""
     states = env.book_pages.values()
-    absent = {
-        framework for state in states for framework in state.facts.get("skipped", {}).values()
-    }
-    gaps = any(state.home and not state.facts for state in states)
+    absent = {framework for state in states for framework in state.missing.values()}
+    gaps = any(state.home and state.facts is None for state in states)
     return references.Records(by_reference(env), absent, gaps)
 
 
@@ -222,7 +219,7 @@ class FillIn(SphinxPostTransform):
             node.replace_self([number, nodes.inline("", f" {where}", classes=["on-device"])])
 
     def _label(self, device):
-        return devices.label(self.config, device)
+        return self.app.book.options.label(device)
 
     def _matching(self, node):
         found = matching(self.env, node["patterns"])
@@ -347,7 +344,6 @@ def publish(env, outdir):
 
 def setup(app):
     """Register the roles and directives."""
-    app.add_config_value("book_sources", {}, "env")
     app.add_role("measured", _PendingRole(measured))
     app.add_role("verdict", _PendingRole(measured_verdict))
     app.add_role("quoted", QuotedRole())

@@ -86,7 +86,7 @@ class Expansion:
         cell["outputs"] = []
         own = None
         if declared:
-            own = ExpectedError("", *(declared.split(None, 1) + [""])[:2])
+            own = ExpectedError("", *[*declared.split(None, 1), ""][:2])
         if not written:
             self._note_own(cell.source, line)
             return [self._expanded(cell, tags, [own] if own else [], line)]
