@@ -362,9 +362,9 @@ class Project:
         """Return the text of a built page."""
         return (self.root / out / f"{docname}.html").read_text("utf8")
 
-    def notebook(self, docname, out="build"):
+    def notebook(self, docname, out="build/html"):
         """Return the notebook of a page that readers download."""
-        return nbformat.read(self.root / out / "jupyter_execute" / f"{docname}.ipynb", 4)
+        return nbformat.read(self.root / out / "_sources" / f"{docname}.ipynb", 4)
 
     def records(self, out="build/html"):
         """Return the records that the built site publishes."""
@@ -372,7 +372,7 @@ class Project:
 
     def cached(self):
         """Return the cached files, one for each page that was executed without a failure."""
-        return sorted(self.root.glob("_cache/cpu/executed/*/base.ipynb"))
+        return sorted(self.root.glob("_cache/*/**/*.ipynb"))
 
     def stamp(self, name):
         """Return the path at which a cell leaves the stamp `name`."""

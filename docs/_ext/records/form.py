@@ -4,6 +4,8 @@ It is a notebook without code, whose cells are named by the hashes of their code
 """
 
 import dataclasses
+import datetime
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +19,19 @@ FORM = 2
 LONGEST = {"type": "string", "maxLength": 300}
 NAMED = {"type": "string", "minLength": 1, "maxLength": 300}
 SHA256 = {"type": "string", "pattern": "^[0-9a-f]*$", "maxLength": 64}
+FORMATS = FormatChecker(formats=())
+
+
+@FORMATS.checks("moment", raises=ValueError)
+def _is_moment(value: object) -> bool:
+    return isinstance(value, str) and bool(datetime.datetime.fromisoformat(value))
+
+
+@FORMATS.checks("finite")
+def _is_finite(value: object) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
+
+
 SCHEMA = Draft202012Validator(
     {
         "type": "object",
@@ -25,8 +40,8 @@ SCHEMA = Draft202012Validator(
             "page": NAMED,
             "device": NAMED | {"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$"},
             "device_kind": NAMED,
-            "executed": NAMED | {"format": "date-time"},
-            "seconds": {"type": "number", "minimum": 0, "maximum": 1e9},
+            "executed": NAMED | {"format": "moment"},
+            "seconds": {"type": "number", "minimum": 0, "maximum": 1e9, "format": "finite"},
             "processor": LONGEST,
             "threads": {"type": "integer", "minimum": 0, "maximum": 1_000_000},
             "versions": {"type": "object", "additionalProperties": LONGEST, "maxProperties": 100},
@@ -40,7 +55,7 @@ SCHEMA = Draft202012Validator(
         "required": "form page device device_kind executed seconds processor threads versions "
         "process modules".split(),
     },
-    format_checker=FormatChecker(),
+    format_checker=FORMATS,
 )
 
 

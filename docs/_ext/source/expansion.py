@@ -3,7 +3,7 @@
 import ast
 import dataclasses
 import symtable
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import nbformat
 
@@ -92,7 +92,7 @@ class Expansion:
             return [self._expanded(cell, tags, [own] if own else [], line)]
         try:
             for name in written:
-                self.candidates.update(self.library.candidates(name, self.chapter))
+                self.candidates.update(self._looked_through(name))
             wanted = [self.library.find(name, self.chapter) for name in written]
             excerpt = self.library.excerpt(wanted, cell.source)
             errors = [error for error in map(self.library.expected_error, wanted) if error]
@@ -168,6 +168,14 @@ class Expansion:
 
     def _origin(self, definition: Definition) -> str:
         return f"{definition.name} of {self.library.path(definition.module)}"
+
+    def _looked_through(self, written: str) -> Iterator[str]:
+        """Yield the modules that are looked through for a name, up to the one that has it."""
+        for candidate in self.library.candidates(written, self.chapter):
+            yield candidate
+            module = self.library.module(candidate)
+            if module and written.rpartition(".")[2] in module.definitions:
+                return
 
     def _is_defined(self, definition: Definition) -> bool:
         return self.meanings.get(definition.name) == self._origin(definition)
