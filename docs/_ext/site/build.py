@@ -93,10 +93,11 @@ def run_pages(app: Any, env: Any, docnames: list[str]) -> None:
             pages.append(page)
         elif former and docname not in env.book_pages:
             downloads.remove_notebook(app, docname)
-    if book.options.recorded:
-        for page in pages:
+    here = [page for page in pages if book.executes(page)]
+    for page in pages:
+        if page not in here:
             _show(app, env, page, None)
-    elif pages:
+    if here:
 
         def trouble(page: Page, message: str) -> None:
             _warn(page.docname, 1, message)
@@ -104,7 +105,7 @@ def run_pages(app: Any, env: Any, docnames: list[str]) -> None:
         def done(result: Result) -> None:
             _show(app, env, result.page, result)
 
-        deliver(pages, book.options, done, logger.info, trouble)
+        deliver(here, book.options, done, logger.info, trouble)
     if docnames:
         app.book_changed.add("book_shows_status")
 

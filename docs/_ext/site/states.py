@@ -13,6 +13,7 @@ from ..options import Options
 from ..records.form import Facts
 from ..records.recordings import Recordings
 from ..records.states import State
+from ..source.pages import Page
 
 
 @dataclasses.dataclass
@@ -61,6 +62,13 @@ class Book:
             home = next((d for d in [home, *self.options.devices] if d in found), home)
         self.home = home
         self.devices = list(dict.fromkeys([home, *self.options.devices, *found]))
+
+    def executes(self, page: Page) -> bool:
+        """Say whether a page is executed here; if not, it is shown from recordings.
+
+        A page for the CPU is executed on the CPU of every machine.
+        """
+        return not self.options.recorded and page.device in (None, "cpu", self.options.device)
 
     def recording_digests(self, docname: str) -> dict[str, str]:
         """Return the digests of a page's recordings, by device."""
