@@ -31,6 +31,7 @@ nb_execution_mode = "off"
 html_theme = "basic"
 book_cell_timeout = 30
 book_page_timeout = 60
+book_variables = ["STAMPS"]
 book_sources = {{"post": {{"title": "A post", "author": "Somebody", "url": "https://post.example"}}}}
 """
 
@@ -146,7 +147,8 @@ class Project:
     def environment(self, **variables):
         """Return the environment of a build; cells find the folder for their stamps in it."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("BOOK_", "PYTHON"))}
-        return kept | {"STAMPS": str(self.stamps), "PYTHONUNBUFFERED": "1", **variables}
+        own = {"STAMPS": str(self.stamps), "BOOK_LOCKS": str(self.root)}
+        return kept | own | {"PYTHONUNBUFFERED": "1", **variables}
 
     def start(self, *options, out="build/html", strict=True, command=("-m", "sphinx"), **variables):
         """Start a build and return its process, which keeps what it prints in a file."""

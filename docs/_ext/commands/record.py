@@ -6,13 +6,15 @@ It needs the frameworks and what requirements/record.txt lists, but neither Sphi
 """
 
 import argparse
+import dataclasses
 import difflib
 import os
 import pathlib
-import subprocess
 import sys
 
+from ..execution import devices
 from ..execution import schedule as execute
+from ..options import Options
 from ..records import recordings
 from ..records import sanitising as foreign
 from ..source.pages import PageError, find_pages, read_page
@@ -24,13 +26,11 @@ SNIPPETS = "snippets"
 
 
 def this_device():
-    """Return the short name of the device that JAX finds on this machine."""
-    # In a process of its own: asking JAX takes hold of the device.
-    code = f"import jax, runpy; print(runpy.run_path({str(execute.KERNEL)!r})['device']()[0])"
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise SystemExit("JAX cannot be asked for its device; is it installed?")
-    return done.stdout.splitlines()[-1]
+    """Return the short name of the device of this machine."""
+    try:
+        return devices.this_device(Options.from_file())
+    except RuntimeError as error:
+        raise SystemExit(str(error)) from None
 
 
 def read_pages(names, library):
@@ -70,11 +70,11 @@ def record(names, device):
             )
             return
         try:
-            path = recordings.write(RECORDED, page, execution.facts)
+            path = recordings.write(RECORDED, page, _take_outputs(page, execution.outputs))
         except (recordings.RecordingError, foreign.Refused) as error:
             problems.append(f"{PAGES / page.docname}.md: its outputs cannot be recorded: {error}")
             return
-        left = sorted(set(execution.facts["skipped"].values()))
+        left = sorted({cell.missing for cell in execution.outputs.cells if cell.missing})
         missing = f", but for cells that need {' or '.join(left)} (not installed)" if left else ""
         print(f"      recorded {path}{missing}", flush=True)
 
@@ -82,9 +82,17 @@ def record(names, device):
     for page in pages:
         if page not in meant:
             print(f"      left out {page.docname}, which is executed on {page.device} only")
-    limits = execute.Limits(execute.CELL_TIMEOUT, execute.PAGE_TIMEOUT, device)
-    execute.execute_all(meant, limits, done, {}, lambda line: print(line, flush=True))
+    options = dataclasses.replace(Options.from_file(), leave_out=True)
+    execute.execute_all(meant, options, device, done, {}, lambda line: print(line, flush=True))
     return problems
+
+
+def _take_outputs(page, found):
+    for cell, executed in zip(page.code_cells, found.cells, strict=True):
+        cell["outputs"], cell["execution_count"] = list(executed.outputs), None
+    skipped = {str(n): cell.missing for n, cell in enumerate(found.cells) if cell.missing}
+    kept = {k: v for k, v in found.plain().items() if v and k not in ("process", "page")}
+    return kept | {"skipped": skipped}
 
 
 def main():

@@ -21,12 +21,12 @@ def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple
     them, or because a framework cannot be imported before a fork.
     """
     owners = {module: framework for framework in registry for module in framework.modules}
-    found, last = set(), -1
+    found: set[str] = set()
+    last = -1
     for number, source in enumerate(sources):
-        named = [name for name in owners if re.search(rf"\b{re.escape(name)}\b", source)]
-        if named and re.search(r"\bimport\b|__import__|import_module", source):
+        if names := {name for name in imported(source) if name in owners}:
+            found |= names
             last = number
-        found |= {name for name in imported(source) if name in owners}
     if any(TOUCHES.search(source) for source in sources[: last + 1]):
         return None
     if not all(owners[name].forkable for name in found):

@@ -19,11 +19,14 @@ LOCKS = "BOOK_LOCKS"
 
 def cores(root: pathlib.Path = CGROUPS, own: pathlib.Path = pathlib.Path("/proc/self/cgroup")) -> int:
     """Return how many cores this process may use: by its affinity, and by its groups' quotas."""
+    return max(1, min([threads(), *(math.ceil(quota) for quota in _quotas(root, own))]))
+
+
+def threads() -> int:
+    """Return how many processors this process may run on."""
     if hasattr(os, "sched_getaffinity"):
-        found = len(os.sched_getaffinity(0))
-    else:
-        found = os.cpu_count() or 1
-    return max(1, min([found, *(math.ceil(quota) for quota in _quotas(root, own))]))
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _quotas(root: pathlib.Path, own: pathlib.Path) -> list[float]:
@@ -101,9 +104,8 @@ class Machine:
     async def beside_others(self) -> AsyncIterator[None]:
         """Wait until nobody measures, and keep it so."""
         async with contextlib.AsyncExitStack() as held:
-            async with self._locked("door", False) as door:
+            async with self._locked("door", False):
                 await held.enter_async_context(self._locked("room", False))
-                del door
             yield
 
     @contextlib.asynccontextmanager

@@ -9,6 +9,7 @@ from filelock import FileLock, Timeout
 from sphinx.util import logging
 
 from ..execution import schedule as execute
+from ..options import Options
 from ..records import identity, outputs, recordings
 from ..records.cache import Store
 from ..source import snippets
@@ -150,15 +151,24 @@ def _bring_outputs(app, env, pages):
     durations = _Durations(folder / "durations.json")
 
     def done(page, execution):
-        _keep(app, env, page, execution.facts, fresh=True)
+        facts = _take_outputs(page, execution.outputs)
+        _keep(app, env, page, facts, fresh=True)
         if execution.failures:
             _fail(env, page.docname, execution.failures)
             return
-        store.save(page, identity.cache_key(page, device), execution.facts)
-        durations.note(page.docname, execution.facts["seconds"])
+        store.save(page, identity.cache_key(page, device), facts)
+        durations.note(page.docname, facts["seconds"])
 
-    limits = execute.Limits(app.config.book_cell_timeout, app.config.book_page_timeout, device)
-    execute.execute_all(missing, limits, done, durations.known, logger.info)
+    options = Options.from_file(pathlib.Path(app.confdir, "conf.py"))
+    execute.execute_all(missing, options, device, done, durations.known, logger.info)
+
+
+def _take_outputs(page, found):
+    """Put what was executed into the page; return the facts."""
+    for cell, executed in zip(page.code_cells, found.cells, strict=True):
+        cell["outputs"], cell["execution_count"] = list(executed.outputs), None
+    skipped = {str(n): cell.missing for n, cell in enumerate(found.cells) if cell.missing}
+    return found.plain() | {"versions": dict(found.facts.versions), "skipped": skipped}
 
 
 def _keep(app, env, page, facts, fresh=False):
@@ -291,8 +301,6 @@ def setup(app):
     device = identity.device_from_environment()
     app.add_config_value("book_snippets", "snippets", "env")
     app.add_config_value("book_cache", "_cache", "")
-    app.add_config_value("book_cell_timeout", execute.CELL_TIMEOUT, "", (int, float))
-    app.add_config_value("book_page_timeout", execute.PAGE_TIMEOUT, "", (int, float))
     app.add_config_value("book_environment", identity.environment(device), "env")
     app.add_source_parser(parser.PageParser, override=True)
     app.connect("config-inited", configure)
