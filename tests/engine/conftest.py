@@ -26,6 +26,7 @@ SPHINX = ("-m", "sphinx")
 
 sys.path.insert(0, str(ENGINE))
 
+BOOK = runpy.run_path(str(REPOSITORY / "conf.py"))
 CONF = """
 import sys
 sys.path.insert(0, {engine!r})
@@ -34,6 +35,9 @@ nb_execution_mode = "off"
 html_theme = "basic"
 book_cell_timeout = 30
 book_page_timeout = 60
+book_variables = ["STAMPS"]
+book_frameworks = {frameworks!r}
+book_record_command = "nox -s record --"
 book_sources = {{"post": {{"title": "A post", "author": "Somebody", "url": "https://post.example"}}}}
 """
 
@@ -187,7 +191,7 @@ class Project:
 
     def configure(self, *lines):
         """Write conf.py, with further lines at its end."""
-        text = CONF.format(engine=str(self.engine)) + "\n".join(map(textwrap.dedent, lines)) + "\n"
+        text = CONF.format(engine=str(self.engine), frameworks=BOOK["book_frameworks"]) + "\n".join(map(textwrap.dedent, lines)) + "\n"
         (self.root / "conf.py").write_text(text, "utf8")
 
     def copy_engine(self):
@@ -243,7 +247,8 @@ class Project:
 
     def environment(self, **variables):
         """Return the environment of a build; cells find the folder for their stamps in it."""
-        return inherited() | {"STAMPS": str(self.stamps), **variables}
+        own = {"STAMPS": str(self.stamps), "BOOK_LOCKS": str(self.root)}
+        return inherited() | own | variables
 
     def forkable(self, variables):
         """Whether a process that was forked differs in nothing from one that was started."""
@@ -410,7 +415,8 @@ globals().update(
     (name, value)
     for name, value in runpy.run_path({conf!r}).items()
     if name.startswith(("html_", "myst_"))
-    or name in ("extensions", "copyright", "author", "book_devices")
+    or name in ("extensions", "copyright", "author")
+    or name.startswith("book_") and name not in ("book_snippets", "book_variables")
 )
 sys.path.insert(0, {engine!r})
 html_static_path = [{static!r}]

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from .. import files
-from ..execution import device
+from ..execution import devices
 from ..execution.results import Result, deliver
 from ..names import nearest
 from ..options import Options
@@ -100,7 +100,10 @@ def main() -> None:
     if asked.jobs is not None and asked.jobs < 1:
         parser.error("--jobs must be 1 or more")
     options = Options.from_file()
-    name = os.environ.get("BOOK_DEVICE") or device.of_this_machine(options)
+    try:
+        name = os.environ.get("BOOK_DEVICE") or devices.this_device(options)
+    except RuntimeError as error:
+        parser.error(f"{error}; set BOOK_DEVICE to the device that is meant")
     print(f"recording on {name}", flush=True)
     # A machine to record on may lack a framework; the cells that need it say so.
     options = dataclasses.replace(options, device=name, leave_out=True)

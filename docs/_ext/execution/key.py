@@ -1,9 +1,7 @@
 """The key of a page's outputs: everything that decides what executing the page gives."""
 
 import functools
-import hashlib
 import importlib.metadata
-import pathlib
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,17 +9,13 @@ from typing import Any
 from ..frameworks import versions
 from ..options import Options
 from ..source.pages import Page, digest
-from . import environment
+from . import environment, identity_of_engine
 
 # They write the outputs down, whatever a page imports.
 ALWAYS = ("ipykernel", "ipython")
 
 
-@functools.cache
-def _engine() -> str:
-    """Return a digest of the code that executes pages, the kernel's included."""
-    sources = sorted(pathlib.Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+_engine = functools.cache(identity_of_engine)
 
 
 @functools.cache
@@ -51,13 +45,14 @@ def ground(
     """
     kept = {} if known is None else known
     if (found := kept.get((device, *of))) is None:
-        platform = environment.platform(device)
         facts = {
             "device": device,
             "python": f"{sys.version_info.major}.{sys.version_info.minor}",
             "versions": versions(of),
             "variables": environment.passed(options),
-            "frameworks": [entry.variables(platform, False) for entry in options.registry],
+            "frameworks": [
+                entry.variables(device.partition("-")[0], False) for entry in options.registry
+            ],
             "output_limit": options.output_limit,
             "engine": _engine(),
         }
