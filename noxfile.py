@@ -97,11 +97,11 @@ def compile_programs(session):
     """
     env = {"PYTHONPATH": "docs"}
     if "--list" in session.posargs:
-        session.run("python", "-m", "_ext.programs.functions", env=env)
-        return
-    install(session, "compile")
-    session.install("--no-deps", "-r", "requirements/compile_cuda.txt")
-    session.run("python", "-m", "_ext.programs.compiling", *session.posargs, env=env)
+        session.install("-r", "requirements/record.txt")
+    else:
+        install(session, "compile")
+        session.install("--no-deps", "-r", "requirements/compile_cuda.txt")
+    session.run("python", "-m", "_ext.commands.compile", *session.posargs, env=env)
 
 
 @nox.session
