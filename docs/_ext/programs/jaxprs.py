@@ -1,4 +1,4 @@
-"""Count the operations of a jaxpr and draw it. The layout is computed here, so a site needs none."""
+"""Count the operations of a jaxpr and draw it: the site that shows it computes no layout."""
 
 import collections
 import itertools
