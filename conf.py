@@ -81,6 +81,41 @@ book_variables = (
     "OPAL_* PRTE_* PMIX_* LD_LIBRARY_PATH CC CXX"
 ).split()
 
+# The devices that programs are compiled for, none of which has to be here: how JAX describes them,
+# on how many a step is compiled, and what the compiler needs (docs/_ext/programs/targets.py).
+CUDA = {"platform": "cuda", "packages": ["jax-cuda13-plugin", "nvidia-cuda-nvcc"]}
+TPU = {
+    "platform": "tpu",
+    "packages": ["libtpu"],
+    # libtpu then asks no one which TPU it is on.
+    "environment": {
+        "TPU_SKIP_MDS_QUERY": "1",
+        "TPU_ACCELERATOR_TYPE": "v5litepod-1",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+    },
+}
+book_targets = {
+    "cpu": {
+        "label": "CPU",
+        "platform": "cpu",
+        "packages": ["jax", "jaxlib"],
+        # Whatever machine compiles, its processor counts as this one: one core, with AVX2.
+        "environment": {
+            "JAX_PLATFORMS": "cpu",
+            "PJRT_NPROC": "1",
+            "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+        },
+    },
+    "gpu-h200": CUDA
+    | {"label": "NVIDIA H200", "figures": "docs/_targets/gpu-h200.txtpb", "chips": [8]},
+    "gpu-a100": CUDA | {"label": "NVIDIA A100", "figures": "docs/_targets/gpu-a100.txtpb"},
+    "tpu-v5e": TPU
+    | {"label": "TPU v5e", "topology": "v5e:{side}x{side}", "chips": [1, 4, 16, 64, 256]},
+    "tpu-v6e": TPU | {"label": "TPU v6e", "topology": "v6e:{side}x{side}"},
+}
+book_compile_command = "nox -s compile"
+book_record_command = "nox -s record --"
+
 html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["docs/_static"]

@@ -140,10 +140,10 @@ def compile_programs(session):
     """
     if "--list" in session.posargs:
         install(session, "record")
-        session.run("python", "-m", "_ext.programs.functions", env=ENGINE)
+        session.run("python", "-m", "_ext.commands.compile", *session.posargs, env=ENGINE)
         return
     install(session, "compile", into="compile", lock="-compile")
-    session.run("python", "-m", "_ext.programs.compiling", *session.posargs, env=ENGINE)
+    session.run("python", "-m", "_ext.commands.compile", *session.posargs, env=ENGINE)
 
 
 @nox.session

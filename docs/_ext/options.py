@@ -40,7 +40,7 @@ class Options:
     output_limit: characters of a cell's output that its page shows.
     measurements: the JSON schema of a measurement; without one no output is a measurement.
     sources: sources that may be quoted, {key: {title, author, url}}.
-    targets: devices that programs are compiled for, {short name: facts}; see `programs.targets`.
+    targets: devices that programs are compiled for, {short name: facts}; see `programs.targets.Target`.
     record_command, compile_command: what messages tell people to run.
     """
 
@@ -62,7 +62,7 @@ class Options:
     sources: Mapping[str, Mapping[str, str]] = _option(dict, "env")
     targets: Mapping[str, Any] = _option(dict, "env")
     record_command: str = _option("python -m _ext.commands.record", "env")
-    compile_command: str = _option("python -m _ext.programs.compiling", "env")
+    compile_command: str = _option("python -m _ext.commands.compile", "env")
     root: pathlib.Path = dataclasses.field(default=pathlib.Path())
 
     @classmethod

@@ -56,7 +56,6 @@ def start(app: Sphinx) -> None:
     app.book_changed = set()  # type: ignore[attr-defined]
     app.book = Book(app)  # type: ignore[attr-defined]
     app.book_library = Library(app.book.options.folder("snippets"))  # type: ignore[attr-defined]
-    app.env.book = app.book  # type: ignore[attr-defined]
     app.env.book_home = app.book.home  # type: ignore[attr-defined]
     if not hasattr(app.env, "book_pages"):
         app.env.book_pages = {}  # type: ignore[attr-defined]
