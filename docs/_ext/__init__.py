@@ -8,14 +8,34 @@ import pathlib
 def setup(app):
     """Register the extension with Sphinx."""
     # Imported here, because the recorders use this package without Sphinx.
-    from .site import build, compiled, downloads, numbers, offline, status, tabs
+    from .site import (
+        build,
+        compiled,
+        downloads,
+        measurements,
+        offline,
+        references,
+        status,
+        tables,
+        tabs,
+    )
 
     # Modules, options and doctrees live until the build ends. Python's garbage collector would
     # search them again and again; left to run at its usual pace it takes a tenth of a build.
     gc.set_threshold(200_000, 20, 20)
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
-    for part in (build, compiled, tabs, numbers, downloads, offline, status):
+    for part in (
+        build,
+        measurements,
+        compiled,
+        tabs,
+        references,
+        tables,
+        downloads,
+        offline,
+        status,
+    ):
         part.setup(app)
     sources = sorted(pathlib.Path(__file__).parent.rglob("*.py"))
     engine = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

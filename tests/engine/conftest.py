@@ -19,6 +19,7 @@ import pytest
 REPOSITORY = pathlib.Path(__file__).parents[2]
 # Another copy of the engine can be tested by naming the folder that holds its `_ext`.
 ENGINE = pathlib.Path(os.environ.get("BOOK_ENGINE", REPOSITORY / "docs"))
+SCHEMA = REPOSITORY / "snippets" / "timing" / "measurement.schema.json"
 PATIENCE = 60.0
 
 sys.path.insert(0, str(ENGINE))
@@ -31,6 +32,7 @@ nb_execution_mode = "off"
 html_theme = "basic"
 book_cell_timeout = 30
 book_page_timeout = 60
+book_measurements = "measurement.schema.json"
 book_sources = {{"post": {{"title": "A post", "author": "Somebody", "url": "https://post.example"}}}}
 """
 
@@ -84,6 +86,8 @@ class Project:
         self.engine = ENGINE
         self.stamps = root / "stamps"
         self.stamps.mkdir()
+        schema = json.loads(SCHEMA.read_text("utf8")) | {"functions": ["measure", "note"]}
+        (root / "measurement.schema.json").write_text(json.dumps(schema), "utf8")
         self.configure()
         self.page("index", "Nothing is executed here.")
 
@@ -341,6 +345,7 @@ KIND = "application/vnd.jax-measured.record+json"
 def note(name, median, framework="python", **fields):
     """Leave a record as the timer would, with the time that the page wants."""
     record = {
+        "version": 1,
         "name": name,
         "framework": framework,
         "device_kind": "cpu",

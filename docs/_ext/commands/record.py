@@ -13,6 +13,8 @@ import subprocess
 import sys
 
 from ..execution import schedule as execute
+from ..measurements.schema import Schema
+from ..options import Options
 from ..records import recordings
 from ..records import sanitising as foreign
 from ..source.pages import PageError, find_pages, read_page
@@ -61,6 +63,7 @@ def record(names, device):
     pages, problems = read_pages(names, Library(SNIPPETS))
     if names and problems:
         return problems
+    schema = Schema.of(Options.from_file())
 
     def done(page, execution):
         if execution.failures:
@@ -70,7 +73,7 @@ def record(names, device):
             )
             return
         try:
-            path = recordings.write(RECORDED, page, execution.facts)
+            path = recordings.write(RECORDED, page, execution.facts, schema)
         except (recordings.RecordingError, foreign.Refused) as error:
             problems.append(f"{PAGES / page.docname}.md: its outputs cannot be recorded: {error}")
             return

@@ -6,6 +6,8 @@
 import collections
 import sys
 
+from ..measurements.schema import Schema
+from ..options import Options
 from ..records import recordings
 from ..source.snippets import Library
 from .record import RECORDED, SNIPPETS, read_pages
@@ -15,11 +17,13 @@ def states(pages):
     """Return {device: {page name: State}} for the pages and for recordings without a page."""
     by_name = {page.docname: page for page in pages}
     found = {}
+    schema = Schema.of(Options.from_file())
     for device in recordings.devices(RECORDED):
         meant = {name for name, page in by_name.items() if page.device in (None, device)}
         names = sorted(meant | set(recordings.recorded_pages(RECORDED, device)))
         found[device] = {
-            name: recordings.state(RECORDED, device, name, by_name.get(name)) for name in names
+            name: recordings.state(RECORDED, device, name, by_name.get(name), schema)
+            for name in names
         }
     return found
 

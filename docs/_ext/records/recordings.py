@@ -87,7 +87,7 @@ def path_of(root, device, docname):
     return pathlib.Path(root, device, f"{docname}.ipynb")
 
 
-def write(root, page, facts):
+def write(root, page, facts, schema=None):
     """Record an executed page. The former recording is replaced at once, or not at all."""
     kept = {key: value for key, value in facts.items() if key not in NOT_FACTS}
     known = {
@@ -99,13 +99,14 @@ def write(root, page, facts):
     notebook.nbformat_minor = 5
     skipped = facts.get("skipped", {})
     for position, (cell, key) in enumerate(zip(page.code_cells, cell_keys(page), strict=True)):
-        recorded = nbformat.v4.new_code_cell("", id=key, outputs=foreign.recordable(cell.outputs))
+        outputs = foreign.recordable(cell.outputs, schema)
+        recorded = nbformat.v4.new_code_cell("", id=key, outputs=outputs)
         if str(position) in skipped:
             recorded.metadata["skipped"] = skipped[str(position)]
         notebook.cells.append(recorded)
     text = nbformat.writes(notebook) + "\n"
     path = path_of(root, facts["device"], page.docname)
-    _parse(text, facts["device"], page.docname)
+    _parse(text, facts["device"], page.docname, schema)
     path.parent.mkdir(parents=True, exist_ok=True)
     half_written = path.with_suffix(f".{os.getpid()}")
     half_written.write_text(text, "utf8")
@@ -113,7 +114,7 @@ def write(root, page, facts):
     return path
 
 
-def read(root, device, docname):
+def read(root, device, docname, schema=None):
     """Return the Recording of a page, or None where there is none; raises RecordingError."""
     path = path_of(root, device, docname)
     try:
@@ -123,10 +124,10 @@ def read(root, device, docname):
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise RecordingError(str(error)) from None
-    return _parse(text, device, docname)
+    return _parse(text, device, docname, schema)
 
 
-def _parse(text, device, docname):
+def _parse(text, device, docname, schema):
     if len(text) > LARGEST_FILE:
         raise RecordingError(f"it is larger than {LARGEST_FILE} characters")
     if any(line.startswith(("<<<<<<< ", ">>>>>>> ")) for line in text.splitlines()):
@@ -153,7 +154,7 @@ def _parse(text, device, docname):
         if cell.cell_type != "code" or cell.source or "id" not in cell:
             raise RecordingError(f"its cell {number} is not an output without code")
         try:
-            accepted = [foreign.accepted(output) for output in cell.outputs]
+            accepted = [foreign.accepted(output, schema) for output in cell.outputs]
         except foreign.Refused as error:
             raise RecordingError(f"its cell {number} {error}") from None
         skipped = cell.metadata.get("skipped")
@@ -197,10 +198,10 @@ class State:
         return self.word + (f": {'; '.join(self.reasons)}" if self.reasons else "")
 
 
-def state(root, device, docname, page):
+def state(root, device, docname, page, schema=None):
     """Return the State of a page's recording on a device; `page` is None where it has no code."""
     try:
-        recording = read(root, device, docname)
+        recording = read(root, device, docname, schema)
     except RecordingError as error:
         return State("unreadable", (str(error),))
     if recording is None:

@@ -9,12 +9,12 @@ from filelock import FileLock, Timeout
 from sphinx.util import logging
 
 from ..execution import schedule as execute
+from ..measurements import declared
 from ..records import identity, outputs, recordings
 from ..records.cache import Store
 from ..source import snippets
 from ..source.pages import PageError, read_page
-from . import numbers as measurements
-from . import parser
+from . import measurements, parser
 from . import reminders as again
 from . import tabs as devices
 
@@ -28,6 +28,9 @@ class PageState:
     modules: dict
     facts: dict
     records: list = dataclasses.field(default_factory=list)
+    # The names that its code would measure, and those of them that were not, by device.
+    names: frozenset = frozenset()
+    gaps: tuple = ()
     failures: list = dataclasses.field(default_factory=list)
     fresh: bool = False
     # The device whose outputs come first, whether the page is executed on no other, the State
@@ -168,9 +171,10 @@ def _keep(app, env, page, facts, fresh=False):
     from recordings alone.
     """
     docname, home = page.docname, page.device or env.book_home
+    schema = measurements.schema(app.config)
     files = _files(app, docname)
     states = {
-        device: recordings.state(app.book_recordings, device, docname, page)
+        device: recordings.state(app.book_recordings, device, docname, page, schema)
         for device in dict.fromkeys([home, *app.book_devices])
         if page.device is None or device == home or device in files
     }
@@ -185,7 +189,7 @@ def _keep(app, env, page, facts, fresh=False):
     if not app.config.book_recorded:
         for number, framework in facts.get("skipped", {}).items():
             page.code_cells[int(number)].metadata["skipped"] = framework
-        records = _records(page, home, [cell.outputs for cell in page.code_cells])
+        records = _records(page, home, page.code_cells, schema)
     others = {
         device: state
         for device, state in states.items()
@@ -194,18 +198,21 @@ def _keep(app, env, page, facts, fresh=False):
     keys = recordings.cell_keys(page)
     for device, state in others.items():
         if state.recording is not None:
-            cells = [cell for key in keys if (cell := state.recording.cell(key))]
-            records += _records(page, device, [cell.outputs for cell in cells])
+            cells = [state.recording.cell(key) for key in keys]
+            records += _records(page, device, cells, schema)
 
     def name_of(device):
         return devices.label(app.config, device)
 
     live = None if app.config.book_recorded else home
-    parser.show(page, devices.panels(page, live, others, name_of), name_of)
+    names, gaps = _declared(page, home, facts, states, keys, schema)
+    parser.show(page, devices.panels(page, live, others, name_of, schema), name_of)
     env.book_pages[docname] = PageState(
         page.modules,
         facts or {},
         records,
+        names=names,
+        gaps=gaps,
         fresh=fresh,
         home=home,
         only=page.device is not None,
@@ -215,13 +222,38 @@ def _keep(app, env, page, facts, fresh=False):
     )
 
 
-def _records(page, device, cells):
+def _records(page, device, cells, schema):
     """Return the measurements among the outputs of cells, with where they were made."""
-    return [
-        record | {"page": page.docname, "device": device}
-        for of_cell in cells
-        for record in outputs.records(of_cell)
-    ]
+    found = []
+    for cell, of_page in zip(cells, page.code_cells, strict=True):
+        for record in outputs.records(cell.outputs, schema) if cell else ():
+            if problem := schema.problem(record):
+                logger.warning(
+                    f"the cell displays a measurement that is none ({problem})",
+                    location=(page.docname, page.line(of_page)),
+                    type="book",
+                    subtype="measured",
+                )
+            else:
+                found.append(record | {"page": page.docname, "device": device})
+    return found
+
+
+def _declared(page, home, facts, states, keys, schema):
+    """Return the names that a page would measure, and the gaps: those that it did not."""
+    functions = schema.functions if schema else ()
+    of_cells = declared.names([cell.source for cell in page.code_cells], functions)
+    gaps = ()
+    for device, state in states.items():
+        missing = None
+        if device == home and facts:
+            skipped = facts.get("skipped", {})
+            missing = {int(n): f"{name} is not installed" for n, name in skipped.items()}
+        elif state.recording is not None:
+            cells = enumerate(map(state.recording.cell, keys))
+            missing = {number: "" for number, cell in cells if cell is None or cell.skipped}
+        gaps += declared.gaps(of_cells, device, missing)
+    return frozenset().union(*of_cells), gaps
 
 
 def _warn_of_recording(app, docname, device, state):
@@ -267,7 +299,7 @@ def dependents(app, env):
             if docname not in env.book_pages:
                 state = recordings.state(app.book_recordings, device, docname, None)
                 _warn_of_recording(app, docname, device, state)
-    measurements.tell_duplicates(env)
+    measurements.report_duplicates(env)
     if measurements.all_records(env) != app.book_records:
         app.book_changed.add("book_uses_records")
     return [docname for docname in env.found_docs if app.book_changed & set(env.metadata[docname])]

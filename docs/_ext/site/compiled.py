@@ -19,7 +19,7 @@ from ..measurements.references import ratio_text, seconds_text
 from ..programs import functions as programs
 from ..programs import hlo
 from ..source.snippets import Library, SnippetError
-from .numbers import table_node
+from .tables import table_node
 
 SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 logger = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ import re
 
 import nbformat
 
-from ..measurements import references
-from . import numbers as measurements
+from ..measurements import references, tables
+from . import measurements
 from . import tabs as devices
 
 ROLE = re.compile(r"\{(measured|verdict|quoted)\}`([^`]+)`")
@@ -36,10 +36,10 @@ def plain(text, env):
 
     def directive(found):
         columns = COLUMNS.search(found["body"])
-        columns = (columns[1] if columns else measurements.DEFAULT_COLUMNS).split()
-        columns = [column for column in columns if column in measurements.COLUMNS]
+        columns = (columns[1] if columns else tables.DEFAULT_COLUMNS).split()
+        columns = [column for column in columns if column in tables.COLUMNS]
         records = measurements.matching(env, found["patterns"].split())
-        head, rows = measurements.grid(columns, records, lambda device: device)
+        head, rows = tables.grid(columns, records, lambda device: device)
         lines = [head, ["---"] * len(head), *rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

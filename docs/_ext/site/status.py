@@ -7,7 +7,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 from . import tabs as devices
-from .numbers import table_node
+from .tables import table_node
 
 HEAD = ("page", "executed", "on", "took", "this build", "unstable")
 

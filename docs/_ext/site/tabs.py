@@ -42,7 +42,7 @@ def command(docname):
     return f"nox -s record -- {docname}"
 
 
-def panels(page, home, states, name_of):
+def panels(page, home, states, name_of, schema=None):
     """Return for each cell of the page its panels, the device of the build first.
 
     `home` is that device, None where the page's own outputs are not to be
@@ -58,16 +58,16 @@ def panels(page, home, states, name_of):
             if framework:
                 of_cell.append(Panel(home, None, not_installed(framework)))
             else:
-                of_cell.append(_with_outputs(home, cell))
+                of_cell.append(_with_outputs(home, cell, schema))
         for device, state in states.items():
-            of_cell.append(_recorded(page, key, device, state, name_of(device)))
+            of_cell.append(_recorded(page, key, device, state, name_of(device), schema))
         found.append(_worth_showing(of_cell))
     return found
 
 
-def _with_outputs(device, cell):
-    measured = bool(outputs.records(cell.outputs))
-    return Panel(device, outputs.presentable(cell.outputs), measured=measured)
+def _with_outputs(device, cell, schema):
+    measured = bool(outputs.records(cell.outputs, schema))
+    return Panel(device, outputs.presentable(cell.outputs, schema), measured=measured)
 
 
 def not_installed(framework):
@@ -75,7 +75,7 @@ def not_installed(framework):
     return f"Not recorded: {framework} is not installed."
 
 
-def _recorded(page, key, device, state, name):
+def _recorded(page, key, device, state, name, schema):
     again = f"‘{command(page.docname)}’ on such a machine records it"
     if state.word == "missing":
         return Panel(device, None, f"Not recorded on {name} yet; {again}.")
@@ -87,7 +87,7 @@ def _recorded(page, key, device, state, name):
         return Panel(device, None, note)
     if cell.skipped:
         return Panel(device, None, not_installed(cell.skipped))
-    return _with_outputs(device, cell)
+    return _with_outputs(device, cell, schema)
 
 
 def _worth_showing(of_cell):
