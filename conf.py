@@ -14,6 +14,9 @@ exclude_patterns = ["_ext", "_templates"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
+# What a record of the timer holds.
+book_measurements = "snippets/timing/measurement.schema.json"
+
 book_sources = {
     "post": {
         "title": "JAX Basics - Framework Benchmarks & JIT Compilation",

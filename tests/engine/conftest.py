@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import runpy
 import select
 import shutil
 import signal
@@ -21,6 +22,7 @@ REPOSITORY = pathlib.Path(__file__).parents[2]
 FORK_SERVER = pathlib.Path(__file__).with_name("fork_server.py")
 # Another copy of the engine can be tested by naming the folder that holds its `_ext`.
 ENGINE = pathlib.Path(os.environ.get("BOOK_ENGINE", REPOSITORY / "docs"))
+SCHEMA = REPOSITORY / "snippets" / "timing" / "measurement.schema.json"
 PATIENCE = 60.0
 SPHINX = ("-m", "sphinx")
 
@@ -38,6 +40,7 @@ book_page_timeout = 60
 book_variables = ["STAMPS"]
 book_frameworks = {frameworks!r}
 book_record_command = "nox -s record --"
+book_measurements = "measurement.schema.json"
 book_sources = {{"post": {{"title": "A post", "author": "Somebody", "url": "https://post.example"}}}}
 """
 
@@ -186,12 +189,18 @@ class Project:
         self.engine = ENGINE
         self.stamps = root / "stamps"
         self.stamps.mkdir()
+        schema = json.loads(SCHEMA.read_text("utf8")) | {"functions": ["measure", "note"]}
+        (root / "measurement.schema.json").write_text(json.dumps(schema), "utf8")
         self.configure()
         self.page("index", "Nothing is executed here.")
 
     def configure(self, *lines):
         """Write conf.py, with further lines at its end."""
-        text = CONF.format(engine=str(self.engine), frameworks=BOOK["book_frameworks"]) + "\n".join(map(textwrap.dedent, lines)) + "\n"
+        text = (
+            CONF.format(engine=str(self.engine), frameworks=BOOK["book_frameworks"])
+            + "\n".join(map(textwrap.dedent, lines))
+            + "\n"
+        )
         (self.root / "conf.py").write_text(text, "utf8")
 
     def copy_engine(self):
@@ -494,6 +503,7 @@ KIND = "application/vnd.jax-measured.record+json"
 def note(name, median, framework="python", **fields):
     """Leave a record as the timer would, with the time that the page wants."""
     record = {
+        "version": 1,
         "name": name,
         "framework": framework,
         "device_kind": "cpu",

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from .. import files
 from ..execution import devices
 from ..execution.results import Result, deliver
+from ..measurements.schema import Schema
 from ..names import nearest
 from ..options import Options
 from ..records.recordings import Recordings
@@ -51,7 +52,7 @@ def record(names: Sequence[str], options: Options, jobs: int | None) -> list[str
     pages, problems = read_pages(names, options)
     if names and problems:
         return problems
-    recordings = Recordings(options.folder("recordings"))
+    recordings = Recordings(options.folder("recordings"), Schema.of(options))
 
     def say(line: str) -> None:
         print(line, flush=True)

@@ -7,6 +7,7 @@ import collections
 import sys
 from collections.abc import Iterable
 
+from ..measurements.schema import Schema
 from ..options import Options
 from ..records.recordings import Recordings
 from ..records.states import State
@@ -31,7 +32,7 @@ def main() -> None:
     """Print the list, and leave with 1 where a strict build would fail."""
     options = Options.from_file()
     pages, problems = read_pages([], options)
-    found = states(pages, Recordings(options.folder("recordings")))
+    found = states(pages, Recordings(options.folder("recordings"), Schema.of(options)))
     for device, of_device in found.items():
         count = collections.Counter(state.word for state in of_device.values())
         print(f"{device}: " + ", ".join(f"{number} {word}" for word, number in count.items()))

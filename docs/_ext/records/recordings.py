@@ -9,6 +9,7 @@ import os
 import pathlib
 
 from .. import files
+from ..measurements.schema import Schema
 from ..source.pages import Page
 from . import form, sanitising
 from .form import PageOutputs
@@ -20,9 +21,10 @@ LARGEST = 4_000_000
 class Recordings:
     """The recordings of a book: a folder for each device, with a file for each page."""
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        """Take the folder, which may not exist."""
+    def __init__(self, root: str | os.PathLike[str], schema: Schema | None = None) -> None:
+        """Take the folder, which may not exist, and the schema of measurements, if any."""
         self.root = pathlib.Path(root)
+        self.schema = schema
 
     def path(self, device: str, docname: str) -> pathlib.Path:
         """Return the file in which a page's recording on a device is kept."""
@@ -35,7 +37,9 @@ class Recordings:
         """
         facts = dataclasses.replace(outputs.facts, seconds=round(outputs.facts.seconds, 2))
         cells = tuple(
-            dataclasses.replace(cell, outputs=tuple(sanitising.recordable(cell.outputs)), whole="")
+            dataclasses.replace(
+                cell, outputs=tuple(sanitising.recordable(cell.outputs, self.schema)), whole=""
+            )
             for cell in outputs.cells
         )
         recorded = dataclasses.replace(outputs, facts=facts, cells=cells)
@@ -59,13 +63,14 @@ class Recordings:
             return None
         return self._accepted(text, device, docname)
 
-    @staticmethod
-    def _accepted(text: str, device: str, docname: str) -> PageOutputs:
+    def _accepted(self, text: str, device: str, docname: str) -> PageOutputs:
         outputs = form.read(text, docname, device)
         cells = []
         for number, cell in enumerate(outputs.cells, 1):
             try:
-                accepted = tuple(sanitising.accepted(output) for output in cell.outputs)
+                accepted = tuple(
+                    sanitising.accepted(output, self.schema) for output in cell.outputs
+                )
             except sanitising.Refused as error:
                 raise files.Unusable(f"its cell {number} {error}") from None
             cells.append(dataclasses.replace(cell, outputs=accepted, whole=""))

@@ -13,13 +13,15 @@ from sphinx.util import logging
 from ..execution import key
 from ..execution.results import Result, deliver
 from ..execution.schedule import Failure
+from ..measurements import declared
+from ..measurements.schema import Schema
 from ..options import PREFIX, Options
 from ..records import outputs
 from ..records.editions import Edition, editions
 from ..records.states import State
 from ..source.pages import Page, PageError, read_page
 from ..source.snippets import Library
-from . import downloads, freshness, numbers, parser, reminders, tabs
+from . import downloads, freshness, measurements, parser, reminders, tabs
 from .states import Book, PageState, pages_of
 
 logger = logging.getLogger(__name__)
@@ -60,7 +62,7 @@ def start(app: Sphinx) -> None:
     if not hasattr(app.env, "book_pages"):
         app.env.book_pages = {}  # type: ignore[attr-defined]
     freshness.prepare(app.env)
-    app.book_records = numbers.all_records(app.env)  # type: ignore[attr-defined]
+    app.book_records = measurements.all_records(app.env)  # type: ignore[attr-defined]
     app.book_reminder = reminders.Reminder(app)  # type: ignore[attr-defined]
     app.book_reminder.start()
 
@@ -136,6 +138,7 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     first = found[0].outputs
     used = key.packages(page, book.options) if result else ()
     failures = result.failures if result else ()
+    names, gaps = _gaps(page, found, book.home, book.schema)
     state = PageState(
         modules=dict(page.modules),
         packages=used,
@@ -144,30 +147,57 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
         only=page.device is not None,
         facts=first.facts if first else None,
         missing={cell.key: cell.missing for cell in first.cells if cell.missing} if first else {},
-        records=[] if failures else _records(page, found),
+        records=[] if failures else _records(page, found, book.schema),
         failures=failures,
         fresh=bool(result and result.fresh),
         states={edition.device: edition.recorded for edition in found},
         recorded={e.device: e.recording.facts for e in found if e.recording},
         files=files,
+        names=names,
+        gaps=gaps,
     )
     pages_of(env)[page.docname] = state
     whole = downloads.keep_whole(app, page, result.whole if result else {})
-    parser.show(page, tabs.panels(page, found, book.options, whole), book.options)
+    parser.show(page, tabs.panels(page, found, book.options, whole, book.schema), book.options)
     for failure in failures:
         _warn(page.docname, failure.line, failure.message)
 
 
-def _records(page: Page, found: Iterable[Edition]) -> list[dict[str, Any]]:
+def _records(page: Page, found: Iterable[Edition], schema: Schema | None) -> list[dict[str, Any]]:
     """Return the measurements among the outputs of all devices, with where they were made."""
-    return [
-        record | {"page": page.docname, "device": edition.device}
-        for edition in found
-        if edition.outputs
-        for cell in page.cells
-        if (made := edition.outputs.cell(cell.key))
-        for record in outputs.records(made.outputs)
-    ]
+    kept = []
+    for edition in found:
+        for cell in page.cells:
+            made = edition.outputs and edition.outputs.cell(cell.key)
+            for record in outputs.records(made.outputs, schema) if made else ():
+                if schema and (problem := schema.problem(record)):
+                    message = f"the cell displays a measurement that is none ({problem})"
+                    _warn(page.docname, cell.line, message)
+                else:
+                    kept.append(record | {"page": page.docname, "device": edition.device})
+    return kept
+
+
+def _gaps(
+    page: Page, found: Iterable[Edition], built_on: str, schema: Schema | None
+) -> tuple[frozenset[str], tuple[declared.Gap, ...]]:
+    """Return the names that a page measures, and the gaps: those that it did not measure."""
+    functions = schema.functions if schema else ()
+    of_cells = declared.names([cell.source for cell in page.cells], functions)
+    gaps: tuple[declared.Gap, ...] = ()
+    for edition in found:
+        missing = None
+        if edition.outputs:
+            cells = [edition.outputs.cell(cell.key) for cell in page.cells]
+            missing = {
+                number: f"{cell.missing} is not installed" if cell else ""
+                for number, cell in enumerate(cells)
+                if cell is None or cell.missing
+            }
+        # A page of one device alone is what references without a device mean too.
+        for device in {edition.device, built_on if page.device else edition.device}:
+            gaps += declared.gaps(of_cells, device, missing)
+    return frozenset().union(*of_cells), gaps
 
 
 def _warn(docname: str, line: int, message: str) -> None:
@@ -194,9 +224,9 @@ def dependents(app: Any, env: Any) -> list[str]:
             if docname not in env.book_pages:
                 state, _ = book.recordings.state(device, docname, None)
                 _warn_of_recording(app, docname, device, state)
-    numbers.tell_duplicates(env)
+    measurements.report_duplicates(env)
     freshness.note_rest(app, env)
-    if numbers.all_records(env) != app.book_records:
+    if measurements.all_records(env) != app.book_records:
         app.book_changed.add("book_uses_records")
     found = {name for name in env.found_docs if app.book_changed & set(env.metadata[name])}
     return sorted(found | downloads.gone(app))
@@ -206,7 +236,7 @@ def finish(app: Any, exception: Exception | None) -> None:
     """Publish the records; make the build fail as long as any page fails."""
     if exception is None:
         if app.builder.format == "html":
-            numbers.publish(app.env, app.outdir)
+            measurements.publish(app.env, app.outdir)
         failed = sorted(name for name, state in pages_of(app.env).items() if state.failures)
         if failed:
             logger.info(f"{len(failed)} failed: {', '.join(failed)}", color="red")

@@ -21,7 +21,7 @@ from sphinx_design.shared import create_component
 from ..measurements import charts
 from ..measurements.references import ratio_text, seconds_text
 from ..names import nearest
-from ..options import PREFIX, Options
+from ..options import Options
 from ..programs import states
 from ..programs.declared import Program, ProgramError, chapter, find
 from ..programs.hlo import Kernel
@@ -29,7 +29,7 @@ from ..programs.records import ProgramRecord, Run, ScaleRecord
 from ..programs.targets import configured
 from ..records.states import State
 from ..source.snippets import Library, SnippetError
-from .numbers import table_node
+from .tables import table_node
 
 SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 # Stands in a role for the program before optimizing.

@@ -10,9 +10,9 @@ import nbformat
 from sphinx.application import Sphinx
 
 from .. import files
-from ..measurements import references
+from ..measurements import references, tables
 from ..source.pages import Page
-from . import numbers, tabs
+from . import measurements, tabs
 
 ROLE = re.compile(r"\{(measured|verdict|quoted)\}`([^`]+)`")
 DIRECTIVE = re.compile(
@@ -24,7 +24,7 @@ COLUMNS = re.compile(r"^:columns: (.+)$", re.MULTILINE)
 
 def plain(text: str, env: Any) -> str:
     """Return the Markdown of a cell with the book's own roles and directives resolved."""
-    records = numbers.known(env)
+    records = measurements.known(env)
 
     def role(found):
         kind, content = found.groups()
@@ -41,10 +41,10 @@ def plain(text: str, env: Any) -> str:
 
     def directive(found):
         columns = COLUMNS.search(found["body"])
-        columns = (columns[1] if columns else numbers.DEFAULT_COLUMNS).split()
-        columns = [column for column in columns if column in numbers.COLUMNS]
-        records = numbers.matching(env, found["patterns"].split())
-        head, rows = numbers.grid(columns, records, lambda device: device)
+        columns = (columns[1] if columns else tables.DEFAULT_COLUMNS).split()
+        columns = [column for column in columns if column in tables.COLUMNS]
+        records = measurements.matching(env, found["patterns"].split())
+        head, rows = tables.grid(columns, records, lambda device: device)
         lines = [head, ["---"] * len(head), *rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

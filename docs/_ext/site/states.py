@@ -9,11 +9,13 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 from ..execution.schedule import Failure
+from ..measurements.declared import Gap
 from ..options import Options
 from ..records.form import Facts
 from ..records.recordings import Recordings
 from ..records.states import State
 from ..source.pages import Page
+from . import measurements
 
 
 @dataclasses.dataclass
@@ -23,6 +25,7 @@ class PageState:
     `modules`, `packages` and `ground` are what its outputs depend on besides its own text.
     `home` is the device whose outputs come first, `only` whether the page is executed on no
     other. `recorded` are the facts of its recordings, `files` the digests of their files.
+    `names` are those that its code measures, `gaps` those of them that were not, by device.
     """
 
     modules: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -38,7 +41,8 @@ class PageState:
     states: dict[str, State] = dataclasses.field(default_factory=dict)
     recorded: dict[str, Facts] = dataclasses.field(default_factory=dict)
     files: dict[str, str] = dataclasses.field(default_factory=dict)
-    declared: Any = None
+    names: frozenset[str] = frozenset()
+    gaps: tuple[Gap, ...] = ()
 
 
 def file_digest(path: pathlib.Path) -> str:
@@ -55,7 +59,8 @@ class Book:
     def __init__(self, app: Sphinx) -> None:
         """Read the options, and find the devices of the site."""
         self.options = Options.from_values(app.config, app.confdir)
-        self.recordings = Recordings(self.options.folder("recordings"))
+        self.schema = measurements.schema(app.config)
+        self.recordings = Recordings(self.options.folder("recordings"), self.schema)
         found = self.recordings.devices()
         home = self.options.device
         if self.options.recorded:

@@ -10,8 +10,8 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 from ..records.form import Facts
-from .numbers import table_node
 from .states import PageState
+from .tables import table_node
 
 HEAD = ("page", "executed", "on", "took", "kernel", "this build", "unstable")
 KERNELS = {"forked": "forked", "own": "of its own"}

@@ -13,6 +13,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx_design.shared import create_component
 
+from ..measurements.schema import Schema
 from ..options import Options
 from ..records import outputs, sanitising
 from ..records.editions import Edition
@@ -41,7 +42,11 @@ def command(docname: str, options: Options) -> str:
 
 
 def panels(
-    page: Page, editions: Iterable[Edition], options: Options, whole: Mapping[str, str]
+    page: Page,
+    editions: Iterable[Edition],
+    options: Options,
+    whole: Mapping[str, str],
+    schema: Schema | None = None,
 ) -> list[list[Panel]]:
     """Return for each cell of the page its panels, the device of the build first.
 
@@ -49,13 +54,20 @@ def panels(
     """
     editions = list(editions)
     return [
-        _worth_showing([_panel(page, cell.key, edition, options, whole) for edition in editions])
+        _worth_showing(
+            [_panel(page, cell.key, edition, options, whole, schema) for edition in editions]
+        )
         for cell in page.cells
     ]
 
 
 def _panel(
-    page: Page, key: str, edition: Edition, options: Options, whole: Mapping[str, str]
+    page: Page,
+    key: str,
+    edition: Edition,
+    options: Options,
+    whole: Mapping[str, str],
+    schema: Schema | None,
 ) -> Panel:
     device, name = edition.device, options.label(edition.device)
     again = f"‘{command(page.docname, options)}’ on such a machine records it"
@@ -72,17 +84,17 @@ def _panel(
         return Panel(device, None, note)
     if cell.missing:
         return Panel(device, None, f"Not recorded: {cell.missing} is not installed.")
-    return with_outputs(device, cell, whole.get(key, "") if edition.live else "")
+    return _with_outputs(device, cell, whole.get(key, "") if edition.live else "", schema)
 
 
-def with_outputs(device: str, cell: CellOutputs, whole: str = "") -> Panel:
+def _with_outputs(device: str, cell: CellOutputs, whole: str, schema: Schema | None) -> Panel:
     """Return the panel of a cell that was executed, with a link to the whole of a long output."""
-    shown = outputs.presentable(cell.outputs)
+    shown = outputs.presentable(cell.outputs, schema)
     if whole:
         text = f'<p class="whole-output"><a href="{html.escape(whole)}">The whole output</a></p>'
         link = {"data": {"text/html": text}, "metadata": {LINK: True}}
         shown.append(nbformat.v4.new_output("display_data", **link))
-    return Panel(device, shown, measured=bool(outputs.records(cell.outputs)))
+    return Panel(device, shown, measured=bool(outputs.records(cell.outputs, schema)))
 
 
 def _worth_showing(of_cell: list[Panel]) -> list[Panel]:

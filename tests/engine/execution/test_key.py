@@ -6,7 +6,6 @@ from _ext.options import Options
 from _ext.source.pages import read_page
 from _ext.source.snippets import Library
 
-
 REGISTRY = {"jax": {"packages": ["jax", "jaxlib"]}, "sklearn": {"packages": ["scikit-learn"]}}
 
 
