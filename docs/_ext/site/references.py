@@ -107,7 +107,6 @@ class FillInReferences(SphinxPostTransform):
 
 def setup(app: Sphinx) -> None:
     """Register the roles."""
-    app.add_config_value("book_sources", {}, "env")
     app.add_role("measured", _PendingRole(measured))
     app.add_role("verdict", _PendingRole(measured_verdict))
     app.add_role("quoted", QuotedRole())
