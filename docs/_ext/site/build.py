@@ -205,7 +205,7 @@ def _keep(app, env, page, facts, fresh=False):
         return devices.label(app.config, device)
 
     live = None if app.config.book_recorded else home
-    names, gaps = _declared(page, home, facts, states, keys, schema)
+    names, gaps = _declared(page, home, env.book_home, facts, states, keys, schema)
     parser.show(page, devices.panels(page, live, others, name_of, schema), name_of)
     env.book_pages[docname] = PageState(
         page.modules,
@@ -239,7 +239,7 @@ def _records(page, device, cells, schema):
     return found
 
 
-def _declared(page, home, facts, states, keys, schema):
+def _declared(page, home, built_on, facts, states, keys, schema):
     """Return the names that a page would measure, and the gaps: those that it did not."""
     functions = schema.functions if schema else ()
     of_cells = declared.names([cell.source for cell in page.code_cells], functions)
@@ -253,6 +253,9 @@ def _declared(page, home, facts, states, keys, schema):
             cells = enumerate(map(state.recording.cell, keys))
             missing = {number: "" for number, cell in cells if cell is None or cell.skipped}
         gaps += declared.gaps(of_cells, device, missing)
+        if page.device is not None:
+            # A page of one device alone is what references without a device mean too.
+            gaps += declared.gaps(of_cells, built_on, missing)
     return frozenset().union(*of_cells), gaps
 
 
