@@ -12,6 +12,7 @@ from .schema import Measurement
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.ticker import Locator
 
 INK = "#010203"
 GRID = "#040506"
@@ -100,7 +101,7 @@ def line_chart(
     on one page and are otherwise equal need different keys.
     """
     with _drawing(4.2, title, key, series) as (axes, made):
-        from matplotlib.ticker import FuncFormatter, LogLocator
+        from matplotlib.ticker import FuncFormatter
 
         for number, (label, points) in enumerate(series.items()):
             xs, ys = zip(*sorted(points), strict=True)
@@ -118,9 +119,7 @@ def line_chart(
             axes.set_yscale("linear")
             axes.set_ylim(bottom=0)
         else:
-            low, high = axes.get_ylim()
-            # Two powers of ten are too few to read values from.
-            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+            axes.yaxis.set_major_locator(_ticks(*axes.get_ylim()))
             axes.yaxis.set_major_formatter(FuncFormatter(_plain))
         axes.minorticks_off()
         axes.set_xlabel(x_label)
@@ -151,6 +150,15 @@ def bar_chart(bars: Sequence[Bar], x_label: str, title: str, key: str = "") -> s
         if len(names) > 1:
             axes.legend(frameon=False)
     return made[0]
+
+
+def _ticks(low: float, high: float) -> "Locator":
+    """Return where a logarithmic axis has numbers: at least two, however short it is."""
+    from matplotlib.ticker import AutoLocator, LogLocator
+
+    locator = LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,))
+    inside = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
+    return locator if len(inside) > 1 else AutoLocator()
 
 
 def _plain(value: float, position: int | None = None) -> str:

@@ -118,8 +118,7 @@ class _Reader:
             case ast.AugAssign():
                 self._bind(node.target, None, scope)
             case ast.For() | ast.AsyncFor() | ast.comprehension():
-                literal = isinstance(node.iter, (ast.Tuple, ast.List))
-                for element in node.iter.elts if literal else [None]:
+                for element in _elements(node.iter) or [None]:
                     self._bind(node.target, element, scope)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 for generator in node.generators:
@@ -139,8 +138,8 @@ class _Reader:
         if isinstance(target, ast.Name):
             scope[target.id] = scope.get(target.id, frozenset()) | self._texts(value, scope)
         elif isinstance(target, (ast.Tuple, ast.List)):
-            values = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
-            for part, of_part in itertools.zip_longest(target.elts, values[: len(target.elts)]):
+            values = _elements(value)[: len(target.elts)]
+            for part, of_part in itertools.zip_longest(target.elts, values):
                 self._bind(part, of_part, scope)
 
     def _call(self, call: ast.Call, scope: Scope) -> None:
@@ -173,19 +172,17 @@ class _Reader:
             return given
         positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
         defaults = function.args.defaults
-        for name, default in zip(
-            positional[len(positional) - len(defaults) :], defaults, strict=True
-        ):
+        for name, default in zip(reversed(positional), reversed(defaults), strict=False):
             given[name] = self._texts(default, self.globals)
-        for each, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
-            given[each.arg] = self._texts(default, self.globals)
+        for each, chosen in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+            given[each.arg] = self._texts(chosen, self.globals)
         if isinstance(call.func, ast.Attribute) and positional[:1] in (["self"], ["cls"]):
             del positional[0]
-        for name, value in zip(positional, call.args, strict=False):
-            if isinstance(value, ast.Starred):
+        for name, argument in zip(positional, call.args, strict=False):
+            if isinstance(argument, ast.Starred):
                 given |= dict.fromkeys(positional, frozenset({UNKNOWN}))
                 break
-            given[name] = self._texts(value, scope)
+            given[name] = self._texts(argument, scope)
         for keyword in call.keywords:
             if keyword.arg in given:
                 given[keyword.arg] = self._texts(keyword.value, scope)
@@ -216,6 +213,10 @@ class _Reader:
                 texts = frozenset({UNKNOWN})
             found = frozenset(start + text for start in found for text in texts)
         return found
+
+
+def _elements(node: ast.expr | None) -> list[ast.expr | None]:
+    return [*node.elts] if isinstance(node, (ast.Tuple, ast.List)) else []
 
 
 def _is_text(node: ast.expr) -> bool:

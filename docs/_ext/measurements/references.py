@@ -129,7 +129,15 @@ def resolve(expression: str, measurements: Measurements) -> Quantity:
     parts = [part.strip() for part in expression.split(" / ")]
     if len(parts) > 2:
         raise ReferenceProblem(f"'{expression}' has more than one ' / '")
-    found = [_single(part, measurements) for part in parts]
+    found, gap = [], None
+    for part in parts:
+        try:
+            found.append(_single(part, measurements))
+        except NotRecorded as problem:
+            # The other part may be wrong, which is more to be told.
+            gap = gap or problem
+    if gap:
+        raise gap
     if len(found) == 1:
         field, of = found[0]
         return Quantity(_number(of, field), field_text(field, of), of.origin, (of.device,))
