@@ -258,4 +258,5 @@ def setup(app: Sphinx) -> None:
     app.connect("env-get-outdated", outdated)
     app.connect("env-before-read-docs", run_pages)
     app.connect("env-updated", dependents)
-    app.connect("build-finished", finish)
+    # After the check of the finished site, which needs what other extensions add when they finish.
+    app.connect("build-finished", finish, priority=900)
