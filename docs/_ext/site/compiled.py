@@ -1,31 +1,57 @@
 """Show what a function is compiled to, for devices that are not here, from committed records.
 
-A record is data from elsewhere: whatever it holds is shown as text, and a
-number has been checked to be one (programs.py).
+A record is data from elsewhere: whatever it holds is shown as text, and its numbers are numbers
+(programs/records.py).
 """
 
 import ast
 import html
-import pathlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from docutils import nodes
-from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.errors import ConfigError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
+from sphinx_design.dropdown import dropdown_main, dropdown_title
 from sphinx_design.shared import create_component
 
 from ..measurements import charts
 from ..measurements.references import ratio_text, seconds_text
-from ..programs import functions as programs
-from ..programs import hlo
+from ..names import nearest
+from ..options import Options
+from ..programs import states
+from ..programs.declared import Program, ProgramError, chapter, find
+from ..programs.hlo import Kernel
+from ..programs.records import ProgramRecord, Run, ScaleRecord
+from ..programs.targets import configured
+from ..records.states import State
 from ..source.snippets import Library, SnippetError
-from .numbers import table_node
+from .tables import table_node
 
 SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+# Stands in a role for the program before optimizing.
+BEFORE = "before"
+REFERENCE = re.compile(r"(?P<name>[\w.]+)@(?P<target>[\w-]+)\.(?P<field>\w+)")
 logger = logging.getLogger(__name__)
 
 
-def amount_text(value, unit):
+class UnknownName(Exception):
+    """A page names what does not exist; the message says what is near."""
+
+
+def known(what: str, name: str, names: Iterable[str]) -> str:
+    """Return a name that is among `names`; raises UnknownName."""
+    names = list(names)
+    if name not in names:
+        hint = nearest(name, names) or f"; there are {', '.join(names)}"
+        raise UnknownName(f"there is no {what} '{name}'{hint}")
+    return name
+
+
+def amount_text(value: float, unit: str) -> str:
     """Write an amount with three digits and a unit, such as 54 GFLOP."""
     for scale, letter in SCALES:
         if value >= 0.9995 * scale:
@@ -34,39 +60,63 @@ def amount_text(value, unit):
     return f"{value:.3g} {unit}"
 
 
-def number_text(value):
+def number_text(value: float) -> str:
     """Write a number with three digits."""
     return f"{float(f'{value:.3g}'):,.10g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a count with its noun."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 # Finding the record
 
 
-def bring(directive, written, kind):
-    """Return (program, record or None, State) for what a page names; None after a warning."""
-    env, config = directive.env, directive.config
-    root = pathlib.Path(env.book_root)
-    library = Library(root / config.book_snippets)
-    where = directive.get_location()
+def options_of(place: SphinxDirective | SphinxRole) -> Options:
+    """Return the options of the book."""
+    env: Any = place.env
+    return env.book_options
+
+
+def labels(place: SphinxDirective | SphinxRole) -> dict[str, str]:
+    """Return {name of a target: what readers call it}, in the order of conf.py."""
+    return {name: target.label for name, target in configured(options_of(place)).items()}
+
+
+def warn(place: SphinxDirective | SphinxRole, message: str) -> None:
+    """Report what is wrong at the line of a directive or a role."""
+    logger.warning(message, location=place.get_location(), type="book", subtype="compiled")
+
+
+def look_up(
+    place: SphinxDirective | SphinxRole, written: str, kind: str
+) -> tuple[Program, Any, State] | None:
+    """Return the program that a page names, its record or None, and its state.
+
+    What is not current is reported; for a name that leads nowhere there is nothing to return.
+    """
+    env, options = place.env, options_of(place)
+    library, targets = Library(options.folder("snippets")), configured(options)
     try:
-        program = programs.find(library, written, kind, programs.chapter(env.docname))
-    except (SnippetError, programs.ProgramError) as error:
-        logger.warning(str(error), location=where, type="book", subtype="compiled")
+        if not targets:
+            raise ProgramError("book_targets of conf.py names no device to compile for")
+        program = find(library, written, kind, chapter(env.docname))
+    except (SnippetError, ProgramError) as error:
+        warn(place, str(error))
         return None
     for module in library.reached([program.definition.module]):
         env.note_dependency(str(library.path(module)))
-    path = root / config.book_compiled / program.file
+    folder = options.folder("programs")
     # A file that is not there is looked for again by every build.
-    env.note_dependency(str(path))
-    record, state = programs.state(path.parent, program)
+    env.note_dependency(str(folder / program.file))
+    record, state = states.state(folder, program, targets)
     if state.word != "current":
-        logger.warning(
+        warn(
+            place,
             f"the compiled program of '{program.name}' is {state}; run "
-            f"'{programs.COMMAND} -- {program.name}' and commit "
-            f"{pathlib.Path(config.book_compiled, program.file).as_posix()}",
-            location=where,
-            type="book",
-            subtype="compiled",
+            f"'{options.compile_command} -- {program.name}' and commit "
+            f"{options.programs}/{program.file}",
         )
     return program, record, state
 
@@ -77,18 +127,25 @@ class _Directive(SphinxDirective):
     required_arguments = 1
     kind = "COMPILED"
 
-    def run(self):
-        found = bring(self, self.arguments[0], self.kind)
+    def run(self) -> list[nodes.Node]:
+        found = look_up(self, self.arguments[0], self.kind)
         if found is None:
             return []
         program, record, state = found
-        parts = []
+        try:
+            parts = self.show(program, record)
+        except UnknownName as error:
+            warn(self, str(error))
+            return []
         if state.word != "current":
             text = f"The record of this program is {state}. It is made by "
             note = nodes.paragraph("", text, classes=["compile-state"])
-            note += nodes.literal("", f"{programs.COMMAND} -- {program.name}")
+            note += nodes.literal("", f"{options_of(self).compile_command} -- {program.name}")
             parts.append(note)
-        return [*self.show(program, record), *parts]
+        return parts
+
+    def show(self, program: Program, record: Any) -> list[nodes.Node]:
+        raise NotImplementedError
 
 
 # The compile view
@@ -97,81 +154,67 @@ class _Directive(SphinxDirective):
 class CompiledDirective(_Directive):
     """The compile view of one function: its source, and the stages of its compilation."""
 
-    def show(self, program, record):
-        view = nodes.container(classes=["compile-view"])
-        view += source(program)
+    def show(self, program: Program, record: ProgramRecord | None) -> list[nodes.Node]:
+        view = box("compile-view", source(program))
         if record is not None:
-            stages = nodes.container(classes=["compile-stages"])
-            stages += tabs(
-                "stage",
-                {
-                    "jaxpr": ("jaxpr", jaxpr(record)),
-                    "picture": ("picture", picture(program, record)),
-                    "stablehlo": ("StableHLO", stablehlo(record)),
-                    "hlo": ("optimized HLO", optimized(record)),
-                    "cost": ("cost", [cost_table(record, list(record["targets"]))]),
-                },
-            )
-            stages += provenance(record)
-            view += stages
-        frame = nodes.container(classes=["compile-frame"])
-        frame += view
-        return [frame]
+            on = {name: label for name, label in labels(self).items() if name in record.targets}
+            stages = {
+                "jaxpr": ("jaxpr", jaxpr(record)),
+                "picture": ("picture", [picture(program, record)]),
+                "stablehlo": ("StableHLO", stablehlo(record, on)),
+                "hlo": ("optimized HLO", optimized(record, on)),
+                "cost": ("cost", [cost_table(record, on)]),
+            }
+            view += box("compile-stages", tabs("stage", stages), provenance(record))
+        return [box("compile-frame", view)]
 
 
-def source(program):
+def box(name: str, *children: nodes.Node) -> nodes.container:
+    """Return nodes in a container of a class."""
+    return nodes.container("", *children, classes=[name])
+
+
+def source(program: Program) -> nodes.container:
     """Return the source of a function with its arguments, and what it uses, folded."""
-    part = nodes.container(classes=["compile-source"])
-    part += code(program.definition.source, "python")
+    part = box("compile-source", code(program.definition.source.splitlines(), "python"))
     others = program.code.removesuffix(program.definition.source).strip("\n")
-    part += folded("what it needs", [code(others, "python")]) if others else []
+    if others:
+        needed = code(others.splitlines(), "python")
+        part += dropdown_main("", dropdown_title("", "what it needs"), needed)
     if program.kind == "COMPILED":
+        function: Any = ast.parse(program.definition.source).body[0]
+        names = [argument.arg for argument in function.args.args]
         text = nodes.paragraph("", "Compiled for ")
-        names = [argument.arg for argument in _function(program).args.args]
-        for number, argument in enumerate(
-            _named(dict(zip(names, program.arguments, strict=False)))
-        ):
+        for number, argument in enumerate(named(zip(names, program.arguments, strict=False))):
             text += [nodes.Text(", ")] if number else []
             text += nodes.literal("", argument)
         part += text
     return part
 
 
-def _function(program):
-    return ast.parse(program.definition.source).body[0]
-
-
-def _named(arguments):
+def named(arguments: Iterable[tuple[str, Any]]) -> list[str]:
+    """Return "name: shape" for each array among declared arguments."""
     found = []
-    for name, value in arguments.items():
+    for name, value in arguments:
         if isinstance(value, dict):
-            found += _named(value)
+            found += named(value.items())
         elif isinstance(value, list):
-            found += _named({f"{name}[{n}]": part for n, part in enumerate(value)})
+            found += named((f"{name}[{number}]", part) for number, part in enumerate(value))
         else:
             found.append(f"{name}: {value}")
     return found
 
 
-def folded(summary, children):
-    """Return nodes that a reader can unfold."""
-    opening = f"<details><summary>{html.escape(summary)}</summary>"
-    return [
-        nodes.raw("", opening, format="html"),
-        *children,
-        nodes.raw("", "</details>", format="html"),
-    ]
-
-
-def code(text, language="none", marked=()):
+def code(lines: Sequence[str], language: str = "none", marked: Sequence[int] = ()) -> nodes.Node:
     """Return a block of code, with some of its lines marked."""
+    text = "\n".join(lines)
     block = nodes.literal_block(text, text, language=language)
     if marked:
         block["highlight_args"] = {"hl_lines": list(marked)}
     return block
 
 
-def tabs(group, items):
+def tabs(group: str, items: Mapping[str, tuple[str, list[nodes.Node]]]) -> nodes.Node:
     """Return tabs, {key: (label, nodes)}, that switch together with others of their group."""
     tab_set = create_component("tab-set", classes=["sd-tab-set", f"{group}-tabs"])
     for key, (label, children) in items.items():
@@ -182,73 +225,48 @@ def tabs(group, items):
     return tab_set
 
 
-def jaxpr(record):
+def jaxpr(record: ProgramRecord) -> list[nodes.Node]:
     """Return the jaxpr as text. It is the same for all devices."""
-    count = sum(record["operations"].values())
-    return [
-        nodes.paragraph("", f"{counted(count, 'operation')}, the same for all devices."),
-        code("\n".join(record["jaxpr"])),
-    ]
+    count = sum(record.operations.values())
+    text = f"{counted(count, 'operation')}, the same for all devices."
+    return [nodes.paragraph("", text), code(record.jaxpr)]
 
 
-def counted(count, noun):
-    """Write a count with its noun."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def stablehlo(record):
+def stablehlo(record: ProgramRecord, on: Mapping[str, str]) -> list[nodes.Node]:
     """Return the StableHLO: once where all devices share it, as tabs where they do not."""
-    parts = record["stablehlo"]
+    parts = record.stablehlo
     if len(parts) == 1:
         text = "The same for all devices. No device has had a say yet."
-        return [nodes.paragraph("", text), code("\n".join(parts[0]["text"]))]
-    return [
-        tabs(
-            "lowered",
-            {
-                part["targets"][0]: (
-                    ", ".join(programs.TARGETS[target] for target in part["targets"]),
-                    [code("\n".join(part["text"]))],
-                )
-                for part in parts
-            },
-        )
-    ]
+        return [nodes.paragraph("", text), code(parts[0].text)]
+    items = {
+        part.targets[0]: (", ".join(on[target] for target in part.targets), [code(part.text)])
+        for part in parts
+    }
+    return [tabs("lowered", items)]
 
 
-def in_order(record):
-    """Return the targets of a record in the order of the book."""
-    return [target for target in programs.TARGETS if target in record["targets"]]
-
-
-def optimized(record):
+def optimized(record: ProgramRecord, on: Mapping[str, str]) -> list[nodes.Node]:
     """Return the optimized HLO of each device, with its kernels."""
     items = {}
-    for target in in_order(record):
-        lines = record["targets"][target]["hlo"]
-        program = hlo.Program(lines)
-        kernels = program.kernels()
-        fusions = [kernel for kernel in kernels if kernel.opcode == "fusion"]
-        items[target] = (
-            programs.TARGETS[target],
-            [
-                *kernel_list(record, kernels, program.copies()),
-                code("\n".join(lines), marked=[kernel.line for kernel in fusions]),
-            ],
-        )
+    for target, label in on.items():
+        compiled = record.targets[target]
+        kernels, copies = compiled.program.kernels(), len(compiled.program.copies())
+        marked = [kernel.line for kernel in kernels if kernel.opcode == "fusion"]
+        listed = kernel_list(sum(record.operations.values()), kernels, copies)
+        items[target] = (label, [*listed, code(compiled.hlo, marked=marked)])
     return [tabs("device", items)]
 
 
-def kernel_list(record, kernels, copies):
+def kernel_list(operations: int, kernels: Sequence[Kernel], copies: int) -> list[nodes.Node]:
     """Say how many kernels the operations of the jaxpr became, and which are in each."""
     count, fused = len(kernels), sum(kernel.fused for kernel in kernels)
-    text = f"{counted(sum(record['operations'].values()), 'operation')} of the jaxpr became "
+    text = f"{counted(operations, 'operation')} of the jaxpr became "
     if count == fused == 1:
         text += "1 fused kernel"
     else:
         text += counted(count, "kernel") + (f", {fused} of them fused" if fused else "")
     if copies:
-        text += f". {len(copies)} {'copy is' if len(copies) == 1 else 'copies are'} made besides"
+        text += f". {copies} {'copy is' if copies == 1 else 'copies are'} made besides"
     entries = []
     for kernel in kernels:
         line = nodes.paragraph("", "", nodes.literal("", kernel.name))
@@ -259,52 +277,44 @@ def kernel_list(record, kernels, copies):
     return [nodes.paragraph("", text + "."), *([listed] if entries else [])]
 
 
-def cost_table(record, targets):
+def cost_table(record: ProgramRecord, on: Mapping[str, str]) -> nodes.Node:
     """Return the compiler's counts and sizes, a column for each device."""
-    targets = [target for target in in_order(record) if target in targets]
-    before = record["unoptimized"]
-    loops = any(hlo.Program(facts["hlo"]).loops for facts in record["targets"].values())
+    before = record.unoptimized
+    every = [before, *(record.targets[target].cost for target in on)]
     rows = [
-        ["floating-point operations", *_costs(record, targets, before, "flops", "FLOP")],
-        ["exp, tanh and the like", *_costs(record, targets, before, "transcendentals", "")],
-        ["bytes read and written", *_costs(record, targets, before, "bytes", "B")],
-        [
-            "FLOP per byte",
-            _intensity(before),
-            *(_intensity(record["targets"][target]["cost"]) for target in targets),
-        ],
-        [
-            "estimate of the compiler",
-            "–",
-            *(_field_text(record, target, "estimate") for target in targets),
-        ],
+        [name, *(_count_text(getattr(cost, field, None), unit) for cost in every)]
+        for name, field, unit in (
+            ("floating-point operations", "flops", "FLOP"),
+            ("exp, tanh and the like", "transcendentals", ""),
+            ("bytes read and written", "bytes", "B"),
+        )
     ]
-    for field in ("arguments", "results", "temporaries", "kernels"):
-        name = field if field == "kernels" else f"memory: {field}"
-        rows.append([name, "–", *(_field_text(record, target, field) for target in targets)])
-    head = ["", "before optimizing", *(programs.TARGETS[target] for target in targets)]
+    intensity = [number_text(c.flops / c.bytes) if c and c.bytes else "–" for c in every]
+    rows.append(["FLOP per byte", *intensity])
+    for name, field in (
+        ("estimate of the compiler", "estimate"),
+        *((f"memory: {field}", field) for field in ("arguments", "results", "temporaries")),
+        ("kernels", "kernels"),
+    ):
+        rows.append([name, "–", *(field_text(record, target, field) for target in on)])
+    head = ["", "before optimizing", *on.values()]
     table = table_node(head, rows, classes=["measurements", "compile-cost"])
-    if loops:
+    if any(compiled.program.loops for compiled in record.targets.values()):
         text = "The compiler counts what is in a loop once, however many rounds it has. "
         text += "So nothing here is multiplied by the rounds, and there is no estimate."
         table.insert(0, nodes.paragraph("", text))
     return table
 
 
-def _costs(record, targets, before, field, unit):
-    every = [before, *(record["targets"][target]["cost"] for target in targets)]
-    return [amount_text(cost[field], unit).strip() if cost else "–" for cost in every]
-
-
-def _intensity(cost):
-    return number_text(cost["flops"] / cost["bytes"]) if cost and cost["bytes"] else "–"
-
-
-def provenance(record):
+def provenance(record: ProgramRecord | ScaleRecord) -> nodes.Node:
     """Say when and with what a record was made."""
-    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-    text = f"Compiled {record['date'][:10]} with {versions}. Nothing was run."
+    text = f"Compiled {record.date[:10]} with {versions(record)}. Nothing was run."
     return nodes.paragraph("", text, classes=["compile-provenance"])
+
+
+def versions(record: ProgramRecord | ScaleRecord) -> str:
+    """List the versions with which a record was made."""
+    return ", ".join(f"{name} {version}" for name, version in record.versions.items())
 
 
 # The picture of a jaxpr
@@ -312,48 +322,46 @@ def provenance(record):
 ACROSS, DOWN, HEIGHT = 24, 74, 42
 
 
-def picture(program, record):
+def picture(program: Program, record: ProgramRecord) -> nodes.Node:
     """Return the jaxpr as a drawing from top to bottom."""
-    drawn = record["picture"]
-    labels = max((len(node["label"]) for node in drawn["nodes"]), default=0)
-    details = max((len(node["detail"]) for node in drawn["nodes"]), default=0)
+    drawn, edges = record.picture.nodes, record.picture.edges
+    labels = max((len(part.label) for part in drawn), default=0)
+    details = max((len(part.detail) for part in drawn), default=0)
     width = round(max(90, 8.4 * labels, 6.6 * details) + 16)
-    step = width + ACROSS
-    right = [node["x"] for node in drawn["nodes"]]
-    right += [x for edge in drawn["edges"] for x, _ in edge["through"]]
-    total = step * max(right, default=0) + width + 4
-    height = DOWN * max((node["y"] for node in drawn["nodes"]), default=0) + HEIGHT + 4
+    right = [part.x for part in drawn] + [x for edge in edges for x, _ in edge.through]
+    total = (width + ACROSS) * max(right, default=0) + width + 4
+    height = DOWN * max((part.y for part in drawn), default=0) + HEIGHT + 4
 
-    def place(x, y):
-        return 2 + step * x + width / 2, 2 + DOWN * y
+    def place(x: float, y: float) -> tuple[float, float]:
+        return 2 + (width + ACROSS) * x + width / 2, 2 + DOWN * y
 
-    parts = []
-    for edge in drawn["edges"]:
-        above, below = drawn["nodes"][edge["from"]], drawn["nodes"][edge["to"]]
-        x, y = place(above["x"], above["y"])
+    shapes = []
+    for edge in edges:
+        above, below = drawn[edge.above], drawn[edge.below]
+        x, y = place(above.x, above.y)
         points = [(x, y + HEIGHT)]
-        for through in edge["through"]:
+        for through in edge.through:
             x, y = place(*through)
             points += [(x, y), (x, y + HEIGHT)]
-        x, y = place(below["x"], below["y"])
+        x, y = place(below.x, below.y)
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b in [*points, (x, y)])
-        parts.append(f'<polyline points="{path}" fill="none" opacity="0.6"/>')
-        parts.append(
+        shapes.append(f'<polyline points="{path}" fill="none" opacity="0.6"/>')
+        shapes.append(
             f'<path d="M{x:.1f} {y:.1f}l-4 -8h8z" fill="currentColor" stroke="none" opacity="0.6"/>'
         )
-    for node in drawn["nodes"]:
-        x, y = place(node["x"], node["y"])
-        dashed = "" if node["kind"] == "operation" else ' stroke-dasharray="4 3"'
-        parts.append(
+    for part in drawn:
+        x, y = place(part.x, part.y)
+        dashed = "" if part.kind == "operation" else ' stroke-dasharray="4 3"'
+        shapes.append(
             f'<rect x="{x - width / 2:.1f}" y="{y:.1f}" width="{width}" height="{HEIGHT}" rx="7" '
             f'fill="none"{dashed}/>'
         )
-        for text, below, style in ((node["label"], 18, ' class="label"'), (node["detail"], 34, "")):
-            parts.append(
-                f'<text x="{x:.1f}" y="{y + below:.1f}" text-anchor="middle" stroke="none" '
+        for text, down, style in ((part.label, 18, ' class="label"'), (part.detail, 34, "")):
+            shapes.append(
+                f'<text x="{x:.1f}" y="{y + down:.1f}" text-anchor="middle" stroke="none" '
                 f'fill="currentColor"{style}>{html.escape(text)}</text>'
             )
-    count = sum(node["kind"] == "operation" for node in drawn["nodes"])
+    count = sum(part.kind == "operation" for part in drawn)
     title = (
         f"The jaxpr of {program.definition.name}, drawn from its arguments at the top to its "
         f"result at the bottom, with {counted(count, 'operation')} in between"
@@ -362,11 +370,9 @@ def picture(program, record):
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total:.0f} {height:.0f}" '
         f'style="max-width: {total:.0f}px; min-width: {0.7 * total:.0f}px" role="img" '
         'class="jaxpr-picture" stroke="currentColor">'
-        f"<title>{html.escape(title)}</title>{''.join(parts)}</svg>"
+        f"<title>{html.escape(title)}</title>{''.join(shapes)}</svg>"
     )
-    scrolled = nodes.container(classes=["table-scroll"])
-    scrolled += nodes.raw("", svg, format="html")
-    return [scrolled]
+    return box("table-scroll", nodes.raw("", svg, format="html"))
 
 
 # The cost by itself, and single numbers
@@ -375,45 +381,53 @@ def picture(program, record):
 class CostDirective(_Directive):
     """The table of costs of one function, for all devices or some."""
 
-    option_spec = {"devices": directives.unchanged}  # noqa: RUF012
+    option_spec: ClassVar[dict[str, Callable[[str], Any]]] = {"devices": str.split}
 
-    def show(self, program, record):
-        chosen = self.options.get("devices", " ".join(programs.TARGETS)).split()
+    def show(self, program: Program, record: ProgramRecord | None) -> list[nodes.Node]:
+        devices = labels(self)
+        chosen = self.options.get("devices") or list(devices)
         for target in chosen:
-            if target not in programs.TARGETS:
-                known = ", ".join(programs.TARGETS)
-                raise self.error(f"there is no device '{target}'; there are {known}")
-        return [] if record is None else [cost_table(record, chosen), provenance(record)]
+            known("device", target, devices)
+        if record is None:
+            return []
+        on = {t: label for t, label in devices.items() if t in chosen and t in record.targets}
+        return [cost_table(record, on), provenance(record)]
 
 
-def field(record, target, name):
+# What the field of a role is a number of; None for what is counted in whole.
+UNITS = {
+    **{"flops": "FLOP", "transcendentals": "", "bytes": "B", "estimate": "s"},
+    **{"arguments": "B", "results": "B", "temporaries": "B"},
+    **{"kernels": None, "fusions": None, "copies": None},
+}
+
+
+def field(record: ProgramRecord, target: str, name: str) -> float | None:
     """Return a number of a record, or None where the compiler gives none."""
-    if target == programs.BEFORE:
-        return (record["unoptimized"] or {}).get(name)
-    facts = record["targets"][target]
-    if name in facts["memory"]:
-        return facts["memory"][name]
-    if name in ("kernels", "fusions", "copies"):
-        program = hlo.Program(facts["hlo"])
-        if name == "copies":
-            return len(program.copies())
-        return sum(name == "kernels" or kernel.fused for kernel in program.kernels())
-    if name == "estimate" and hlo.Program(facts["hlo"]).loops:
+    if target == BEFORE:
+        return getattr(record.unoptimized, name, None)
+    if target not in record.targets:
         return None
-    return facts["cost"] and facts["cost"].get(name)
+    compiled = record.targets[target]
+    if name == "copies":
+        return len(compiled.program.copies())
+    if name in ("kernels", "fusions"):
+        return sum(name == "kernels" or kernel.fused for kernel in compiled.program.kernels())
+    if name == "estimate" and compiled.program.loops:
+        return None
+    return getattr(compiled.memory, name, getattr(compiled.cost, name, None))
 
 
-UNITS = {"flops": "FLOP", "transcendentals": "", "kernels": None, "fusions": None, "copies": None}
-FIELDS = (*UNITS, "bytes", "estimate", "arguments", "results", "temporaries")
+def field_text(record: ProgramRecord, target: str, name: str) -> str:
+    """Write a number of a record with its unit, or a dash."""
+    return _count_text(field(record, target, name), UNITS[name])
 
 
-def _field_text(record, target, name):
-    value = field(record, target, name)
+def _count_text(value: float | None, unit: str | None) -> str:
     if value is None:
         return "–"
-    if name == "estimate":
+    if unit == "s":
         return seconds_text(value)
-    unit = UNITS.get(name, "B")
     return str(value) if unit is None else amount_text(value, unit).strip()
 
 
@@ -423,46 +437,46 @@ class CompiledRole(SphinxRole):
     Two of them with ' / ' in between give a ratio.
     """
 
-    def run(self):
-        found = [self._single(part.strip()) for part in self.text.split(" / ")]
-        if None in found or len(found) > 2:
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        parts = self.text.split(" / ")
+        try:
+            if len(parts) > 2:
+                raise UnknownName(f"'{self.text}' is no ratio of two numbers")
+            found = [self._single(part.strip()) for part in parts]
+            value, text, origin = found[0]
+            if len(found) == 2:
+                if not found[1][0]:
+                    raise UnknownName(f"'{self.text}' would divide by zero")
+                text = ratio_text(value / found[1][0])
+                origin = f"{origin}; {found[1][2]}"
+        except UnknownName as error:
+            # Of a name that leads nowhere, `look_up` has said so.
+            if str(error):
+                warn(self, str(error))
             return [nodes.problematic("", self.text)], []
-        (value, text, origin), *others = found
-        if others:
-            text = ratio_text(value / others[0][0])
-            origin = f"{origin}; {others[0][2]}"
         return [nodes.abbreviation("", text, explanation=origin, classes=["measured"])], []
 
-    def _single(self, text):
-        match = programs.REFERENCE.fullmatch(text)
-        labels = {**programs.TARGETS, programs.BEFORE: "before optimizing"}
-        if not match or match["field"] not in FIELDS or match["target"] not in labels:
-            return self._warn(
-                f"'{text}' is not of the form function@device.field with a device of "
-                f"{', '.join(labels)} and a field of {', '.join(FIELDS)}"
-            )
-        found = bring(self, match["name"], "COMPILED")
+    def _single(self, text: str) -> tuple[float, str, str]:
+        match = REFERENCE.fullmatch(text)
+        if not match:
+            raise UnknownName(f"'{text}' is not of the form function@device.field")
+        known_targets = {**labels(self), BEFORE: "before optimizing"}
+        target = known("device", match["target"], known_targets)
+        name = known("field", match["field"], UNITS)
+        found = look_up(self, match["name"], "COMPILED")
         if found is None or found[1] is None:
-            return None
+            raise UnknownName("")
         program, record, _ = found
-        target, name = match["target"], match["field"]
-        present = target in record["targets"] or target == programs.BEFORE
-        value = field(record, target, name) if present else None
-        if not value:
-            return self._warn(f"the compiler gives no {name} of {program.name} for {target}")
-        versions = ", ".join(f"{n} {v}" for n, v in record["versions"].items())
+        value = field(record, target, name)
+        if value is None:
+            raise UnknownName(f"the compiler gives no {name} of {program.name} for {target}")
         label = "the compiler's estimate, not a measurement" if name == "estimate" else name
-        origin = f"{program.name}, {labels[target]}: {label}; compiled with {versions}"
-        return value, _field_text(record, target, name), f"{origin}, {record['date'][:10]}"
-
-    def _warn(self, message):
-        logger.warning(message, location=self.get_location(), type="book", subtype="compiled")
+        origin = f"{program.name}, {known_targets[target]}: {label}; compiled with "
+        origin += f"{versions(record)}, {record.date[:10]}"
+        return value, field_text(record, target, name), origin
 
 
 # Many devices
-
-
-CHARTS = ("flops", "bytes")
 
 
 class ScaleDirective(_Directive):
@@ -470,73 +484,70 @@ class ScaleDirective(_Directive):
 
     kind = "SCALED"
     has_content = True
-    option_spec = {  # noqa: RUF012
-        "show": lambda value: directives.choice(value, ("source", "table", *CHARTS)),
-        "case": directives.unchanged,
+    option_spec: ClassVar[dict[str, Callable[[str], Any]]] = {
+        "show": str.strip,
+        "case": str.strip,
     }
 
-    def show(self, program, record):
-        what, case = self.options.get("show", "table"), self.options.get("case")
-        if what == "source":
+    def show(self, program: Program, record: ScaleRecord | None) -> list[nodes.Node]:
+        shown = known("way", self.options.get("show", "table"), ("source", "table", *AXES))
+        cases = list(program.arguments)
+        if "case" in self.options:
+            cases = [known("case", self.options["case"], cases)]
+        if shown == "source":
             return [source(program)]
-        if record is None:
+        runs = [run for run in record.runs if run.case in cases] if record else []
+        if record is None or not runs:
             return []
-        runs = [run for run in record["runs"] if case in (None, run["case"])]
-        if not runs:
-            known = ", ".join(dict.fromkeys(run["case"] for run in record["runs"]))
-            raise self.error(f"there is no case '{case}'; there are: {known}")
-        if what == "table":
-            return [scale_table(runs), provenance(record)]
-        svg = scale_chart(runs, what, " ".join(self.content))
-        figure = nodes.container(classes=["measurement-figure"])
-        figure += nodes.raw("", svg, format="html")
-        caption = nodes.container(classes=["measurement-caption"])
-        caption += self.parse_content_to_nodes()
-        figure += caption
-        return [figure]
+        if shown == "table":
+            return [scale_table(runs, labels(self)), provenance(record)]
+        svg = scale_chart(runs, shown, labels(self), " ".join(self.content))
+        caption = box("measurement-caption", *self.parse_content_to_nodes())
+        return [box("measurement-figure", nodes.raw("", svg, format="html"), caption)]
 
 
-def scale_table(runs):
+def scale_table(runs: Iterable[Run], labels: Mapping[str, str]) -> nodes.Node:
     """Return a table of runs on more and more devices."""
     head = ["device", "number", "batch", "for each", "collectives", "combined", "sent by each"]
     head += ["FLOP of each", "memory of each"]
     rows = []
     for run in runs:
-        kinds = ", ".join(f"{entry['count']} {entry['kind']}" for entry in run["collectives"])
-        each = run["batch"] // run["chips"] if run["chips"] else 0
-        row = [programs.TARGETS.get(run["target"], run["target"]), run["chips"], run["batch"], each]
-        row += [kinds or "none", amount_text(programs.moved(run), "B") if kinds else "–"]
-        row += [amount_text(programs.sent(run), "B") if kinds else "–"]
-        row += [amount_text(run["cost"]["flops"], "FLOP") if run["cost"] else "–"]
-        rows.append([*row, amount_text(programs.memory(run), "B")])
+        kinds = ", ".join(f"{entry.count} {entry.kind}" for entry in run.collectives)
+        row = [labels[run.target], run.chips, run.batch, run.batch // run.chips, kinds or "none"]
+        row += [amount_text(bytes, "B") if kinds else "–" for bytes in (run.moved, run.sent)]
+        row += [amount_text(run.cost.flops, "FLOP") if run.cost else "–"]
+        rows.append([*row, amount_text(run.memory.total, "B")])
     return table_node(head, rows, classes=["measurements", "compile-scale"])
 
 
-def scale_chart(runs, what, title):
+AXES = {"flops": "GFLOP of each device", "bytes": "megabytes of each device"}
+
+
+def scale_chart(runs: Sequence[Run], shown: str, labels: Mapping[str, str], title: str) -> str:
     """Return a chart over the number of devices: of FLOP, or of the bytes of each device."""
-    several = len({run["case"] for run in runs}) > 1
-    series = {}
+    several = len({run.case for run in runs}) > 1
+    series: dict[str, list[tuple[int, float]]] = {}
     for run in runs:
-        name = programs.TARGETS.get(run["target"], run["target"])
-        name += f", {run['case']}" if several else ""
-        if what == "bytes":
-            for label, value in (("memory", programs.memory(run)), ("sent", programs.sent(run))):
-                series.setdefault(f"{name}: {label}", []).append((run["chips"], value / 1e6))
-        elif run["cost"] and run["cost"]["flops"]:
-            series.setdefault(name, []).append((run["chips"], run["cost"]["flops"] / 1e9))
-    if what == "flops":
-        return charts.line_chart(series, "devices", "GFLOP of each device", title)
-    return charts.line_chart(series, "devices", "megabytes of each device", title, from_zero=True)
+        name = labels[run.target] + (f", {run.case}" if several else "")
+        if shown == "bytes":
+            for label, value in (("memory", run.memory.total), ("sent", run.sent)):
+                series.setdefault(f"{name}: {label}", []).append((run.chips, value / 1e6))
+        elif run.cost and run.cost.flops:
+            series.setdefault(name, []).append((run.chips, run.cost.flops / 1e9))
+    return charts.line_chart(series, "devices", AXES[shown], title, from_zero=shown == "bytes")
 
 
-def start(app):
-    """Tell directives, which do not see the application, where the project is."""
-    app.env.book_root = str(app.confdir)
+def start(app: Sphinx) -> None:
+    """Give directives, which do not see the application, the options of the book."""
+    app.env.book_options = Options.from_values(app.config, app.confdir)  # type: ignore[attr-defined, arg-type]
+    try:
+        configured(app.env.book_options)  # type: ignore[attr-defined]
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
-def setup(app):
-    """Register the configuration, the directives and the role."""
-    app.add_config_value("book_compiled", "docs/_recorded/compiled", "env")
+def setup(app: Sphinx) -> None:
+    """Register the options, the directives and the role."""
     app.add_directive("compiled", CompiledDirective)
     app.add_directive("compiled-cost", CostDirective)
     app.add_directive("compiled-scale", ScaleDirective)

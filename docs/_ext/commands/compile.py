@@ -1,0 +1,89 @@
+"""Compile the functions that pages name, and record the programs; or say how the records stand.
+
+    PYTHONPATH=docs python -m _ext.commands.compile [--list | --check | --again] [function ...]
+
+Compiling needs JAX and the compilers of the targets; the list needs no framework.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from ..names import nearest
+from ..options import Options
+from ..programs import compiling, states
+from ..programs.declared import Program, find_all
+from ..programs.targets import Targets, configured
+
+
+def chosen(found: Mapping[str, Program], names: Sequence[str]) -> list[Program]:
+    """Return the programs of `found` with these names; all without a name."""
+    for name in names:
+        if not any(f".{program.name}".endswith(f".{name}") for program in found.values()):
+            hint = nearest(name, {program.name for program in found.values()})
+            raise SystemExit(f"no page names a function '{name}'{hint}")
+    ends = tuple(f".{name}" for name in names) or ""
+    return [program for program in found.values() if f".{program.name}".endswith(ends)]
+
+
+def show(program: Program, options: Options, targets: Targets) -> str:
+    """Print the state of one program and its devices; return what makes a strict build red."""
+    record, state = states.state(options.folder("programs"), program, targets)
+    print(f"{program.title}: {state}")
+    lacking = states.lacking(record, program, targets) if record else ()
+    word = "current" if record and state.word == "missing" else state.word
+    for name, target in targets.items():
+        if program.kind == "COMPILED" or target.chips:
+            print(f"  {name:<10} {'missing' if name in lacking else word}")
+    return "" if state.word == "current" else f"{program.title} is {state.word}"
+
+
+def renew(program: Program, options: Options, targets: Targets, given: argparse.Namespace) -> str:
+    """Compile one program where that is needed and print what came of it; return a problem."""
+    path = options.folder("programs") / program.file
+    state = states.state(path.parent, program, targets)[1]
+    if state.word == "current" and not (given.again or given.check):
+        print(f"{program.title}: current")
+        return ""
+    started = time.monotonic()
+    try:
+        made = compiling.record(program, targets, options.compile_command)
+        if given.check:
+            word = "the same" if states.same(path, made) else "differs"
+        else:
+            word = "written" if states.keep(path, made) else "unchanged"
+    except Exception as error:
+        return f"{program.title}: {type(error).__name__}: {error}"
+    print(f"{program.title}: {word}, {time.monotonic() - started:.1f} s", flush=True)
+    return f"{program.title}: a fresh compile differs from {path}" if word == "differs" else ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what is asked for; return 1 after a problem."""
+    options = Options.from_file("conf.py")
+    parser = argparse.ArgumentParser(prog=f"{options.compile_command} --", description=__doc__)
+    parser.add_argument("function", nargs="*", help="only these, as module.function")
+    parser.add_argument("--list", action="store_true", help="say what is current, compile nothing")
+    parser.add_argument("--again", action="store_true", help="compile what is current as well")
+    parser.add_argument("--check", action="store_true", help="compile all, compare, write nothing")
+    given = parser.parse_args(arguments)
+    targets = configured(options)
+    found, problems = find_all(options)
+    programs = chosen(found, given.function)
+    if given.list:
+        problems += [show(program, options, targets) for program in programs]
+        for path in states.left_over(options.folder("programs"), found):
+            problems.append(f"{path}: no page asks for it; remove it")
+        if any(problems):
+            problems.append(f"A strict build fails on these. '{options.compile_command}' compiles.")
+    else:
+        compiling.prepare(targets)
+        problems += [renew(program, options, targets, given) for program in programs]
+    for problem in filter(None, problems):
+        print(problem, file=sys.stderr)
+    return 1 if any(problems) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""What modules declare to be compiled, and which of it pages name. No framework is needed."""
+
+import ast
+import collections
+import dataclasses
+import hashlib
+import json
+import re
+from typing import Any
+
+from ..names import nearest
+from ..options import Options
+from ..source.snippets import Definition, Excerpt, Library, Module, SnippetError
+
+DIRECTIVES = {"compiled": "COMPILED", "compiled-cost": "COMPILED", "compiled-scale": "SCALED"}
+FENCE = re.compile(r"\s*(`{3,}|:{3,})\s*(?:\{([\w-]+)\}\s*(\S*))?")
+LITERAL = re.compile(r"(?<!`)(``+)(?!`).*?(?<!`)\1(?!`)")
+ROLE = re.compile(r"\{compiled\}`([^`]+)`")
+
+
+class ProgramError(Exception):
+    """A function cannot be compiled as a page asks; the message says why and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A function with the abstract arguments that its module declares for it.
+
+    `kind` is COMPILED, for one device of each target, or SCALED, for many. `arguments` is plain
+    data: the list of arguments, or {case: list of arguments} for SCALED.
+    """
+
+    name: str
+    kind: str
+    definition: Definition
+    code: str
+    arguments: Any
+
+    @property
+    def key(self) -> str:
+        """A SHA-256 over the self-contained code."""
+        return hashlib.sha256(self.code.encode()).hexdigest()
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return self.name + (" at scale" if self.kind == "SCALED" else "")
+
+    @property
+    def file(self) -> str:
+        """The name of the record's file."""
+        return self.name + (".scale.json" if self.kind == "SCALED" else ".json")
+
+
+def find(library: Library, written: str, kind: str, chapter: str = "") -> Program:
+    """Return the Program that a page calls `written`; raises SnippetError or ProgramError."""
+    definition = library.find(written, chapter)
+    module = library.module(definition.module)
+    assert module is not None
+    if not isinstance(ast.parse(definition.source).body[0], ast.FunctionDef):
+        raise ProgramError(f"'{definition.name}' of {module.path} is no function")
+    if kind not in module.definitions:
+        raise ProgramError(
+            f"{module.path} declares no {kind}, so that nobody knows for which shapes "
+            f"'{definition.name}' is to be compiled"
+        )
+    declared = _declared(module, kind)
+    if definition.name not in declared:
+        hint = nearest(definition.name, declared)
+        raise ProgramError(
+            f"{kind} of {module.path} has no arguments for '{definition.name}'{hint}"
+        )
+    code = _code(library.excerpt([definition]))
+    name = f"{definition.module}.{definition.name}"
+    return Program(name, kind, definition, code, declared[definition.name])
+
+
+def _declared(module: Module, kind: str) -> dict[str, Any]:
+    """Return the plain data of COMPILED or SCALED; it may use other constants of the module."""
+
+    class Inline(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> Any:
+            return self.visit(_value(module.definitions[node.id]))
+
+    try:
+        declared = ast.literal_eval(Inline().visit(_value(module.definitions[kind])))
+        declared = json.loads(json.dumps(declared))
+        of_one = list if kind == "COMPILED" else dict
+        good = isinstance(declared, dict) and all(isinstance(v, of_one) for v in declared.values())
+    except (ValueError, TypeError, SyntaxError, AttributeError, KeyError, RecursionError):
+        good = False
+    if not good:
+        example = '["float32[1024,1024]"]'
+        example = example if kind == "COMPILED" else f'{{"the batch grows": {example}}}'
+        raise ProgramError(
+            f"{kind} of {module.path} must be a dict of plain data that maps the name of a "
+            f'function to its arguments, such as {{"softmax": {example}}}'
+        )
+    return declared
+
+
+def _value(definition: Definition) -> Any:
+    return ast.parse(definition.source).body[0].value  # type: ignore[attr-defined]
+
+
+def _code(excerpt: Excerpt) -> str:
+    """Return self-contained code; raises ProgramError where one name would mean two things."""
+    meanings = collections.defaultdict(set)
+    for line in excerpt.imports:
+        for alias in ast.parse(line).body[0].names:  # type: ignore[attr-defined]
+            meanings[alias.asname or alias.name].add(line)
+    for definition in excerpt.definitions:
+        meanings[definition.name].add(f"that of {definition.module}")
+    for name, found in meanings.items():
+        if len(found) > 1:
+            raise ProgramError(f"'{name}' would mean two things: {' and '.join(sorted(found))}")
+    sources = [definition.source for definition in excerpt.definitions]
+    return "\n\n\n".join(["\n".join(excerpt.imports), *sources])
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """A place where a page names a function: what it calls it, and in which way."""
+
+    docname: str
+    line: int
+    kind: str
+    written: str
+
+
+def wanted_by(docname: str, text: str) -> list[Wanted]:
+    """Return what the text of a page names, in directives and roles; examples in code are none."""
+    found: list[Wanted] = []
+    fences: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        match = FENCE.match(line)
+        literal = any(mark[0] == "`" for mark in fences)
+        if match and fences and match[2] is None and match[1].startswith(fences[-1]):
+            fences.pop()
+        elif match and not literal:
+            fences.append(match[1])
+            if match[2] in DIRECTIVES:
+                found.append(Wanted(docname, number, DIRECTIVES[match[2]], match[3]))
+        elif not literal:
+            for expression in ROLE.findall(LITERAL.sub("", line)):
+                for part in expression.split(" / "):
+                    name = part.partition("@")[0].strip()
+                    found.append(Wanted(docname, number, "COMPILED", name))
+    return found
+
+
+def find_all(options: Options) -> tuple[dict[str, Program], list[str]]:
+    """Return the programs that pages name, by their files, and a list of problems."""
+    library, pages = Library(options.folder("snippets")), options.folder("pages")
+    programs, problems = {}, []
+    for path in sorted(pages.rglob("*.md")):
+        relative = path.relative_to(pages)
+        if any(part.startswith("_") for part in relative.parts):
+            continue
+        docname = relative.with_suffix("").as_posix()
+        try:
+            places = wanted_by(docname, path.read_text("utf8"))
+        except (OSError, ValueError) as error:
+            problems.append(f"{path}: it cannot be read: {error}")
+            continue
+        for wanted in places:
+            try:
+                program = find(library, wanted.written, wanted.kind, chapter(docname))
+                programs[program.file] = program
+            except (SnippetError, ProgramError) as error:
+                problems.append(f"{path}:{wanted.line}: {error}")
+    return programs, problems
+
+
+def chapter(docname: str) -> str:
+    """Return the chapter of a page, as snippets are named in it."""
+    return docname.rpartition("/")[0].replace("/", ".")

@@ -1,0 +1,150 @@
+"""Turn the text of a record into a typed value, or say at which place it is none.
+
+The text is data from elsewhere. It is compared with a JSON schema that is made from the types of
+a record and their bounds, and only its first fault is looked for: it could have very many.
+"""
+
+import dataclasses
+import datetime
+import functools
+import json
+import re
+import types
+import typing
+from typing import Annotated, Any
+
+import jsonschema
+
+from .records import ProgramRecord, Record, ScaleRecord
+
+FORM = 1
+MOST_LINES = 1_000
+LONGEST_LINE = 2_000
+LONGEST_MESSAGE = 300
+JSON = {str: "string", float: "number", int: "integer"}
+# "from" and "to" are what the file says; Python keeps the first word for itself.
+RENAMED = {"above": "from", "below": "to"}
+BOUNDS: dict[str, dict[str, Any]] = {
+    "line": {
+        "maxLength": LONGEST_LINE,
+        "format": "printable",
+        "description": f"a printable line of at most {LONGEST_LINE} characters",
+    },
+    "text": {"minItems": 1},
+    "hash": {"pattern": r"^[0-9a-f]{64}\Z", "description": "a SHA-256"},
+    "date": {"maxLength": 40, "format": "date", "description": "a date"},
+    "form": {"const": FORM, "description": f"{FORM}"},
+    "number": {"minimum": 0, "maximum": 1e300, "description": "a number, zero or more"},
+    "count": {"minimum": 0, "maximum": 2**63, "description": "a whole number, zero or more"},
+    "chips": {"minimum": 1, "maximum": 2**63, "description": "a whole number, one or more"},
+    "place": {"minimum": 0, "maximum": 1e4, "description": "a number from 0 to 10000"},
+    "point": {"minItems": 2, "maxItems": 2, "description": "a list of two numbers"},
+}
+
+
+class RecordError(Exception):
+    """A record cannot be used; the message says what is wrong with it."""
+
+
+def _schema(kind: Any) -> dict[str, Any]:
+    """Return the JSON schema of a type."""
+    inner, origin = typing.get_args(kind), typing.get_origin(kind)
+    if dataclasses.is_dataclass(kind):
+        parts = {_key(name): _schema(part) for name, part in _fields(kind).items()}
+        closed = {"required": list(parts), "additionalProperties": False}
+        return {"type": "object", "description": "an object", **closed, "properties": parts}
+    if origin is Annotated:
+        return _schema(inner[0]) | BOUNDS[inner[1]]
+    if origin in (types.UnionType, typing.Union):
+        return (found := _schema(inner[0])) | {"type": [found["type"], "null"]}
+    most = f"of at most {MOST_LINES} entries"
+    if origin is list:
+        bounds = {"maxItems": MOST_LINES, "description": f"a list {most}"}
+        return {"type": "array", **bounds, "items": _schema(inner[0])}
+    if origin is dict:
+        bounds = {"maxProperties": MOST_LINES, "description": f"an object {most}"}
+        names, values = map(_schema, inner)
+        return {"type": "object", **bounds, "propertyNames": names, "additionalProperties": values}
+    return {"type": JSON[kind]} if kind in JSON else {}
+
+
+def _key(name: str) -> str:
+    return RENAMED.get(name, name)
+
+
+def _fields(kind: Any) -> dict[str, Any]:
+    return {field.name: field.type for field in dataclasses.fields(kind)}
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    """Return plain data of the right form as what its type says."""
+    inner, origin = typing.get_args(kind), typing.get_origin(kind)
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        parts = _fields(kind).items()
+        return kind(**{name: _typed(part, value[_key(name)]) for name, part in parts})
+    if value is None or not inner:
+        return value
+    if origin is list:
+        return [_typed(inner[0], part) for part in value]
+    if origin is dict:
+        return {name: _typed(inner[1], part) for name, part in value.items()}
+    return _typed(inner[0], value)
+
+
+@functools.cache
+def _validator(scaled: bool) -> Any:
+    formats = jsonschema.FormatChecker(())
+    formats.checks("printable")(str.isprintable)
+    formats.checks("date", raises=ValueError)(datetime.datetime.fromisoformat)
+    # To JSON Schema 1.0 is a whole number; it would be no index.
+    base = jsonschema.Draft202012Validator
+    whole = base.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    strict = jsonschema.validators.extend(base, type_checker=whole)
+    return strict(_schema(ScaleRecord if scaled else ProgramRecord), format_checker=formats)
+
+
+def _problem(error: jsonschema.ValidationError) -> str:
+    """Say where a record departs from its form, and what belongs there."""
+    place = "record" + error.json_path[1:]
+    if error.validator == "required":
+        missing = [name for name in error.schema["required"] if name not in error.instance]
+        text = f"{place} is expected to have {', '.join(missing)}"
+    elif error.validator == "additionalProperties":
+        unknown = [name for name in error.instance if name not in error.schema["properties"]]
+        text = f"{place} is expected to have no {unknown[0]!a}"
+    else:
+        name = "a name in " if "propertyNames" in error.schema_path else ""
+        text = f"{name}{place} is expected to be {error.schema['description']}"
+        if not isinstance(error.instance, (dict, list)):
+            text += f", not {ascii(error.instance)[:40]}"
+    return text[:LONGEST_MESSAGE]
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number")
+
+
+@functools.lru_cache(maxsize=64)
+def parse(text: str, scaled: bool) -> Record:
+    """Return the record that a text holds, `scaled` for many devices; raises RecordError."""
+    if mark := re.search(r"^(<{7}|>{7}) ", text, re.MULTILINE):
+        line = text.count("\n", 0, mark.start()) + 1
+        raise RecordError(f"line {line} is a mark of a merge conflict")
+    try:
+        plain = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"it is no JSON: {error}") from None
+    for fault in _validator(scaled).iter_errors(plain):
+        raise RecordError(_problem(fault))
+    record: Record = _typed(ScaleRecord if scaled else ProgramRecord, plain)
+    if isinstance(record, ProgramRecord) and record.contradiction:
+        raise RecordError(record.contradiction)
+    return record
+
+
+def written(record: Record) -> str:
+    """Return the text of a record as it is kept, the same for the same record."""
+    plain = dataclasses.asdict(
+        record, dict_factory=lambda parts: {_key(name): value for name, value in parts}
+    )
+    return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,214 @@
+"""The files of records, and whether they belong to their functions."""
+
+import os
+import pathlib
+import re
+
+import pytest
+from _ext.options import Options
+from _ext.programs import states
+from _ext.programs.parsing import RecordError, parse, written
+from _ext.programs.targets import configured
+
+from tests.engine.programs.samples import (
+    Sample,
+    record_of,
+    scale_record_of,
+    text_of,
+    without_a_device,
+)
+
+REPOSITORY = pathlib.Path(__file__).parents[3]
+
+
+@pytest.fixture
+def book(tmp_path):
+    made = Sample(tmp_path)
+    made.module = made.snippet()
+    made.program = made.find()
+    made.record = made.write(made.program)
+    return made
+
+
+def state(book, program=None):
+    return str(states.state(book.folder, program or book.find(), book.targets)[1])
+
+
+def replaced(path, before, after):
+    text = path.read_text("utf8")
+    assert before in text
+    path.write_text(text.replace(before, after), "utf8")
+
+
+def test_a_record_of_the_same_source_and_arguments_is_current(book):
+    record, found = states.state(book.folder, book.program, book.targets)
+    assert str(found) == "current"
+    assert record.function == "a.code.double"
+    replaced(book.module, "def undeclared(x):\n    return x", "def undeclared(x):\n    return -x")
+    assert state(book) == "current"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("FACTOR * x", "x * FACTOR", "stale: the source changed"),
+        ("FACTOR = 2.0", "FACTOR = 3.0", "stale: the source changed"),
+        ("float32[4,8]", "float32[8,8]", "stale: the arguments changed"),
+    ],
+)
+def test_a_record_of_other_code_or_arguments_is_stale(book, before, after, message):
+    replaced(book.module, before, after)
+    assert state(book) == message
+
+
+def test_a_record_can_lack_a_device(book):
+    book.write(book.program, without_a_device(record_of(book.program)))
+    assert state(book) == "missing: not compiled for TPU v6e"
+    book.record.unlink()
+    assert state(book) == "missing"
+
+
+def test_a_record_can_lack_a_case_or_a_number_of_devices(book):
+    program = book.find("code.double", "SCALED")
+    record = scale_record_of(program)
+    book.write(program, record)
+    assert state(book, program) == "current"
+    for run in [run for run in record["runs"] if run["chips"] == 64]:
+        record["runs"].remove(run)
+    book.write(program, record)
+    assert state(book, program) == "missing: not compiled for TPU v5e"
+    book.write(program, scale_record_of(program) | {"runs": []})
+    assert state(book, program) == "missing: not compiled for NVIDIA H200, TPU v5e"
+
+
+def test_a_record_of_something_else_is_unreadable(book):
+    record = record_of(book.program)
+    book.write(book.program, record | {"function": "a.code.other"})
+    assert state(book) == "unreadable: it is of a.code.other"
+    of_one = {"targets": {"<b>": record["targets"]["cpu"]}}
+    of_one["stablehlo"] = [{"targets": ["<b>"], "text": ["module"]}]
+    book.write(book.program, record | of_one)
+    assert state(book) == "unreadable: it is of the unknown device '<b>'"
+    program = book.find("code.double", "SCALED")
+    record = scale_record_of(program)
+    record["runs"][0]["target"] = "tpu-v9"
+    book.write(program, record)
+    assert state(book, program) == "unreadable: it is of the unknown device 'tpu-v9'"
+
+
+def as_a_link(path):
+    path.rename(path.with_suffix(".real"))
+    path.symlink_to(path.with_suffix(".real"))
+
+
+def as_a_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.write_text("{"), "it is no JSON"),
+        (lambda path: path.write_bytes(b"\xff\xfe"), "UTF-8"),
+        (lambda path: path.write_text(" " * (states.MOST_BYTES + 1)), "larger than 400000 bytes"),
+        (as_a_link, "it is a link"),
+        (as_a_folder, "it is no file"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_unreadable(book, damage, message):
+    damage(book.record)
+    assert states.state(book.folder, book.program, book.targets)[0] is None
+    assert state(book).startswith("unreadable: ")
+    assert message in state(book)
+
+
+def test_records_that_no_page_asks_for_are_left_over(book):
+    other = book.record.with_name("a.code.gone.json")
+    other.write_text("{}")
+    assert states.left_over(book.folder, [book.record.name]) == [other]
+    assert states.left_over(book.root / "nowhere", []) == []
+
+
+# Writing
+
+
+def made(program, **changes):
+    return parse(text_of(record_of(program) | changes), scaled=False)
+
+
+def test_recording_the_same_again_keeps_the_file_and_its_date(book):
+    before = book.record.read_bytes(), book.record.stat().st_mtime_ns
+    assert not states.keep(book.record, made(book.program, date="2027-01-01T00:00:00+00:00"))
+    assert (book.record.read_bytes(), book.record.stat().st_mtime_ns) == before
+    later = made(book.program, date="2027-01-01T00:00:00+00:00", versions={"jax": "2.0"})
+    assert states.keep(book.record, later)
+    assert "2027-01-01" in book.record.read_text("utf8")
+
+
+def test_a_damaged_record_is_replaced(book):
+    book.record.write_text("{")
+    assert states.keep(book.record, made(book.program))
+    assert state(book) == "current"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"jaxpr": ["a"] * 1001}, "list of at most 1000 entries"),
+        ({"jaxpr": ["a" * 1999] * 300}, "larger than 400000 bytes"),
+        ({"jaxpr": [f"in {os.getcwd()}/a.py"]}, "would hold"),
+    ],
+)
+def test_a_record_that_is_too_large_or_tells_of_the_machine_is_not_written(book, changes, message):
+    before = book.record.read_bytes()
+    record = made(book.program)
+    for name, value in changes.items():
+        object.__setattr__(record, name, value)
+    with pytest.raises(RecordError, match=message):
+        states.keep(book.record, record)
+    assert book.record.read_bytes() == before
+    assert os.listdir(book.record.parent) == [book.record.name]
+
+
+def test_a_failed_write_leaves_the_old_record_and_nothing_else(book, monkeypatch):
+    before = book.record.read_bytes()
+
+    def full(self, target):
+        raise OSError("no space")
+
+    monkeypatch.setattr(pathlib.Path, "replace", full)
+    with pytest.raises(OSError, match="no space"):
+        states.keep(book.record, made(book.program, versions={"jax": "2.0"}))
+    assert book.record.read_bytes() == before
+    assert os.listdir(book.record.parent) == [book.record.name]
+
+
+def test_a_host_may_be_called_as_an_operation_is(monkeypatch):
+    monkeypatch.setattr("socket.gethostname", lambda: "fusion")
+    assert states.leaks("%fusion = f32[] fusion(%main.5)") == []
+    assert states.leaks("file://fusion/share") == ["//fusion"]
+    assert states.leaks(f"{os.getcwd()}/a.py") == [os.getcwd()]
+
+
+# The committed records
+
+
+OPTIONS = Options.from_file(REPOSITORY / "conf.py")
+COMMITTED = sorted(OPTIONS.folder("programs").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
+def test_a_committed_record_tells_of_no_machine(path):
+    text = path.read_text("utf8")
+    assert not re.search(
+        r"/(?:home|root|tmp|Users|usr|work)/|\.py\b|source_file|0x[0-9a-f]{9}", text
+    )
+    assert states.leaks(text) == []
+    assert written(states.read(path)) == text
+
+
+def test_the_targets_of_the_book_are_described_in_full():
+    for target in configured(OPTIONS).values():
+        assert target.label
+        assert target.figures is None or "gpu_device_info" in target.figures.read_text("utf8")
