@@ -185,5 +185,8 @@ def test_names_of_the_machine_leave_tracebacks_and_tables_too(monkeypatch):
     assert table.data["text/html"] == "<p>host at 0x…</p>"
 
 
-def test_every_accepted_kind_is_checked():
-    assert all(map(callable, CHECKS.values()))
+@pytest.mark.parametrize("kind", CHECKS)
+@pytest.mark.parametrize("value", [7, None, ["<p>x</p>"], {"a": 1}])
+def test_every_accepted_kind_is_checked(kind, value):
+    with pytest.raises(Refused):
+        accepted(display(**{"text/plain": "x", kind: value}))
