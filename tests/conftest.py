@@ -15,9 +15,6 @@ FRAMEWORKS = ("jax", "torch", "tensorflow")
 # JAX reads these once, when it is imported; TensorFlow too.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
-# The tests compile thousands of programs that run once or twice: LLVM need not make them fast.
-os.environ["XLA_FLAGS"] += " --xla_backend_optimization_level=0"
-os.environ["XLA_FLAGS"] += " --xla_llvm_disable_expensive_passes=true"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
