@@ -64,7 +64,7 @@ def start(app: Sphinx) -> None:
     freshness.prepare(app.env)
     app.book_records = measurements.all_records(app.env)  # type: ignore[attr-defined]
     app.book_reminder = reminders.Reminder(app)  # type: ignore[attr-defined]
-    app.book_reminder.start()
+    app.book_reminder.start()  # type: ignore[attr-defined]
 
 
 def outdated(

@@ -26,7 +26,7 @@ def plain(text: str, env: Any) -> str:
     """Return the Markdown of a cell with the book's own roles and directives resolved."""
     records = measurements.known(env)
 
-    def role(found):
+    def role(found: re.Match[str]) -> str:
         kind, content = found.groups()
         try:
             if kind == "measured":
@@ -39,9 +39,9 @@ def plain(text: str, env: Any) -> str:
             return content
         return f"“{content.partition(':')[2].strip()}”"
 
-    def directive(found):
-        columns = COLUMNS.search(found["body"])
-        columns = (columns[1] if columns else tables.DEFAULT_COLUMNS).split()
+    def directive(found: re.Match[str]) -> str:
+        given = COLUMNS.search(found["body"])
+        columns = (given[1] if given else tables.DEFAULT_COLUMNS).split()
         columns = [column for column in columns if column in tables.COLUMNS]
         records = measurements.matching(env, found["patterns"].split())
         head, rows = tables.grid(columns, records, lambda device: device)

@@ -36,7 +36,7 @@ def read_shown(text: str, docname: str) -> nbformat.NotebookNode:
     return _notebooks[docname]
 
 
-class PageParser(Parser):  # type: ignore[misc]
+class PageParser(Parser):
     """MyST-NB's parser, which reads the executed notebook where there is one."""
 
     def parse(self, inputstring: str, document: nodes.document) -> None:

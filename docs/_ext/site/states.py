@@ -6,11 +6,12 @@ import pathlib
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 
 from ..execution.schedule import Failure
 from ..measurements.declared import Gap
-from ..options import Options
+from ..options import PREFIX, Options
 from ..records.form import Facts
 from ..records.recordings import Recordings
 from ..records.states import State
@@ -45,6 +46,12 @@ class PageState:
     gaps: tuple[Gap, ...] = ()
 
 
+def values(config: Config) -> dict[str, Any]:
+    """Return the values of the options as Sphinx has them, those of its command line included."""
+    names = [PREFIX + field.name for field in Options.table()]
+    return {name: config[name] for name in names if name in config}
+
+
 def file_digest(path: pathlib.Path) -> str:
     """Return a SHA-256 of a file's content, empty where there is none."""
     try:
@@ -58,7 +65,7 @@ class Book:
 
     def __init__(self, app: Sphinx) -> None:
         """Read the options, and find the devices of the site."""
-        self.options = Options.from_values(app.config, app.confdir)
+        self.options = Options.from_values(values(app.config), app.confdir)
         self.schema = measurements.schema(app.config)
         self.recordings = Recordings(self.options.folder("recordings"), self.schema)
         found = self.recordings.devices()
@@ -83,6 +90,11 @@ class Book:
         return {device: digest for device, digest in found.items() if digest}
 
 
+def book_of(app: Sphinx) -> Book:
+    """Return the book that is built."""
+    return app.book  # type: ignore[attr-defined]
+
+
 def pages_of(env: BuildEnvironment) -> dict[str, PageState]:
     """Return the states of all executed pages."""
-    return env.book_pages  # type: ignore[attr-defined, no-any-return]
+    return env.book_pages  # type: ignore[attr-defined]

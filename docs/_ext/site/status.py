@@ -10,7 +10,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 from ..records.form import Facts
-from .states import PageState
+from .states import PageState, book_of, pages_of
 from .tables import table_node
 
 HEAD = ("page", "executed", "on", "took", "kernel", "this build", "unstable")
@@ -24,7 +24,8 @@ class page_status(nodes.General, nodes.Element):
 class PageStatusDirective(SphinxDirective):
     """The table of all executed pages."""
 
-    def run(self):
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the table."""
         self.env.metadata[self.env.docname]["book_shows_status"] = True
         return [page_status()]
 
@@ -36,7 +37,8 @@ class recording_status(nodes.General, nodes.Element):
 class RecordingStatusDirective(SphinxDirective):
     """The table of the recordings of all pages on all devices."""
 
-    def run(self):
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the table."""
         self.env.metadata[self.env.docname]["book_shows_status"] = True
         return [recording_status()]
 
@@ -46,29 +48,29 @@ class FillInStatus(SphinxPostTransform):
 
     default_priority = 5
 
-    def run(self, **options):
+    def run(self, **options: Any) -> None:
         """Fill in one page, if it shows the status."""
         for node in list(self.document.findall(page_status)):
             node.replace_self(self._status())
-        for node in list(self.document.findall(recording_status)):
-            node.replace_self(self._recordings())
+        for place_of_recordings in list(self.document.findall(recording_status)):
+            place_of_recordings.replace_self(self._recordings())
 
-    def _recordings(self):
-        states, book = self.env.book_pages, self.app.book
+    def _recordings(self) -> nodes.Node:
+        states, book = pages_of(self.env), book_of(self.app)
         columns = list(dict.fromkeys([*book.options.devices, *book.devices]))
-        rows = []
+        rows: list[list[nodes.Node | str]] = []
         for docname in sorted(states):
             of_page = [recorded_on(device, states[docname]) for device in columns]
             rows.append([self._link(docname), *of_page])
         head = ["page", *(book.options.label(device) for device in columns)]
         return table_node(head, rows, classes=["page-status"])
 
-    def _link(self, docname):
+    def _link(self, docname: str) -> nodes.reference:
         uri = self.app.builder.get_relative_uri(self.env.docname, docname)
         return nodes.reference("", docname, refuri=uri, internal=True)
 
-    def _status(self):
-        states = self.env.book_pages
+    def _status(self) -> list[nodes.Node]:
+        states = pages_of(self.env)
         places = dict.fromkeys(
             place(state.facts) for state in states.values() if state.facts is not None
         )
@@ -79,7 +81,7 @@ class FillInStatus(SphinxPostTransform):
             for docname in sorted(states)
             if (names := unstable_measurements(states[docname].records))
         ]
-        parts = [bullets(f"{sign}: {name}" for name, sign in letters.items())]
+        parts: list[nodes.Node] = [bullets(f"{sign}: {name}" for name, sign in letters.items())]
         parts.append(table_node(HEAD, rows, classes=["page-status"]))
         if unstable:
             parts += [nodes.rubric("", "Unstable measurements"), bullets(unstable)]
@@ -89,7 +91,7 @@ class FillInStatus(SphinxPostTransform):
         link = self._link(docname)
         if state.failures:
             outcome = "failed"
-        elif self.app.book.options.recorded:
+        elif book_of(self.app).options.recorded:
             outcome = "recorded"
         else:
             outcome = "executed" if state.fresh else "cached"
@@ -152,10 +154,10 @@ def add_provenance(
     app: Any, docname: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Say below each executed page on what and when its outputs came about."""
-    state = app.env.book_pages.get(docname)
+    state = pages_of(app.env).get(docname)
     if state is None or "body" not in context:
         return
-    only_recorded = app.book.options.recorded
+    only_recorded = book_of(app).options.recorded
     lines = []
     if state.facts and not state.failures and not only_recorded:
         lines.append(f"Executed {when(state.facts)} on {place(state.facts)}.")

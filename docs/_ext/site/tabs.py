@@ -102,7 +102,9 @@ def _worth_showing(of_cell: list[Panel]) -> list[Panel]:
     with_outputs = [panel for panel in of_cell if panel.outputs is not None]
     if not with_outputs:
         return of_cell[:1]
-    different = {json.dumps(_comparable(panel.outputs), sort_keys=True) for panel in with_outputs}
+    different = {
+        json.dumps(_comparable(panel.outputs or []), sort_keys=True) for panel in with_outputs
+    }
     measured = any(panel.measured for panel in with_outputs)
     if len(different) > 1 or measured or of_cell[0].outputs is None:
         return of_cell
