@@ -205,7 +205,7 @@ def _keep(app, env, page, facts, fresh=False):
         return devices.label(app.config, device)
 
     live = None if app.config.book_recorded else home
-    names, gaps = _declared(page, home, env.book_home, facts, states, keys, schema)
+    names, gaps = _declared(page, live, env.book_home, facts, states, keys, schema)
     parser.show(page, devices.panels(page, live, others, name_of, schema), name_of)
     env.book_pages[docname] = PageState(
         page.modules,
@@ -220,38 +220,44 @@ def _keep(app, env, page, facts, fresh=False):
         recorded={device: s.recording.facts for device, s in states.items() if s.recording},
         files=files,
     )
+    if live and (refused := _refused(page, schema)):
+        _fail(env, docname, refused)
 
 
 def _records(page, device, cells, schema):
     """Return the measurements among the outputs of cells, with where they were made."""
-    found = []
-    for cell, of_page in zip(cells, page.code_cells, strict=True):
-        for record in outputs.records(cell.outputs, schema) if cell else ():
-            if problem := schema.problem(record):
-                logger.warning(
-                    f"the cell displays a measurement that is none ({problem})",
-                    location=(page.docname, page.line(of_page)),
-                    type="book",
-                    subtype="measured",
-                )
-            else:
-                found.append(record | {"page": page.docname, "device": device})
-    return found
+    return [
+        record | {"page": page.docname, "device": device}
+        for cell in cells
+        for record in (outputs.records(cell.outputs, schema) if cell else ())
+        if not schema.problem(record)
+    ]
 
 
-def _declared(page, home, built_on, facts, states, keys, schema):
+def _refused(page, schema):
+    """Return a failure for each record of an executed page that is no measurement."""
+    return [
+        execute.Failure(page.line(cell), f"the cell displays a measurement that is none: {problem}")
+        for cell in page.code_cells
+        for record in outputs.records(cell.outputs, schema)
+        if (problem := schema.problem(record))
+    ]
+
+
+def _declared(page, live, built_on, facts, states, keys, schema):
     """Return the names that a page would measure, and the gaps: those that it did not."""
     functions = schema.functions if schema else ()
     of_cells = declared.names([cell.source for cell in page.code_cells], functions)
     gaps = ()
     for device, state in states.items():
         missing = None
-        if device == home and facts:
-            skipped = facts.get("skipped", {})
-            missing = {int(n): f"{name} is not installed" for n, name in skipped.items()}
+        if device == live:
+            missing = {int(number): name for number, name in facts.get("skipped", {}).items()}
         elif state.recording is not None:
             cells = enumerate(map(state.recording.cell, keys))
-            missing = {number: "" for number, cell in cells if cell is None or cell.skipped}
+            missing = {
+                n: cell.skipped if cell else "" for n, cell in cells if not cell or cell.skipped
+            }
         gaps += declared.gaps(of_cells, device, missing)
         if page.device is not None:
             # A page of one device alone is what references without a device mean too.
