@@ -21,24 +21,25 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 class Gap:
     """A name, or a pattern of names, that a page would measure on a device where it was not run.
 
-    `reason` says why, where it was run but for some cells.
+    `framework` is the one that its cell needs, where that was not installed.
     """
 
     pattern: str
     device: str
-    reason: str = ""
+    framework: str = ""
 
 
 def gaps(names: Sequence[Texts], device: str, missing: Mapping[int, str] | None) -> tuple[Gap, ...]:
     """Return the gaps of a page on a device.
 
     `names` are those of its cells. `missing` maps the numbers of the cells without outputs
-    to the reason; it is None where the whole page has none.
+    to the framework that they lack, or to nothing; it is None where the whole page has none.
     """
-    reasons = dict.fromkeys(range(len(names)), "") if missing is None else missing
+    if missing is None:
+        missing = dict.fromkeys(range(len(names)), "")
     return tuple(
-        Gap(name, device, reason)
-        for number, reason in sorted(reasons.items())
+        Gap(name, device, framework)
+        for number, framework in sorted(missing.items())
         for name in sorted(names[number])
     )
 

@@ -191,7 +191,8 @@ def _missing(
     on = device or measurements.home
     for gap in measurements.gaps:
         if gap.device == on and overlap(name, gap.pattern):
-            return NotRecorded(gap.reason or f"{name} with {framework}", device)
+            lacks = f"{gap.framework} is not installed" if gap.framework else ""
+            return NotRecorded(lacks or f"{name} with {framework}", device)
     made = {f"{name}@{framework}" for name, framework in measurements.made}
     declared = {f"{gap.pattern}@{framework}" for gap in measurements.gaps}
     near = nearest(f"{name}@{framework}", sorted(made | declared))

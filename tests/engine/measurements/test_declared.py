@@ -152,8 +152,8 @@ def test_gaps_are_the_names_of_cells_without_outputs():
         Gap("b/*", "tpu"),
         Gap("c", "tpu"),
     )
-    assert gaps(of_cells, "cpu", {2: "x is not installed"}) == (
-        Gap("b/*", "cpu", "x is not installed"),
-        Gap("c", "cpu", "x is not installed"),
+    assert gaps(of_cells, "cpu", {2: "torch"}) == (
+        Gap("b/*", "cpu", "torch"),
+        Gap("c", "cpu", "torch"),
     )
     assert gaps(of_cells, "cpu", {}) == ()

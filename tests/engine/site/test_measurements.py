@@ -80,115 +80,6 @@ def test_the_timer_of_the_book_makes_records_that_the_engine_can_show(project, r
     assert project.html("b/one").count("sum/np [numpy]") == 1
 
 
-def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
-    project.page(
-        "b/one",
-        project.cell("note('slow', 0.5)\nnote('fast', 0.125)", snippet="a.notes.note"),
-        benchmark=True,
-    )
-    project.page(
-        "b/uses",
-        "It took {measured}`slow@python`, {measured}`slow@python / fast@python` as long.",
-        "{verdict}`slow@python / fast@python in 3.. ? holds : wrong`, {verdict}`out of date`.",
-        "They say {quoted}`post: 332 ms`.",
-    )
-    assert project.build().green
-    page = soup(project, "b/uses")
-    assert [found.text for found in page.select(".measured")] == ["500 ms", "4×"]
-    assert page.select_one(".measured")["title"] == (
-        "slow: python 1.2.3 on cpu (A processor, 2 threads), 2026-01-02"
-    )
-    assert [(found.text, found["class"]) for found in page.select(".verdict")] == [
-        ("holds", ["verdict", "verdict-holds"]),
-        ("out of date", ["verdict", "verdict-out-of-date"]),
-    ]
-    (quote,) = page.select("a.quoted")
-    assert (quote.text, quote["href"]) == ("“332 ms”", "https://post.example")
-    assert quote["title"] == "quoted from A post, Somebody"
-
-
-def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
-    project.page(
-        "b/one",
-        project.cell(
-            "note('x/a', 0.5, shape=[[3, 4], []])\n"
-            "note('x/b', 0.125, 'jax', stable=False, spread=0.2)\n"
-            "note('y', 1.0)",
-            snippet="a.notes.note",
-        ),
-        "```{measurements} x/*\n:columns: name framework shape median spread stable\n```",
-        "```{measurements} x/a y\n```",
-    )
-    assert project.build().green
-    first, second = soup(project, "b/one").select("table.measurements")
-    assert rows(first) == [
-        ["measurement", "framework", "shape", "median", "spread", "stable"],
-        ["x/a", "python", "3×4, scalar", "500 ms", "1%", "yes"],
-        ["x/b", "jax", "–", "125 ms (unstable)", "20%", "no"],
-    ]
-    assert rows(second) == [
-        ["measurement", "framework", "median", "spread", "first call"],
-        ["x/a", "python", "500 ms", "1%", "1.5 s"],
-        ["y", "python", "1 s", "1%", "3 s"],
-    ]
-
-
-def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
-    project.page(
-        "b/one",
-        project.cell(
-            "for size in (64, 128):\n"
-            "    note(f'mm/{size}', size / 1000, shape=[[size, size]], rate=size * 1e9)",
-            snippet="a.notes.note",
-        ),
-        "```{measurement-chart} mm/*\n:x: size\n:y: rate\nA *caption*.\n```",
-        "```{measurement-chart} mm/*\n```",
-    )
-    assert project.build().green
-    lines, bars = soup(project, "b/one").select(".measurement-figure")
-    for figure in (lines, bars):
-        svg = figure.find("svg")
-        assert "currentColor" in str(svg)
-        assert svg.find("title") is not None
-        table = figure.select_one("details table.measurements")
-        assert [row[0] for row in rows(table)] == ["measurement", "mm/64", "mm/128"]
-        assert table.find_previous("svg") is svg
-    assert str(lines.select_one(".measurement-caption em")) == "<em>caption</em>"
-    assert "GFLOP/s" in lines.find("svg").get_text()
-    assert "milliseconds (median)" in bars.find("svg").get_text()
-
-
-PROBLEMS = {
-    "role": ("{measured}`no/such@jax`", "no measurement is called 'no/such@jax'"),
-    "form": ("{measured}`x`", "'x' is not of the form name@framework"),
-    "verdict": ("{verdict}`splendid`", "'splendid' is no verdict; there are: holds"),
-    "quote": ("{quoted}`book: 3 ms`", "quoted must name a source of book_sources (post)"),
-    "table": ("```{measurements} no/*\n```", "no measurement matches no/*"),
-    "chart": ("```{measurement-chart} no/*\n```", "no measurement matches no/*"),
-    "size": ("```{measurement-chart} x\n:x: size\n```", "no measurement of x has x and y"),
-    "rate": ("```{measurement-chart} x\n:y: rate\n```", "no measurement of x has x and y"),
-    "colour": ("```{measurement-chart} x\n:columns: colour\n```", "there is no column 'colour'"),
-    "column": ("```{measurements} x\n:columns: colour\n```", "there is no column 'colour'"),
-}
-
-
-def test_what_names_no_record_is_red_at_its_line_until_it_is_mended(project, noting):
-    project.page("b/one", project.cell("note('x', 0.5)", snippet="a.notes.note"))
-    texts = [f"Before {name}:\n\n{text}" for name, (text, _) in PROBLEMS.items()]
-    project.page("c/cells", "Prose.", project.cell("1"), "## Wrong", *texts)
-    project.page("c/prose", "Prose.", *texts, notebook=False)
-    for build in (project.build(), project.build()):
-        assert build.status == 1
-        for docname in ("c/cells", "c/prose"):
-            for name, (_, message) in PROBLEMS.items():
-                line = project.line(docname, f"Before {name}:") + 2
-                place = rf"docs/{docname}\.md:{line}: (?:WARNING|ERROR): "
-                assert re.search(place + ".*" + re.escape(message), build.output), (place, message)
-    project.page("c/cells", "Mended.")
-    project.page("c/prose", "Mended.")
-    assert project.build().green
-
-
 def test_pages_follow_the_records_of_other_pages(project, noting):
     measuring = project.page(
         "b/one", project.cell("note('x', 0.5)", snippet="a.notes.note"), benchmark=True
@@ -256,3 +147,68 @@ def test_reading_and_writing_in_parallel_changes_nothing(project, noting, worker
     for number in range(6):
         shown = [found.text for found in soup(project, f"b/p{number}").select(".measured")]
         assert shown == [f"{number + 1} s", f"{(number + 1) % 6 + 1} s"]
+
+
+def test_a_record_that_the_schema_does_not_allow_is_red_at_its_cell(project, noting):
+    page = project.page(
+        "b/one",
+        "Prose.",
+        project.cell("note('x', 0.5)", snippet="a.notes.note"),
+        project.cell("note('y', 0.5, threads=True)\nnote('z', 0.5, version=0)"),
+    )
+    line = project.line("b/one", "note('y'") - 1
+    for build in (project.build(), project.build()):
+        assert build.status == 1
+        for problem in ("threads: True is not of type", "it is of version 0, where version 1"):
+            told = f"docs/b/one.md:{line}: WARNING: the cell displays a measurement that is none: "
+            assert told + problem in build.output
+        assert project.records() == []
+    project.edit(page, "threads=True", "threads=1")
+    project.edit(page, "version=0", "version=1")
+    assert project.build().green
+    assert [record["name"] for record in project.records()] == ["x", "y", "z"]
+
+
+def test_without_a_schema_no_output_is_a_measurement(project, noting):
+    project.configure('book_measurements = ""')
+    project.page("b/one", project.cell("note('x', 0.5)", snippet="a.notes.note"))
+    build = project.build(strict=False)
+    assert build.status == 0
+    assert "skipping unknown output mime type: application/vnd.jax-measured.rec" in build.output
+    assert project.records() == []
+    assert "x took 0.5" in project.html("b/one")
+
+
+def test_a_schema_that_is_not_there_ends_the_build_with_its_name(project):
+    project.configure('book_measurements = "nothing.json"')
+    build = project.build()
+    assert build.status == 2
+    assert "Configuration error!" in build.output
+    assert "book_measurements of conf.py: " in build.output
+    assert "nothing.json: there is no such file" in build.output
+
+
+def test_pages_follow_the_schema(project, noting):
+    project.page("b/one", project.cell("note('x', 0.5)", snippet="a.notes.note"))
+    assert project.build().green
+    path = project.root / "measurement.schema.json"
+    project.edit(path, '"maximum": 1000000}', '"maximum": 1}')
+    build = project.build()
+    assert build.status == 1
+    assert "threads: 2 is greater than the maximum of 1" in build.output
+
+
+def test_numbers_of_a_forged_recording_are_refused_or_short(project, noting):
+    project.page("b/one", project.cell("note('x', 0.5)\nnote('y', 0.5)", "a.notes.note"))
+    project.page("c/uses", "{measured}`x@python / y@python`", notebook=False)
+    assert project.record("b/one").returncode == 0
+    path = project.recording("b/one")
+    text = path.read_text("utf8")
+    path.write_text(text.replace('"median": 0.5', '"median": 1e-300', 1), "utf8")
+    build = project.build("-D", "book_recorded=1")
+    assert build.status == 1
+    assert "cpu/b/one.ipynb is unreadable: its cell" in build.output
+    assert "median: 1e-300 is less than the minimum" in build.output
+    path.write_text(text.replace('"median": 0.5', '"median": 1e9', 1), "utf8")
+    assert project.build("-D", "book_recorded=1").green
+    assert soup(project, "c/uses").select_one(".measured").text == "2e+09×"

@@ -1,0 +1,211 @@
+"""Numbers in sentences come from measurements; a name that there is not is red at its line."""
+
+import re
+
+from bs4 import BeautifulSoup
+
+
+def soup(project, docname):
+    return BeautifulSoup(project.html(docname), "html.parser")
+
+
+def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
+    project.page(
+        "b/one",
+        project.cell("note('slow', 0.5)\nnote('fast', 0.125)", snippet="a.notes.note"),
+        benchmark=True,
+    )
+    project.page(
+        "b/uses",
+        "It took {measured}`slow@python`, {measured}`slow@python / fast@python` as long.",
+        "{verdict}`slow@python / fast@python in 3.. ? holds : wrong`, {verdict}`out of date`.",
+        "They say {quoted}`post: 332 ms`.",
+    )
+    assert project.build().green
+    page = soup(project, "b/uses")
+    assert [found.text for found in page.select(".measured")] == ["500 ms", "4×"]
+    assert page.select_one(".measured")["title"] == (
+        "slow: python 1.2.3 on cpu (A processor, 2 threads), 2026-01-02"
+    )
+    assert [(found.text, found["class"]) for found in page.select(".verdict")] == [
+        ("holds", ["verdict", "verdict-holds"]),
+        ("out of date", ["verdict", "verdict-out-of-date"]),
+    ]
+    (quote,) = page.select("a.quoted")
+    assert (quote.text, quote["href"]) == ("“332 ms”", "https://post.example")
+    assert quote["title"] == "quoted from A post, Somebody"
+
+
+PROBLEMS = {
+    "role": ("{measured}`no/such@jax`", "no measurement is called 'no/such@jax'"),
+    "framework": (
+        "{measured}`x@pythn`",
+        "no measurement is called 'x@pythn': there is no framework 'pythn'; the nearest are python",
+    ),
+    "device": (
+        "{measured}`x@python on cpus`",
+        "'x@python on cpus': there is no device 'cpus'; the nearest are cpu",
+    ),
+    "one of two": (
+        "{measured}`x@python / xx@python`",
+        "no measurement is called 'xx@python'; the nearest are x@python",
+    ),
+    "form": ("{measured}`x`", "'x' is not of the form name@framework"),
+    "verdict": ("{verdict}`splendid`", "'splendid' is no verdict; there are: holds"),
+    "either verdict": (
+        "{verdict}`x@python in 0.. ? holds : fails`",
+        "'fails' is no verdict; there are: holds",
+    ),
+    "range": (
+        "{verdict}`x@python in 1.2.3..4 ? holds : wrong`",
+        "'1.2.3..4' is no range; a range is such as 4..16, 4.. or ..0.5",
+    ),
+    "reversed": (
+        "{verdict}`x@python in 4..1 ? holds : wrong`",
+        "the range 4..1 ends before it begins",
+    ),
+    "condition": (
+        "{verdict}`x@python in 4..`",
+        "'x@python in 4..' is not of the form REFERENCE in LOW..HIGH ? VERDICT : VERDICT",
+    ),
+    "source": (
+        "{quoted}`posts: 3 ms`",
+        "quoted must name a source of book_sources (post), then ': ' and the text; "
+        "the nearest are post",
+    ),
+    "quote": ("{quoted}`book: 3 ms`", "quoted must name a source of book_sources (post)"),
+    "table": ("```{measurements} no/*\n```", "no measurement matches no/*"),
+    "chart": ("```{measurement-chart} no/*\n```", "no measurement matches no/*"),
+    "one of a table": (
+        "```{measurements} x no/other\n```",
+        "no measurement matches no/other",
+    ),
+    "one of a chart": (
+        "```{measurement-chart} x xx\n```",
+        "no measurement matches xx; the nearest are x",
+    ),
+    "size": ("```{measurement-chart} x\n:x: size\n```", "no measurement of x has x and y"),
+    "rate": ("```{measurement-chart} x\n:y: rate\n```", "no measurement of x has x and y"),
+    "colour": ("```{measurement-chart} x\n:columns: colour\n```", "there is no column 'colour'"),
+    "column": ("```{measurements} x\n:columns: colour\n```", "there is no column 'colour'"),
+}
+
+
+def test_what_names_no_record_is_red_at_its_line_until_it_is_mended(project, noting):
+    project.page("b/one", project.cell("note('x', 0.5)", snippet="a.notes.note"))
+    texts = [f"Before {name}:\n\n{text}" for name, (text, _) in PROBLEMS.items()]
+    project.page("c/cells", "Prose.", project.cell("1"), "## Wrong", *texts)
+    project.page("c/prose", "Prose.", *texts, notebook=False)
+    for build in (project.build(), project.build()):
+        assert build.status == 1
+        for docname in ("c/cells", "c/prose"):
+            for name, (_, message) in PROBLEMS.items():
+                line = project.line(docname, f"Before {name}:") + 2
+                place = rf"docs/{docname}\.md:{line}: (?:WARNING|ERROR): "
+                assert re.search(place + ".*" + re.escape(message), build.output), (place, message)
+    project.page("c/cells", "Mended.")
+    project.page("c/prose", "Mended.")
+    assert project.build().green
+
+
+GAP = """
+import numpy as np
+
+def run(name):
+    note(f"{name}/slow", 0.5)
+    for size in sizes():
+        note(f"{name}/size/{size}", 0.25)
+"""
+
+
+def warnings(build, docname):
+    return re.findall(rf"docs/{docname}\.md:\d+: WARNING: (.*?)(?: \[book\.|$)", build.output, re.M)
+
+
+def test_where_a_page_is_not_recorded_only_its_own_names_are_excused(project, noting):
+    project.snippet("a.runs", "from snippets.a.notes import note\n" + GAP)
+    project.page("b/one", project.cell("run('x')\nnote('y', 0.5)", "a.runs.run a.notes.note"))
+    right = [
+        "{measured}`x/slow@python`",
+        "{measured}`x/size/64@python.first_call`",
+        "{measured}`y@python / x/slow@python`",
+        "{measured}`y@python on cpu`",
+        "{verdict}`y@python in 1.. ? holds : wrong`",
+    ]
+    tables = "```{measurements} x/* y\n```", "```{measurement-chart} x/size/64\n```"
+    project.page("c/right", *right, *tables, notebook=False)
+    build = project.build("-D", "book_recorded=1")
+    assert build.green, build.output
+    page = soup(project, "c/right")
+    assert [found.text for found in page.select(".not-recorded")] == [
+        "not recorded: x/slow with python",
+        "not recorded: x/size/64 with python",
+        "not recorded: y with python",
+        "not recorded on CPU",
+        "not recorded: y with python",
+    ]
+
+    wrong = {
+        "{measured}`x/slw@python`": "the nearest are x/slow@python",
+        "{measured}`z@python`": "no measurement is called 'z@python'",
+        "{measured}`y@pithon`": "there is no framework 'pithon'; the nearest are python",
+        "{measured}`y@python on gpu`": "there is no device 'gpu'",
+        "{measured}`y@python.mean`": "there is no field 'mean'",
+        "{measured}`y@python / z@python`": "no measurement is called 'z@python'",
+        "{verdict}`y@python in 3..1 ? holds : wrong`": "the range 3..1 ends before it begins",
+        "```{measurements} x/* z\n```": "no measurement matches z",
+        "```{measurement-chart} z/*\n```": "no measurement matches z/*",
+    }
+    project.page("c/wrong", *wrong, notebook=False)
+    for build in (
+        project.build("-D", "book_recorded=1"),
+        project.build("-D", "book_recorded=1"),
+    ):
+        assert build.status == 1
+        assert warnings(build, "c/right") == []
+        told = warnings(build, "c/wrong")
+        assert len(told) == len(wrong)
+        for message in wrong.values():
+            assert any(message in warning for warning in told), (message, told)
+
+
+def test_a_name_that_was_measured_nowhere_is_red_where_its_page_was_executed(project, noting):
+    project.page("b/one", project.cell("if False:\n    note('y', 0.5)", "a.notes.note"))
+    project.page("c/uses", "{measured}`y@python`", notebook=False)
+    build = project.build()
+    assert build.status == 1
+    assert warnings(build, "c/uses") == ["no measurement is called 'y@python'"]
+
+
+WITHOUT = """
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name == "torch" else find(name, *more)
+"""
+
+
+def test_cells_without_their_framework_excuse_the_names_of_those_cells_alone(
+    project, noting, tmp_path
+):
+    folder = tmp_path / "without"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(WITHOUT)
+    project.page(
+        "b/one",
+        project.cell("note('x', 0.5)", "a.notes.note"),
+        project.cell("import torch\nnote('y', 0.5)\nnote('y', 0.5, 'torch')", "a.notes.note"),
+    )
+    done = project.record("b/one", PYTHONPATH=str(folder))
+    assert done.returncode == 0, done.stderr
+    project.configure('book_frameworks = {"torch": {}}')
+    project.page("c/right", "{measured}`x@python` {measured}`y@torch` {measured}`y@python`")
+    build = project.build("-D", "book_recorded=1")
+    assert build.green, build.output
+    assert soup(project, "c/right").select_one("p").get_text(" ", strip=True) == (
+        "500 ms CPU not recorded: torch is not installed not recorded: torch is not installed"
+    )
+    project.page("c/wrong", "{measured}`x@torch`", notebook=False)
+    build = project.build("-D", "book_recorded=1")
+    assert build.status == 1
+    (told,) = warnings(build, "c/wrong")
+    assert told.startswith("no measurement is called 'x@torch'; the nearest are ")

@@ -1,0 +1,65 @@
+"""Tables and charts show the measurements that match a pattern, always as they are now."""
+
+from bs4 import BeautifulSoup
+
+
+def soup(project, docname):
+    return BeautifulSoup(project.html(docname), "html.parser")
+
+
+def rows(table):
+    return [
+        [cell.get_text(strip=True) for cell in row.find_all(["th", "td"])]
+        for row in table.find_all("tr")
+    ]
+
+
+def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
+    project.page(
+        "b/one",
+        project.cell(
+            "note('x/a', 0.5, shape=[[3, 4], []])\n"
+            "note('x/b', 0.125, 'jax', stable=False, spread=0.2)\n"
+            "note('y', 1.0)",
+            snippet="a.notes.note",
+        ),
+        "```{measurements} x/*\n:columns: name framework shape median spread stable\n```",
+        "```{measurements} x/a y\n```",
+    )
+    assert project.build().green
+    first, second = soup(project, "b/one").select("table.measurements")
+    assert rows(first) == [
+        ["measurement", "framework", "shape", "median", "spread", "stable"],
+        ["x/a", "python", "3×4, scalar", "500 ms", "1%", "yes"],
+        ["x/b", "jax", "–", "125 ms (unstable)", "20%", "no"],
+    ]
+    assert rows(second) == [
+        ["measurement", "framework", "median", "spread", "first call"],
+        ["x/a", "python", "500 ms", "1%", "1.5 s"],
+        ["y", "python", "1 s", "1%", "3 s"],
+    ]
+
+
+def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
+    project.page(
+        "b/one",
+        project.cell(
+            "for size in (64, 128):\n"
+            "    note(f'mm/{size}', size / 1000, shape=[[size, size]], rate=size * 1e9)",
+            snippet="a.notes.note",
+        ),
+        "```{measurement-chart} mm/*\n:x: size\n:y: rate\nA *caption*.\n```",
+        "```{measurement-chart} mm/*\n```",
+    )
+    assert project.build().green
+    lines, bars = soup(project, "b/one").select(".measurement-figure")
+    for figure in (lines, bars):
+        svg = figure.find("svg")
+        assert "currentColor" in str(svg)
+        assert svg.find("title") is not None
+        table = figure.select_one("details table.measurements")
+        assert [row[0] for row in rows(table)] == ["measurement", "mm/64", "mm/128"]
+        assert table.find_previous("svg") is svg
+    assert str(lines.select_one(".measurement-caption em")) == "<em>caption</em>"
+    assert "GFLOP/s" in lines.find("svg").get_text()
+    assert "milliseconds (median)" in bars.find("svg").get_text()
