@@ -35,7 +35,9 @@ def kernel_environment(
     return environment | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 
 
-def _matching(patterns: tuple[str, ...] | list[str], variables: Mapping[str, str]) -> dict[str, str]:
+def _matching(
+    patterns: tuple[str, ...] | list[str], variables: Mapping[str, str]
+) -> dict[str, str]:
     return {
         name: value
         for name, value in sorted(variables.items())

@@ -160,7 +160,9 @@ class BoundedSession(Session):
                 return None
         elif kind == "update_display_data":
             limit = self.meter.limit
-            cut = {k: v[: RICH * limit] if isinstance(v, str) else v for k, v in found["data"].items()}
+            cut = {
+                k: v[: RICH * limit] if isinstance(v, str) else v for k, v in found["data"].items()
+            }
             found["data"] = cut
         elif kind == "error":
             found["evalue"] = found["evalue"][: self.meter.limit]

@@ -17,7 +17,9 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup")
 LOCKS = "BOOK_LOCKS"
 
 
-def cores(root: pathlib.Path = CGROUPS, own: pathlib.Path = pathlib.Path("/proc/self/cgroup")) -> int:
+def cores(
+    root: pathlib.Path = CGROUPS, own: pathlib.Path = pathlib.Path("/proc/self/cgroup")
+) -> int:
     """Return how many cores this process may use: by its affinity, and by its groups' quotas."""
     return max(1, min([threads(), *(math.ceil(quota) for quota in _quotas(root, own))]))
 
