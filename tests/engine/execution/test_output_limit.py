@@ -42,7 +42,7 @@ def test_an_output_within_the_limit_is_as_ever(long):
 @pytest.mark.parametrize(
     ("code", "size"),
     [
-        ("for n in range(2_000_000): print(n)", 14_888_890 + 1_000_000),
+        ("for n in range(500_000): print(n)", 3_388_890),
         ("print('x' * 50_000_000)", 50_000_001),
         ("import os\nos.system('seq 100000')\nNone", 588_895),
         ("import sys\nfor n in range(1000): print('out'); print('err', file=sys.stderr)", 8000),
@@ -52,7 +52,7 @@ def test_a_long_output_is_cut_and_kept(long, code, size):
     outputs, whole = long(code)
     shown = text_of(outputs)
     assert len(shown) < 1200
-    if "sys" not in code:
+    if "stderr" not in code:
         assert len(whole) == size
         assert shown.endswith(
             f"\n… {size - 1000:,} more characters; the whole output is in a file beside this page\n"
