@@ -59,14 +59,16 @@ class Meter:
     def __init__(self, limit: int, folder: pathlib.Path) -> None:
         """Take the limit of a cell and the folder for the files."""
         self.limit, self.folder = limit, folder
-        self.number = 0
         self._lock = threading.RLock()
-        self.begin()
+        self._file = None
+        self.begin(0)
 
-    def begin(self) -> None:
-        """Count from zero for the next cell."""
+    def begin(self, number: int) -> None:
+        """Count from zero for the cell of a number."""
         with self._lock:
-            self.number += 1
+            if self._file is not None:
+                self._file.close()
+            self.number = number
             self.shown = self.total = self.rich = 0
             self._start: list[str] = []
             self._file = None
@@ -82,10 +84,13 @@ class Meter:
     def text(self, text: str) -> str:
         """Return what may be shown of a text, and keep all of it."""
         with self._lock:
-            room = max(0, self.limit - self.shown)
+            self.total += len(text)
+            room = self.limit - self.shown
+            if room <= 0 and text:
+                self._keep(text)
+                return ""
             shown = text[:room]
             self.shown += len(shown)
-            self.total += len(text)
             if len(shown) < len(text) or self._file is not None:
                 self._keep(text)
             else:
@@ -199,7 +204,7 @@ class PageKernel(IPythonKernel):
     async def do_execute(self, code, silent, *rest, **named):
         """Execute a cell; see the base class."""
         if not silent:
-            self.meter.begin()
+            self.meter.begin(self.meter.number + 1)
             self.raised = None
         return await super().do_execute(code, silent, *rest, **named)
 

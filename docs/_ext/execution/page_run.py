@@ -105,13 +105,16 @@ class PageRun:
         warm: provisioning.Parents | None = None,
         modules: Sequence[str] = (),
         shared: bool = False,
+        last: bool = True,
     ) -> None:
         """Take the page, the device it must run on, and the modules its parent has imported.
 
-        `shared` says that other kernels use the device at the same time.
+        `shared` says that other kernels use the device at the same time, `last` that the page
+        fails where the parent ends once more.
         """
         self.page, self.options, self.device = page, options, device
         self.warm, self.modules, self.shared = warm, modules, shared
+        self.last = last
         self.cells = page.cells
         self.failures: list[Failure] = []
         self.kind = device
@@ -132,7 +135,8 @@ class PageRun:
     async def executed(self) -> AsyncIterator[Execution]:
         """Execute the page, and hand on what came of it as long as its files are there.
 
-        Raises ParentLost where the parent of its kernel ended before it did.
+        Raises ParentLost where the parent of its kernel ended before it did, but for the last
+        time that it is tried.
         """
         started = time.perf_counter()
         date = datetime.datetime.now(datetime.UTC).isoformat("T", "seconds")
@@ -196,8 +200,10 @@ class PageRun:
                 if self.status is not None and self.status < 0:
                     name = f" ({signal.Signals(-self.status).name})"
                 self._fail(f"the cell ended the kernel's process{name}{self.last_words}")
-        except provisioning.ParentLost:
-            raise
+        except provisioning.ParentLost as lost:
+            if not lost.begun or not self.last:
+                raise
+            self._fail("the process ended that the kernel was forked from")
         except RuntimeError as error:
             self._fail(f"the kernel did not start: {error}{self.last_words}")
         except Exception as error:
@@ -256,7 +262,7 @@ class PageRun:
                     await client._async_cleanup_kernel()
                 process = kernel.provisioner.process
                 if isinstance(process, provisioning.ForkedProcess) and process.lost:
-                    raise provisioning.ParentLost
+                    raise provisioning.ParentLost(begun=True)
 
     async def _cells(self, client: _Client, folder: pathlib.Path) -> None:
         """Execute the cells one after the other, up to the first failure."""

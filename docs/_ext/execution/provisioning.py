@@ -29,7 +29,15 @@ OF_A_PAGE = ("IPYTHONDIR", "TMPDIR")
 
 
 class ParentLost(Exception):
-    """There is no parent to fork from, or it ended and took its kernels along."""
+    """There is no parent to fork from, or it ended and took its kernels along.
+
+    `begun` says that the page was being executed, and may itself have ended its parent.
+    """
+
+    def __init__(self, begun: bool) -> None:
+        """Take whether the page was being executed."""
+        super().__init__("the process ended that the kernel is forked from")
+        self.begun = begun
 
 
 def can_fork() -> bool:
@@ -66,7 +74,7 @@ class ForkedProcess:
         while not self.pid and self.returncode is None:
             self._read(await asyncio.get_running_loop().sock_recv(self.connection, 1024))
         if self.lost:
-            raise ParentLost
+            raise ParentLost(begun=False)
 
     def poll(self) -> int | None:
         """Return the exit status, or None while the kernel runs."""

@@ -139,15 +139,27 @@ class _Build:
             warm, modules = None, ()
         async with self.slots.one(order), self.machine.beside_others():
             try:
-                await self._execute(page, warm, modules)
-            except provisioning.ParentLost:
-                await self._execute(page, None, ())
+                await self._execute(page, warm, modules, last=False)
+                return
+            except provisioning.ParentLost as lost:
+                begun = lost.begun
+            # A page that may have ended its parent is not let near the build itself.
+            if begun:
+                with contextlib.suppress(provisioning.ParentLost):
+                    await asyncio.sleep(0.2)
+                    await self._execute(page, warm, modules)
+                    return
+            await self._execute(page, None, ())
 
     async def _execute(
-        self, page: Page, warm: provisioning.Parents | None, modules: tuple[str, ...]
+        self,
+        page: Page,
+        warm: provisioning.Parents | None,
+        modules: tuple[str, ...],
+        last: bool = True,
     ) -> None:
         shared = self.jobs > 1 and not page.benchmark
-        run = PageRun(page, self.options, self._device(page), warm, modules, shared)
+        run = PageRun(page, self.options, self._device(page), warm, modules, shared, last)
         async with run.executed() as execution:
             self.finished(page, execution)
 

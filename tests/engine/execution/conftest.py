@@ -40,7 +40,6 @@ def both(project, execute):
 
     def run(*cells, **options):
         project.page("a/forked", *cells)
-        # Named before any import, the environment is taken for touched.
         project.page("a/own", *cells, benchmark=True)
         found = execute("a/forked", "a/own", **options)
         return found["a/forked"], found["a/own"]

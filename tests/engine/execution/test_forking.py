@@ -1,0 +1,295 @@
+"""Kernels are forked from warm parents; a page looks the same as in a process of its own."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+
+import psutil
+import pytest
+from _ext.execution import keeper, provisioning
+
+pytestmark = pytest.mark.skipif(not provisioning.can_fork(), reason="kernels are not forked here")
+
+LIBRARY = {"lib": {"modules": ["colorsys"]}, "more": {"modules": ["chunk"]}}
+
+
+def plain(execution):
+    """Return all that a page prints, as plain data."""
+    assert not execution.failures, execution.failures
+    return [json.loads(json.dumps(cell.outputs)) for cell in execution.outputs.cells]
+
+
+def printed(execution):
+    assert not execution.failures, execution.failures
+    return ["".join(o.get("text", "") for o in cell.outputs) for cell in execution.outputs.cells]
+
+
+SAME = {
+    "arguments": "import sys\nlen(sys.argv), sys.argv[1], sys.flags.safe_path",
+    "path": "import sys\nsys.path",
+    "folder": "import os\nos.listdir(), os.path.basename(os.getcwd())",
+    "environment": "import os\n{k: v for k, v in os.environ.items() if '/' not in v and 'PID' not in k}",
+    "names of variables": "import os\nsorted(os.environ)",
+    "main": "import sys\nsorted(vars(sys.modules['__main__'])), __name__",
+    "signals": "import signal\n[signal.getsignal(n) in (signal.SIG_DFL, signal.SIG_IGN) for n in (1, 2, 15)]",
+    "group": "import os\nos.getpgid(0) == os.getsid(0) == os.getpid()",
+    "streams": "import sys, os\nprint('out')\nprint('err', file=sys.stderr)\nos.system('echo native')",
+    "input": "import subprocess\nsubprocess.run(['cat'], timeout=10).returncode",
+    "pickles": "import pickle\nclass A: pass\ntype(pickle.loads(pickle.dumps(A())))",
+    "depth": "def depth(n=0):\n    try: return depth(n + 1)\n    except RecursionError: return n\ndepth()",
+    "warnings": "import warnings\nwarnings.warn('careful')\nwarnings.filters[:3]",
+    "open files": "import os\nsorted(os.listdir('/proc/self/fd'), key=int)[:3]",
+    "a pool": "import multiprocessing as m\nwith m.get_context('fork').Pool(2) as p: print(p.map(abs, [-1]))",
+    "threads": "import threading\nt = threading.Thread(target=print, args=('x',)); t.start(); t.join()",
+    "a display": "from IPython.display import HTML\nHTML('<b>x</b>')",
+    "async": "import asyncio\nawait asyncio.sleep(0)\nprint('slept')",
+    "a framework": "import colorsys\ncolorsys.rgb_to_hls(0.1, 0.2, 0.3)",
+}
+
+
+def test_a_page_is_the_same_either_way(both, project):
+    forked, own = both(*(project.cell(code) for code in SAME.values()), frameworks=LIBRARY)
+    assert (forked.outputs.facts.process, own.outputs.facts.process) == ("forked", "own")
+    for case, first, second in zip(SAME, plain(forked), plain(own), strict=True):
+        assert first == second, case
+
+
+def test_an_error_is_the_same_either_way(project, both):
+    project.snippet(
+        "a.one",
+        """
+        import json
+        EXPECTED_ERRORS = {"load": (json.JSONDecodeError, "Expecting value")}
+
+
+        def load(text):
+            return json.loads(text)
+        """,
+    )
+    forked, own = both(project.cell("load('x')", "one.load"))
+    assert plain(forked) == plain(own)
+
+
+def test_a_page_finds_only_the_frameworks_that_it_imports(project, execute):
+    code = "import sys\nprint('colorsys' in sys.modules, 'chunk' in sys.modules)"
+    imports = {"none": "", "one": "import colorsys", "both": "import chunk, colorsys"}
+    for name, line in imports.items():
+        project.page(f"a/{name}", project.cell(code), project.cell(f"{line}\n1"))
+    found = execute(*(f"a/{name}" for name in imports), frameworks=LIBRARY)
+    first = {name: printed(one)[0] for name, one in found.items()}
+    assert first == {
+        "a/none": "False False\n",
+        "a/one": "True False\n",
+        "a/both": "True True\n",
+    }
+
+
+def test_nothing_is_shared_between_kernels(project, execute):
+    code = """
+        import random, uuid, tempfile, os
+        import colorsys
+        assert not hasattr(colorsys, "mine")
+        colorsys.mine = 1
+        os.environ["MINE"] = "1"
+        print(random.random(), uuid.uuid4(), os.path.dirname(tempfile.mkdtemp()))
+    """
+    for name in ("a/one", "a/two"):
+        project.page(name, project.cell(code))
+    found = execute("a/one", "a/two", frameworks=LIBRARY)
+    one, two = (printed(found[name])[0].split() for name in ("a/one", "a/two"))
+    assert [a == b for a, b in zip(one, two, strict=True)] == [False, False, False]
+
+
+def test_numpy_draws_other_numbers_in_each_kernel(project, execute):
+    pytest.importorskip("numpy")
+    for name in ("a/one", "a/two"):
+        project.page(name, project.cell("import numpy\nprint(numpy.random.rand())"))
+    found = execute("a/one", "a/two", frameworks={"numpy": {}})
+    assert printed(found["a/one"]) != printed(found["a/two"])
+
+
+def test_an_import_that_prints_or_fails_happens_on_the_page(project, execute, monkeypatch):
+    folder = project.root / "installed"
+    folder.mkdir()
+    (folder / "says.py").write_text("print('hello from says')")
+    (folder / "fails.py").write_text("raise ValueError('no luck')")
+    start = provisioning.Parents.__init__
+
+    def with_folder(self, client, key, environment):
+        start(self, client, key, environment | {"PYTHONPATH": str(folder)})
+
+    monkeypatch.setattr(provisioning.Parents, "__init__", with_folder)
+    path = f"import sys\nsys.path.append({str(folder)!r})"
+    project.page("a/says", project.cell("import says"))
+    project.page("a/fails", project.cell("import fails"))
+    frameworks = {"says": {}, "fails": {}}
+    from _ext.execution import missing
+
+    monkeypatch.setattr(missing.Frameworks.__init__, "__defaults__", (lambda name: True,))
+    found = execute("a/says", "a/fails", frameworks=frameworks)
+    assert path
+    assert {one.outputs.facts.process for one in found.values()} == {"own"}
+
+
+def test_a_page_that_kills_its_parent_harms_no_other(project, execute, stamping):
+    project.page(
+        "a/bad", stamping, project.cell("import os\nos.kill(os.getppid(), 9)\nwait_for('x')")
+    )
+    project.page("a/good", stamping, project.cell("print(6 * 7)"))
+    found = execute("a/bad", "a/good", cell_timeout=3, jobs=1)
+    assert found["a/bad"].failures
+    assert printed(found["a/good"])[1] == "42\n"
+
+
+def test_what_a_kernel_has_started_ends_with_it(project, execute):
+    for name in ("a/one", "a/two"):
+        project.page(
+            name,
+            project.cell("import subprocess\nprint(subprocess.Popen(['sleep', '1000']).pid)"),
+            benchmark=name == "a/two",
+        )
+    for execution in execute("a/one", "a/two").values():
+        number = int(printed(execution)[0])
+        assert not psutil.pid_exists(number) or psutil.Process(number).status() == "zombie"
+
+
+@pytest.mark.parametrize("victim", ["build", "keeper", "root", "kernel"])
+def test_nothing_outlives_a_build_of_which_a_part_is_killed(project, stamping, until, victim):
+    project.configure('book_frameworks = {"lib": {"modules": ["colorsys"]}}')
+    project.page(
+        "a/one",
+        stamping,
+        project.cell("import colorsys, os\nstamp(f'pid-{os.getpid()}')\nwait_for('go')"),
+    )
+    process = project.start()
+    until(lambda: list(project.stamps.glob("pid-*")), "the page never began")
+    (kernel,) = (int(path.name[4:]) for path in project.stamps.glob("pid-*"))
+    above = psutil.Process(kernel).parents()
+    chain = dict(zip(("lib", "root", "keeper", "build"), above[:4], strict=True))
+    assert chain["build"].pid == process.pid
+    others = [*(p for n, p in chain.items() if n != victim), psutil.Process(kernel)]
+    (psutil.Process(kernel) if victim == "kernel" else chain[victim]).kill()
+    if victim in ("keeper", "root"):
+        # The page is executed once more, in a process of its own.
+        project.stamp("go").touch()
+    build = project.wait(process)
+    until(lambda: not project.processes(), "something outlives the build")
+    until(lambda: not any(map(alive, others)), "something outlives the build")
+    if victim == "kernel":
+        assert "ended the kernel's process (SIGKILL)" in build.output
+    elif victim != "build":
+        assert build.green, build.output
+
+
+def alive(process):
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+@pytest.fixture
+def lasting_keeper(until):
+    """Return a function that starts a keeper beside a command, and returns its process."""
+    processes = []
+
+    def start(*command, **variables):
+        process = subprocess.Popen(
+            [sys.executable, keeper.__file__, "--", *command],
+            env=os.environ | variables,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+SAYS_WHERE = "import os, sys, time\nprint(os.environ['BOOK_KEEPER'], flush=True)\ntime.sleep(60)"
+PARENT = "import os, colorsys\nprint(os.getppid())"
+
+
+def test_parents_stay_warm_between_builds(project, execute, monkeypatch, until, lasting_keeper):
+    process = lasting_keeper(sys.executable, "-c", SAYS_WHERE)
+    monkeypatch.setenv(keeper.SOCKET, process.stdout.readline().strip())
+    project.page("a/one", project.cell(PARENT))
+    first, second = (printed(execute("a/one", frameworks=LIBRARY)["a/one"]) for _ in range(2))
+    assert first == second
+    parent = psutil.Process(int(first[0]))
+    assert process.pid in [one.pid for one in parent.parents()]
+
+    # Another environment needs other parents, and those of the old one go.
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    third = printed(execute("a/one", frameworks=LIBRARY)["a/one"])
+    assert third != second
+    until(lambda: not alive(parent), "the parent stays that nobody needs any more")
+
+    new = psutil.Process(int(third[0]))
+    process.kill()
+    process.wait()
+    until(lambda: not alive(new), "a parent outlives its keeper")
+    # Without the keeper a build starts its own.
+    assert printed(execute("a/one", frameworks=LIBRARY)["a/one"]) not in (second, third)
+
+
+def test_a_killed_build_leaves_the_lasting_parents_and_takes_its_kernels(
+    project, until, stamping, lasting_keeper, tmp_path
+):
+    where = tmp_path / "where"
+    process = lasting_keeper(
+        sys.executable, "-c", SAYS_WHERE, STAMPS=str(project.stamps), PYTHONUNBUFFERED="1"
+    )
+    path = process.stdout.readline().strip()
+    assert where
+    project.page(
+        "a/one", stamping, project.cell("import os\nstamp(f'pid-{os.getpid()}')\nwait_for('go')")
+    )
+    build = project.start(BOOK_KEEPER=path)
+    until(lambda: list(project.stamps.glob("pid-*")), "the page never began")
+    (kernel,) = (int(found.name[4:]) for found in project.stamps.glob("pid-*"))
+    kernel = psutil.Process(kernel)
+    parent = kernel.parent()
+    build.kill()
+    project.wait(build)
+    until(lambda: not alive(kernel), "a kernel outlives its build")
+    assert alive(parent)
+    process.send_signal(signal.SIGTERM)
+    process.wait()
+    until(lambda: not alive(parent), "a parent outlives its keeper")
+
+
+def test_the_command_beside_a_keeper_has_the_last_word(lasting_keeper):
+    process = lasting_keeper(sys.executable, "-c", "raise SystemExit(7)")
+    assert process.wait() == 7
+
+
+def test_parents_that_nobody_uses_are_dropped():
+    client, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    kept = keeper.Keeper(idle=-1)
+    mine, other = socket.socketpair()
+    kernel = pathlib.Path(keeper.__file__).with_name("kernel.py")
+    request = {
+        "key": "k",
+        "kernel": str(kernel),
+        "environment": dict(os.environ),
+        "modules": [],
+        "job": {"do": "warm"},
+    }
+    with client, mine, other:
+        socket.send_fds(client, [json.dumps(request).encode()], [other.fileno()])
+        client.shutdown(socket.SHUT_WR)
+        other.close()
+        kept.serve(its)
+        assert mine.recv(100) == b'{"ready": true}\n'
+    assert kept.parents == {}
+    assert [root.wait() for root in kept.roots] in ([], [0])
+    kept.close()

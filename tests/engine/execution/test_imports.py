@@ -1,0 +1,59 @@
+"""Which kernels are forked, and from a parent that has imported what."""
+
+import pytest
+from _ext.execution.imports import imported, warm_modules
+from _ext.frameworks import registered
+
+REGISTRY = registered({"jax": {}, "torch": {}, "mpi": {"forkable": False}, "numpy": {}})
+
+
+@pytest.mark.parametrize(
+    ("cells", "modules"),
+    [
+        ([], ()),
+        (["1 + 1"], ()),
+        (["import math"], ()),
+        (["import torch", "import jax.numpy as jnp"], ("jax", "torch")),
+        (["from numpy.random import rand\nimport jax"], ("jax", "numpy")),
+        (["%matplotlib inline\nimport numpy as np"], ("numpy",)),
+        # What may never be imported is imported by no parent.
+        (["def f():\n    import torch"], ()),
+        (["if False:\n    import torch"], ()),
+        (["text = 'import torch'"], ()),
+        (["import torchvision"], ()),
+    ],
+)
+def test_a_parent_has_imported_what_a_page_imports_and_nothing_more(cells, modules):
+    assert warm_modules(cells, REGISTRY) == modules
+
+
+TOUCHING = [
+    "import os\nos.environ['A'] = 'b'",
+    "from os import environ as e",
+    "import os; os.putenv('A', 'b')",
+    "%env A=b",
+    "%set_env A b",
+    "import sys\nsys.modules['numpy'] = None",
+    "import sys; sys.path.insert(0, '.')",
+]
+
+
+@pytest.mark.parametrize("touching", TOUCHING)
+def test_a_page_that_touches_its_environment_before_an_import_has_a_process_of_its_own(touching):
+    assert warm_modules([touching, "import jax"], REGISTRY) is None
+    assert warm_modules([touching + "\nimport jax"], REGISTRY) is None
+    assert warm_modules(["import jax", touching, "import torch"], REGISTRY) is None
+
+
+@pytest.mark.parametrize("touching", TOUCHING)
+def test_afterwards_or_without_a_framework_it_makes_no_difference(touching):
+    assert warm_modules(["import jax", touching], REGISTRY) == ("jax",)
+    assert warm_modules([touching, "import math"], REGISTRY) == ()
+
+
+def test_what_starts_something_when_it_is_imported_is_not_forked():
+    assert warm_modules(["import mpi, jax"], REGISTRY) is None
+
+
+def test_a_relative_import_imports_no_framework():
+    assert imported("from . import jax\nfrom .torch import x") == []
