@@ -20,6 +20,14 @@ VIEW = "```{{compiled}} {}.double\n```"
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 
 
+def role(text):
+    return "Text {compiled}`" + text + "`."
+
+
+def directive(name, function, *options):
+    return "\n".join([f"```{{{name}}} {function}", *options, "```"])
+
+
 def started(project, *lines):
     """Give a project targets; return the sample that lies in it."""
     project.configure(CONF, *lines)
@@ -85,18 +93,16 @@ def site(empty_project, tmp_path_factory):
     recorded(book, "steps", "SCALED", hostile_step)
     for module in ("code", "lowered", "loop", "hostile"):
         project.page(f"a/{module}", VIEW.format(module), notebook=False)
-    project.page("a/both", "```{compiled} code.both\n```", notebook=False)
-    role = "{compiled}`code.double@tpu-v5e.estimate` and {compiled}`code.double@cpu.temporaries`, "
-    role += "{compiled}`code.double@cpu.bytes / code.double@before.flops`"
-    project.page("a/numbers", role, notebook=False)
-    directive = "```{compiled-cost} code.double\n:devices: tpu-v6e cpu\n```"
-    project.page("a/cost", directive, notebook=False)
+    project.page("a/both", directive("compiled", "code.both"), notebook=False)
+    ratio = role("code.double@cpu.bytes / code.double@before.flops")
+    numbers = [role("code.double@tpu-v5e.estimate"), role("code.double@cpu.temporaries"), ratio]
+    project.page("a/numbers", *numbers, notebook=False)
+    some = directive("compiled-cost", "code.double", ":devices: tpu-v6e cpu")
+    project.page("a/cost", some, notebook=False)
     for docname, module in (("a/scale", "code"), ("a/steps", "steps")):
+        case = ":case: it grows", "A caption."
         shown = [
-            "\n".join(
-                [f"```{{compiled-scale}} {module}.double", f":show: {what}", ":case: it grows"]
-                + ["A caption.", "```"]
-            )
+            directive("compiled-scale", f"{module}.double", f":show: {what}", *case)
             for what in ("source", "table", "flops", "bytes")
         ]
         project.page(docname, *shown, notebook=False)
@@ -232,14 +238,6 @@ def test_markup_in_a_record_is_text(site, docname):
 # Names that lead nowhere
 
 
-def role(text):
-    return "Text {compiled}`" + text + "`."
-
-
-def directive(name, function, *options):
-    return "\n".join([f"```{{{name}}} {function}", *options, "```"])
-
-
 UNKNOWN = {
     "form": (role("code.double"), "is not of the form function@device.field"),
     "device": (
@@ -315,7 +313,8 @@ def test_a_name_that_leads_nowhere_is_red(red, name):
     (warning,) = [line for line in build.warnings if f"a/{name}.md:" in line]
     text, message = UNKNOWN[name]
     assert message in warning
-    assert f"a/{name}.md:{project.line(f'a/{name}', text.splitlines()[0])}: " in warning
+    place = ":devises" if name == "option" else text.splitlines()[0]
+    assert f"a/{name}.md:{project.line(f'a/{name}', place)}: " in warning
 
 
 # Records that make a build red
