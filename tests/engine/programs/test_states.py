@@ -1,5 +1,6 @@
 """The files of records, and whether they belong to their functions."""
 
+import dataclasses
 import os
 import pathlib
 import re
@@ -162,9 +163,7 @@ def test_a_damaged_record_is_replaced(book):
 )
 def test_a_record_that_is_too_large_or_tells_of_the_machine_is_not_written(book, changes, message):
     before = book.record.read_bytes()
-    record = made(book.program)
-    for name, value in changes.items():
-        object.__setattr__(record, name, value)
+    record = dataclasses.replace(made(book.program), **changes)
     with pytest.raises(RecordError, match=message):
         states.keep(book.record, record)
     assert book.record.read_bytes() == before

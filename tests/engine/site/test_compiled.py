@@ -251,16 +251,20 @@ UNKNOWN = {
     "field": (role("code.double@cpu.byte"), "there is no field 'byte'; the nearest are bytes"),
     "estimate": (
         role("code.double@cpu.estimate"),
-        "the compiler gives no estimate of a.code.double for cpu",
+        "there is no estimate of a.code.double for cpu",
     ),
     "before": (
         role("code.double@before.kernels"),
-        "the compiler gives no kernels of a.code.double for before",
+        "there is no kernels of a.code.double for before",
     ),
     "name": (role("code.dubble@cpu.bytes"), "there is no snippet 'code.dubble'; the nearest"),
     "second": (
         role("code.double@cpu.bytes / code.double@cpu.byts"),
         "there is no field 'byts'; the nearest are bytes",
+    ),
+    "unrecorded": (
+        role("code.both@cpu.bytes"),
+        "the compiled program of 'a.code.both' is missing; run",
     ),
     "three": (
         role(" / ".join(["code.double@cpu.bytes"] * 3)),
@@ -268,7 +272,7 @@ UNKNOWN = {
     ),
     "zero": (
         role("code.double@cpu.bytes / code.double@cpu.temporaries"),
-        "would divide by zero",
+        "is no ratio of two numbers",
     ),
     "function": (directive("compiled", "code.dubble"), "there is no snippet 'code.dubble'; the ne"),
     "undeclared": (directive("compiled", "code.undeclared"), "has no arguments for 'undeclared'"),
