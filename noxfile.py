@@ -1,46 +1,91 @@
 """The commands of the book. `nox --list` shows them; `nox -s docs` runs one.
 
-Each installs what it needs into an environment of its own, which is kept for
-the next time. BOOK_FRAMEWORKS chooses another set of frameworks than `cpu`:
-`cuda`, `tpu` or `jax` (see requirements/).
+Each installs what it needs into an environment below .nox/, which is kept for the next time and
+shared by all commands that use the same frameworks. BOOK_FRAMEWORKS chooses another set of
+frameworks than `cpu`: `cuda`, `tpu` or `jax` (see requirements/).
 """
 
+import hashlib
 import os
+import pathlib
+import sys
 
 import nox
 from nox.command import CommandFailed
 
-nox.options.reuse_venv = "yes"
+# Nox would install the frameworks once for each session: minutes and gigabytes.
+nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "tests", "docs"]
 FRAMEWORKS = os.environ.get("BOOK_FRAMEWORKS", "cpu")
+PATH = os.environ["PATH"]
+PYTHONS = ["3.11", "3.12", "3.13"]
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+REQUIREMENTS = pathlib.Path("requirements")
+ENGINE = {"PYTHONPATH": "docs"}
 BUILD = ["sphinx-build", "-W", "--keep-going", "-c", ".", "docs", "build/html"]
 
+# Compiling for a TPU needs another libtpu than running on one.
+LOCKS = {
+    "": sorted(path.stem for path in REQUIREMENTS.glob("*.txt") if path.stem != "compile"),
+    "-compile": ["compile"],
+}
 
-def install(session, *sets):
-    """Install sets of requirements, each a file of requirements/."""
-    session.install(*(word for name in sets for word in ("-r", f"requirements/{name}.txt")))
-    if {"docs", "record"} & set(sets):
-        install_mpi(session)
+
+def install(session, *sets, into=FRAMEWORKS, lock=""):
+    """Install sets of requirements, each a file of requirements/, in the versions of a lock.
+
+    What follows in the session runs in that environment. Nothing is done where requirements,
+    locks and the installed packages are those that the last installation left.
+    """
+    place = pathlib.Path(".nox", f"{into}-{PYTHON}")
+    bin_folder = str(place.absolute() / "bin")
+    os.environ |= {"VIRTUAL_ENV": str(place.absolute()), "PATH": bin_folder + os.pathsep + PATH}
+    seen = place / f"installed-{'-'.join(sets)}"
+    if seen.is_file() and seen.read_text() == digest(place):
+        return
+    if PYTHON not in PYTHONS:
+        session.error(f"This is Python {PYTHON}; the book needs one of {', '.join(PYTHONS)}")
+    session.log(f"Installing {', '.join(sets)} into {place}")
+    session.run(sys.executable, "-m", "virtualenv", "--quiet", place)
+    pip(session, *sets, lock=lock)
+    if FRAMEWORKS not in sets or install_mpi(session):
+        seen.write_text(digest(place))
+
+
+def digest(place):
+    """Return a hash of all requirements and locks, and of the names and versions installed."""
+    texts = [path.read_bytes() for path in sorted(REQUIREMENTS.rglob("*.txt"))]
+    packages = sorted(path.name for path in place.glob("lib/*/site-packages/*.dist-info"))
+    return hashlib.sha256(repr((texts, packages)).encode()).hexdigest()
+
+
+def pip(session, *sets, lock="", options=("--only-binary", ":all:"), env=None):
+    """Install sets of requirements in one step, so that what contradicts is seen."""
+    words = [word for name in sets for word in ("-r", REQUIREMENTS / f"{name}.txt")]
+    if lock is not None:
+        words += ["-c", REQUIREMENTS / "locks" / f"{PYTHON}{lock}.txt"]
+    session.run("python", "-m", "pip", "install", *options, *words, env=env, silent=True)
 
 
 def install_mpi(session):
-    """Install MPI, and build mpi4jax for it and for the installed JAX.
+    """Install MPI, build mpi4jax for it and for the installed JAX, and say whether that worked.
 
-    Without a C++ compiler this fails. It is said here, and all else goes on: the pages that
+    Without a C++ compiler it does not. That is said, and all else goes on: the pages that
     need what is missing fail in the build, and name it. A folder without CUDA as CUDA_PATH
     keeps the build from half a CUDA that it may find.
     """
     try:
-        session.install("-r", "requirements/mpi.txt")
-        session.install(
-            *("--no-cache-dir", "--no-build-isolation", "-r", "requirements/mpi4jax.txt"),
-            env={"CUDA_PATH": os.environ.get("CUDA_PATH", os.path.abspath("requirements"))},
-        )
+        pip(session, "mpi")
+        options = ["--no-cache-dir", "--no-build-isolation"]
+        cuda = os.environ.get("CUDA_PATH", str(REQUIREMENTS.absolute()))
+        pip(session, "mpi4jax", options=options, env={"CUDA_PATH": cuda})
     except CommandFailed:
         session.warn(
             "MPI or mpi4jax could not be installed, see above. mpi4jax needs a C++ compiler, on "
             "Debian 'apt-get install g++'. Without it the build of docs/processes fails"
         )
+        return False
+    return True
 
 
 @nox.session
@@ -52,7 +97,7 @@ def docs(session):
     """
     if "--recorded" in session.posargs:
         arguments = [word for word in session.posargs if word != "--recorded"]
-        session.install("-r", "requirements/docs.txt")
+        install(session, "docs")
         session.run(*BUILD[:-1], "build/recorded", "-D", "book_recorded=1", *arguments)
         return
     install(session, FRAMEWORKS, "docs")
@@ -63,16 +108,14 @@ def docs(session):
 def record(session):
     """Record what pages print on this machine's device: the pages named, or all."""
     install(session, FRAMEWORKS, "record")
-    session.run(
-        "python", "-m", "_ext.commands.record", *session.posargs, env={"PYTHONPATH": "docs"}
-    )
+    session.run("python", "-m", "_ext.commands.record", *session.posargs, env=ENGINE)
 
 
 @nox.session
 def recordings(session):
     """List the recordings of all devices: current, stale, missing, unreadable."""
-    session.install("-r", "requirements/record.txt")
-    session.run("python", "-m", "_ext.commands.recordings", env={"PYTHONPATH": "docs"})
+    install(session, "record")
+    session.run("python", "-m", "_ext.commands.recordings", env=ENGINE)
 
 
 @nox.session
@@ -95,13 +138,12 @@ def compile_programs(session):
     Arguments are the names of functions; `--again` to compile them even so; `--check` to compare
     the records with a fresh compile; or `--list`, which says what is current, without compiling.
     """
-    env = {"PYTHONPATH": "docs"}
     if "--list" in session.posargs:
-        session.install("-r", "requirements/record.txt")
-    else:
-        install(session, "compile")
-        session.install("--no-deps", "-r", "requirements/compile_cuda.txt")
-    session.run("python", "-m", "_ext.commands.compile", *session.posargs, env=env)
+        install(session, "record")
+        session.run("python", "-m", "_ext.commands.compile", *session.posargs, env=ENGINE)
+        return
+    install(session, "compile", into="compile", lock="-compile")
+    session.run("python", "-m", "_ext.commands.compile", *session.posargs, env=ENGINE)
 
 
 @nox.session
@@ -114,10 +156,11 @@ def tests(session):
 
 @nox.session
 def lint(session):
-    """Check the style of all Python files."""
-    install(session, "lint")
+    """Check the style of all Python files, and the types of the engine."""
+    install(session, "lint", into="lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    session.run("mypy")
 
 
 @nox.session
@@ -132,3 +175,24 @@ def build_benchmark(session):
     """Measure the build itself against plain scripts and stock MyST-NB, in one run."""
     install(session, FRAMEWORKS, "docs")
     session.run("python", "tests/build_benchmark.py", *session.posargs)
+
+
+@nox.session
+def lock(session):
+    """Renew the locks after a change in requirements/; all else in them keeps its version.
+
+    With --upgrade everything gets the newest version that the requirements allow.
+    """
+    # Without a lock, which may contradict the new requirements.
+    install(session, "lock", into="lock", lock=None)
+    for python in PYTHONS:
+        for part, sets in LOCKS.items():
+            session.run(
+                *("uv", "pip", "compile", "--quiet", "--custom-compile-command", "nox -s lock"),
+                # The oldest Linux that libtpu runs on.
+                *("--python-version", python, "--python-platform", "x86_64-manylinux_2_31"),
+                *("--only-binary", ":all:", "--no-binary", "mpi4jax"),
+                *("--output-file", REQUIREMENTS / "locks" / f"{python}{part}.txt"),
+                *(REQUIREMENTS / f"{name}.txt" for name in sets),
+                *session.posargs,
+            )

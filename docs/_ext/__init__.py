@@ -1,26 +1,19 @@
-"""The engine of the book: executes the snippets that pages show, and checks what they print."""
+"""The engine of the book: executes what pages show, and checks what it prints.
 
-import gc
-import hashlib
-import pathlib
+A page is read by `source`, executed by `execution` unless `records` holds its outputs, and shown
+by `site`, beside what was recorded on other devices. `measurements` are records among the
+outputs, from which numbers, tables and charts are drawn. `programs` are functions compiled for
+devices that are not here. `commands` record pages without Sphinx. A package imports only from
+those before it: source, measurements, records, execution, programs, then site and commands; and
+`site` alone knows Sphinx.
+"""
+
+from typing import Any
 
 
-def setup(app):
+def setup(app: Any) -> dict[str, Any]:
     """Register the extension with Sphinx."""
-    # Imported here, because the recorders use this package without Sphinx.
-    from .site import build, compiled, downloads, numbers, offline, status, tabs
+    # Imported here, because the commands use this package without Sphinx.
+    from . import site
 
-    # Modules, options and doctrees live until the build ends. Python's garbage collector would
-    # search them again and again; left to run at its usual pace it takes a tenth of a build.
-    gc.set_threshold(200_000, 20, 20)
-    app.setup_extension("myst_nb")
-    app.setup_extension("sphinx_design")
-    for part in (build, compiled, tabs, numbers, downloads, offline, status):
-        part.setup(app)
-    sources = sorted(pathlib.Path(__file__).parent.rglob("*.py"))
-    engine = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    return {
-        "env_version": int(engine[:8], 16),
-        "parallel_read_safe": True,
-        "parallel_write_safe": True,
-    }
+    return site.setup(app)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import shutil
 import stat
 import tempfile
 
@@ -50,3 +51,22 @@ def read(path: pathlib.Path, limit: int) -> str:
         raise Unusable("it is not UTF-8") from None
     except OSError as error:
         raise Unusable(error.strerror or type(error).__name__) from None
+
+
+def copy(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Copy a file in one step, as `write` does."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    half_copied = target.with_name(f".{target.name}-{os.getpid()}")
+    try:
+        shutil.copyfile(source, half_copied)
+        half_copied.replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            half_copied.unlink()
+        raise
+
+
+def replace_folder(path: pathlib.Path) -> None:
+    """Remove a folder that lies where a file belongs."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)

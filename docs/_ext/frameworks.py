@@ -19,6 +19,7 @@ class Framework:
     environment: variables of kernels, {platform: {variable: value}}; those under "" are for all.
     shared: more of them, for kernels that share an accelerator with others.
     required: without it no page is executed; its cells are never left out.
+    forkable: whether a process may import it and be forked afterwards.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Framework:
     environment: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     shared: Mapping[str, str] = dataclasses.field(default_factory=dict)
     required: bool = False
+    forkable: bool = True
 
     def variables(self, platform: str, shared: bool) -> dict[str, str]:
         """Return its environment variables for a kernel on a platform such as `cpu` or `gpu`."""

@@ -38,9 +38,10 @@ class Options:
     leave_out: leave out the cells that need a framework which is not installed.
     cell_timeout, page_timeout: limits in seconds.
     output_limit: characters of a cell's output that its page shows.
-    measurements: the JSON schema of a measurement; without one no output is a measurement.
+    measurements: the JSON schema of a measurement; without it no output is one.
     sources: sources that may be quoted, {key: {title, author, url}}.
-    targets: devices that programs are compiled for, {short name: facts}; see `programs.targets.Target`.
+    targets: devices that programs are compiled for, {short name: facts}; see
+        `programs.targets.Target`.
     record_command, compile_command: what messages tell people to run.
     """
 

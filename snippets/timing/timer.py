@@ -73,9 +73,10 @@ class Measurement:
         return None if self.work is None else self.work / self.median
 
     def record(self):
-        """Return everything that is known about the measurement, as plain data."""
+        """Return what is known, as plain data: version 1 of measurement.schema.json."""
         derived = ("median", "spread", "stable", "rate")
-        return dataclasses.asdict(self) | {key: getattr(self, key) for key in derived}
+        known = dataclasses.asdict(self) | {key: getattr(self, key) for key in derived}
+        return {"version": 1} | known
 
     def __repr__(self):
         warning = "" if self.stable else ", unstable"

@@ -5,6 +5,8 @@ import json
 import os
 import pathlib
 import re
+import runpy
+import select
 import shutil
 import signal
 import subprocess
@@ -17,12 +19,16 @@ import psutil
 import pytest
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
+FORK_SERVER = pathlib.Path(__file__).with_name("fork_server.py")
 # Another copy of the engine can be tested by naming the folder that holds its `_ext`.
 ENGINE = pathlib.Path(os.environ.get("BOOK_ENGINE", REPOSITORY / "docs"))
+SCHEMA = REPOSITORY / "snippets" / "timing" / "measurement.schema.json"
 PATIENCE = 60.0
+SPHINX = ("-m", "sphinx")
 
 sys.path.insert(0, str(ENGINE))
 
+BOOK = runpy.run_path(str(REPOSITORY / "conf.py"))
 CONF = """
 import sys
 sys.path.insert(0, {engine!r})
@@ -31,6 +37,10 @@ nb_execution_mode = "off"
 html_theme = "basic"
 book_cell_timeout = 30
 book_page_timeout = 60
+book_variables = ["STAMPS"]
+book_frameworks = {frameworks!r}
+book_record_command = "nox -s record --"
+book_measurements = "measurement.schema.json"
 book_sources = {{"post": {{"title": "A post", "author": "Somebody", "url": "https://post.example"}}}}
 """
 
@@ -44,6 +54,101 @@ def wait_until(condition, what):
             return value
         time.sleep(0.05)
     pytest.fail(f"waited {PATIENCE:g} s in vain: {what}")
+
+
+def inherited():
+    """Return the environment that all builds share."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("BOOK_", "PYTHON"))}
+    return kept | {"PYTHONUNBUFFERED": "1"}
+
+
+class Forks:
+    """Runs modules in processes forked from one that has imported Sphinx and the engine."""
+
+    def __init__(self):
+        requests, self.requests = os.pipe()
+        replies, replied = os.pipe()
+        subprocess.run(
+            [sys.executable, FORK_SERVER, *map(str, (requests, replied, ENGINE))],
+            env=inherited() | {"OPENBLAS_NUM_THREADS": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=(requests, replied),
+            check=True,
+        )
+        os.close(requests)
+        os.close(replied)
+        self.replies = open(replies, "rb", buffering=0)
+        self.unread = b""
+        self.statuses = {}
+        self.pids = []
+
+    def start(self, **request):
+        """Start what `run` in fork_server.py is to run; return its process."""
+        line = json.dumps(request).encode() + b"\n"
+        while line:
+            line = line[os.write(self.requests, line) :]
+        wait_until(lambda: self._reply(PATIENCE) or self.pids, "no process was forked")
+        return Fork(self, self.pids.pop())
+
+    def status(self, pid, seconds):
+        """Return the status of a process; wait at most so long for its end, else return None."""
+        end = time.monotonic() + seconds
+        while pid not in self.statuses and self._reply(max(0, end - time.monotonic())):
+            pass
+        return self.statuses.get(pid)
+
+    def _reply(self, seconds):
+        """Take in what is replied within some time; return whether something was."""
+        if not select.select([self.replies], [], [], seconds)[0]:
+            return False
+        found = self.replies.read(1 << 16)
+        assert found, "the process that forks builds has ended"
+        *lines, self.unread = (self.unread + found).split(b"\n")
+        for pid, *status in (map(int, line.split()) for line in lines):
+            if status:
+                self.statuses[pid] = status[0]
+            else:
+                self.pids.append(pid)
+        return True
+
+
+class Fork:
+    """A forked process, with the parts of `subprocess.Popen` that tests use."""
+
+    def __init__(self, forks, pid):
+        self.forks, self.pid, self.returncode = forks, pid, None
+
+    def poll(self):
+        """Return the exit status, or None while the process runs."""
+        self.returncode = self.forks.status(self.pid, 0)
+        return self.returncode
+
+    def wait(self, timeout=4 * PATIENCE):
+        """Wait for the end of the process and return its exit status."""
+        self.returncode = self.forks.status(self.pid, timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired("a forked process", timeout)
+        return self.returncode
+
+    def send_signal(self, number):
+        """Send a signal to the process, if it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self):
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+@functools.cache
+def forks():
+    """Return the Forks of this process of pytest, which start with the first build."""
+    return Forks()
 
 
 class Build:
@@ -84,12 +189,18 @@ class Project:
         self.engine = ENGINE
         self.stamps = root / "stamps"
         self.stamps.mkdir()
+        schema = json.loads(SCHEMA.read_text("utf8")) | {"functions": ["measure", "note"]}
+        (root / "measurement.schema.json").write_text(json.dumps(schema), "utf8")
         self.configure()
         self.page("index", "Nothing is executed here.")
 
     def configure(self, *lines):
         """Write conf.py, with further lines at its end."""
-        text = CONF.format(engine=str(self.engine)) + "\n".join(map(textwrap.dedent, lines)) + "\n"
+        text = (
+            CONF.format(engine=str(self.engine), frameworks=BOOK["book_frameworks"])
+            + "\n".join(map(textwrap.dedent, lines))
+            + "\n"
+        )
         (self.root / "conf.py").write_text(text, "utf8")
 
     def copy_engine(self):
@@ -145,50 +256,98 @@ class Project:
 
     def environment(self, **variables):
         """Return the environment of a build; cells find the folder for their stamps in it."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("BOOK_", "PYTHON"))}
-        return kept | {"STAMPS": str(self.stamps), "PYTHONUNBUFFERED": "1", **variables}
+        own = {"STAMPS": str(self.stamps), "BOOK_LOCKS": str(self.root)}
+        return inherited() | own | variables
 
-    def start(self, *options, out="build/html", strict=True, command=("-m", "sphinx"), **variables):
-        """Start a build and return its process, which keeps what it prints in a file."""
-        log = open(self.root / f"{out.replace('/', '-')}-{time.monotonic_ns()}.log", "w+")
-        arguments = [*(["-W", "--keep-going"] if strict else []), "-c", ".", *options, "docs", out]
-        process = subprocess.Popen(
-            [sys.executable, *command, *arguments],
-            cwd=self.root,
-            env=self.environment(**variables),
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            # A program that was started in the background ignores Ctrl-C, and so would its builds.
-            preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-        )
+    def forkable(self, variables):
+        """Whether a process that was forked differs in nothing from one that was started."""
+        started = any(name.startswith(("PYTHON", "LD_", "LC_")) for name in variables)
+        return self.engine == ENGINE and not started
+
+    def log(self, out):
+        """Return the path of a new file for what a build prints."""
+        path = self.root / f"{out.replace('/', '-')}-{time.monotonic_ns()}.log"
+        path.touch()
+        return path
+
+    @staticmethod
+    def arguments(options, out, strict):
+        """Return the arguments of sphinx-build."""
+        return [*(["-W", "--keep-going"] if strict else []), "-c", ".", *options, "docs", out]
+
+    def start(self, *options, out="build/html", strict=True, command=SPHINX, **variables):
+        """Start a build as a program and return its process, which prints into a file."""
+        log = self.log(out)
+        with log.open("w") as stream:
+            process = subprocess.Popen(
+                [sys.executable, *command, *self.arguments(options, out, strict)],
+                cwd=self.root,
+                env=self.environment(**variables),
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                # A program started in the background ignores Ctrl-C, and so would its builds.
+                preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+            )
         process.log = log
         return process
 
     def wait(self, process):
         """Wait for a build that was started and return its Build."""
         process.wait(timeout=4 * PATIENCE)
-        process.log.seek(0)
-        with process.log:
-            return Build(process, process.log.read())
+        return Build(process, self.printed(process))
 
     def printed(self, process):
         """Return what a build that was started has printed so far."""
-        return pathlib.Path(process.log.name).read_text("utf8")
+        return process.log.read_text("utf8")
 
-    def build(self, *options, **settings):
-        """Build the book and return its Build."""
-        return self.wait(self.start(*options, **settings))
+    def fork(self, module, arguments, stdout, stderr, paths=(), **variables):
+        """Run a module with arguments in a forked process and return that."""
+        return forks().start(
+            module=module,
+            arguments=list(map(str, arguments)),
+            stdout=str(stdout),
+            stderr=str(stderr),
+            paths=list(paths),
+            folder=str(self.root),
+            environment=self.environment(**variables),
+        )
+
+    def build(self, *options, out="build/html", strict=True, program=False, **settings):
+        """Build the book and return its Build.
+
+        It is forked from a process that has Sphinx imported, unless a `program` is asked for, or a
+        `command`, or something that a program meets before it has begun.
+        """
+        if program or "command" in settings or not self.forkable(settings):
+            return self.wait(self.start(*options, out=out, strict=strict, **settings))
+        log = self.log(out)
+        arguments = self.arguments(options, out, strict)
+        process = self.fork("sphinx", arguments, log, log, **settings)
+        process.log = log
+        return self.wait(process)
 
     def run(self, module, *arguments, **variables):
         """Run a module of the engine from the command line, as the recorder, and return it done."""
-        paths = [str(self.engine), *filter(None, [variables.pop("PYTHONPATH", "")])]
-        return subprocess.run(
-            [sys.executable, "-m", f"_ext.commands.{module}", *arguments],
-            cwd=self.root,
-            env=self.environment(PYTHONPATH=os.pathsep.join(paths), **variables),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
+        module = f"_ext.commands.{module}"
+        paths = [str(self.engine), *filter(None, [variables.get("PYTHONPATH")])]
+        if not self.forkable(variables):
+            return subprocess.run(
+                [sys.executable, "-m", module, *arguments],
+                cwd=self.root,
+                env=self.environment(**variables | {"PYTHONPATH": os.pathsep.join(paths)}),
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+            )
+        stdout, stderr = self.log("stdout"), self.log("stderr")
+        variables["PYTHONPATH"] = str(self.engine)
+        process = self.fork(module, arguments, stdout, stderr, paths, **variables)
+        try:
+            process.wait(PATIENCE)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess(
+            [module, *arguments], process.returncode, stdout.read_text(), stderr.read_text()
         )
 
     def record(self, *pages, **variables):
@@ -217,9 +376,9 @@ class Project:
         """Return the text of a built page."""
         return (self.root / out / f"{docname}.html").read_text("utf8")
 
-    def notebook(self, docname, out="build"):
+    def notebook(self, docname, out="build/html"):
         """Return the notebook of a page that readers download."""
-        return nbformat.read(self.root / out / "jupyter_execute" / f"{docname}.ipynb", 4)
+        return nbformat.read(self.root / out / "_sources" / f"{docname}.ipynb", 4)
 
     def records(self, out="build/html"):
         """Return the records that the built site publishes."""
@@ -227,7 +386,7 @@ class Project:
 
     def cached(self):
         """Return the cached files, one for each page that was executed without a failure."""
-        return sorted(self.root.glob("_cache/cpu/executed/*/base.ipynb"))
+        return sorted(self.root.glob("_cache/*/**/*.ipynb"))
 
     def stamp(self, name):
         """Return the path at which a cell leaves the stamp `name`."""
@@ -238,8 +397,10 @@ class Project:
         return [process for process in psutil.process_iter() if self._is_ours(process)]
 
     def _is_ours(self, process):
+        # A forked process shows the environment of the one that it was forked from.
         try:
-            ours = process.environ().get("STAMPS") == str(self.stamps)
+            ours = process.cwd() == str(self.root)
+            ours = ours or process.environ().get("STAMPS") == str(self.stamps)
             return ours and process.status() != psutil.STATUS_ZOMBIE
         except psutil.Error:
             return False
@@ -263,7 +424,8 @@ globals().update(
     (name, value)
     for name, value in runpy.run_path({conf!r}).items()
     if name.startswith(("html_", "myst_"))
-    or name in ("extensions", "copyright", "author", "book_devices")
+    or name in ("extensions", "copyright", "author")
+    or name.startswith("book_") and name not in ("book_snippets", "book_variables")
 )
 sys.path.insert(0, {engine!r})
 html_static_path = [{static!r}]
@@ -341,6 +503,7 @@ KIND = "application/vnd.jax-measured.record+json"
 def note(name, median, framework="python", **fields):
     """Leave a record as the timer would, with the time that the page wants."""
     record = {
+        "version": 1,
         "name": name,
         "framework": framework,
         "device_kind": "cpu",

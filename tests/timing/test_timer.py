@@ -201,7 +201,7 @@ def test_the_record_holds_what_a_reader_needs(clock):
     m = timer.measure("a/record", clock.takes(0.03), x, x, work=24, error=1e-7)
     record = m.record()
     assert set(record) == {
-        *("name", "framework", "device_kind", "processor", "threads", "shape", "dtype"),
+        *("version", "name", "framework", "device_kind", "processor", "threads", "shape", "dtype"),
         *("precision", "samples", "calls_per_sample", "first_call", "work", "error"),
         *("versions", "date", "median", "spread", "stable", "rate"),
     }

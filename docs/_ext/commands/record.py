@@ -3,51 +3,42 @@
 It needs the frameworks and what requirements/record.txt lists, but neither Sphinx nor a network:
 
     PYTHONPATH=docs python -m _ext.commands.record [page ...]
+
+What the cache of this machine holds already is recorded without being executed.
 """
 
 import argparse
-import difflib
+import dataclasses
 import os
-import pathlib
-import subprocess
 import sys
+from collections.abc import Sequence
 
-from ..execution import schedule as execute
-from ..records import recordings
-from ..records import sanitising as foreign
-from ..source.pages import PageError, find_pages, read_page
-from ..source.snippets import Library, SnippetError
-
-PAGES = pathlib.Path("docs")
-RECORDED = PAGES / "_recorded"
-SNIPPETS = "snippets"
-
-
-def this_device():
-    """Return the short name of the device that JAX finds on this machine."""
-    # In a process of its own: asking JAX takes hold of the device.
-    code = f"import jax, runpy; print(runpy.run_path({str(execute.KERNEL)!r})['device']()[0])"
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise SystemExit("JAX cannot be asked for its device; is it installed?")
-    return done.stdout.splitlines()[-1]
+from .. import files
+from ..execution import devices
+from ..execution.results import Result, deliver
+from ..measurements.schema import Schema
+from ..names import nearest
+from ..options import Options
+from ..records.recordings import Recordings
+from ..records.sanitising import Refused
+from ..source.pages import Page, PageError, find_pages, read_page
+from ..source.snippets import Library
 
 
-def read_pages(names, library):
+def read_pages(names: Sequence[str], options: Options) -> tuple[list[Page], list[str]]:
     """Return the pages with code, all or those named, and the problems met."""
-    found = find_pages(PAGES)
+    found = find_pages(options.folder("pages"))
+    library = Library(options.folder("snippets"))
     pages, problems = [], []
     for name in names or found:
-        name = name.removeprefix(f"{PAGES}/").removesuffix(".md")
+        name = name.removeprefix(f"{options.pages}/").removesuffix(".md")
         if name not in found:
-            near = difflib.get_close_matches(name, found, n=3, cutoff=0.4)
-            hint = f"; the nearest are {', '.join(near)}" if near else ""
-            problems.append(f"there is no page '{name}'{hint}")
+            problems.append(f"there is no page '{name}'{nearest(name, found)}")
             continue
         try:
             page = read_page(name, found[name], library)
-        except (PageError, SnippetError) as error:
-            problems.append(f"{found[name]}:{getattr(error, 'line', 1)}: {error}")
+        except PageError as error:
+            problems.append(f"{found[name]}:{error.line}: {error}")
             continue
         if page is not None:
             pages.append(page)
@@ -56,45 +47,68 @@ def read_pages(names, library):
     return pages, problems
 
 
-def record(names, device):
+def record(names: Sequence[str], options: Options, jobs: int | None) -> list[str]:
     """Execute pages and record each that goes well; return the problems met."""
-    pages, problems = read_pages(names, Library(SNIPPETS))
+    pages, problems = read_pages(names, options)
     if names and problems:
         return problems
+    recordings = Recordings(options.folder("recordings"), Schema.of(options))
 
-    def done(page, execution):
-        if execution.failures:
+    def say(line: str) -> None:
+        print(line, flush=True)
+
+    def trouble(page: Page, message: str) -> None:
+        say(f"      {page.docname}: {message}")
+
+    def done(result: Result) -> None:
+        file = f"{options.pages}/{result.page.docname}.md"
+        if result.failures:
             problems.extend(
-                f"{PAGES / page.docname}.md:{failure.line}: {failure.message}"
-                for failure in execution.failures
+                f"{file}:{failure.line}: {failure.message}" for failure in result.failures
             )
             return
         try:
-            path = recordings.write(RECORDED, page, execution.facts)
-        except (recordings.RecordingError, foreign.Refused) as error:
-            problems.append(f"{PAGES / page.docname}.md: its outputs cannot be recorded: {error}")
+            path = recordings.write(result.outputs, options.record_command)
+        except (files.Unusable, Refused) as error:
+            problems.append(f"{file}: its outputs cannot be recorded: {error}")
             return
-        left = sorted(set(execution.facts["skipped"].values()))
+        except OSError as error:
+            problems.append(f"{file}: its recording cannot be written: {error.strerror or error}")
+            return
+        left = sorted({cell.missing for cell in result.outputs.cells if cell.missing})
         missing = f", but for cells that need {' or '.join(left)} (not installed)" if left else ""
-        print(f"      recorded {path}{missing}", flush=True)
+        say(f"      recorded {path}{missing}")
 
-    meant = [page for page in pages if page.device in (None, device)]
+    meant = [page for page in pages if page.device in (None, options.device)]
     for page in pages:
         if page not in meant:
-            print(f"      left out {page.docname}, which is executed on {page.device} only")
-    limits = execute.Limits(execute.CELL_TIMEOUT, execute.PAGE_TIMEOUT, device)
-    execute.execute_all(meant, limits, done, {}, lambda line: print(line, flush=True))
+            say(f"      left out {page.docname}, which is executed on {page.device} only")
+    deliver(meant, options, done, say, trouble, jobs)
     return problems
 
 
-def main():
+def main() -> None:
     """Read the command line, and leave with 1 where a page could not be recorded."""
     parser = argparse.ArgumentParser(prog="record", description="Record pages on this device.")
     parser.add_argument("pages", nargs="*", help="such as benchmarks/matmul; by default all")
-    names = parser.parse_args().pages
-    device = os.environ.get("BOOK_DEVICE") or this_device()
-    print(f"recording on {device}", flush=True)
-    problems = record(names, device)
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        help="pages to execute at once; by default one on an accelerator, and one for each core "
+        "on a CPU. Pages that measure are always executed alone",
+    )
+    asked = parser.parse_args()
+    if asked.jobs is not None and asked.jobs < 1:
+        parser.error("--jobs must be 1 or more")
+    options = Options.from_file()
+    try:
+        name = os.environ.get("BOOK_DEVICE") or devices.this_device(options)
+    except RuntimeError as error:
+        parser.error(f"{error}; set BOOK_DEVICE to the device that is meant")
+    print(f"recording on {name}", flush=True)
+    # A machine to record on may lack a framework; the cells that need it say so.
+    options = dataclasses.replace(options, device=name, leave_out=True)
+    problems = record(asked.pages, options, asked.jobs)
     for problem in problems:
         print(f"not recorded: {problem}", file=sys.stderr)
     if problems:

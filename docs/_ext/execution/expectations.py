@@ -1,30 +1,46 @@
-"""Judge an executed cell: did it raise what its snippet declares, and nothing else?"""
+"""Judge an executed cell: did it raise what is declared for it, and nothing else?"""
+
+import dataclasses
+from collections.abc import Iterable
+
+from nbformat import NotebookNode
+
+from ..source.snippets import ExpectedError
 
 
-def judge(cell):
-    """Return what is wrong with the cell's outcome, or None.
+@dataclasses.dataclass(frozen=True)
+class Raised:
+    """What the kernel knows of an error: its type with its module, and whether it is declared."""
+
+    type: str
+    declared: bool
+
+
+def judge(
+    outputs: Iterable[NotebookNode], expected: ExpectedError | None, raised: Raised | None
+) -> str | None:
+    """Return what is wrong with a cell's outcome, or None.
 
     Three verdicts: the declared error did not come, another came instead, or
-    an error came that no snippet declares.
+    an error came that nothing declares.
     """
-    error = next((out for out in cell.outputs if out.output_type == "error"), None)
-    expected = cell.metadata.get("expected_error")
+    error = next((out for out in outputs if out.output_type == "error"), None)
     if expected is None:
         if error is None:
             return None
         return f"raised {error.ename}, which no snippet declares\n{shown(error)}"
-    declared = f"{expected['type']} with '{expected['fragment']}' in its message"
+    declared = f"{expected.type} with '{expected.fragment}' in its message"
     if error is None:
-        return f"did not raise: {expected['snippet']} declares {declared}"
-    type_name = expected["type"].rpartition(".")[2]
-    if error.ename != type_name or expected["fragment"] not in error.evalue:
-        return (
-            f"raised another error: {expected['snippet']} declares {declared}, "
-            f"but this came\n{shown(error)}"
-        )
-    return None
+        return f"did not raise: {expected.snippet} declares {declared}"
+    if raised is not None and raised.declared and expected.fragment in error.evalue:
+        return None
+    kind = f" of the type {raised.type}" if raised and not raised.declared else ""
+    return (
+        f"raised another error: {expected.snippet} declares {declared}, "
+        f"but this came{kind}\n{shown(error)}"
+    )
 
 
-def shown(error):
+def shown(error: NotebookNode) -> str:
     """Return an error output as readers see it."""
     return "\n".join(error.traceback)

@@ -1,22 +1,252 @@
-"""The kernel in which a page is executed: an ordinary one, with tracebacks made for readers.
+"""The kernel in which a page is executed: an ordinary one, with bounds, and errors for readers.
 
-Runs as a script in the kernel's own process and imports nothing of this package.
+It runs in the kernel's own process and imports nothing of this package: either as a script, or
+called by `parents.py` after a fork. What it needs of a page stands in `page.json` beside the
+connection file: the limit of characters that a cell may print, and how to ask for the device.
+Answers to the build use only what was bound before the first cell ran, so that a page may
+rebind whatever it likes.
 """
 
-import importlib.metadata
+import builtins
+import ctypes
 import json
 import os
-import platform
+import pathlib
 import re
-import subprocess
+import signal
 import sys
+import threading
 import traceback
 import warnings
 
+from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
+from jupyter_client.jsonutil import json_default
+from jupyter_client.session import Session
 
-PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
 INSTALLED = re.compile(r"(?:/[^\s:'\"()]+)?/(?:site|dist)-packages/")
+# How many times longer than text pictures and tables may be, and how large a file becomes that
+# holds what is too long for a page.
+RICH = 20
+LARGEST_FILE = 64_000_000
+LARGEST_MESSAGE = 1_000_000
+PR_SET_PDEATHSIG = 1
+
+_encode = json.JSONEncoder(default=json_default, ensure_ascii=False, allow_nan=False).encode
+_decode = json.JSONDecoder().decode
+_evaluate, _open, _modules = eval, open, sys.modules
+_builtin_errors = {
+    name: value
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, BaseException)
+}
+
+
+def end_with(parent: int) -> None:
+    """Let the system kill this process as soon as its parent is gone, however that ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+class Meter:
+    """Counts the characters that a cell prints, and keeps in a file what is beyond the limit.
+
+    The file is named after the number of the cell, and holds its text from the first character.
+    """
+
+    def __init__(self, limit: int, folder: pathlib.Path) -> None:
+        """Take the limit of a cell and the folder for the files."""
+        self.limit, self.folder = limit, folder
+        self.number = 0
+        self._lock = threading.RLock()
+        self.begin()
+
+    def begin(self) -> None:
+        """Count from zero for the next cell."""
+        with self._lock:
+            self.number += 1
+            self.shown = self.total = self.rich = 0
+            self._start: list[str] = []
+            self._file = None
+            self._written = 0
+
+    def clear(self) -> None:
+        """Forget what the cell has taken back, unless some of it is in a file already."""
+        with self._lock:
+            if self._file is None:
+                self.shown = self.total = self.rich = 0
+                self._start = []
+
+    def text(self, text: str) -> str:
+        """Return what may be shown of a text, and keep all of it."""
+        with self._lock:
+            room = max(0, self.limit - self.shown)
+            shown = text[:room]
+            self.shown += len(shown)
+            self.total += len(text)
+            if len(shown) < len(text) or self._file is not None:
+                self._keep(text)
+            else:
+                self._start.append(text)
+            return shown
+
+    def bundle(self, data: dict) -> dict:
+        """Return what may be shown of one value in several formats."""
+        with self._lock:
+            shown = {}
+            for kind, value in data.items():
+                written = value if isinstance(value, str) else _encode(value)
+                if kind == "text/plain":
+                    continue
+                self.rich += len(written) + 100
+                if self.rich <= RICH * self.limit:
+                    shown[kind] = value
+                else:
+                    self.total += len(written)
+                    self._keep(written + "\n")
+            if isinstance(plain := data.get("text/plain"), str):
+                # What is shown in another format is not shown as text as well.
+                if any(kind.startswith(("text/", "image/", "application/")) for kind in shown):
+                    shown["text/plain"] = plain[: self.limit]
+                elif (cut := self.text(plain + "\n")) or not plain:
+                    shown["text/plain"] = cut.removesuffix("\n")
+            return shown
+
+    def error(self, text: str) -> str:
+        """Return what may be shown of a traceback, which is shown whatever came before it."""
+        with self._lock:
+            self.total += len(text)
+            self.shown += min(len(text), self.limit)
+            if len(text) > self.limit or self._file is not None:
+                self._keep(text)
+            return text[: self.limit]
+
+    def _keep(self, text: str) -> None:
+        if self._file is None:
+            self.folder.mkdir(exist_ok=True)
+            path = self.folder / f"{self.number}.txt"
+            self._file = _open(path, "a", encoding="utf8", errors="replace", newline="")
+            start, self._start = "".join(self._start), []
+            self._file.write(start)
+            self._written = len(start)
+        room = LARGEST_FILE - self._written
+        if room > 0:
+            self._file.write(text[:room])
+            self._written += min(len(text), room)
+
+    def facts(self) -> dict:
+        """Return how many characters the cell printed, and how many are shown and in the file."""
+        with self._lock:
+            if self._file is not None:
+                self._file.flush()
+            return {"total": self.total, "shown": self.shown, "kept": self._written}
+
+
+class BoundedSession(Session):
+    """Sends what a cell displays, or raises, no longer than its meter allows."""
+
+    meter: Meter
+
+    def send(self, stream, msg_or_type, content=None, *rest, **named):
+        """Send a message; see the base class."""
+        message = msg_or_type if isinstance(msg_or_type, dict) else None
+        kind = message["header"]["msg_type"] if message else msg_or_type
+        found = message["content"] if message else content
+        if kind in ("display_data", "execute_result"):
+            found["data"] = self.meter.bundle(found["data"])
+            if not found["data"]:
+                return None
+        elif kind == "update_display_data":
+            limit = self.meter.limit
+            cut = {
+                k: v[: RICH * limit] if isinstance(v, str) else v for k, v in found["data"].items()
+            }
+            found["data"] = cut
+        elif kind == "error":
+            found["evalue"] = found["evalue"][: self.meter.limit]
+            found["traceback"] = [self.meter.error("\n".join(found["traceback"]))]
+        elif kind == "execute_reply" and found.get("status") == "error":
+            found |= {"evalue": found["evalue"][: self.meter.limit], "traceback": []}
+        elif kind == "clear_output":
+            self.meter.clear()
+        return super().send(stream, msg_or_type, content, *rest, **named)
+
+
+def _meter(stream, meter: Meter) -> None:
+    """Let a stream of the kernel show no more than its meter allows."""
+    write = stream.write
+
+    def metered(text):
+        if isinstance(text, str):
+            if shown := meter.text(text):
+                write(shown)
+            return len(text)
+        return write(text)
+
+    stream.write = metered
+
+
+class PageKernel(IPythonKernel):
+    """An IPython kernel that also answers what the build asks about a cell and the device."""
+
+    control_msg_types = [*IPythonKernel.control_msg_types, "cell_request", "device_request"]
+    meter: Meter
+    devices: list = []
+    raised: type | None = None
+
+    async def do_execute(self, code, silent, *rest, **named):
+        """Execute a cell; see the base class."""
+        if not silent:
+            self.meter.begin()
+            self.raised = None
+        return await super().do_execute(code, silent, *rest, **named)
+
+    def _answer(self, stream, ident, parent, content) -> None:
+        self.session.send(stream, f"{parent['header']['msg_type']}_reply", content, parent, ident)
+
+    def cell_request(self, stream, ident, parent) -> None:
+        """Say how much the last cell printed, and whether it raised what is declared for it."""
+        content = self.meter.facts()
+        if self.raised is not None:
+            content["raised"] = f"{self.raised.__module__}.{self.raised.__qualname__}"
+            content["declared"] = self._is(parent["content"].get("declared", ""))
+        self._answer(stream, ident, parent, content)
+
+    def _is(self, declared: str) -> bool:
+        """Say whether the last cell raised the type that an expression in a module stands for."""
+        raised = self.raised
+        if declared in _builtin_errors:
+            return raised is _builtin_errors[declared]
+        try:
+            meant = _evaluate(declared, dict(self.shell.user_ns))
+        except Exception:
+            meant = None
+        if isinstance(meant, type):
+            return raised is meant and not ("." in declared and meant.__module__ == "__main__")
+        # The page has not imported what the declaration names: its name is all that is known.
+        return (
+            raised.__qualname__.rpartition(".")[2] == declared.rpartition(".")[2]
+            and raised.__module__ != "__main__"
+        )
+
+    def device_request(self, stream, ident, parent) -> None:
+        """Say on which device the page's first registered framework ran, or why nobody knows."""
+        content: dict = {"framework": None}
+        for name, module, expression in self.devices:
+            if module not in _modules:
+                continue
+            content = {"framework": name}
+            try:
+                if _modules[module] is None:
+                    raise LookupError(f"sys.modules['{module}'] is None")
+                platform, kind = _evaluate(expression, {module: _modules[module]})
+                content |= {"platform": str(platform), "kind": str(kind)}
+            except BaseException as error:
+                content["problem"] = f"{type(error).__name__}: {error}"[:1000]
+            break
+        self._answer(stream, ident, parent, content)
 
 
 class Scrubber:
@@ -47,16 +277,24 @@ class Scrubber:
         return INSTALLED.sub("", text)
 
 
-def show_traceback(shell, etype, value, tb, tb_offset=None):
+def _message(value, longest: int) -> str:
+    try:
+        return str(value)[:longest]
+    except Exception:
+        return "a message that cannot be printed"
+
+
+def _show_traceback(shell, etype, value, tb, tb_offset=None):
     """Publish an error with the reader's own frames and its message, nothing else."""
     scrubber = Scrubber(shell)
+    longest = LARGEST_MESSAGE
     lines = ["Traceback (most recent call last):"]
     for frame in traceback.extract_tb(tb):
         if scrubber.cell_of(frame.filename) is not None:
             inside = "" if frame.name == "<module>" else f", in {frame.name}"
             lines.append(f"  {scrubber.place(frame.filename, frame.lineno)}{inside}")
             lines.append(f"    {frame.line}")
-    message = scrubber.clean(str(value))
+    message = scrubber.clean(_message(value, longest))
     if isinstance(value, SyntaxError) and scrubber.cell_of(value.filename) is not None:
         lines.append(f"  {scrubber.place(value.filename, value.lineno)}")
         lines.append(f"    {(value.text or '').strip()}")
@@ -64,90 +302,38 @@ def show_traceback(shell, etype, value, tb, tb_offset=None):
     lines.append(f"{etype.__name__}: {message}" if message else etype.__name__)
     for note in getattr(value, "__notes__", ()):
         if "JAX_TRACEBACK_FILTERING" not in note:
-            lines.append(scrubber.clean(note))
+            lines.append(scrubber.clean(note[:longest]))
     shell._showtraceback(etype, message, ["\n".join(lines)])
     return lines
 
 
-def device():
-    """Return (short name, kind) of the device that the page's frameworks used.
-
-    Both are None where the page used no framework.
-    """
-    if "jax" in sys.modules:
-        import jax
-
-        first = jax.devices()[0]
-        kind = first.device_kind
-        if first.platform == "cpu":
-            return "cpu", "cpu"
-        return f"{first.platform}-{model_name(kind)}", kind
-    if "torch" in sys.modules:
-        import torch
-
-        if torch.cuda.is_available():
-            kind = torch.cuda.get_device_name()
-            return f"gpu-{model_name(kind)}", kind
-        return "cpu", "cpu"
-    return ("cpu", "cpu") if "tensorflow" in sys.modules else (None, None)
-
-
-def model_name(kind):
-    """Return the short name of a kind of device, such as 'h200' or 'v5e' (for 'TPU v5 lite')."""
-    model = re.sub(r"^(nvidia|tpu|amd)\b", "", kind.lower()).replace(" lite", "e")
-    return re.sub("[^a-z0-9]+", "", model)
-
-
-def gpu_facts():
-    """Return the driver and the memory of the first NVIDIA GPU, as its own tool gives them."""
-    command = ["nvidia-smi", "--query-gpu=driver_version,memory.total", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    first = done.stdout.strip().splitlines()[:1]
-    driver, _, memory = (first or [""])[0].partition(",")
-    return {"driver": driver.strip(), "memory": memory.strip()}
-
-
-def processor_name():
-    """Return the processor's model name as the operating system gives it."""
-    if os.path.exists("/proc/cpuinfo"):
-        with open("/proc/cpuinfo") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
-
-
-def report():
-    """Return, as JSON, on what this kernel ran: device, processor, Python, versions."""
-    versions = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    try:
-        name, kind = device()
-    except RuntimeError as error:
-        name = kind = f"none: {error}"
-    facts = {
-        "device": name,
-        "device_kind": kind,
-        "processor": processor_name(),
-        "threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0,
-        "versions": versions,
-    }
-    return json.dumps(facts | (gpu_facts() if (name or "").startswith("gpu") else {}))
-
-
-def main():
+def main() -> None:
     """Start the kernel with the connection file that the command line names."""
     app = IPKernelApp.instance()
+    home = pathlib.Path(sys.argv[sys.argv.index("-f") + 1]).parent
+    page = json.loads((home / "page.json").read_text("utf8"))
+    meter = Meter(page["output_limit"], home / "whole")
+    app.session = BoundedSession(parent=app)
+    app.session.meter = meter
+    app.session.pack = lambda value: _encode(value).encode("utf8", "surrogateescape")
+    app.session.unpack = lambda text: _decode(
+        text.decode("utf8", "replace") if isinstance(text, bytes) else text
+    )
+    app.kernel_class = PageKernel
+    # Read when its class was defined, which in a forked kernel was in the parent.
+    app.parent_handle = int(os.environ.get("JPY_PARENT_PID") or 0)
     app.initialize()
-    app.shell.set_custom_exc((Exception,), show_traceback)
-    app.shell.report = report
+    app.kernel.meter, app.kernel.devices = meter, page["devices"]
+    _meter(sys.stdout, meter)
+    _meter(sys.stderr, meter)
+    app.shell.set_custom_exc((Exception,), _show_traceback)
+    show = app.shell._showtraceback
+
+    def showtraceback(etype, value, lines):
+        app.kernel.raised = etype
+        show(etype, _message(value, LARGEST_MESSAGE), lines)
+
+    app.shell._showtraceback = showtraceback
     warnings.formatwarning = lambda message, category, *rest, **named: (
         f"{category.__name__}: {Scrubber(app.shell).clean(str(message))}\n"
     )
@@ -155,4 +341,6 @@ def main():
 
 
 if __name__ == "__main__":
+    if parent := int(os.environ.get("JPY_PARENT_PID") or 0):
+        end_with(parent)
     main()

@@ -3,22 +3,30 @@
 import ast
 import importlib.util
 import symtable
+from collections.abc import Callable, Iterable, Iterator
 
-FRAMEWORKS = ("torch", "tensorflow", "sklearn")
+from ..frameworks import Framework
+from .imports import imported
 
 
 class Frameworks:
-    """Goes through the cells of a page in order, and knows what the skipped ones would have made.
+    """Goes through the cells of a page in order, and knows what those left out would have made."""
 
-    JAX is no exception that can be skipped: without it there is no book.
-    """
+    def __init__(
+        self,
+        registry: Iterable[Framework],
+        find: Callable[[str], object] = importlib.util.find_spec,
+    ) -> None:
+        """Take the registered frameworks, and what finds an installed module or returns None."""
+        self.absent = {
+            module: framework
+            for framework in registry
+            for module in framework.modules
+            if find(module) is None
+        }
+        self.lost: dict[str, Framework] = {}
 
-    def __init__(self, find=importlib.util.find_spec):
-        """Take the function that finds an installed package, or returns None."""
-        self.absent = {name for name in FRAMEWORKS if find(name) is None}
-        self.lost = {}
-
-    def needed_by(self, source):
+    def needed_by(self, source: str) -> Framework | None:
         """Return the framework that is absent and without which a cell cannot run, or None."""
         if not self.absent:
             return None
@@ -26,7 +34,7 @@ class Frameworks:
             tree = ast.parse(source)
         except SyntaxError:
             return None
-        needed = next(iter(self._imported(tree)), None)
+        needed = next((self.absent[n] for n in imported(source) if n in self.absent), None)
         if needed is None:
             needed = next((self.lost[n] for n in _taken_over(tree, source) if n in self.lost), None)
         for name in _bound(tree):
@@ -36,35 +44,27 @@ class Frameworks:
                 self.lost.pop(name, None)
         return needed
 
-    def _imported(self, tree):
-        for node in tree.body:
-            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom):
-                modules = [node.module or ""]
-            for module in modules:
-                if module.split(".")[0] in self.absent:
-                    yield module.split(".")[0]
 
-
-def _taken_over(tree, source):
+def _taken_over(tree: ast.Module, source: str) -> list[str]:
     """Return the names that a cell reads and that earlier cells must have made, sorted.
 
     Not among them are the arguments and local names of its functions, and what the
     cell binds before it reads it.
     """
-    taken, bound = set(), set()
+    taken: set[str] = set()
+    bound: set[str] = set()
     for node in tree.body:
         new = set(_bound(ast.Module([node], [])))
         # A loop or a block binds its own names before it reads them.
         own = new if isinstance(node, (ast.For, ast.While, ast.With, ast.If, ast.Try)) else set()
         lines = [ast.unparse(line) for line in getattr(node, "decorator_list", [])]
-        for text in (*lines, ast.get_source_segment(source, node)):
+        for text in (*lines, ast.get_source_segment(source, node) or ""):
             taken |= _globals_read(symtable.symtable(text, "cell", "exec")) - bound - own
         bound |= new
     return sorted(taken)
 
 
-def _globals_read(table):
+def _globals_read(table: symtable.SymbolTable) -> set[str]:
     """Return the names that a piece of code looks up outside of all its functions."""
     top = table.get_type() == "module"
     read = {
@@ -75,7 +75,7 @@ def _globals_read(table):
     return read.union(*(_globals_read(child) for child in table.get_children()))
 
 
-def _bound(tree):
+def _bound(tree: ast.Module) -> Iterator[str]:
     """Return the names that a cell defines at its top level."""
     for node in tree.body:
         if isinstance(node, (ast.Import, ast.ImportFrom)):

@@ -1,267 +1,179 @@
-"""Execute pages: benchmarks alone, all others in parallel, each in a kernel of its own."""
+"""Execute pages: those that measure alone, all others in parallel, the longest first."""
 
-import ast
 import asyncio
 import contextlib
-import dataclasses
-import datetime
+import heapq
 import json
-import os
-import pathlib
+import math
 import signal
 import sys
-import tempfile
 import threading
-import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import Any
 
-from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
-from jupyter_client.manager import AsyncKernelManager
-from nbclient import NotebookClient
-from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from tqdm import tqdm
 
-from ..records import outputs
-from . import expectations as verdicts
-from . import missing as absent
+from ..options import Options
+from ..source.pages import Page
+from . import environment, imports, machine, provisioning
+from .page_run import Execution, Failure, PageRun, used_versions
 
-KERNEL = pathlib.Path(__file__).with_name("kernel.py")
-CELL_TIMEOUT = 120.0
-PAGE_TIMEOUT = 300.0
+__all__ = ["Execution", "Failure", "execute_all"]
 
-
-@dataclasses.dataclass(frozen=True)
-class Failure:
-    """Why a page is red: the line of its file, the number of the cell, and what happened."""
-
-    line: int
-    message: str
+Done = Callable[[Page, Execution], None]
 
 
-@dataclasses.dataclass
-class Execution:
-    """What came of executing a page: facts for the status page, and the failures."""
-
-    facts: dict
-    failures: list
-
-
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """Time limits in seconds, and the device that the kernels must find."""
-
-    cell: float
-    page: float
-    device: str
-
-
-class _ThisPython(KernelSpecManager):
-    """Starts kernels with the interpreter of the build, whatever kernels are installed."""
-
-    def get_kernel_spec(self, kernel_name):
-        argv = [sys.executable, "-P", str(KERNEL), "-f", "{connection_file}"]
-        return KernelSpec(argv=argv, display_name="Python 3", language="python")
-
-
-def kernel_environment(device, folder, alone):
-    """Return the environment variables of a kernel that executes for `device`.
-
-    Kernels that share a GPU with others take its memory as they need it.
-    """
-    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "XLA_FLAGS")}
-    platform = "cuda" if device.startswith("gpu") else device.partition("-")[0]
-    if platform == "cuda" and not alone:
-        environment |= {
-            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-            "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-        }
-    if platform == "cpu":
-        # PyTorch and TensorFlow would use a GPU that is there.
-        environment["CUDA_VISIBLE_DEVICES"] = ""
-    return environment | {
-        "JAX_PLATFORMS": platform if platform == "cpu" else f"{platform},cpu",
-        "IPYTHONDIR": str(folder),
-        # What a killed program leaves behind goes with the folder of its page.
-        "TMPDIR": str(folder),
-        "TF_CPP_MIN_LOG_LEVEL": "2",
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-    }
-
-
-async def execute_page(page, limits):
-    """Execute the cells of a page, in place, and return its Execution."""
-    started = time.perf_counter()
-    date = datetime.datetime.now(datetime.UTC).isoformat("T", "seconds")
-    for cell in page.code_cells:
-        cell["outputs"], cell["execution_count"] = [], None
-    run = _Run(page, limits)
-    clock = asyncio.timeout(limits.page)
-    try:
-        async with clock:
-            await run.cells()
-    except (TimeoutError, DeadKernelError):
-        # nbclient takes it for the death of the kernel when it is cancelled.
-        if asyncio.current_task().cancelling():
-            raise asyncio.CancelledError from None
-        if clock.expired():
-            run.fail(f"the page took longer than its {limits.page:g} s")
-        else:
-            run.fail("the cell ended the kernel's process" + run.exit_status() + run.last_words)
-    except RuntimeError as error:
-        run.fail(f"the kernel did not start: {error}{run.last_words}")
-    facts = {"executed": date, "seconds": time.perf_counter() - started, **run.report}
-    return Execution(facts | {"skipped": run.skipped}, run.failures)
-
-
-class _Run:
-    """One page in one kernel."""
-
-    def __init__(self, page, limits):
-        self.page = page
-        self.limits = limits
-        self.failures = []
-        self.report = {}
-        self.skipped = {}
-        self.device = page.device or limits.device
-        self.last_words = ""
-        self.cell = page.code_cells[0]
-        self.manager = AsyncKernelManager(
-            kernel_name="python3", kernel_spec_manager=_ThisPython(), transport="ipc"
-        )
-
-    def fail(self, message):
-        number = self.page.code_cells.index(self.cell) + 1
-        line = self.page.line(self.cell)
-        self.failures.append(Failure(line, f"cell {number}: {message}"))
-
-    def exit_status(self):
-        process = getattr(self.manager.provisioner, "process", None)
-        code = process.poll() if process else None
-        return f" ({signal.Signals(-code).name})" if code and code < 0 else ""
-
-    async def cells(self):
-        """Execute the cells one after the other, up to the first failure."""
-        with tempfile.TemporaryDirectory(prefix="book-", ignore_cleanup_errors=True) as home:
-            work = pathlib.Path(home, "work")
-            work.mkdir()
-            self.manager.connection_file = str(pathlib.Path(home, "kernel.json"))
-            client = NotebookClient(
-                self.page.notebook,
-                km=self.manager,
-                timeout=self.limits.cell,
-                allow_errors=True,
-                store_widget_state=False,
-                shutdown_kernel="immediate",
-            )
-            client.log.disabled = True
-            environment = kernel_environment(self.device, home, self.page.benchmark)
-            # What native code writes past Python; a kernel that dies may say why here.
-            log = pathlib.Path(home, "kernel.log")
-            with log.open("w") as stream:
-                streams = {"stdout": stream, "stderr": stream}
-                try:
-                    async with _kernel(client, cwd=str(work), env=environment, **streams):
-                        await self._cells(client)
-                except RuntimeError:
-                    said = outputs.scrubbed(log.read_text("utf8", "replace")).strip()
-                    self.last_words = f"\n{said[-2000:]}" if said else ""
-                    raise
-
-    async def _cells(self, client):
-        without = absent.Frameworks()
-        code_cells = self.page.code_cells
-        for index, cell in enumerate(self.page.notebook.cells):
-            if cell.cell_type != "code":
-                continue
-            self.cell = cell
-            framework = without.needed_by(cell.source)
-            if framework:
-                self.skipped[str(code_cells.index(cell))] = framework
-                continue
-            try:
-                await client.async_execute_cell(cell, index)
-            except CellTimeoutError:
-                return self.fail(f"took longer than its {self.limits.cell:g} s")
-            problem = verdicts.judge(cell)
-            if problem:
-                return self.fail(problem)
-        self.report = await _ask(client)
-        if self.report["device"] is None:
-            self.report |= {"device": self.device, "device_kind": self.device}
-        if self.report["device"] != self.device:
-            self.fail(
-                f"the build is for device '{self.device}', but the kernel ran on "
-                f"'{self.report['device']}'; set BOOK_DEVICE to the device that is meant"
-            )
-
-
-@contextlib.asynccontextmanager
-async def _kernel(client, **options):
-    try:
-        await client.async_start_new_kernel(**options)
-        await client.async_start_new_kernel_client()
-        yield
-    finally:
-        # None where it has cleaned up itself, after a kernel that did not start.
-        if client.km is not None:
-            await client._async_cleanup_kernel()
-
-
-async def _ask(client):
-    """Ask the kernel on what it ran."""
-    expressions = {"report": "get_ipython().report()"}
-    message = client.kc.execute("", silent=True, user_expressions=expressions)
-    reply = await client.async_wait_for_reply(message)
-    answer = reply["content"]["user_expressions"]["report"]["data"]["text/plain"]
-    return json.loads(ast.literal_eval(answer))
-
-
-def execute_all(pages, limits, done, durations, say):
+def execute_all(
+    pages: Sequence[Page],
+    options: Options,
+    device: str,
+    done: Done,
+    durations: Mapping[str, float],
+    say: Callable[[str], None],
+    jobs: int | None = None,
+) -> None:
     """Execute pages and call `done(page, execution)` for each as soon as it is finished.
 
-    Pages that measure run one at a time after all others. `durations` maps the
-    names of pages to the seconds they last took: the longest begin first, and
-    those never executed before them. `say` receives a line for each page.
+    Pages that measure run one at a time after all others. `durations` maps the names of pages to
+    the seconds they last took: the longest begin first, and those never executed before them.
+    `say` receives a line for each page. `jobs` pages run at once: by default one for each core,
+    or a single one on an accelerator, which belongs to one process. Where `done` raises, the
+    other pages go on; its first error is raised when all are done.
     """
-    ordered = sorted(pages, key=lambda p: -durations.get(p.docname, float("inf")))
-    with _interrupted_by(signal.SIGTERM), _Progress(len(pages), say) as progress:
 
-        def finished(page, execution):
-            progress.line(page, execution)
-            done(page, execution)
+    def length(page: Page) -> float:
+        known = durations.get(page.docname)
+        return float(known) if isinstance(known, (int, float)) else math.inf
 
-        _run_in_thread(_all(ordered, limits, finished))
+    ordered = sorted(pages, key=length, reverse=True)
+    jobs = jobs or (machine.cores() if device == "cpu" else 1)
+    with _ended_by(signal.SIGTERM, getattr(signal, "SIGHUP", None)):
+        with _Progress(len(pages), say) as progress:
+            errors: list[Exception] = []
+
+            def finished(page: Page, execution: Execution) -> None:
+                progress.line(page, execution)
+                try:
+                    done(page, execution)
+                except Exception as error:
+                    error.add_note(f"while the outputs of the page {page.docname} were kept")
+                    errors.append(error)
+
+            build = _Build(options, device, finished, jobs, say)
+            _run_in_thread(build.run(ordered))
+    if errors:
+        raise errors[0]
 
 
-async def _all(pages, limits, finished):
-    slots = asyncio.Semaphore(os.cpu_count() or 1)
+class _Slots:
+    """As many pages at once as there are slots; of those that wait, the first in order."""
 
-    async def one(page):
-        async with slots:
-            finished(page, await execute_page(page, limits))
+    def __init__(self, count: int) -> None:
+        self.free = count
+        self.waiting: list[tuple[int, asyncio.Future[None]]] = []
 
-    await asyncio.gather(*(one(page) for page in pages if not page.benchmark))
-    for page in pages:
-        if page.benchmark:
-            finished(page, await execute_page(page, limits))
+    @contextlib.asynccontextmanager
+    async def one(self, order: int) -> AsyncIterator[None]:
+        if self.free:
+            self.free -= 1
+        else:
+            turn = asyncio.get_running_loop().create_future()
+            heapq.heappush(self.waiting, (order, turn))
+            await turn
+        try:
+            yield
+        finally:
+            while self.waiting:
+                _, turn = heapq.heappop(self.waiting)
+                if not turn.done():
+                    turn.set_result(None)
+                    break
+            else:
+                self.free += 1
 
 
-def _run_in_thread(work):
+class _Build:
+    """The execution of some pages, for one device."""
+
+    def __init__(
+        self, options: Options, device: str, finished: Done, jobs: int, say: Callable[[str], None]
+    ) -> None:
+        self.options, self.device, self.finished, self.jobs = options, device, finished, jobs
+        self.slots = _Slots(jobs)
+        self.machine = machine.Machine(say)
+
+    def _device(self, page: Page) -> str:
+        return page.device or self.device
+
+    def _modules(self, page: Page) -> tuple[str, ...] | None:
+        """Return what the parent of a page's kernel imports; None for a process of its own."""
+        if page.benchmark or self._device(page) != "cpu" or not provisioning.can_fork():
+            return None
+        return imports.warm_modules([c.source for c in page.cells], self.options.registry)
+
+    async def run(self, pages: Sequence[Page]) -> None:
+        ordinary = [(page, self._modules(page)) for page in pages if not page.benchmark]
+        async with contextlib.AsyncExitStack() as stack:
+            warm = None
+            if any(modules is not None for _, modules in ordinary):
+                variables = environment.kernel_environment(self.options, "cpu", shared=True)
+                versions = json.dumps(used_versions(self.options))
+                warm = await stack.enter_async_context(provisioning.parents(variables, versions))
+            async with asyncio.TaskGroup() as group:
+                for order, (page, modules) in enumerate(ordinary):
+                    group.create_task(self._ordinary(order, page, warm, modules))
+        for page in pages:
+            if page.benchmark:
+                async with self.machine.alone():
+                    await self._execute(page, None, ())
+
+    async def _ordinary(
+        self,
+        order: int,
+        page: Page,
+        warm: provisioning.Parents | None,
+        modules: tuple[str, ...] | None,
+    ) -> None:
+        # Not in a slot: others run while the parent still imports.
+        if modules is None or warm is None or not await warm.ready(modules):
+            warm, modules = None, ()
+        async with self.slots.one(order), self.machine.beside_others():
+            try:
+                await self._execute(page, warm, modules)
+            except provisioning.ParentLost:
+                await self._execute(page, None, ())
+
+    async def _execute(
+        self, page: Page, warm: provisioning.Parents | None, modules: tuple[str, ...]
+    ) -> None:
+        shared = self.jobs > 1 and not page.benchmark
+        run = PageRun(page, self.options, self._device(page), warm, modules, shared)
+        async with run.executed() as execution:
+            self.finished(page, execution)
+
+
+def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine beside the main thread, which alone receives Ctrl-C.
 
     On an interrupt the kernels are shut down, and the interrupt goes on.
     """
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(work)
-    errors = []
-    ended = threading.Event()
+    errors: list[BaseException] = []
+    started, ended = threading.Event(), threading.Event()
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
 
-    def target():
+    async def task() -> None:
+        current = asyncio.current_task()
+        assert current is not None
+        running.append((asyncio.get_running_loop(), current))
+        started.set()
+        await work
+
+    def target() -> None:
         try:
-            loop.run_until_complete(task)
+            asyncio.run(task())
         except BaseException as error:
             errors.append(error)
         finally:
-            loop.close()
             ended.set()
 
     thread = threading.Thread(target=target)
@@ -271,8 +183,10 @@ def _run_in_thread(work):
         while not ended.wait(0.2):
             pass
     except BaseException:
+        started.wait()
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(task.cancel)
+            loop, current = running[0]
+            loop.call_soon_threadsafe(current.cancel)
         ended.wait()
         raise
     if errors:
@@ -280,39 +194,42 @@ def _run_in_thread(work):
 
 
 @contextlib.contextmanager
-def _interrupted_by(number):
-    """Let a signal end the build as Ctrl-C does, with the exit status it has in a shell."""
+def _ended_by(*numbers: signal.Signals | None) -> Iterator[None]:
+    """Let signals end the build as Ctrl-C does, with the exit status they have in a shell."""
 
-    def interrupt(received, frame):
+    def interrupt(received: int, frame: object) -> None:
         raise SystemExit(128 + received)
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(number, interrupt)
+    # One that is ignored, as under nohup, stays ignored.
+    known = [n for n in numbers if n is not None and signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in known}
     try:
         yield
     finally:
-        signal.signal(number, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Progress:
     """A line for each page; on a terminal a bar below them."""
 
-    def __init__(self, total, say):
+    def __init__(self, total: int, say: Callable[[str], None]) -> None:
         self.total, self.count, self.say = total, 0, say
         self.bar = tqdm(total=total, unit="page", disable=not sys.stderr.isatty(), leave=False)
 
-    def __enter__(self):
+    def __enter__(self) -> "_Progress":
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.bar.close()
 
-    def line(self, page, execution):
+    def line(self, page: Page, execution: Execution) -> None:
         self.count += 1
         verdict = "failed" if execution.failures else "executed"
-        text = f"{verdict} {page.docname} in {execution.facts['seconds']:.1f} s"
+        text = f"{verdict} {page.docname} in {execution.outputs.facts.seconds:.1f} s"
         with tqdm.external_write_mode(file=sys.stderr):
             self.say(f"[{self.count}/{self.total}] {text}")
         self.bar.update()

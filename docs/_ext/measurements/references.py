@@ -1,14 +1,19 @@
 """Read the references of pages to measurements, such as `selu/eager@jax / selu/jit@jax`."""
 
 import dataclasses
-import difflib
 import re
+from collections.abc import Iterable, Mapping
+
+from ..names import nearest
+from .declared import Gap, overlap
+from .schema import Measurement
 
 FIELDS = ("median", "first_call", "spread", "rate", "error", "threads", "samples")
 REFERENCE = re.compile(
-    r"(?P<name>[^\s@]+)@(?P<framework>\w+)(?:\.(?P<field>\w+))?(?: on (?P<device>[\w-]+))?"
+    r"(?P<name>[^\s@*?\[\]]+)@(?P<framework>\w+)(?:\.(?P<field>\w+))?(?: on (?P<device>[\w-]+))?"
 )
-VERDICT = re.compile(r"(.+) in ([\d.]*)\.\.([\d.]*) \? ([\w ]+) : ([\w ]+)")
+CONDITION = re.compile(r"(.+) in (\S+) \? ([\w ]+) : ([\w ]+)")
+BOUND = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
 VERDICTS = (
     "holds",
     "holds with conditions",
@@ -16,44 +21,65 @@ VERDICTS = (
     "wrong",
     "cannot be checked on this device yet",
 )
+# What is larger is written with a power of ten.
+LONGEST = 1e7
 
 
 class ReferenceProblem(Exception):
-    """A reference that cannot be read or that names no record."""
+    """A reference that cannot be read or that names no measurement."""
 
 
 class NotRecorded(ReferenceProblem):
     """A reference that is right, to a measurement that this site does not have."""
 
-    def __init__(self, message, device=None):
+    def __init__(self, message: str, device: str | None = None) -> None:
         """Take the reason, and the device on which the measurement would have to be made."""
         super().__init__(message)
         self.device = device
 
 
 @dataclasses.dataclass(frozen=True)
-class Records:
-    """All measurements as {(name, framework): {device: record}}, and the absent frameworks.
+class Measurements:
+    """All measurements of a book, and what else its pages may name.
 
-    There are `gaps` where a page is shown although it was neither executed nor recorded.
+    made: {(name, framework): {device: measurement}}, the device of the site first.
+    home: the device of the site.
+    devices, frameworks: all that there are.
+    declared: the names that the code of pages would measure, or patterns of them.
+    gaps: those among them that were not measured, each on a device.
     """
 
-    made: dict
-    absent: set = frozenset()
-    gaps: bool = False
+    made: Mapping[tuple[str, str], Mapping[str, Measurement]]
+    home: str
+    devices: Iterable[str]
+    frameworks: Iterable[str]
+    declared: frozenset[str] = frozenset()
+    gaps: tuple[Gap, ...] = ()
+
+    def problem(self, patterns: Iterable[str]) -> str | None:
+        """Say which of the patterns over names match neither a measurement nor a declared name."""
+        known = {name for name, _ in self.made} | self.declared
+        unknown = [each for each in patterns if not any(overlap(each, name) for name in known)]
+        if not unknown:
+            return None
+        return f"no measurement matches {' '.join(unknown)}{nearest(unknown[0], sorted(known))}"
+
+    def has_gap(self, patterns: Iterable[str]) -> bool:
+        """Say whether one of the patterns matches a measurement that was not made."""
+        return any(overlap(each, gap.pattern) for each in patterns for gap in self.gaps)
 
 
 @dataclasses.dataclass(frozen=True)
 class Quantity:
-    """A number out of the records: what it is, how it is written, and where it comes from."""
+    """A number out of the measurements: its value, how it is written, and where it comes from."""
 
     value: float
     text: str
     origin: str
-    devices: tuple = ()
+    devices: tuple[str, ...] = ()
 
 
-def seconds_text(seconds):
+def seconds_text(seconds: float) -> str:
     """Write seconds with three digits and a unit."""
     for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
         # What three digits round up to 1 is 1 of this unit, not 1000 of the next.
@@ -62,23 +88,24 @@ def seconds_text(seconds):
     return f"{_digits(seconds * 1e9, 3)} ns"
 
 
-def rate_text(rate):
+def rate_text(rate: float) -> str:
     """Write floating-point operations per second as GFLOP/s."""
     return f"{_digits(rate / 1e9, 3)} GFLOP/s"
 
 
-def ratio_text(ratio):
+def ratio_text(ratio: float) -> str:
     """Write a ratio with two digits, three from 100 up."""
     return f"{_digits(ratio, 3 if ratio >= 100 else 2)}×"
 
 
-def _digits(value, count):
+def _digits(value: float, count: int) -> str:
     text = f"{value:.{count}g}"
-    return f"{float(text):.0f}" if "e" in text and value >= 1 else text
+    return f"{float(text):.0f}" if "e" in text and 1 <= value < LONGEST else text
 
 
-def field_text(field, value):
-    """Write the value of one field of a record."""
+def field_text(field: str, measurement: Measurement) -> str:
+    """Write the value of one field of a measurement."""
+    value = getattr(measurement, field)
     if value is None:
         return "–"
     if field in ("median", "first_call"):
@@ -94,87 +121,110 @@ def field_text(field, value):
     return str(value)
 
 
-def origin(record):
-    """Say on what and when a record was measured."""
-    version = record["versions"].get(record["framework"])
-    if version is None and record["framework"] == "tensorflow":
-        version = record["versions"].get("tensorflow-cpu")
-    framework = f"{record['framework']} {version or ''}".strip()
-    return (
-        f"{record['name']}: {framework} on {record['device_kind']} ({record['processor']}, "
-        f"{record['threads']} threads), {record['date'][:10]}"
-    )
-
-
-def resolve(expression, records):
+def resolve(expression: str, measurements: Measurements) -> Quantity:
     """Return the Quantity that a reference, or a ratio of two, stands for.
 
-    `records` are the Records of the book. Raises ReferenceProblem.
+    Raises ReferenceProblem.
     """
     parts = [part.strip() for part in expression.split(" / ")]
     if len(parts) > 2:
         raise ReferenceProblem(f"'{expression}' has more than one ' / '")
-    found = [_single(part, records) for part in parts]
+    found, gap = [], None
+    for part in parts:
+        try:
+            found.append(_single(part, measurements))
+        except NotRecorded as problem:
+            # The other part may be wrong, which is more to be told.
+            gap = gap or problem
+    if gap:
+        raise gap
     if len(found) == 1:
-        value, field, record = found[0]
-        return Quantity(
-            _number(value), field_text(field, value), origin(record), (record["device"],)
-        )
-    (above, _, first), (below, _, second) = found
-    if not _number(below):
+        field, of = found[0]
+        return Quantity(_number(of, field), field_text(field, of), of.origin, (of.device,))
+    (field, above), (other, below) = found
+    if not _number(below, other):
         raise ReferenceProblem(f"'{expression}' divides by zero")
-    ratio = _number(above) / _number(below)
-    both = tuple(dict.fromkeys((first["device"], second["device"])))
-    return Quantity(ratio, ratio_text(ratio), f"{origin(first)}; {origin(second)}", both)
+    ratio = _number(above, field) / _number(below, other)
+    devices = tuple(dict.fromkeys((above.device, below.device)))
+    return Quantity(ratio, ratio_text(ratio), f"{above.origin}; {below.origin}", devices)
 
 
-def _number(value):
-    return len(value) if isinstance(value, list) else value
+def _number(measurement: Measurement, field: str) -> float:
+    value = getattr(measurement, field)
+    return len(value) if isinstance(value, tuple) else value
 
 
-def _single(text, records):
+def _single(text: str, measurements: Measurements) -> tuple[str, Measurement]:
     match = REFERENCE.fullmatch(text)
     if not match:
         raise ReferenceProblem(
             f"'{text}' is not of the form name@framework or name@framework.field, "
             "each with ' on DEVICE' or without"
         )
+    name, framework, device = match["name"], match["framework"], match["device"]
     field = match["field"] or "median"
     if field not in FIELDS:
         raise ReferenceProblem(f"there is no field '{field}'; there are {', '.join(FIELDS)}")
-    made = records.made.get((match["name"], match["framework"]), {})
-    device = match["device"] or next(iter(made), None)
-    if made and device not in made:
-        raise NotRecorded(f"'{text}' was not measured there", device)
-    if not made and match["framework"] in records.absent:
-        raise NotRecorded(f"{match['framework']} is not installed")
-    if not made and records.gaps:
-        raise NotRecorded(f"{match['name']} with {match['framework']}")
-    record = made.get(device)
-    if record is None:
-        known = [f"{name}@{framework}" for name, framework in sorted(records.made)]
-        near = difflib.get_close_matches(text, known, n=3, cutoff=0.4)
-        hint = f"; the nearest are {', '.join(near)}" if near else ""
-        raise ReferenceProblem(f"no measurement is called '{text}'{hint}")
-    if record.get(field) is None:
+    if device and device not in measurements.devices:
+        raise ReferenceProblem(
+            f"'{text}': there is no device '{device}'{nearest(device, measurements.devices)}"
+        )
+    made = measurements.made.get((name, framework), {})
+    of = made.get(device or next(iter(made), ""))
+    if of is None:
+        raise _missing(text, name, framework, device, measurements)
+    if getattr(of, field) is None:
         raise ReferenceProblem(f"the measurement of '{text}' has no {field}")
-    return record[field], field, record
+    return field, of
 
 
-def verdict(text, records):
+def _missing(
+    text: str, name: str, framework: str, device: str | None, measurements: Measurements
+) -> ReferenceProblem:
+    """Return why there is no such measurement: it was not made, or nobody knows of it."""
+    if (name, framework) in measurements.made:
+        return NotRecorded(f"'{text}' was not measured there", device)
+    refused = f"no measurement is called '{text}'"
+    if framework not in measurements.frameworks:
+        near = nearest(framework, measurements.frameworks)
+        return ReferenceProblem(f"{refused}: there is no framework '{framework}'{near}")
+    on = device or measurements.home
+    for gap in measurements.gaps:
+        if gap.device == on and overlap(name, gap.pattern):
+            return NotRecorded(gap.reason or f"{name} with {framework}", device)
+    made = {f"{name}@{framework}" for name, framework in measurements.made}
+    declared = {f"{gap.pattern}@{framework}" for gap in measurements.gaps}
+    near = nearest(f"{name}@{framework}", sorted(made | declared))
+    return ReferenceProblem(f"{refused}{near}")
+
+
+def verdict(text: str, measurements: Measurements) -> tuple[str, Quantity | None]:
     """Return (verdict, Quantity or None) for the text of a verdict role.
 
     Either a verdict by itself, or `reference in low..high ? verdict : verdict`,
-    where either bound may be left out. Raises ReferenceProblem.
+    where one bound may be left out. Raises ReferenceProblem.
     """
-    match = VERDICT.fullmatch(text)
-    if match:
-        quantity = resolve(match[1], records)
-        low, high = float(match[2] or "-inf"), float(match[3] or "inf")
-        chosen, possible = match[4 if low <= quantity.value <= high else 5], (match[4], match[5])
-    else:
-        quantity, chosen, possible = None, text, (text,)
-    for name in possible:
-        if name.strip() not in VERDICTS:
-            raise ReferenceProblem(f"'{name}' is no verdict; there are: {', '.join(VERDICTS)}")
-    return chosen.strip(), quantity
+    match = CONDITION.fullmatch(text)
+    possible = [each.strip() for each in (match.groups()[2:] if match else (text,))]
+    for each in possible:
+        if each in VERDICTS:
+            continue
+        if not match and "@" in text:
+            raise ReferenceProblem(
+                f"'{text}' is not of the form REFERENCE in LOW..HIGH ? VERDICT : VERDICT"
+            )
+        raise ReferenceProblem(f"'{each}' is no verdict; there are: {', '.join(VERDICTS)}")
+    if not match:
+        return possible[0], None
+    low, high = _range(match[2])
+    quantity = resolve(match[1], measurements)
+    return possible[0 if low <= quantity.value <= high else 1], quantity
+
+
+def _range(text: str) -> tuple[float, float]:
+    low, dots, high = text.partition("..")
+    if not dots or not (low or high) or not all(BOUND.fullmatch(b) for b in (low, high) if b):
+        raise ReferenceProblem(f"'{text}' is no range; a range is such as 4..16, 4.. or ..0.5")
+    if low and high and float(low) > float(high):
+        raise ReferenceProblem(f"the range {text} ends before it begins")
+    return float(low or "-inf"), float(high or "inf")

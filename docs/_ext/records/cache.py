@@ -1,124 +1,87 @@
-"""The local cache of executed pages: jupyter-cache, made safe against damage and neighbours."""
+"""The outputs that pages gave on this machine, kept until what decided them changes."""
 
 import contextlib
+import os
 import pathlib
-import shutil
+import re
+from collections.abc import Mapping
 
-import nbformat
-from filelock import FileLock
-from jupyter_cache import get_cache
-from jupyter_cache.base import CacheBundleIn
-from jupyter_cache.cache.db import NbCacheRecord
-from sphinx.util import logging
-from sqlalchemy.exc import DatabaseError
+from .. import files
+from ..source.pages import Page
+from . import form
 
-# What reading a file may raise that was cut off, emptied, or is not a notebook at all.
-DAMAGE = (
-    AttributeError,
-    LookupError,
-    OSError,
-    TypeError,
-    ValueError,
-    nbformat.ValidationError,
-)
-logger = logging.getLogger(__name__)
+LARGEST = 64_000_000
+# Former outputs of a page are kept for whoever goes back and forth between two versions.
+KEPT = 8
 
 
-def _tell(message):
-    # Not logger.warning: what is repaired must not fail a build under -W.
-    logger.info(f"warning: {message}", color="darkred")
+class Cache:
+    """The cached pages of one device: a file for each page and key, and no index.
 
-
-class Store:
-    """The executed pages of one device, below one folder.
-
-    Every access holds a file lock, because jupyter-cache writes its database
-    row and its file one after the other. What cannot be read is dropped with a
-    warning, so that the page is executed again.
+    A file is written whole or not at all, so that any number of processes may use one cache.
     """
 
-    def __init__(self, folder):
-        """Open the store in `folder`, which is made if it is absent."""
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Take the folder; it is made by the first page that is saved."""
         self.folder = pathlib.Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock(self.folder / "lock")
-        with self._lock:
-            try:
-                self._open()
-            except (DatabaseError, RuntimeError) as error:
-                self._rebuild(error)
 
-    def _open(self):
-        self._cache = get_cache(self.folder)
-        NbCacheRecord.records_all(self._cache.db)
+    def path(self, page: Page, key: str) -> pathlib.Path:
+        """Return the file in which the outputs of a page are kept under a key."""
+        return self.folder / page.docname / f"{key}.ipynb"
 
-    def _rebuild(self, error):
-        _tell(
-            f"the index of the cache {self.folder} cannot be read ({type(error).__name__}); "
-            "it is made anew from the cached pages"
-        )
-        (self.folder / "global.db").unlink()
-        self._open()
-        for path in sorted((self.folder / "executed").glob("*/base.ipynb")):
-            with contextlib.suppress(*DAMAGE):
-                uri = nbformat.read(path, 4).metadata["kernelspec"]["page"]
-                NbCacheRecord.create_record(uri=uri, hashkey=path.parent.name, db=self._cache.db)
+    def whole(self, page: Page, key: str, cell: str) -> pathlib.Path:
+        """Return the file with all of an output that was too long for its page."""
+        return self.folder / page.docname / f"{key}.{cell}.txt"
 
-    @staticmethod
-    def _bare(page, key):
-        """Return a notebook of the page's code alone, which jupyter-cache hashes with the key."""
-        notebook = nbformat.v4.new_notebook(
-            metadata={
-                "kernelspec": {
-                    "name": "python3",
-                    "display_name": "Python 3",
-                    "page": page.docname,
-                    "key": key,
-                }
-            }
-        )
-        notebook.cells = [
-            nbformat.v4.new_code_cell(
-                cell.source, outputs=cell.outputs, execution_count=cell.execution_count
-            )
-            for cell in page.code_cells
-        ]
-        return notebook
+    def load(self, page: Page, key: str, device: str) -> form.PageOutputs | None:
+        """Return the outputs of a page, or None where there are none.
 
-    def load(self, page, key):
-        """Put cached outputs into the page; return the facts of its execution, or None."""
-        with self._lock:
-            bare = self._bare(page, key)
-            _, hashkey = self._cache.create_hashed_notebook(bare)
-            try:
-                record = NbCacheRecord.record_from_hashkey(hashkey, self._cache.db)
-            except KeyError:
-                return None
-            try:
-                cached = self._cache.get_cache_bundle(record.pk).nb
-                nbformat.validate(cached)
-                facts = dict(cached.metadata["book"])
-                pairs = list(zip(page.code_cells, cached.cells, strict=True))
-            except DAMAGE as error:
-                _tell(
-                    f"the cached outputs of {page.docname} cannot be read "
-                    f"({type(error).__name__}); the page is executed again"
-                )
-                self._drop(record)
-                return None
-        for cell, executed in pairs:
-            cell["outputs"] = executed.outputs
-            cell["execution_count"] = executed.execution_count
-        return facts
+        Raises files.Unusable where there are some that cannot be read.
+        """
+        try:
+            text = files.read(self.path(page, key), LARGEST)
+        except FileNotFoundError:
+            return None
+        outputs = form.read(text, page.docname, device)
+        if [cell.key for cell in outputs.cells] != [cell.key for cell in page.cells]:
+            raise files.Unusable("it has the outputs of other cells")
+        for cell in outputs.cells:
+            if cell.whole and not self.whole(page, key, cell.key).is_file():
+                raise files.Unusable("the file with the whole of a long output is gone")
+        return outputs
 
-    def _drop(self, record):
-        shutil.rmtree(self.folder / "executed" / record.hashkey, ignore_errors=True)
-        NbCacheRecord.remove_records([record.pk], self._cache.db)
+    def save(
+        self,
+        page: Page,
+        key: str,
+        outputs: form.PageOutputs,
+        whole: Mapping[str, pathlib.Path] | None = None,
+    ) -> None:
+        """Keep the outputs of a page that was executed without a failure; raises OSError.
 
-    def save(self, page, key, facts):
-        """Keep the outputs of a page that was executed without a failure."""
-        with self._lock:
-            bare = self._bare(page, key)
-            bare.metadata["book"] = facts
-            bundle = CacheBundleIn(bare, page.docname)
-            self._cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+        `whole` are the files of outputs that were too long, by the keys of their cells.
+        """
+        path = self.path(page, key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.replace_folder(path)
+        for cell, source in (whole or {}).items():
+            files.copy(source, self.whole(page, key, cell))
+        files.write(path, form.write(outputs))
+        self._forget(path)
+
+    def _forget(self, newest: pathlib.Path) -> None:
+        """Drop the oldest outputs of a page."""
+        with contextlib.suppress(OSError):
+            kept = sorted(newest.parent.glob("*.ipynb"), key=lambda path: -path.stat().st_mtime)
+            for path in kept[KEPT:]:
+                for gone in (path, *path.parent.glob(f"{path.stem}.*.txt")):
+                    gone.unlink()
+
+    def seconds(self, docname: str) -> float | None:
+        """Return how long a page last took: a hint for the order of pages, nothing more."""
+        with contextlib.suppress(OSError, ValueError):
+            paths = (self.folder / docname).glob("*.ipynb")
+            newest = max(paths, key=lambda path: path.stat().st_mtime)
+            found = re.search(r'"seconds": ([\d.]+)', newest.read_text("utf8"))
+            return float(found[1]) if found else None
+        return None

@@ -5,7 +5,8 @@ import re
 
 import nbformat
 
-RECORD_TYPE = "application/vnd.jax-measured.record+json"
+from ..measurements.schema import Schema
+
 CELL_FILE = re.compile(r"/[^\s:'\"()]*/ipykernel_\d+/\d+\.py")
 INSTALLED = re.compile(r"/[^\s:'\"()]+/(?:site|dist)-packages/")
 WORK_FOLDER = re.compile(r"/[^\s:'\"()]*/book-\w+(?:/work)?")
@@ -21,17 +22,22 @@ MARKING = "\x02"
 PROCESS_ID = re.compile(r"(?i)\b(pid|process id)(\W{1,3})\d+")
 
 
-def records(outputs):
+def record(output, schema: Schema | None):
+    """Return the record of a measurement that an output holds, or None."""
+    return output.get("data", {}).get(schema.media_type) if schema else None
+
+
+def records(outputs, schema: Schema | None):
     """Return the measurement records among the outputs of a cell, each once."""
     found = []
     for output in outputs:
-        record = output.get("data", {}).get(RECORD_TYPE)
-        if record is not None and record not in found:
-            found.append(dict(record))
+        measured = record(output, schema)
+        if measured is not None and measured not in found:
+            found.append(measured)
     return found
 
 
-def presentable(outputs):
+def presentable(outputs, schema: Schema | None = None):
     """Return the outputs as the page shows them.
 
     The lines of measurements and of a stream become one block each, and a
@@ -39,12 +45,13 @@ def presentable(outputs):
     """
     shown, seen = [], []
     for output in copy.deepcopy(outputs):
-        record = output.get("data", {}).get(RECORD_TYPE)
-        if record is not None:
-            if record in seen:
+        measured = record(output, schema)
+        if measured is not None:
+            if measured in seen:
                 continue
-            seen.append(record)
-            output = nbformat.v4.new_output("stream", text=output["data"]["text/plain"] + "\n")
+            seen.append(measured)
+            text = output["data"].get("text/plain", "")
+            output = nbformat.v4.new_output("stream", text=text + "\n")
         if output.output_type == "stream":
             if output.name == "stderr":
                 output["text"] = NATIVE_LOG.sub("", output.text)

@@ -11,9 +11,9 @@ import socket
 
 import nbformat
 import nh3
-from jsonschema import Draft202012Validator
 
-from .outputs import NATIVE_LOG, RECORD_TYPE, scrubbed
+from ..measurements.schema import Schema
+from .outputs import NATIVE_LOG, record, scrubbed
 
 LARGEST_OUTPUT = 400_000
 DRAWING = set(
@@ -39,36 +39,13 @@ STYLES = set(
     font-style white-space display overflow-x opacity fill stroke
     """.split()
 )
-SECONDS = {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9}
-NUMBER = {"type": ["number", "null"], "minimum": 0, "maximum": 1e30}
-INTEGER = {"type": "integer", "minimum": 0, "maximum": 10**15}
-STRING = {"type": "string", "maxLength": 300}
-RECORD = Draft202012Validator(
-    {
-        "type": "object",
-        "properties": {
-            **dict.fromkeys(("name", "framework", "device_kind", "processor"), STRING),
-            **dict.fromkeys(("dtype", "precision", "date"), STRING),
-            **dict.fromkeys(("median", "first_call"), SECONDS),
-            **dict.fromkeys(("work", "error", "rate"), NUMBER),
-            **dict.fromkeys(("threads", "calls_per_sample"), INTEGER),
-            "spread": NUMBER | {"type": "number"},
-            "stable": {"type": "boolean"},
-            "samples": {"type": "array", "items": SECONDS, "maxItems": 1000},
-            "shape": {"type": "array", "items": {"type": "array", "items": INTEGER}},
-            "versions": {"type": "object", "additionalProperties": STRING},
-        },
-        "required": "name framework device_kind processor threads shape dtype precision samples "
-        "first_call median spread stable rate error versions date".split(),
-    }
-)
 
 
 class Refused(Exception):
     """An output is of a kind that is not accepted from elsewhere."""
 
 
-def recordable(outputs):
+def recordable(outputs, schema: Schema | None = None):
     """Return the outputs as they are recorded: cleaned, and without what says nothing.
 
     Names of this machine and of who used it are taken out too. What is not
@@ -91,7 +68,7 @@ def recordable(outputs):
         plain = json.loads(json.dumps(output), object_hook=lambda found: _cleaned(found, names))
         if plain["output_type"] == "execute_result":
             plain["execution_count"] = None
-        cleaned.append(accepted(nbformat.from_dict(plain)))
+        cleaned.append(accepted(nbformat.from_dict(plain), schema))
     return cleaned
 
 
@@ -125,8 +102,11 @@ def _without(names, text):
     return text
 
 
-def accepted(output):
-    """Return an output from elsewhere fit to be shown; raises Refused for what is not known."""
+def accepted(output, schema: Schema | None = None):
+    """Return an output from elsewhere fit to be shown; raises Refused for what is not known.
+
+    What is no measurement by the schema is refused too; without one, so are all records.
+    """
     try:
         size = len(json.dumps(output, allow_nan=False))
     except ValueError:
@@ -139,12 +119,18 @@ def accepted(output):
         raise Refused(f"is of the unknown stream {output.name}")
     if "metadata" in output:
         output["metadata"] = {}
+    measured = record(output, schema)
+    if measured is not None:
+        if problem := schema.problem(measured):
+            raise Refused(f"holds a measurement that is none ({problem})")
+        if "text/plain" not in output["data"]:
+            raise Refused("holds a measurement without its text")
     for kind, value in output.get("data", {}).items():
+        if measured is not None and kind == schema.media_type:
+            continue
         if kind not in CHECKS:
             raise Refused(f"holds {kind}, which is not accepted")
         output["data"][kind] = CHECKS[kind](value)
-    if RECORD_TYPE in output.get("data", {}) and "text/plain" not in output["data"]:
-        raise Refused("holds a measurement without its text")
     return output
 
 
@@ -161,14 +147,6 @@ def _png(value):
         start = b""
     if start != b"\x89PNG\r\n\x1a\n":
         raise Refused("holds a PNG image that is none")
-    return value
-
-
-def _record(value):
-    problem = next(RECORD.iter_errors(value), None)
-    if problem:
-        place = ".".join(map(str, problem.absolute_path)) or "record"
-        raise Refused(f"holds a measurement that is none ({place}: {problem.message[:200]})")
     return value
 
 
@@ -198,5 +176,4 @@ CHECKS = {
     "text/html": _markup(TEXT | DRAWING),
     "image/svg+xml": _markup(DRAWING),
     "image/png": _png,
-    RECORD_TYPE: _record,
 }

@@ -1,0 +1,44 @@
+"""The site: everything that knows Sphinx, docutils, MyST-NB and the theme.
+
+`build` takes each page its one way in the events of Sphinx: `freshness` finds what must be read
+again, `parser` hands the executed notebook to MyST-NB, and `tabs` puts the outputs of devices
+side by side. `references` and `tables` fill in numbers, tables and charts once all
+`measurements` are known,
+`compiled` shows compiled programs, and `status` says on what each page was true. `downloads`
+writes the notebooks that readers take with them. `reminders` keeps a red page red until it is
+mended, and `offline` refuses a site that would ask another host for anything.
+"""
+
+import hashlib
+import pathlib
+from typing import Any
+
+from sphinx.application import Sphinx
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register all parts with Sphinx."""
+    from . import (
+        build,
+        compiled,
+        downloads,
+        measurements,
+        offline,
+        references,
+        status,
+        tables,
+        tabs,
+    )
+
+    app.setup_extension("myst_nb")
+    app.setup_extension("sphinx_design")
+    parts = [build, measurements, compiled, tabs, references, tables, downloads, offline, status]
+    for part in parts:
+        part.setup(app)
+    sources = sorted(pathlib.Path(__file__).parents[1].rglob("*.py"))
+    engine = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    return {
+        "env_version": int(engine[:8], 16),
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }

@@ -1,45 +1,33 @@
-"""The order of a build: find outdated pages, execute what is not cached, show, publish."""
+"""The order of a build: find what is outdated, read, execute, put beside recordings, show."""
 
-import dataclasses
-import json
-import os
 import pathlib
+from collections.abc import Iterable
+from typing import Any
 
 from filelock import FileLock, Timeout
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
-from ..execution import schedule as execute
-from ..records import identity, outputs, recordings
-from ..records.cache import Store
-from ..source import snippets
-from ..source.pages import PageError, read_page
-from . import numbers as measurements
-from . import parser
-from . import reminders as again
-from . import tabs as devices
+from ..execution import key
+from ..execution.results import Result, deliver
+from ..execution.schedule import Failure
+from ..measurements import declared
+from ..measurements.schema import Schema
+from ..options import PREFIX, Options
+from ..records import outputs
+from ..records.editions import Edition, editions
+from ..records.states import State
+from ..source.pages import Page, PageError, read_page
+from ..source.snippets import Library
+from . import downloads, freshness, measurements, parser, reminders, tabs
+from .states import Book, PageState, pages_of
 
 logger = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass
-class PageState:
-    """What the build knows of an executed page between builds."""
-
-    modules: dict
-    facts: dict
-    records: list = dataclasses.field(default_factory=list)
-    failures: list = dataclasses.field(default_factory=list)
-    fresh: bool = False
-    # The device whose outputs come first, whether the page is executed on no other, the State
-    # of each recording without its content, its facts, and the files that were looked at.
-    home: str | None = None
-    only: bool = False
-    states: dict = dataclasses.field(default_factory=dict)
-    recorded: dict = dataclasses.field(default_factory=dict)
-    files: dict = dataclasses.field(default_factory=dict)
-
-
-def configure(app, config):
+def configure(app: Sphinx, config: Config) -> None:
     """Leave the execution to this engine, show tracebacks as they are; recordings are no pages."""
     config.nb_execution_mode = "off"
     # The lexer for IPython's tracebacks warns of those that the kernel writes here.
@@ -47,238 +35,209 @@ def configure(app, config):
     config.exclude_patterns = [*config.exclude_patterns, "_recorded"]
 
 
-def lock_output(app, config):
+def lock_output(app: Sphinx, config: Config) -> None:
     """Let only one build at a time work in an output folder."""
-    pathlib.Path(app.doctreedir).mkdir(parents=True, exist_ok=True)
-    app.book_lock = FileLock(pathlib.Path(app.doctreedir, "building.lock"))
+    lock = FileLock(pathlib.Path(app.doctreedir, "building.lock"))
     try:
-        app.book_lock.acquire(timeout=0)
-    except Timeout:
-        logger.info(f"waiting for another build of {app.outdir} to finish")
-        app.book_lock.acquire()
+        pathlib.Path(app.doctreedir).mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            logger.info(f"waiting for another build of {app.outdir} to finish")
+            lock.acquire()
+    except OSError as error:
+        raise ExtensionError(
+            f"the site cannot be built into {app.outdir}: {error.strerror or error}; free space "
+            "there, or make the folder writable"
+        ) from None
+    app.book_lock = lock  # type: ignore[attr-defined]
 
 
-def start(app):
-    """Give the build its library, and the environment its place for the state of pages."""
-    app.book_changed = set()
+def start(app: Sphinx) -> None:
+    """Give the build its options, and the environment its place for the state of pages."""
+    app.book_changed = set()  # type: ignore[attr-defined]
+    app.book = Book(app)  # type: ignore[attr-defined]
+    app.book_library = Library(app.book.options.folder("snippets"))  # type: ignore[attr-defined]
+    app.env.book_home = app.book.home  # type: ignore[attr-defined]
     if not hasattr(app.env, "book_pages"):
-        app.env.book_pages = {}
-    app.book_records = measurements.all_records(app.env)
-    app.book_reminder = again.Reminder(app)
+        app.env.book_pages = {}  # type: ignore[attr-defined]
+    freshness.prepare(app.env)
+    app.book_records = measurements.all_records(app.env)  # type: ignore[attr-defined]
+    app.book_reminder = reminders.Reminder(app)  # type: ignore[attr-defined]
     app.book_reminder.start()
-    app.book_library = snippets.Library(pathlib.Path(app.confdir, app.config.book_snippets))
-    app.book_recordings = pathlib.Path(app.confdir, app.config.book_recordings)
-    found = recordings.devices(app.book_recordings)
-    home = app.config.book_environment["device"]
-    if app.config.book_recorded:
-        home = next(
-            (device for device in [home, *app.config.book_devices] if device in found), home
-        )
-    app.env.book_home = home
-    app.book_devices = devices.order(app.config, home, found)
 
 
-def outdated(app, env, added, changed, removed):
-    """Return the pages that failed, and those that reach a module which has changed."""
+def outdated(
+    app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]
+) -> list[str]:
+    """Return the pages to read again, besides those that Sphinx finds; clear up after others."""
     for docname in removed:
         env.book_pages.pop(docname, None)
+        freshness.forget(env, docname)
+        downloads.remove(app, docname)
         app.book_changed.add("book_shows_status")
-    found = list(app.book_reminder.outdated(env))
-    for docname, state in env.book_pages.items():
-        # As long as no module has changed, the page reaches the same ones: none is parsed here.
-        changed_modules = any(
-            app.book_library.digest(name) != digest for name, digest in state.modules.items()
-        )
-        if state.failures or changed_modules or state.files != _files(app, docname):
-            found.append(docname)
-    return found
+    found = app.book_reminder.outdated(env) | freshness.outdated(app, env)
+    return sorted(found & env.found_docs)
 
 
-def _files(app, docname):
-    """Return {device: when changed} of the recordings of a page."""
-    found = {}
-    for device in app.book_devices:
-        try:
-            found[device] = (
-                recordings.path_of(app.book_recordings, device, docname).stat().st_mtime_ns
-            )
-        except OSError:
-            continue
-    return found
-
-
-def run_pages(app, env, docnames):
-    """Bring the outputs of all pages that will be read: from the cache, or by executing them."""
-    if not docnames:
-        return
-    for state in env.book_pages.values():
+def run_pages(app: Any, env: Any, docnames: list[str]) -> None:
+    """Take every page that will be read its one way, up to what is shown of it."""
+    book: Book = app.book
+    for state in pages_of(env).values():
         state.fresh = False
+    pages = []
     for docname in docnames:
-        env.book_pages.pop(docname, None)
-    pages = [page for docname in docnames if (page := _read(app, env, docname))]
-    if pages:
-        _bring_outputs(app, env, pages)
-    app.book_changed.add("book_shows_status")
-
-
-def _read(app, env, docname):
-    try:
-        return read_page(docname, env.doc2path(docname), app.book_library)
-    except (PageError, snippets.SnippetError) as error:
-        env.book_pages[docname] = PageState({}, {}, files=_files(app, docname), fresh=True)
-        _fail(env, docname, [execute.Failure(getattr(error, "line", 1), str(error))])
-        return None
-
-
-def _bring_outputs(app, env, pages):
-    if app.config.book_recorded:
-        for page in pages:
-            _keep(app, env, page, None)
-        return
-    device = env.book_home
-    folder = pathlib.Path(app.confdir, app.config.book_cache, device)
-    store = Store(folder)
-    missing = []
+        former = env.book_pages.pop(docname, None)
+        path = pathlib.Path(env.doc2path(docname))
+        freshness.note_text(env, docname, path)
+        if page := _read(app, env, docname, path):
+            pages.append(page)
+        elif former and docname not in env.book_pages:
+            downloads.remove_notebook(app, docname)
+    here = [page for page in pages if book.executes(page)]
     for page in pages:
-        facts = store.load(page, identity.cache_key(page, device))
-        if facts is None:
-            missing.append(page)
-        else:
-            _keep(app, env, page, facts)
-    if not missing:
-        return
-    durations = _Durations(folder / "durations.json")
+        if page not in here:
+            _show(app, env, page, None)
+    if here:
 
-    def done(page, execution):
-        _keep(app, env, page, execution.facts, fresh=True)
-        if execution.failures:
-            _fail(env, page.docname, execution.failures)
-            return
-        store.save(page, identity.cache_key(page, device), execution.facts)
-        durations.note(page.docname, execution.facts["seconds"])
+        def trouble(page: Page, message: str) -> None:
+            _warn(page.docname, 1, message)
 
-    limits = execute.Limits(app.config.book_cell_timeout, app.config.book_page_timeout, device)
-    execute.execute_all(missing, limits, done, durations.known, logger.info)
+        def done(result: Result) -> None:
+            _show(app, env, result.page, result)
+
+        deliver(here, book.options, done, logger.info, trouble)
+    if docnames:
+        app.book_changed.add("book_shows_status")
 
 
-def _keep(app, env, page, facts, fresh=False):
-    """Keep what is known of a page, and make it ready to be shown.
+def _read(app: Any, env: Any, docname: str, path: pathlib.Path) -> Page | None:
+    try:
+        page = read_page(docname, path, app.book_library, app.book.devices)
+    except PageError as error:
+        failure = Failure(error.line, str(error))
+        env.book_pages[docname] = PageState(failures=(failure,), fresh=True)
+        env.book_pages[docname].files = app.book.recording_digests(docname)
+        _warn(docname, failure.line, failure.message)
+        return None
+    if page is None:
+        parser.forget(docname)
+    return page
 
-    `facts` are None where the page was not executed here; then it is shown
-    from recordings alone.
-    """
-    docname, home = page.docname, page.device or env.book_home
-    files = _files(app, docname)
-    states = {
-        device: recordings.state(app.book_recordings, device, docname, page)
-        for device in dict.fromkeys([home, *app.book_devices])
-        if page.device is None or device == home or device in files
-    }
-    for device, state in states.items():
-        if state.red:
-            _warn_of_recording(app, docname, device, state)
-    if facts is None and states[home].recording is not None:
-        recording = states[home].recording
-        skipped = {key: cell.skipped for key, cell in recording.cells.items() if cell.skipped}
-        facts = recording.facts | {"skipped": skipped}
-    records = []
-    if not app.config.book_recorded:
-        for number, framework in facts.get("skipped", {}).items():
-            page.code_cells[int(number)].metadata["skipped"] = framework
-        records = _records(page, home, [cell.outputs for cell in page.code_cells])
-    others = {
-        device: state
-        for device, state in states.items()
-        if device != home or app.config.book_recorded
-    }
-    keys = recordings.cell_keys(page)
-    for device, state in others.items():
-        if state.recording is not None:
-            cells = [cell for key in keys if (cell := state.recording.cell(key))]
-            records += _records(page, device, [cell.outputs for cell in cells])
 
-    def name_of(device):
-        return devices.label(app.config, device)
-
-    live = None if app.config.book_recorded else home
-    parser.show(page, devices.panels(page, live, others, name_of), name_of)
-    env.book_pages[docname] = PageState(
-        page.modules,
-        facts or {},
-        records,
-        fresh=fresh,
+def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
+    """Put a page's outputs beside its recordings, and keep what is known of it."""
+    book: Book = app.book
+    home = page.device or book.home
+    files = book.recording_digests(page.docname)
+    live = result.outputs if result else None
+    found = editions(page, live, book.recordings, home, book.devices)
+    for edition in found:
+        if edition.recorded.red:
+            _warn_of_recording(app, page.docname, edition.device, edition.recorded)
+    first = found[0].outputs
+    used = key.packages(page, book.options) if result else ()
+    failures = result.failures if result else ()
+    names, gaps = _gaps(page, found, book.home, book.schema)
+    state = PageState(
+        modules=dict(page.modules),
+        packages=used,
+        ground=key.ground(used, book.options, home) if result else "",
         home=home,
         only=page.device is not None,
-        states={device: dataclasses.replace(s, recording=None) for device, s in states.items()},
-        recorded={device: s.recording.facts for device, s in states.items() if s.recording},
+        facts=first.facts if first else None,
+        missing={cell.key: cell.missing for cell in first.cells if cell.missing} if first else {},
+        records=[] if failures else _records(page, found, book.schema),
+        failures=failures,
+        fresh=bool(result and result.fresh),
+        states={edition.device: edition.recorded for edition in found},
+        recorded={e.device: e.recording.facts for e in found if e.recording},
         files=files,
+        names=names,
+        gaps=gaps,
     )
+    pages_of(env)[page.docname] = state
+    whole = downloads.keep_whole(app, page, result.whole if result else {})
+    parser.show(page, tabs.panels(page, found, book.options, whole, book.schema), book.options)
+    for failure in failures:
+        _warn(page.docname, failure.line, failure.message)
 
 
-def _records(page, device, cells):
-    """Return the measurements among the outputs of cells, with where they were made."""
-    return [
-        record | {"page": page.docname, "device": device}
-        for of_cell in cells
-        for record in outputs.records(of_cell)
-    ]
+def _records(page: Page, found: Iterable[Edition], schema: Schema | None) -> list[dict[str, Any]]:
+    """Return the measurements among the outputs of all devices, with where they were made."""
+    kept = []
+    for edition in found:
+        for cell in page.cells:
+            made = edition.outputs and edition.outputs.cell(cell.key)
+            for record in outputs.records(made.outputs, schema) if made else ():
+                if schema and (problem := schema.problem(record)):
+                    message = f"the cell displays a measurement that is none ({problem})"
+                    _warn(page.docname, cell.line, message)
+                else:
+                    kept.append(record | {"page": page.docname, "device": edition.device})
+    return kept
 
 
-def _warn_of_recording(app, docname, device, state):
-    path = recordings.path_of(app.config.book_recordings, device, docname)
+def _gaps(
+    page: Page, found: Iterable[Edition], built_on: str, schema: Schema | None
+) -> tuple[frozenset[str], tuple[declared.Gap, ...]]:
+    """Return the names that a page measures, and the gaps: those that it did not measure."""
+    functions = schema.functions if schema else ()
+    of_cells = declared.names([cell.source for cell in page.cells], functions)
+    gaps: tuple[declared.Gap, ...] = ()
+    for edition in found:
+        missing = None
+        if edition.outputs:
+            cells = [edition.outputs.cell(cell.key) for cell in page.cells]
+            missing = {
+                number: f"{cell.missing} is not installed" if cell else ""
+                for number, cell in enumerate(cells)
+                if cell is None or cell.missing
+            }
+        # A page of one device alone is what references without a device mean too.
+        for device in {edition.device, built_on if page.device else edition.device}:
+            gaps += declared.gaps(of_cells, device, missing)
+    return frozenset().union(*of_cells), gaps
+
+
+def _warn(docname: str, line: int, message: str) -> None:
+    logger.warning(message, location=(docname, line), type="book", subtype="page")
+
+
+def _warn_of_recording(app: Any, docname: str, device: str, state: State) -> None:
+    book: Book = app.book
+    path = book.recordings.path(device, docname).relative_to(book.options.root)
     logger.warning(
         f"the recording {path} is {state}; record it again on its device with "
-        f"'{devices.command(docname)}', or remove the file",
-        location=(docname, 1) if docname in app.env.found_docs else str(path),
+        f"'{book.options.record_command} {docname}', or remove the file",
+        location=(docname, 1) if docname in app.env.found_docs else None,
         type="book",
         subtype="recording",
     )
 
 
-def _fail(env, docname, failures):
-    env.book_pages[docname].failures, env.book_pages[docname].records = failures, []
-    for failure in failures:
-        logger.warning(
-            failure.message, location=(docname, failure.line), type="book", subtype="page"
-        )
-
-
-class _Durations:
-    """How long pages took when they were last executed: a hint for the order, nothing more."""
-
-    def __init__(self, path):
-        self.path = path
-        try:
-            self.known = json.loads(path.read_text("utf8"))
-        except (OSError, ValueError):
-            self.known = {}
-
-    def note(self, docname, seconds):
-        self.known[docname] = round(seconds, 2)
-        half_written = self.path.with_suffix(f".{os.getpid()}")
-        half_written.write_text(json.dumps(self.known, indent=1), "utf8")
-        half_written.replace(self.path)
-
-
-def dependents(app, env):
+def dependents(app: Any, env: Any) -> list[str]:
     """Return the pages to write again because records or states on other pages changed."""
-    for device in recordings.devices(app.book_recordings):
-        for docname in recordings.recorded_pages(app.book_recordings, device):
+    book: Book = app.book
+    for device in book.recordings.devices():
+        for docname in book.recordings.pages(device):
             if docname not in env.book_pages:
-                state = recordings.state(app.book_recordings, device, docname, None)
+                state, _ = book.recordings.state(device, docname, None)
                 _warn_of_recording(app, docname, device, state)
-    measurements.tell_duplicates(env)
+    measurements.report_duplicates(env)
+    freshness.note_rest(app, env)
     if measurements.all_records(env) != app.book_records:
         app.book_changed.add("book_uses_records")
-    return [docname for docname in env.found_docs if app.book_changed & set(env.metadata[docname])]
+    found = {name for name in env.found_docs if app.book_changed & set(env.metadata[name])}
+    return sorted(found | downloads.gone(app))
 
 
-def finish(app, exception):
+def finish(app: Any, exception: Exception | None) -> None:
     """Publish the records; make the build fail as long as any page fails."""
     if exception is None:
         if app.builder.format == "html":
             measurements.publish(app.env, app.outdir)
-        failed = sorted(name for name, state in app.env.book_pages.items() if state.failures)
+        failed = sorted(name for name, state in pages_of(app.env).items() if state.failures)
         if failed:
             logger.info(f"{len(failed)} failed: {', '.join(failed)}", color="red")
             app.statuscode = 1
@@ -286,14 +245,12 @@ def finish(app, exception):
     app.book_lock.release()
 
 
-def setup(app):
-    """Register the configuration and the events."""
-    device = identity.device_from_environment()
-    app.add_config_value("book_snippets", "snippets", "env")
-    app.add_config_value("book_cache", "_cache", "")
-    app.add_config_value("book_cell_timeout", execute.CELL_TIMEOUT, "", (int, float))
-    app.add_config_value("book_page_timeout", execute.PAGE_TIMEOUT, "", (int, float))
-    app.add_config_value("book_environment", identity.environment(device), "env")
+def setup(app: Sphinx) -> None:
+    """Register the options and the events."""
+    for field in Options.table():
+        default = getattr(Options(), field.name)
+        rebuild, kinds = field.metadata["rebuild"], field.metadata["kinds"]
+        app.add_config_value(PREFIX + field.name, default, rebuild, kinds)
     app.add_source_parser(parser.PageParser, override=True)
     app.connect("config-inited", configure)
     app.connect("config-inited", lock_output)
@@ -301,4 +258,5 @@ def setup(app):
     app.connect("env-get-outdated", outdated)
     app.connect("env-before-read-docs", run_pages)
     app.connect("env-updated", dependents)
-    app.connect("build-finished", finish)
+    # After the check of the finished site, which needs what other extensions add when they finish.
+    app.connect("build-finished", finish, priority=900)

@@ -21,7 +21,7 @@ from sphinx_design.shared import create_component
 from ..measurements import charts
 from ..measurements.references import ratio_text, seconds_text
 from ..names import nearest
-from ..options import PREFIX, Options
+from ..options import Options
 from ..programs import states
 from ..programs.declared import Program, ProgramError, chapter, find
 from ..programs.hlo import Kernel
@@ -29,7 +29,7 @@ from ..programs.records import ProgramRecord, Run, ScaleRecord
 from ..programs.targets import configured
 from ..records.states import State
 from ..source.snippets import Library, SnippetError
-from .numbers import table_node
+from .tables import table_node
 
 SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 # Stands in a role for the program before optimizing.
@@ -504,7 +504,8 @@ def scale_table(runs: Iterable[Run], labels: Mapping[str, str]) -> nodes.Node:
     rows = []
     for run in runs:
         kinds = ", ".join(f"{entry.count} {entry.kind}" for entry in run.collectives)
-        row = [labels[run.target], run.chips, run.batch, run.batch // run.chips, kinds or "none"]
+        row = [labels[run.target], *map(str, (run.chips, run.batch, run.batch // run.chips))]
+        row.append(kinds or "none")
         row += [amount_text(bytes, "B") if kinds else "–" for bytes in (run.moved, run.sent)]
         row += [amount_text(run.cost.flops, "FLOP") if run.cost else "–"]
         rows.append([*row, amount_text(run.memory.total, "B")])
@@ -539,10 +540,6 @@ def start(app: Sphinx) -> None:
 
 def setup(app: Sphinx) -> None:
     """Register the options, the directives and the role."""
-    for option in Options.table():
-        if option.name in ("programs", "targets", "compile_command"):
-            default = getattr(Options(), option.name)
-            app.add_config_value(PREFIX + option.name, default, option.metadata["rebuild"])
     app.add_directive("compiled", CompiledDirective)
     app.add_directive("compiled-cost", CostDirective)
     app.add_directive("compiled-scale", ScaleDirective)

@@ -2,12 +2,17 @@
 
 import pathlib
 import re
+import shutil
+from collections.abc import Mapping
+from typing import Any
 
 import nbformat
+from sphinx.application import Sphinx
 
-from ..measurements import references
-from . import numbers as measurements
-from . import tabs as devices
+from .. import files
+from ..measurements import references, tables
+from ..source.pages import Page
+from . import measurements, tabs
 
 ROLE = re.compile(r"\{(measured|verdict|quoted)\}`([^`]+)`")
 DIRECTIVE = re.compile(
@@ -17,7 +22,7 @@ DIRECTIVE = re.compile(
 COLUMNS = re.compile(r"^:columns: (.+)$", re.MULTILINE)
 
 
-def plain(text, env):
+def plain(text: str, env: Any) -> str:
     """Return the Markdown of a cell with the book's own roles and directives resolved."""
     records = measurements.known(env)
 
@@ -36,35 +41,81 @@ def plain(text, env):
 
     def directive(found):
         columns = COLUMNS.search(found["body"])
-        columns = (columns[1] if columns else measurements.DEFAULT_COLUMNS).split()
-        columns = [column for column in columns if column in measurements.COLUMNS]
+        columns = (columns[1] if columns else tables.DEFAULT_COLUMNS).split()
+        columns = [column for column in columns if column in tables.COLUMNS]
         records = measurements.matching(env, found["patterns"].split())
-        head, rows = measurements.grid(columns, records, lambda device: device)
+        head, rows = tables.grid(columns, records, lambda device: device)
         lines = [head, ["---"] * len(head), *rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     return ROLE.sub(role, DIRECTIVE.sub(directive, text))
 
 
-def offer(app, docname, templatename, context, doctree):
+def rendered(env: Any) -> pathlib.Path:
+    """Return the folder in which MyST-NB leaves what it renders: one of this site alone."""
+    return pathlib.Path(env.doctreedir, "rendered")
+
+
+def target(app: Any, docname: str) -> pathlib.Path:
+    """Return where the notebook of a page lies in the site."""
+    return pathlib.Path(app.outdir, "_sources", f"{docname}.ipynb")
+
+
+def add_notebook(
+    app: Any, docname: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
     """Write the notebook of a page beside its source, where the theme's button finds it."""
     if docname not in app.env.book_pages or app.builder.format != "html":
         return
-    # MyST-NB writes every notebook it has rendered into this folder.
-    rendered = pathlib.Path(app.outdir).parent / "jupyter_execute" / f"{docname}.ipynb"
-    notebook = nbformat.read(rendered, as_version=4)
+    path = rendered(app.env) / f"{docname}.ipynb"
+    if not path.is_file():
+        return
+    notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell["source"] = plain(cell.source, app.env)
         elif cell.cell_type == "code":
-            cell["outputs"] = devices.first_outputs(cell.outputs)
+            cell["outputs"] = tabs.first_outputs(cell.outputs)
     notebook.metadata.pop("source_map", None)
-    target = pathlib.Path(app.outdir, "_sources", f"{docname}.ipynb")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(notebook, target)
+    files.write(target(app, docname), nbformat.writes(notebook) + "\n")
     context["ipynb_source"] = f"{docname}.ipynb"
 
 
-def setup(app):
+def keep_whole(app: Any, page: Page, whole: Mapping[str, pathlib.Path]) -> dict[str, str]:
+    """Put the files of long outputs into the site; return their addresses, seen from the page."""
+    folder = pathlib.Path(app.outdir, "_outputs", page.docname)
+    shutil.rmtree(folder, ignore_errors=True)
+    up = "../" * page.docname.count("/")
+    found = {}
+    for key, path in whole.items():
+        files.copy(path, folder / f"{key}.txt")
+        found[key] = f"{up}_outputs/{page.docname}/{key}.txt"
+    return found
+
+
+def remove_notebook(app: Any, docname: str) -> None:
+    """Remove the notebook of a page that has none any more."""
+    for path in (target(app, docname), rendered(app.env) / f"{docname}.ipynb"):
+        path.unlink(missing_ok=True)
+    shutil.rmtree(pathlib.Path(app.outdir, "_outputs", docname), ignore_errors=True)
+
+
+def remove(app: Any, docname: str) -> None:
+    """Remove what a page that is gone has left in the site."""
+    remove_notebook(app, docname)
+    if app.builder.format == "html":
+        pathlib.Path(app.outdir, "_sources", f"{docname}.md.txt").unlink(missing_ok=True)
+        pathlib.Path(app.outdir, f"{docname}{app.builder.out_suffix}").unlink(missing_ok=True)
+
+
+def gone(app: Any) -> set[str]:
+    """Return the executed pages whose notebook is not in the site any more."""
+    if app.builder.format != "html":
+        return set()
+    states = app.env.book_pages
+    return {name for name in states if states[name].home and not target(app, name).is_file()}
+
+
+def setup(app: Sphinx) -> None:
     """Register the event; the theme reads the context at priority 501."""
-    app.connect("html-page-context", offer, priority=400)
+    app.connect("html-page-context", add_notebook, priority=400)

@@ -1,45 +1,56 @@
 """Hand the executed notebook of a page to MyST-NB in place of the text it would read."""
 
 import copy
+from collections.abc import Iterable
 
+import nbformat
+from docutils import nodes
 from myst_nb.sphinx_ import Parser
 
-from . import tabs as devices
+from ..options import Options
+from ..source.pages import Page
+from . import downloads, tabs
 
-_notebooks = {}
+_notebooks: dict[str, nbformat.NotebookNode] = {}
 
 
-def show(page, panels, name_of):
+def show(page: Page, panels: Iterable[list[tabs.Panel]], options: Options) -> None:
     """Make the page's notebook the one that is rendered, each cell with its devices' outputs."""
     notebook = copy.deepcopy(page.notebook)
     code_cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    for cell, of_cell in zip(code_cells, panels, strict=True):
-        cell["outputs"] = devices.marked(of_cell, name_of)
-        cell.metadata.pop("expected_error", None)
-        cell.metadata.pop("skipped", None)
+    for number, (cell, of_cell) in enumerate(zip(code_cells, panels, strict=True), 1):
+        cell["outputs"] = tabs.marked(of_cell, options)
+        cell["execution_count"] = number
     # MyST-NB adds 1 where it takes a line over, and docutils 1 more.
     notebook.metadata["source_map"] = [line - 2 for line in notebook.metadata["source_map"]]
     _notebooks[page.docname] = notebook
 
 
-def read_shown(text, docname):
+def forget(docname: str) -> None:
+    """Let MyST-NB read the text of a page that has no code."""
+    _notebooks.pop(docname, None)
+
+
+def read_shown(text: str, docname: str) -> nbformat.NotebookNode:
     """Return the notebook that `show` was given; MyST-NB calls this as a custom format."""
     return _notebooks[docname]
 
 
-class PageParser(Parser):
+class PageParser(Parser):  # type: ignore[misc]
     """MyST-NB's parser, which reads the executed notebook where there is one."""
 
-    def parse(self, inputstring, document):
+    def parse(self, inputstring: str, document: nodes.document) -> None:
         """Parse one page."""
         env = document.settings.env
         if env.docname not in _notebooks:
             return super().parse(inputstring, document)
         shared = env.mystnb_config
-        reader = ("_ext.site.parser.read_shown", {"docname": env.docname}, False)
-        env.mystnb_config = shared.copy(custom_formats={".md": reader})
+        reader = (f"{__name__}.read_shown", {"docname": env.docname}, False)
+        env.mystnb_config = shared.copy(
+            custom_formats={".md": reader}, output_folder=str(downloads.rendered(env))
+        )
         try:
             super().parse(inputstring, document)
-            devices.arrange(document)
+            tabs.make_tabs(document)
         finally:
             env.mystnb_config = shared

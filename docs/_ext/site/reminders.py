@@ -8,9 +8,12 @@ page as it was before.
 import json
 import logging
 import pathlib
+from typing import Any
 
 from docutils import nodes
 from sphinx.util.logging import NAMESPACE, get_node_location, is_suppressed_warning
+
+from .. import files
 
 EVERYTHING = "*"
 
@@ -21,47 +24,52 @@ class Reminder(logging.Handler):
     A warning that is about no page counts for all of them.
     """
 
-    def __init__(self, app):
+    def __init__(self, app: Any) -> None:
         """Take the build to listen to."""
         super().__init__(logging.WARNING)
         self.app = app
-        self.path = pathlib.Path(app.doctreedir, "again.json")
-        self.former, self.pages = [], set()
+        self.path = pathlib.Path(app.doctreedir, "reminders.json")
+        self.former: set[str] = set()
+        self.pages: set[str] = set()
 
-    def start(self):
+    def start(self) -> None:
         """Recall the former build; this one counts as broken off until it has finished."""
-        if self.path.exists():
-            try:
-                self.former = json.loads(self.path.read_text("utf8"))
-            except ValueError:
-                self.former = [EVERYTHING]
-        self.path.write_text(json.dumps([EVERYTHING]), "utf8")
+        try:
+            former = json.loads(files.read(self.path, 1_000_000))
+            known = isinstance(former, list) and all(isinstance(name, str) for name in former)
+            self.former = set(former) if known else {EVERYTHING}
+        except FileNotFoundError:
+            pass
+        except (files.Unusable, ValueError, RecursionError):
+            self.former = {EVERYTHING}
+        files.replace_folder(self.path)
+        files.write(self.path, json.dumps([EVERYTHING]))
         logging.getLogger(NAMESPACE).addHandler(self)
 
-    def emit(self, record):
+    def emit(self, record: logging.LogRecord) -> None:
         """Note the page of one warning."""
         kind, subtype = getattr(record, "type", None), getattr(record, "subtype", None)
         suppressed = self.app.config.suppress_warnings
         if not is_suppressed_warning(kind or "", subtype or "", suppressed):
             self.pages.add(self._docname(getattr(record, "location", None)) or EVERYTHING)
 
-    def _docname(self, location):
+    def _docname(self, location: Any) -> str:
         """Read a location in any of the forms that Sphinx allows."""
         if isinstance(location, tuple):
-            return location[0]
+            return str(location[0])
         if isinstance(location, nodes.Node):
             location = get_node_location(location)
         place = (location or "").partition(":")[0]
         return self.app.env.path2doc(place) or place
 
-    def outdated(self, env):
+    def outdated(self, env: Any) -> set[str]:
         """Return the pages to read again."""
-        return env.found_docs if EVERYTHING in self.former else self.former
+        return set(env.found_docs) if EVERYTHING in self.former else self.former
 
-    def finish(self):
+    def finish(self) -> None:
         """Keep the pages with warnings for the next build."""
         logging.getLogger(NAMESPACE).removeHandler(self)
         if self.pages:
-            self.path.write_text(json.dumps(sorted(self.pages)), "utf8")
+            files.write(self.path, json.dumps(sorted(self.pages)))
         else:
-            self.path.unlink()
+            self.path.unlink(missing_ok=True)

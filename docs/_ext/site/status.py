@@ -1,15 +1,20 @@
 """The status page: on what, when and how long each page was executed, and what was unstable."""
 
 import html
+from collections.abc import Iterable
+from typing import Any
 
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
-from . import tabs as devices
-from .numbers import table_node
+from ..records.form import Facts
+from .states import PageState
+from .tables import table_node
 
-HEAD = ("page", "executed", "on", "took", "this build", "unstable")
+HEAD = ("page", "executed", "on", "took", "kernel", "this build", "unstable")
+KERNELS = {"forked": "forked", "own": "of its own"}
 
 
 class page_status(nodes.General, nodes.Element):
@@ -49,13 +54,13 @@ class FillInStatus(SphinxPostTransform):
             node.replace_self(self._recordings())
 
     def _recordings(self):
-        states = self.env.book_pages
-        columns = list(dict.fromkeys([*self.config.book_devices, *self.app.book_devices]))
+        states, book = self.env.book_pages, self.app.book
+        columns = list(dict.fromkeys([*book.options.devices, *book.devices]))
         rows = []
         for docname in sorted(states):
             of_page = [recorded_on(device, states[docname]) for device in columns]
             rows.append([self._link(docname), *of_page])
-        head = ["page", *(devices.label(self.config, device) for device in columns)]
+        head = ["page", *(book.options.label(device) for device in columns)]
         return table_node(head, rows, classes=["page-status"])
 
     def _link(self, docname):
@@ -65,13 +70,10 @@ class FillInStatus(SphinxPostTransform):
     def _status(self):
         states = self.env.book_pages
         places = dict.fromkeys(
-            place(state.facts) for state in states.values() if "device" in state.facts
+            place(state.facts) for state in states.values() if state.facts is not None
         )
         letters = dict(zip(places, map(letter, range(len(places))), strict=True))
-        rows = [
-            self._row(docname, states[docname], letters.get(place(states[docname].facts), "–"))
-            for docname in sorted(states)
-        ]
+        rows = [self._row(docname, states[docname], letters) for docname in sorted(states)]
         unstable = [
             f"{docname}: {', '.join(names)}"
             for docname in sorted(states)
@@ -83,99 +85,91 @@ class FillInStatus(SphinxPostTransform):
             parts += [nodes.rubric("", "Unstable measurements"), bullets(unstable)]
         return parts
 
-    def _row(self, docname, state, sign):
+    def _row(self, docname: str, state: PageState, letters: dict[str, str]) -> list[Any]:
         link = self._link(docname)
         if state.failures:
             outcome = "failed"
-        elif self.config.book_recorded:
+        elif self.app.book.options.recorded:
             outcome = "recorded"
         else:
             outcome = "executed" if state.fresh else "cached"
-        if not state.facts:
-            return [link, "–", sign, "–", outcome, "–"]
+        if state.facts is None:
+            return [link, "–", "–", "–", "–", outcome, "–"]
         unstable = len(unstable_measurements(state.records))
         return [
             link,
             when(state.facts),
-            sign,
-            f"{state.facts['seconds']:.1f} s",
+            letters[place(state.facts)],
+            f"{state.facts.seconds:.1f} s",
+            KERNELS[state.facts.process],
             outcome,
             f"{unstable} of {len(state.records)}" if state.records else "–",
         ]
 
 
-def recorded_on(device, state):
+def recorded_on(device: str, state: PageState) -> str:
     """Say how the recording of a page on a device stands, and of what day it is."""
     if state.only and device != state.home:
         return "–"
     found = state.states.get(device)
     if found is None or found.word == "missing":
         return "not yet"
-    day = state.recorded[device]["executed"][:10] if device in state.recorded else ""
+    day = state.recorded[device].executed[:10] if device in state.recorded else ""
     return f"{found.word} {day}".strip()
 
 
-def bullets(lines):
+def bullets(lines: Iterable[str]) -> nodes.bullet_list:
     """Return a list with one entry for each text."""
     entries = [nodes.list_item("", nodes.paragraph("", line)) for line in lines]
     return nodes.bullet_list("", *entries)
 
 
-def letter(number):
+def letter(number: int) -> str:
     """Return A, B, C and so on for 0, 1, 2."""
     return chr(ord("A") + number)
 
 
-def unstable_measurements(records):
+def unstable_measurements(records: Iterable[dict[str, Any]]) -> list[str]:
     """Name the records whose samples scatter too much."""
     return [f"{r['name']}@{r['framework']}" for r in records if not r["stable"]]
 
 
-def place(facts):
+def place(facts: Facts) -> str:
     """Say on what a page was executed: device, processor and versions."""
-    return f"{device(facts)}, with {versions(facts)}"
+    more = [facts.processor, f"{facts.threads} threads"]
+    more += [f"driver {facts.driver}"] if facts.driver else []
+    more += [facts.memory] if facts.memory else []
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(facts.versions.items()))
+    return f"{facts.device} ({', '.join(more)}), with {versions}"
 
 
-def device(facts):
-    """Name the device of an execution, and the processor of its machine."""
-    if "device" not in facts:
-        return "–"
-    more = [facts["processor"], f"{facts['threads']} threads"]
-    more += [f"driver {facts['driver']}"] if "driver" in facts else []
-    more += [facts["memory"]] if "memory" in facts else []
-    return f"{facts['device']} ({', '.join(more)})"
-
-
-def when(facts):
+def when(facts: Facts) -> str:
     """Say when a page was executed, to the minute."""
-    return f"{facts['executed'][:16].replace('T', ' ')} UTC"
+    return f"{facts.executed[:16].replace('T', ' ')} UTC"
 
 
-def versions(facts):
-    """List the versions of an execution."""
-    found = sorted(facts.get("versions", {}).items())
-    return ", ".join(f"{name} {version}" for name, version in found)
-
-
-def sign(app, docname, templatename, context, doctree):
+def add_provenance(
+    app: Any, docname: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
     """Say below each executed page on what and when its outputs came about."""
     state = app.env.book_pages.get(docname)
     if state is None or "body" not in context:
         return
+    only_recorded = app.book.options.recorded
     lines = []
-    if "device" in state.facts and not app.config.book_recorded:
+    if state.facts and not state.failures and not only_recorded:
         lines.append(f"Executed {when(state.facts)} on {place(state.facts)}.")
     for device, facts in state.recorded.items():
-        if device != state.home or app.config.book_recorded:
+        if device != state.home or only_recorded:
             stale = "" if state.states[device].word == "current" else f" ({state.states[device]})"
             lines.append(f"Recorded {when(facts)} on {place(facts)}{stale}.")
     for line in lines:
         context["body"] += f'<p class="provenance">{html.escape(line)}</p>'
 
 
-def setup(app):
-    """Register the directive."""
+def setup(app: Sphinx) -> None:
+    """Register the directives and the event."""
     app.add_directive("page-status", PageStatusDirective)
     app.add_directive("recording-status", RecordingStatusDirective)
     app.add_post_transform(FillInStatus)
-    app.connect("html-page-context", sign)
+    app.connect("html-page-context", add_provenance)

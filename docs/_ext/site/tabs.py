@@ -5,16 +5,25 @@ import copy
 import dataclasses
 import html
 import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import nbformat
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx_design.shared import create_component
 
-from ..records import outputs, recordings
-from ..records import sanitising as foreign
+from ..measurements.schema import Schema
+from ..options import Options
+from ..records import outputs, sanitising
+from ..records.editions import Edition
+from ..records.form import CellOutputs
+from ..source.pages import Page
+from .states import PageState
 
 # Stands before the outputs of each device, from the notebook until the page's nodes exist.
 MARK = outputs.MARKING + "outputs of a device: "
+LINK = "book-link"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,75 +31,73 @@ class Panel:
     """What one device gave for a cell: outputs fit to be shown, or a note why there are none."""
 
     device: str
-    outputs: list | None
-    note: str | None = None
+    outputs: list[nbformat.NotebookNode] | None
+    note: str = ""
     measured: bool = False
 
 
-def order(config, home, found):
-    """Return all devices of the site: where the build runs first, then those of the options."""
-    return list(dict.fromkeys([home, *config.book_devices, *found]))
-
-
-def label(config, device):
-    """Return the name of a device as readers see it."""
-    return config.book_devices.get(device, device)
-
-
-def command(docname):
+def command(docname: str, options: Options) -> str:
     """Return the command that records a page."""
-    return f"nox -s record -- {docname}"
+    return f"{options.record_command} {docname}"
 
 
-def panels(page, home, states, name_of):
+def panels(
+    page: Page,
+    editions: Iterable[Edition],
+    options: Options,
+    whole: Mapping[str, str],
+    schema: Schema | None = None,
+) -> list[list[Panel]]:
     """Return for each cell of the page its panels, the device of the build first.
 
-    `home` is that device, None where the page's own outputs are not to be
-    shown. `states` maps every other device to the State of its recording,
-    `name_of` a device to its label.
+    `whole` are addresses of files that hold all of a long output, by the keys of cells.
     """
-    keys = recordings.cell_keys(page)
-    found = []
-    for cell, key in zip(page.code_cells, keys, strict=True):
-        of_cell = []
-        if home is not None:
-            framework = cell.metadata.get("skipped")
-            if framework:
-                of_cell.append(Panel(home, None, not_installed(framework)))
-            else:
-                of_cell.append(_with_outputs(home, cell))
-        for device, state in states.items():
-            of_cell.append(_recorded(page, key, device, state, name_of(device)))
-        found.append(_worth_showing(of_cell))
-    return found
+    editions = list(editions)
+    return [
+        _worth_showing(
+            [_panel(page, cell.key, edition, options, whole, schema) for edition in editions]
+        )
+        for cell in page.cells
+    ]
 
 
-def _with_outputs(device, cell):
-    measured = bool(outputs.records(cell.outputs))
-    return Panel(device, outputs.presentable(cell.outputs), measured=measured)
-
-
-def not_installed(framework):
-    """Say why a cell was not executed."""
-    return f"Not recorded: {framework} is not installed."
-
-
-def _recorded(page, key, device, state, name):
-    again = f"‘{command(page.docname)}’ on such a machine records it"
-    if state.word == "missing":
-        return Panel(device, None, f"Not recorded on {name} yet; {again}.")
-    if state.recording is None:
-        return Panel(device, None, f"The recording on {name} is {state}.")
-    cell = state.recording.cell(key)
+def _panel(
+    page: Page,
+    key: str,
+    edition: Edition,
+    options: Options,
+    whole: Mapping[str, str],
+    schema: Schema | None,
+) -> Panel:
+    device, name = edition.device, options.label(edition.device)
+    again = f"‘{command(page.docname, options)}’ on such a machine records it"
+    if edition.outputs is None:
+        if edition.recorded.word == "missing":
+            return Panel(device, None, f"Not recorded on {name} yet; {again}.")
+        return Panel(device, None, f"The recording on {name} is {edition.recorded}.")
+    cell = edition.outputs.cell(key)
+    if cell is None and edition.live:
+        # The page failed before it came to this cell.
+        return Panel(device, [])
     if cell is None:
         note = f"This code was changed after it was recorded on {name}; {again} again."
         return Panel(device, None, note)
-    if cell.skipped:
-        return Panel(device, None, not_installed(cell.skipped))
-    return _with_outputs(device, cell)
+    if cell.missing:
+        return Panel(device, None, f"Not recorded: {cell.missing} is not installed.")
+    return _with_outputs(device, cell, whole.get(key, "") if edition.live else "", schema)
 
 
-def _worth_showing(of_cell):
+def _with_outputs(device: str, cell: CellOutputs, whole: str, schema: Schema | None) -> Panel:
+    """Return the panel of a cell that was executed, with a link to the whole of a long output."""
+    shown = outputs.presentable(cell.outputs, schema)
+    if whole:
+        text = f'<p class="whole-output"><a href="{html.escape(whole)}">The whole output</a></p>'
+        link = {"data": {"text/html": text}, "metadata": {LINK: True}}
+        shown.append(nbformat.v4.new_output("display_data", **link))
+    return Panel(device, shown, measured=bool(outputs.records(cell.outputs, schema)))
+
+
+def _worth_showing(of_cell: list[Panel]) -> list[Panel]:
     """Return the panels to show: one where all outputs agree, else all that are there."""
     with_outputs = [panel for panel in of_cell if panel.outputs is not None]
     if not with_outputs:
@@ -102,41 +109,43 @@ def _worth_showing(of_cell):
     return with_outputs[:1]
 
 
-def _comparable(shown):
+def _comparable(shown: list[nbformat.NotebookNode]) -> list[dict[str, Any]]:
     """Return outputs as a recording would hold them, without what numbers them."""
     found = []
     for output in copy.deepcopy(shown):
-        with contextlib.suppress(foreign.Refused):
-            output = foreign.accepted(output)
+        with contextlib.suppress(sanitising.Refused):
+            output = sanitising.accepted(output)
         found.append({k: v for k, v in output.items() if k not in ("execution_count", "metadata")})
     return found
 
 
-def marked(of_cell, name_of):
+def marked(of_cell: list[Panel], options: Options) -> list[nbformat.NotebookNode]:
     """Return the outputs of all panels in a row, each behind its mark; a single one has none."""
     if len(of_cell) == 1 and of_cell[0].outputs is not None:
         return of_cell[0].outputs
     found = []
     for panel in of_cell:
-        facts = {"device": panel.device, "label": name_of(panel.device), "note": panel.note}
+        label = options.label(panel.device)
+        facts = {"device": panel.device, "label": label, "note": panel.note}
         found.append(nbformat.v4.new_output("stream", text=MARK + json.dumps(facts)))
         found += panel.outputs or []
     return found
 
 
-def first_outputs(shown):
-    """Return what `marked` was given for the first panel."""
+def first_outputs(shown: Iterable[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """Return what `marked` was given for the first panel, without links into the site."""
     kept = []
     for number, output in enumerate(shown):
         if output.output_type == "stream" and output.text.startswith(MARK):
             if number:
                 break
             continue
-        kept.append(output)
+        if LINK not in output.get("metadata", {}):
+            kept.append(output)
     return kept
 
 
-def arrange(document):
+def make_tabs(document: nodes.document) -> None:
     """Make tabs of the outputs between marks, in a page that has just been parsed."""
     for container in document.findall(nodes.container):
         if container.get("nb_element") == "cell_code_output":
@@ -146,9 +155,9 @@ def arrange(document):
                 container += _tabs(groups)
 
 
-def _groups(container):
+def _groups(container: nodes.Element) -> list[tuple[dict[str, str], list[nodes.Node]]]:
     """Return (facts, nodes) for each mark among the outputs of a cell."""
-    groups = []
+    groups: list[tuple[dict[str, str], list[nodes.Node]]] = []
     for child in container.children:
         text = child.astext() if isinstance(child, nodes.literal_block) else ""
         if text.startswith(MARK):
@@ -158,7 +167,7 @@ def _groups(container):
     return groups
 
 
-def _tabs(groups):
+def _tabs(groups: list[tuple[dict[str, str], list[nodes.Node]]]) -> nodes.Element:
     if len(groups) == 1:
         return note_node(groups[0][0]["note"])
     tab_set = create_component("tab-set", classes=["sd-tab-set", "device-tabs"])
@@ -174,7 +183,7 @@ def _tabs(groups):
     return tab_set
 
 
-def note_node(text):
+def note_node(text: str) -> nodes.paragraph:
     """Return the node of a note that stands where outputs would be."""
     parts = text.replace("’", "‘").split("‘")
     inline = [
@@ -183,16 +192,18 @@ def note_node(text):
     return nodes.paragraph("", "", *inline, classes=["device-note"])
 
 
-def tell(app, docname, templatename, context, doctree):
+def add_notices(
+    app: Any, docname: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
     """Give the page its switch, and the notices for devices on which it was not recorded."""
-    config = app.config
-    context["book_devices"] = list(config.book_devices.items())
+    options: Options = app.book.options
+    context["book_devices"] = list(options.devices.items())
     state = app.env.book_pages.get(docname)
     if state is None or not state.home or "body" not in context:
         return
     notices = []
-    for device in config.book_devices:
-        text = notice(config, docname, device, state)
+    for device in options.devices:
+        text = notice(options, device, state)
         if text:
             notices.append(
                 f'<p class="device-notice" data-device="{html.escape(device)}" hidden>'
@@ -201,24 +212,21 @@ def tell(app, docname, templatename, context, doctree):
     context["body"] = context["body"].replace("</h1>", "</h1>" + "".join(notices), 1)
 
 
-def notice(config, docname, device, state):
-    """Say what a reader who chose a device sees instead of its outputs; None where nothing."""
+def notice(options: Options, device: str, state: PageState) -> str:
+    """Say what a reader who chose a device sees instead of its outputs; empty where nothing."""
     if device == state.home:
-        return None
-    chosen, shown = label(config, device), label(config, state.home)
+        return ""
+    chosen, shown = options.label(device), options.label(state.home)
     if state.only:
         return f"This page is executed on {shown} only."
     recorded = state.states.get(device)
     if recorded is None or recorded.word == "missing":
         return f"Not recorded on {chosen} yet: what you see is from {shown}."
     if recorded.word == "current":
-        return None
+        return ""
     return f"The recording on {chosen} is {recorded}."
 
 
-def setup(app):
-    """Register the options and the event."""
-    app.add_config_value("book_devices", {"cpu": "CPU"}, "env")
-    app.add_config_value("book_recordings", "docs/_recorded", "env")
-    app.add_config_value("book_recorded", False, "env")
-    app.connect("html-page-context", tell)
+def setup(app: Sphinx) -> None:
+    """Register the event."""
+    app.connect("html-page-context", add_notices)

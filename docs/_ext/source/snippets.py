@@ -2,11 +2,12 @@
 
 import ast
 import dataclasses
-import difflib
 import hashlib
+import os
 import pathlib
+from collections.abc import Iterable
 
-PACKAGE = "snippets"
+from ..names import nearest
 
 
 class SnippetError(Exception):
@@ -25,7 +26,10 @@ class Definition:
 
 @dataclasses.dataclass(frozen=True)
 class ExpectedError:
-    """An error that a snippet declares: the type as it is written, and a part of the message."""
+    """An error that a cell must raise: its type as it is written, and a part of its message.
+
+    `snippet` is the one that declares it, empty where the cell itself does.
+    """
 
     snippet: str
     type: str
@@ -33,14 +37,22 @@ class ExpectedError:
 
 
 @dataclasses.dataclass(frozen=True)
-class Excerpt:
-    """What a cell needs to run: import lines, and definitions in the order to run them."""
+class Import:
+    """A name that a module imports, and the lines that bind it."""
 
-    imports: tuple[str, ...]
+    name: str
+    lines: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Excerpt:
+    """What a cell needs to run: imports, and definitions in the order to run them."""
+
+    imports: tuple[Import, ...]
     definitions: tuple[Definition, ...]
 
 
-def names_used(tree):
+def names_used(tree: ast.AST) -> tuple[str, ...]:
     """Return the names that a piece of code reads, in the order of their first use."""
     names = [
         node.id
@@ -53,28 +65,29 @@ def names_used(tree):
 class Module:
     """One file of `snippets/`, parsed."""
 
-    def __init__(self, name, path):
-        """Parse the file at `path`; raises SnippetError where it cannot be a snippet module."""
+    def __init__(self, package: str, name: str, path: pathlib.Path, text: str) -> None:
+        """Parse the text of a file; raises SnippetError where it cannot be a snippet module."""
+        self.package = package
         self.name = name
         self.path = path
-        text = path.read_text("utf8")
-        self.imports = {}
-        self.borrowed = {}
-        self.definitions = {}
-        self.expected_errors = {}
-        self.imported_modules = []
+        self.imports: dict[str, str] = {}
+        self.borrowed: dict[str, str] = {}
+        self.definitions: dict[str, Definition] = {}
+        self.expected_errors: dict[str, ExpectedError] = {}
+        self.imported_modules: list[str] = []
         try:
             tree = ast.parse(text)
-        except SyntaxError as error:
-            raise SnippetError(f"{path}:{error.lineno}: {error.msg}") from None
+        except (SyntaxError, ValueError) as error:
+            place = f"{path}:{getattr(error, 'lineno', None) or 1}"
+            raise SnippetError(f"{place}: {getattr(error, 'msg', error)}") from None
         lines = text.splitlines()
         for node in tree.body:
             self._read(node, lines)
 
-    def _read(self, node, lines):
+    def _read(self, node: ast.stmt, lines: list[str]) -> None:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if alias.name.split(".")[0] == PACKAGE:
+                if alias.name.split(".")[0] == self.package:
                     self._refuse_import(node)
                 bound = alias.asname or alias.name.split(".")[0]
                 line = ast.unparse(ast.Import(names=[alias]))
@@ -93,35 +106,36 @@ class Module:
             else:
                 self._define(name, node, lines[node.lineno - 1 : node.end_lineno])
 
-    def _read_import_from(self, node):
-        if (node.module or "").split(".")[0] != PACKAGE and not node.level:
+    def _read_import_from(self, node: ast.ImportFrom) -> None:
+        if (node.module or "").split(".")[0] != self.package and not node.level:
             for alias in node.names:
                 line = ast.unparse(ast.ImportFrom(node.module, [alias], 0))
                 self.imports[alias.asname or alias.name] = line
             return
         if (
             node.level
-            or node.module == PACKAGE
+            or node.module == self.package
             or any(alias.asname or alias.name == "*" for alias in node.names)
         ):
             self._refuse_import(node)
-        self.imported_modules.append(node.module.removeprefix(PACKAGE + "."))
+        module = (node.module or "").removeprefix(self.package + ".")
+        self.imported_modules.append(module)
         for alias in node.names:
-            self.borrowed[alias.name] = self.imported_modules[-1]
+            self.borrowed[alias.name] = module
 
-    def _refuse_import(self, node):
+    def _refuse_import(self, node: ast.stmt) -> None:
         raise SnippetError(
             f"{self.path}:{node.lineno}: '{ast.unparse(node)}' cannot be shown on a page; write "
-            f"'from {PACKAGE}.<chapter>.<module> import <name>' without 'as'"
+            f"'from {self.package}.<chapter>.<module> import <name>' without 'as'"
         )
 
-    def _define(self, name, node, lines):
+    def _define(self, name: str, node: ast.stmt, lines: list[str]) -> None:
         uses = tuple(used for used in names_used(node) if used != name)
         self.definitions[name] = Definition(self.name, name, "\n".join(lines), uses)
 
-    def _read_expected_errors(self, value):
+    def _read_expected_errors(self, value: ast.expr) -> None:
         try:
-            for key, pair in zip(value.keys, value.values, strict=True):
+            for key, pair in zip(value.keys, value.values, strict=True):  # type: ignore[attr-defined]
                 error, fragment = pair.elts
                 declared = ExpectedError(key.value, ast.unparse(error), ast.literal_eval(fragment))
                 self.expected_errors[key.value] = declared
@@ -133,74 +147,102 @@ class Module:
 
 
 class Library:
-    """All modules below one `snippets/` folder, each parsed at most once."""
+    """All modules below one folder of snippets, each read at most once.
 
-    def __init__(self, root):
+    The name of the folder is the name of the package, as modules import each other.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
         """Take the folder; nothing is read before it is asked for."""
         self.root = pathlib.Path(root)
-        self._modules = {}
-        self._digests = {}
+        self.package = self.root.name
+        self._texts: dict[str, str | None] = {}
+        self._modules: dict[str, Module | None] = {}
 
-    def path(self, name):
+    def path(self, name: str) -> pathlib.Path:
         """Return the file of the module called `name` ('chapter.topic'), which may not exist."""
         return self.root.joinpath(*name.split(".")).with_suffix(".py")
 
-    def digest(self, name):
-        """Return the SHA-256 of a module's source, or None where there is no file."""
-        if name not in self._digests:
+    def _text(self, name: str) -> str | None:
+        if name not in self._texts:
             path = self.path(name)
-            source = path.read_bytes() if path.is_file() else None
-            self._digests[name] = hashlib.sha256(source).hexdigest() if source is not None else None
-        return self._digests[name]
+            try:
+                self._texts[name] = path.read_text("utf8")
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                self._texts[name] = None
+            except (OSError, ValueError) as error:
+                raise SnippetError(f"{path} cannot be read: {error}") from None
+        return self._texts[name]
 
-    def module(self, name):
+    def digest(self, name: str) -> str:
+        """Return the SHA-256 of a module's source, empty where there is no file."""
+        try:
+            text = self._text(name)
+        except SnippetError as error:
+            return str(error)
+        return "" if text is None else hashlib.sha256(text.encode()).hexdigest()
+
+    def module(self, name: str) -> Module | None:
         """Return the module called `name` ('chapter.topic'), or None where there is no file."""
         if name not in self._modules:
-            path = self.path(name)
-            self._modules[name] = Module(name, path) if path.is_file() else None
+            text = self._text(name)
+            found = None if text is None else Module(self.package, name, self.path(name), text)
+            self._modules[name] = found
         return self._modules[name]
 
-    def find(self, written, chapter=""):
+    def _known(self, name: str) -> Module:
+        module = self.module(name)
+        if module is None:
+            raise SnippetError(f"there is no module {self.path(name)}")
+        return module
+
+    def candidates(self, written: str, chapter: str = "") -> list[str]:
+        """Return the modules in which a page of `chapter` looks for a name, in order."""
+        module = written.rpartition(".")[0]
+        prefixes = dict.fromkeys((chapter + "." if chapter else "", ""))
+        return [prefix + module for prefix in prefixes] if module else []
+
+    def find(self, written: str, chapter: str = "") -> Definition:
         """Find the definition that a page calls `written`.
 
         `written` is 'topic.name' within the page's own chapter, or
         'chapter.topic.name'. Raises SnippetError, with the nearest names, where
         there is none.
         """
-        module_name, _, name = written.rpartition(".")
-        for prefix in dict.fromkeys((chapter + "." if chapter else "", "")):
-            module = self.module(prefix + module_name) if module_name else None
+        name = written.rpartition(".")[2]
+        for candidate in self.candidates(written, chapter):
+            module = self.module(candidate)
             if module and name in module.definitions:
                 return module.definitions[name]
-        near = difflib.get_close_matches(written, self.names(chapter), n=3, cutoff=0.4)
-        hint = f"; the nearest names are {', '.join(near)}" if near else ""
+        hint = nearest(written, self.names(chapter))
         raise SnippetError(f"there is no snippet '{written}'{hint}")
 
-    def names(self, chapter=""):
+    def names(self, chapter: str = "") -> list[str]:
         """Return the names of all snippets as a page of `chapter` would write them."""
         found = []
         for path in sorted(self.root.rglob("*.py")):
             dotted = ".".join(path.relative_to(self.root).with_suffix("").parts)
-            if path.name == "__init__.py":
-                continue
-            for name in self.module(dotted).definitions:
+            module = None if path.name == "__init__.py" else self.module(dotted)
+            for name in module.definitions if module else ():
                 found.append(f"{dotted}.{name}".removeprefix(chapter + "." if chapter else ""))
         return found
 
-    def expected_error(self, definition):
+    def expected_error(self, definition: Definition) -> ExpectedError | None:
         """Return the error that the definition's module declares for it, or None."""
-        return self.module(definition.module).expected_errors.get(definition.name)
+        return self._known(definition.module).expected_errors.get(definition.name)
 
-    def excerpt(self, wanted, page_lines=""):
+    def excerpt(self, wanted: Iterable[Definition], page_lines: str = "") -> Excerpt:
         """Collect what `wanted` definitions and the page's own lines need to run.
 
         Definitions come in an order in which they can be run, each after
         everything it uses; imports are those that any of the code reads.
         """
-        ordered, imports = {}, {}
+        wanted = list(wanted)
+        ordered: dict[tuple[str, str], Definition] = {}
+        imports: dict[tuple[str, str], str] = {}
         for definition in wanted:
             self._collect(definition, ordered, imports)
-        modules = [self.module(module) for module in dict.fromkeys(d.module for d in wanted)]
+        modules = [self._known(module) for module in dict.fromkeys(d.module for d in wanted)]
         for name in names_used(ast.parse(page_lines)) if page_lines.strip() else ():
             for module in modules:
                 if name in module.imports:
@@ -210,16 +252,22 @@ class Library:
                     self._collect(self._resolve(module, name), ordered, imports)
                     break
         as_in_module = sorted(
-            imports, key=lambda key: list(self.module(key[0]).imports).index(key[1])
+            imports, key=lambda key: list(self._known(key[0]).imports).index(key[1])
         )
-        lines = dict.fromkeys(imports[key] for key in as_in_module)
-        return Excerpt(tuple(lines), tuple(ordered.values()))
+        found = dict.fromkeys(Import(key[1], imports[key]) for key in as_in_module)
+        return Excerpt(tuple(found), tuple(ordered.values()))
 
-    def _collect(self, definition, ordered, imports, above=()):
+    def _collect(
+        self,
+        definition: Definition,
+        ordered: dict[tuple[str, str], Definition],
+        imports: dict[tuple[str, str], str],
+        above: tuple[tuple[str, str], ...] = (),
+    ) -> None:
         key = (definition.module, definition.name)
         if key in ordered or key in above:
             return
-        module = self.module(definition.module)
+        module = self._known(definition.module)
         for name in definition.uses:
             if name in module.imports:
                 imports.setdefault((module.name, name), module.imports[name])
@@ -227,19 +275,22 @@ class Library:
                 self._collect(self._resolve(module, name), ordered, imports, (*above, key))
         ordered[key] = definition
 
-    def _resolve(self, module, name):
-        if name in module.definitions:
-            return module.definitions[name]
-        lender = module.borrowed[name]
-        if self.module(lender) is None or (
-            name not in self.module(lender).definitions and name not in self.module(lender).borrowed
-        ):
-            raise SnippetError(f"{module.path}: there is no '{name}' in {PACKAGE}.{lender}")
-        return self._resolve(self.module(lender), name)
+    def _resolve(self, module: Module, name: str) -> Definition:
+        asked, passed = module, {module.name}
+        while name not in module.definitions:
+            lender = module.borrowed.get(name)
+            found = self.module(lender) if lender and lender not in passed else None
+            if found is None:
+                source = f"{self.package}.{asked.borrowed[name]}"
+                raise SnippetError(f"{asked.path}: there is no '{name}' in {source}")
+            passed.add(found.name)
+            module = found
+        return module.definitions[name]
 
-    def reached(self, names):
+    def reached(self, names: Iterable[str]) -> dict[str, str]:
         """Return {module name: digest} of the modules `names` and all that they import."""
-        digests, waiting = {}, list(names)
+        digests: dict[str, str] = {}
+        waiting = list(names)
         while waiting:
             name = waiting.pop()
             module = self.module(name)

@@ -2,45 +2,97 @@
 
 import nbformat
 import pytest
-from _ext.execution import expectations as verdicts
+from _ext.execution.expectations import Raised, judge
+from _ext.source.snippets import ExpectedError
 
 
-def executed(raised=None, declared=None):
-    cell = nbformat.v4.new_code_cell("f()")
-    if declared:
-        kind, fragment = declared
-        cell.metadata["expected_error"] = {"snippet": "f", "type": kind, "fragment": fragment}
-    if raised:
-        name, message = raised
-        lines = [f"Traceback of {name}"]
-        cell.outputs = [
-            nbformat.v4.new_output("error", ename=name, evalue=message, traceback=lines)
-        ]
-    return cell
+def verdict(raised=None, declared=None, is_declared=True):
+    expected = ExpectedError("f", *declared) if declared else None
+    if raised is None:
+        return judge([], expected, None)
+    name, message = raised
+    lines = [f"Traceback of {name}"]
+    error = nbformat.v4.new_output("error", ename=name, evalue=message, traceback=lines)
+    return judge([error], expected, Raised(f"some.{name}", is_declared))
 
 
 def test_a_cell_that_does_what_is_declared_is_right():
-    assert verdicts.judge(executed()) is None
+    assert verdict() is None
     raised = ("TracerBoolConversionError", "Attempted boolean conversion of traced array")
     declared = ("jax.errors.TracerBoolConversionError", "boolean conversion")
-    assert verdicts.judge(executed(raised, declared)) is None
+    assert verdict(raised, declared) is None
 
 
 def test_an_error_that_did_not_come():
-    verdict = verdicts.judge(executed(declared=("ValueError", "no luck")))
-    assert verdict == "did not raise: f declares ValueError with 'no luck' in its message"
+    found = verdict(declared=("ValueError", "no luck"))
+    assert found == "did not raise: f declares ValueError with 'no luck' in its message"
 
 
-@pytest.mark.parametrize("raised", [("TypeError", "no luck"), ("ValueError", "other words")])
-def test_another_error_than_the_declared_one(raised):
-    verdict = verdicts.judge(executed(raised, ("ValueError", "no luck")))
-    assert verdict.startswith("raised another error: f declares ValueError with 'no luck'")
-    assert f"Traceback of {raised[0]}" in verdict
+@pytest.mark.parametrize(
+    ("raised", "is_declared"),
+    [(("TypeError", "no luck"), False), (("ValueError", "other words"), True)],
+)
+def test_another_error_than_the_declared_one(raised, is_declared):
+    found = verdict(raised, ("ValueError", "no luck"), is_declared)
+    assert found.startswith("raised another error: f declares ValueError with 'no luck'")
+    assert f"Traceback of {raised[0]}" in found
+    assert is_declared or f"of the type some.{raised[0]}" in found
 
 
 def test_an_error_that_nobody_declared():
-    verdict = verdicts.judge(executed(("KeyError", "'x'")))
-    assert verdict == "raised KeyError, which no snippet declares\nTraceback of KeyError"
+    found = verdict(("KeyError", "'x'"))
+    assert found == "raised KeyError, which no snippet declares\nTraceback of KeyError"
+
+
+OWN = """
+EXPECTED_ERRORS = {{"fail": ({declared}, "no luck")}}
+{before}
+
+def fail({arguments}):
+    raise {raised}("no luck")
+"""
+SPELLED = {
+    "a builtin": ("ValueError", "", "ValueError", True),
+    "another name of a builtin": ("IOError", "", "OSError", True),
+    "a subclass of it": ("Exception", "", "ValueError", False),
+    "one of a module": ("json.JSONDecodeError", "import json", "type_of_json", True),
+    "one that is imported": ("JSONDecodeError", "", "type_of_json", True),
+    "a class of its own": ("Own", "class Own(Exception): ...", "Own", True),
+}
+
+
+@pytest.mark.parametrize("case", SPELLED)
+def test_a_declared_type_is_that_type_and_no_other(project, execute, case):
+    declared, before, raised, right = SPELLED[case]
+    arguments = "" if raised != "type_of_json" else "type_of_json"
+    project.snippet(
+        "a.one",
+        OWN.format(declared=declared, before=before, raised=raised, arguments=arguments),
+    )
+    names = "one.fail one.Own" if raised == "Own" else "one.fail"
+    if arguments:
+        call = "import json.decoder\nfail(lambda s: json.JSONDecodeError(s, '', 0))"
+    else:
+        call = "fail()"
+    project.page("a/one", project.cell(call, names))
+    found = execute("a/one")["a/one"]
+    if right:
+        assert not found.failures
+    else:
+        assert "raised another error" in found.failures[0].message
+
+
+@pytest.mark.parametrize("declared", ["ValueError", "json.ValueError"])
+def test_a_class_of_the_page_is_not_the_declared_one_of_its_name(project, execute, declared):
+    project.snippet(
+        "a.one",
+        OWN.format(declared=declared, before="", raised="error", arguments="error"),
+    )
+    own = project.cell("class ValueError(Exception): ...")
+    project.page("a/own", own, project.cell("fail(ValueError)", "one.fail"))
+    (failure,) = execute("a/own")["a/own"].failures
+    assert "cell 2: raised another error: fail declares" in failure.message
+    assert "of the type __main__.ValueError" in failure.message
 
 
 def test_each_verdict_fails_its_own_page_only(project):

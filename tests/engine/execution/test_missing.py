@@ -2,10 +2,23 @@
 
 import pytest
 from _ext.execution.missing import Frameworks
+from _ext.frameworks import registered
+
+REGISTRY = registered(
+    {"torch": {}, "tensorflow": {"packages": ["tensorflow-cpu"]}, "learn": {"modules": ["sklearn"]}}
+)
+
+
+class Named(Frameworks):
+    """Says the names of frameworks, which is what the tests compare."""
+
+    def needed_by(self, source):
+        needed = super().needed_by(source)
+        return needed and needed.name
 
 
 def without(*names):
-    return Frameworks(lambda name: None if name in names else object())
+    return Named(REGISTRY, lambda name: None if name in names else object())
 
 
 @pytest.mark.parametrize(
@@ -24,7 +37,7 @@ def test_an_import_needs_its_framework(source):
 
 
 def test_a_framework_need_not_be_called_as_its_package():
-    assert without("sklearn").needed_by("from sklearn.svm import SVC") == "sklearn"
+    assert without("sklearn").needed_by("from sklearn.svm import SVC") == "learn"
 
 
 def test_an_import_inside_a_function_is_only_tried_when_it_runs():
@@ -83,3 +96,34 @@ def test_a_name_that_is_looked_up_outside_is(source):
     page = without("tensorflow")
     page.needed_by("import tensorflow as tf")
     assert page.needed_by(source) == "tensorflow"
+
+
+MISSING = {"nothere": {"packages": ["nothere-cpu"]}}
+
+
+def test_a_cell_without_its_framework_fails_the_page_with_the_package_to_install(project, execute):
+    project.page("a/one", project.cell("1"), "Prose.", project.cell("import nothere"))
+    project.page("a/two", project.cell("1"))
+    found = execute("a/one", "a/two", frameworks=MISSING)
+    (failure,) = found["a/one"].failures
+    assert failure.line == project.line("a/one", "import nothere") - 1
+    assert failure.message == (
+        "cell 2: needs nothere, which is not installed; install it with 'pip install nothere-cpu'"
+    )
+    assert not found["a/two"].failures
+
+
+def test_who_asks_for_it_leaves_such_cells_out(project, execute):
+    cells = ["x = 1", "import nothere", "nothere.f(x)", "x + 1"]
+    project.page("a/one", *map(project.cell, cells))
+    found = execute("a/one", frameworks=MISSING, leave_out=True)["a/one"]
+    assert not found.failures
+    assert [cell.missing for cell in found.outputs.cells] == ["", "nothere", "nothere", ""]
+    assert found.outputs.cells[3].outputs[0].data["text/plain"] == "2"
+
+
+def test_what_a_book_cannot_do_without_is_never_left_out(project, execute):
+    project.page("a/one", project.cell("import nothere"))
+    frameworks = {"nothere": {"required": True}}
+    found = execute("a/one", frameworks=frameworks, leave_out=True)
+    assert "install it with 'pip install nothere'" in found["a/one"].failures[0].message

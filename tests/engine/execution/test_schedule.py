@@ -12,9 +12,7 @@ import tempfile
 import termios
 
 import pytest
-from _ext.execution import schedule as execute
-from _ext.source.pages import read_page
-from _ext.source.snippets import Library
+from _ext.execution import provisioning
 
 PRESENCE = """
 import time
@@ -37,17 +35,6 @@ def short_folder():
     """Return a temporary folder whose name leaves room for the names of sockets in it."""
     with tempfile.TemporaryDirectory(prefix="b") as folder:
         yield pathlib.Path(folder)
-
-
-@pytest.fixture
-def pages(project):
-    """Return a function that reads pages of the project as the engine does."""
-
-    def read(*docnames):
-        library = Library(project.root / "snippets")
-        return [read_page(name, project.path(name), library) for name in docnames]
-
-    return read
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
@@ -90,31 +77,39 @@ def test_benchmarks_run_alone_and_other_pages_beside_each_other(project, stampin
     assert [page for _, page in build.progress][3:] == ["a/bench", "z/bench"]
 
 
-def test_the_longest_pages_begin_first(project, pages, monkeypatch):
-    begun = []
-
-    async def note(page, limits):
-        begun.append(page.docname)
-        return execute.Execution({"seconds": 1.0}, [])
-
-    monkeypatch.setattr(execute, "execute_page", note)
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+def test_the_longest_pages_begin_first(project, execute):
     names = ["a/one", "a/two", "a/three", "a/new"]
     measuring = ["b/one", "b/two"]
     for name in names + measuring:
         project.page(name, project.cell("1"), benchmark=name in measuring)
     durations = {"a/one": 1.0, "a/two": 3.0, "a/three": 2.0, "b/one": 50.0, "b/two": 60.0}
-    finished, said = [], []
-    execute.execute_all(
-        pages(*names, *measuring),
-        execute.Limits(5, 5, "cpu"),
-        lambda page, execution: finished.append(page.docname),
-        durations,
-        said.append,
-    )
-    assert begun == ["a/new", "a/two", "a/three", "a/one", "b/two", "b/one"]
-    assert finished == begun
-    assert [line.split()[2] for line in said] == begun
+    said = []
+    found = execute(*names, *measuring, durations=durations, say=said.append, jobs=1)
+    assert list(found) == ["a/new", "a/two", "a/three", "a/one", "b/two", "b/one"]
+    assert [line.split()[2] for line in said] == list(found)
+
+
+def test_lengths_that_are_no_numbers_are_not_known(project, execute):
+    for name in ("a/one", "a/two", "a/three"):
+        project.page(name, project.cell("1"))
+    found = execute("a/one", "a/two", "a/three", durations={"a/one": 5, "a/three": "x"}, jobs=1)
+    assert list(found) == ["a/two", "a/three", "a/one"]
+
+
+def test_what_cannot_be_kept_does_not_keep_others_from_it(project, execute):
+    for name in ("a/one", "a/two", "a/three"):
+        project.page(name, project.cell("1"))
+    kept = []
+
+    def done(page, execution):
+        if page.docname == "a/one":
+            raise OSError(28, "No space left on device")
+        kept.append(page.docname)
+
+    with pytest.raises(OSError, match="No space left") as raised:
+        execute("a/one", "a/two", "a/three", done=done, durations={"a/one": 9}, jobs=1)
+    assert "the page a/one" in "".join(raised.value.__notes__)
+    assert sorted(kept) == ["a/three", "a/two"]
 
 
 def test_durations_are_kept_and_order_the_next_build(project):
@@ -260,18 +255,16 @@ def test_what_comes_after_the_failing_cell_is_not_executed(project, stamping):
     assert not project.stamp("after").exists()
 
 
-def test_a_kernel_that_does_not_start_fails_its_page(project, pages, monkeypatch, tmp_path):
+@pytest.mark.parametrize("benchmark", [False, True])
+def test_a_kernel_that_does_not_start_fails_its_page(
+    project, execute, monkeypatch, tmp_path, benchmark
+):
     broken = tmp_path / "kernel.py"
     broken.write_text("raise SystemExit(3)")
-    monkeypatch.setattr(execute, "KERNEL", broken)
-    project.page("a/one", project.cell("1"))
-    results = []
-    execute.execute_all(
-        pages("a/one"), execute.Limits(5, 30, "cpu"), lambda *done: results.append(done), {}, print
-    )
-    ((_, execution),) = results
-    (failure,) = execution.failures
-    assert failure.line == 9
+    monkeypatch.setattr(provisioning, "KERNEL", broken)
+    project.page("a/one", project.cell("1"), benchmark=benchmark)
+    (failure,) = execute("a/one")["a/one"].failures
+    assert failure.line == 9 + benchmark
     assert failure.message.startswith("cell 1: the kernel did not start")
 
 
@@ -291,6 +284,7 @@ def test_cells_run_in_an_empty_folder_of_their_own(project):
         (signal.SIGINT, False, 2),
         (signal.SIGINT, True, 2),
         (signal.SIGTERM, False, 128 + signal.SIGTERM),
+        (signal.SIGHUP, False, 128 + signal.SIGHUP),
         (signal.SIGKILL, False, -signal.SIGKILL),
     ],
 )
@@ -313,6 +307,8 @@ def test_an_interrupted_build_loses_no_finished_page(
         until(lambda: not project.processes(), "kernels outlive the build")
     assert project.processes() == []
     assert build.status == status
+    assert "Task was destroyed" not in build.output
+    assert "never retrieved" not in build.output
     assert number == signal.SIGKILL or list(short_folder.iterdir()) == []
     assert not project.stamp("last").exists(), "pages were executed after the interrupt"
     assert "b/slow" not in build.executed

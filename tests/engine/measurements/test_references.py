@@ -1,9 +1,10 @@
 """Numbers, ratios and verdicts in sentences come out of the records."""
 
 import pytest
+from _ext.measurements.declared import Gap
 from _ext.measurements.references import (
+    Measurements,
     NotRecorded,
-    Records,
     ReferenceProblem,
     rate_text,
     ratio_text,
@@ -11,28 +12,47 @@ from _ext.measurements.references import (
     seconds_text,
     verdict,
 )
+from _ext.measurements.schema import Measurement
 
 
 def record(name, median, framework="jax", **fields):
-    return {
+    plain = {
         "name": name,
         "framework": framework,
+        "page": "a/page",
         "device": "cpu",
         "device_kind": "cpu",
         "processor": "A processor",
         "threads": 2,
+        "shape": [],
+        "dtype": "float32",
+        "precision": "highest",
         "samples": [median] * 7,
+        "calls_per_sample": 1,
         "median": median,
         "spread": 0.034,
+        "stable": True,
         "first_call": 1.5,
+        "work": None,
+        "error": None,
         "rate": None,
         "versions": {"jax": "0.10.2", "tensorflow-cpu": "2.21.0"},
         "date": "2026-01-02T03:04:05+00:00",
-    } | fields
+    }
+    return Measurement.from_plain(plain | fields)
+
+
+def known(made, **more):
+    facts = {
+        "home": "cpu",
+        "devices": ("cpu", "gpu-h200", "tpu-v5e"),
+        "frameworks": ("jax", "torch", "tensorflow", "python"),
+    }
+    return Measurements(made, **facts | more)
 
 
 MADE = {
-    (found["name"], found["framework"]): {"cpu": found}
+    (found.name, found.framework): {"cpu": found}
     for found in (
         record("selu/jit", 0.0025),
         record("selu/eager", 0.01, rate=3.21e9),
@@ -40,7 +60,13 @@ MADE = {
     )
 }
 MADE["selu/jit", "jax"]["gpu-h200"] = record("selu/jit", 0.0001, device="gpu-h200")
-RECORDS = Records(MADE, {"torch"})
+GAPS = (
+    Gap("selu/compile", "cpu", "torch is not installed"),
+    Gap("far/one", "cpu"),
+    Gap("far/size/*", "cpu"),
+    Gap("only/there", "tpu-v5e"),
+)
+KNOWN = known(MADE, gaps=GAPS, declared=frozenset({gap.pattern for gap in GAPS} | {"never"}))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +88,17 @@ def test_seconds_have_three_digits_and_a_unit(seconds, text):
 
 @pytest.mark.parametrize(
     ("ratio", "text"),
-    [(4.04, "4×"), (0.248, "0.25×"), (17.4, "17×"), (123.4, "123×"), (99.7, "100×")],
+    [
+        (4.04, "4×"),
+        (0.248, "0.25×"),
+        (17.4, "17×"),
+        (123.4, "123×"),
+        (99.7, "100×"),
+        (123456.7, "123000×"),
+        (1.234e9, "1.23e+09×"),
+        (1e300, "1e+300×"),
+        (1e-21, "1e-21×"),
+    ],
 )
 def test_ratios_have_two_digits(ratio, text):
     assert ratio_text(ratio) == text
@@ -71,6 +107,12 @@ def test_ratios_have_two_digits(ratio, text):
 def test_rates_are_in_gflops():
     assert rate_text(3.21e9) == "3.21 GFLOP/s"
     assert rate_text(1.5e13) == "15000 GFLOP/s"
+
+
+@pytest.mark.parametrize("value", [10.0**power for power in range(-300, 300, 7)])
+def test_no_number_is_long(value):
+    for text in (ratio_text(value), seconds_text(value), rate_text(value)):
+        assert len(text) <= 16
 
 
 @pytest.mark.parametrize(
@@ -91,63 +133,109 @@ def test_rates_are_in_gflops():
     ],
 )
 def test_a_reference_is_written_as_its_field_asks(expression, text):
-    assert resolve(expression, RECORDS).text == text
+    assert resolve(expression, KNOWN).text == text
 
 
 def test_a_number_knows_its_device():
-    assert resolve("selu/jit@jax", RECORDS).devices == ("cpu",)
-    assert resolve("selu/jit@jax on gpu-h200", RECORDS).devices == ("gpu-h200",)
-    both = resolve("selu/jit@jax / selu/jit@jax on gpu-h200", RECORDS)
+    assert resolve("selu/jit@jax", KNOWN).devices == ("cpu",)
+    assert resolve("selu/jit@jax on gpu-h200", KNOWN).devices == ("gpu-h200",)
+    both = resolve("selu/jit@jax / selu/jit@jax on gpu-h200", KNOWN)
     assert both.devices == ("cpu", "gpu-h200")
-    assert resolve("selu/eager@jax / selu/jit@jax", RECORDS).devices == ("cpu",)
+    assert resolve("selu/eager@jax / selu/jit@jax", KNOWN).devices == ("cpu",)
 
 
 @pytest.mark.parametrize(
-    ("expression", "device"),
-    [("selu/jit@jax on tpu-v5e", "tpu-v5e"), ("selu/jit@torch", None)],
+    ("expression", "device", "reason"),
+    [
+        ("selu/jit@jax on tpu-v5e", "tpu-v5e", "was not measured there"),
+        ("selu/jit@jax.threads on tpu-v5e", "tpu-v5e", "was not measured there"),
+        ("selu/compile@torch", None, "torch is not installed"),
+        ("far/one@jax", None, "far/one with jax"),
+        ("far/one@python.first_call", None, "far/one with python"),
+        ("far/one@jax on cpu", "cpu", "far/one with jax"),
+        ("far/size/64@torch", None, "far/size/64 with torch"),
+        ("only/there@jax on tpu-v5e", "tpu-v5e", "only/there with jax"),
+        ("selu/jit@jax / far/one@jax", None, "far/one with jax"),
+    ],
 )
-def test_what_could_be_measured_but_was_not_is_told_apart(expression, device):
-    with pytest.raises(NotRecorded) as missing:
-        resolve(expression, RECORDS)
+def test_what_could_be_measured_but_was_not_is_told_apart(expression, device, reason):
+    with pytest.raises(NotRecorded, match=reason) as missing:
+        resolve(expression, KNOWN)
     assert missing.value.device == device
 
 
 def test_a_number_says_where_it_comes_from():
-    assert resolve("selu/jit@jax", RECORDS).origin == (
+    assert resolve("selu/jit@jax", KNOWN).origin == (
         "selu/jit: jax 0.10.2 on cpu (A processor, 2 threads), 2026-01-02"
     )
-    both = resolve("selu/eager@tensorflow / selu/jit@jax", RECORDS).origin
+    both = resolve("selu/eager@tensorflow / selu/jit@jax", KNOWN).origin
     assert "selu/eager: tensorflow 2.21.0 on cpu" in both
     assert "; selu/jit: jax 0.10.2 on cpu" in both
+
+
+NEAREST = "; the nearest are "
 
 
 @pytest.mark.parametrize(
     ("expression", "problem"),
     [
         ("selu/jit", "is not of the form name@framework"),
-        ("selu/jat@jax", "no measurement is called 'selu/jat@jax'; the nearest are selu/jit@jax"),
-        ("selu/jit@numpy", "no measurement is called"),
+        ("selu/*@jax", "is not of the form name@framework"),
+        ("selu/jat@jax", f"no measurement is called 'selu/jat@jax'{NEAREST}selu/jit@jax"),
+        ("selu/jit@numpy", "called 'selu/jit@numpy': there is no framework 'numpy'"),
+        ("selu/jit@jaxx", f"there is no framework 'jaxx'{NEAREST}jax"),
+        ("far/one@jaxx", f"there is no framework 'jaxx'{NEAREST}jax"),
+        ("far/won@jax", f"no measurement is called 'far/won@jax'{NEAREST}far/one@jax"),
+        ("far/size@jax", f"no measurement is called 'far/size@jax'{NEAREST}far/size/*@jax"),
+        ("far/size/64/x@jax.mean", "there is no field 'mean'; there are median, "),
+        ("selu/compile@torch on gpu-h200", "no measurement is called"),
+        ("only/there@jax", "no measurement is called 'only/there@jax'"),
+        ("never@jax", "no measurement is called 'never@jax'"),
         ("selu/jit@jax.mean", "there is no field 'mean'; there are median, "),
+        ("selu/jit@jax.origin", "there is no field 'origin'; there are median, "),
+        ("selu/jit@jax on gpu-h300", f"there is no device 'gpu-h300'{NEAREST}gpu-h200"),
+        ("far/one@jax on gpu-h300", f"there is no device 'gpu-h300'{NEAREST}gpu-h200"),
+        ("far/one@jax / selu/jit@jax on CPU", "there is no device 'CPU'"),
         ("selu/jit@jax / selu/jit@jax / selu/jit@jax", "more than one ' / '"),
         ("selu/jit@jax.rate / selu/eager@jax.rate", "has no rate"),
         ("selu/jit@jax.rate", "has no rate"),
+        ("", "is not of the form name@framework"),
     ],
 )
 def test_a_reference_to_nothing_is_refused(expression, problem):
     with pytest.raises(ReferenceProblem) as refused:
-        resolve(expression, RECORDS)
+        resolve(expression, KNOWN)
     assert problem in str(refused.value)
+    assert not isinstance(refused.value, NotRecorded)
 
 
 def test_nothing_is_divided_by_zero():
     made = {("none", "jax"): {"cpu": record("none", 1, error=0.0)}}
     with pytest.raises(ReferenceProblem, match="divides by zero"):
-        resolve("none@jax / none@jax.error", Records(made))
+        resolve("none@jax / none@jax.error", known(made))
 
 
-def test_where_pages_are_not_recorded_a_number_may_be_missing():
-    with pytest.raises(NotRecorded, match="selu/far with jax"):
-        resolve("selu/far@jax", Records(MADE, gaps=True))
+@pytest.mark.parametrize(
+    ("patterns", "problem"),
+    [
+        (["selu/*"], None),
+        (["selu/jit", "far/*"], None),
+        (["never"], None),
+        (["far/size/64"], None),
+        (["selu/jat"], f"no measurement matches selu/jat{NEAREST}selu/jit"),
+        (["selu/jit", "selu/jat"], f"no measurement matches selu/jat{NEAREST}selu/jit"),
+        (["zzz/*"], "no measurement matches zzz/*"),
+    ],
+)
+def test_each_pattern_of_a_table_must_match_a_name_of_the_book(patterns, problem):
+    found = KNOWN.problem(patterns)
+    assert found is None if problem is None else found.startswith(problem)
+
+
+def test_a_table_of_measurements_that_were_not_made_may_be_empty():
+    assert KNOWN.has_gap(["far/*"])
+    assert KNOWN.has_gap(["never", "only/there"])
+    assert not KNOWN.has_gap(["never"])
 
 
 @pytest.mark.parametrize(
@@ -158,17 +246,65 @@ def test_where_pages_are_not_recorded_a_number_may_be_missing():
         ("..4", "holds"),
         ("..3.9", "wrong"),
         ("4.0..4.0", "holds"),
+        ("4..16", "holds"),
+        ("0.5..3", "wrong"),
     ],
 )
 def test_a_verdict_follows_from_the_records(condition, chosen):
     text = f"selu/eager@jax / selu/jit@jax in {condition} ? holds : wrong"
-    found, quantity = verdict(text, RECORDS)
+    found, quantity = verdict(text, KNOWN)
     assert found == chosen
     assert quantity.text == "4×"
 
 
 def test_a_verdict_may_stand_by_itself():
-    assert verdict("out of date", RECORDS) == ("out of date", None)
+    assert verdict("out of date", KNOWN) == ("out of date", None)
+
+
+@pytest.mark.parametrize(
+    ("condition", "problem"),
+    [
+        ("1.2.3..4", "'1.2.3..4' is no range; a range is such as 4..16, 4.. or ..0.5"),
+        ("1..2..3", "'1..2..3' is no range"),
+        ("1...2", "'1...2' is no range"),
+        (".....4", "'.....4' is no range"),
+        ("..", "'..' is no range"),
+        ("4", "'4' is no range"),
+        ("4.", "'4.' is no range"),
+        ("4.5", "'4.5' is no range"),
+        ("-1..4", "'-1..4' is no range"),
+        ("1e3..", "'1e3..' is no range"),
+        ("nan..", "'nan..' is no range"),
+        ("²..4", "'²..4' is no range"),
+        ("16..4", "the range 16..4 ends before it begins"),
+        ("0.51..0.5", "the range 0.51..0.5 ends before it begins"),
+        ("1" * 400 + "..", "is no range"),
+    ],
+)
+def test_a_range_that_cannot_be_meant_is_refused(condition, problem):
+    with pytest.raises(ReferenceProblem) as refused:
+        verdict(f"selu/eager@jax / selu/jit@jax in {condition} ? holds : wrong", KNOWN)
+    assert problem in str(refused.value)
+
+
+def test_a_wrong_range_is_told_where_nothing_is_recorded_too():
+    with pytest.raises(ReferenceProblem, match="is no range") as refused:
+        verdict("far/one@jax in 1.2.3..4 ? holds : wrong", KNOWN)
+    assert not isinstance(refused.value, NotRecorded)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "selu/eager@jax / selu/jit@jax in 4..16",
+        "selu/eager@jax in 4..16 ? holds",
+        "selu/eager@jax in 4 .. 16 ? holds : wrong",
+        "selu/eager@jax ? holds : wrong",
+    ],
+)
+def test_a_condition_of_another_form_is_refused(text):
+    with pytest.raises(ReferenceProblem, match="is not of the form REFERENCE in LOW"):
+        verdict(text, KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -183,4 +319,4 @@ def test_a_verdict_may_stand_by_itself():
 )
 def test_a_verdict_that_does_not_exist_is_refused(text):
     with pytest.raises(ReferenceProblem):
-        verdict(text, RECORDS)
+        verdict(text, KNOWN)

@@ -1,92 +1,80 @@
 """The cache gives back what was put in, and never anything damaged."""
 
+import dataclasses
 import json
+import os
 import pathlib
 import subprocess
 import sys
 
 import nbformat
 import pytest
-from _ext.records.cache import Store
-from _ext.source.pages import Page
-
-FACTS = {"executed": "2026-01-01T00:00:00+00:00", "seconds": 1.0, "device": "cpu"}
-
-
-def page(docname, *cells, value="1"):
-    notebook = nbformat.v4.new_notebook()
-    for source in cells or ("f()",):
-        output = nbformat.v4.new_output("execute_result", {"text/plain": value}, execution_count=1)
-        notebook.cells.append(
-            nbformat.v4.new_code_cell(source, outputs=[output], execution_count=1)
-        )
-    notebook.metadata["source_map"] = [1] * len(notebook.cells)
-    return Page(docname, notebook, {}, False)
+from _ext.files import Unusable
+from _ext.records import cache as module
+from _ext.records.cache import KEPT, Cache
+from _ext.records.form import CellOutputs, Facts, PageOutputs
+from _ext.source.pages import Cell, Page
 
 
-def unexecuted(docname, *cells):
-    made = page(docname, *cells)
-    for cell in made.code_cells:
-        cell["outputs"], cell["execution_count"] = [], None
-    return made
+def page(docname, *sources):
+    cells = [Cell(source, source, 1, None, None) for source in sources or ("f",)]
+    return Page(docname, "", nbformat.v4.new_notebook(), tuple(cells), {})
 
 
-def texts(loaded):
-    return [output["data"]["text/plain"] for cell in loaded.code_cells for output in cell.outputs]
+def outputs(of, value="1"):
+    facts = Facts(of.docname, "cpu", "cpu", "2026-01-01T00:00:00+00:00", 1.5, "P", 2, {})
+    made = nbformat.v4.new_output("execute_result", {"text/plain": value})
+    return PageOutputs(facts, tuple(CellOutputs(cell.key, (made,)) for cell in of.cells))
+
+
+NAMES = ("one", "a/two", "three")
+PAGES = {name: page(name, "f", "g") for name in NAMES}
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "_cache" / "cpu"
+def cache(tmp_path):
+    return Cache(tmp_path / "_cache" / "cpu")
 
 
 @pytest.fixture
-def filled(folder):
-    store = Store(folder)
-    for name in ("one", "two", "three"):
-        store.save(page(name, "f()", "g()", value=name), f"key {name}", FACTS)
-    return folder
+def filled(cache):
+    for name in NAMES:
+        cache.save(PAGES[name], "key", outputs(PAGES[name], name))
+    return cache
 
 
-def file_of(folder, docname):
-    for path in folder.glob("executed/*/base.ipynb"):
-        if json.loads(path.read_text())["metadata"]["kernelspec"]["page"] == docname:
-            return path
-    raise LookupError(docname)
+def load(cache, name):
+    return cache.load(PAGES[name], "key", "cpu")
 
 
 def test_outputs_and_facts_come_back(filled):
-    wanted = unexecuted("one", "f()", "g()")
-    assert Store(filled).load(wanted, "key one") == FACTS
-    assert texts(wanted) == ["one", "one"]
-    assert [cell.execution_count for cell in wanted.code_cells] == [1, 1]
+    for name in NAMES:
+        assert load(filled, name) == outputs(PAGES[name], name)
 
 
-def test_another_key_or_page_or_code_finds_nothing(filled):
-    store = Store(filled)
-    assert store.load(unexecuted("one", "f()", "g()"), "key two") is None
-    assert store.load(unexecuted("two", "f()", "g()"), "key one") is None
-    assert store.load(unexecuted("one", "f()", "h()"), "key one") is None
-    assert store.load(unexecuted("one", "f()"), "key one") is None
+def test_another_key_or_page_finds_nothing(filled):
+    assert filled.load(PAGES["one"], "other", "cpu") is None
+    assert filled.load(page("two", "f", "g"), "key", "cpu") is None
+    assert Cache(filled.folder / "none").load(PAGES["one"], "key", "cpu") is None
+
+
+def test_outputs_of_other_cells_or_another_device_are_not_taken(filled):
+    for other in (page("one", "f", "h"), page("one", "f"), page("one", "g", "f")):
+        with pytest.raises(Unusable):
+            filled.load(other, "key", "cpu")
+    with pytest.raises(Unusable):
+        filled.load(PAGES["one"], "key", "gpu-x")
 
 
 def test_the_latest_outputs_replace_the_former(filled):
-    store = Store(filled)
-    store.save(page("one", "f()", "g()", value="new"), "key one", FACTS)
-    wanted = unexecuted("one", "f()", "g()")
-    store.load(wanted, "key one")
-    assert texts(wanted) == ["new", "new"]
+    filled.save(PAGES["one"], "key", outputs(PAGES["one"], "new"))
+    assert load(filled, "one") == outputs(PAGES["one"], "new")
+    assert load(filled, "three") == outputs(PAGES["three"], "three")
 
 
-def too_few_cells(text):
+def edited(text, edit):
     notebook = json.loads(text)
-    notebook["cells"].pop()
-    return json.dumps(notebook)
-
-
-def without_facts(text):
-    notebook = json.loads(text)
-    del notebook["metadata"]["book"]
+    edit(notebook)
     return json.dumps(notebook)
 
 
@@ -96,8 +84,16 @@ DAMAGES = {
     "not JSON": lambda text: "\x00\x01 garbage",
     "an empty object": lambda text: "{}",
     "a list": lambda text: "[]",
-    "too few cells": too_few_cells,
-    "without facts": without_facts,
+    "nothing": lambda text: "null",
+    "a number": lambda text: "5",
+    "too few cells": lambda text: edited(text, lambda notebook: notebook["cells"].pop()),
+    "without facts": lambda text: edited(text, lambda notebook: notebook["metadata"].clear()),
+    "facts of a wrong type": lambda text: edited(
+        text, lambda notebook: notebook["metadata"].update(recording=5)
+    ),
+    "a date that is none": lambda text: edited(
+        text, lambda notebook: notebook["metadata"]["recording"].update(executed=5)
+    ),
     "not a notebook": lambda text: (
         '{"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": 7}'
     ),
@@ -105,81 +101,96 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
-def test_a_damaged_file_is_dropped_alone(filled, kind):
-    path = file_of(filled, "two")
+def test_a_damaged_file_is_refused_alone_and_replaced(filled, kind):
+    path = filled.path(PAGES["a/two"], "key")
     path.write_text(DAMAGES[kind](path.read_text()))
-    wanted = unexecuted("two", "f()", "g()")
-    assert Store(filled).load(wanted, "key two") is None
-    assert texts(wanted) == []
-    assert not path.exists()
+    with pytest.raises(Unusable):
+        load(filled, "a/two")
+    filled.save(PAGES["a/two"], "key", outputs(PAGES["a/two"], "again"))
+    for name, value in (("one", "one"), ("a/two", "again"), ("three", "three")):
+        assert load(filled, name) == outputs(PAGES[name], value)
 
-    store = Store(filled)
-    store.save(page("two", "f()", "g()", value="again"), "key two", FACTS)
-    for name, value in (("one", "one"), ("two", "again"), ("three", "three")):
-        wanted = unexecuted(name, "f()", "g()")
-        assert Store(filled).load(wanted, f"key {name}") == FACTS
-        assert texts(wanted) == [value, value]
+
+@pytest.mark.parametrize("instead", ["folder", "link", "link to nowhere"])
+def test_what_lies_in_place_of_a_file_is_refused_and_replaced(filled, instead, tmp_path):
+    path = filled.path(PAGES["one"], "key")
+    path.unlink()
+    if instead == "folder":
+        (path / "inside").mkdir(parents=True)
+    else:
+        path.symlink_to(tmp_path if instead == "link" else "nowhere")
+    with pytest.raises(Unusable):
+        load(filled, "one")
+    filled.save(PAGES["one"], "key", outputs(PAGES["one"]))
+    assert load(filled, "one") == outputs(PAGES["one"])
 
 
 def test_a_file_that_is_missing_is_made_again(filled):
-    file_of(filled, "two").unlink()
-    assert Store(filled).load(unexecuted("two", "f()", "g()"), "key two") is None
-    Store(filled).save(page("two", "f()", "g()"), "key two", FACTS)
-    assert Store(filled).load(unexecuted("two", "f()", "g()"), "key two") == FACTS
+    filled.path(PAGES["one"], "key").unlink()
+    assert load(filled, "one") is None
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage", b"SQLite format 3\x00 cut off"])
-def test_a_damaged_index_is_made_anew_and_loses_nothing(filled, content):
-    (filled / "global.db").write_bytes(content)
-    for name in ("one", "two", "three"):
-        wanted = unexecuted(name, "f()", "g()")
-        assert Store(filled).load(wanted, f"key {name}") == FACTS
-        assert texts(wanted) == [name, name]
+def test_a_save_that_fails_leaves_what_was_there(filled, monkeypatch):
+    def full(self, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pathlib.Path, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        filled.save(PAGES["one"], "key", outputs(PAGES["one"], "new"))
+    monkeypatch.undo()
+    assert load(filled, "one") == outputs(PAGES["one"], "one")
+    assert len(list(filled.folder.rglob(".*"))) == 0
 
 
-def test_files_that_no_index_lists_are_replaced(filled):
-    (filled / "global.db").unlink()
-    wanted = unexecuted("one", "f()", "g()")
-    assert Store(filled).load(wanted, "key one") is None
-    Store(filled).save(page("one", "f()", "g()", value="new"), "key one", FACTS)
-    assert Store(filled).load(wanted, "key one") == FACTS
-    assert texts(wanted) == ["new", "new"]
+def test_the_whole_of_a_long_output_is_kept_beside_it(cache, tmp_path):
+    of = page("a/long", "f")
+    long = tmp_path / "long.txt"
+    long.write_text("all of it")
+    cells = (dataclasses.replace(outputs(of).cells[0], whole="f.txt"),)
+    made = dataclasses.replace(outputs(of), cells=cells)
+    cache.save(of, "key", made, {"f": long})
+    assert cache.load(of, "key", "cpu") == made
+    assert cache.whole(of, "key", "f").read_text() == "all of it"
+    cache.whole(of, "key", "f").unlink()
+    with pytest.raises(Unusable, match="the whole of a long output is gone"):
+        cache.load(of, "key", "cpu")
 
 
-@pytest.mark.parametrize("kind", DAMAGES)
-def test_a_damaged_file_below_a_damaged_index_is_dropped(filled, kind):
-    path = file_of(filled, "two")
-    path.write_text(DAMAGES[kind](path.read_text()))
-    (filled / "global.db").write_bytes(b"garbage")
-    store = Store(filled)
-    assert store.load(unexecuted("two", "f()", "g()"), "key two") is None
-    assert store.load(unexecuted("one", "f()", "g()"), "key one") == FACTS
-    store.save(page("two", "f()", "g()"), "key two", FACTS)
-    assert Store(filled).load(unexecuted("two", "f()", "g()"), "key two") == FACTS
+def test_former_outputs_are_kept_but_not_for_ever(cache):
+    of = page("a/one", "f")
+    for number in range(KEPT + 3):
+        cache.save(of, f"key{number}", outputs(of))
+        os.utime(cache.path(of, f"key{number}"), (number, number))
+    cache.save(of, "last", outputs(of))
+    assert len(list(cache.folder.rglob("*.ipynb"))) == KEPT
+    assert cache.load(of, "last", "cpu") and cache.load(of, f"key{KEPT}", "cpu")
+    assert cache.load(of, "key0", "cpu") is None
+
+
+def test_the_time_a_page_took_is_remembered_and_harmless(filled):
+    assert filled.seconds("one") == 1.5
+    assert filled.seconds("never") is None
+    filled.path(PAGES["one"], "key").write_text("null")
+    assert filled.seconds("one") is None
 
 
 WRITER = """
 import sys
 sys.path[:0] = {paths!r}
-from test_cache import FACTS, Store, page, unexecuted
-writer = int(sys.argv[1])
+from test_cache import Cache, outputs, page
+writer = sys.argv[1]
+cache = Cache({folder!r})
 for number in range(12):
-    store = Store({folder!r})
-    name = f"page {{number}}"
-    store.save(page(name, value=str(writer)), "key", FACTS)
-    assert store.load(unexecuted(name), "key") == FACTS
-    assert store.load(unexecuted(f"page {{11 - number}}"), "key") in (FACTS, None)
+    of, other = page(f"page {{number}}"), page(f"page {{11 - number}}")
+    cache.save(of, "key", outputs(of, writer))
+    assert cache.load(of, "key", "cpu").cells
+    cache.load(other, "key", "cpu")
 """
 
 
-def test_several_processes_may_use_one_store(folder, request):
-    from _ext.records import cache as module
-
-    paths = [
-        str(request.path.parent),
-        str(pathlib.Path(module.__file__).parents[2]),
-    ]
-    script = WRITER.format(paths=paths, folder=str(folder))
+def test_several_processes_may_use_one_cache(cache, request):
+    paths = [str(request.path.parent), str(pathlib.Path(module.__file__).parents[2])]
+    script = WRITER.format(paths=paths, folder=str(cache.folder))
     writers = [
         subprocess.Popen([sys.executable, "-c", script, str(number)], stderr=subprocess.PIPE)
         for number in range(4)
@@ -188,10 +199,9 @@ def test_several_processes_may_use_one_store(folder, request):
         _, errors = writer.communicate()
         assert writer.returncode == 0, errors.decode()
     for number in range(12):
-        wanted = unexecuted(f"page {number}")
-        assert Store(folder).load(wanted, "key") == FACTS
-        assert texts(wanted)[0] in "0123"
-    assert len(list(folder.glob("executed/*/base.ipynb"))) == 12
+        made = cache.load(page(f"page {number}"), "key", "cpu")
+        assert made.cells[0].outputs[0]["data"]["text/plain"] in "0123"
+    assert len(list(cache.folder.rglob("*.ipynb"))) == 12
 
 
 def test_a_build_executes_damaged_entries_again_and_stays_green(project):
@@ -200,24 +210,34 @@ def test_a_build_executes_damaged_entries_again_and_stays_green(project):
         project.page(name, project.cell(f"print({name!r})"))
     assert project.build().executed == names
 
-    cached = {
-        json.loads(path.read_text())["metadata"]["kernelspec"]["page"]: path
-        for path in project.cached()
-    }
-    cached["a/cut"].write_text(cached["a/cut"].read_text()[:200])
-    cached["a/few"].write_text(too_few_cells(cached["a/few"].read_text()))
-    cached["a/lost"].unlink()
+    cached = {path.parent.name: path for path in project.cached()}
+    cached["cut"].write_text(cached["cut"].read_text()[:200])
+    cached["few"].write_text(DAMAGES["too few cells"](cached["few"].read_text()))
+    cached["lost"].unlink()
     repaired = project.build(out="again/html")
     assert repaired.green
     assert repaired.executed == names[:3]
-    for name in names[:3]:
-        assert f"warning: the cached outputs of {name} cannot be read" in repaired.output
+    for name in names[:2]:
+        assert f"warning: the cached outputs of {name} cannot be used" in repaired.output
+    for name in names:
         assert name in project.html(name, "again/html")
-    assert repaired.output.count("cannot be read") == 3
 
-    (project.root / "_cache/cpu/global.db").write_bytes(b"garbage")
-    rebuilt = project.build(out="third/html")
-    assert rebuilt.green
-    assert rebuilt.executed == []
-    assert "warning: the index of the cache" in rebuilt.output
-    assert "it is made anew from the cached pages" in rebuilt.output
+
+def test_a_cache_that_cannot_be_written_serves_what_it_holds(project):
+    project.page("a/one", project.cell("print(6 * 7)"))
+    assert project.build().green
+    cache = project.root / "_cache"
+    moved = project.root / "cache of another place"
+    cache.rename(moved)
+    cache.symlink_to(moved)
+    assert project.build(out="second/html").executed == []
+
+    cache.unlink()
+    cache.write_text("a file")
+    for build in (project.build(out="third/html"), project.build(out="third/html")):
+        assert build.status == 1
+        assert build.executed == ["a/one"]
+        assert any("a/one.md" in line and "_cache" in line for line in build.warnings)
+        assert "42" in project.html("a/one", "third/html")
+    cache.unlink()
+    assert project.build(out="third/html").green

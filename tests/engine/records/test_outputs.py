@@ -1,8 +1,14 @@
 """Outputs are shown without the places of the machine that made them, each thing once."""
 
+import pathlib
+
 import nbformat
 import pytest
-from _ext.records.outputs import RECORD_TYPE, presentable, records, scrubbed
+from _ext.measurements.schema import Schema
+from _ext.records.outputs import presentable, records, scrubbed
+
+ROOT = pathlib.Path(__file__).parents[3]
+SCHEMA = Schema.load(ROOT / "snippets" / "timing" / "measurement.schema.json")
 
 
 def stream(text, name="stdout"):
@@ -10,7 +16,7 @@ def stream(text, name="stdout"):
 
 
 def measurement(name, kind="display_data"):
-    data = {"text/plain": f"{name} 1 ms", RECORD_TYPE: {"name": name}}
+    data = {"text/plain": f"{name} 1 ms", SCHEMA.media_type: {"name": name}}
     return nbformat.v4.new_output(kind, data=data)
 
 
@@ -48,10 +54,16 @@ def test_pieces_of_one_stream_become_one_block():
 
 
 def test_a_measurement_is_shown_as_a_line_and_only_once():
-    shown = presentable([measurement("x"), measurement("y"), measurement("x", "execute_result")])
-    assert [out.text for out in shown] == ["x 1 ms\ny 1 ms\n"]
-    found = records([measurement("x"), stream("a"), measurement("y"), measurement("x")])
+    outputs = [measurement("x"), measurement("y"), measurement("x", "execute_result")]
+    assert [out.text for out in presentable(outputs, SCHEMA)] == ["x 1 ms\ny 1 ms\n"]
+    found = records([measurement("x"), stream("a"), measurement("y"), measurement("x")], SCHEMA)
     assert [record["name"] for record in found] == ["x", "y"]
+
+
+def test_without_a_schema_nothing_is_a_measurement():
+    outputs = [measurement("x"), measurement("x")]
+    assert presentable(outputs) == outputs
+    assert records(outputs, None) == []
 
 
 def test_native_logs_of_libraries_are_dropped_but_not_their_errors():

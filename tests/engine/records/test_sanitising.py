@@ -2,9 +2,11 @@
 
 import base64
 import math
+import pathlib
 
 import nbformat
 import pytest
+from _ext.measurements.schema import Schema
 from _ext.records.sanitising import CHECKS, Refused, accepted, recordable
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 4" width="4" role="img">{}</svg>'
@@ -73,7 +75,10 @@ def test_what_passed_once_passes_again_unchanged():
     assert accepted(display(html=once)).data["text/html"] == once
 
 
+ROOT = pathlib.Path(__file__).parents[3]
+SCHEMA = Schema.load(ROOT / "snippets" / "timing" / "measurement.schema.json")
 RECORD = {
+    "version": 1,
     "name": "x",
     "framework": "jax",
     "device_kind": "cpu",
@@ -102,36 +107,22 @@ def measurement(record):
 
 
 def test_a_measurement_passes():
-    assert accepted(measurement(RECORD)).data[KIND] == RECORD
+    assert accepted(measurement(RECORD), SCHEMA).data[KIND] == RECORD
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"median": "<b>1</b>"},
-        {"median": True},
-        {"samples": ["1"]},
-        {"name": None},
-        {"name": "x" * 1000},
-        {"stable": "no"},
-        {"shape": [["4"]]},
-        {"versions": {"jax": 1}},
-        {"median": 0},
-        {"first_call": -1},
-        {"samples": [10**400]},
-        {"shape": [[10**400]]},
-        {"shape": [[-4]]},
-        {"spread": None},
-    ],
-)
-def test_a_measurement_of_the_wrong_types_is_refused(change):
-    with pytest.raises(Refused, match="measurement that is none"):
-        accepted(measurement(RECORD | change))
+def test_without_a_schema_no_record_is_a_measurement():
+    with pytest.raises(Refused, match="which is not accepted"):
+        accepted(measurement(RECORD))
+
+
+def test_a_measurement_that_the_schema_does_not_allow_is_refused():
+    with pytest.raises(Refused, match=r"a measurement that is none \(median: True is not"):
+        accepted(measurement(RECORD | {"median": True}), SCHEMA)
 
 
 def test_a_measurement_without_its_median_is_refused():
     with pytest.raises(Refused):
-        accepted(measurement({k: v for k, v in RECORD.items() if k != "median"}))
+        accepted(measurement({k: v for k, v in RECORD.items() if k != "median"}), SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +143,7 @@ def test_a_measurement_without_its_median_is_refused():
 )
 def test_other_kinds_and_sizes_are_refused(output):
     with pytest.raises(Refused):
-        accepted(output)
+        accepted(output, SCHEMA)
 
 
 def test_what_an_output_says_about_itself_is_dropped():
@@ -194,5 +185,8 @@ def test_names_of_the_machine_leave_tracebacks_and_tables_too(monkeypatch):
     assert table.data["text/html"] == "<p>host at 0x…</p>"
 
 
-def test_every_accepted_kind_is_checked():
-    assert all(map(callable, CHECKS.values()))
+@pytest.mark.parametrize("kind", CHECKS)
+@pytest.mark.parametrize("value", [7, None, ["<p>x</p>"], {"a": 1}])
+def test_every_accepted_kind_is_checked(kind, value):
+    with pytest.raises(Refused):
+        accepted(display(**{"text/plain": "x", kind: value}))

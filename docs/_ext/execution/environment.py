@@ -1,0 +1,43 @@
+"""The environment variables that kernels see: harmless ones, the book's own, the frameworks'."""
+
+import fnmatch
+import os
+from collections.abc import Mapping, Sequence
+
+from ..options import Options
+
+# They say who and where somebody is, not what a page prints.
+HARMLESS = (
+    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* TZ VIRTUAL_ENV XDG_*_HOME XDG_RUNTIME_DIR "
+    "SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT APPDATA LOCALAPPDATA PROGRAMDATA USERPROFILE"
+).split()
+
+
+def passed(options: Options, variables: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables that the book's pages may read: those its option `variables` names."""
+    return _matching(options.variables, variables)
+
+
+def kernel_environment(
+    options: Options,
+    device: str,
+    shared: bool,
+    variables: Mapping[str, str] = os.environ,
+) -> dict[str, str]:
+    """Return the environment of kernels that execute for `device`.
+
+    `shared` says that other kernels use the accelerator at the same time.
+    """
+    platform = device.partition("-")[0]
+    environment = _matching(HARMLESS, variables) | passed(options, variables)
+    for framework in options.registry:
+        environment |= framework.variables(platform, shared and platform != "cpu")
+    return environment | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+
+
+def _matching(patterns: Sequence[str], variables: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in sorted(variables.items())
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    }

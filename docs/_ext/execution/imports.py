@@ -1,0 +1,54 @@
+"""What a page imports, and whether its kernel can be forked from a parent that has done so."""
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+
+from ..frameworks import Framework
+
+# What a page may change that frameworks read when they are imported.
+TOUCHES = re.compile(
+    r"\b(?:environ|environb|putenv|unsetenv|set_env|meta_path|path_hooks|setrlimit)\b"
+    r"|\bsys\s*\.\s*(?:modules|path|flags)\b|%env\b|\breload\b"
+)
+
+
+def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple[str, ...] | None:
+    """Return the modules of frameworks that a page imports, in the order of the registry.
+
+    Only imports at the top level of cells count: others may never happen. None where the page
+    needs a process of its own, because it touches what its imports depend on before the last of
+    them, or because a framework cannot be imported before a fork.
+    """
+    owners = {module: framework for framework in registry for module in framework.modules}
+    found: set[str] = set()
+    last = -1
+    for number, source in enumerate(sources):
+        if names := {name for name in imported(source) if name in owners}:
+            found |= names
+            last = number
+    if any(TOUCHES.search(source) for source in sources[: last + 1]):
+        return None
+    if not all(owners[name].forkable for name in found):
+        return None
+    return tuple(name for name in owners if name in found)
+
+
+def imported(source: str) -> list[str]:
+    """Return the top-level modules that the statements of a cell import, in their order."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        # Lines for IPython: what imports is still written as in Python.
+        lines = [line for line in source.splitlines() if line.startswith(("import ", "from "))]
+        try:
+            tree = ast.parse("\n".join(lines))
+        except SyntaxError:
+            return []
+    names = []
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.append(node.module or "")
+    return [name.split(".")[0] for name in names]

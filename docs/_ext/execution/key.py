@@ -1,0 +1,71 @@
+"""The key of a page's outputs: everything that decides what executing the page gives."""
+
+import functools
+import importlib.metadata
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..frameworks import versions
+from ..options import Options
+from ..source.pages import Page, digest
+from . import environment, identity_of_engine
+
+# They write the outputs down, whatever a page imports.
+ALWAYS = ("ipykernel", "ipython")
+
+
+_engine = functools.cache(identity_of_engine)
+
+
+@functools.cache
+def _distributions() -> Mapping[str, Sequence[str]]:
+    return importlib.metadata.packages_distributions()
+
+
+def packages(page: Page, options: Options) -> tuple[str, ...]:
+    """Return the distributions whose versions a page's outputs depend on."""
+    found: dict[str, None] = dict.fromkeys(ALWAYS)
+    registry = {module: entry for entry in options.registry for module in entry.modules}
+    for name in page.imports:
+        module = name.split(".")[0]
+        if module in registry:
+            found.update(dict.fromkeys(registry[module].packages))
+        elif module not in sys.stdlib_module_names:
+            found.update(dict.fromkeys(_distributions().get(module, ())))
+    return tuple(found)
+
+
+def ground(
+    of: Sequence[str], options: Options, device: str, *, known: dict[Any, str] | None = None
+) -> str:
+    """Return a digest of what outputs depend on besides code, for pages that use packages.
+
+    `known` spares asking for the same packages twice.
+    """
+    kept = {} if known is None else known
+    if (found := kept.get((device, *of))) is None:
+        facts = {
+            "device": device,
+            "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+            "versions": versions(of),
+            "variables": environment.passed(options),
+            "frameworks": [
+                entry.variables(device.partition("-")[0], False) for entry in options.registry
+            ],
+            "output_limit": options.output_limit,
+            "engine": _engine(),
+        }
+        found = kept[(device, *of)] = digest(facts)
+    return found
+
+
+def key(page: Page, options: Options, device: str) -> str:
+    """Return the key under which a page's outputs are cached."""
+    cells = [
+        [cell.source, [cell.expected.type, cell.expected.fragment] if cell.expected else None]
+        for cell in page.cells
+    ]
+    on = page.device or device
+    facts = [cells, page.benchmark, page.device, ground(packages(page, options), options, on)]
+    return digest(facts)[:32]

@@ -1,0 +1,157 @@
+"""This machine: its processor, how much of it may be used, and who may measure on it now."""
+
+import asyncio
+import contextlib
+import functools
+import math
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+# Where the lock lies that all builds of a machine share, whoever runs them.
+LOCKS = "BOOK_LOCKS"
+
+
+def cores(
+    root: pathlib.Path = CGROUPS, own: pathlib.Path = pathlib.Path("/proc/self/cgroup")
+) -> int:
+    """Return how many cores this process may use: by its affinity, and by its groups' quotas."""
+    return max(1, min([threads(), *(math.ceil(quota) for quota in _quotas(root, own))]))
+
+
+def threads() -> int:
+    """Return how many processors this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _quotas(root: pathlib.Path, own: pathlib.Path) -> list[float]:
+    """Return the cores that each control group of this process grants, of both versions."""
+    found = []
+    with contextlib.suppress(OSError):
+        for line in own.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "cpu" not in controllers.split(","):
+                continue
+            top = root if not controllers else root / "cpu"
+            # In a container its own group is the top of what can be seen.
+            folder = top / path.strip("/")
+            for group in (folder, *folder.parents):
+                found += _quota(group)
+                if group == top:
+                    break
+    return found
+
+
+def _quota(group: pathlib.Path) -> list[float]:
+    with contextlib.suppress(OSError, ValueError):
+        quota, period = (group / "cpu.max").read_text().split()
+        return [int(quota) / int(period)] if quota != "max" else []
+    with contextlib.suppress(OSError, ValueError):
+        quota = int((group / "cpu.cfs_quota_us").read_text())
+        return [quota / int((group / "cpu.cfs_period_us").read_text())] if quota > 0 else []
+    return []
+
+
+@functools.cache
+def processor() -> str:
+    """Return the processor's model name as the operating system gives it."""
+    with contextlib.suppress(OSError):
+        for line in pathlib.Path("/proc/cpuinfo").read_text("utf8", "replace").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+@functools.cache
+def accelerator() -> dict[str, str]:
+    """Return driver and memory of the first NVIDIA GPU, as its own tool gives them."""
+    command = ["nvidia-smi", "--query-gpu=driver_version,memory.total", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    first = done.stdout.strip().splitlines()[:1]
+    driver, _, memory = (first or [""])[0].partition(",")
+    return {"driver": driver.strip(), "memory": memory.strip()}
+
+
+class Machine:
+    """Keeps pages that measure apart from all others that this machine executes.
+
+    Whoever executes a page holds a lock on a file, a page that measures holds it alone. The
+    system frees it when a process ends. A second lock is the door: who waits to measure holds
+    it, so that no more pages enter, and cannot be kept out for ever.
+    """
+
+    def __init__(self, say: Callable[[str], None], folder: pathlib.Path | None = None) -> None:
+        """Take what receives a line where somebody has to wait, and the folder of the lock."""
+        self._say = say
+        self._said: set[str] = set()
+        default = "/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir()
+        self._folder = pathlib.Path(folder or os.environ.get(LOCKS) or default)
+
+    def _tell(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._say(text)
+
+    @contextlib.asynccontextmanager
+    async def beside_others(self) -> AsyncIterator[None]:
+        """Wait until nobody measures, and keep it so."""
+        async with contextlib.AsyncExitStack() as held:
+            async with self._locked("door", False):
+                await held.enter_async_context(self._locked("room", False))
+            yield
+
+    @contextlib.asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Wait until no other page is executed on this machine, and keep it so."""
+        async with self._locked("door", True), self._locked("room", True):
+            yield
+
+    @contextlib.asynccontextmanager
+    async def _locked(self, name: str, exclusive: bool) -> AsyncIterator[None]:
+        if sys.platform == "win32":
+            yield
+            return
+        import fcntl
+
+        path = self._folder / f"book-measuring-{name}.lock"
+        try:
+            handle = _open(path)
+        except OSError as error:
+            self._tell(f"{path} cannot be used ({error.strerror}): others may disturb measurements")
+            yield
+            return
+        try:
+            kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+            while True:
+                try:
+                    fcntl.flock(handle, kind | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    what = "to finish" if exclusive else "that measures"
+                    self._tell(f"waiting for another build on this machine {what}")
+                    await asyncio.sleep(0.05)
+            yield
+        finally:
+            os.close(handle)
+
+
+def _open(path: pathlib.Path) -> int:
+    """Open the file of a lock, which may belong to another user; make it where there is none."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        handle = os.open(path, flags | os.O_CREAT, 0o666)
+        with contextlib.suppress(OSError):
+            os.fchmod(handle, 0o666)
+        return handle

@@ -1,0 +1,338 @@
+"""Execute one page in one kernel, and say what came of it."""
+
+import asyncio
+import contextlib
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import queue
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+
+from ..frameworks import versions
+from ..options import Options
+from ..records import outputs
+from ..records.form import CellOutputs, Facts, PageOutputs
+from ..source.pages import Page
+from . import devices, environment, machine, provisioning
+from .expectations import Raised, judge
+from .missing import Frameworks
+
+# How long a kernel may take to answer a question of the build.
+ANSWER = 30.0
+# How much of what native code wrote past Python is kept for the case that the kernel dies.
+LOG = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """Why a page is red: the line of its file, the number of the cell, and what happened."""
+
+    line: int
+    message: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Execution:
+    """What came of executing a page.
+
+    `whole` names, by the keys of cells, files with all of an output that is too long for a page.
+    They are there as long as the page is being handed on, and no longer.
+    """
+
+    outputs: PageOutputs
+    failures: list[Failure]
+    whole: dict[str, pathlib.Path]
+
+
+class _Client(NotebookClient):
+    """Leaves no task behind, however the execution of a cell ended."""
+
+    def __init__(self, *rest: Any, **named: Any) -> None:
+        super().__init__(*rest, **named)
+        self.log.disabled = True
+        self.watching: set[asyncio.Task[Any]] = set()
+
+    async def _async_poll_kernel_alive(self) -> None:
+        self.watching.add(asyncio.current_task())
+        await super()._async_poll_kernel_alive()
+
+    async def _async_poll_output_msg(self, *rest: Any) -> None:
+        self.watching.add(asyncio.current_task())
+        await super()._async_poll_output_msg(*rest)
+
+    async def stop_watching(self) -> None:
+        for task in self.watching:
+            task.cancel()
+        await asyncio.gather(*self.watching, return_exceptions=True)
+
+    async def ask(self, request: str, **content: Any) -> dict[str, Any] | None:
+        """Return what the kernel answers on its control channel, or None where it does not."""
+        message = self.kc.session.msg(request, content)
+        self.kc.control_channel.send(message)
+        end = time.monotonic() + ANSWER
+        while (left := end - time.monotonic()) > 0:
+            try:
+                reply = await self.kc.control_channel.get_msg(timeout=min(left, 1))
+            except queue.Empty:
+                if not await self.km.is_alive():
+                    raise DeadKernelError("Kernel died") from None
+                continue
+            if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
+                return reply["content"]
+        return None
+
+
+class PageRun:
+    """One page in one kernel: forked from `warm` parents, or, without them, started for it."""
+
+    def __init__(
+        self,
+        page: Page,
+        options: Options,
+        device: str,
+        warm: provisioning.Parents | None = None,
+        modules: Sequence[str] = (),
+        shared: bool = False,
+    ) -> None:
+        """Take the page, the device it must run on, and the modules its parent has imported.
+
+        `shared` says that other kernels use the device at the same time.
+        """
+        self.page, self.options, self.device = page, options, device
+        self.warm, self.modules, self.shared = warm, modules, shared
+        self.cells = page.cells
+        self.failures: list[Failure] = []
+        self.kind = device
+        self.missing: dict[str, str] = {}
+        self.whole: dict[str, pathlib.Path] = {}
+        self.status: int | None = None
+        self.last_words = ""
+        # The cells that are executed, in a notebook of their own: the page stays as it is.
+        code = [nbformat.v4.new_code_cell(cell.source) for cell in self.cells]
+        self.notebook = nbformat.v4.new_notebook(cells=code)
+        self.number = 0
+
+    def _fail(self, message: str) -> None:
+        line = self.cells[self.number].line
+        self.failures.append(Failure(line, f"cell {self.number + 1}: {message}"))
+
+    @contextlib.asynccontextmanager
+    async def executed(self) -> AsyncIterator[Execution]:
+        """Execute the page, and hand on what came of it as long as its files are there.
+
+        Raises ParentLost where the parent of its kernel ended before it did.
+        """
+        started = time.perf_counter()
+        date = datetime.datetime.now(datetime.UTC).isoformat("T", "seconds")
+        with tempfile.TemporaryDirectory(prefix="book-", ignore_cleanup_errors=True) as home:
+            if self._find_missing():
+                await self._in_time(pathlib.Path(home))
+            facts = Facts(
+                page=self.page.docname,
+                device=self.device,
+                device_kind=self.kind,
+                executed=date,
+                seconds=time.perf_counter() - started,
+                processor=machine.processor(),
+                threads=machine.threads(),
+                versions=used_versions(self.options),
+                process="own" if self.warm is None else "forked",
+                **(machine.accelerator() if self.device.startswith("gpu") else {}),
+            )
+            found = PageOutputs(facts, tuple(self._outputs()), dict(self.page.modules))
+            yield Execution(found, self.failures, self.whole)
+
+    def _outputs(self) -> Iterator[CellOutputs]:
+        for cell, executed in zip(self.cells, self.notebook.cells, strict=True):
+            for output in executed.outputs:
+                if output.output_type == "execute_result":
+                    output["execution_count"] = None
+            shown = tuple(executed.outputs)
+            yield CellOutputs(cell.key, shown, self.missing.get(cell.key, ""))
+
+    def _find_missing(self) -> bool:
+        """Note the cells that cannot be executed; False where that fails the page."""
+        frameworks = Frameworks(self.options.registry)
+        for number, cell in enumerate(self.cells):
+            framework = frameworks.needed_by(cell.source)
+            if framework is None:
+                continue
+            if framework.required or not self.options.leave_out:
+                self.number = number
+                self._fail(
+                    f"needs {framework.name}, which is not installed; "
+                    f"install it with 'pip install {framework.packages[0]}'"
+                )
+                return False
+            self.missing[cell.key] = framework.name
+        return True
+
+    async def _in_time(self, home: pathlib.Path) -> None:
+        limit = self.options.page_timeout
+        clock = asyncio.timeout(limit)
+        try:
+            async with clock:
+                await self._in_kernel(home)
+        except (TimeoutError, DeadKernelError):
+            # nbclient takes it for the death of the kernel when it is cancelled.
+            if asyncio.current_task().cancelling():
+                raise asyncio.CancelledError from None
+            if clock.expired():
+                self._fail(f"the page took longer than its {limit:g} s")
+            else:
+                name = ""
+                if self.status is not None and self.status < 0:
+                    name = f" ({signal.Signals(-self.status).name})"
+                self._fail(f"the cell ended the kernel's process{name}{self.last_words}")
+        except provisioning.ParentLost:
+            raise
+        except RuntimeError as error:
+            self._fail(f"the kernel did not start: {error}{self.last_words}")
+        except Exception as error:
+            # A full disk, or a page that sends messages which nobody understands.
+            self._fail(f"could not be executed: {type(error).__name__}: {error}")
+
+    async def _in_kernel(self, home: pathlib.Path) -> None:
+        """Start a kernel, execute the cells, and end it with all that it has started."""
+        work, log, connection = home / "work", home / "kernel.log", home / "kernel.json"
+        work.mkdir()
+        facts = {
+            "output_limit": self.options.output_limit,
+            "devices": [
+                (framework.name, module, framework.device)
+                for framework in self.options.registry
+                for module in framework.modules
+                if framework.device
+            ],
+        }
+        (home / "page.json").write_text(json.dumps(facts), "utf8")
+        kernel = provisioning.manager(connection, self.warm, self.modules)
+        client = _Client(
+            self.notebook,
+            km=kernel,
+            timeout=self.options.cell_timeout,
+            allow_errors=True,
+            store_widget_state=False,
+            record_timing=False,
+            shutdown_kernel="immediate",
+        )
+        variables = environment.kernel_environment(self.options, self.device, self.shared)
+        # What a killed program leaves behind goes with the folder of its page.
+        variables |= dict.fromkeys(provisioning.OF_A_PAGE, str(home))
+        with log.open("a") as stream:
+            watcher = asyncio.create_task(_keep_short(log))
+            try:
+                await client.async_start_new_kernel(
+                    cwd=str(work),
+                    env=variables,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=stream,
+                    stderr=stream,
+                )
+                await client.async_start_new_kernel_client()
+                await self._cells(client, home / "whole")
+            except (RuntimeError, DeadKernelError):
+                said = outputs.scrubbed(_end_of(log)).strip()
+                self.last_words = f"\n{said[-2000:]}" if said else ""
+                raise
+            finally:
+                watcher.cancel()
+                await client.stop_watching()
+                self.status = await kernel.provisioner.end()
+                # None where it has cleaned up itself, after a kernel that did not start.
+                if client.km is not None:
+                    await client._async_cleanup_kernel()
+                process = kernel.provisioner.process
+                if isinstance(process, provisioning.ForkedProcess) and process.lost:
+                    raise provisioning.ParentLost
+
+    async def _cells(self, client: _Client, folder: pathlib.Path) -> None:
+        """Execute the cells one after the other, up to the first failure."""
+        executed = 0
+        for number, (cell, code) in enumerate(zip(self.cells, self.notebook.cells, strict=True)):
+            if cell.key in self.missing:
+                continue
+            self.number = number
+            try:
+                await client.async_execute_cell(code, number)
+            except CellTimeoutError:
+                return self._fail(f"took longer than its {self.options.cell_timeout:g} s")
+            executed += bool(cell.source.strip())
+            file = folder / f"{executed}.txt"
+            failed = any(output.output_type == "error" for output in code.outputs)
+            raised = None
+            if failed or file.exists():
+                declared = cell.expected.type if cell.expected else ""
+                answer = await client.ask("cell_request", declared=declared)
+                if answer is None:
+                    return self._fail("the kernel does not answer any more")
+                if "raised" in answer:
+                    raised = Raised(str(answer["raised"]), bool(answer["declared"]))
+                if file.exists():
+                    self.whole[cell.key] = file
+                    code.outputs.append(_notice(answer))
+            if problem := judge(code.outputs, cell.expected, raised):
+                return self._fail(problem)
+        await self._check_device(client)
+
+    async def _check_device(self, client: _Client) -> None:
+        answer = await client.ask("device_request")
+        if answer is None:
+            return self._fail("the kernel does not say on which device the page ran")
+        if answer["framework"] is None:
+            return
+        if "platform" not in answer:
+            return self._fail(
+                f"{answer['framework']} cannot be asked on which device the page ran "
+                f"({answer['problem']}); leave it as it is, or put it back at the end of the page"
+            )
+        platform, kind = answer["platform"], answer["kind"]
+        found = devices.short_name(platform, kind)
+        if found != self.device:
+            return self._fail(
+                f"the page is executed for device '{self.device}', but the kernel ran on "
+                f"'{found}'; set BOOK_DEVICE to the device that is meant"
+            )
+        self.kind = kind
+
+
+def used_versions(options: Options) -> dict[str, str]:
+    """Return the versions that outputs depend on: Python's, and those of all frameworks."""
+    packages = dict.fromkeys(name for one in options.registry for name in one.packages)
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"python": python} | versions(packages)
+
+
+def _notice(facts: dict[str, Any]) -> NotebookNode:
+    """Return the output that says that a cell printed more than a page shows."""
+    left = facts["total"] - facts["shown"]
+    where = "the whole output is in a file beside this page"
+    if facts["kept"] < facts["total"]:
+        where = f"the first {facts['kept']:,} are in a file beside this page"
+    return nbformat.v4.new_output("stream", text=f"\n… {left:,} more characters; {where}\n")
+
+
+async def _keep_short(log: pathlib.Path) -> None:
+    """Empty a log again and again that grows without an end; it is written at its end."""
+    while True:
+        await asyncio.sleep(0.5)
+        if log.stat().st_size > LOG:
+            os.truncate(log, 0)
+
+
+def _end_of(log: pathlib.Path) -> str:
+    with log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - 10_000))
+        return stream.read(10_000).decode("utf8", "replace")

@@ -1,0 +1,179 @@
+"""A process that has imported frameworks, and from which the kernels of pages are forked.
+
+It is started as `python -P parents.py FD KERNEL` by the keeper: the socket through which jobs
+come, and the file of the kernel's code. A parent computes nothing and initialises no backend,
+because threads and the contexts of devices do not survive a fork. It may fork a further parent,
+which imports one framework more; so no framework is imported twice. A job comes with a
+connection to whoever asked: the process id goes out on it, then the exit status; signals come
+in, and when it is closed the kernel is killed.
+"""
+
+import contextlib
+import gc
+import importlib
+import importlib.util
+import io
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+
+
+class Parent:
+    """Forks kernels and further parents until nobody needs it any more."""
+
+    def __init__(self, control: socket.socket) -> None:
+        """Take the socket to the keeper."""
+        self.control = control
+        self.retired = False
+        self.children: dict[int, tuple[int, socket.socket | None]] = {}
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(control, selectors.EVENT_READ)
+
+    def run(self) -> tuple[dict, socket.socket | None]:
+        """Serve until the end of this process; only a forked child returns, with its job."""
+        while not (self.retired and not self.children):
+            for key, _ in self.selector.select():
+                if key.fileobj is self.control:
+                    if job := self._job():
+                        return job
+                elif isinstance(key.fileobj, int):
+                    self._reap(key.fileobj)
+                elif key.fileobj.fileno() >= 0:
+                    self._listen(key.fileobj, key.data)
+        os._exit(0)
+
+    def _job(self) -> tuple[dict, socket.socket | None] | None:
+        data, fds, _, _ = socket.recv_fds(self.control, 1 << 20, 1)
+        if not data:
+            self.retired = True
+            self.selector.unregister(self.control)
+            return None
+        job = json.loads(data)
+        connection = socket.socket(fileno=fds[0])
+        if job["do"] == "warm":
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(b'{"ready": true}\n')
+            return None
+        me = os.getpid()
+        # What is imported is never garbage: a collection would copy all of its pages.
+        gc.collect()
+        gc.freeze()
+        pid = os.fork()
+        if pid == 0:
+            self._close()
+            end_with(me)
+            if job["do"] == "kernel":
+                connection.close()
+            return job, connection
+        pidfd = os.pidfd_open(pid)
+        if job["do"] == "parent":
+            connection.close()
+            self.children[pidfd] = (pid, None)
+        else:
+            self.children[pidfd] = (pid, connection)
+            with contextlib.suppress(OSError):
+                connection.sendall(json.dumps({"pid": pid}).encode() + b"\n")
+            self.selector.register(connection, selectors.EVENT_READ, pid)
+        self.selector.register(pidfd, selectors.EVENT_READ)
+        return None
+
+    def _reap(self, pidfd: int) -> None:
+        pid, connection = self.children.pop(pidfd)
+        self.selector.unregister(pidfd)
+        os.close(pidfd)
+        if connection is not None:
+            # Before the number of its group can be that of another.
+            _kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        if connection is not None:
+            # Not registered any more where the other side has closed it.
+            with contextlib.suppress(KeyError):
+                self.selector.unregister(connection)
+            code = os.waitstatus_to_exitcode(status)
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(json.dumps({"exit": code}).encode() + b"\n")
+
+    def _listen(self, connection: socket.socket, pid: int) -> None:
+        try:
+            data = connection.recv(1024)
+        except OSError:
+            data = b""
+        if not data:
+            self.selector.unregister(connection)
+            _kill(pid, signal.SIGKILL)
+        # Each byte is the number of a signal.
+        for number in data:
+            _kill(pid, number)
+
+    def _close(self) -> None:
+        """Close in a child what belongs to its parent."""
+        self.selector.close()
+        self.control.close()
+        for pidfd, (_, connection) in self.children.items():
+            os.close(pidfd)
+            if connection is not None:
+                connection.close()
+
+
+def _kill(pid: int, number: int) -> None:
+    """Send a signal to a kernel and all that it has started."""
+    with contextlib.suppress(OSError):
+        os.killpg(pid, number)
+    with contextlib.suppress(OSError):
+        os.kill(pid, number)
+
+
+def import_quietly(modules: list[str]) -> None:
+    """Import modules; ends this process where that fails or prints something.
+
+    What an import prints belongs on the page: a kernel that does the import itself shows it.
+    """
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            for name in modules:
+                importlib.import_module(name)
+    except BaseException:
+        os._exit(1)
+    if said.getvalue():
+        os._exit(1)
+
+
+def become_kernel(job: dict, started_with: dict[str, str]) -> None:
+    """Turn a forked child into the process that a kernel would have been started as."""
+    os.setsid()
+    os.chdir(job["cwd"])
+    # Imports set variables too; they would have done so in a process of the page's own.
+    changed = {k: v for k, v in os.environ.items() if started_with.get(k) != v}
+    os.environ.clear()
+    os.environ.update(job["env"] | changed | {"JPY_PARENT_PID": str(os.getppid())})
+    log = os.open(job["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    sys.argv = job["argv"]
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed()
+
+
+if __name__ == "__main__":
+    specification = importlib.util.spec_from_file_location("kernel", sys.argv[2])
+    kernel = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(kernel)
+    end_with = kernel.end_with
+    end_with(int(sys.argv[3]))
+    environment = dict(os.environ)
+    parent = Parent(socket.socket(fileno=int(sys.argv[1])))
+    while True:
+        job, connection = parent.run()
+        if job["do"] == "kernel":
+            break
+        import_quietly(job["modules"])
+        parent = Parent(connection)
+    become_kernel(job, environment)
+    del parent, connection
+    kernel.main()
+    os._exit(0)

@@ -1,0 +1,238 @@
+"""How a page comes by the process of its kernel: forked from a warm parent, or started for it.
+
+nbclient and jupyter_client see no difference: a forked kernel has the few methods of a
+`subprocess.Popen` that they use. Whoever asks for a fork holds a connection to the parent that
+made it; when the connection is closed, by whatever end of this process, the kernel is killed.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning import LocalProvisioner
+
+from . import identity_of_engine, keeper
+
+KERNEL = pathlib.Path(__file__).with_name("kernel.py")
+# What differs from page to page, and is set after the fork.
+OF_A_PAGE = ("IPYTHONDIR", "TMPDIR")
+
+
+class ParentLost(Exception):
+    """There is no parent to fork from, or it ended and took its kernels along."""
+
+
+def can_fork() -> bool:
+    """Say whether kernels can be forked on this system."""
+    return sys.platform == "linux" and hasattr(os, "pidfd_open")
+
+
+class ForkedProcess:
+    """A kernel that another process has forked; the part of `subprocess.Popen` that is used."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, connection: socket.socket) -> None:
+        """Take the connection to the parent, which does not block."""
+        self.connection = connection
+        self.pid = 0
+        self.returncode: int | None = None
+        self.lost = False
+        self._received = b""
+
+    def _read(self, data: bytes) -> None:
+        """Take what the parent says; nothing means that it is gone, and the kernel with it."""
+        if not data and self.returncode is None:
+            self.returncode, self.lost = -signal.SIGKILL, True
+        *lines, self._received = (self._received + data).split(b"\n")
+        for line in lines:
+            facts = json.loads(line)
+            self.pid = facts.get("pid", self.pid)
+            if "exit" in facts:
+                self.returncode = facts["exit"]
+
+    async def started(self) -> None:
+        """Wait until the kernel has been forked; raises ParentLost."""
+        while not self.pid and self.returncode is None:
+            self._read(await asyncio.get_running_loop().sock_recv(self.connection, 1024))
+        if self.lost:
+            raise ParentLost
+
+    def poll(self) -> int | None:
+        """Return the exit status, or None while the kernel runs."""
+        with contextlib.suppress(BlockingIOError):
+            while self.returncode is None:
+                self._read(self._recv())
+        return self.returncode
+
+    def _recv(self) -> bytes:
+        try:
+            return self.connection.recv(1024)
+        except ConnectionError:
+            return b""
+
+    def wait(self) -> int | None:
+        """Return the exit status of a kernel that has ended."""
+        return self.poll()
+
+    def send_signal(self, number: int) -> None:
+        """Let the parent send a signal to the kernel and to all that it has started."""
+        with contextlib.suppress(OSError):
+            self.connection.send(bytes([number]))
+
+    def kill(self) -> None:
+        """Kill the kernel."""
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """Ask the kernel to end."""
+        self.send_signal(signal.SIGTERM)
+
+
+class Parents:
+    """The way to a keeper and its parents, for kernels with one environment."""
+
+    def __init__(self, client: socket.socket, key: str, environment: Mapping[str, str]) -> None:
+        """Take the socket to the keeper, what tells parents apart, and their environment."""
+        self._client = client
+        self._facts = {"key": key, "kernel": str(KERNEL), "environment": dict(environment)}
+        self._warm: dict[tuple[str, ...], asyncio.Task[bool]] = {}
+
+    def _ask(self, modules: Sequence[str], job: dict[str, Any]) -> socket.socket:
+        """Send a job for the parent that has imported these modules; return the connection."""
+        mine, its = socket.socketpair()
+        mine.setblocking(False)
+        request = self._facts | {"modules": list(modules), "job": job}
+        with its, contextlib.suppress(OSError):
+            socket.send_fds(self._client, [json.dumps(request).encode()], [its.fileno()])
+        return mine
+
+    async def ready(self, modules: tuple[str, ...]) -> bool:
+        """Wait until a parent has imported these modules; False where it cannot."""
+        if modules not in self._warm:
+            self._warm[modules] = asyncio.create_task(self._become_ready(modules))
+        return await asyncio.shield(self._warm[modules])
+
+    async def _become_ready(self, modules: tuple[str, ...]) -> bool:
+        with self._ask(modules, {"do": "warm"}) as connection:
+            try:
+                return bool(await asyncio.get_running_loop().sock_recv(connection, 1024))
+            except ConnectionError:
+                return False
+
+    async def fork(self, modules: Sequence[str], job: dict[str, Any]) -> ForkedProcess:
+        """Return a kernel forked from the parent of these modules; raises ParentLost."""
+        process = ForkedProcess(self._ask(modules, {"do": "kernel", **job}))
+        try:
+            await process.started()
+        except BaseException:
+            process.connection.close()
+            raise
+        return process
+
+
+@contextlib.asynccontextmanager
+async def parents(environment: Mapping[str, str], key: str) -> AsyncIterator[Parents]:
+    """Connect to the keeper that the environment names, or to one for this build alone.
+
+    `key` says in which versions the parents import frameworks.
+    """
+    key = "\n".join([key, identity_of_engine(), sys.version, json.dumps(dict(environment))])
+    client = _connected(os.environ.get(keeper.SOCKET, ""))
+    process = None
+    if client is None:
+        client, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with its:
+            process = subprocess.Popen(
+                [sys.executable, "-I", keeper.__file__, str(its.fileno())],
+                pass_fds=[its.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+    try:
+        yield Parents(client, key, environment)
+    finally:
+        client.close()
+        if process is not None:
+            # It ends by itself, after its parents.
+            while process.poll() is None:
+                await asyncio.sleep(0.005)
+
+
+def _connected(path: str) -> socket.socket | None:
+    if not path:
+        return None
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        client.connect(path)
+    except OSError:
+        client.close()
+        return None
+    return client
+
+
+class _ThisPython(KernelSpecManager):
+    """Starts kernels with the interpreter of the build, whatever kernels are installed."""
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        argv = [sys.executable, "-P", str(KERNEL), "-f", "{connection_file}"]
+        return KernelSpec(argv=argv, display_name="Python 3", language="python")
+
+
+class PageProvisioner(LocalProvisioner):
+    """Starts a kernel as a process of its own, or has it forked."""
+
+    def __init__(self, warm: Parents | None, modules: Sequence[str], **named: Any) -> None:
+        """Take the parents and what a parent must have imported; None for a process of its own."""
+        super().__init__(**named)
+        self.warm, self.modules = warm, modules
+
+    async def launch_kernel(self, cmd: list[str], **named: Any) -> Any:
+        """Start the kernel; see the base class."""
+        if self.warm is None:
+            return await super().launch_kernel(cmd, **named)
+        job = {"argv": cmd[cmd.index(str(KERNEL)) :], "cwd": named["cwd"], "env": named["env"]}
+        self.process = await self.warm.fork(self.modules, job | {"log": named["stdout"].name})
+        # Signals go through the parent, which knows whether the process is still the same.
+        self.pid, self.pgid, self.cwd = self.process.pid, None, named["cwd"]
+        return self.connection_info
+
+    async def end(self) -> int | None:
+        """Kill the kernel with all that it started; return the status with which it had ended."""
+        process = self.process
+        if process is None:
+            return None
+        status = process.poll()
+        await self.kill()
+        while process.poll() is None:
+            await asyncio.sleep(0.002)
+        if isinstance(process, ForkedProcess):
+            process.connection.close()
+        return status
+
+
+def manager(
+    connection_file: pathlib.Path, warm: Parents | None, modules: Sequence[str]
+) -> AsyncKernelManager:
+    """Return a manager for one kernel, which is forked from `warm` parents where there are some."""
+    made = AsyncKernelManager(
+        kernel_name="python3",
+        kernel_spec_manager=_ThisPython(),
+        transport="ipc",
+        connection_file=str(connection_file),
+    )
+    made.provisioner = PageProvisioner(
+        warm, modules, kernel_id="page", kernel_spec=made.kernel_spec, parent=made
+    )
+    return made

@@ -1,0 +1,80 @@
+"""The outputs of pages: from the cache, or by executing what it does not hold."""
+
+import dataclasses
+import pathlib
+from collections.abc import Callable, Iterable
+
+from ..files import Unusable
+from ..options import Options
+from ..records.cache import Cache
+from ..records.form import PageOutputs
+from ..source.pages import Page
+from . import schedule
+from .key import key
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a page gave: outputs, why it is red, and whether it was executed just now.
+
+    `whole` are files with all of what was too long for the page, by the keys of cells. They are
+    in the cache, or last until the result has been dealt with.
+    """
+
+    page: Page
+    outputs: PageOutputs
+    failures: tuple[schedule.Failure, ...] = ()
+    fresh: bool = False
+    whole: dict[str, pathlib.Path] = dataclasses.field(default_factory=dict)
+
+
+def deliver(
+    pages: Iterable[Page],
+    options: Options,
+    done: Callable[[Result], None],
+    say: Callable[[str], None],
+    trouble: Callable[[Page, str], None],
+    jobs: int | None = None,
+) -> None:
+    """Call `done` with the Result of each page, as soon as there is one.
+
+    `say` receives lines about the progress and about what was repaired, `trouble` what keeps
+    outputs from being cached: they are good all the same, but are made again next time.
+    """
+    device = options.device
+    cache = Cache(options.folder("cache") / device)
+    waiting, durations = [], {}
+    for page in pages:
+        of_page = key(page, options, device)
+        try:
+            outputs = cache.load(page, of_page, page.device or device)
+        except Unusable as error:
+            say(
+                f"warning: the cached outputs of {page.docname} cannot be used: {error}; "
+                "the page is executed again"
+            )
+            outputs = None
+        if outputs is None:
+            waiting.append(page)
+            if (seconds := cache.seconds(page.docname)) is not None:
+                durations[page.docname] = seconds
+        else:
+            whole = {c.key: cache.whole(page, of_page, c.key) for c in outputs.cells if c.whole}
+            done(Result(page, outputs, whole=whole))
+
+    def executed(page: Page, execution: schedule.Execution) -> None:
+        if not execution.failures:
+            try:
+                cache.save(page, key(page, options, device), execution.outputs, execution.whole)
+            except OSError as error:
+                trouble(
+                    page,
+                    f"its outputs cannot be kept in {options.cache}: {error.strerror or error}. "
+                    "They are shown, but the next build executes the page again; free space or "
+                    "make the folder writable",
+                )
+        failures = tuple(execution.failures)
+        done(Result(page, execution.outputs, failures, True, dict(execution.whole)))
+
+    if waiting:
+        schedule.execute_all(waiting, options, device, executed, durations, say, jobs)

@@ -1,0 +1,62 @@
+"""Tables of measurements, as texts."""
+
+from collections.abc import Callable, Sequence
+
+from .references import field_text
+from .schema import Measurement
+
+COLUMNS = {
+    "name": "measurement",
+    "framework": "framework",
+    "device_kind": "device",
+    "shape": "shape",
+    "dtype": "dtype",
+    "precision": "float32 products",
+    "threads": "threads",
+    "median": "median",
+    "spread": "spread",
+    "first_call": "first call",
+    "rate": "rate",
+    "error": "error against float64",
+    "stable": "stable",
+}
+# What a measurement is of: the same on every device. The other columns come once for each.
+SHARED_COLUMNS = ("name", "framework", "shape", "dtype")
+DEFAULT_COLUMNS = "name framework median spread first_call"
+
+
+def grid(
+    columns: Sequence[str], measurements: Sequence[Measurement], label: Callable[[str], str]
+) -> tuple[list[str], list[list[str]]]:
+    """Return the head and the rows of a table with one row for each measurement.
+
+    Where there are several devices, each has columns of its own, named by `label`.
+    """
+    devices = list(dict.fromkeys(each.device for each in measurements))
+    if len(devices) == 1:
+        rows = [[cell_text(column, each) for column in columns] for each in measurements]
+        return [COLUMNS[column] for column in columns], rows
+    shared = [column for column in columns if column in SHARED_COLUMNS]
+    single = [(c, device) for c in columns if c not in SHARED_COLUMNS for device in devices]
+    by_name: dict[str, dict[str, Measurement]] = {}
+    for each in measurements:
+        by_name.setdefault(each.reference, {})[each.device] = each
+    head = [COLUMNS[column] for column in shared]
+    head += [f"{COLUMNS[column]}, {label(device)}" for column, device in single]
+    rows = []
+    for made in by_name.values():
+        row = [cell_text(column, next(iter(made.values()))) for column in shared]
+        row += [cell_text(c, made[device]) if device in made else "–" for c, device in single]
+        rows.append(row)
+    return head, rows
+
+
+def cell_text(column: str, measurement: Measurement) -> str:
+    """Return what a table says in one column of a measurement."""
+    if column == "shape":
+        lengths = ("×".join(map(str, shape)) or "scalar" for shape in measurement.shape)
+        return ", ".join(lengths) or "–"
+    if column == "stable":
+        return "yes" if measurement.stable else "no"
+    text = field_text(column, measurement)
+    return text if measurement.stable or column != "median" else f"{text} (unstable)"

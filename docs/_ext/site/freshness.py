@@ -1,0 +1,76 @@
+"""Which pages must be read again: what their files hold decides, not when these were written."""
+
+import pathlib
+from typing import Any
+
+from ..execution import key
+from .states import PageState, file_digest, pages_of
+
+
+def prepare(env: Any) -> None:
+    """Give the environment its places for the digests of what was read."""
+    for name in ("book_texts", "book_dependencies", "book_doctrees"):
+        if not hasattr(env, name):
+            setattr(env, name, {})
+
+
+def note_text(env: Any, docname: str, path: pathlib.Path) -> None:
+    """Note what a page's file holds.
+
+    To be called before the page is read: one that is saved meanwhile is read by the next build.
+    """
+    env.book_texts[docname] = file_digest(path)
+
+
+def note_rest(app: Any, env: Any) -> None:
+    """Note, once all pages are read, what they depend on besides, and their doctrees."""
+    for docname in env.found_docs:
+        env.book_dependencies[docname] = {
+            str(path): file_digest(pathlib.Path(app.srcdir, path))
+            for path in env.dependencies.get(docname, ())
+        }
+        env.book_doctrees[docname] = _size(env, docname)
+
+
+def forget(env: Any, docname: str) -> None:
+    """Forget a page that is gone."""
+    for known in (env.book_texts, env.book_dependencies, env.book_doctrees):
+        known.pop(docname, None)
+
+
+def _size(env: Any, docname: str) -> int:
+    try:
+        return pathlib.Path(env.doctreedir, f"{docname}.doctree").stat().st_size
+    except OSError:
+        return -1
+
+
+def outdated(app: Any, env: Any) -> set[str]:
+    """Return the pages whose sources, outputs or recordings are others than when they were read."""
+    found = {
+        docname
+        for docname, digest in env.book_texts.items()
+        if digest != file_digest(pathlib.Path(env.doc2path(docname)))
+        or env.book_doctrees.get(docname) != _size(env, docname)
+        or any(
+            known != file_digest(pathlib.Path(app.srcdir, path))
+            for path, known in env.book_dependencies.get(docname, {}).items()
+        )
+    }
+    grounds: dict[Any, str] = {}
+    for docname, state in pages_of(env).items():
+        if state.failures or _has_changed(app, docname, state, grounds):
+            found.add(docname)
+    return found
+
+
+def _has_changed(app: Any, docname: str, state: PageState, grounds: dict[Any, str]) -> bool:
+    options = app.book.options
+    return (
+        any(app.book_library.digest(name) != known for name, known in state.modules.items())
+        or state.files != app.book.recording_digests(docname)
+        or (
+            bool(state.ground)
+            and state.ground != key.ground(state.packages, options, state.home, known=grounds)
+        )
+    )

@@ -1,0 +1,102 @@
+"""The measurements of the whole book, out of the state of its pages; published with the site."""
+
+import fnmatch
+import json
+import pathlib
+from collections.abc import Iterable
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.errors import ConfigError
+from sphinx.util import logging
+
+from ..measurements.references import Measurements
+from ..measurements.schema import Measurement, Schema, SchemaError
+from ..options import Options
+
+logger = logging.getLogger(__name__)
+# Sphinx's environment, with the state of pages that the build keeps there.
+Environment = Any
+
+
+def configure(app: Sphinx, config: Config) -> None:
+    """Read the schema of measurements; what it says is an option like others."""
+    options = Options.from_values({"book_measurements": config.book_measurements}, app.confdir)
+    try:
+        found = Schema.of(options)
+    except SchemaError as error:
+        raise ConfigError(f"book_measurements of conf.py: {error}") from None
+    config.book_measurement_rules = dict(found.rules) if found else None
+
+
+def schema(config: Config) -> Schema | None:
+    """Return the schema of measurements, if there is one."""
+    return Schema(config.book_measurement_rules) if config.book_measurement_rules else None
+
+
+def all_records(env: Environment) -> list[dict[str, Any]]:
+    """Return the records of the whole book, in the order of pages and cells."""
+    return [
+        record for docname in sorted(env.book_pages) for record in env.book_pages[docname].records
+    ]
+
+
+def measurements(env: Environment) -> list[Measurement]:
+    """Return the measurements of the whole book, in the order of pages and cells."""
+    return [Measurement.from_plain(record) for record in all_records(env)]
+
+
+def matching(env: Environment, patterns: Iterable[str]) -> list[Measurement]:
+    """Return the measurements whose names match one of the patterns."""
+    patterns = list(patterns)
+    return [
+        Measurement.from_plain(record)
+        for record in all_records(env)
+        if any(fnmatch.fnmatchcase(record["name"], pattern) for pattern in patterns)
+    ]
+
+
+def known(env: Environment) -> Measurements:
+    """Return what pages may name: what was measured, and what could be."""
+    made: dict[tuple[str, str], dict[str, Measurement]] = {}
+    for each in sorted(measurements(env), key=lambda each: each.device != env.book_home):
+        made.setdefault((each.name, each.framework), {})[each.device] = each
+    pages = env.book_pages.values()
+    devices = dict.fromkeys(
+        (env.book_home, *env.config.book_devices, *(d for page in pages for d in page.states))
+    )
+    frameworks = dict.fromkeys((*env.config.book_frameworks, *(name for _, name in made)))
+    if rules := schema(env.config):
+        frameworks[rules.framework] = None
+    return Measurements(
+        made,
+        env.book_home,
+        tuple(devices),
+        tuple(frameworks),
+        frozenset(name for page in pages for name in page.names),
+        tuple(gap for page in pages for gap in page.gaps),
+    )
+
+
+def report_duplicates(env: Environment) -> None:
+    """Warn of measurements that bear the same name: a reference to them would be ambiguous."""
+    pages: dict[tuple[str, str], str] = {}
+    for each in measurements(env):
+        key = each.reference, each.device
+        if key in pages:
+            message = f"the measurement {each.reference} is made on {pages[key]} already"
+            logger.warning(message, location=each.page, type="book", subtype="measured")
+        pages.setdefault(key, each.page)
+
+
+def publish(env: Environment, outdir: str | pathlib.Path) -> None:
+    """Write all records of the book to `measurements.json` in the built site."""
+    text = json.dumps(all_records(env), indent=1, sort_keys=True, ensure_ascii=False)
+    pathlib.Path(outdir, "measurements.json").write_text(text + "\n", "utf8")
+
+
+def setup(app: Sphinx) -> None:
+    """Register what follows from the options."""
+    app.add_config_value("book_measurement_rules", None, "env", (dict,))
+    app.connect("config-inited", configure)

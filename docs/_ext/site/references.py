@@ -1,0 +1,113 @@
+"""The roles for numbers in sentences: measured, verdicts that follow from them, and quoted."""
+
+from collections.abc import Callable
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxRole
+
+from ..measurements import references
+from ..names import nearest
+from . import measurements
+
+logger = logging.getLogger(__name__)
+
+
+class measured(nodes.Inline, nodes.Element):
+    """A number that is filled in from the measurements when the page is written."""
+
+
+class measured_verdict(nodes.Inline, nodes.Element):
+    """A verdict that is filled in from the measurements when the page is written."""
+
+
+class _PendingRole(SphinxRole):
+    """A role whose text is resolved once all measurements are known."""
+
+    def __init__(self, node_class: type[nodes.Element]) -> None:
+        super().__init__()
+        self.node_class = node_class
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        node = self.node_class(self.rawtext, expression=self.text)
+        self.set_source_info(node)
+        self.env.metadata[self.env.docname]["book_uses_records"] = True
+        return [node], []
+
+
+class QuotedRole(SphinxRole):
+    """A figure quoted from a cited source: ``{quoted}`post: 332 ms```."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """Return a link to the source around the quote."""
+        key, separator, quote = self.text.partition(":")
+        sources = self.config.book_sources
+        source = sources.get(key.strip())
+        if not separator or source is None:
+            known = ", ".join(sources) or "none"
+            message = (
+                f"quoted must name a source of book_sources ({known}), then ': ' and the text"
+                + (nearest(key.strip(), sources) if separator else "")
+            )
+            logger.warning(message, location=self.get_location(), type="book", subtype="quoted")
+            return [nodes.Text(self.text)], []
+        reference = nodes.reference("", "", refuri=source["url"], classes=["quoted"])
+        reference["reftitle"] = f"quoted from {source['title']}, {source['author']}"
+        reference += nodes.inline("", f"“{quote.strip()}”")
+        return [reference], []
+
+
+class FillInReferences(SphinxPostTransform):
+    """Replace the numbers and verdicts that wait for measurements."""
+
+    default_priority = 5
+
+    def run(self, **options: Any) -> None:
+        """Fill in one page."""
+        waiting = list(self.document.findall(lambda n: isinstance(n, measured | measured_verdict)))
+        if not waiting:
+            return
+        known = measurements.known(self.env)
+        for node in waiting:
+            if isinstance(node, measured):
+                self._fill_in(node, lambda text: (None, references.resolve(text, known)))
+            else:
+                self._fill_in(node, lambda text: references.verdict(text, known))
+
+    def _fill_in(
+        self,
+        node: nodes.Element,
+        resolve: Callable[[str], tuple[str | None, references.Quantity | None]],
+    ) -> None:
+        try:
+            verdict, quantity = resolve(node["expression"])
+        except references.NotRecorded as gap:
+            where = f" on {self._label(gap.device)}" if gap.device else f": {gap}"
+            node.replace_self(nodes.inline("", f"not recorded{where}", classes=["not-recorded"]))
+            return
+        except references.ReferenceProblem as problem:
+            logger.warning(str(problem), location=node, type="book", subtype="measured")
+            node.replace_self(nodes.problematic("", node["expression"]))
+            return
+        classes = ["verdict", "verdict-" + verdict.replace(" ", "-")] if verdict else ["measured"]
+        if quantity is None:
+            node.replace_self(nodes.inline("", verdict or "", classes=classes))
+            return
+        text = verdict or quantity.text
+        number = nodes.abbreviation("", text, explanation=quantity.origin, classes=classes)
+        where = " and ".join(map(self._label, quantity.devices))
+        node.replace_self([number, nodes.inline("", f" {where}", classes=["on-device"])])
+
+    def _label(self, device: str) -> str:
+        return self.config.book_devices.get(device, device)
+
+
+def setup(app: Sphinx) -> None:
+    """Register the roles."""
+    app.add_role("measured", _PendingRole(measured))
+    app.add_role("verdict", _PendingRole(measured_verdict))
+    app.add_role("quoted", QuotedRole())
+    app.add_post_transform(FillInReferences)

@@ -1,0 +1,88 @@
+"""What the build knows of a page that is executed, from one build to the next."""
+
+import dataclasses
+import hashlib
+import pathlib
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+from ..execution.schedule import Failure
+from ..measurements.declared import Gap
+from ..options import Options
+from ..records.form import Facts
+from ..records.recordings import Recordings
+from ..records.states import State
+from ..source.pages import Page
+from . import measurements
+
+
+@dataclasses.dataclass
+class PageState:
+    """What came of a page: on what it ran, what it measured, why it is red.
+
+    `modules`, `packages` and `ground` are what its outputs depend on besides its own text.
+    `home` is the device whose outputs come first, `only` whether the page is executed on no
+    other. `recorded` are the facts of its recordings, `files` the digests of their files.
+    `names` are those that its code measures, `gaps` those of them that were not, by device.
+    """
+
+    modules: dict[str, str] = dataclasses.field(default_factory=dict)
+    packages: tuple[str, ...] = ()
+    ground: str = ""
+    home: str = ""
+    only: bool = False
+    facts: Facts | None = None
+    missing: dict[str, str] = dataclasses.field(default_factory=dict)
+    records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    failures: tuple[Failure, ...] = ()
+    fresh: bool = False
+    states: dict[str, State] = dataclasses.field(default_factory=dict)
+    recorded: dict[str, Facts] = dataclasses.field(default_factory=dict)
+    files: dict[str, str] = dataclasses.field(default_factory=dict)
+    names: frozenset[str] = frozenset()
+    gaps: tuple[Gap, ...] = ()
+
+
+def file_digest(path: pathlib.Path) -> str:
+    """Return a SHA-256 of a file's content, empty where there is none."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        return "" if isinstance(error, FileNotFoundError) else str(error.errno)
+
+
+class Book:
+    """The book that is built: its options, its recordings, and its pages' states."""
+
+    def __init__(self, app: Sphinx) -> None:
+        """Read the options, and find the devices of the site."""
+        self.options = Options.from_values(app.config, app.confdir)
+        self.schema = measurements.schema(app.config)
+        self.recordings = Recordings(self.options.folder("recordings"), self.schema)
+        found = self.recordings.devices()
+        home = self.options.device
+        if self.options.recorded:
+            home = next((d for d in [home, *self.options.devices] if d in found), home)
+        self.home = home
+        self.devices = list(dict.fromkeys([home, *self.options.devices, *found]))
+
+    def executes(self, page: Page) -> bool:
+        """Say whether a page is executed here; if not, it is shown from recordings.
+
+        A page for the CPU is executed on the CPU of every machine.
+        """
+        return not self.options.recorded and page.device in (None, "cpu", self.options.device)
+
+    def recording_digests(self, docname: str) -> dict[str, str]:
+        """Return the digests of a page's recordings, by device."""
+        found = {
+            device: file_digest(self.recordings.path(device, docname)) for device in self.devices
+        }
+        return {device: digest for device, digest in found.items() if digest}
+
+
+def pages_of(env: BuildEnvironment) -> dict[str, PageState]:
+    """Return the states of all executed pages."""
+    return env.book_pages  # type: ignore[attr-defined, no-any-return]

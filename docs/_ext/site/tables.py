@@ -1,0 +1,156 @@
+"""The directives that show many measurements at once: tables and charts."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from ..measurements import charts
+from ..measurements.references import Measurements
+from ..measurements.schema import Measurement
+from ..measurements.tables import COLUMNS, DEFAULT_COLUMNS, grid
+from . import measurements
+
+logger = logging.getLogger(__name__)
+
+
+class measurement_table(nodes.General, nodes.Element):
+    """A table that is filled in from the measurements when the page is written."""
+
+
+class measurement_chart(nodes.General, nodes.Element):
+    """A chart that is drawn from the measurements when the page is written."""
+
+
+class MeasurementsDirective(SphinxDirective):
+    """A table of the measurements whose names match a pattern."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec = {"columns": directives.unchanged}  # noqa: RUF012
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the table."""
+        return [self.waiting(measurement_table())]
+
+    def waiting(self, node: nodes.Element) -> nodes.Element:
+        """Give a node what tables and charts have in common."""
+        node["patterns"] = self.arguments[0].split()
+        node["columns"] = self.options.get("columns", DEFAULT_COLUMNS).split()
+        for column in node["columns"]:
+            if column not in COLUMNS:
+                raise self.error(f"there is no column '{column}'; there are {', '.join(COLUMNS)}")
+        self.set_source_info(node)
+        self.env.metadata[self.env.docname]["book_uses_records"] = True
+        return node
+
+
+class ChartDirective(MeasurementsDirective):
+    """A chart of the measurements whose names match a pattern; the content is its caption."""
+
+    has_content = True
+    option_spec = {  # noqa: RUF012
+        "x": lambda value: directives.choice(value, ("size", "name")),
+        "y": lambda value: directives.choice(value, tuple(charts.QUANTITIES)),
+        "series": lambda value: directives.choice(value, ("framework", "name")),
+        "columns": directives.unchanged,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the chart, with its caption inside."""
+        node = self.waiting(measurement_chart(caption=" ".join(self.content)))
+        for option, default in (("x", "name"), ("y", "median"), ("series", "framework")):
+            node[option] = self.options.get(option, default)
+        node += self.parse_content_to_nodes()
+        return [node]
+
+
+class FillInTables(SphinxPostTransform):
+    """Replace the tables and charts that wait for measurements."""
+
+    default_priority = 5
+
+    def run(self, **options: Any) -> None:
+        """Fill in one page."""
+        tables = list(self.document.findall(measurement_table))
+        figures = list(self.document.findall(measurement_chart))
+        if not tables and not figures:
+            return
+        known = measurements.known(self.env)
+        for node in tables:
+            found = self._matching(node, known)
+            node.replace_self(self._table(node, found) if found else [])
+        for number, node in enumerate(figures):
+            found = self._matching(node, known)
+            drawn = [each for each in found if charts.can_be_drawn(each, node["x"], node["y"])]
+            if found and not drawn:
+                message = f"no measurement of {' '.join(node['patterns'])} has x and y of the chart"
+                logger.warning(message, location=node, type="book", subtype="measured")
+            node.replace_self(self._figure(node, found, drawn, str(number)) if drawn else [])
+
+    def _matching(self, node: nodes.Element, known: Measurements) -> list[Measurement]:
+        patterns = node["patterns"]
+        found = measurements.matching(self.env, patterns)
+        problem = known.problem(patterns)
+        if problem is None and not found and not known.has_gap(patterns):
+            problem = f"no measurement matches {' '.join(patterns)}"
+        if problem:
+            logger.warning(problem, location=node, type="book", subtype="measured")
+        return found
+
+    def _label(self, device: str) -> str:
+        return self.config.book_devices.get(device, device)
+
+    def _table(self, node: nodes.Element, found: Sequence[Measurement]) -> nodes.Element:
+        return table_node(*grid(node["columns"], found, self._label), classes=["measurements"])
+
+    def _figure(
+        self,
+        node: nodes.Element,
+        found: Sequence[Measurement],
+        drawn: Sequence[Measurement],
+        key: str,
+    ) -> nodes.Element:
+        axes = node["x"], node["y"], node["series"]
+        svg = charts.chart(drawn, *axes, self._label, node["caption"], key)
+        figure = nodes.container(classes=["measurement-figure"])
+        figure += nodes.raw("", svg, format="html")
+        figure += nodes.container("", *node.children, classes=["measurement-caption"])
+        figure += nodes.raw("", "<details><summary>The numbers as a table</summary>", format="html")
+        figure += self._table(node, found)
+        figure += nodes.raw("", "</details>", format="html")
+        return figure
+
+
+def table_node(
+    head: Sequence[nodes.Node | str],
+    rows: Iterable[Sequence[nodes.Node | str]],
+    classes: Iterable[str] = (),
+) -> nodes.container:
+    """Return a docutils table; a cell is a text or a node."""
+    group = nodes.tgroup(cols=len(head))
+    group += [nodes.colspec(colwidth=1) for _ in head]
+    heading, body = nodes.thead(), nodes.tbody()
+    for part, lines in ((heading, [head]), (body, rows)):
+        for line in lines:
+            row = nodes.row()
+            for content in line:
+                inline = content if isinstance(content, nodes.Node) else nodes.Text(str(content))
+                row += nodes.entry("", nodes.paragraph("", "", inline))
+            part += row
+    group += [heading, body]
+    wrapped = nodes.container(classes=["table-scroll"])
+    wrapped += nodes.table("", group, classes=list(classes))
+    return wrapped
+
+
+def setup(app: Sphinx) -> None:
+    """Register the directives."""
+    app.add_directive("measurements", MeasurementsDirective)
+    app.add_directive("measurement-chart", ChartDirective)
+    app.add_post_transform(FillInTables)

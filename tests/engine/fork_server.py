@@ -1,0 +1,125 @@
+"""A process that has imported what builds import, and forks for each build of the tests.
+
+Runs as a script, with (file descriptor to read requests from, file descriptor to write replies to,
+folder that holds the engine) as arguments. A request is a line of JSON; `start` of Forks in
+conftest.py writes it. The replies are `pid` for each request, and `pid status` for each process
+that has ended. It ends when nobody can write requests any more, however the tests ended.
+"""
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import signal
+import sys
+import tempfile
+import time
+
+FRAMEWORKS = ("jax", "jaxlib", "torch", "tensorflow", "keras")
+# What a build or a command imports, at the latest while it writes.
+IMPORTED = """
+    sphinx.cmd.build sphinx.application sphinx.builders.html sphinx.builders.latex.transforms
+    sphinx_copybutton sphinx_book_theme pydata_sphinx_theme docutils.core docutils.languages.en
+    jupytext nbclient jupyter_client.asynchronous jupyter_client.provisioning.local_provisioner
+    matplotlib.figure matplotlib.backends.backend_svg IPython.lib.lexers pygments.lexers.python
+    sqlite3 xml.dom.minidom jinja2.ext
+""".split()
+WALKED = "_ext", "myst_nb", "myst_parser", "sphinx_design"
+# Scripts of processes of their own.
+SCRIPTS = ("_ext.execution.kernel",)
+
+
+def prepare(engine):
+    """Import what builds need, and of the engine all that can be imported without frameworks."""
+    sys.path.insert(0, engine)
+    sys.modules.update(dict.fromkeys(FRAMEWORKS))
+    for name in IMPORTED:
+        _import(name)
+    for name in importlib.import_module("sphinx.application").builtin_extensions:
+        _import(name)
+    for package in filter(None, map(_import, WALKED)):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if module.name not in SCRIPTS and not module.name.endswith("__main__"):
+                _import(module.name)
+    for name in FRAMEWORKS:
+        del sys.modules[name]
+    sys.path.remove(engine)
+
+
+def _import(name):
+    """Import a module; one that cannot be imported is left to the builds."""
+    with contextlib.suppress(Exception):
+        return importlib.import_module(name)
+
+
+def served(requests, replies):
+    """Fork for each request and return it in the process that was forked for it."""
+    running = set()
+
+    def reply(*words):
+        os.write(replies, (" ".join(map(str, words)) + "\n").encode())
+
+    def reap(*_):
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                running.discard(ended[0])
+                reply(ended[0], os.waitstatus_to_exitcode(ended[1]))
+
+    signal.signal(signal.SIGCHLD, reap)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(BrokenPipeError), open(requests, "rb") as lines:
+        for line in lines:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+            pid = os.fork()
+            if not pid:
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+                os.close(replies)
+                return json.loads(line)
+            running.add(pid)
+            reply(pid)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+    for pid in list(running):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    os._exit(0)
+
+
+def run(request):
+    """Run a module as `python -m` would in a new process."""
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    for number, path in ((1, request["stdout"]), (2, request["stderr"])):
+        opened = os.open(path, os.O_WRONLY | os.O_APPEND)
+        os.dup2(opened, number)
+        os.close(opened)
+    time.tzset()
+    tempfile.tempdir = None
+    sys.path[:0] = [os.getcwd(), *request["paths"]]
+    sys.argv = ["-m", *request["arguments"]]
+    if not hasattr(sys.modules.get(request["module"]), "__path__"):
+        # It runs once more, as `__main__`.
+        sys.modules.pop(request["module"], None)
+    runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+
+
+def main():
+    """Serve until the tests have ended; a forked process ends as its module does."""
+    requests, replies, engine = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    # No child of the tests: some of them look at their children.
+    if os.fork():
+        os._exit(0)
+    # The folder of this script.
+    del sys.path[0]
+    prepare(engine)
+    gc.freeze()
+    run(served(requests, replies))
+
+
+if __name__ == "__main__":
+    main()

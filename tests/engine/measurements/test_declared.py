@@ -1,0 +1,159 @@
+"""A name that the code of a page would measure is known before it is measured."""
+
+import pytest
+from _ext.measurements.declared import Gap, gaps, names, overlap
+
+FUNCTIONS = ("measure",)
+
+
+def of(*cells):
+    return [sorted(found) for found in names(cells, FUNCTIONS)]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("measure('a/b', f, x)", ["a/b"]),
+        ("again = timer.measure('a/b', f)", ["a/b"]),
+        ("measure(name='a/b', function=f)", ["a/b"]),
+        ("measure(f'a/{size}', f)", ["a/*"]),
+        ("measure(f'a/{size}/b{n!r}', f)", ["a/*/b*"]),
+        ("measure('a/' + size, f)", ["a/*"]),
+        ("measure(f'a/{1 + 1}', f)", ["a/*"]),
+        ("name = 'a/b'\nmeasure(name, f)", ["a/b"]),
+        ("n = 64\nmeasure(f'a/{n}', f)", ["a/64"]),
+        ("n = 1\nn += 1\nmeasure(f'a/{n}', f)", ["a/*", "a/1"]),
+        ("for n in (1, 2):\n    measure(f'a/{n}', f)", ["a/1", "a/2"]),
+        ("for n in range(3):\n    measure(f'a/{n}', f)", ["a/*"]),
+        ("for n, g in [('b', f), ('c', h)]:\n    measure('a/' + n, g)", ["a/b", "a/c"]),
+        ("[measure(f'a/{n}', f) for n in ('b', 'c')]", ["a/b", "a/c"]),
+        ("measure('a' if fast else 'b', f)", ["a", "b"]),
+        ("measure('a', lambda: measure('b', f))", ["a", "b"]),
+        (
+            "with x:\n    try:\n        measure('a', f)\n    finally:\n        measure('b', f)",
+            ["a", "b"],
+        ),
+        ("%matplotlib inline\n!pip list\nmeasure('a', f)", ["a"]),
+        ("%%time\nmeasure('a', f)", ["a"]),
+        ("if x:\n    %time 1\n    measure('a', f)", ["a"]),
+    ],
+)
+def test_names_are_read_from_calls(source, found):
+    assert of(source) == [found]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "measure",
+        "measure()",
+        "measure(name)",
+        "measure(f'{name}')",
+        "measure(*args)",
+        "measure(names.pop())",
+        "measured('a')",
+        "def measure(name): pass",
+        "def unused():\n    measure('a', f)",
+        "measure('a', ",
+        "x = 'measure(a)'",
+    ],
+)
+def test_what_says_nothing_of_a_name_gives_none(source):
+    assert of(source) == [[]]
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("race('a', 3)", ["a/eager", "a/jit"]),
+        ("race(size=3, name='a')", ["a/eager", "a/jit"]),
+        ("race()", ["all/eager", "all/jit"]),
+        ("race(name)", ["*/eager", "*/jit"]),
+        ("race(*args)", ["*/eager", "*/jit"]),
+        ("race('a')\nrace('b')", ["a/eager", "a/jit", "b/eager", "b/jit"]),
+        ("map(race, names)", ["*/eager", "*/jit"]),
+        ("[race(n) for n in ('a', 'b')]", ["a/eager", "a/jit", "b/eager", "b/jit"]),
+        ("print('race')", []),
+    ],
+)
+def test_names_are_followed_through_functions_of_the_page(call, found):
+    helpers = """
+def measure(name, function):
+    return name
+
+def race(name='all', size=1):
+    measure(f'{name}/eager', f)
+    both(name)
+
+def both(name):
+    def inside(kind):
+        measure(f'{name}/{kind}', f)
+    inside('jit')
+"""
+    assert of(helpers, call) == [[], found]
+
+
+def test_a_name_belongs_to_the_cell_that_measures_it():
+    cells = "def run(name):\n    measure(name, f)", "run('a')", "base = 'b'", "run(f'{base}/c')"
+    assert of(*cells) == [[], ["a"], [], ["b/c"]]
+
+
+def test_methods_and_recursion_are_followed():
+    source = """
+class Bench:
+    def run(self, name, *, kind='x'):
+        measure(f'{name}/{kind}', f)
+
+def again(name, n):
+    measure(name, f)
+    if n:
+        again(name + '/more', n - 1)
+
+Bench().run('a', kind='b')
+again('c', 3)
+"""
+    assert of(source) == [["a/b", "c"]]
+
+
+def test_a_flood_of_names_becomes_a_pattern():
+    numbers = ", ".join(map(str, range(100)))
+    source = f"for a in ({numbers}):\n for b in ({numbers}):\n  measure(f'x/{{a}}/{{b}}', f)"
+    assert of(source) == [["x/0/*", *sorted(f"x/{n}/*" for n in range(1, 100))]]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "other", "both"),
+    [
+        ("a/b", "a/b", True),
+        ("a/b", "a/c", False),
+        ("a/b", "a/b/c", False),
+        ("a/*", "a/b", True),
+        ("a/*", "a/", True),
+        ("a/*", "*/b", True),
+        ("a/*/c", "*/b/*", True),
+        ("a/*", "b/*", False),
+        ("a?c", "abc", True),
+        ("a?c", "ac", False),
+        ("*", "anything", True),
+        ("", "", True),
+        ("", "a", False),
+        ("*a*a*a*a*b", "a" * 200, False),
+    ],
+)
+def test_patterns_overlap_where_a_name_can_match_both(pattern, other, both):
+    assert overlap(pattern, other) is overlap(other, pattern) is both
+
+
+def test_gaps_are_the_names_of_cells_without_outputs():
+    of_cells = [frozenset({"a"}), frozenset(), frozenset({"b/*", "c"})]
+    assert gaps(of_cells, "tpu", None) == (
+        Gap("a", "tpu"),
+        Gap("b/*", "tpu"),
+        Gap("c", "tpu"),
+    )
+    assert gaps(of_cells, "cpu", {2: "x is not installed"}) == (
+        Gap("b/*", "cpu", "x is not installed"),
+        Gap("c", "cpu", "x is not installed"),
+    )
+    assert gaps(of_cells, "cpu", {}) == ()

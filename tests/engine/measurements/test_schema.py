@@ -1,0 +1,231 @@
+"""What counts as a measurement is said in one file, beside the timer that writes the records."""
+
+import json
+import math
+import pathlib
+
+import pytest
+from _ext.measurements.schema import Measurement, Schema, SchemaError
+from _ext.options import Options
+
+ROOT = pathlib.Path(__file__).parents[3]
+PATH = ROOT / "snippets" / "timing" / "measurement.schema.json"
+RECORD = {
+    "version": 1,
+    "name": "selu/jit",
+    "framework": "jax",
+    "device_kind": "cpu",
+    "processor": "A processor",
+    "threads": 2,
+    "shape": [[2, 3], []],
+    "dtype": "float32",
+    "precision": "highest",
+    "samples": [0.5, 0.5],
+    "calls_per_sample": 1,
+    "first_call": 1.5,
+    "work": None,
+    "error": 1e-7,
+    "median": 0.5,
+    "spread": 0.01,
+    "stable": True,
+    "rate": None,
+    "versions": {"jax": "0.10.2", "python": "3.11.2"},
+    "date": "2026-01-02T03:04:05+00:00",
+}
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return Schema.load(PATH)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Return a function that writes the schema of the book with changes, and gives its path."""
+
+    def write(change):
+        rules = json.loads(PATH.read_text("utf8"))
+        change(rules)
+        path = tmp_path / "measurement.schema.json"
+        path.write_text(json.dumps(rules), "utf8")
+        return path
+
+    return write
+
+
+def test_the_schema_of_the_book_names_type_version_and_function(schema):
+    assert schema.media_type == "application/vnd.jax-measured.record+json"
+    assert schema.version == 1
+    assert schema.functions == ("measure",)
+    assert schema.framework == "python"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"shape": []},
+        {"work": 2e9, "rate": 4e9, "error": 0},
+        {"date": "2026-01-02T03:04:05Z"},
+        {"date": "2026-01-02T03:04:05.678-08:00"},
+        {"framework": "python", "versions": {}, "threads": 0, "dtype": ""},
+        {"name": "a$\\frac$"},
+        {"stable": False, "spread": 3.2},
+        {"device_kind": "Größe µ"},
+    ],
+)
+def test_what_a_timer_may_write_is_a_measurement(schema, change):
+    assert schema.problem(RECORD | change) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"median": "<b>1</b>"},
+        {"median": True},
+        {"threads": True},
+        {"calls_per_sample": False},
+        {"samples": ["1"]},
+        {"samples": [True, 1.0]},
+        {"samples": []},
+        {"name": None},
+        {"name": ""},
+        {"name": "x" * 1000},
+        {"name": "two words"},
+        {"name": "x\n"},
+        {"name": "x@y"},
+        {"name": "x/*"},
+        {"name": "x\x1b[31m"},
+        {"name": "\ud800"},
+        {"framework": "jax\n"},
+        {"framework": "a-b"},
+        {"processor": "x\x1b[31m"},
+        {"processor": "A\n"},
+        {"stable": "no"},
+        {"stable": 1},
+        {"shape": [["4"]]},
+        {"shape": [[4.5]]},
+        {"shape": [4]},
+        {"versions": {"jax": 1}},
+        {"versions": {"j\nax": "1"}},
+        {"versions": ["jax"]},
+        {"median": 0},
+        {"first_call": -1},
+        {"samples": [10**400]},
+        {"shape": [[10**400]]},
+        {"shape": [[-4]]},
+        {"spread": None},
+        {"spread": 1e30},
+        {"median": 1e-300},
+        {"median": 1e300},
+        {"median": math.nan},
+        {"spread": math.nan},
+        {"error": math.inf},
+        {"samples": [0.5, -math.inf]},
+        {"samples": [0.5] * 1001},
+        {"date": "yesterday"},
+        {"date": "2026-13-02T03:04:05+00:00"},
+        {"date": "2026-01-02"},
+        {"date": "2026-01-02T03:04:05"},
+        {"date": ""},
+        {"date": 20260102},
+        {"what else": 1},
+        {"page": "a/b"},
+    ],
+)
+def test_what_no_timer_writes_is_no_measurement(schema, change):
+    assert schema.problem(RECORD | change)
+
+
+@pytest.mark.parametrize("field", RECORD)
+def test_a_record_must_be_whole(schema, field):
+    problem = schema.problem({key: value for key, value in RECORD.items() if key != field})
+    assert "version none" in problem if field == "version" else field in problem
+
+
+@pytest.mark.parametrize("value", [None, [], "text", 5, [RECORD], {1: 2}, {"x": {1, 2}}])
+def test_a_record_must_be_an_object(schema, value):
+    assert schema.problem(value)
+
+
+@pytest.mark.parametrize("version", [0, 2, True, 1.5, "1", None, [1]])
+def test_a_record_of_another_version_says_to_measure_again(schema, version):
+    problem = schema.problem(RECORD | {"version": version})
+    assert f"it is of version {str(version).lower()}, where version 1 is needed" in problem
+    assert "measure again" in problem
+
+
+def test_a_problem_names_the_place_and_is_short(schema):
+    assert schema.problem(RECORD | {"median": True}).startswith("median: True is not")
+    assert schema.problem(RECORD | {"samples": [1.0, "x"]}).startswith("samples.1: 'x' is not")
+    assert len(schema.problem(RECORD | {"dtype": "x" * 100_000})) < 300
+    assert len(schema.problem(RECORD | {"version": "x" * 100_000})) < 300
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rules: rules.pop("mediaType"), "it does not say 'mediaType'"),
+        (lambda rules: rules.pop("functions"), "it does not say 'functions'"),
+        (lambda rules: rules["properties"].pop("version"), "it does not say 'version'"),
+        (lambda rules: rules.update(mediaType=5), "of the wrong type"),
+        (lambda rules: rules.update(type="thing"), "it is no JSON schema: 'thing' is not valid"),
+        (lambda rules: rules["required"].remove("spread"), "it does not require 'spread'"),
+    ],
+)
+def test_a_file_that_is_no_schema_of_measurements_says_why(written, change, message):
+    path = written(change)
+    with pytest.raises(SchemaError) as refused:
+        Schema.load(path)
+    assert message in str(refused.value)
+    assert path.name in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "5", '"x"', "{", "{}", "\x00"])
+def test_a_file_of_anything_else_says_that_it_is_no_schema(tmp_path, text):
+    path = tmp_path / "x.json"
+    path.write_text(text, "utf8")
+    with pytest.raises(SchemaError, match=r"x\.json"):
+        Schema.load(path)
+
+
+def test_a_missing_file_is_told():
+    with pytest.raises(SchemaError, match="there is no such file"):
+        Schema.load(PATH.with_name("nothing.json"))
+
+
+def test_conf_py_names_the_schema():
+    assert Schema.of(Options()) is None
+    named = Options(measurements="snippets/timing/measurement.schema.json", root=ROOT)
+    assert Schema.of(named).version == 1
+
+
+def test_a_measurement_knows_its_place_and_origin():
+    found = Measurement.from_plain(RECORD | {"page": "a/b", "device": "cpu"})
+    assert (found.page, found.device, found.reference) == ("a/b", "cpu", "selu/jit@jax")
+    assert found.shape == ((2, 3), ())
+    assert found.size == 2
+    assert found.origin == ("selu/jit: jax 0.10.2 on cpu (A processor, 2 threads), 2026-01-02")
+
+
+@pytest.mark.parametrize(
+    ("framework", "versions", "text"),
+    [
+        ("tensorflow", {"tensorflow-cpu": "2.21.0"}, "tensorflow 2.21.0 on"),
+        ("tensorflow", {"tensorflow-cpu": "1", "tensorflow": "2"}, "tensorflow 2 on"),
+        ("torch", {"torchvision": "1", "jax": "2"}, "torch on"),
+        ("python", {}, "python on"),
+    ],
+)
+def test_the_version_is_that_of_the_frameworks_package(framework, versions, text):
+    changed = RECORD | {"framework": framework, "versions": versions}
+    found = Measurement.from_plain(changed | {"page": "a/b", "device": "cpu"})
+    assert f"selu/jit: {text} cpu" in found.origin
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"), [([], None), ([[]], None), ([[0, 3]], None), ([[7], [2]], 7)]
+)
+def test_the_size_is_the_first_length_that_can_be_drawn(shape, size):
+    found = Measurement.from_plain(RECORD | {"shape": shape, "page": "a/b", "device": "cpu"})
+    assert found.size == size

@@ -1,0 +1,203 @@
+"""A recording as a file: what belongs to which cell, what is refused, how it is replaced."""
+
+import dataclasses
+import json
+import os
+
+import nbformat
+import pytest
+from _ext.files import Unusable
+from _ext.records.form import CellOutputs, Facts, PageOutputs
+from _ext.records.recordings import Recordings
+from _ext.records.sanitising import Refused
+from _ext.source.pages import read_page
+from _ext.source.snippets import Library
+
+FACTS = Facts(
+    page="a/one",
+    device="gpu-x",
+    device_kind="X",
+    executed="2026-01-02T03:04:05+00:00",
+    seconds=1.5,
+    processor="A processor",
+    threads=2,
+    versions={"python": "3.11"},
+)
+
+
+@pytest.fixture
+def recordings(project):
+    return Recordings(project.root / "recorded")
+
+
+@pytest.fixture
+def read(project):
+    """Return a function that reads a page of some cells."""
+
+    def read(*cells):
+        path = project.page("a/one", *map(project.cell, cells))
+        return read_page("a/one", path, Library(project.root / "snippets"))
+
+    return read
+
+
+def outputs(page, size=0):
+    texts = [f"output {number}" + "x" * size for number in range(len(page.cells))]
+    made = [(nbformat.v4.new_output("stream", text=text),) for text in texts]
+    cells = [CellOutputs(c.key, o) for c, o in zip(page.cells, made, strict=True)]
+    return PageOutputs(FACTS, tuple(cells), page.modules)
+
+
+@pytest.fixture
+def path(recordings, read):
+    """Return the file of a recording."""
+    return recordings.write(outputs(read("1", "2")), "record")
+
+
+def change(path, edit):
+    notebook = json.loads(path.read_text("utf8"))
+    edit(notebook)
+    path.write_text(json.dumps(notebook), "utf8")
+
+
+def edit_fact(**facts):
+    return lambda notebook: notebook["metadata"]["recording"].update(facts)
+
+
+def edit_cell(**fields):
+    return lambda notebook: notebook["cells"][1].update(fields)
+
+
+def without_names(notebook):
+    notebook["nbformat_minor"] = 4
+    for cell in notebook["cells"]:
+        del cell["id"]
+
+
+def stream(text):
+    return [{"output_type": "stream", "name": "stdout", "text": text}]
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (edit_cell(source="import os"), "its cell 2 is not an output without code"),
+        (edit_cell(id="other", outputs=[{"output_type": "new"}]), "it is no recording"),
+        (edit_cell(outputs="none"), "it is no recording"),
+        (edit_cell(outputs=stream("\ud800")), "it is no recording"),
+        (edit_cell(metadata={"missing": 5}), "its cell 2 says nothing understandable"),
+        (edit_cell(metadata={"whole": "x" * 400}), "its cell 2 says nothing understandable"),
+        (without_names, "its cell 1 is not an output without code"),
+        (lambda notebook: notebook["metadata"].clear(), "it is no recording"),
+        (edit_fact(form=1), "it has the form 1"),
+        (lambda notebook: notebook["metadata"]["recording"].pop("form"), "it has the form 1"),
+        (edit_fact(modules=1), "its facts are wrong: modules"),
+        (edit_fact(memory=80), "its facts are wrong: memory"),
+        (edit_fact(versions="3.11"), "its facts are wrong: versions"),
+        (edit_fact(versions={"jax": 1}), "its facts are wrong: versions.jax"),
+        (edit_fact(executed=""), "its facts are wrong: executed"),
+        (edit_fact(executed="yesterday"), "its facts are wrong: executed"),
+        (edit_fact(threads=True), "its facts are wrong: threads"),
+        (edit_fact(threads=-1), "its facts are wrong: threads"),
+        (edit_fact(seconds=float("nan")), "its facts are wrong: seconds"),
+        (edit_fact(seconds=float("inf")), "its facts are wrong: seconds"),
+        (edit_fact(driver="9" * 100_000), "its facts are wrong: driver"),
+        (edit_fact(process="other"), "its facts are wrong: process"),
+        (edit_fact(unknown="fact"), "its facts are wrong"),
+        (edit_fact(page="a/two"), "it is a recording of the page a/two"),
+        (edit_fact(device="cpu"), "it is a recording of the device cpu"),
+        (edit_fact(device="../cpu"), "its facts are wrong: device"),
+    ],
+)
+def test_what_is_no_recording_says_why(recordings, path, edit, words):
+    change(path, edit)
+    with pytest.raises(Unusable, match=words) as refused:
+        recordings.read("gpu-x", "a/one")
+    assert len(str(refused.value)) < 500
+
+
+def test_prose_is_not_accepted(recordings, path):
+    prose = {"cell_type": "markdown", "id": "x", "metadata": {}, "source": ""}
+    change(path, lambda notebook: notebook["cells"].append(prose))
+    with pytest.raises(Unusable, match="its cell 3 is not an output"):
+        recordings.read("gpu-x", "a/one")
+
+
+def test_what_is_no_text_or_no_file_or_never_ends_is_unreadable(recordings, read, path, tmp_path):
+    def state():
+        return recordings.state("gpu-x", "a/one", read("1", "2"))[0].word
+
+    assert state() == "current"
+    content = path.read_bytes()
+    path.write_bytes(content + b"\xff")
+    assert state() == "unreadable"
+    path.unlink()
+    path.mkdir()
+    assert state() == "unreadable"
+    path.rmdir()
+    path.symlink_to("/dev/zero")
+    assert state() == "unreadable"
+    path.unlink()
+    path.symlink_to("nowhere")
+    assert state() == "unreadable"
+    path.unlink()
+    os.mkfifo(path)
+    assert state() == "unreadable"
+    path.unlink()
+    assert state() == "missing"
+
+
+@pytest.mark.parametrize("level", ["file", "chapter", "device"])
+def test_no_link_leads_to_a_file_elsewhere(recordings, read, path, tmp_path, level):
+    linked = {"file": path, "chapter": path.parent, "device": path.parent.parent}[level]
+    elsewhere = tmp_path / "elsewhere"
+    linked.rename(elsewhere)
+    linked.symlink_to(elsewhere)
+    state, content = recordings.state("gpu-x", "a/one", read("1", "2"))
+    assert state.word == "unreadable"
+    assert "link" in str(state) and str(tmp_path) not in str(state)
+    assert content is None
+
+
+def test_equal_cells_have_outputs_of_their_own(recordings, read):
+    page = read("next(numbers)", "next(numbers)", "next(numbers)")
+    recordings.write(outputs(page), "record")
+    found = recordings.read("gpu-x", "a/one")
+    texts = [found.cell(cell.key).outputs[0].text for cell in page.cells]
+    assert texts == ["output 0", "output 1", "output 2"]
+
+
+def test_what_is_written_is_read_again(recordings, read):
+    page = read("1", "2")
+    made = outputs(page)
+    missing = dataclasses.replace(made.cells[1], outputs=(), missing="torch")
+    facts = dataclasses.replace(FACTS, driver="580.1", memory="141 GiB", process="forked")
+    made = dataclasses.replace(made, facts=facts, cells=(made.cells[0], missing))
+    recordings.write(made, "record")
+    assert recordings.read("gpu-x", "a/one") == made
+
+
+def test_a_recording_is_replaced_at_once_or_not_at_all(recordings, read, path, monkeypatch):
+    before = path.read_bytes()
+
+    def broken(self, target):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(type(path), "replace", broken)
+    with pytest.raises(OSError, match="no space"):
+        recordings.write(outputs(read("3")), "record")
+    assert path.read_bytes() == before
+    assert [found.name for found in path.parent.iterdir()] == [path.name]
+
+
+def test_a_recording_that_could_not_be_read_again_is_not_written(recordings, read, path):
+    before = path.read_bytes()
+    with pytest.raises(Refused, match="larger than"):
+        recordings.write(outputs(read(*map(str, range(15))), size=300_000), "record")
+    assert path.read_bytes() == before
+
+
+def test_a_folder_without_recordings_is_no_device(recordings, path):
+    (recordings.root / "compiled").mkdir()
+    (recordings.root / "compiled" / "x.json").write_text("{}")
+    assert recordings.devices() == ["gpu-x"]

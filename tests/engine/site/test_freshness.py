@@ -1,0 +1,203 @@
+"""What a file holds decides whether it is read and executed again; nothing stays stale for good."""
+
+import os
+import shutil
+
+import pytest
+
+
+def back_in_time(path, seconds=3600):
+    """Give a file a time of modification before that of every build."""
+    before = path.stat().st_mtime - seconds
+    os.utime(path, (before, before))
+
+
+@pytest.mark.parametrize("kind", ["a cell", "prose", "a page without code", "a snippet"])
+def test_an_older_time_of_modification_hides_no_change(project, kind):
+    snippet = project.snippet("a.one", "def f(): return 'one'\n")
+    page = project.page("a/one", "Prose one.", project.cell("print('one')\nf()", "one.f"))
+    plain = project.page("a/plain", "Plain one.", notebook=False)
+    assert project.build().green
+    changed, before, after, docname = {
+        "a cell": (page, "print('one')", "print('two')", "a/one"),
+        "prose": (page, "Prose one", "Prose two", "a/one"),
+        "a page without code": (plain, "Plain one", "Plain two", "a/plain"),
+        "a snippet": (snippet, "return 'one'", "return 'two'", "a/one"),
+    }[kind]
+    project.edit(changed, before, after)
+    back_in_time(changed)
+    build = project.build()
+    assert build.green
+    shown = project.html(docname)
+    assert "two" in shown
+    assert build.executed == ([] if docname == "a/plain" or kind == "prose" else ["a/one"])
+    assert project.build().executed == []
+
+
+def test_an_older_time_of_modification_hides_no_change_of_what_a_page_includes(project):
+    part = project.root / "docs" / "part.txt"
+    part.write_text("Included one.\n")
+    project.page("a/plain", "```{include} /part.txt\n```", notebook=False)
+    project.page("b/recorded", project.cell("print('one')"))
+    assert project.record("b/recorded").returncode == 0
+    path = project.recorded_elsewhere("b/recorded", ("one", "two"))
+    assert project.build().green
+    part.write_text("Included two.\n")
+    back_in_time(part)
+    path.write_text(path.read_text().replace("two", "three"))
+    back_in_time(path)
+    assert project.build().green
+    assert "Included two." in project.html("a/plain")
+    assert "three" in project.html("b/recorded")
+
+
+def test_a_newer_time_of_the_same_content_executes_nothing(project):
+    page = project.page("a/one", project.cell("print('one')"))
+    assert project.build().executed == ["a/one"]
+    page.touch()
+    assert project.build().executed == []
+
+
+@pytest.mark.parametrize("with_code", [True, False], ids=["with code", "without code"])
+def test_a_page_that_is_saved_while_the_build_executes_is_read_by_the_next(
+    project, stamping, until, with_code
+):
+    slow = project.cell("stamp('busy')\nwait_for('go')\nprint('old value')")
+    page = project.page("a/one", stamping, "Old prose.", slow)
+    plain = project.page("a/plain", "Old prose.", notebook=False)
+    process = project.start()
+    until(lambda: project.stamp("busy").exists(), "the page never ran")
+    saved = page if with_code else plain
+    if with_code:
+        project.edit(saved, "old value", "new value")
+    project.edit(saved, "Old prose", "New prose")
+    project.stamp("go").touch()
+    first = project.wait(process)
+    assert first.green
+    second = project.build()
+    assert second.green
+    assert second.executed == (["a/one"] if with_code else [])
+    shown = project.html("a/one" if with_code else "a/plain")
+    assert "New prose." in shown and "Old prose." not in shown
+    assert "old value" not in shown
+    assert project.build().executed == []
+
+
+def test_a_module_that_captures_a_name_is_noticed(project):
+    project.snippet("b.three", "def low(): return 'of b'\n")
+    project.page("a/one", project.cell("low()", snippet="b.three.low"))
+    assert project.build().green
+    capturing = project.snippet("a.b.three", "def low(): return 'of a'\n")
+    assert project.build().executed == ["a/one"]
+    assert "of a" in project.html("a/one")
+    capturing.unlink()
+    assert project.build().executed == []
+    assert "of b" in project.html("a/one")
+
+
+@pytest.mark.parametrize("head", ["benchmark: true", "device: cpu"])
+def test_a_head_that_changes_how_a_page_is_executed_executes_it_again(project, head):
+    page = project.page("a/one", project.cell("print(6 * 7)"))
+    assert project.build().executed == ["a/one"]
+    page.write_text(page.read_text().replace("---\n", f"---\n{head}\n", 1))
+    assert project.build().executed == ["a/one"]
+    assert project.build().executed == []
+
+
+def test_a_page_for_another_device_shows_its_recording_alone(project):
+    page = project.page("a/one", project.cell("print('from the', 'other device')"))
+    assert project.record("a/one").returncode == 0
+    project.recorded_elsewhere("a/one", ("from the other device", "recorded there"))
+    shutil.rmtree(project.recording("a/one").parent)
+    assert project.build().green
+    page.write_text(page.read_text().replace("---\n", "---\ndevice: gpu-h200\n", 1))
+    build = project.build()
+    assert build.green, build.output
+    assert build.executed == []
+    shown = project.html("a/one")
+    assert "recorded there" in shown and "from the other device" not in shown
+
+
+def test_two_sites_of_one_book_keep_their_outputs_apart(project):
+    project.configure('book_variables = ["STAMPS", "WORD"]')
+    project.page("a/one", project.cell("import os\nprint('word', os.environ['WORD'])"))
+    project.page("a/two", project.cell("2"))
+    assert project.build(out="build/one", WORD="first").green
+    assert project.build(out="build/two", WORD="second").green
+    project.edit(project.path("a/two"), "# Page", "# The page")
+    (project.root / "build/one/_sources/a/one.ipynb").unlink()
+    assert project.build(out="build/one", WORD="first").green
+    for out, word in (("build/one", "first"), ("build/two", "second")):
+        outputs = project.notebook("a/one", out).cells[-1].outputs
+        assert [output.text for output in outputs] == [f"word {word}\n"]
+        assert f"word {word}" in project.html("a/one", out)
+
+
+def test_a_download_that_is_gone_is_made_again(project):
+    project.page("a/one", project.cell("6 * 7"))
+    assert project.build().green
+    path = project.root / "build/html/_sources/a/one.ipynb"
+    before = path.read_bytes()
+    path.unlink()
+    assert project.build().green
+    assert path.read_bytes() == before
+
+
+def test_downloads_are_the_same_whether_executed_or_cached(project):
+    project.page("a/one", project.cell("6 * 7"), project.cell("print(1)\n2"))
+    assert project.build().green
+    fresh = (project.root / "build/html/_sources/a/one.ipynb").read_bytes()
+    cached = project.build(out="again/html")
+    assert cached.executed == []
+    assert (project.root / "again/html/_sources/a/one.ipynb").read_bytes() == fresh
+
+
+def test_what_a_page_leaves_goes_with_it(project):
+    project.page("a/one", project.cell("1"))
+    cells = project.page("a/two", project.cell("2"))
+    assert project.build().green
+    project.path("a/one").unlink()
+    text = cells.read_text()
+    cells.write_text(text[: text.index("```{code-cell}")])
+    assert project.build().green
+    left = [path for path in (project.root / "build/html").rglob("one*")]
+    assert {path.suffix for path in left} <= {".doctree"}
+    assert not (project.root / "build/html/_sources/a/two.ipynb").exists()
+    assert (project.root / "build/html/a/two.html").exists()
+
+
+@pytest.mark.parametrize("content", ["", "null", "5", "[1]", '{"a": 1}', "[", "[" * 100_000])
+def test_a_damaged_note_of_the_former_build_costs_time_and_nothing_else(project, content):
+    project.page("a/one", project.cell("1"))
+    assert project.build().green
+    path = project.root / "build/html/.doctrees/reminders.json"
+    path.write_text(content)
+    build = project.build()
+    assert build.green, build.output
+    assert build.executed == []
+    assert project.build().green
+
+
+@pytest.mark.parametrize("damage", ["cut off", "emptied", "gone"])
+def test_a_damaged_doctree_is_made_again(project, damage):
+    project.page("a/one", project.cell("print(6 * 7)"))
+    project.page("a/two", "Prose.", notebook=False)
+    assert project.build().green
+    path = project.root / "build/html/.doctrees/a/one.doctree"
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[: 100 if damage == "cut off" else 0])
+    (project.root / "build/html/a/one.html").unlink()
+    build = project.build()
+    assert build.green, build.output
+    assert "42" in project.html("a/one")
+
+
+def test_an_output_folder_that_cannot_be_used_is_named(project):
+    (project.root / "build/html").mkdir(parents=True)
+    (project.root / "build/html/.doctrees").write_text("a file")
+    build = project.build()
+    assert build.status != 0
+    assert "the site cannot be built into" in build.output
+    assert "free space there, or make the folder writable" in build.output

@@ -1,0 +1,103 @@
+"""The engine serves another book: pages as the documentation of JAX writes them, no snippets."""
+
+CONF = """
+import sys
+sys.path.insert(0, {engine!r})
+project = "Another book"
+extensions = ["_ext"]
+book_pages = "source"
+book_recordings = "source/_recorded"
+book_variables = ["STAMPS"]
+book_frameworks = {{"numpy": {{"packages": ["numpy"]}}}}
+"""
+PAGE = """---
+jupytext:
+  formats: ipynb,md:myst
+  text_representation:
+    extension: .md
+    format_name: myst
+    format_version: 0.13
+    jupytext_version: 1.16.4
+kernelspec:
+  display_name: Python 3
+  language: python
+  name: python3
+---
+
+# A page of another book
+
+```{code-cell} ipython3
+:tags: [remove-cell]
+
+hidden = 6
+```
+
+```{code-cell} ipython3
+import math
+
+hidden * 7
+```
+
+```{code-cell} ipython3
+:raises: ZeroDivisionError division by zero
+
+hidden / 0
+```
+"""
+
+
+def foreign(project):
+    """Make the miniature project another book, in folders of other names."""
+    (project.root / "conf.py").write_text(CONF.format(engine=str(project.engine)))
+    assert len(CONF.strip().splitlines()) <= 10
+    (project.root / "docs").rename(project.root / "source")
+    page = project.root / "source" / "page.md"
+    page.write_text(PAGE)
+    (project.root / "source/index.md").write_text("# Book\n\n```{toctree}\npage\n```\n")
+    return page
+
+
+def build(project):
+    (project.root / "docs").symlink_to("source") if not (project.root / "docs").exists() else None
+    return project.build()
+
+
+def test_another_book_is_executed_shown_and_cached(project):
+    page = foreign(project)
+    first = build(project)
+    assert first.green, first.output
+    assert first.executed == ["page"]
+    shown = project.html("page")
+    assert "42" in shown and "ZeroDivisionError: division by zero" in shown
+    assert "hidden = 6" not in shown
+    assert build(project).executed == []
+    page.write_text(PAGE.replace("hidden * 7", "hidden * 8"))
+    assert build(project).executed == ["page"]
+
+
+def test_the_three_verdicts_on_an_error_that_a_cell_declares(project):
+    page = foreign(project)
+    cases = {
+        "hidden / 1": "did not raise",
+        "int('x')": "raised another error",
+        "1 / hidden / 0": None,
+        "[][0] / 0": "raised another error",
+    }
+    for code, words in cases.items():
+        page.write_text(PAGE.replace("hidden / 0", code))
+        built = build(project)
+        assert built.green == (words is None), built.output
+        if words:
+            assert any(words in line for line in built.output.splitlines())
+            assert "page.md:" in built.output
+    page.write_text(PAGE.replace(":raises: ZeroDivisionError division by zero\n", ""))
+    assert "raised ZeroDivisionError, which" in build(project).output
+
+
+def test_another_book_is_recorded(project):
+    foreign(project)
+    done = project.record()
+    assert done.returncode == 0, done.stderr
+    assert (project.root / "source/_recorded/cpu/page.ipynb").exists()
+    listed = project.run("recordings")
+    assert listed.returncode == 0 and "1 current" in listed.stdout
