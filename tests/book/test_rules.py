@@ -7,7 +7,7 @@ import re
 import tokenize
 
 import pytest
-from _ext.programs import functions as programs
+from _ext.programs import declared
 from _ext.source.pages import read_page
 from _ext.source.snippets import Library
 
@@ -123,9 +123,9 @@ def shown_names(path):
 def compiled_names(path):
     """Return (module, name) of every definition that the compile views of a page show."""
     shown = set()
-    for wanted in programs.wanted_by(docname(path), path.read_text("utf8")):
-        chapter = programs.chapter(docname(path))
-        program = programs.find(LIBRARY, wanted.written, wanted.kind, chapter)
+    for wanted in declared.wanted_by(docname(path), path.read_text("utf8")):
+        chapter = declared.chapter(docname(path))
+        program = declared.find(LIBRARY, wanted.written, wanted.kind, chapter)
         excerpt = LIBRARY.excerpt([program.definition])
         shown |= {(definition.module, definition.name) for definition in excerpt.definitions}
     return shown

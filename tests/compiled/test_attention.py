@@ -1,15 +1,9 @@
 """The attention layer, and what the record of its program shows."""
 
-import pathlib
-
 import numpy as np
 import pytest
-from _ext.programs import functions as programs
-from _ext.programs import hlo
 
 from snippets.compiled import attention
-
-RECORDS = pathlib.Path(__file__).parents[2] / programs.RECORDS
 
 
 def test_attention_mixes_values_by_the_softmax_of_the_scores():
@@ -32,16 +26,16 @@ def test_attention_mixes_values_by_the_softmax_of_the_scores():
 
 
 @pytest.fixture(scope="module")
-def record():
-    return programs.read(RECORDS / "compiled.attention.attention_layer.json")
+def record(recorded):
+    return recorded("attention.attention_layer")
 
 
 def text(record, target):
-    return "\n".join(record["targets"][target]["hlo"])
+    return "\n".join(record.targets[target].hlo)
 
 
 def kernels(record, target):
-    return hlo.Program(record["targets"][target]["hlo"]).kernels()
+    return record.targets[target].program.kernels()
 
 
 @pytest.mark.parametrize("target", ["gpu-h200", "gpu-a100"])
@@ -65,11 +59,11 @@ def test_the_tpus_differ(record):
     assert "online-softmax" in [kernel.name for kernel in v5e]
     assert "online-softmax" not in [kernel.name for kernel in v6e]
     assert any({"dot_general", "reduce_max"} <= set(kernel.operations) for kernel in v6e)
-    cost = record["targets"]["tpu-v5e"]["cost"]
-    assert cost["transcendentals"] == 0
-    assert cost["estimate"] is None
+    cost = record.targets["tpu-v5e"].cost
+    assert cost.transcendentals == 0
+    assert cost.estimate is None
 
 
 def test_only_tpus_shorten_to_bfloat16(record):
-    for target in programs.TARGETS:
+    for target in record.targets:
         assert ("bf16[" in text(record, target)) == target.startswith("tpu")

@@ -1,25 +1,20 @@
 """SELU and softmax, and what the records of their programs show."""
 
-import pathlib
-
 import numpy as np
 import pytest
-from _ext.programs import functions as programs
-from _ext.programs import hlo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 from snippets.compiled import fusion
 
-RECORDS = pathlib.Path(__file__).parents[2] / programs.RECORDS
 ARRAYS = st_numpy.arrays(
     np.float32, st_numpy.array_shapes(max_dims=3), elements=st.floats(-20, 20, width=32)
 )
 
 
 def kernels(record, target):
-    return hlo.Program(record["targets"][target]["hlo"]).kernels()
+    return record.targets[target].program.kernels()
 
 
 @settings(deadline=None, max_examples=40)
@@ -44,29 +39,29 @@ def test_softmax_bears_large_numbers():
     np.testing.assert_allclose(fusion.softmax(np.float32([1e4, 1e4])), [0.5, 0.5])
 
 
-def test_selu_is_one_fused_kernel_everywhere():
-    record = programs.read(RECORDS / "compiled.fusion.selu.json")
-    for target in programs.TARGETS:
+def test_selu_is_one_fused_kernel_everywhere(recorded):
+    record = recorded("fusion.selu")
+    for target in record.targets:
         (kernel,) = kernels(record, target)
         assert kernel.fused
         assert set(kernel.operations) == {"gt", "exp", "mul", "sub", "select_n"}
 
 
-def test_selu_reads_once_and_writes_once():
-    record = programs.read(RECORDS / "compiled.fusion.selu.json")
+def test_selu_reads_once_and_writes_once(recorded):
+    record = recorded("fusion.selu")
     array = 4 * 4096 * 4096
     for target in ("cpu", "tpu-v5e", "tpu-v6e"):
-        assert record["targets"][target]["cost"]["bytes"] == 2 * array
-    assert record["unoptimized"]["bytes"] > 8 * array
+        assert record.targets[target].cost.bytes == 2 * array
+    assert record.unoptimized.bytes > 8 * array
 
 
 @pytest.fixture(scope="module")
-def softmax():
-    return programs.read(RECORDS / "compiled.fusion.softmax.json")
+def softmax(recorded):
+    return recorded("fusion.softmax")
 
 
 def test_softmax_is_one_kernel_but_on_tpus_three(softmax):
-    count = {target: len(kernels(softmax, target)) for target in programs.TARGETS}
+    count = {target: len(kernels(softmax, target)) for target in softmax.targets}
     assert count == {"cpu": 1, "gpu-h200": 1, "gpu-a100": 1, "tpu-v5e": 3, "tpu-v6e": 3}
     for target in ("gpu-h200", "gpu-a100"):
         assert kernels(softmax, target)[0].name.startswith("triton_softmax")
@@ -76,6 +71,6 @@ def test_tpus_compute_the_powers_twice(softmax):
     for target in ("tpu-v5e", "tpu-v6e"):
         operations = [kernel.operations for kernel in kernels(softmax, target)]
         assert sum("exp" in inside for inside in operations) == 2
-        cost, before = softmax["targets"][target]["cost"], softmax["unoptimized"]
-        assert cost["transcendentals"] == 2 * before["transcendentals"]
-        assert cost["bytes"] > 3 * softmax["targets"]["cpu"]["cost"]["bytes"]
+        cost, before = softmax.targets[target].cost, softmax.unoptimized
+        assert cost.transcendentals == 2 * before.transcendentals
+        assert cost.bytes > 3 * softmax.targets["cpu"].cost.bytes

@@ -1,14 +1,9 @@
 """The scan and the gradient, and what the records of their programs show."""
 
-import pathlib
-
 import numpy as np
-from _ext.programs import functions as programs
-from _ext.programs import hlo
 
 from snippets.compiled import loops
 
-RECORDS = pathlib.Path(__file__).parents[2] / programs.RECORDS
 DATA = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
 
 
@@ -34,26 +29,26 @@ def test_gradient_is_the_slope_of_the_error():
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_scan_stays_a_loop_with_kernels_in_it():
-    record = programs.read(RECORDS / "compiled.loops.running_average.json")
-    for facts in record["targets"].values():
-        program = hlo.Program(facts["hlo"])
+def test_a_scan_stays_a_loop_with_kernels_in_it(recorded):
+    record = recorded("loops.running_average")
+    for facts in record.targets.values():
+        program = facts.program
         assert program.loops
         inside = [set(kernel.operations) for kernel in program.kernels()]
         assert any({"mul", "add"} <= operations for operations in inside)
     # 256 entries, three operations each: those of one round.
-    assert record["targets"]["cpu"]["cost"]["flops"] < 4 * 256
+    assert record.targets["cpu"].cost.flops < 4 * 256
 
 
-def test_what_only_the_loss_needs_is_gone():
-    record = programs.read(RECORDS / "compiled.loops.gradient.json")
+def test_what_only_the_loss_needs_is_gone(recorded):
+    record = recorded("loops.gradient")
     unused = {"integer_pow", "reduce_sum", "div"}
-    assert unused <= set(record["operations"])
+    assert unused <= set(record.operations)
     count = {}
-    for target, facts in record["targets"].items():
-        kernels = hlo.Program(facts["hlo"]).kernels()
+    for target, facts in record.targets.items():
+        kernels = facts.program.kernels()
         count[target] = len(kernels)
         assert not unused & {name for kernel in kernels for name in kernel.operations}
     assert count == {"cpu": 3, "gpu-h200": 4, "gpu-a100": 4, "tpu-v5e": 1, "tpu-v6e": 1}
-    assert record["targets"]["tpu-v5e"]["memory"]["temporaries"] == 0
-    assert record["targets"]["gpu-h200"]["memory"]["temporaries"] > 0
+    assert record.targets["tpu-v5e"].memory.temporaries == 0
+    assert record.targets["gpu-h200"].memory.temporaries > 0

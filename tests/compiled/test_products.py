@@ -1,15 +1,9 @@
 """Products, and what the records of their programs show."""
 
-import pathlib
-
 import numpy as np
 import pytest
-from _ext.programs import functions as programs
-from _ext.programs import hlo
 
 from snippets.compiled import products
-
-RECORDS = pathlib.Path(__file__).parents[2] / programs.RECORDS
 
 
 def test_matrix_product():
@@ -30,59 +24,59 @@ def test_convolution_is_a_sum_over_shifted_images():
 
 
 @pytest.fixture(scope="module")
-def product():
-    return programs.read(RECORDS / "compiled.products.matrix_product.json")
+def product(recorded):
+    return recorded("products.matrix_product")
 
 
 @pytest.fixture(scope="module")
-def convolution():
-    return programs.read(RECORDS / "compiled.products.convolution.json")
+def convolution(recorded):
+    return recorded("products.convolution")
 
 
 def test_a_product_is_one_kernel_everywhere(product):
-    for target, facts in product["targets"].items():
-        (kernel,) = hlo.Program(facts["hlo"]).kernels()
+    for target, facts in product.targets.items():
+        (kernel,) = facts.program.kernels()
         assert kernel.operations == ("dot_general",)
-        inside = "\n".join(facts["hlo"])
+        inside = "\n".join(facts.hlo)
         assert ("convolution(" in inside) == target.startswith("tpu")
         if target.startswith("gpu"):
             assert kernel.name.startswith("gemm_fusion")
-    assert "ynn_fusion" in "\n".join(product["targets"]["cpu"]["hlo"])
+    assert "ynn_fusion" in "\n".join(product.targets["cpu"].hlo)
 
 
 def test_the_operations_of_a_product_are_counted_alike(product):
-    counts = [facts["cost"]["flops"] for facts in product["targets"].values() if facts["cost"]]
+    counts = [facts.cost.flops for facts in product.targets.values() if facts.cost]
     assert len(set(counts)) == 1
     assert counts[0] == pytest.approx(2 * 3000**3, rel=1e-6)
 
 
 def test_tpus_pad_the_last_axis_to_tiles(product):
-    memory = {target: f["memory"]["arguments"] for target, f in product["targets"].items()}
+    memory = {target: f.memory.arguments for target, f in product.targets.items()}
     assert memory["cpu"] == memory["gpu-h200"] == memory["gpu-a100"] == 2 * 4 * 3000 * 3000
     assert memory["tpu-v5e"] == memory["tpu-v6e"] == 2 * 4 * 3000 * 3072
 
 
 def test_half_of_each_tile_of_the_images_stays_empty(convolution):
-    memory = {target: f["memory"]["arguments"] for target, f in convolution["targets"].items()}
+    memory = {target: f.memory.arguments for target, f in convolution.targets.items()}
     images, kernel = 4 * 32 * 56 * 56 * 64, 4 * 3 * 3 * 64 * 128
     assert memory["cpu"] == images + kernel
     assert memory["tpu-v5e"] == 2 * images + kernel
 
 
 def test_an_a100_transposes_around_the_convolution(convolution):
-    kernels = {t: hlo.Program(f["hlo"]).kernels() for t, f in convolution["targets"].items()}
+    kernels = {t: f.program.kernels() for t, f in convolution.targets.items()}
     for target in ("gpu-h200", "gpu-a100"):
         whats = [kernel.what for kernel in kernels[target]]
         assert "custom-call __cudnn$convForward" in whats
     assert len(kernels["gpu-h200"]) == 2
     assert len(kernels["gpu-a100"]) == 4
-    text = {t: "\n".join(f["hlo"]) for t, f in convolution["targets"].items()}
+    text = {t: "\n".join(f.hlo) for t, f in convolution.targets.items()}
     assert "dim_labels=bf01_oi01->bf01" in text["gpu-a100"]
     assert "dim_labels=bf01_oi01->bf01" not in text["gpu-h200"]
-    memory = {t: f["memory"]["temporaries"] for t, f in convolution["targets"].items()}
+    memory = {t: f.memory.temporaries for t, f in convolution.targets.items()}
     assert memory["gpu-a100"] > 100 * memory["gpu-h200"]
 
 
 def test_the_figure_of_the_post_is_above_the_estimates(product):
     for target in ("tpu-v5e", "tpu-v6e"):
-        assert product["targets"][target]["cost"]["estimate"] < 2.12e-3
+        assert product.targets[target].cost.estimate < 2.12e-3

@@ -8,25 +8,28 @@ import sys
 
 import jax
 import pytest
-from _ext.programs import compiling as compile_programs
-from _ext.programs import functions as programs
-from _ext.programs import hlo
+from _ext.options import Options
+from _ext.programs import compiling, hlo, jaxprs, states
+from _ext.programs.declared import find_all
+from _ext.programs.targets import configured
 
 ROOT = pathlib.Path(__file__).parents[2]
-FOUND, PROBLEMS = programs.find_all(ROOT / programs.PAGES, ROOT / programs.SNIPPETS)
+OPTIONS = Options.from_file(ROOT / "conf.py")
+RECORDS, TARGETS = OPTIONS.folder("programs"), configured(OPTIONS)
+FOUND, PROBLEMS = find_all(OPTIONS)
 COMPILED = [program for program in FOUND.values() if program.kind == "COMPILED"]
 COMPILERS = ("libtpu", "jax_cuda13_plugin", "igraph")
 ABSENT = [name for name in COMPILERS if importlib.util.find_spec(name) is None]
 
 
 def record_of(program):
-    record, state = programs.state(ROOT / programs.RECORDS, program)
+    record, state = states.state(RECORDS, program, TARGETS)
     assert state.word == "current", f"{program.title} is {state}"
     return record
 
 
 def same_version(record):
-    if record["versions"]["jax"] != jax.__version__:
+    if record.versions["jax"] != jax.__version__:
         pytest.skip(f"recorded with jax {record['versions']['jax']}, here is {jax.__version__}")
 
 
@@ -37,7 +40,7 @@ def test_every_function_that_a_page_names_can_be_found():
         *("selu", "softmax", "matrix_product", "convolution"),
         *("attention_layer", "running_average", "gradient"),
     }
-    assert programs.left_over(ROOT / programs.RECORDS, FOUND) == []
+    assert states.left_over(RECORDS, FOUND) == []
 
 
 @pytest.mark.parametrize("program", FOUND.values(), ids=lambda program: program.title)
@@ -49,37 +52,37 @@ def test_a_record_is_current(program):
 def test_tracing_and_lowering_give_what_was_recorded(program):
     record = record_of(program)
     same_version(record)
-    function = compile_programs.load(program)
-    traced = jax.jit(function).trace(*compile_programs.abstract(program.arguments))
-    assert str(traced.jaxpr).splitlines() == record["jaxpr"]
-    assert compile_programs.operations(traced.jaxpr.jaxpr) == record["operations"]
-    for part in record["stablehlo"]:
-        for target in part["targets"]:
-            platform = compile_programs.PLATFORMS[target[:3]]
+    function = compiling.load(program)
+    traced = jax.jit(function).trace(*compiling.abstract(program.arguments))
+    assert str(traced.jaxpr).splitlines() == record.jaxpr
+    assert jaxprs.operations(traced.jaxpr.jaxpr) == record.operations
+    for part in record.stablehlo:
+        for target in part.targets:
+            platform = TARGETS[target].platform
             lowered = traced.lower(lowering_platforms=(platform,))
-            assert lowered.as_text().rstrip().splitlines() == part["text"]
+            assert lowered.as_text().rstrip().splitlines() == part.text
 
 
 @pytest.mark.parametrize("program", COMPILED, ids=lambda program: program.name)
 def test_the_program_for_the_cpu_has_the_recorded_operations_and_sizes(program):
     record = record_of(program)
     same_version(record)
-    function = compile_programs.load(program)
-    arguments = compile_programs.abstract(program.arguments)
-    compiled = compile_programs.compile_for(function, arguments)
-    recorded = record["targets"]["cpu"]
-    memory = compile_programs.memory(compiled.memory_analysis())
+    function = compiling.load(program)
+    arguments = compiling.abstract(program.arguments)
+    compiled = compiling.compile_for(function, arguments)
+    recorded = record.targets["cpu"]
+    memory = compiling.memory(compiled)
     for part in ("arguments", "results"):
-        assert memory[part] == recorded["memory"][part]
+        assert getattr(memory, part) == getattr(recorded.memory, part)
 
     def computed(lines):
-        kernels = hlo.Program(lines).kernels()
+        kernels = hlo.Optimized(lines).kernels()
         return {name for kernel in kernels for name in kernel.operations}
 
     # How they are put together depends on the processor and on the number of its cores.
-    assert computed(hlo.cleaned(compiled.as_text())) == computed(recorded["hlo"])
-    flops = compile_programs.cost(compiled.cost_analysis())["flops"]
-    assert flops == pytest.approx(recorded["cost"]["flops"], rel=0.05)
+    assert computed(hlo.cleaned(compiled.as_text())) == computed(recorded.hlo)
+    flops = compiling.cost(compiled).flops
+    assert flops == pytest.approx(recorded.cost.flops, rel=0.05)
 
 
 @pytest.mark.skipif(bool(ABSENT), reason=f"compiling for all devices needs {', '.join(ABSENT)}")
@@ -88,7 +91,7 @@ def test_a_fresh_compile_for_all_devices_gives_the_committed_records():
     record_of_first = record_of(FOUND["compiled.fusion.selu.json"])
     same_version(record_of_first)
     done = subprocess.run(
-        [sys.executable, "-m", "_ext.programs.compiling", "--check", *names],
+        [sys.executable, "-m", "_ext.commands.compile", "--check", *names],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": "docs"},
         capture_output=True,

@@ -1,13 +1,9 @@
 """The step for many chips, and what its record shows."""
 
-import pathlib
-
 import jax
 import numpy as np
 import pytest
-from _ext.programs import functions as programs
-
-RECORDS = pathlib.Path(__file__).parents[2] / programs.RECORDS
+from _ext.programs.records import Collective
 
 
 @pytest.fixture(scope="module")
@@ -34,55 +30,55 @@ def test_a_step_goes_down_the_gradient(scale):
 
 
 @pytest.fixture(scope="module")
-def record():
-    return programs.read(RECORDS / "compiled.scale.train_step.scale.json")
+def record(recorded):
+    return recorded("scale.train_step.scale")
 
 
 def runs(record, case, target="tpu-v5e"):
-    return [run for run in record["runs"] if run["case"] == case and run["target"] == target]
+    return [run for run in record.runs if run.case == case and run.target == target]
 
 
 @pytest.mark.parametrize("case", ["the batch stays", "the batch grows"])
 def test_each_number_of_chips_is_there(record, case):
-    assert [run["chips"] for run in runs(record, case)] == [1, 4, 16, 64, 256]
-    assert [run["chips"] for run in runs(record, case, "gpu-h200")] == [8]
+    assert [run.chips for run in runs(record, case)] == [1, 4, 16, 64, 256]
+    assert [run.chips for run in runs(record, case, "gpu-h200")] == [8]
 
 
 @pytest.mark.parametrize("case", ["the batch stays", "the batch grows"])
 def test_one_all_reduce_of_all_gradients_and_the_loss(record, case):
     alone, *many = runs(record, case)
-    assert alone["collectives"] == []
-    combined = 4 * (record["parameters"] + 1)
+    assert alone.collectives == []
+    combined = 4 * (record.parameters + 1)
     for run in many:
-        assert run["collectives"] == [{"kind": "all-reduce", "count": 1, "bytes": combined}]
+        assert run.collectives == [Collective("all-reduce", 1, combined)]
     (h200s,) = runs(record, case, "gpu-h200")
-    assert h200s["collectives"] == [{"kind": "all-reduce", "count": 2, "bytes": combined}]
+    assert h200s.collectives == [Collective("all-reduce", 2, combined)]
 
 
 def test_strong_scaling(record):
     found = runs(record, "the batch stays")
-    assert {run["batch"] for run in found} == {8192}
-    flops = [run["cost"]["flops"] for run in found]
+    assert {run.batch for run in found} == {8192}
+    flops = [run.cost.flops for run in found]
     for (more, run), less in zip(zip(flops, found, strict=True), flops[1:], strict=False):
-        assert less == pytest.approx(more / 4, rel=0.05), run["chips"]
-    memory = [programs.memory(run) for run in found]
+        assert less == pytest.approx(more / 4, rel=0.05), run.chips
+    memory = [run.memory.total for run in found]
     assert memory == sorted(memory, reverse=True)
     assert memory[-1] == pytest.approx(memory[-2], rel=0.01)
-    sent = [programs.sent(run) for run in found]
+    sent = [run.sent for run in found]
     assert sent == sorted(sent)
-    assert sent[-1] == pytest.approx(2 * 4 * record["parameters"], rel=0.01)
+    assert sent[-1] == pytest.approx(2 * 4 * record.parameters, rel=0.01)
 
 
 def test_weak_scaling(record):
     alone, *many = runs(record, "the batch grows")
-    assert {run["batch"] // run["chips"] for run in (alone, *many)} == {512}
-    assert len({run["cost"]["flops"] for run in many}) == 1
-    assert len({programs.memory(run) for run in many}) == 1
-    gradients = 4 * record["parameters"]
-    assert alone["memory"]["temporaries"] < gradients <= many[0]["memory"]["temporaries"]
+    assert {run.batch // run.chips for run in (alone, *many)} == {512}
+    assert len({run.cost.flops for run in many}) == 1
+    assert len({run.memory.total for run in many}) == 1
+    gradients = 4 * record.parameters
+    assert alone.memory.temporaries < gradients <= many[0].memory.temporaries
 
 
 def test_there_is_no_estimate_with_collectives(record):
-    for run in record["runs"]:
-        if run["collectives"] and run["cost"]:
-            assert run["cost"]["estimate"] is None
+    for run in record.runs:
+        if run.collectives and run.cost:
+            assert run.cost.estimate is None

@@ -1,7 +1,6 @@
 """What modules declare to be compiled, and which of it pages name. No framework is needed."""
 
 import ast
-import collections
 import dataclasses
 import hashlib
 import json
@@ -10,6 +9,7 @@ from typing import Any
 
 from ..names import nearest
 from ..options import Options
+from ..source.expansion import import_lines
 from ..source.snippets import Definition, Excerpt, Library, Module, SnippetError
 
 DIRECTIVES = {"compiled": "COMPILED", "compiled-cost": "COMPILED", "compiled-scale": "SCALED"}
@@ -105,17 +105,16 @@ def _value(definition: Definition) -> Any:
 
 def _code(excerpt: Excerpt) -> str:
     """Return self-contained code; raises ProgramError where one name would mean two things."""
-    meanings = collections.defaultdict(set)
-    for line in excerpt.imports:
-        for alias in ast.parse(line).body[0].names:  # type: ignore[attr-defined]
-            meanings[alias.asname or alias.name].add(line)
-    for definition in excerpt.definitions:
-        meanings[definition.name].add(f"that of {definition.module}")
-    for name, found in meanings.items():
-        if len(found) > 1:
-            raise ProgramError(f"'{name}' would mean two things: {' and '.join(sorted(found))}")
-    sources = [definition.source for definition in excerpt.definitions]
-    return "\n\n\n".join(["\n".join(excerpt.imports), *sources])
+    lines = "\n".join(dict.fromkeys(imported.lines for imported in excerpt.imports))
+    meanings = [
+        *(pair for imported in excerpt.imports for pair in import_lines(imported.lines).items()),
+        *((definition.name, f"that of {definition.module}") for definition in excerpt.definitions),
+    ]
+    first: dict[str, str] = {}
+    for name, meaning in meanings:
+        if first.setdefault(name, meaning) != meaning:
+            raise ProgramError(f"'{name}' would mean two things: {first[name]} and {meaning}")
+    return "\n\n\n".join([lines, *(definition.source for definition in excerpt.definitions)])
 
 
 @dataclasses.dataclass(frozen=True)

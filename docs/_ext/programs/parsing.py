@@ -25,20 +25,16 @@ JSON = {str: "string", float: "number", int: "integer"}
 # "from" and "to" are what the file says; Python keeps the first word for itself.
 RENAMED = {"above": "from", "below": "to"}
 BOUNDS: dict[str, dict[str, Any]] = {
-    "line": {
-        "maxLength": LONGEST_LINE,
-        "format": "printable",
-        "description": f"a printable line of at most {LONGEST_LINE} characters",
-    },
+    "line": {"maxLength": LONGEST_LINE, "format": "printable line"},
     "text": {"minItems": 1},
-    "hash": {"pattern": r"^[0-9a-f]{64}\Z", "description": "a SHA-256"},
-    "date": {"maxLength": 40, "format": "date", "description": "a date"},
-    "form": {"const": FORM, "description": f"{FORM}"},
-    "number": {"minimum": 0, "maximum": 1e300, "description": "a number, zero or more"},
-    "count": {"minimum": 0, "maximum": 2**63, "description": "a whole number, zero or more"},
-    "chips": {"minimum": 1, "maximum": 2**63, "description": "a whole number, one or more"},
-    "place": {"minimum": 0, "maximum": 1e4, "description": "a number from 0 to 10000"},
-    "point": {"minItems": 2, "maxItems": 2, "description": "a list of two numbers"},
+    "hash": {"pattern": r"^[0-9a-f]{64}\Z"},
+    "date": {"maxLength": 40, "format": "date"},
+    "form": {"const": FORM},
+    "number": {"minimum": 0, "maximum": 1e300},
+    "count": {"minimum": 0, "maximum": 2**63},
+    "chips": {"minimum": 1, "maximum": 2**63},
+    "place": {"minimum": 0, "maximum": 1e4},
+    "point": {"minItems": 2, "maxItems": 2},
 }
 
 
@@ -52,19 +48,17 @@ def _schema(kind: Any) -> dict[str, Any]:
     if dataclasses.is_dataclass(kind):
         parts = {_key(name): _schema(part) for name, part in _fields(kind).items()}
         closed = {"required": list(parts), "additionalProperties": False}
-        return {"type": "object", "description": "an object", **closed, "properties": parts}
+        return {"type": "object", **closed, "properties": parts}
     if origin is Annotated:
         return _schema(inner[0]) | BOUNDS[inner[1]]
     if origin in (types.UnionType, typing.Union):
         return (found := _schema(inner[0])) | {"type": [found["type"], "null"]}
-    most = f"of at most {MOST_LINES} entries"
     if origin is list:
-        bounds = {"maxItems": MOST_LINES, "description": f"a list {most}"}
-        return {"type": "array", **bounds, "items": _schema(inner[0])}
+        return {"type": "array", "maxItems": MOST_LINES, "items": _schema(inner[0])}
     if origin is dict:
-        bounds = {"maxProperties": MOST_LINES, "description": f"an object {most}"}
         names, values = map(_schema, inner)
-        return {"type": "object", **bounds, "propertyNames": names, "additionalProperties": values}
+        bounds = {"maxProperties": MOST_LINES, "propertyNames": names}
+        return {"type": "object", **bounds, "additionalProperties": values}
     return {"type": JSON[kind]} if kind in JSON else {}
 
 
@@ -94,7 +88,7 @@ def _typed(kind: Any, value: Any) -> Any:
 @functools.cache
 def _validator(scaled: bool) -> Any:
     formats = jsonschema.FormatChecker(())
-    formats.checks("printable")(str.isprintable)
+    formats.checks("printable line")(str.isprintable)
     formats.checks("date", raises=ValueError)(datetime.datetime.fromisoformat)
     # To JSON Schema 1.0 is a whole number; it would be no index.
     base = jsonschema.Draft202012Validator
@@ -104,20 +98,9 @@ def _validator(scaled: bool) -> Any:
 
 
 def _problem(error: jsonschema.ValidationError) -> str:
-    """Say where a record departs from its form, and what belongs there."""
-    place = "record" + error.json_path[1:]
-    if error.validator == "required":
-        missing = [name for name in error.schema["required"] if name not in error.instance]
-        text = f"{place} is expected to have {', '.join(missing)}"
-    elif error.validator == "additionalProperties":
-        unknown = [name for name in error.instance if name not in error.schema["properties"]]
-        text = f"{place} is expected to have no {unknown[0]!a}"
-    else:
-        name = "a name in " if "propertyNames" in error.schema_path else ""
-        text = f"{name}{place} is expected to be {error.schema['description']}"
-        if not isinstance(error.instance, (dict, list)):
-            text += f", not {ascii(error.instance)[:40]}"
-    return text[:LONGEST_MESSAGE]
+    """Say where a record departs from its form; of what is long, its two ends."""
+    text = f"record{error.json_path[1:]}: {error.message}"
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:150]} … {text[-100:]}"
 
 
 def _no_number(word: str) -> float:

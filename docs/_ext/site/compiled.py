@@ -73,74 +73,70 @@ def counted(count: int, noun: str) -> str:
 # Finding the record
 
 
-def options_of(place: SphinxDirective | SphinxRole) -> Options:
-    """Return the options of the book."""
-    env: Any = place.env
-    return env.book_options
+class _Place:
+    """What the directives and the role share: a function is named at a line of a page."""
 
+    env: Any
+    get_location: Callable[[], str]
 
-def labels(place: SphinxDirective | SphinxRole) -> dict[str, str]:
-    """Return {name of a target: what readers call it}, in the order of conf.py."""
-    return {name: target.label for name, target in configured(options_of(place)).items()}
+    @property
+    def book(self) -> Options:
+        """The options of the book."""
+        return self.env.book_options
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """What readers call each target, in the order of conf.py."""
+        return {name: target.label for name, target in configured(self.book).items()}
 
-def warn(place: SphinxDirective | SphinxRole, message: str) -> None:
-    """Report what is wrong at the line of a directive or a role."""
-    logger.warning(message, location=place.get_location(), type="book", subtype="compiled")
+    def warn(self, message: object) -> None:
+        """Report what is wrong at this line."""
+        logger.warning(str(message), location=self.get_location(), type="book", subtype="compiled")
 
+    def look_up(self, written: str, kind: str) -> tuple[Program, Any, State]:
+        """Return the program of a name, its record or None, and its state; raises UnknownName.
 
-def look_up(
-    place: SphinxDirective | SphinxRole, written: str, kind: str
-) -> tuple[Program, Any, State] | None:
-    """Return the program that a page names, its record or None, and its state.
-
-    What is not current is reported; for a name that leads nowhere there is nothing to return.
-    """
-    env, options = place.env, options_of(place)
-    library, targets = Library(options.folder("snippets")), configured(options)
-    try:
+        What is not current is reported.
+        """
+        library, targets = Library(self.book.folder("snippets")), configured(self.book)
         if not targets:
-            raise ProgramError("book_targets of conf.py names no device to compile for")
-        program = find(library, written, kind, chapter(env.docname))
-    except (SnippetError, ProgramError) as error:
-        warn(place, str(error))
-        return None
-    for module in library.reached([program.definition.module]):
-        env.note_dependency(str(library.path(module)))
-    folder = options.folder("programs")
-    # A file that is not there is looked for again by every build.
-    env.note_dependency(str(folder / program.file))
-    record, state = states.state(folder, program, targets)
-    if state.word != "current":
-        warn(
-            place,
-            f"the compiled program of '{program.name}' is {state}; run "
-            f"'{options.compile_command} -- {program.name}' and commit "
-            f"{options.programs}/{program.file}",
-        )
-    return program, record, state
+            raise UnknownName("book_targets of conf.py names no device to compile for")
+        try:
+            program = find(library, written, kind, chapter(self.env.docname))
+        except (SnippetError, ProgramError) as error:
+            raise UnknownName(error) from None
+        folder = self.book.folder("programs")
+        # A file that is not there is looked for again by every build.
+        read = [library.path(module) for module in library.reached([program.definition.module])]
+        for path in (*read, folder / program.file):
+            self.env.note_dependency(str(path))
+        record, state = states.state(folder, program, targets)
+        if state.word != "current":
+            self.warn(
+                f"the compiled program of '{program.name}' is {state}; run "
+                f"'{self.book.compile_command} -- {program.name}' and commit "
+                f"{self.book.programs}/{program.file}"
+            )
+        return program, record, state
 
 
-class _Directive(SphinxDirective):
+class _Directive(_Place, SphinxDirective):
     """What all directives on compiled programs share."""
 
     required_arguments = 1
     kind = "COMPILED"
 
     def run(self) -> list[nodes.Node]:
-        found = look_up(self, self.arguments[0], self.kind)
-        if found is None:
-            return []
-        program, record, state = found
         try:
+            program, record, state = self.look_up(self.arguments[0], self.kind)
             parts = self.show(program, record)
         except UnknownName as error:
-            warn(self, str(error))
+            self.warn(error)
             return []
         if state.word != "current":
             text = f"The record of this program is {state}. It is made by "
             note = nodes.paragraph("", text, classes=["compile-state"])
-            note += nodes.literal("", f"{options_of(self).compile_command} -- {program.name}")
+            note += nodes.literal("", f"{self.book.compile_command} -- {program.name}")
             parts.append(note)
         return parts
 
@@ -157,7 +153,7 @@ class CompiledDirective(_Directive):
     def show(self, program: Program, record: ProgramRecord | None) -> list[nodes.Node]:
         view = box("compile-view", source(program))
         if record is not None:
-            on = {name: label for name, label in labels(self).items() if name in record.targets}
+            on = {name: label for name, label in self.labels.items() if name in record.targets}
             stages = {
                 "jaxpr": ("jaxpr", jaxpr(record)),
                 "picture": ("picture", [picture(program, record)]),
@@ -384,7 +380,7 @@ class CostDirective(_Directive):
     option_spec: ClassVar[dict[str, Callable[[str], Any]]] = {"devices": str.split}
 
     def show(self, program: Program, record: ProgramRecord | None) -> list[nodes.Node]:
-        devices = labels(self)
+        devices = self.labels
         chosen = self.options.get("devices") or list(devices)
         for target in chosen:
             known("device", target, devices)
@@ -431,47 +427,42 @@ def _count_text(value: float | None, unit: str | None) -> str:
     return str(value) if unit is None else amount_text(value, unit).strip()
 
 
-class CompiledRole(SphinxRole):
+class CompiledRole(_Place, SphinxRole):
     """A number of a record: ``{compiled}`products.matrix_product@tpu-v5e.estimate```.
 
     Two of them with ' / ' in between give a ratio.
     """
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        parts = self.text.split(" / ")
         try:
-            if len(parts) > 2:
-                raise UnknownName(f"'{self.text}' is no ratio of two numbers")
-            found = [self._single(part.strip()) for part in parts]
-            value, text, origin = found[0]
-            if len(found) == 2:
-                if not found[1][0]:
-                    raise UnknownName(f"'{self.text}' would divide by zero")
-                text = ratio_text(value / found[1][0])
-                origin = f"{origin}; {found[1][2]}"
+            (value, text, origin), *others = map(self._single, self.text.split(" / "))
+            if len(others) > 1 or (others and not others[0][0]):
+                raise UnknownName(f"'{self.text}' is no ratio of two numbers, the second not zero")
         except UnknownName as error:
-            # Of a name that leads nowhere, `look_up` has said so.
-            if str(error):
-                warn(self, str(error))
+            if error.args:
+                self.warn(error)
             return [nodes.problematic("", self.text)], []
+        if others:
+            text = ratio_text(value / others[0][0])
+            origin = f"{origin}; {others[0][2]}"
         return [nodes.abbreviation("", text, explanation=origin, classes=["measured"])], []
 
     def _single(self, text: str) -> tuple[float, str, str]:
-        match = REFERENCE.fullmatch(text)
+        match = REFERENCE.fullmatch(text.strip())
         if not match:
             raise UnknownName(f"'{text}' is not of the form function@device.field")
-        known_targets = {**labels(self), BEFORE: "before optimizing"}
-        target = known("device", match["target"], known_targets)
+        devices = {**self.labels, BEFORE: "before optimizing"}
+        target = known("device", match["target"], devices)
         name = known("field", match["field"], UNITS)
-        found = look_up(self, match["name"], "COMPILED")
-        if found is None or found[1] is None:
-            raise UnknownName("")
-        program, record, _ = found
+        program, record, _ = self.look_up(match["name"], "COMPILED")
+        if record is None:
+            # Why there is none has been reported.
+            raise UnknownName
         value = field(record, target, name)
         if value is None:
-            raise UnknownName(f"the compiler gives no {name} of {program.name} for {target}")
+            raise UnknownName(f"there is no {name} of {program.name} for {target}")
         label = "the compiler's estimate, not a measurement" if name == "estimate" else name
-        origin = f"{program.name}, {known_targets[target]}: {label}; compiled with "
+        origin = f"{program.name}, {devices[target]}: {label}; compiled with "
         origin += f"{versions(record)}, {record.date[:10]}"
         return value, field_text(record, target, name), origin
 
@@ -500,8 +491,8 @@ class ScaleDirective(_Directive):
         if record is None or not runs:
             return []
         if shown == "table":
-            return [scale_table(runs, labels(self)), provenance(record)]
-        svg = scale_chart(runs, shown, labels(self), " ".join(self.content))
+            return [scale_table(runs, self.labels), provenance(record)]
+        svg = scale_chart(runs, shown, self.labels, " ".join(self.content))
         caption = box("measurement-caption", *self.parse_content_to_nodes())
         return [box("measurement-figure", nodes.raw("", svg, format="html"), caption)]
 
@@ -513,7 +504,8 @@ def scale_table(runs: Iterable[Run], labels: Mapping[str, str]) -> nodes.Node:
     rows = []
     for run in runs:
         kinds = ", ".join(f"{entry.count} {entry.kind}" for entry in run.collectives)
-        row = [labels[run.target], run.chips, run.batch, run.batch // run.chips, kinds or "none"]
+        row = [labels[run.target], *map(str, (run.chips, run.batch, run.batch // run.chips))]
+        row.append(kinds or "none")
         row += [amount_text(bytes, "B") if kinds else "–" for bytes in (run.moved, run.sent)]
         row += [amount_text(run.cost.flops, "FLOP") if run.cost else "–"]
         rows.append([*row, amount_text(run.memory.total, "B")])

@@ -60,6 +60,28 @@ def test_many_devices_need_cases(book, declaration):
         book.find("code.double", "SCALED")
 
 
+def test_the_code_imports_what_it_uses_once(book):
+    book.snippet(
+        text="import math, os.path\nfrom operator import neg as minus\nimport sys\n\n"
+        'COMPILED = {"double": ["float32[]"]}\n\n\n'
+        "def double(x):\n    return minus(math.pi * os.path.sep * x)\n"
+    )
+    imports = book.find().code.split("\n\n\n")[0].splitlines()
+    assert imports == ["import math", "import os.path", "from operator import neg as minus"]
+
+
+def test_two_imports_that_bind_one_name_are_refused(book):
+    book.snippet("a.first", "import math as m\n\n\ndef one(x):\n    return m.pi * x\n")
+    book.snippet(
+        "a.second",
+        "import cmath as m\n\nfrom snippets.a.first import one\n\n"
+        'COMPILED = {"both": ["float32[]"]}\n\n\n'
+        "def both(x):\n    return one(x) + m.e\n",
+    )
+    with pytest.raises(declared.ProgramError, match="'m' would mean two things: import"):
+        book.find("second.both")
+
+
 def test_two_helpers_of_one_name_are_refused(book):
     book.snippet("a.first", "def helper(x):\n    return x\n\n\ndef one(x):\n    return helper(x)\n")
     book.snippet(

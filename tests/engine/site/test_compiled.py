@@ -1,9 +1,12 @@
 """Compiled programs on pages: what is shown of a record, and what makes a build red."""
 
 import re
+import types
 
 import pytest
+from _ext.site import compiled
 from bs4 import BeautifulSoup
+from sphinx.errors import ConfigError
 
 from tests.engine.programs.samples import (
     CONF,
@@ -18,6 +21,14 @@ from tests.engine.programs.samples import (
 
 VIEW = "```{{compiled}} {}.double\n```"
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+
+
+def role(text):
+    return "Text {compiled}`" + text + "`."
+
+
+def directive(name, function, *options):
+    return "\n".join([f"```{{{name}}} {function}", *options, "```"])
 
 
 def started(project, *lines):
@@ -85,18 +96,16 @@ def site(empty_project, tmp_path_factory):
     recorded(book, "steps", "SCALED", hostile_step)
     for module in ("code", "lowered", "loop", "hostile"):
         project.page(f"a/{module}", VIEW.format(module), notebook=False)
-    project.page("a/both", "```{compiled} code.both\n```", notebook=False)
-    role = "{compiled}`code.double@tpu-v5e.estimate` and {compiled}`code.double@cpu.temporaries`, "
-    role += "{compiled}`code.double@cpu.bytes / code.double@before.flops`"
-    project.page("a/numbers", role, notebook=False)
-    directive = "```{compiled-cost} code.double\n:devices: tpu-v6e cpu\n```"
-    project.page("a/cost", directive, notebook=False)
+    project.page("a/both", directive("compiled", "code.both"), notebook=False)
+    ratio = role("code.double@cpu.bytes / code.double@before.flops")
+    numbers = [role("code.double@tpu-v5e.estimate"), role("code.double@cpu.temporaries"), ratio]
+    project.page("a/numbers", *numbers, notebook=False)
+    some = directive("compiled-cost", "code.double", ":devices: tpu-v6e cpu")
+    project.page("a/cost", some, notebook=False)
     for docname, module in (("a/scale", "code"), ("a/steps", "steps")):
+        case = ":case: it grows", "A caption."
         shown = [
-            "\n".join(
-                [f"```{{compiled-scale}} {module}.double", f":show: {what}", ":case: it grows"]
-                + ["A caption.", "```"]
-            )
+            directive("compiled-scale", f"{module}.double", f":show: {what}", *case)
             for what in ("source", "table", "flops", "bytes")
         ]
         project.page(docname, *shown, notebook=False)
@@ -232,14 +241,6 @@ def test_markup_in_a_record_is_text(site, docname):
 # Names that lead nowhere
 
 
-def role(text):
-    return "Text {compiled}`" + text + "`."
-
-
-def directive(name, function, *options):
-    return "\n".join([f"```{{{name}}} {function}", *options, "```"])
-
-
 UNKNOWN = {
     "form": (role("code.double"), "is not of the form function@device.field"),
     "device": (
@@ -253,16 +254,20 @@ UNKNOWN = {
     "field": (role("code.double@cpu.byte"), "there is no field 'byte'; the nearest are bytes"),
     "estimate": (
         role("code.double@cpu.estimate"),
-        "the compiler gives no estimate of a.code.double for cpu",
+        "there is no estimate of a.code.double for cpu",
     ),
     "before": (
         role("code.double@before.kernels"),
-        "the compiler gives no kernels of a.code.double for before",
+        "there is no kernels of a.code.double for before",
     ),
     "name": (role("code.dubble@cpu.bytes"), "there is no snippet 'code.dubble'; the nearest"),
     "second": (
         role("code.double@cpu.bytes / code.double@cpu.byts"),
         "there is no field 'byts'; the nearest are bytes",
+    ),
+    "unrecorded": (
+        role("code.both@cpu.bytes"),
+        "the compiled program of 'a.code.both' is missing; run",
     ),
     "three": (
         role(" / ".join(["code.double@cpu.bytes"] * 3)),
@@ -270,7 +275,7 @@ UNKNOWN = {
     ),
     "zero": (
         role("code.double@cpu.bytes / code.double@cpu.temporaries"),
-        "would divide by zero",
+        "is no ratio of two numbers",
     ),
     "function": (directive("compiled", "code.dubble"), "there is no snippet 'code.dubble'; the ne"),
     "undeclared": (directive("compiled", "code.undeclared"), "has no arguments for 'undeclared'"),
@@ -315,7 +320,8 @@ def test_a_name_that_leads_nowhere_is_red(red, name):
     (warning,) = [line for line in build.warnings if f"a/{name}.md:" in line]
     text, message = UNKNOWN[name]
     assert message in warning
-    assert f"a/{name}.md:{project.line(f'a/{name}', text.splitlines()[0])}: " in warning
+    place = ":devises" if name == "option" else text.splitlines()[0]
+    assert f"a/{name}.md:{project.line(f'a/{name}', place)}: " in warning
 
 
 # Records that make a build red
@@ -399,17 +405,17 @@ def test_mended_records_turn_the_build_green_again(worsened):
 
 
 def test_a_book_without_targets_says_so_where_a_page_names_a_function(project):
-    project.configure('extensions.append("sphinx_design")')
-    assert project.build().green
+    project.configure()
     Sample(project.root).snippet()
     project.page("a/page", directive("compiled", "code.double"), notebook=False)
     build = project.build()
     assert build.status != 0
-    assert "book_targets of conf.py names no device to compile for" in build.output
+    (warning,) = build.warnings
+    assert "book_targets of conf.py names no device to compile for" in warning
 
 
-def test_a_mistake_in_the_targets_is_named(project):
-    project.configure('book_targets = {"cpu": {"platfrom": "cpu"}}')
-    build = project.build()
-    assert build.status != 0
-    assert "there is no key 'platfrom'; the nearest are platform" in build.output
+def test_a_mistake_in_the_targets_is_named(tmp_path):
+    config = {"book_targets": {"cpu": {"platfrom": "cpu"}}}
+    app = types.SimpleNamespace(config=config, confdir=tmp_path, env=types.SimpleNamespace())
+    with pytest.raises(ConfigError, match="no key 'platfrom'; the nearest are platform"):
+        compiled.start(app)

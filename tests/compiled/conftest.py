@@ -1,0 +1,15 @@
+"""The committed records of this chapter's functions."""
+
+import pathlib
+
+import pytest
+from _ext.options import Options
+from _ext.programs import states
+
+RECORDS = Options.from_file(pathlib.Path(__file__).parents[2] / "conf.py").folder("programs")
+
+
+@pytest.fixture(scope="session")
+def recorded():
+    """Return the function that reads the record of a function, such as `fusion.selu`."""
+    return lambda name: states.read(RECORDS / f"compiled.{name}.json")
