@@ -30,7 +30,8 @@ PARTS = {
     "docs": ["__init__.py", "site"],
     "compile": ["programs/compiling.py"],
 }
-FRAMEWORKS = ["cpu", "mpi", "mpi4jax"]
+# Where a framework is not installed, its module is taken for a distribution of that name.
+FRAMEWORKS = ["cpu", "cuda", "mpi", "mpi4jax"]
 
 # Imported by a part, and not required by it, because:
 FRAMEWORK = "frameworks are sets of their own, and a machine that records may bring others"
