@@ -50,9 +50,7 @@ LINKED = set(
     shortlink start subsection tag terms-of-service top up
     """.split()
 )
-PRESENTATION = (
-    "fill stroke filter mask clip-path cursor marker-start marker-mid marker-end".split()
-)
+PRESENTATION = "fill stroke filter mask clip-path cursor marker-start marker-mid marker-end".split()
 SELECTED = ", ".join(
     [*SOURCES, *"link base meta style template input animate set feImage".split()]
     + ["linearGradient", "radialGradient", "textPath", "[style]", "[srcdoc]"]

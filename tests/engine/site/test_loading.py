@@ -204,7 +204,15 @@ def test_maps_of_imports_are_read():
         ("a.html", '<form action="https://o.example"><button formaction="//o.example">'),
         *(
             ("a.html", f'<link rel="{relation}" href="https://o.example">')
-            for relation in ("canonical", "author", "license", "next", "prev", "search", "alternate")
+            for relation in (
+                "canonical",
+                "author",
+                "license",
+                "next",
+                "prev",
+                "search",
+                "alternate",
+            )
         ),
         ("a.html", '<svg xmlns="http://www.w3.org/2000/svg"><use href="#a"/></svg>'),
         ("a.html", '<svg><a href="https://o.example"><text>x</text></a></svg>'),

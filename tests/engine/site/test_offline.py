@@ -128,6 +128,6 @@ def test_the_theme_asks_for_nothing_that_is_not_there(themed):
     # Browsers that look ahead resolve an import in a style sheet as if it stood in the page.
     for sheet in themed.root.glob("build/html/_static/**/*.css"):
         assert "@import" not in sheet.read_text("utf8"), sheet
-    assert "div.sphinxsidebar" in (
-        themed.root / "build/html/_static/styles/theme.css"
-    ).read_text("utf8")
+    assert "div.sphinxsidebar" in (themed.root / "build/html/_static/styles/theme.css").read_text(
+        "utf8"
+    )
