@@ -16,10 +16,18 @@ NATIVE_LOG = re.compile(
     r"^(?:[IW]\d{4} [\d:. ]+\S+:\d+\] .*|WARNING: All log messages before absl::Init.*)\n?",
     re.MULTILINE,
 )
-ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-f]{6,}|\b0x[0-9a-f]{10,16}\b")
+# What Python's own reprs print of objects, `<... at 0x7f...>`, which may stand in each other.
+# No object lies at an address below 64 KiB.
+ADDRESS = re.compile(r"(?<= at )0x0*[1-9a-fA-F][0-9a-fA-F]{4,15}(?=[>:;,]| )")
+REPR = re.compile(r"<(?=[A-Za-z_])|(?<![-=])>")
 # What printed text may not hold: devices.py marks the outputs of devices with it.
 MARKING = "\x02"
-PROCESS_ID = re.compile(r"(?i)\b(pid|process id)(\W{1,3})\d+")
+# The number of a process, in a repr or after its whole name. A process of JAX has a small
+# "process id" of its own.
+PROCESS_ID = re.compile(
+    r"\b((?:pid|PID)(?:[=:] ?| ))\d{2,7}(?![\w.])"
+    r"|\b([Pp]rocess (?:id|ID)(?:[=:] ?| ))\d{4,7}(?![\w.])"
+)
 
 
 def record(output, schema: Schema | None):
@@ -72,10 +80,28 @@ def presentable(outputs, schema: Schema | None = None):
     return shown
 
 
-def scrubbed(text):
+def scrubbed(text: str) -> str:
     """Take the places and addresses of the machine that ran the code out of a text."""
     text = CELL_FILE.sub("this page", text.replace(MARKING, ""))
     text = INSTALLED.sub("", text)
     text = WORK_FOLDER.sub(".", text)
-    text = PROCESS_ID.sub(r"\1\2…", text)
-    return ADDRESS.sub("0x…", text)
+    text = PROCESS_ID.sub(lambda found: f"{found[1] or found[2]}…", text)
+    if " at 0x" not in text:
+        return text
+    return "".join(map(_without_addresses, text.splitlines(keepends=True)))
+
+
+def _without_addresses(line: str) -> str:
+    """Mask the addresses of objects in a line: those between a `<` and the `>` that closes it."""
+    opened, within = [], []
+    for bracket in REPR.finditer(line):
+        if bracket[0] == "<":
+            opened.append(bracket.start())
+        elif opened:
+            within.append((opened.pop(), bracket.start()))
+
+    def masked(found: re.Match[str]) -> str:
+        inside = any(start < found.start() < end for start, end in within)
+        return "0x…" if inside else found[0]
+
+    return ADDRESS.sub(masked, line)

@@ -8,52 +8,38 @@ import json
 import pathlib
 import re
 import socket
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any
 
-import nbformat
-import nh3
+from nbformat import NotebookNode
 
 from ..measurements.schema import Schema
+from . import markup
+from .markup import DRAWING, TEXT, Refused
 from .outputs import NATIVE_LOG, record, scrubbed
 
 LARGEST_OUTPUT = 400_000
-DRAWING = set(
-    """svg g rect circle ellipse line polyline polygon path text tspan title desc defs marker
-    """.split()
-)
-TEXT = set(
-    """p div span br b i em strong code pre sub sup ul ol li details summary figure figcaption
-    table caption thead tbody tfoot tr th td
-    """.split()
-)
-ATTRIBUTES = set(
-    """class style width height viewBox xmlns role aria-label aria-labelledby rowspan colspan scope
-    x y x1 x2 y1 y2 cx cy r rx ry d dx dy points transform preserveAspectRatio opacity
-    fill fill-opacity fill-rule stroke stroke-width stroke-opacity stroke-dasharray stroke-linecap
-    stroke-linejoin font-family font-size font-weight font-style text-anchor dominant-baseline
-    alignment-baseline marker-end marker-start markerWidth markerHeight refX refY orient
-    """.split()
-)
-STYLES = set(
-    """color background-color width max-width min-width height text-align vertical-align padding
-    margin border border-collapse border-spacing table-layout font-weight font-size font-family
-    font-style white-space display overflow-x opacity fill stroke
-    """.split()
+LARGEST_PICTURE = 10_000
+# Control characters but line breaks, tabs and the sequences that set colours; and those that
+# change the direction of writing.
+CONTROL = re.compile(
+    "[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    r"|\x1b(?!\[[\d;]{0,30}m)"
 )
 
 
-class Refused(Exception):
-    """An output is of a kind that is not accepted from elsewhere."""
-
-
-def recordable(outputs, schema: Schema | None = None):
+def recordable(
+    outputs: Iterable[NotebookNode], schema: Schema | None = None
+) -> list[NotebookNode]:
     """Return the outputs as they are recorded: cleaned, and without what says nothing.
 
-    Names of this machine and of who used it are taken out too. What is not
-    accepted from elsewhere raises Refused here already.
+    Names of this machine and of who used it are taken out too. What is not accepted from
+    elsewhere, or would be shown otherwise once it is cleaned, raises Refused here already.
     """
-    names = _own_names()
-    kept = []
-    for output in copy.deepcopy(outputs):
+    private = _private()
+    kept: list[NotebookNode] = []
+    for output in copy.deepcopy(list(outputs)):
         if output.output_type == "stream":
             text = NATIVE_LOG.sub("", output.text) if output.name == "stderr" else output.text
             if kept and kept[-1].output_type == "stream" and kept[-1].name == output.name:
@@ -61,48 +47,111 @@ def recordable(outputs, schema: Schema | None = None):
                 continue
             output["text"] = text
         kept.append(output)
-    cleaned = []
+    found = []
     for output in kept:
         if output.output_type == "stream" and not output.text:
             continue
-        plain = json.loads(json.dumps(output), object_hook=lambda found: _cleaned(found, names))
-        if plain["output_type"] == "execute_result":
-            plain["execution_count"] = None
-        cleaned.append(accepted(nbformat.from_dict(plain), schema))
-    return cleaned
-
-
-def _own_names():
-    """Return what this machine and its user are called, with what is said instead."""
-    host = socket.gethostname()
-    names = {str(pathlib.Path.home()): "~", host: "host", host.partition(".")[0]: "host"}
-    try:
-        names[getpass.getuser()] = "user"
-    except (KeyError, OSError):
-        pass
-    # These name nobody.
-    common = {"root", "/root", "localhost"}
-    return {name: word for name, word in names.items() if len(name) > 1 and name not in common}
-
-
-def _cleaned(found, names):
-    """Scrub the texts of one level of an output."""
-    for key, value in found.items():
-        lines = value if isinstance(value, list) else [value]
-        if key in ("output_type", "name") or not all(isinstance(line, str) for line in lines):
-            continue
-        lines = [_without(names, scrubbed(line)) for line in lines]
-        found[key] = lines if isinstance(value, list) else lines[0]
+        if output.output_type == "execute_result":
+            output["execution_count"] = None
+        if record(output, schema) is None:
+            # A measurement has fields of its own.
+            _scrub(output, private)
+        for kind, value in output.get("data", {}).items():
+            if kind in MARKUP:
+                _check_markup(kind, value)
+        found.append(accepted(output, schema))
     return found
 
 
-def _without(names, text):
-    for name, instead in names.items():
-        text = re.sub(rf"(?<![\w.]){re.escape(name)}(?!\w)", instead, text)
-    return text
+def _check_markup(kind: str, value: str) -> None:
+    """Raise Refused for markup that would be shown otherwise once it is cleaned."""
+    gone = markup.lost(_text(value), MARKUP[kind])
+    if gone:
+        raise Refused(f"holds {kind} that would lose {gone}, which is not accepted from elsewhere")
+    if kind == "image/svg+xml":
+        markup.check_drawing(markup.cleaned(value, MARKUP[kind]))
 
 
-def accepted(output, schema: Schema | None = None):
+def _scrub(output: NotebookNode, private: list[tuple[re.Pattern[str], str]]) -> None:
+    """Take private names out of the texts of an output."""
+
+    def clean(text: Any) -> Any:
+        if not isinstance(text, str):
+            return text
+        text = scrubbed(text)
+        for pattern, instead in private:
+            text = pattern.sub(instead, text)
+        return text
+
+    data = output.get("data", {})
+    for kind in ("text/plain", *MARKUP):
+        if kind in data:
+            data[kind] = clean(data[kind])
+    for name in ("text", "evalue"):
+        if name in output:
+            output[name] = clean(output[name])
+    if "traceback" in output:
+        output["traceback"] = [clean(line) for line in output.traceback]
+
+
+# Folders in which users have a folder of their name.
+OF_USERS = "home|Users|users|scratch|work|data|mnt|nfs|gpfs|lustre|projects?|tmp|media"
+
+
+def _private() -> list[tuple[re.Pattern[str], str]]:
+    """Return patterns of what names this machine and its user, with what is said instead.
+
+    A name alone can be any word, such as `jax` or `gpu`; so it counts only in places where users
+    and machines are named.
+    """
+    home = str(pathlib.Path.home())
+    host = socket.gethostname()
+    short = host.partition(".")[0]
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = ""
+    found = []
+    # These name nobody.
+    if len(home) > 1 and home != "/root":
+        found.append((rf"(?<![\w./~-]){re.escape(home)}(?![\w-])", "~"))
+    if "." in host and host != "localhost.localdomain":
+        found.append((rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "host"))
+    if short not in ("", "localhost"):
+        name = re.escape(short)
+        found += [
+            (
+                rf"(?<![\w.-])((?i:hostname|host|node|nodename)[\"']?\s*[:=]\s*[\"']?){name}"
+                r"(?![\w-])",
+                r"\1host",
+            ),
+            (rf"(?<=://){name}(?=[:/.]|$)", "host"),
+            (
+                rf"(?<![\w.-]){name}(?=\.(?:[\w-]+\.)*(?:local|lan|internal|localdomain|home)\b)",
+                "host",
+            ),
+        ]
+        if re.search(r"\d", short) and len(short) >= 10:
+            # No word: the names of containers and of virtual machines.
+            found.append((rf"(?<![\w.-]){name}(?![\w-])", "host"))
+    if user and user != "root":
+        name = re.escape(user)
+        found += [
+            (rf"(?<=/)((?:{OF_USERS})/){name}(?![\w.-])", r"\1user"),
+            (rf"(\\Users\\){name}(?![\w.-])", r"\1user"),
+            (
+                rf"(?<![\w.-])((?:USER|LOGNAME|USERNAME)[\"']?\s*[:=]\s*[\"']?){name}(?![\w.-])",
+                r"\1user",
+            ),
+        ]
+        if short not in ("", "localhost"):
+            both = rf"{name}@{re.escape(short)}"
+            found.append((rf"(?<![\w./-]){both}(?![\w-])", "user@host"))
+        found.append((rf"(?<![\w./-]){name}@(?=host\b|[\w-]+\.[\w.-]+)", "user@"))
+    return [(re.compile(pattern), instead) for pattern, instead in found]
+
+
+def accepted(output: NotebookNode, schema: Schema | None = None) -> NotebookNode:
     """Return an output from elsewhere fit to be shown; raises Refused for what is not known.
 
     What is no measurement by the schema is refused too; without one, so are all records.
@@ -115,18 +164,23 @@ def accepted(output, schema: Schema | None = None):
         raise Refused(f"is larger than {LARGEST_OUTPUT} characters")
     if output.output_type not in ("stream", "error", "display_data", "execute_result"):
         raise Refused(f"is of the unknown type {output.output_type}")
-    if output.output_type == "stream" and output.name not in ("stdout", "stderr"):
-        raise Refused(f"is of the unknown stream {output.name}")
+    if output.output_type == "stream" and output.get("name") not in ("stdout", "stderr"):
+        raise Refused(f"is of the unknown stream {output.get('name')}")
     if "metadata" in output:
         output["metadata"] = {}
+    needed = {"stream": ("text",), "error": ("ename", "evalue")}.get(output.output_type, ())
+    for name in needed:
+        _text(output.get(name))
+    for line in output.get("traceback", []):
+        _text(line)
     measured = record(output, schema)
-    if measured is not None:
+    if schema and measured is not None:
         if problem := schema.problem(measured):
             raise Refused(f"holds a measurement that is none ({problem})")
         if "text/plain" not in output["data"]:
             raise Refused("holds a measurement without its text")
     for kind, value in output.get("data", {}).items():
-        if measured is not None and kind == schema.media_type:
+        if schema and kind == schema.media_type:
             continue
         if kind not in CHECKS:
             raise Refused(f"holds {kind}, which is not accepted")
@@ -134,46 +188,39 @@ def accepted(output, schema: Schema | None = None):
     return output
 
 
-def _text(value):
+def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise Refused("holds a text that is none")
+    found = CONTROL.search(value)
+    if found:
+        line = value.count("\n", 0, found.start()) + 1
+        code = f"U+{ord(found[0]):04X}"
+        raise Refused(f"holds the control character {code} in line {line} of a text")
     return value
 
 
-def _png(value):
+def _png(value: Any) -> str:
     try:
-        start = base64.b64decode(_text(value), validate=False)[:8]
+        start = base64.b64decode(_text(value)[:64], validate=False)[:24]
     except binascii.Error:
         start = b""
-    if start != b"\x89PNG\r\n\x1a\n":
+    if not start.startswith(b"\x89PNG\r\n\x1a\n") or start[12:16] != b"IHDR":
         raise Refused("holds a PNG image that is none")
+    if max(struct.unpack(">II", start[16:24])) > LARGEST_PICTURE:
+        raise Refused(f"holds an image of more than {LARGEST_PICTURE} pixels on a side")
     return value
 
 
-def _markup(tags):
-    def sanitised(value):
-        return nh3.clean(
-            _text(value),
-            tags=tags,
-            attributes={"*": ATTRIBUTES},
-            attribute_filter=lambda tag, name, value: None if _points_away(value) else value,
-            filter_style_properties=STYLES,
-            strip_comments=True,
-        )
+def _markup(kind: str) -> Callable[[Any], str]:
+    def sanitised(value: Any) -> str:
+        return _text(markup.cleaned(_text(value), MARKUP[kind]))
 
     return sanitised
 
 
-def _points_away(value):
-    """Whether an attribute names anything outside the page, as `url(...)` does."""
-    inside = re.fullmatch(r"\s*url\(#[\w-]+\)\s*", value)
-    # In a style a backslash can hide the word.
-    return not inside and ("\\" in value or "url(" in value.lower())
-
-
-CHECKS = {
+MARKUP = {"text/html": TEXT | DRAWING, "image/svg+xml": DRAWING}
+CHECKS: dict[str, Callable[[Any], Any]] = {
     "text/plain": _text,
-    "text/html": _markup(TEXT | DRAWING),
-    "image/svg+xml": _markup(DRAWING),
+    **{kind: _markup(kind) for kind in MARKUP},
     "image/png": _png,
 }

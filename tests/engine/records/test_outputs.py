@@ -28,18 +28,48 @@ def measurement(name, kind="display_data"):
         ("/usr/lib/python3/dist-packages/torch/x.py", "torch/x.py"),
         ("wrote /tmp/book-ab_c1/work/x.txt", "wrote ./x.txt"),
         ("<function f at 0x7f00deadbeef>", "<function f at 0x…>"),
-        ("dtype 0x10, 3/4, a:b", "dtype 0x10, 3/4, a:b"),
+        ("<cell at 0x7f12: int object at 0x9c1e40>", "<cell at 0x7f12: int object at 0x…>"),
+        (
+            "<bound method A.f of <a.A object at 0x7F00DEADBEEF>>",
+            "<bound method A.f of <a.A object at 0x…>>",
+        ),
+        ("<function <lambda> at 0x7f00deadbeef>", "<function <lambda> at 0x…>"),
+        (
+            "[f(x=<weakref at 0x7f00deadbeef; to 'A' at 0x7f00deadbee0>), <memory at 0x7f00dead>]",
+            "[f(x=<weakref at 0x…; to 'A' at 0x…>), <memory at 0x…>]",
+        ),
+        ("a -> <code object f at 0x7f00dead, line 1>", "a -> <code object f at 0x…, line 1>"),
+        ("<Process name='x' pid=4711 parent=4710>", "<Process name='x' pid=… parent=4710>"),
+        ("PID 4711 and process id: 4711", "PID … and process id: …"),
     ],
 )
 def test_places_and_addresses_are_taken_out(text, shown):
     assert scrubbed(text) == shown
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dtype 0x10, 3/4, a:b",
+        "0xdeadbeef1234",
+        "the bits of 1.0 are 0x3f800000, of 1.0 in 64 bits 0x3ff0000000000000",
+        "starts at 0x3f800000",
+        "if a < b at 0x3f800000 and c > d",
+        "a<b at 0x3f800000",
+        "<register at 0x10>",
+        "process id 0, process id 12 of 64",
+        "pid: 3 terms, PID 10.5, rapid=123, pid_4711",
+    ],
+)
+def test_ordinary_output_is_left_alone(text):
+    assert scrubbed(text) == text
+
+
 def test_streams_and_results_are_scrubbed_and_the_original_is_left_alone():
     result = nbformat.v4.new_output("execute_result", {"text/plain": "<f at 0x7f00deadbeef>"})
-    outputs = [stream("at 0x7f00deadbeef\n"), result]
+    outputs = [stream("<g at 0x7f00deadbeef>\n"), result]
     shown = presentable(outputs)
-    assert shown[0].text == "at 0x…\n"
+    assert shown[0].text == "<g at 0x…>\n"
     assert shown[1]["data"]["text/plain"] == "<f at 0x…>"
     assert result["data"]["text/plain"] == "<f at 0x7f00deadbeef>"
 

@@ -1,14 +1,32 @@
 """What comes from another machine can neither run nor load anything on the page."""
 
 import base64
+import io
+import json
 import math
 import pathlib
+import re
+import struct
+import xml.etree.ElementTree
 
 import nbformat
 import pytest
 from _ext.measurements.schema import Schema
 from _ext.records.sanitising import CHECKS, Refused, accepted, recordable
 
+
+ROOT = pathlib.Path(__file__).parents[3]
+SCHEMA = Schema.load(ROOT / "snippets" / "timing" / "measurement.schema.json")
+
+
+def png(width=1, height=1):
+    return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", width, height) + b" rest"
+
+
+# Each part draws the one before it ten times.
+LAUGHS = '<g id="n0"><rect width="1" height="1"/></g>' + "".join(
+    f'<g id="n{n}">{f"""<use href="#n{n - 1}"/>""" * 10}</g>' for n in range(1, 10)
+)
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 4" width="4" role="img">{}</svg>'
 
 
@@ -60,7 +78,7 @@ def test_nothing_that_runs_or_loads_passes(kind, html):
     [
         ("svg", SVG.format('<rect x="1" y="1" fill="currentColor" opacity="0.5"></rect>')),
         ("svg", SVG.format('<text font-size="3" text-anchor="middle">a &lt; b</text>')),
-        ("svg", SVG.format('<path d="M0 0L4 4" stroke="#2f6fb3" marker-end="url(#tip)"></path>')),
+        ("svg", SVG.format('<path d="M0 0L4 4" stroke="#2f6fb3"></path>')),
         ("html", '<table style="width:100%"><tbody><tr><th>a</th></tr></tbody></table>'),
         ("html", SVG.format("<title>a picture</title>")),
     ],
@@ -75,8 +93,6 @@ def test_what_passed_once_passes_again_unchanged():
     assert accepted(display(html=once)).data["text/html"] == once
 
 
-ROOT = pathlib.Path(__file__).parents[3]
-SCHEMA = Schema.load(ROOT / "snippets" / "timing" / "measurement.schema.json")
 RECORD = {
     "version": 1,
     "name": "x",
@@ -133,6 +149,12 @@ def test_a_measurement_without_its_median_is_refused():
         display(**{"text/plain": {"not": "text"}}),
         display(png=base64.b64encode(b"GIF89a").decode()),
         display(png="no base64"),
+        display(png=base64.b64encode(png(20_000, 1)).decode()),
+        display(html="<div>" * 5_000),
+        display(svg=SVG.format(LAUGHS)),
+        display(svg=SVG.format('<g id="a"><use href="#b"/></g><g id="b"><use href="#a"/></g>')),
+        nbformat.from_dict({"output_type": "stream", "name": "stdout", "text": None}),
+        nbformat.from_dict({"output_type": "error", "ename": 5, "evalue": "", "traceback": []}),
         display(**{"text/plain": "x" * 500_000}),
         display(**{KIND: dict(RECORD)}),
         measurement(RECORD | {"median": math.nan}),
@@ -147,13 +169,13 @@ def test_other_kinds_and_sizes_are_refused(output):
 
 
 def test_what_an_output_says_about_itself_is_dropped():
-    output = display(png=base64.b64encode(b"\x89PNG\r\n\x1a\n").decode())
+    output = display(png=base64.b64encode(png()).decode())
     output.metadata = nbformat.from_dict({"image/png": "x", "scrapbook": {"name": "x"}})
     assert accepted(output).metadata == {}
 
 
 def test_a_png_passes():
-    image = base64.b64encode(b"\x89PNG\r\n\x1a\n rest").decode()
+    image = base64.b64encode(png()).decode()
     assert accepted(display(png=image)).data["image/png"] == image
 
 
@@ -172,21 +194,231 @@ def test_streams_are_joined_and_logs_of_libraries_left_out():
     assert found[1].execution_count is None
 
 
-def test_names_of_the_machine_leave_tracebacks_and_tables_too(monkeypatch):
-    monkeypatch.setattr("socket.gethostname", lambda: "node7.lab.example")
-    monkeypatch.setenv("HOME", "/home/somebody")
-    traceback = ["ran on node7", "in /home/somebody/x.py at 0x7f0123456789"]
+def test_names_of_the_machine_leave_tracebacks_and_tables_too(machine):
+    machine("somebody", "node7.lab.example")
+    traceback = ["ran on node7.lab.example", "in /home/somebody/x.py, <f at 0x7f0123456789>"]
     error = nbformat.v4.new_output(
         "error", ename="OSError", evalue="node7.lab.example", traceback=traceback
     )
-    failed, table = recordable([error, display(html="<p>node7 at 0x7f0123456789</p>")])
-    assert failed.traceback == ["ran on host", "in ~/x.py at 0x…"]
-    assert failed.evalue == "host"
-    assert table.data["text/html"] == "<p>host at 0x…</p>"
+    found = recordable([error, display(html="<p>node7.lab.example</p>")])
+    assert found[0].traceback == ["ran on host", "in ~/x.py, <f at 0x…>"]
+    assert found[0].evalue == "host"
+    assert found[1].data["text/html"] == "<p>host</p>"
 
 
-@pytest.mark.parametrize("kind", CHECKS)
-@pytest.mark.parametrize("value", [7, None, ["<p>x</p>"], {"a": 1}])
-def test_every_accepted_kind_is_checked(kind, value):
-    with pytest.raises(Refused):
-        accepted(display(**{"text/plain": "x", kind: value}))
+@pytest.fixture
+def machine(monkeypatch):
+    """Return a function that gives the machine another user and host."""
+
+    def give(user, host):
+        monkeypatch.setattr("socket.gethostname", lambda: host)
+        monkeypatch.setattr("getpass.getuser", lambda: user)
+        monkeypatch.setenv("HOME", f"/home/{user}")
+
+    return give
+
+
+@pytest.mark.parametrize(
+    "name", ["jax", "gpu", "cpu", "user", "python", "x", "float32", "gpu-h200"]
+)
+def test_a_name_that_is_a_word_changes_no_text_and_no_record(machine, name):
+    machine(name, name)
+    text = f"{name} is faster: jit@{name}, {name}/core.py, {name}=1, [{name}], {name}.numpy"
+    record = RECORD | {"name": f"{name}/jit", "framework": name, "device_kind": name}
+    printed = nbformat.v4.new_output("stream", text=text)
+    output = measurement(record)
+    output.data["text/plain"] = f"/home/{name}/x took 0.5"
+    assert recordable([printed, output]) == [printed, output]
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("/home/jax/x.py", "~/x.py"),
+        ("file:///home/jax", "file:///home/user"),
+        ("/scratch/jax/run, /Users/jax/x", "/scratch/user/run, /Users/user/x"),
+        (r"C:\Users\jax\x", r"C:\Users\user\x"),
+        ("jax@gpu:~$", "user@host:~$"),
+        ("jax@gpu.lab.example", "user@host"),
+        ("USER=jax, {'LOGNAME': 'jax'}", "USER=user, {'LOGNAME': 'user'}"),
+        ("HOSTNAME=gpu, hostname: gpu", "HOSTNAME=host, hostname: host"),
+        ("http://gpu:8888/x, gpu.local", "http://host:8888/x, host.local"),
+        ("on gpu.lab.example", "on host"),
+        ("/home/jaxon/x, /opt/jax/gpu", "/home/jaxon/x, /opt/jax/gpu"),
+    ],
+)
+def test_names_are_taken_out_where_users_and_machines_are_named(machine, text, left):
+    machine("jax", "gpu.lab.example")
+    assert recordable([nbformat.v4.new_output("stream", text=text)])[0].text == left
+
+
+def test_a_name_that_is_no_word_is_taken_out_anywhere(machine):
+    machine("root", "f3a9b2c4d5e6")
+    assert recordable([nbformat.v4.new_output("stream", text="on f3a9b2c4d5e6!")])[0].text == (
+        "on host!"
+    )
+
+
+FORGED = [
+    '<div class="position-fixed fixed-top w-100 vh-100 bg-white">x</div>',
+    '<div class="modal d-block show">x</div>',
+    '<ul class="dropdown-menu show"><li>x</li></ul>',
+    '<span class="verdict verdict-holds">x</span>',
+    '<div class="admonition"><p class="provenance device-notice on-device">x</p></div>',
+    '<p style="margin-top: -200px">x</p>',
+    '<p style="margin: 0 0 0 -50em">x</p>',
+    '<p style="margin: calc(0px - 99px)">x</p>',
+    '<p style="position: absolute">x</p>',
+    '<p style="position: fixed; z-index: 9">x</p>',
+    '<p style="transform: scale(50)">x</p>',
+    '<p style="translate: -100px">x</p>',
+    '<p style="float: left">x</p>',
+    '<p style="inset: 0">x</p>',
+    '<p style="width: 100vw">x</p>',
+    '<p style="min-width: 9999px">x</p>',
+    '<p style="font-size: 900px">x</p>',
+    '<p style="line-height: 0">x</p>',
+    '<p style="height: 0">x</p>',
+    '<p style="padding: 9999px">x</p>',
+    '<p style="color: red !important">x</p>',
+    '<table width="99999"><tr><td>x</td></tr></table>',
+    '<svg transform="translate(-500)"><rect></rect></svg>',
+    '<svg style="overflow: visible"><rect></rect></svg>',
+    '<svg width="99999"><rect></rect></svg>',
+    '<svg><use href="other.svg#x"></use></svg>',
+    '<svg><image href="data:image/svg+xml,x"></image></svg>',
+    "<style>p { color: red }</style><p>x</p>",
+    "<svg><style>* { display: none }</style></svg>",
+    "<script>x</script>",
+    '<p onclick="x">x</p>',
+    '<a href="#x">x</a>',
+]
+
+
+@pytest.mark.parametrize("html", FORGED)
+def test_what_could_deceive_or_leave_its_place_is_cleaned_and_not_recorded(html):
+    with pytest.raises(Refused, match=r"text/html that would lose the (class|style|attr|elem)"):
+        recordable([display(html=html)])
+    shown = accepted(display(html=html)).data["text/html"]
+    assert "class" not in shown
+    assert "style" not in shown.replace("<svg style", "")
+    assert re.search("99999|href|transform|overflow|onclick|script>", shown) is None
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<table border="1" class="dataframe"><thead><tr><th>a</th></tr></thead></table>',
+        '<div style="display: grid; gap: 1em; grid-template-columns: repeat(auto-fit, minmax(9em,'
+        ' 1fr))"><pre style="margin: 0; background: none; overflow-wrap: anywhere">x</pre></div>',
+        '<pre style="white-space:pre;overflow-x:auto;line-height:normal;font-family:Menlo,'
+        "'DejaVu Sans Mono',consolas\"><span style=\"color: #800000; text-decoration-color: red;"
+        ' background-color: var(--pst-color-surface)">x</span></pre>',
+        '<table style="width:100%"><tr><td style="text-align:right">a<br>b<td>c</table>',
+        "<details><summary>a</summary>b</details>",
+        "<p>1 &lt; 2 &amp; &quot;3&quot;&nbsp;&#8212; a <B>b</b>",
+        '<p id="x" data-value="1" lang="en">x</p><!-- a comment -->',
+        "<div>\n<style scoped>\n    .dataframe tbody tr th { vertical-align: top; }\n"
+        '</style>\n<table border="1" class="dataframe"></table></div>',
+        SVG.format('<g><rect width="1" height="1"/></g><path d="M0 0"/>'),
+    ],
+)
+def test_what_libraries_and_pages_display_is_recorded(html):
+    output = display(html=html)
+    [once] = recordable([output])
+    assert recordable([once]) == [once]
+    assert accepted(once) == once
+
+
+def test_ids_are_kept_apart_and_still_found():
+    markup = SVG.format(
+        '<defs><marker id="tip"><path d="M0 0"></path></marker>'
+        '<clipPath id="cut"></clipPath></defs>'
+        '<title id="name">x</title><g aria-labelledby="name" clip-path="url(#cut)">'
+        '<path marker-end="url(#tip)" style="fill: url(\'#cut\')" d="M0 0"></path>'
+        '<use href="#tip"></use><use xlink:href="#tip"></use></g>'
+    )
+    [first], [second] = (
+        recordable([display(html=text)]) for text in (markup, markup.replace("M0 0", "M1 1"))
+    )
+    assert recordable([first]) == [first]
+    text = first.data["text/html"]
+    ids = set(re.findall(r' id="([^"]+)"', text))
+    assert len(ids) == 3
+    assert not ids & {"tip", "cut", "name"}
+    asked = re.findall(r'#([\w-]+)["\')]', text) + re.findall(r'labelledby="([^"]+)"', text)
+    assert len(asked) == 6
+    assert set(asked) == ids
+    assert not ids & set(re.findall(r' id="([^"]+)"', second.data["text/html"]))
+
+
+@pytest.mark.parametrize("kind", ["html", "svg"])
+@pytest.mark.parametrize("fonts", ["path", "none"])
+def test_a_drawing_of_matplotlib_survives_whole(kind, fonts):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    matplotlib = pytest.importorskip("matplotlib")
+    with matplotlib.rc_context({"svg.fonttype": fonts}):
+        figure, axes = pyplot.subplots(1, 2)
+        axes[0].plot([1, 3, 2], "--o", label="a < b")
+        axes[0].legend()
+        axes[1].imshow([[0, 1], [1, 0]])
+        file = io.StringIO()
+        figure.savefig(file, format="svg")
+        pyplot.close(figure)
+    [output] = recordable([display(**{kind: file.getvalue()})])
+    [drawing] = output.data.values()
+    assert recordable([output]) == [output]
+    before, after = map(xml.etree.ElementTree.fromstring, (file.getvalue(), drawing))
+
+    def parts(root):
+        left_out = ("metadata", "style", "RDF", "Work", "type", "date", "format", "creator")
+        left_out += ("Agent", "title")
+        return [
+            (name, sorted(element.keys()))
+            for element in root.iter()
+            if (name := element.tag.rpartition("}")[2]) not in left_out
+        ]
+
+    found, wanted = parts(after), parts(before)
+    found[0] = wanted[0]
+    assert found == wanted
+    assert "stroke-linejoin:round" in drawing
+    ids = {element.get("id") for element in after.iter()}
+    asked = re.findall(r"url\(#([^)]+)\)", drawing) + re.findall(r'href="#([^"]+)"', drawing)
+    assert asked
+    assert set(asked) <= ids
+
+
+def test_a_drawing_that_no_browser_shows_is_not_recorded():
+    with pytest.raises(Refused, match="no XML"):
+        recordable([display(svg='<svg xmlns="http://www.w3.org/2000/svg"></svg>a & b')])
+    with pytest.raises(Refused, match="xmlns"):
+        recordable([display(svg="<svg><rect></rect></svg>")])
+
+
+@pytest.mark.parametrize(
+    "bad", ["\0", "\x07", "\x1b[2J", "\x1b]8;;x\x07", "\x9b", "\u202e", "\ud800"]
+)
+@pytest.mark.parametrize(
+    "output",
+    [
+        nbformat.v4.new_output("stream", text="a\nb@"),
+        nbformat.v4.new_output("error", ename="a", evalue="a\nb@"),
+        nbformat.v4.new_output("error", ename="a", evalue="", traceback=["a\nb@"]),
+        nbformat.v4.new_output("display_data", {"text/plain": "a\nb@"}),
+        nbformat.v4.new_output("display_data", {"text/html": "a\nb@"}),
+    ],
+)
+def test_control_characters_are_refused_with_their_place(output, bad):
+    filled = json.loads(json.dumps(output).replace("@", json.dumps(bad)[1:-1]))
+    with pytest.raises(Refused, match=r"control character U\+\w+ in line 2"):
+        accepted(nbformat.from_dict(filled))
+
+
+def test_colours_and_tabs_are_accepted():
+    output = nbformat.v4.new_output("stream", text="a\tb\r\n\x1b[1;31mred\x1b[0m\n")
+    assert accepted(output) == output
+
+
+def test_every_accepted_kind_is_checked():
+    assert all(map(callable, CHECKS.values()))
