@@ -228,7 +228,7 @@ def test_a_name_that_is_a_word_changes_no_text_and_no_record(machine, name):
     printed = nbformat.v4.new_output("stream", text=text)
     output = measurement(record)
     output.data["text/plain"] = f"/home/{name}/x took 0.5"
-    assert recordable([printed, output]) == [printed, output]
+    assert recordable([printed, output], SCHEMA) == [printed, output]
 
 
 @pytest.mark.parametrize(
