@@ -105,7 +105,7 @@ def test_the_search_leaves_other_numbers_alone(sentence):
 def shown_names(path):
     """Return (module, name) of every definition that a page shows, folded ones included."""
     page = read_page(docname(path), path, LIBRARY)
-    cells = "\n".join(cell.source for cell in page.code_cells) if page else ""
+    cells = "\n".join(cell.source for cell in page.cells) if page else ""
     defined = {
         node.name
         for node in ast.walk(ast.parse(re.sub(r"^[%!].*$", "", cells, flags=re.MULTILINE)))
@@ -114,7 +114,8 @@ def shown_names(path):
     modules = page.modules if page else {}
     return {
         (module, shown)
-        for module in modules
+        # The digest is empty where the page looked for a module in vain.
+        for module in (name for name, digest in modules.items() if digest)
         for shown in LIBRARY.module(module).definitions
         if shown in defined
     }
