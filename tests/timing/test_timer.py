@@ -4,6 +4,7 @@ import gc
 import json
 import math
 import os
+import pathlib
 import statistics
 import timeit
 
@@ -14,6 +15,7 @@ import pytest
 import tensorflow as tf
 import torch
 import torch.utils.benchmark
+from _ext.measurements.schema import Schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -215,6 +217,19 @@ def test_the_record_holds_what_a_reader_needs(clock):
     assert record["samples"] == m.samples
     assert record["versions"]["jax"] == jax.__version__
     assert datetime.datetime.fromisoformat(record["date"]).tzinfo is not None
+
+
+@pytest.mark.parametrize("framework", ["jax", "numpy", "torch", "tensorflow", "python"])
+def test_the_record_is_what_the_schema_beside_the_timer_says(clock, framework):
+    path = pathlib.Path(timer.__file__).with_name("measurement.schema.json")
+    schema = Schema.load(path)
+    array = ARRAYS.get(framework, lambda: 3)()
+    m = timer.measure("a/record", clock.takes(0.03), array, work=24, error=1e-7)
+    assert m.framework == framework
+    assert schema.problem(m.record()) is None
+    assert set(m.record()) == set(schema.rules["properties"])
+    assert schema.media_type == timer.RECORD_TYPE
+    assert schema.functions == (timer.measure.__name__,)
 
 
 def test_the_record_is_displayed_once(clock, monkeypatch):

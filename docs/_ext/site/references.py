@@ -67,15 +67,15 @@ class FillInReferences(SphinxPostTransform):
 
     def run(self, **options: Any) -> None:
         """Fill in one page."""
-        waiting = list(self.document.findall(lambda n: isinstance(n, measured | measured_verdict)))
-        if not waiting:
+        numbers = list(self.document.findall(measured))
+        verdicts = list(self.document.findall(measured_verdict))
+        if not numbers and not verdicts:
             return
         known = measurements.known(self.env)
-        for node in waiting:
-            if isinstance(node, measured):
-                self._fill_in(node, lambda text: (None, references.resolve(text, known)))
-            else:
-                self._fill_in(node, lambda text: references.verdict(text, known))
+        for number in numbers:
+            self._fill_in(number, lambda text: (None, references.resolve(text, known)))
+        for verdict in verdicts:
+            self._fill_in(verdict, lambda text: references.verdict(text, known))
 
     def _fill_in(
         self,

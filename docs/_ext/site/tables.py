@@ -82,9 +82,9 @@ class FillInTables(SphinxPostTransform):
         if not tables and not figures:
             return
         known = measurements.known(self.env)
-        for node in tables:
-            found = self._matching(node, known)
-            node.replace_self(self._table(node, found) if found else [])
+        for table in tables:
+            found = self._matching(table, known)
+            table.replace_self(self._table(table, found) if found else [])
         for number, node in enumerate(figures):
             found = self._matching(node, known)
             drawn = [each for each in found if charts.can_be_drawn(each, node["x"], node["y"])]
@@ -142,7 +142,7 @@ def table_node(
             for content in line:
                 inline = content if isinstance(content, nodes.Node) else nodes.Text(str(content))
                 row += nodes.entry("", nodes.paragraph("", "", inline))
-            part += row
+            part.append(row)
     group += [heading, body]
     wrapped = nodes.container(classes=["table-scroll"])
     wrapped += nodes.table("", group, classes=list(classes))
