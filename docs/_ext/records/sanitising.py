@@ -29,9 +29,7 @@ CONTROL = re.compile(
 )
 
 
-def recordable(
-    outputs: Iterable[NotebookNode], schema: Schema | None = None
-) -> list[NotebookNode]:
+def recordable(outputs: Iterable[NotebookNode], schema: Schema | None = None) -> list[NotebookNode]:
     """Return the outputs as they are recorded: cleaned, and without what says nothing.
 
     Names of this machine and of who used it are taken out too. What is not accepted from
