@@ -84,7 +84,10 @@ def recordable(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
 
 def _check_markup(kind: str, value: str) -> None:
     """Raise Refused for markup that would be shown otherwise once it is cleaned."""
-    gone = markup.lost(_text(value), MARKUP[kind])
+    try:
+        gone = markup.lost(_text(value), MARKUP[kind])
+    except RecursionError:
+        raise Refused("holds a style with too many brackets within each other") from None
     if gone:
         raise Refused(f"holds {kind} that would lose {gone}, which is not accepted from elsewhere")
     if kind == "image/svg+xml":
@@ -160,7 +163,7 @@ def _private() -> list[tuple[re.Pattern[str], str]]:
             (rf"(?<=/)((?:{OF_USERS})/){name}(?![\w.-])", r"\1user"),
             (rf"(\\Users\\){name}(?![\w.-])", r"\1user"),
             (
-                rf"(?<![\w.-])((?:USER|LOGNAME|USERNAME)[\"']?\s*[:=]\s*[\"']?){name}(?![\w.-])",
+                rf"(?<![\w.-])((?i:user|login|logname|username)[\"']?\s*[:=]\s*[\"']?){name}(?![\w.-])",
                 r"\1user",
             ),
         ]
@@ -232,7 +235,10 @@ def _record(value: Any) -> Any:
 
 def _markup(kind: str) -> Callable[[Any], str]:
     def sanitised(value: Any) -> str:
-        return _text(markup.cleaned(_text(value), MARKUP[kind]))
+        try:
+            return _text(markup.cleaned(_text(value), MARKUP[kind]))
+        except RecursionError:
+            raise Refused("holds a style with too many brackets within each other") from None
 
     return sanitised
 
