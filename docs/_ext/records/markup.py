@@ -77,7 +77,7 @@ LIMITS = {
     "stroke-dashoffset": (-LARGEST, LARGEST),
     **dict.fromkeys([*BOXES, "gap", "row-gap", "column-gap", "border-spacing"], (0, 100)),
     **{name: (0, 20) for name in STYLES if name.startswith("border") and name != "border-spacing"},
-    "min-width": (0, 600),
+    **dict.fromkeys(("min-width", "grid-template-columns"), (0, 600)),
     "vertical-align": (0, 0),
 }
 SIZE = re.compile(r"\s*(\d{1,7}(?:\.\d+)?)\s*(px|pt|em|ex|ch|cm|mm|in|%)?\s*")
@@ -85,9 +85,13 @@ NAME = r"[\w.:-]+"
 LOCAL = re.compile(rf"url\(\s*[\"']?#({NAME})[\"']?\s*\)")
 PREFIX = re.compile(r"^out-[0-9a-f]{10}-")
 PICTURE = re.compile(r"data:image/(?:png|jpeg);base64,[\w+/=\s]*")
-TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)[^>]*?(/?)>")
+TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)(?:[^\"'>]|\"[^\"]*\"|'[^']*')*+>")
 VOID = set("area base br col embed hr img input link meta param source track wbr".split())
-DEEPEST = 500
+# Elements that a browser opens once more wherever they were not closed in their place.
+REOPENED = set("a b big code em font i nobr s small strike strong tt u".split())
+IMPLIED = set("p li dt dd tr td th thead tbody tfoot colgroup option".split())
+DEEPEST = 200
+MOST_REOPENED = 10
 MOST_DRAWN = 200_000
 STYLE_ELEMENT = re.compile(r"<style\b[^>]*>(.*?)</style\s*>", re.DOTALL | re.IGNORECASE)
 METADATA = re.compile(r"<metadata\b.*?</metadata\s*>", re.DOTALL | re.IGNORECASE)
@@ -120,6 +124,7 @@ def cleaned(markup: str, tags: set[str]) -> str:
 
 def lost(markup: str, tags: set[str]) -> str | None:
     """Say what cleaning would change that readers see; None where it changes nothing."""
+    _bounded(markup)
     before = _effects(_without_styles(markup))
     gone = before - _effects(cleaned(markup, tags))
     return next(iter(gone), None)
@@ -136,13 +141,37 @@ def check_drawing(markup: str) -> None:
 
 
 def _bounded(markup: str) -> None:
-    """Raise Refused for elements that are nested so deeply that they take minutes to read."""
-    depth = 0
-    for end, name, closed in TAG.findall(markup):
-        if not closed and name.lower() not in VOID:
-            depth += -1 if end else 1
-            if depth > DEEPEST:
-                raise Refused(f"holds more than {DEEPEST} elements within each other")
+    """Raise Refused for elements that are nested so that they take minutes, or gigabytes, to read.
+
+    What is closed out of turn is taken to stay open.
+    """
+    opened: list[str] = []
+    reopened, position = 0, 0
+    while (position := markup.find("<", position)) >= 0:
+        found = TAG.match(markup, position)
+        position += 1
+        if found is None:
+            if markup[position : position + 1].isalpha():
+                # The rest is a tag without an end.
+                break
+            continue
+        position = found.end()
+        name = found[2].lower()
+        if not found[1]:
+            if name not in VOID and not (found[0].endswith("/>") and "svg" in opened):
+                opened.append(name)
+        elif name in opened:
+            while opened[-1] != name and opened[-1] in IMPLIED and name not in REOPENED:
+                opened.pop()
+            if opened[-1] == name:
+                opened.pop()
+            else:
+                reopened += sum(part in REOPENED for part in opened)
+        if len(opened) > DEEPEST or reopened > MOST_REOPENED:
+            raise Refused(
+                f"holds more than {DEEPEST} elements within each other, or elements that are "
+                "not closed in turn"
+            )
 
 
 def _without_styles(markup: str) -> str:
@@ -245,11 +274,8 @@ def _harmless(name: str, token: tinycss2.ast.Node) -> bool:
     if token.type == "url" or (token.type == "function" and token.lower_name == "url"):
         return bool(LOCAL.fullmatch(token.serialize()))
     if token.type == "function":
-        if name in COLOURS and token.lower_name == "var":
-            return True
-        return token.lower_name in FUNCTIONS and all(
-            _harmless("color", part) for part in token.arguments
-        )
+        known = FUNCTIONS | {"var"} if name in COLOURS else FUNCTIONS
+        return token.lower_name in known and all(_harmless(name, part) for part in token.arguments)
     if token.type in ("number", "dimension", "percentage"):
         return _within_limits(name, token)
     if token.type == "literal":
@@ -261,7 +287,10 @@ def _within_limits(name: str, token: tinycss2.ast.Node) -> bool:
     smallest, largest = LIMITS.get(name, (0, LARGEST))
     amount = token.value
     if token.type == "percentage":
-        return 0 <= amount <= (300 if name in ("font-size", "line-height") else 100)
+        largest = 25 if name in BOXES else 100
+        return 0 <= amount <= (300 if name in ("font-size", "line-height") else largest)
+    if token.type == "number" and name == "grid-template-columns":
+        return 0 <= amount <= 24
     if token.type == "dimension":
         if token.lower_unit in ("fr", "deg"):
             return 0 <= amount <= LARGEST

@@ -63,7 +63,10 @@ def recordable(outputs: Iterable[NotebookNode], schema: Schema | None = None) ->
 
 def _check_markup(kind: str, value: str) -> None:
     """Raise Refused for markup that would be shown otherwise once it is cleaned."""
-    gone = markup.lost(_text(value), MARKUP[kind])
+    try:
+        gone = markup.lost(_text(value), MARKUP[kind])
+    except RecursionError:
+        raise Refused("holds a style with too many brackets within each other") from None
     if gone:
         raise Refused(f"holds {kind} that would lose {gone}, which is not accepted from elsewhere")
     if kind == "image/svg+xml":
@@ -138,7 +141,7 @@ def _private() -> list[tuple[re.Pattern[str], str]]:
             (rf"(?<=/)((?:{OF_USERS})/){name}(?![\w.-])", r"\1user"),
             (rf"(\\Users\\){name}(?![\w.-])", r"\1user"),
             (
-                rf"(?<![\w.-])((?:USER|LOGNAME|USERNAME)[\"']?\s*[:=]\s*[\"']?){name}(?![\w.-])",
+                rf"(?<![\w.-])((?i:user|login|logname|username)[\"']?\s*[:=]\s*[\"']?){name}(?![\w.-])",
                 r"\1user",
             ),
         ]
@@ -211,7 +214,10 @@ def _png(value: Any) -> str:
 
 def _markup(kind: str) -> Callable[[Any], str]:
     def sanitised(value: Any) -> str:
-        return _text(markup.cleaned(_text(value), MARKUP[kind]))
+        try:
+            return _text(markup.cleaned(_text(value), MARKUP[kind]))
+        except RecursionError:
+            raise Refused("holds a style with too many brackets within each other") from None
 
     return sanitised
 

@@ -154,7 +154,7 @@ def test_names_of_machine_and_user_are_not_recorded(project):
         project.cell(
             """
             import os, pathlib, socket
-            print(socket.gethostname(), pathlib.Path.home() / "x", os.getcwd())
+            print(f"http://{socket.gethostname()}:80", pathlib.Path.home() / "x", os.getcwd())
             print(f"pid={os.getpid()}")
             print("user:", os.environ["USER"])
             object()

@@ -151,6 +151,8 @@ def test_a_measurement_without_its_median_is_refused():
         display(png="no base64"),
         display(png=base64.b64encode(png(20_000, 1)).decode()),
         display(html="<div>" * 5_000),
+        display(html="<p>" + "<b title='{}'>" * 99 + "</p>" + "<p>x</p>" * 999),
+        display(html="<style>*{" + "a{" * 50_000 + "</style>"),
         display(svg=SVG.format(LAUGHS)),
         display(svg=SVG.format('<g id="a"><use href="#b"/></g><g id="b"><use href="#a"/></g>')),
         nbformat.from_dict({"output_type": "stream", "name": "stdout", "text": None}),
