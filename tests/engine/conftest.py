@@ -425,8 +425,10 @@ globals().update(
     for name, value in runpy.run_path({conf!r}).items()
     if name.startswith(("html_", "myst_"))
     or name in ("extensions", "copyright", "author")
-    or name.startswith("book_") and name not in ("book_snippets", "book_variables")
+    or name.startswith("book_")
 )
+book_variables = ["STAMPS"]
+book_measurements = "measurement.schema.json"
 sys.path.insert(0, {engine!r})
 html_static_path = [{static!r}]
 templates_path = [{templates!r}]

@@ -210,7 +210,8 @@ def _warn_of_recording(app: Any, docname: str, device: str, state: State) -> Non
     logger.warning(
         f"the recording {path} is {state}; record it again on its device with "
         f"'{book.options.record_command} {docname}', or remove the file",
-        location=(docname, 1) if docname in app.env.found_docs else None,
+        # With a line Sphinx takes it for a file, not for the name of a page.
+        location=(docname, 1) if docname in app.env.found_docs else f"{path}:1",
         type="book",
         subtype="recording",
     )
