@@ -31,6 +31,7 @@ from .missing import Frameworks
 
 # How long a kernel may take to answer a question of the build.
 ANSWER = 30.0
+PORTS = ("shell", "iopub", "stdin", "control")
 # How much of what native code wrote past Python is kept for the case that the kernel dies.
 LOG = 1_000_000
 
@@ -71,6 +72,29 @@ class _Client(NotebookClient):
     async def _async_poll_output_msg(self, *rest: Any) -> None:
         self.watching.add(asyncio.current_task())
         await super()._async_poll_output_msg(*rest)
+
+    async def connect(self) -> None:
+        """Wait until the kernel is ready, without the pauses that jupyter_client makes."""
+        end = time.monotonic() + self.startup_timeout
+        ports = [getattr(self.km, f"{name}_port") for name in PORTS]
+        # Connected too early, ZeroMQ tries again after a tenth of a second only.
+        while not all(os.path.exists(f"{self.km.ip}-{port}") for port in ports):
+            await self._still_starting(end)
+            await asyncio.sleep(0.005)
+        self.kc = self.km.client()
+        self.kc.start_channels(hb=False)
+        self.kc.allow_stdin = False
+        # It welcomes whom it will send outputs; earlier ones would be lost.
+        while not await self.kc.iopub_channel.msg_ready():
+            await self._still_starting(end)
+            await asyncio.sleep(0.005)
+        await self.async_wait_for_reply(self.kc.kernel_info())
+
+    async def _still_starting(self, end: float) -> None:
+        if not await self.km.is_alive():
+            raise RuntimeError("Kernel died before replying to kernel_info")
+        if time.monotonic() > end:
+            raise RuntimeError(f"Kernel didn't respond in {self.startup_timeout} seconds")
 
     async def stop_watching(self) -> None:
         for task in self.watching:
@@ -247,7 +271,7 @@ class PageRun:
                     stdout=stream,
                     stderr=stream,
                 )
-                await client.async_start_new_kernel_client()
+                await client.connect()
                 await self._cells(client, home / "whole")
             except (RuntimeError, DeadKernelError):
                 said = outputs.scrubbed(_end_of(log)).strip()

@@ -80,11 +80,11 @@ def test_a_page_that_ran_elsewhere_fails(project, execute):
 def test_the_first_registered_framework_of_a_page_decides(project, execute):
     frameworks = {
         "first": {"modules": ["colorsys"], "device": "('cpu', 'first')"},
-        "second": {"modules": ["chunk"], "device": "('cpu', 'second')"},
+        "second": {"modules": ["ftplib"], "device": "('cpu', 'second')"},
         "unused": {"modules": ["wave"], "device": "1 / 0"},
     }
-    project.page("a/both", project.cell("import chunk, colorsys"))
-    project.page("a/second", project.cell("import chunk"))
+    project.page("a/both", project.cell("import ftplib, colorsys"))
+    project.page("a/second", project.cell("import ftplib"))
     found = execute("a/both", "a/second", frameworks=frameworks)
     kinds = {name: one.outputs.facts.device_kind for name, one in found.items()}
     assert kinds == {"a/both": "first", "a/second": "second"}

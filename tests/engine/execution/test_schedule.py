@@ -12,7 +12,7 @@ import tempfile
 import termios
 
 import pytest
-from _ext.execution import provisioning
+from _ext.execution import page_run, provisioning
 
 PRESENCE = """
 import time
@@ -318,3 +318,68 @@ def test_an_interrupted_build_loses_no_finished_page(
     after = project.build()
     assert after.green
     assert after.executed == ["b/slow", "c/last"]
+
+
+@pytest.mark.parametrize(("jobs", "most"), [(None, 1), (2, 2)])
+def test_an_accelerator_executes_one_page_at_a_time_unless_told_otherwise(
+    project, execute, stamping, jobs, most
+):
+    frameworks = {"lib": {"modules": ["colorsys"], "device": "('gpu', 'NVIDIA H200')"}}
+    for name in ("one", "two"):
+        project.page(
+            f"a/{name}",
+            project.cell("import colorsys"),
+            stamping,
+            project.cell(f"stamp('open-{name}')\nstamp('begun-{name}')"),
+            project.cell(
+                "import time\nend = time.monotonic() + 6\nmost = 0\n"
+                "while time.monotonic() < end and most < 2:\n"
+                "    most = max(most, len(list(stamps.glob('open-*'))))\n"
+                "    time.sleep(0.05)\n"
+                "time.sleep(0.3)\n"
+                f"(stamps / 'open-{name}').unlink()\nprint(most)"
+            ),
+        )
+    found = execute("a/one", "a/two", device="gpu-h200", jobs=jobs, frameworks=frameworks)
+    for execution in found.values():
+        assert not execution.failures
+        assert execution.outputs.facts.process == "own"
+        assert execution.outputs.cells[-1].outputs[0].text == f"{most}\n"
+
+
+BABBLING = {
+    "a comm that nobody knows": "import comm\ncomm.create_comm(target_name='x', data={})\nNone",
+    "a message without content": (
+        "k = get_ipython().kernel\nk.session.send(k.iopub_socket, 'comm_msg', {}, k.get_parent())"
+    ),
+    "a stream that is gone": "import sys\nsys.stdout = sys.stderr = None",
+    "a channel that is closed": "get_ipython().kernel.control_stream.close()",
+}
+
+
+@pytest.mark.parametrize("case", BABBLING)
+def test_strange_messages_end_no_build(project, execute, case, monkeypatch):
+    monkeypatch.setattr(page_run, "ANSWER", 3.0)
+    project.page("a/strange", project.cell("import colorsys"), project.cell(BABBLING[case]))
+    project.page("a/good", project.cell("print(6 * 7)"))
+    frameworks = {"lib": {"modules": ["colorsys"], "device": "('cpu', 'cpu')"}}
+    found = execute("a/strange", "a/good", frameworks=frameworks, cell_timeout=8)
+    assert not found["a/good"].failures
+    for failure in found["a/strange"].failures:
+        assert failure.message.startswith("cell 2: ")
+    assert case.startswith("a comm") == (not found["a/strange"].failures)
+
+
+def test_the_engine_has_an_identity_of_its_own_code(project):
+    engine = project.copy_engine()
+    code = "from _ext.execution import identity_of_engine as i; print(i())"
+
+    def identity():
+        command = [sys.executable, "-c", code]
+        return subprocess.check_output(command, env={"PYTHONPATH": str(engine)}, text=True)
+
+    before = identity()
+    assert identity() == before
+    kernel = engine / "_ext" / "execution" / "kernel.py"
+    kernel.write_text(kernel.read_text("utf8") + "\n")
+    assert identity() != before
