@@ -122,12 +122,15 @@ def recordings(session):
 def live(session):
     """Serve the site on this machine, and rebuild and reload it whenever a file is saved."""
     install(session, FRAMEWORKS, "docs", "live")
+    # Its keeper has the frameworks imported while nothing is built.
     session.run(
+        *("python", "-m", "_ext.execution.keeper", "--"),
         "sphinx-autobuild",
         *("-c", ".", "docs", "build/live"),
         *("--watch", "snippets", "--watch", "conf.py", "--ignore", "*/__pycache__/*"),
         *("--port", "0", "--open-browser"),
         *session.posargs,
+        env=ENGINE,
     )
 
 

@@ -19,8 +19,8 @@ from ..execution.results import Result, deliver
 from ..measurements.schema import Schema
 from ..names import nearest
 from ..options import Options
+from ..records.markup import Refused
 from ..records.recordings import Recordings
-from ..records.sanitising import Refused
 from ..source.pages import Page, PageError, find_pages, read_page
 from ..source.snippets import Library
 

@@ -18,6 +18,8 @@ import sys
 import threading
 import traceback
 import warnings
+from collections.abc import Sequence
+from typing import Any, TextIO
 
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
@@ -60,7 +62,7 @@ class Meter:
         """Take the limit of a cell and the folder for the files."""
         self.limit, self.folder = limit, folder
         self._lock = threading.RLock()
-        self._file = None
+        self._file: TextIO | None = None
         self.begin(0)
 
     def begin(self, number: int) -> None:
@@ -132,10 +134,10 @@ class Meter:
         if self._file is None:
             self.folder.mkdir(exist_ok=True)
             path = self.folder / f"{self.number}.txt"
-            self._file = _open(path, "a", encoding="utf8", errors="replace", newline="")
+            file = _open(path, "a", encoding="utf8", errors="replace", newline="")
             start, self._start = "".join(self._start), []
-            self._file.write(start)
-            self._written = len(start)
+            file.write(start)
+            self._file, self._written = file, len(start)
         room = LARGEST_FILE - self._written
         if room > 0:
             self._file.write(text[:room])
@@ -196,9 +198,15 @@ def _meter(stream, meter: Meter) -> None:
 class PageKernel(IPythonKernel):
     """An IPython kernel that also answers what the build asks about a cell and the device."""
 
-    control_msg_types = [*IPythonKernel.control_msg_types, "cell_request", "device_request"]
+    control_msg_types = [  # noqa: RUF012
+        *IPythonKernel.control_msg_types,
+        "cell_request",
+        "device_request",
+    ]
+    session: Any
+    shell: Any
     meter: Meter
-    devices: list = []
+    devices: Sequence[tuple[str, str, str]] = ()
     raised: type | None = None
 
     async def do_execute(self, code, silent, *rest, **named):
@@ -216,12 +224,11 @@ class PageKernel(IPythonKernel):
         content = self.meter.facts()
         if self.raised is not None:
             content["raised"] = f"{self.raised.__module__}.{self.raised.__qualname__}"
-            content["declared"] = self._is(parent["content"].get("declared", ""))
+            content["declared"] = self._is(self.raised, parent["content"].get("declared", ""))
         self._answer(stream, ident, parent, content)
 
-    def _is(self, declared: str) -> bool:
-        """Say whether the last cell raised the type that an expression in a module stands for."""
-        raised = self.raised
+    def _is(self, raised: type, declared: str) -> bool:
+        """Say whether a type is the one that an expression in a module stands for."""
         if declared in _builtin_errors:
             return raised is _builtin_errors[declared]
         try:
@@ -314,7 +321,7 @@ def _show_traceback(shell, etype, value, tb, tb_offset=None):
 
 def main() -> None:
     """Start the kernel with the connection file that the command line names."""
-    app = IPKernelApp.instance()
+    app: Any = IPKernelApp.instance()
     home = pathlib.Path(sys.argv[sys.argv.index("-f") + 1]).parent
     page = json.loads((home / "page.json").read_text("utf8"))
     meter = Meter(page["output_limit"], home / "whole")

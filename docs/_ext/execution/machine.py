@@ -51,8 +51,8 @@ def _quotas(root: pathlib.Path, own: pathlib.Path) -> list[float]:
 
 def _quota(group: pathlib.Path) -> list[float]:
     with contextlib.suppress(OSError, ValueError):
-        quota, period = (group / "cpu.max").read_text().split()
-        return [int(quota) / int(period)] if quota != "max" else []
+        most, period = (group / "cpu.max").read_text().split()
+        return [int(most) / int(period)] if most != "max" else []
     with contextlib.suppress(OSError, ValueError):
         quota = int((group / "cpu.cfs_quota_us").read_text())
         return [quota / int((group / "cpu.cfs_period_us").read_text())] if quota > 0 else []

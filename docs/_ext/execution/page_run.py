@@ -57,8 +57,17 @@ class Execution:
     whole: dict[str, pathlib.Path]
 
 
+def _this_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
+
+
 class _Client(NotebookClient):
     """Leaves no task behind, however the execution of a cell ended."""
+
+    km: Any
+    kc: Any
 
     def __init__(self, *rest: Any, **named: Any) -> None:
         super().__init__(*rest, **named)
@@ -66,11 +75,11 @@ class _Client(NotebookClient):
         self.watching: set[asyncio.Task[Any]] = set()
 
     async def _async_poll_kernel_alive(self) -> None:
-        self.watching.add(asyncio.current_task())
+        self.watching.add(_this_task())
         await super()._async_poll_kernel_alive()
 
     async def _async_poll_output_msg(self, *rest: Any) -> None:
-        self.watching.add(asyncio.current_task())
+        self.watching.add(_this_task())
         await super()._async_poll_output_msg(*rest)
 
     async def connect(self) -> None:
@@ -215,7 +224,7 @@ class PageRun:
                 await self._in_kernel(home)
         except (TimeoutError, DeadKernelError):
             # nbclient takes it for the death of the kernel when it is cancelled.
-            if asyncio.current_task().cancelling():
+            if _this_task().cancelling():
                 raise asyncio.CancelledError from None
             if clock.expired():
                 self._fail(f"the page took longer than its {limit:g} s")
@@ -248,7 +257,7 @@ class PageRun:
             ],
         }
         (home / "page.json").write_text(json.dumps(facts), "utf8")
-        kernel = provisioning.manager(connection, self.warm, self.modules)
+        kernel, process = provisioning.manager(connection, self.warm, self.modules)
         client = _Client(
             self.notebook,
             km=kernel,
@@ -280,13 +289,10 @@ class PageRun:
             finally:
                 watcher.cancel()
                 await client.stop_watching()
-                self.status = await kernel.provisioner.end()
-                # None where it has cleaned up itself, after a kernel that did not start.
-                if client.km is not None:
+                try:
+                    self.status = await process.end()
+                finally:
                     await client._async_cleanup_kernel()
-                process = kernel.provisioner.process
-                if isinstance(process, provisioning.ForkedProcess) and process.lost:
-                    raise provisioning.ParentLost(begun=True)
 
     async def _cells(self, client: _Client, folder: pathlib.Path) -> None:
         """Execute the cells one after the other, up to the first failure."""

@@ -32,7 +32,7 @@ class Parent:
         self.selector = selectors.DefaultSelector()
         self.selector.register(control, selectors.EVENT_READ)
 
-    def run(self) -> tuple[dict, socket.socket | None]:
+    def run(self) -> tuple[dict, socket.socket]:
         """Serve until the end of this process; only a forked child returns, with its job."""
         while not (self.retired and not self.children):
             for key, _ in self.selector.select():
@@ -41,11 +41,11 @@ class Parent:
                         return job
                 elif isinstance(key.fileobj, int):
                     self._reap(key.fileobj)
-                elif key.fileobj.fileno() >= 0:
-                    self._listen(key.fileobj, key.data)
+                else:
+                    self._listen(*key.data)
         os._exit(0)
 
-    def _job(self) -> tuple[dict, socket.socket | None] | None:
+    def _job(self) -> tuple[dict, socket.socket] | None:
         data, fds, _, _ = socket.recv_fds(self.control, 1 << 20, 1)
         if not data:
             self.retired = True
@@ -76,7 +76,7 @@ class Parent:
             self.children[pidfd] = (pid, connection)
             with contextlib.suppress(OSError):
                 connection.sendall(json.dumps({"pid": pid}).encode() + b"\n")
-            self.selector.register(connection, selectors.EVENT_READ, pid)
+            self.selector.register(connection, selectors.EVENT_READ, (connection, pid))
         self.selector.register(pidfd, selectors.EVENT_READ)
         return None
 
@@ -97,6 +97,8 @@ class Parent:
                 connection.sendall(json.dumps({"exit": code}).encode() + b"\n")
 
     def _listen(self, connection: socket.socket, pid: int) -> None:
+        if connection.fileno() < 0:
+            return
         try:
             data = connection.recv(1024)
         except OSError:
@@ -161,6 +163,7 @@ def become_kernel(job: dict, started_with: dict[str, str]) -> None:
 
 if __name__ == "__main__":
     specification = importlib.util.spec_from_file_location("kernel", sys.argv[2])
+    assert specification is not None and specification.loader is not None
     kernel = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(kernel)
     end_with = kernel.end_with

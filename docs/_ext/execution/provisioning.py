@@ -211,36 +211,44 @@ class PageProvisioner(LocalProvisioner):
         if self.warm is None:
             return await super().launch_kernel(cmd, **named)
         job = {"argv": cmd[cmd.index(str(KERNEL)) :], "cwd": named["cwd"], "env": named["env"]}
-        self.process = await self.warm.fork(self.modules, job | {"log": named["stdout"].name})
+        job["log"] = named["stdout"].name
+        process = await self.warm.fork(self.modules, job)
+        self.process: Any = process
         # Signals go through the parent, which knows whether the process is still the same.
-        self.pid, self.pgid, self.cwd = self.process.pid, None, named["cwd"]
+        self.pid, self.pgid, self.cwd = process.pid, None, named["cwd"]
         return self.connection_info
 
     async def end(self) -> int | None:
-        """Kill the kernel with all that it started; return the status with which it had ended."""
+        """Kill the kernel with all that it started; return the status with which it had ended.
+
+        Raises ParentLost where it had ended with its parent.
+        """
         process = self.process
         if process is None:
             return None
-        status = process.poll()
+        status: int | None = process.poll()
         await self.kill()
         while process.poll() is None:
             await asyncio.sleep(0.002)
         if isinstance(process, ForkedProcess):
             process.connection.close()
+            if process.lost:
+                raise ParentLost(begun=True)
         return status
 
 
 def manager(
     connection_file: pathlib.Path, warm: Parents | None, modules: Sequence[str]
-) -> AsyncKernelManager:
-    """Return a manager for one kernel, which is forked from `warm` parents where there are some."""
+) -> tuple[AsyncKernelManager, PageProvisioner]:
+    """Return what manages a kernel and its process, forked from `warm` parents where given."""
     made = AsyncKernelManager(
         kernel_name="python3",
         kernel_spec_manager=_ThisPython(),
         transport="ipc",
         connection_file=str(connection_file),
     )
-    made.provisioner = PageProvisioner(
+    provisioner = PageProvisioner(
         warm, modules, kernel_id="page", kernel_spec=made.kernel_spec, parent=made
     )
-    return made
+    made.provisioner = provisioner
+    return made, provisioner

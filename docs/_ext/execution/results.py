@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 
 from ..files import Unusable
 from ..options import Options
-from ..records.cache import Cache
+from ..records.cache import Cache, seconds_in
 from ..records.form import PageOutputs
+from ..records.recordings import Recordings
 from ..source.pages import Page
 from . import schedule
 from .key import key
@@ -28,6 +29,15 @@ class Result:
     whole: dict[str, pathlib.Path] = dataclasses.field(default_factory=dict)
 
 
+def _with_whole(execution: schedule.Execution) -> PageOutputs:
+    """Return the outputs with the names of the files that hold all of long ones."""
+    cells = tuple(
+        dataclasses.replace(cell, whole=f"{cell.key}.txt") if cell.key in execution.whole else cell
+        for cell in execution.outputs.cells
+    )
+    return dataclasses.replace(execution.outputs, cells=cells)
+
+
 def deliver(
     pages: Iterable[Page],
     options: Options,
@@ -43,6 +53,8 @@ def deliver(
     """
     device = options.device
     cache = Cache(options.folder("cache") / device)
+    # Where nothing is cached yet, what pages took elsewhere says which are the long ones.
+    recordings = Recordings(options.folder("recordings"))
     waiting, durations = [], {}
     for page in pages:
         of_page = key(page, options, device)
@@ -56,16 +68,20 @@ def deliver(
             outputs = None
         if outputs is None:
             waiting.append(page)
-            if (seconds := cache.seconds(page.docname)) is not None:
+            seconds = cache.seconds(page.docname)
+            if seconds is None:
+                seconds = seconds_in(recordings.path(device, page.docname))
+            if seconds is not None:
                 durations[page.docname] = seconds
         else:
             whole = {c.key: cache.whole(page, of_page, c.key) for c in outputs.cells if c.whole}
             done(Result(page, outputs, whole=whole))
 
     def executed(page: Page, execution: schedule.Execution) -> None:
+        outputs = _with_whole(execution)
         if not execution.failures:
             try:
-                cache.save(page, key(page, options, device), execution.outputs, execution.whole)
+                cache.save(page, key(page, options, device), outputs, execution.whole)
             except OSError as error:
                 trouble(
                     page,
@@ -74,7 +90,7 @@ def deliver(
                     "make the folder writable",
                 )
         failures = tuple(execution.failures)
-        done(Result(page, execution.outputs, failures, True, dict(execution.whole)))
+        done(Result(page, outputs, failures, True, dict(execution.whole)))
 
     if waiting:
         schedule.execute_all(waiting, options, device, executed, durations, say, jobs)

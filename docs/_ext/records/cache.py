@@ -80,8 +80,15 @@ class Cache:
     def seconds(self, docname: str) -> float | None:
         """Return how long a page last took: a hint for the order of pages, nothing more."""
         with contextlib.suppress(OSError, ValueError):
-            paths = (self.folder / docname).glob("*.ipynb")
+            paths = [*(self.folder / docname).glob("*.ipynb")]
             newest = max(paths, key=lambda path: path.stat().st_mtime)
-            found = re.search(r'"seconds": ([\d.]+)', newest.read_text("utf8"))
-            return float(found[1]) if found else None
+            return seconds_in(newest)
         return None
+
+
+def seconds_in(path: pathlib.Path) -> float | None:
+    """Return how long the page took whose outputs lie in a file, or None."""
+    with contextlib.suppress(OSError, ValueError):
+        found = re.search(r'"seconds": ([\d.]+)', path.read_text("utf8"))
+        return float(found[1]) if found else None
+    return None

@@ -2,8 +2,11 @@
 
 import copy
 import re
+from collections.abc import Iterable
+from typing import Any
 
 import nbformat
+from nbformat import NotebookNode
 
 from ..measurements.schema import Schema
 
@@ -30,14 +33,15 @@ PROCESS_ID = re.compile(
 )
 
 
-def record(output, schema: Schema | None):
+def record(output: NotebookNode, schema: Schema | None) -> dict[str, Any] | None:
     """Return the record of a measurement that an output holds, or None."""
-    return output.get("data", {}).get(schema.media_type) if schema else None
+    found = output.get("data", {}).get(schema.media_type) if schema else None
+    return None if found is None else dict(found) if isinstance(found, dict) else {}
 
 
-def records(outputs, schema: Schema | None):
+def records(outputs: Iterable[NotebookNode], schema: Schema | None) -> list[dict[str, Any]]:
     """Return the measurement records among the outputs of a cell, each once."""
-    found = []
+    found: list[dict[str, Any]] = []
     for output in outputs:
         measured = record(output, schema)
         if measured is not None and measured not in found:
@@ -45,14 +49,17 @@ def records(outputs, schema: Schema | None):
     return found
 
 
-def presentable(outputs, schema: Schema | None = None):
+def presentable(
+    outputs: Iterable[NotebookNode], schema: Schema | None = None
+) -> list[NotebookNode]:
     """Return the outputs as the page shows them.
 
     The lines of measurements and of a stream become one block each, and a
     measurement that is also the value of the cell is shown once.
     """
-    shown, seen = [], []
-    for output in copy.deepcopy(outputs):
+    shown: list[NotebookNode] = []
+    seen: list[dict[str, Any]] = []
+    for output in copy.deepcopy(list(outputs)):
         measured = record(output, schema)
         if measured is not None:
             if measured in seen:

@@ -13,6 +13,7 @@ from ..measurements.schema import Schema
 from ..source.pages import Page
 from . import form, sanitising
 from .form import PageOutputs
+from .markup import Refused
 from .states import State
 
 LARGEST = 4_000_000
@@ -33,7 +34,7 @@ class Recordings:
     def write(self, outputs: PageOutputs, command: str) -> pathlib.Path:
         """Record the outputs of a page. The former recording is replaced at once, or not at all.
 
-        Raises sanitising.Refused for outputs that would not be accepted elsewhere, and OSError.
+        Raises Refused for outputs that would not be accepted elsewhere, and OSError.
         """
         facts = dataclasses.replace(outputs.facts, seconds=round(outputs.facts.seconds, 2))
         cells = tuple(
@@ -45,7 +46,7 @@ class Recordings:
         recorded = dataclasses.replace(outputs, facts=facts, cells=cells)
         text = form.write(recorded, f"{command} {facts.page}")
         if len(text.encode()) > LARGEST:
-            raise sanitising.Refused(f"the recording would be larger than {LARGEST} bytes")
+            raise Refused(f"the recording would be larger than {LARGEST} bytes")
         self._accepted(text, facts.device, facts.page)
         path = self.path(facts.device, facts.page)
         files.write(path, text)
@@ -71,7 +72,7 @@ class Recordings:
                 accepted = tuple(
                     sanitising.accepted(output, self.schema) for output in cell.outputs
                 )
-            except sanitising.Refused as error:
+            except Refused as error:
                 raise files.Unusable(f"its cell {number} {error}") from None
             cells.append(dataclasses.replace(cell, outputs=accepted, whole=""))
         return dataclasses.replace(outputs, cells=tuple(cells))

@@ -18,6 +18,7 @@ from ..options import Options
 from ..records import outputs, sanitising
 from ..records.editions import Edition
 from ..records.form import CellOutputs
+from ..records.markup import Refused
 from ..source.pages import Page
 from .states import PageState
 
@@ -115,7 +116,7 @@ def _comparable(shown: list[nbformat.NotebookNode]) -> list[dict[str, Any]]:
     """Return outputs as a recording would hold them, without what numbers them."""
     found = []
     for output in copy.deepcopy(shown):
-        with contextlib.suppress(sanitising.Refused):
+        with contextlib.suppress(Refused):
             output = sanitising.accepted(output)
         found.append({k: v for k, v in output.items() if k not in ("execution_count", "metadata")})
     return found

@@ -93,7 +93,7 @@ def test_the_first_registered_framework_of_a_page_decides(project, execute):
 BREAKING = {
     "get_ipython": "get_ipython = None",
     "json.dumps": "import json\njson.dumps = lambda *a, **k: 'not json'",
-    "json.dumps that raises": "import json\ndef dumps(*a, **k): raise ValueError\njson.dumps = dumps",
+    "json.dumps that raises": "import json\njson.dumps = lambda *a, **k: 1 / 0",
     "json.loads": "import json\njson.loads = None",
     "open": "import builtins\nbuiltins.open = None",
     "eval": "import builtins\nbuiltins.eval = None",

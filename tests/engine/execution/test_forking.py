@@ -37,6 +37,7 @@ def printed(execution):
     return ["".join(o.get("text", "") for o in cell.outputs) for cell in execution.outputs.cells]
 
 
+# ruff: noqa: E501
 SAME = {
     "a framework": "import colorsys\ncolorsys.rgb_to_hls(0.1, 0.2, 0.3)",
     "arguments": "import sys\nlen(sys.argv), sys.argv[1], sys.flags.safe_path",

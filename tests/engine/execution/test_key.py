@@ -154,7 +154,10 @@ def test_a_kernel_on_another_device_is_refused(project):
         assert build.status == 1
         assert build.executed == ["a/plain"]
         assert "docs/a/plain.md:11: WARNING: " in build.output
-        assert "the build is for device 'gpu-h200', but the kernel ran on 'cpu'" in build.output
+        assert (
+            "the page is executed for device 'gpu-h200', but the kernel ran on 'cpu'"
+            in build.output
+        )
         assert "set BOOK_DEVICE to the device that is meant" in build.output
     assert project.cached() == []
     assert project.build().green
@@ -168,5 +171,5 @@ def test_a_device_that_jax_does_not_find_is_refused(project):
     assert build.status == 1
     assert build.executed == ["a/other", "a/plain"]
     assert "docs/a/plain.md:9: WARNING: " in build.output
-    assert "the build is for device 'tpu-v5e', but the kernel" in build.output
+    assert "the page is executed for device 'tpu-v5e', but the kernel" in build.output
     assert len(project.cached()) == 1

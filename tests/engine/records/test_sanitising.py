@@ -14,7 +14,6 @@ import pytest
 from _ext.measurements.schema import Schema
 from _ext.records.sanitising import CHECKS, Refused, accepted, recordable
 
-
 ROOT = pathlib.Path(__file__).parents[3]
 SCHEMA = Schema.load(ROOT / "snippets" / "timing" / "measurement.schema.json")
 

@@ -105,7 +105,7 @@ def test_a_name_with_two_meanings_is_refused_with_both_origins(project, read, ki
 def test_a_snippet_cannot_take_over_a_name_that_the_page_has_bound(project, read, own):
     project.snippet("a.one", "scale = 1\ndef f(): return scale\n")
     cells = [project.cell(own), project.cell("f()", snippet="one.f")]
-    with pytest.raises(PageError, match="'scale' would stand for two things.*snippets/a/one.py"):
+    with pytest.raises(PageError, match=r"'scale' would stand for two things.*snippets/a/one\.py"):
         read("a/one", *cells)
     shown = project.cell("f()", snippet="one.f")
     with pytest.raises(PageError, match="'scale' would stand for two things"):
