@@ -9,6 +9,7 @@ rebind whatever it likes.
 
 import builtins
 import ctypes
+import functools
 import json
 import os
 import pathlib
@@ -156,7 +157,9 @@ class BoundedSession(Session):
 
     meter: Meter
 
-    def send(self, stream, msg_or_type, content=None, *rest, **named):
+    def send(
+        self, stream: Any, msg_or_type: Any, content: Any = None, *rest: Any, **named: Any
+    ) -> Any:
         """Send a message; see the base class."""
         message = msg_or_type if isinstance(msg_or_type, dict) else None
         kind = message["header"]["msg_type"] if message else msg_or_type
@@ -181,11 +184,11 @@ class BoundedSession(Session):
         return super().send(stream, msg_or_type, content, *rest, **named)
 
 
-def _meter(stream, meter: Meter) -> None:
+def _meter(stream: Any, meter: Meter) -> None:
     """Let a stream of the kernel show no more than its meter allows."""
     write = stream.write
 
-    def metered(text):
+    def metered(text: Any) -> Any:
         if isinstance(text, str):
             if shown := meter.text(text):
                 write(shown)
@@ -209,17 +212,17 @@ class PageKernel(IPythonKernel):
     devices: Sequence[tuple[str, str, str]] = ()
     raised: type | None = None
 
-    async def do_execute(self, code, silent, *rest, **named):
+    async def do_execute(self, code: str, silent: bool, *rest: Any, **named: Any) -> Any:
         """Execute a cell; see the base class."""
         if not silent:
             self.meter.begin(self.meter.number + 1)
             self.raised = None
         return await super().do_execute(code, silent, *rest, **named)
 
-    def _answer(self, stream, ident, parent, content) -> None:
+    def _answer(self, stream: Any, ident: Any, parent: Any, content: dict[str, Any]) -> None:
         self.session.send(stream, f"{parent['header']['msg_type']}_reply", content, parent, ident)
 
-    def cell_request(self, stream, ident, parent) -> None:
+    def cell_request(self, stream: Any, ident: Any, parent: Any) -> None:
         """Say how much the last cell printed, and whether it raised what is declared for it."""
         content = self.meter.facts()
         if self.raised is not None:
@@ -243,7 +246,7 @@ class PageKernel(IPythonKernel):
             and raised.__module__ != "__main__"
         )
 
-    def device_request(self, stream, ident, parent) -> None:
+    def device_request(self, stream: Any, ident: Any, parent: Any) -> None:
         """Say on which device the page's first registered framework ran, or why nobody knows."""
         content: dict = {"framework": None}
         for name, module, expression in self.devices:
@@ -264,39 +267,43 @@ class PageKernel(IPythonKernel):
 class Scrubber:
     """Takes the places of this machine out of messages: files of cells, installed packages."""
 
-    def __init__(self, shell):
+    def __init__(self, shell: Any) -> None:
         """Take the shell whose cells are meant."""
         self.shell = shell
 
-    def cell_of(self, filename):
+    def cell_of(self, filename: str | None) -> int | None:
         """Return the number of the cell that was compiled under this file name, or None."""
         known = self.shell.compile.format_code_name(filename)
-        return int(re.search(r"\d+", known[1]).group()) if known else None
+        number = re.search(r"\d+", known[1]) if known else None
+        return int(number.group()) if number else None
 
-    def place(self, filename, line):
+    def place(self, filename: str | None, line: object) -> str:
         """Say where a frame is, in words that mean something on the page."""
         here = self.cell_of(filename) == max(self.shell.compile._filename_map.values())
         return f"line {line}" if here else f"an earlier cell, line {line}"
 
-    def clean(self, text):
+    def _found(self, filename: str, found: re.Match[str]) -> str:
+        return self.place(filename, found[1])
+
+    def clean(self, text: str) -> str:
         """Replace the places of this machine in a message."""
         for filename in self.shell.compile._filename_map:
-            text = re.sub(
-                r"(?:\bline )?" + re.escape(filename) + r":(\d+)(?::\d+)?",
-                lambda found, name=filename: self.place(name, found.group(1)),
-                text,
-            ).replace(filename, "this page")
+            pattern = r"(?:\bline )?" + re.escape(filename) + r":(\d+)(?::\d+)?"
+            place = functools.partial(self._found, filename)
+            text = re.sub(pattern, place, text).replace(filename, "this page")
         return INSTALLED.sub("", text)
 
 
-def _message(value, longest: int) -> str:
+def _message(value: object, longest: int) -> str:
     try:
         return str(value)[:longest]
     except Exception:
         return "a message that cannot be printed"
 
 
-def _show_traceback(shell, etype, value, tb, tb_offset=None):
+def _show_traceback(
+    shell: Any, etype: Any, value: Any, tb: Any, tb_offset: int | None = None
+) -> list[str]:
     """Publish an error with the reader's own frames and its message, nothing else."""
     scrubber = Scrubber(shell)
     longest = LARGEST_MESSAGE
@@ -341,7 +348,7 @@ def main() -> None:
     app.shell.set_custom_exc((Exception,), _show_traceback)
     show = app.shell._showtraceback
 
-    def showtraceback(etype, value, lines):
+    def showtraceback(etype: Any, value: Any, lines: Any) -> None:
         app.kernel.raised = etype
         show(etype, _message(value, LARGEST_MESSAGE), lines)
 

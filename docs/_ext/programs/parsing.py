@@ -85,16 +85,26 @@ def _typed(kind: Any, value: Any) -> Any:
     return _typed(inner[0], value)
 
 
+FORMATS = jsonschema.FormatChecker(())
+
+
+@FORMATS.checks("printable line")
+def _is_printable(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable()
+
+
+@FORMATS.checks("date", raises=ValueError)
+def _is_date(value: object) -> bool:
+    return isinstance(value, str) and bool(datetime.datetime.fromisoformat(value))
+
+
 @functools.cache
 def _validator(scaled: bool) -> Any:
-    formats = jsonschema.FormatChecker(())
-    formats.checks("printable line")(str.isprintable)
-    formats.checks("date", raises=ValueError)(datetime.datetime.fromisoformat)
     # To JSON Schema 1.0 is a whole number; it would be no index.
     base = jsonschema.Draft202012Validator
     whole = base.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
     strict = jsonschema.validators.extend(base, type_checker=whole)
-    return strict(_schema(ScaleRecord if scaled else ProgramRecord), format_checker=formats)
+    return strict(_schema(ScaleRecord if scaled else ProgramRecord), format_checker=FORMATS)
 
 
 def _problem(error: jsonschema.ValidationError) -> str:

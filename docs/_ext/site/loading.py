@@ -75,8 +75,8 @@ def in_page(text: str | bytes) -> Iterator[Request]:
             inside = node.text().removeprefix("<![CDATA[").removesuffix("]]>")
         elif node.tag == "template":
             # What it holds is no part of the tree.
-            yield from in_page(node.html.partition(">")[2].removesuffix("</template>"))
-        yield from _of_element(node.tag, attributes, inside)
+            yield from in_page((node.html or "").partition(">")[2].removesuffix("</template>"))
+        yield from _of_element(node.tag or "", attributes, inside)
 
 
 def base_of(text: bytes) -> str:
