@@ -48,7 +48,7 @@ def ground(
         facts = {
             "device": device,
             "python": f"{sys.version_info.major}.{sys.version_info.minor}",
-            "versions": versions(of),
+            "versions": {p: _version(p, kept) for p in of},
             "variables": environment.passed(options),
             "frameworks": [
                 entry.variables(device.partition("-")[0], False) for entry in options.registry
@@ -58,6 +58,12 @@ def ground(
         }
         found = kept[(device, *of)] = digest(facts)
     return found
+
+
+def _version(package: str, known: dict[Any, str]) -> str:
+    if package not in known:
+        known[package] = versions([package]).get(package, "")
+    return known[package]
 
 
 def key(page: Page, options: Options, device: str) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 
 import nbformat
 import yaml
-from jupytext.myst import MystMetadataParsingError, myst_to_notebook
 
 from ..names import nearest
 from .expansion import HELPERS, Expansion, PageError
@@ -108,6 +107,9 @@ def read_page(
         raise PageError(1, f"the page cannot be read: {error}") from None
     if "{code-cell}" not in text or not text.startswith("---"):
         return None
+    # Takes a while to import, and a build that reads no page does without.
+    from jupytext.myst import MystMetadataParsingError, myst_to_notebook
+
     head, body, below_head = _split(text)
     try:
         options = yaml.safe_load(head) or {}
