@@ -8,6 +8,7 @@ connection to whoever asked: the process id goes out on it, then the exit status
 in, and when it is closed the kernel is killed.
 """
 
+import builtins
 import contextlib
 import gc
 import importlib
@@ -128,12 +129,17 @@ def _kill(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
+class ZMQInteractiveShell:
+    """What `get_ipython()` gives during imports: some decide by its name what they print later."""
+
+
 def import_quietly(modules: list[str]) -> None:
-    """Import modules; ends this process where that fails or prints something.
+    """Import modules as a notebook does; ends this process where that fails or prints something.
 
     What an import prints belongs on the page: a kernel that does the import itself shows it.
     """
     said = io.StringIO()
+    vars(builtins)["get_ipython"] = ZMQInteractiveShell
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             for name in modules:
@@ -142,6 +148,7 @@ def import_quietly(modules: list[str]) -> None:
         os._exit(1)
     if said.getvalue():
         os._exit(1)
+    del vars(builtins)["get_ipython"]
 
 
 def become_kernel(job: dict, started_with: dict[str, str]) -> None:
