@@ -86,20 +86,21 @@ def build(folder, *options):
 def copy_of_book(folder, exclude):
     """Copy what the site is built from, without some pages and without the claims about them.
 
-    Recordings and compiled programs stay behind too: they are read, not executed.
+    Compiled programs stay behind too: they are read, not executed.
     """
     for name in ("docs", "snippets"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("_recorded"))
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("compiled"))
     for docname in exclude:
         (folder / "docs" / f"{docname}.md").unlink()
+        (folder / "docs" / "_recorded" / "cpu" / f"{docname}.ipynb").unlink()
         contents = folder / "docs" / docname.rpartition("/")[0] / "index.md"
         lines = contents.read_text("utf8").splitlines()
         # Sphinx reads a page again and again whose contents name a page that is not there.
         kept = [line for line in lines if line.strip() != docname.rpartition("/")[2]]
         contents.write_text("\n".join(kept) + "\n", "utf8")
     contents = folder / "docs" / "index.md"
+    shutil.rmtree(folder / "docs" / "claims")
     for chapter in ("claims", "compiled"):
-        shutil.rmtree(folder / "docs" / chapter)
         text = contents.read_text("utf8").replace(f"\n{chapter}/index\n", "\n")
         contents.write_text(text, "utf8")
     conf = (ROOT / "conf.py").read_text("utf8") + LEAVING_OUT
@@ -146,7 +147,8 @@ def time_scripts(pages, folder):
 def stock_site(pages, folder):
     """Write the same book for stock MyST-NB, each page with code as the notebook it becomes."""
     copy_of_book(folder, [page.docname for page in read_all_pages()[1]])
-    shutil.rmtree(folder / "docs" / "_ext")
+    for engine in ("_ext", "_recorded"):
+        shutil.rmtree(folder / "docs" / engine)
     conf = (ROOT / "conf.py").read_text("utf8") + LEAVING_OUT + STOCK_CONF
     (folder / "conf.py").write_text(conf, "utf8")
     for page in pages:
@@ -285,6 +287,19 @@ def live(work):
     note("live, saved to finished, above the cells", f"{over:.2f} s", "≤ 2.5 s", over <= 2.5)
 
 
+def either_way():
+    """Execute all ordinary pages in processes of their own, and compare what they print."""
+    sys.path.insert(0, str(ROOT / "tests" / "book"))
+    import test_forked
+
+    ordinary, _ = read_all_pages()
+    test_forked.imports.warm_modules = lambda *rest: None
+    different = test_forked.differences([page.docname for page in ordinary])
+    for place in different:
+        print(f"  {place}")
+    note("cells that print something else unforked", len(different), "0", not different)
+
+
 def growth(work, counts):
     """Cold and unchanged builds of generated sites of several sizes."""
     cold, unchanged = {}, {}
@@ -383,6 +398,8 @@ def main():
         against_scripts_and_stock(work)
         print("Live", flush=True)
         live(work)
+        print("Forked and in processes of their own", flush=True)
+        either_way()
         print("Growth", flush=True)
         growth(work, counts)
         print("The pages that measure", flush=True)

@@ -25,17 +25,16 @@ PARTS = {
         "commands/record.py",
         "commands/recordings.py",
         "execution",
-        "programs/functions.py",
     ],
     "docs": ["__init__.py", "site"],
-    "compile": ["programs/compiling.py"],
+    "compile": ["commands/compile.py"],
 }
 # Where a framework is not installed, its module is taken for a distribution of that name.
 FRAMEWORKS = ["cpu", "cuda", "mpi", "mpi4jax"]
 
 # Imported by a part, and not required by it, because:
 FRAMEWORK = "frameworks are sets of their own, and a machine that records may bring others"
-NOT_REQUIRED = {"jax": FRAMEWORK, "torch": FRAMEWORK}
+NOT_REQUIRED = {"jax": FRAMEWORK}
 
 # Required, and imported by nothing that requires it, because:
 NOT_IMPORTED = {

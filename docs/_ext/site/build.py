@@ -138,7 +138,8 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
             _warn_of_recording(app, page.docname, edition.device, edition.recorded)
     first = found[0].outputs
     used = key.packages(page, book.options) if result else ()
-    failures = result.failures if result else ()
+    records, refused = _records(page, found, book.schema)
+    failures = (*(result.failures if result else ()), *refused)
     names, gaps = _gaps(page, found, book.home, book.schema)
     state = PageState(
         modules=dict(page.modules),
@@ -148,7 +149,7 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
         only=page.device is not None,
         facts=first.facts if first else None,
         missing={cell.key: cell.missing for cell in first.cells if cell.missing} if first else {},
-        records=[] if failures else _records(page, found, book.schema),
+        records=[] if failures else records,
         failures=failures,
         fresh=bool(result and result.fresh),
         states={edition.device: edition.recorded for edition in found},
@@ -164,19 +165,24 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
         _warn(page.docname, failure.line, failure.message)
 
 
-def _records(page: Page, found: Iterable[Edition], schema: Schema | None) -> list[dict[str, Any]]:
-    """Return the measurements among the outputs of all devices, with where they were made."""
-    kept = []
+def _records(
+    page: Page, found: Iterable[Edition], schema: Schema | None
+) -> tuple[list[dict[str, Any]], list[Failure]]:
+    """Return the measurements among the outputs of all devices, with where they were made.
+
+    Beside them are the failures of cells that display something else as one.
+    """
+    kept, failures = [], []
     for edition in found:
         for cell in page.cells:
             made = edition.outputs and edition.outputs.cell(cell.key)
             for record in outputs.records(made.outputs, schema) if made else ():
                 if schema and (problem := schema.problem(record)):
-                    message = f"the cell displays a measurement that is none ({problem})"
-                    _warn(page.docname, cell.line, message)
+                    message = f"the cell displays a measurement that is none: {problem}"
+                    failures.append(Failure(cell.line, message))
                 else:
                     kept.append(record | {"page": page.docname, "device": edition.device})
-    return kept
+    return kept, failures
 
 
 def _gaps(
@@ -191,7 +197,7 @@ def _gaps(
         if edition.outputs:
             cells = [edition.outputs.cell(cell.key) for cell in page.cells]
             missing = {
-                number: f"{cell.missing} is not installed" if cell else ""
+                number: cell.missing if cell else ""
                 for number, cell in enumerate(cells)
                 if cell is None or cell.missing
             }

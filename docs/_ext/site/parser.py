@@ -20,6 +20,9 @@ def show(page: Page, panels: Iterable[list[tabs.Panel]], options: Options) -> No
     code_cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for number, (cell, of_cell) in enumerate(zip(code_cells, panels, strict=True), 1):
         cell["outputs"] = tabs.marked(of_cell, options)
+        for output in cell.outputs:
+            if output.output_type == "execute_result":
+                output["execution_count"] = number
         cell["execution_count"] = number
     # MyST-NB adds 1 where it takes a line over, and docutils 1 more.
     notebook.metadata["source_map"] = [line - 2 for line in notebook.metadata["source_map"]]

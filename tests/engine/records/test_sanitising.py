@@ -225,7 +225,11 @@ def machine(monkeypatch):
 def test_a_name_that_is_a_word_changes_no_text_and_no_record(machine, name):
     machine(name, name)
     text = f"{name} is faster: jit@{name}, {name}/core.py, {name}=1, [{name}], {name}.numpy"
-    record = RECORD | {"name": f"{name}/jit", "framework": name, "device_kind": name}
+    record = RECORD | {
+        "name": f"{name}/jit",
+        "framework": name.replace("-", "_"),
+        "device_kind": name,
+    }
     printed = nbformat.v4.new_output("stream", text=text)
     output = measurement(record)
     output.data["text/plain"] = f"/home/{name}/x took 0.5"
