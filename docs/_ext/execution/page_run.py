@@ -332,7 +332,8 @@ class PageRun:
         if "platform" not in answer:
             return self._fail(
                 f"{answer['framework']} cannot be asked on which device the page ran "
-                f"({answer['problem']}); leave it as it is, or put it back at the end of the page"
+                f"({answer['problem']}); a page must leave the framework as it found it, and "
+                f"BOOK_DEVICE must name a device of this machine, not '{self.device}'"
             )
         platform, kind = answer["platform"], answer["kind"]
         found = devices.short_name(platform, kind)

@@ -171,5 +171,5 @@ def test_a_device_that_jax_does_not_find_is_refused(project):
     assert build.status == 1
     assert build.executed == ["a/other", "a/plain"]
     assert "docs/a/plain.md:9: WARNING: " in build.output
-    assert "jax cannot be asked for its device" in build.output
+    assert "jax cannot be asked on which device the page ran" in build.output
     assert len(project.cached()) == 1

@@ -1,7 +1,6 @@
 """Pages are executed beside each other, benchmarks alone; what fails, fails its own page."""
 
 import contextlib
-import json
 import os
 import pathlib
 import re
