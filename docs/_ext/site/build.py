@@ -36,7 +36,7 @@ def configure(app: Sphinx, config: Config) -> None:
     config.exclude_patterns = [*config.exclude_patterns, "_recorded"]
 
 
-def lock_output(app: Sphinx, config: Config) -> None:
+def lock_output(app: Any, config: Config) -> None:
     """Let only one build at a time work in an output folder."""
     lock = FileLock(pathlib.Path(app.doctreedir, "building.lock"))
     try:
@@ -51,21 +51,21 @@ def lock_output(app: Sphinx, config: Config) -> None:
             f"the site cannot be built into {app.outdir}: {error.strerror or error}; free space "
             "there, or make the folder writable"
         ) from None
-    app.book_lock = lock  # type: ignore[attr-defined]
+    app.book_lock = lock
 
 
-def start(app: Sphinx) -> None:
+def start(app: Any) -> None:
     """Give the build its options, and the environment its place for the state of pages."""
-    app.book_changed = set()  # type: ignore[attr-defined]
-    app.book = Book(app)  # type: ignore[attr-defined]
-    app.book_library = Library(app.book.options.folder("snippets"))  # type: ignore[attr-defined]
-    app.env.book_home = app.book.home  # type: ignore[attr-defined]
+    app.book_changed = set()
+    app.book = Book(app)
+    app.book_library = Library(app.book.options.folder("snippets"))
+    app.env.book_home = app.book.home
     if not hasattr(app.env, "book_pages"):
-        app.env.book_pages = {}  # type: ignore[attr-defined]
+        app.env.book_pages = {}
     freshness.prepare(app.env)
-    app.book_records = measurements.all_records(app.env)  # type: ignore[attr-defined]
-    app.book_reminder = reminders.Reminder(app)  # type: ignore[attr-defined]
-    app.book_reminder.start()  # type: ignore[attr-defined]
+    app.book_records = measurements.all_records(app.env)
+    app.book_reminder = reminders.Reminder(app)
+    app.book_reminder.start()
 
 
 def outdated(

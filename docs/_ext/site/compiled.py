@@ -529,11 +529,11 @@ def scale_chart(runs: Sequence[Run], shown: str, labels: Mapping[str, str], titl
     return charts.line_chart(series, "devices", AXES[shown], title, from_zero=shown == "bytes")
 
 
-def start(app: Sphinx) -> None:
+def start(app: Any) -> None:
     """Give directives, which do not see the application, the options of the book."""
-    app.env.book_options = Options.from_values(app.config, app.confdir)  # type: ignore[attr-defined, arg-type]
+    app.env.book_options = Options.from_values(app.config, app.confdir)
     try:
-        configured(app.env.book_options)  # type: ignore[attr-defined]
+        configured(app.env.book_options)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.environment import BuildEnvironment
 
 from ..execution.schedule import Failure
 from ..measurements.declared import Gap
@@ -90,11 +89,11 @@ class Book:
         return {device: digest for device, digest in found.items() if digest}
 
 
-def book_of(app: Sphinx) -> Book:
+def book_of(app: Any) -> Book:
     """Return the book that is built."""
-    return app.book  # type: ignore[attr-defined]
+    return app.book
 
 
-def pages_of(env: BuildEnvironment) -> dict[str, PageState]:
+def pages_of(env: Any) -> dict[str, PageState]:
     """Return the states of all executed pages."""
-    return env.book_pages  # type: ignore[attr-defined]
+    return env.book_pages
