@@ -6,6 +6,7 @@ import importlib.metadata
 import pathlib
 import re
 import sys
+import sysconfig
 
 import pytest
 from packaging.requirements import Requirement
@@ -216,7 +217,8 @@ def test_what_is_installed_has_the_version_of_the_lock():
         pytest.skip("this environment was not installed by the commands of noxfile.py")
     versions = locked(f"{sys.version_info.major}.{sys.version_info.minor}")
     other = []
-    for distribution in importlib.metadata.distributions():
+    # Not those that other packages bring along inside of them, as setuptools does.
+    for distribution in importlib.metadata.distributions(path=[sysconfig.get_path("purelib")]):
         name = canonicalize_name(distribution.name)
         if name in versions and Version(distribution.version).public != versions[name]:
             other.append(f"{name} {distribution.version}, locked {versions[name]}")

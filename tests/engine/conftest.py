@@ -151,6 +151,12 @@ def forks():
     return Forks()
 
 
+def heed_signals():
+    """Undo what a program in the background inherits: it ignores Ctrl-C, and perhaps a hang-up."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Build:
     """What came of one build: its exit status and all that it printed."""
 
@@ -285,8 +291,7 @@ class Project:
                 env=self.environment(**variables),
                 stdout=stream,
                 stderr=subprocess.STDOUT,
-                # A program started in the background ignores Ctrl-C, and so would its builds.
-                preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+                preexec_fn=heed_signals,
             )
         process.log = log
         return process
