@@ -13,8 +13,8 @@ from ..records.form import Facts
 from .states import PageState, book_of, pages_of
 from .tables import table_node
 
-HEAD = ("page", "executed", "on", "took", "kernel", "this build", "unstable")
-KERNELS = {"forked": "forked", "own": "of its own"}
+HEAD = ("page", "executed (UTC)", "on", "took", "kernel", "this build", "unstable")
+KERNELS = {"forked": "forked", "own": "own"}
 
 
 class page_status(nodes.General, nodes.Element):
@@ -100,7 +100,7 @@ class FillInStatus(SphinxPostTransform):
         unstable = len(unstable_measurements(state.records))
         return [
             link,
-            when(state.facts),
+            when(state.facts).removesuffix(" UTC"),
             letters[place(state.facts)],
             f"{state.facts.seconds:.1f} s",
             KERNELS[state.facts.process],

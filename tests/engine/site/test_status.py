@@ -44,7 +44,7 @@ def test_every_page_has_its_row_in_each_build(project, noting):
     for name, row in rows.items():
         assert row["link"] == f"{name}.html"
         assert re.fullmatch(r"\d\.\d s", row["took"])
-        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", row["executed"])
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", row["executed (UTC)"])
     assert "shaky@python" in text(project)
     assert "quiet@python" not in text(project)
     assert "cpu" in text(project)
@@ -127,7 +127,7 @@ def test_recordings_have_their_table_and_their_lines_below_the_page(project):
         assert build.green, build.output
         rows = table(project, out)
         assert rows["a/one"]["this build"] == "recorded"
-        assert rows["a/one"]["executed"].startswith("20" if home == "CPU" else "19")
+        assert rows["a/one"]["executed (UTC)"].startswith("20" if home == "CPU" else "19")
         assert lines(project, "a/one", out) == [f"Recorded on {d}" for d in order(device)]
 
     project.edit(one, "```{code-cell} python\n1\n", "```{code-cell} python\n4\n")
