@@ -66,12 +66,12 @@ def _version(package: str, known: dict[Any, str]) -> str:
     return known[package]
 
 
-def key(page: Page, options: Options, device: str) -> str:
-    """Return the key under which a page's outputs are cached."""
+def key(page: Page, options: Options, device: str, *, known: dict[Any, str] | None = None) -> str:
+    """Return the key under which a page's outputs are cached; `known` as in `ground`."""
     cells = [
         [cell.source, [cell.expected.type, cell.expected.fragment] if cell.expected else None]
         for cell in page.cells
     ]
     on = page.device or device
-    facts = [cells, page.benchmark, page.device, ground(packages(page, options), options, on)]
-    return digest(facts)[:32]
+    below = ground(packages(page, options), options, on, known=known)
+    return digest([cells, page.benchmark, page.device, below])[:32]

@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from ..files import Unusable
 from ..options import Options
@@ -56,8 +57,10 @@ def deliver(
     # Where nothing is cached yet, what pages took elsewhere says which are the long ones.
     recordings = Recordings(options.folder("recordings"))
     waiting, durations = [], {}
+    keys: dict[str, str] = {}
+    grounds: dict[Any, str] = {}
     for page in pages:
-        of_page = key(page, options, device)
+        of_page = keys[page.docname] = key(page, options, device, known=grounds)
         try:
             outputs = cache.load(page, of_page, page.device or device)
         except Unusable as error:
@@ -81,7 +84,7 @@ def deliver(
         outputs = _with_whole(execution)
         if not execution.failures:
             try:
-                cache.save(page, key(page, options, device), outputs, execution.whole)
+                cache.save(page, keys[page.docname], outputs, execution.whole)
             except OSError as error:
                 trouble(
                     page,

@@ -57,20 +57,20 @@ def outdated(app: Any, env: Any) -> set[str]:
             for path, known in env.book_dependencies.get(docname, {}).items()
         )
     }
-    grounds: dict[Any, str] = {}
     for docname, state in pages_of(env).items():
-        if state.failures or _has_changed(app, docname, state, grounds):
+        if state.failures or _has_changed(app, docname, state):
             found.add(docname)
     return found
 
 
-def _has_changed(app: Any, docname: str, state: PageState, grounds: dict[Any, str]) -> bool:
+def _has_changed(app: Any, docname: str, state: PageState) -> bool:
     options = app.book.options
     return (
         any(app.book_library.digest(name) != known for name, known in state.modules.items())
         or state.files != app.book.recording_digests(docname)
         or (
             bool(state.ground)
-            and state.ground != key.ground(state.packages, options, state.home, known=grounds)
+            and state.ground
+            != key.ground(state.packages, options, state.home, known=app.book.grounds)
         )
     )

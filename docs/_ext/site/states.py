@@ -72,6 +72,8 @@ class Book:
         if self.options.recorded:
             home = next((d for d in [home, *self.options.devices] if d in found), home)
         self.home = home
+        # What versions and variables come to, asked for once in a build; see `key.ground`.
+        self.grounds: dict[Any, str] = {}
         self.devices = list(dict.fromkeys([home, *self.options.devices, *found]))
 
     def executes(self, page: Page) -> bool:
