@@ -56,7 +56,7 @@ def lock_output(app: Any, config: Config) -> None:
 
 def start(app: Any) -> None:
     """Give the build its options, and the environment its place for the state of pages."""
-    app.book_changed = set()
+    app.book_changed, app.book_read = set(), set()
     app.book = Book(app)
     app.book_library = Library(app.book.options.folder("snippets"))
     app.env.book_home = app.book.home
@@ -84,6 +84,7 @@ def outdated(
 def run_pages(app: Any, env: Any, docnames: list[str]) -> None:
     """Take every page that will be read its one way, up to what is shown of it."""
     book: Book = app.book
+    app.book_read = set(docnames)
     for state in pages_of(env).values():
         state.fresh = False
     pages = []

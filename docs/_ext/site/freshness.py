@@ -23,8 +23,11 @@ def note_text(env: Any, docname: str, path: pathlib.Path) -> None:
 
 
 def note_rest(app: Any, env: Any) -> None:
-    """Note, once all pages are read, what they depend on besides, and their doctrees."""
-    for docname in env.found_docs:
+    """Note what the pages that this build has read depend on besides, and their doctrees.
+
+    Those of others stay as they were read: a file may have changed since this build looked at it.
+    """
+    for docname in app.book_read & env.found_docs:
         env.book_dependencies[docname] = {
             str(path): file_digest(pathlib.Path(app.srcdir, path))
             for path in env.dependencies.get(docname, ())
