@@ -8,11 +8,30 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "docs"))
 project = "JAX, Measured"
 author = "The authors of JAX, Measured"
 copyright = author
-extensions = ["_ext", "myst_nb", "sphinx_design", "sphinx_copybutton"]
+extensions = ["_ext", "myst_nb", "sphinx_design", "sphinx_copybutton", "sphinx_reredirects"]
 exclude_patterns = ["_ext", "_templates"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
+
+# Where pages went that have moved.
+redirects = {
+    "compiled/tpu": "../appendix/post_tpu.html",
+    "memory/allocation": "../appendix/memory.html",
+    "memory/index": "../appendix/memory.html",
+    "memory/placement": "../devices/placement.html",
+    "properties/devices": "../devices/one_code.html",
+    "properties/immutability": "../start/arrays.html",
+    "properties/index": "../start/index.html",
+    "properties/keys": "../start/key_reuse.html",
+    "properties/pure_functions": "../start/pure_functions.html",
+    "properties/state": "../start/state.html",
+    "randomness/index": "../start/index.html",
+    "randomness/keys": "../start/random_keys.html",
+    "randomness/old_numbers": "../appendix/old_numbers.html",
+    "randomness/typed_keys": "../start/typed_keys.html",
+    "timing/other_timers": "../appendix/other_timers.html",
+}
 
 # What a record of the timer holds.
 book_measurements = "snippets/timing/measurement.schema.json"

@@ -1,0 +1,117 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from snippets.devices import one_code
+
+
+@given(arrays(np.float32, (5, 2), elements=st.integers(-99, 99), unique=True))
+@settings(deadline=None)
+def test_standardise_equals_numpy(x):
+    expected = (x - x.mean(axis=0)) / x.std(axis=0)
+    np.testing.assert_allclose(one_code.standardise(jnp.array(x)), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("device", jax.devices())
+def test_the_result_is_where_the_argument_is(device):
+    x = jax.device_put(jnp.arange(3.0), device)
+    for function in (one_code.standardise, jax.jit(one_code.standardise)):
+        assert function(x[:, None]).devices() == {device}
+    result = one_code.add_positions(x)
+    assert result.devices() == {device}
+    assert result.tolist() == [0, 2, 4]
+
+
+def test_arrays_on_two_devices_do_not_mix(raises_declared):
+    here, there = (jax.device_put(jnp.ones(2), device) for device in jax.devices()[:2])
+    raises_declared(one_code.add, here, there)
+    assert one_code.add(here, here).tolist() == [2, 2]
+    assert one_code.add(there, jnp.ones(2)).devices() == there.devices()
+
+
+def test_torch_needs_the_device_to_be_named(raises_declared):
+    elsewhere = torch.ones(3, device="meta")
+    raises_declared(one_code.add_positions_cpu_torch, elsewhere)
+    assert one_code.add_positions_torch(elsewhere).device.type == "meta"
+    assert one_code.add_positions_torch(torch.ones(3)).tolist() == [1, 2, 3]
+    assert one_code.add_positions_cpu_torch(torch.ones(3)).tolist() == [1, 2, 3]
+
+
+def test_every_platform_gets_the_same_stablehlo():
+    x = jnp.ones((3, 2))
+    texts = {
+        one_code.lowered_text(one_code.standardise, x, p) for p in ("cpu", "cuda", "rocm", "tpu")
+    }
+    assert len(texts) == 1
+
+
+def test_export_for_all_runs_here():
+    x = jnp.arange(6.0).reshape(3, 2)
+    exported = one_code.export_for_all(one_code.standardise, x)
+    assert exported.platforms == ("cpu", "cuda", "tpu")
+    np.testing.assert_allclose(exported.call(x), one_code.standardise(x), rtol=1e-6)
+
+
+def test_what_was_exported_for_another_platform_does_not_run(raises_declared):
+    raises_declared(one_code.run_elsewhere, one_code.standardise, jnp.ones((3, 2)))
+
+
+def test_a_python_branch_is_fixed_while_tracing():
+    x = jnp.zeros(2)
+    expected = 1.0 if jax.default_backend() == "cpu" else 2.0
+    assert one_code.add_by_backend(x).tolist() == [expected, expected]
+    for platform in ("cpu", "cuda", "tpu"):
+        assert one_code.constants(one_code.lowered_text(one_code.add_by_backend, x, platform)) == [
+            expected
+        ]
+
+
+def test_platform_dependent_is_fixed_while_lowering():
+    x = jnp.zeros(2)
+    assert (one_code.add_by_platform(x) == one_code.add_by_backend(x)).all()
+    for platform, constant in (("cpu", 1.0), ("cuda", 2.0), ("tpu", 2.0)):
+        text = one_code.lowered_text(one_code.add_by_platform, x, platform)
+        assert one_code.constants(text) == [constant]
+    exported = one_code.export_for_all(one_code.add_by_platform, x)
+    assert one_code.constants(exported.mlir_module().replace(" loc(#loc)", "")) == [1.0, 2.0]
+    assert (exported.call(x) == one_code.add_by_backend(x)).all()
+
+
+def test_a_tracer_is_on_no_device(raises_declared):
+    raises_declared(one_code.ask_device_inside_jit, jnp.arange(3.0))
+
+
+def test_64_bit_types_are_off_unless_asked_for(raises_declared):
+    wide = np.array([1 + 1e-12])
+    assert jnp.asarray(wide).dtype == jnp.float32
+    assert jnp.asarray(wide)[0] == 1
+    assert one_code.double_precision(jnp.asarray, wide).dtype == np.float64
+    assert int(one_code.double_precision(jnp.array, 2**31)) == 2**31
+    raises_declared(one_code.too_large_integer)
+
+
+@given(st.integers(0, 23))
+@settings(deadline=None)
+def test_rounding_keeps_so_many_bits(power):
+    x = np.float32(1 + 2.0**-power)
+    for bits in (7, 10, 23):
+        rounded = one_code.rounded_to(x, bits)
+        assert rounded == (x if power <= bits else 1)
+
+
+def test_rounding_to_7_bits_is_bfloat16():
+    x = jax.random.normal(jax.random.key(0), (100,))
+    assert (one_code.rounded_to(x, 7) == x.astype(jnp.bfloat16).astype(jnp.float32)).all()
+
+
+def test_products():
+    x = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    np.testing.assert_allclose(one_code.product(x), x @ x)
+    np.testing.assert_allclose(one_code.precise_product(x), x @ x)
+    assert one_code.requested_precision(one_code.product, x) == ["DEFAULT"]
+    assert one_code.requested_precision(one_code.precise_product, x) == ["HIGHEST"]

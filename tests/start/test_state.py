@@ -1,0 +1,122 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snippets.start import state
+
+
+def test_the_object_counts_without_jit():
+    counter = state.Counter()
+    assert [int(counter.add(1)) for _ in range(3)] == [1, 2, 3]
+
+
+def test_the_object_stops_counting_under_jit():
+    counter = state.Counter()
+    add = jax.jit(counter.add)
+    assert [int(add(1)) for _ in range(3)] == [1, 1, 1]
+    assert isinstance(counter.count, jax.core.Tracer)
+
+
+def test_reading_the_attribute_afterwards_raises(raises_declared):
+    raises_declared(state.read_count_after_jit)
+
+
+def test_a_static_self_stops_counting_too():
+    counter = state.Counter()
+    add = jax.jit(state.Counter.add, static_argnums=0)
+    assert [int(add(counter, 1)) for _ in range(3)] == [1, 1, 1]
+
+
+def test_self_is_not_an_array(raises_declared):
+    raises_declared(state.call_jitted_method)
+
+
+@given(st.lists(st.integers(-100, 100), max_size=6))
+@settings(deadline=None)
+def test_a_count_passed_in_and_out_is_the_sum(numbers):
+    count = jnp.zeros((), jnp.int32)
+    for n in numbers:
+        count = state.add(count, n)
+    assert count == sum(numbers)
+
+
+def test_modules_of_torch_and_tensorflow_count():
+    torch_counter, tensorflow_counter = state.TorchCounter(), state.TensorFlowCounter()
+    assert [int(torch_counter(1)) for _ in range(3)] == [1, 2, 3]
+    assert [int(tensorflow_counter.add(1)) for _ in range(3)] == [1, 2, 3]
+
+
+@given(st.integers(0, 2**31 - 1))
+@settings(max_examples=10, deadline=None)
+def test_batch_norm_equals_torch(seed):
+    numbers = np.random.default_rng(seed)
+    layer = torch.nn.BatchNorm1d(3, affine=False)
+    statistics = state.first_statistics(3)
+    for _ in range(3):
+        x = numbers.normal(2, 3, (8, 3)).astype(np.float32)
+        expected = layer(torch.from_numpy(x)).numpy()
+        statistics, y = state.batch_norm_train(statistics, x)
+        np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(statistics.mean, layer.running_mean.numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(statistics.var, layer.running_var.numpy(), rtol=1e-5)
+    layer.eval()
+    np.testing.assert_allclose(
+        state.batch_norm_predict(statistics, x),
+        layer(torch.from_numpy(x)).numpy(),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+
+def test_squared_error_equals_numpy():
+    x = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    params = {"w": jnp.array([1.0, -1.0]), "b": jnp.array(2.0)}
+    expected = np.mean((x @ [1, -1] + 2 - np.array([0, 5])) ** 2)
+    assert state.squared_error(params, x, jnp.array([0, 5])) == expected
+
+
+def test_the_first_step_equals_the_closed_form():
+    x, y = np.array([[2.0, 0.0]], np.float32), np.array([3.0], np.float32)
+    new, error = state.train_step(state.first_state(2), (x, y))
+    assert error == 9
+    np.testing.assert_allclose(new.params["w"], [0.1 * 2 * 3 * 2, 0], rtol=1e-6)
+    np.testing.assert_allclose(new.params["b"], 0.1 * 2 * 3, rtol=1e-6)
+
+
+def test_loop_scan_and_torch_agree():
+    batches = state.linear_batches(jax.random.key(0), steps=150)
+    start = state.first_state(2)
+    now, errors = start, []
+    for batch in zip(*batches, strict=True):
+        now, error = state.train_step(now, batch)
+        errors.append(float(error))
+    end, scanned = state.train_steps(start, batches)
+    np.testing.assert_allclose(scanned, errors, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(end.params["w"], now.params["w"], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(end.params["w"], [3, -1], atol=0.1)
+
+    in_torch = [
+        tuple(torch.from_numpy(np.array(part)) for part in b) for b in zip(*batches, strict=True)
+    ]
+    np.testing.assert_allclose(state.train_torch(in_torch), errors, rtol=1e-3, atol=1e-4)
+
+
+def test_a_step_leaves_the_old_state_as_it_was():
+    batch = tuple(part[0] for part in state.linear_batches(jax.random.key(0), steps=1))
+    start = state.first_state(2)
+    one, _ = state.train_step(start, batch)
+    two, _ = state.train_step(start, batch)
+    assert start.params["w"].tolist() == [0, 0]
+    assert one.params["w"].tolist() == two.params["w"].tolist() != [0, 0]
+
+
+def test_batches_follow_the_line():
+    x, y = state.linear_batches(jax.random.key(0), steps=3, rows=5)
+    assert x.shape == (3, 5, 2)
+    np.testing.assert_allclose(y, 3 * x[..., 0] - x[..., 1] + 1, rtol=1e-6)
+    assert jax.tree.structure(state.first_state(2)).num_leaves == 4
+    assert pytest.approx(0.9) == state.MOMENTUM
