@@ -40,7 +40,8 @@ def test_tensorflow_keeps_the_global_it_was_traced_with(monkeypatch):
     assert pure_functions.scaled_tensorflow(x).numpy().tolist() == [2, 2]
 
 
-@given(st.floats(-100, 100, width=32), st.floats(-100, 100, width=32))
+# Eighths, because the processor may take the smallest of all floats for zero.
+@given(*2 * [st.integers(-800, 800).map(lambda number: number / 8)])
 @settings(deadline=None)
 def test_scaled_by_follows_its_argument(x, scale):
     assert pure_functions.scaled_by(x, scale) == np.float32(x) * np.float32(scale)
