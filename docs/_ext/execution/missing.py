@@ -37,12 +37,30 @@ class Frameworks:
         needed = next((self.absent[n] for n in imported(source) if n in self.absent), None)
         if needed is None:
             needed = next((self.lost[n] for n in _taken_over(tree, source) if n in self.lost), None)
+        kept = set(_bound(self._imports(tree)))
         for name in _bound(tree):
-            if needed:
+            if needed and name not in kept:
                 self.lost[name] = needed
             else:
                 self.lost.pop(name, None)
         return needed
+
+    def imports(self, source: str) -> str:
+        """Return the imports of a cell that need nothing which is absent.
+
+        Later cells may use them, so they are made where the rest of the cell is left out.
+        """
+        return ast.unparse(self._imports(ast.parse(source)))
+
+    def _imports(self, tree: ast.Module) -> ast.Module:
+        """Return the statements among those of a cell that import what is there."""
+        found = [
+            node
+            for node in tree.body
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            and self.absent.keys().isdisjoint(imported(ast.unparse(node)))
+        ]
+        return ast.Module(found, [])
 
 
 def _taken_over(tree: ast.Module, source: str) -> list[str]:

@@ -152,6 +152,7 @@ class PageRun:
         self.failures: list[Failure] = []
         self.kind = device
         self.missing: dict[str, str] = {}
+        self.imports: dict[str, str] = {}
         self.whole: dict[str, pathlib.Path] = {}
         self.status: int | None = None
         self.last_words = ""
@@ -214,6 +215,7 @@ class PageRun:
                 )
                 return False
             self.missing[cell.key] = framework.name
+            self.imports[cell.key] = frameworks.imports(cell.source)
         return True
 
     async def _in_time(self, home: pathlib.Path) -> None:
@@ -299,7 +301,11 @@ class PageRun:
         executed = 0
         for number, (cell, code) in enumerate(zip(self.cells, self.notebook.cells, strict=True)):
             if cell.key in self.missing:
-                continue
+                if not self.imports[cell.key]:
+                    continue
+                # Of a cell that is left out its imports remain, for those that follow.
+                cell = dataclasses.replace(cell, source=self.imports[cell.key], expected=None)
+                code = nbformat.v4.new_code_cell(cell.source)
             self.number = number
             try:
                 await client.async_execute_cell(code, number)

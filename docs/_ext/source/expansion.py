@@ -1,6 +1,7 @@
 """Put the code of snippets into the cells of a page, each name with one meaning."""
 
 import ast
+import contextlib
 import dataclasses
 import symtable
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,8 @@ from .snippets import Definition, ExpectedError, Import, Library, SnippetError
 
 OWN = "what the page's own lines make of it"
 HELPERS = "Show the helpers used below"
+# Tags of MyST-NB that keep the code of a cell from a reader's first look.
+UNSEEN = frozenset(("hide-input", "hide-cell", "remove-input", "remove-cell"))
 
 
 class PageError(Exception):
@@ -59,6 +62,18 @@ def import_lines(source: str) -> dict[str, str]:
     return found
 
 
+def lines_of_imports(source: str) -> list[str]:
+    """Return the imports at the top level of code, a line for each name."""
+    found: list[str] = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import):
+            found += [ast.unparse(ast.Import([alias])) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parts = [ast.ImportFrom(node.module, [alias], node.level) for alias in node.names]
+            found += map(ast.unparse, parts)
+    return found
+
+
 class Expansion:
     """Expands the cells of one page in order, knowing what the earlier ones defined."""
 
@@ -70,6 +85,9 @@ class Expansion:
         self.meanings: dict[str, str] = {}
         self.modules: list[str] = []
         self.candidates: set[str] = set()
+        # The imports that have run, and those of them that a reader has seen.
+        self.made: set[str] = set()
+        self.seen: set[str] = set()
 
     def cells(self, cell: nbformat.NotebookNode, line: int) -> list[Expanded]:
         """Return the cell as it is executed, after a cell of helpers where it needs some."""
@@ -81,21 +99,27 @@ class Expansion:
                 "':raises: TypeOfTheError part of its message', or in EXPECTED_ERRORS of the "
                 "snippet's module",
             )
-        written = str(cell.metadata.pop("snippet", "")).replace(",", " ").split()
+        written, beside = (
+            str(cell.metadata.pop(option, "")).replace(",", " ").split()
+            for option in ("snippet", "folded")
+        )
         declared = str(cell.metadata.pop("raises", "")).strip()
         cell["outputs"] = []
         own = None
         if declared:
             own = ExpectedError("", *[*declared.split(None, 1), ""][:2])
-        if not written:
+        unseen = not UNSEEN.isdisjoint(tags)
+        if not written and not beside:
             self._note_own(cell.source, line)
+            self._note_imports(cell.source, unseen)
             return [self._expanded(cell, tags, [own] if own else [], line)]
         try:
-            for name in written:
+            for name in (*written, *beside):
                 self.candidates.update(self._looked_through(name))
             wanted = [self.library.find(name, self.chapter) for name in written]
-            excerpt = self.library.excerpt(wanted, cell.source)
-            errors = [error for error in map(self.library.expected_error, wanted) if error]
+            named = [*wanted, *(self.library.find(name, self.chapter) for name in beside)]
+            excerpt = self.library.excerpt(named, cell.source)
+            errors = [error for error in map(self.library.expected_error, named) if error]
         except SnippetError as error:
             raise PageError(line, str(error)) from None
         except SyntaxError as error:
@@ -120,15 +144,43 @@ class Expansion:
             if not self._is_replaced(definition, bound):
                 self._note(definition.name, self._origin(definition), line)
         self._note_own(cell.source, line)
-        cell["source"] = _join(_read_by(excerpt.imports, code), code)
-        expanded = self._expanded(cell, tags, errors, line)
-        if not helpers:
-            return [expanded]
-        folded = nbformat.v4.new_code_cell(_join(_read_by(excerpt.imports, sources), sources))
+        before = [self._folded(excerpt.imports, sources, cell)] if helpers else []
+        own_lines = cell.source
+        cell["source"] = self._joined(excerpt.imports, code, unseen)
+        self._note_imports(own_lines, unseen)
+        return [*before, self._expanded(cell, tags, errors, line)]
+
+    def _folded(
+        self, imports: Iterable[Import], sources: list[str], cell: nbformat.NotebookNode
+    ) -> Expanded:
+        """Return the cell of the helpers that another cell needs, which stands beside that one."""
+        folded = nbformat.v4.new_code_cell(self._joined(imports, sources, unseen=True))
+        kept = {"framework": cell.metadata["framework"]} if "framework" in cell.metadata else {}
         folded["metadata"] = nbformat.from_dict(
-            {"tags": ["hide-input"], "mystnb": {"code_prompt_show": HELPERS}}
+            {"tags": ["hide-input"], "mystnb": {"code_prompt_show": HELPERS}, **kept}
         )
-        return [Expanded(folded), expanded]
+        return Expanded(folded)
+
+    def _joined(self, imports: Iterable[Import], sources: list[str], unseen: bool) -> str:
+        """Return the imports that are new here, and the sources.
+
+        What only a folded cell has imported is not new to Python, but to the reader.
+        """
+        known = self.made if unseen else self.seen
+        # 'import a.b' and 'import a.c' of two modules may share lines.
+        lines = dict.fromkeys(
+            line for found in _read_by(imports, sources) for line in found.lines.splitlines()
+        )
+        new = "\n".join(line for line in lines if line not in known)
+        self._note_imports(new, unseen)
+        return "\n\n\n".join([*([new] if new else []), *sources])
+
+    def _note_imports(self, source: str, unseen: bool) -> None:
+        """Note what a cell imports."""
+        with contextlib.suppress(SyntaxError):
+            found = lines_of_imports(source)
+            self.made.update(found)
+            self.seen.update([] if unseen else found)
 
     @staticmethod
     def _expanded(
@@ -195,9 +247,3 @@ def _read_by(imports: Iterable[Import], sources: list[str]) -> list[Import]:
     tree = ast.parse("\n".join(sources))
     read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return [found for found in imports if found.name in read]
-
-
-def _join(imports: list[Import], sources: list[str]) -> str:
-    # 'import a.b' and 'import a.c' of two modules may share lines.
-    lines = dict.fromkeys(line for found in imports for line in found.lines.splitlines())
-    return "\n\n\n".join([*(["\n".join(lines)] if lines else []), *sources])

@@ -127,3 +127,12 @@ def test_what_a_book_cannot_do_without_is_never_left_out(project, execute):
     frameworks = {"nothere": {"required": True}}
     found = execute("a/one", frameworks=frameworks, leave_out=True)
     assert "install it with 'pip install nothere'" in found["a/one"].failures[0].message
+
+
+def test_what_a_left_out_cell_imports_is_there_for_later_cells(project, execute):
+    cells = ["import math\nimport nothere\nx = 1", "math.floor(2.5)", "math.floor(x)"]
+    project.page("a/one", *map(project.cell, cells))
+    found = execute("a/one", frameworks=MISSING, leave_out=True)["a/one"]
+    assert not found.failures
+    assert [cell.missing for cell in found.outputs.cells] == ["nothere", "", "nothere"]
+    assert [len(cell.outputs) for cell in found.outputs.cells] == [0, 1, 0]

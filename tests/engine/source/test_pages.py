@@ -70,6 +70,73 @@ def test_helpers_come_folded_and_once_for_each_page(project, read):
     assert sorted(page.modules) == ["a.low", "a.one"]
 
 
+def test_imports_are_shown_once_on_a_page(project, read):
+    project.snippet(
+        "a.one",
+        """
+        import math
+        import os
+        def f(x): return math.floor(x)
+        def g(x): return os.fspath(math.ceil(x))
+        """,
+    )
+    page = read(
+        "a/one",
+        project.cell("f(1)", snippet="one.f"),
+        project.cell("g(1)", snippet="one.g"),
+        project.cell("import sys"),
+        project.cell("math.pi", snippet="one.f"),
+    )
+    sources = [cell.source.partition("def")[0].split() for cell in page.cells]
+    assert sources == [["import", "math"], ["import", "os"], ["import", "sys"], []]
+
+
+@pytest.mark.parametrize("hidden", ["a helper", "a tag"])
+def test_an_import_that_stands_only_in_a_folded_cell_is_shown_where_it_is_used(
+    project, read, hidden
+):
+    project.snippet(
+        "a.one",
+        """
+        import math
+        def low(x): return math.floor(x)
+        def f(x): return math.ceil(low(x))
+        """,
+    )
+    cells = [project.cell("f(1)", snippet="one.f"), project.cell("low(1)", snippet="one.low")]
+    if hidden == "a tag":
+        cells.insert(0, project.cell("low(1)", snippet="one.low", tags="hide-input"))
+    page = read("a/one", *cells)
+    assert ["import math" in cell.source for cell in page.cells] == [True, True, False]
+
+
+def test_modules_of_one_package_are_imported_each(project, read):
+    project.snippet("a.one", "import xml.dom\ndef f(): return xml.dom\n")
+    project.snippet("a.two", "import xml.sax\ndef g(): return xml.sax\n")
+    page = read("a/one", project.cell("", "one.f"), project.cell("", "two.g"))
+    assert [cell.source.splitlines()[0] for cell in page.cells] == [
+        "import xml.dom",
+        "import xml.sax",
+    ]
+
+
+def test_what_a_page_names_as_folded_comes_as_a_helper_once(project, read):
+    project.snippet("a.timer", "import time\ndef measure(f): return time.time, f()\n")
+    project.snippet("a.one", "import math\ndef area(r): return math.pi * r\n")
+    cell = "```{code-cell} python\n:folded: a.timer.measure\nmeasure(lambda: area(2))\n```"
+    page = read("a/one", project.cell("area(1)", "one.area"), cell, cell)
+    assert [folded(cell.node) for cell in page.cells] == [False, True, False, False]
+    assert page.cells[1].source.startswith("import time\n\n\ndef measure")
+    assert page.cells[2].source == page.cells[3].source == "measure(lambda: area(2))"
+    assert "folded" not in page.cells[2].node.metadata
+
+
+def test_a_name_that_is_folded_and_unknown_is_refused(read):
+    cell = "```{code-cell} python\n:folded: timer.measure\n1\n```"
+    with pytest.raises(PageError, match=r"there is no snippet 'timer\.measure'"):
+        read("a/one", cell)
+
+
 TWO_SCALES = {
     "a helper": ("def scale(): return 1", "def scale(): return 2"),
     "a constant": ("scale = 1", "scale = 2"),
@@ -132,7 +199,7 @@ def test_one_import_written_in_several_ways_has_one_meaning(project, read):
         project.cell("f()", snippet="one.f"),
         project.cell("g()", snippet="two.g"),
     )
-    assert page.cells[-1].source.startswith("import xml.sax\n")
+    assert page.cells[-1].source == "def g(): return xml.sax\n\n\ng()"
 
 
 def test_an_ordinary_cell_declares_its_error(project, read):
