@@ -62,6 +62,8 @@ def start(app: Any) -> None:
     app.env.book_home = app.book.home
     if not hasattr(app.env, "book_pages"):
         app.env.book_pages = {}
+    if not hasattr(app.env, "book_shown"):
+        app.env.book_shown = []
     freshness.prepare(app.env)
     app.book_records = measurements.all_records(app.env)
     app.book_reminder = reminders.Reminder(app)
@@ -235,6 +237,10 @@ def dependents(app: Any, env: Any) -> list[str]:
                 _warn_of_recording(app, docname, device, state)
     measurements.report_duplicates(env)
     freshness.note_rest(app, env)
+    if env.book_shown != book.shown:
+        # The switch in the header of every page, and its notices.
+        env.book_shown = book.shown
+        return sorted(env.found_docs)
     if measurements.all_records(env) != app.book_records:
         app.book_changed.add("book_uses_records")
     found = {name for name in env.found_docs if app.book_changed & set(env.metadata[name])}

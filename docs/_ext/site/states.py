@@ -75,6 +75,8 @@ class Book:
         # What versions and variables come to, asked for once in a build; see `key.ground`.
         self.grounds: dict[Any, str] = {}
         self.devices = list(dict.fromkeys([home, *self.options.devices, *found]))
+        # What readers can choose between: where this site is built, and what was recorded.
+        self.shown = [device for device in self.devices if device == home or device in found]
 
     def executes(self, page: Page) -> bool:
         """Say whether a page is executed here; if not, it is shown from recordings.

@@ -10,7 +10,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 from ..records.form import Facts
-from .states import PageState, book_of, pages_of
+from .states import Book, PageState, book_of, pages_of
 from .tables import table_node
 
 HEAD = ("page", "executed (UTC)", "on", "took", "kernel", "this build", "unstable")
@@ -43,6 +43,19 @@ class RecordingStatusDirective(SphinxDirective):
         return [recording_status()]
 
 
+class recorded_devices(nodes.General, nodes.Element):
+    """A sentence that is filled in when the page is written."""
+
+
+class RecordedDevicesDirective(SphinxDirective):
+    """Of which devices there are recordings, and of which there are none."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the sentence."""
+        self.env.metadata[self.env.docname]["book_shows_status"] = True
+        return [recorded_devices()]
+
+
 class FillInStatus(SphinxPostTransform):
     """Fill the tables of the status page in."""
 
@@ -54,10 +67,13 @@ class FillInStatus(SphinxPostTransform):
             node.replace_self(self._status())
         for place_of_recordings in list(self.document.findall(recording_status)):
             place_of_recordings.replace_self(self._recordings())
+        for sentence in list(self.document.findall(recorded_devices)):
+            text = devices_in_words(book_of(self.app), pages_of(self.env).values())
+            sentence.replace_self(nodes.paragraph("", text))
 
     def _recordings(self) -> nodes.Node:
         states, book = pages_of(self.env), book_of(self.app)
-        columns = list(dict.fromkeys([*book.options.devices, *book.devices]))
+        columns = book.shown
         rows: list[list[nodes.Node | str]] = []
         for docname in sorted(states):
             of_page = [recorded_on(device, states[docname]) for device in columns]
@@ -120,6 +136,24 @@ def recorded_on(device: str, state: PageState) -> str:
     return f"{found.word} {day}".strip()
 
 
+def devices_in_words(book: Book, states: Iterable[PageState]) -> str:
+    """Say how many pages were recorded on which device, and on which none was."""
+    states = list(states)
+    counts = {
+        device: sum(device in state.recorded for state in states)
+        for device in dict.fromkeys([*book.options.devices, *book.devices])
+    }
+    label = book.options.label
+    some = [
+        f"{label(device)} ({count} page{'s' * (count > 1)})"
+        for device, count in counts.items()
+        if count
+    ]
+    none = [label(device) for device, count in counts.items() if not count]
+    parts = [f"Recorded so far: {', '.join(some)}."] if some else []
+    return " ".join([*parts, *([f"Not recorded yet: {', '.join(none)}."] if none else [])])
+
+
 def bullets(lines: Iterable[str]) -> nodes.bullet_list:
     """Return a list with one entry for each text."""
     entries = [nodes.list_item("", nodes.paragraph("", line)) for line in lines]
@@ -173,5 +207,6 @@ def setup(app: Sphinx) -> None:
     """Register the directives and the event."""
     app.add_directive("page-status", PageStatusDirective)
     app.add_directive("recording-status", RecordingStatusDirective)
+    app.add_directive("recorded-devices", RecordedDevicesDirective)
     app.add_post_transform(FillInStatus)
     app.connect("html-page-context", add_provenance)

@@ -53,7 +53,9 @@ def panels(
 
     `whole` are addresses of files that hold all of a long output, by the keys of cells.
     """
-    editions = list(editions)
+    first, *others = editions
+    # On what the page was never recorded is said by the page about recordings, not in each cell.
+    editions = [first, *(each for each in others if each.recorded.word != "missing")]
     return [
         _worth_showing(
             [_panel(page, cell.key, edition, options, whole, schema) for edition in editions]
@@ -200,12 +202,14 @@ def add_notices(
 ) -> None:
     """Give the page its switch, and the notices for devices on which it was not recorded."""
     options: Options = app.book.options
-    context["book_devices"] = list(options.devices.items())
+    shown = app.book.shown
+    names = [(device, options.label(device)) for device in shown]
+    context["book_devices"] = names if len(names) > 1 else []
     state = app.env.book_pages.get(docname)
     if state is None or not state.home or "body" not in context:
         return
     notices = []
-    for device in options.devices:
+    for device in shown:
         text = notice(options, device, state)
         if text:
             notices.append(

@@ -147,3 +147,30 @@ def test_a_page_that_failed_does_not_say_on_what_it_was_executed(project):
     assert project.build().status == 1
     assert lines(project, "a/one") == []
     assert table(project)["a/one"]["this build"] == "failed"
+
+
+def test_what_is_recorded_on_no_page_is_said_in_one_sentence(project):
+    devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200", "tpu-v5e": "TPU v5e"}
+    project.configure(f"book_devices = {devices}")
+    project.page("status", "```{recorded-devices}\n```", "```{recording-status}\n```")
+    project.page("a/one", project.cell("1"))
+    project.page("a/two", project.cell("2"))
+    assert project.record().returncode == 0
+    project.recorded_elsewhere("a/one")
+    assert project.build().green
+    page = project.html("status")
+    said = "Recorded so far: CPU (2 pages), NVIDIA H200 (1 page). Not recorded yet: TPU v5e."
+    assert said in page
+    assert page.count("TPU v5e") == 1
+
+
+def test_the_first_recording_of_a_device_is_seen_on_every_page(project):
+    project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
+    project.page("a/one", project.cell("1"))
+    project.page("a/two", project.cell("2"))
+    assert project.record().returncode == 0
+    assert project.build().green
+    assert "NVIDIA H200" not in project.html("a/two")
+    project.recorded_elsewhere("a/one")
+    assert project.build().green
+    assert "Not recorded on NVIDIA H200 yet: what you see is from CPU." in project.html("a/two")

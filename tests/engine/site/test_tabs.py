@@ -57,6 +57,9 @@ def test_what_another_device_could_execute_is_shown_beside_the_note():
 def test_what_another_device_lacks_takes_nothing_from_what_there_is():
     assert shown(live(text("a")), lacking("gpu")) == [("cpu", "a", "")]
     assert shown(live(text("a")), recorded([], "torch")) == [("cpu", "a", "")]
+    assert shown(live([], "torch"), lacking("gpu")) == [
+        ("cpu", None, "Not recorded: torch is not installed.")
+    ]
     assert shown(lacking("tpu"), recorded(text("b"))) == [
         ("tpu", None, "Not recorded on tpu yet; ‘record a/one’ on such a machine records it."),
         ("gpu", "b", ""),
@@ -123,11 +126,37 @@ def test_a_reader_who_chose_another_device_is_told():
     assert notice("gpu", gpu=State("stale", ("x",))) == "The recording on A <GPU> is stale: x."
 
 
-def test_names_of_devices_are_escaped_in_notices():
+def test_a_measured_cell_has_tabs_for_recordings_alone():
+    schema = types.SimpleNamespace(media_type="application/record+json")
+    measured = nbformat.v4.new_output(
+        "display_data", {"text/plain": "1 s", "application/record+json": {}}
+    )
+
+    def devices(*editions):
+        (panels,) = tabs.panels(PAGE, editions, OPTIONS, {}, schema)
+        return [panel.device for panel in panels]
+
+    assert devices(live([measured]), lacking("gpu"), lacking("tpu")) == ["cpu"]
+    assert devices(live([measured]), recorded([measured]), lacking("tpu")) == ["cpu", "gpu"]
+    stale = recorded([], state=State("stale"), keys=())
+    assert devices(live([measured]), stale) == ["cpu", "gpu"]
+
+
+def context_of(shown, body="<h1>One</h1>"):
     state = types.SimpleNamespace(home="cpu", only=False, states={})
     env = types.SimpleNamespace(book_pages={"a/one": state})
-    book = types.SimpleNamespace(options=OPTIONS)
-    context = {"body": "<h1>One</h1>"}
+    book = types.SimpleNamespace(options=OPTIONS, shown=shown)
+    context = {"body": body}
     tabs.add_notices(types.SimpleNamespace(book=book, env=env), "a/one", "", context, None)
-    assert "Not recorded on A &lt;GPU&gt; yet" in context["body"]
-    assert context["body"].count('class="device-notice"') == 1
+    return context
+
+
+def test_there_is_no_choice_where_one_device_is_shown():
+    assert context_of(["cpu"]) == {"body": "<h1>One</h1>", "book_devices": []}
+    assert context_of(["cpu", "gpu"])["book_devices"] == [("cpu", "CPU"), ("gpu", "A <GPU>")]
+
+
+def test_names_of_devices_are_escaped_in_notices():
+    body = context_of(["cpu", "gpu"])["body"]
+    assert "Not recorded on A &lt;GPU&gt; yet" in body
+    assert body.count('class="device-notice"') == 1
