@@ -2,7 +2,7 @@
 
 `build` takes each page its one way in the events of Sphinx: `freshness` finds what must be read
 again, `parser` hands the executed notebook to MyST-NB, and `tabs` puts the outputs of devices
-side by side. `references` and `tables` fill in numbers, tables and charts once all
+side by side, and those of frameworks; `predictions` covers outputs with a question. `references` and `tables` fill in numbers, tables and charts once all
 `measurements` are known,
 `compiled` shows compiled programs, and `status` says on what each page was true. `downloads`
 writes the notebooks that readers take with them. `reminders` keeps a red page red until it is
@@ -24,6 +24,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         downloads,
         measurements,
         offline,
+        predictions,
         references,
         status,
         tables,
@@ -32,7 +33,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
-    parts = [build, measurements, compiled, tabs, references, tables, downloads, offline, status]
+    parts = [build, measurements, compiled, tabs, predictions, references, tables, downloads]
+    parts += [offline, status]
     for part in parts:
         part.setup(app)
     sources = sorted(pathlib.Path(__file__).parents[1].rglob("*.py"))

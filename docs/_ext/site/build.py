@@ -22,7 +22,7 @@ from ..records.editions import Edition, editions
 from ..records.states import State
 from ..source.pages import Page, PageError, read_page
 from ..source.snippets import Library
-from . import downloads, freshness, measurements, parser, reminders, tabs
+from . import downloads, freshness, measurements, parser, predictions, reminders, tabs
 from .states import Book, PageState, pages_of
 
 logger = logging.getLogger(__name__)
@@ -142,7 +142,9 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     first = found[0].outputs
     used = key.packages(page, book.options) if result else ()
     records, refused = _records(page, found, book.schema)
-    failures = (*(result.failures if result else ()), *refused)
+    failed = result.failures if result else ()
+    answers, wrong = predictions.right_answers(page, found, book.schema, book.options.label)
+    failures = (*failed, *refused, *([] if failed else wrong))
     names, gaps = _gaps(page, found, book.home, book.schema)
     state = PageState(
         modules=dict(page.modules),
@@ -163,7 +165,8 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     )
     pages_of(env)[page.docname] = state
     whole = downloads.keep_whole(app, page, result.whole if result else {})
-    parser.show(page, tabs.panels(page, found, book.options, whole, book.schema), book.options)
+    panels = tabs.panels(page, found, book.options, whole, book.schema)
+    parser.show(page, panels, answers, book.options)
     for failure in failures:
         _warn(page.docname, failure.line, failure.message)
 

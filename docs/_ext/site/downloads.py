@@ -11,7 +11,9 @@ from sphinx.application import Sphinx
 
 from .. import files
 from ..measurements import references, tables
+from ..source import predictions
 from ..source.pages import Page
+from ..source.predictions import FENCE
 from . import measurements, tabs
 
 ROLE = re.compile(r"\{(measured|verdict|quoted)\}`([^`]+)`")
@@ -48,7 +50,17 @@ def plain(text: str, env: Any) -> str:
         lines = [head, ["---"] * len(head), *rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
-    return ROLE.sub(role, DIRECTIVE.sub(directive, text))
+    return ROLE.sub(role, DIRECTIVE.sub(directive, FENCE.sub(question, text)))
+
+
+def question(found: re.Match[str]) -> str:
+    """Return a question that readers are to answer before they look, as plain Markdown."""
+    try:
+        asked = predictions.read(found["question"], found["body"].splitlines())
+    except predictions.PredictionError:
+        return ""
+    answers = "\n".join(f"- {answer.text}" for answer in asked.answers)
+    return f"**Before you look:** {asked.question}\n\n{answers}"
 
 
 def rendered(env: Any) -> pathlib.Path:

@@ -9,13 +9,22 @@ from myst_nb.sphinx_ import Parser
 
 from ..options import Options
 from ..source.pages import Page
-from . import downloads, tabs
+from . import downloads, predictions, tabs
 
 _notebooks: dict[str, nbformat.NotebookNode] = {}
+_answers: dict[str, list[int | None]] = {}
 
 
-def show(page: Page, panels: Iterable[list[tabs.Panel]], options: Options) -> None:
-    """Make the page's notebook the one that is rendered, each cell with its devices' outputs."""
+def show(
+    page: Page,
+    panels: Iterable[list[tabs.Panel]],
+    answers: list[int | None],
+    options: Options,
+) -> None:
+    """Make the page's notebook the one that is rendered, each cell with its devices' outputs.
+
+    `answers` are the numbers of the right ones to its questions.
+    """
     notebook = copy.deepcopy(page.notebook)
     code_cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for number, (cell, of_cell) in enumerate(zip(code_cells, panels, strict=True), 1):
@@ -26,7 +35,7 @@ def show(page: Page, panels: Iterable[list[tabs.Panel]], options: Options) -> No
         cell["execution_count"] = number
     # MyST-NB adds 1 where it takes a line over, and docutils 1 more.
     notebook.metadata["source_map"] = [line - 2 for line in notebook.metadata["source_map"]]
-    _notebooks[page.docname] = notebook
+    _notebooks[page.docname], _answers[page.docname] = notebook, answers
 
 
 def forget(docname: str) -> None:
@@ -55,5 +64,6 @@ class PageParser(Parser):
         try:
             super().parse(inputstring, document)
             tabs.make_tabs(document)
+            predictions.cover(document, _answers[env.docname])
         finally:
             env.mystnb_config = shared

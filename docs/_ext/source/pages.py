@@ -14,12 +14,15 @@ import nbformat
 import yaml
 
 from ..names import nearest
+from . import predictions
 from .expansion import HELPERS, Expansion, PageError
+from .predictions import Prediction
 from .snippets import ExpectedError, Library
 
 __all__ = ["HELPERS", "Cell", "Page", "PageError", "digest", "find_pages", "read_page"]
 
 KERNEL = {"name": "python3", "display_name": "Python 3"}
+NOT_BEFORE_A_CELL = "a predict must stand directly before the code cell that it asks about"
 LANGUAGE = {"name": "python", "pygments_lexer": "ipython3", "file_extension": ".py"}
 
 
@@ -34,7 +37,7 @@ class Cell:
 
     `key` is a hash of its code and of the error that it must raise; the second of two equal
     cells has one of its own. `line` is where it begins in the page's file, counted from 1.
-    `node` is the cell in the page's notebook.
+    `node` is the cell in the page's notebook. `prediction` is the question before it.
     """
 
     key: str
@@ -42,6 +45,7 @@ class Cell:
     line: int
     expected: ExpectedError | None
     node: nbformat.NotebookNode
+    prediction: Prediction | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,6 +131,7 @@ def read_page(
     expansion = Expansion(docname, library, written)
     cells, lines, code = [], [], []
     seen: collections.Counter[str] = collections.Counter()
+    asked: Prediction | None = None
     for cell, line in zip(notebook.cells, notebook.metadata["source_map"], strict=True):
         if cell.cell_type != "code":
             # MyST-NB counts the lines of prose from 0, those of cells from 1, and it takes
@@ -135,12 +140,18 @@ def read_page(
             line = next(n for n, text in enumerate(written[line:], line + 1) if text.strip())
             cells.append(cell)
             lines.append(line)
+            asked = _asked(cell.source, line)
             continue
-        for new in expansion.cells(cell, line):
+        expanded = expansion.cells(cell, line)
+        for new in expanded:
             cells.append(new.node)
             lines.append(line)
             key = _key(new.node.source, new.expected, seen)
-            code.append(Cell(key, new.node.source, line, new.expected, new.node))
+            question = asked if new is expanded[-1] else None
+            code.append(Cell(key, new.node.source, line, new.expected, new.node, question))
+        asked = None
+    if asked:
+        raise PageError(asked.line, NOT_BEFORE_A_CELL)
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     notebook.metadata = nbformat.from_dict(options)
@@ -170,6 +181,18 @@ def _execution(options: dict[str, Any], devices: Collection[str]) -> tuple[bool,
         hint = nearest(str(device), devices)
         raise PageError(1, f"there is no device '{device}', which the head names{hint}")
     return benchmark, device
+
+
+def _asked(text: str, line: int) -> Prediction | None:
+    """Return the question at the end of a cell of prose, which belongs to the next cell."""
+    try:
+        for found, is_last in predictions.in_prose(text, line):
+            if is_last:
+                return found
+            raise PageError(found.line, NOT_BEFORE_A_CELL)
+    except predictions.PredictionError as error:
+        raise PageError(line, str(error)) from None
+    return None
 
 
 def _key(source: str, expected: ExpectedError | None, seen: collections.Counter[str]) -> str:

@@ -1,0 +1,200 @@
+"""Predict, then look: a question before a cell covers what the cell prints, and the build finds
+the right answer in it.
+
+What readers see without scripts is the question with its answers, and the output folded away.
+"""
+
+import html
+from collections.abc import Callable, Iterable, Sequence
+
+import nbformat
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from ..execution.schedule import Failure
+from ..measurements import references
+from ..measurements.schema import Measurement, Schema
+from ..records import outputs
+from ..records.editions import Edition
+from ..source.pages import Cell, Page
+from ..source.predictions import Answer, Prediction, PredictionError, read
+
+LOOK = "Show the output"
+
+
+class prediction(nodes.General, nodes.Element):
+    """A question; its children are the question and the answers, as paragraphs."""
+
+
+class PredictDirective(SphinxDirective):
+    """A question about the cell that follows; the content is a list of answers."""
+
+    has_content = True
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        """Return the question, which is put into its cell once the page is parsed."""
+        try:
+            asked = read(self.arguments[0], self.content)
+        except PredictionError as error:
+            raise self.error(str(error)) from None
+        node = prediction()
+        for text in (asked.question, *(answer.text for answer in asked.answers)):
+            inline, problems = self.parse_inline(text, lineno=self.lineno)
+            node += [nodes.paragraph("", "", *inline), *problems]
+        return [node]
+
+
+def printed(shown: Iterable[nbformat.NotebookNode]) -> str:
+    """Return all text that a cell printed."""
+    found = []
+    for output in shown:
+        if output.output_type == "stream":
+            found.append(output.text)
+        elif output.output_type == "error":
+            found.append(f"{output.ename}: {output.evalue}")
+        else:
+            found.append(str(output.get("data", {}).get("text/plain", "")))
+    return "\n".join(found)
+
+
+def right_answers(
+    page: Page, editions: Iterable[Edition], schema: Schema | None, label: Callable[[str], str]
+) -> tuple[list[int | None], list[Failure]]:
+    """Return which answer to each question of a page is right, by what its cell printed.
+
+    It is None where no device has executed the cell. Beside the answers are the failures of
+    questions to which not exactly one is right, the same on all devices.
+    """
+    editions = list(editions)
+    right: list[int | None] = []
+    failures = []
+    for cell in page.cells:
+        if cell.prediction is None:
+            continue
+        found: dict[int, str] = {}
+        for edition in editions:
+            holding = _holding(cell, page, edition, schema)
+            if holding is None:
+                continue
+            if len(holding) != 1:
+                texts = [cell.prediction.answers[n].text for n in holding]
+                matching = " and ".join(f"'{text}'" for text in texts) or "none"
+                failures.append(
+                    _failure(
+                        cell.prediction,
+                        f"one answer must match what the cell printed on {label(edition.device)}, "
+                        f"and {matching} of them {'do' if len(texts) > 1 else 'does'}",
+                    )
+                )
+                break
+            found.setdefault(holding[0], label(edition.device))
+        if len(found) > 1:
+            each = (f"'{cell.prediction.answers[n].text}' on {on}" for n, on in found.items())
+            failures.append(_failure(cell.prediction, f"the answers differ: {', '.join(each)}"))
+        right.append(next(iter(found), None))
+    return right, failures
+
+
+def _failure(asked: Prediction, problem: str) -> Failure:
+    return Failure(asked.line, f"predict '{asked.question}': {problem}")
+
+
+def _holding(cell: Cell, page: Page, edition: Edition, schema: Schema | None) -> list[int] | None:
+    """Return the numbers of the answers that hold on a device; None where it gave nothing."""
+    made = edition.outputs.cell(cell.key) if edition.outputs else None
+    if cell.prediction is None or edition.outputs is None or made is None or made.missing:
+        return None
+    known: references.Measurements | None = None
+    text = printed(outputs.presentable(made.outputs, schema))
+    holding = []
+    for number, answer in enumerate(cell.prediction.answers):
+        if answer.fragment is None:
+            known = known or _measured(page, edition, schema)
+            holds = _is_measured(answer, known)
+        else:
+            holds = answer.is_in(text)
+        holding += [number] if holds else []
+    return holding
+
+
+def _measured(page: Page, edition: Edition, schema: Schema | None) -> references.Measurements:
+    """Return what a page measured on one device."""
+    place = {"page": page.docname, "device": edition.device}
+    made: dict[tuple[str, str], dict[str, Measurement]] = {}
+    for cell in edition.outputs.cells if edition.outputs else ():
+        for record in outputs.records(cell.outputs, schema):
+            each = Measurement.from_plain(record | place)
+            made[each.name, each.framework] = {edition.device: each}
+    return references.Measurements(made, edition.device, (edition.device,), [f for _, f in made])
+
+
+def _is_measured(answer: Answer, known: references.Measurements) -> bool:
+    """Say whether a condition over measurements holds; one that cannot be read never does."""
+    try:
+        return references.verdict(f"{answer.condition} ? holds : wrong", known)[0] == "holds"
+    except references.ReferenceProblem:
+        return False
+
+
+def cover(document: nodes.document, right: Sequence[int | None]) -> None:
+    """Put each question of a page between the code and the output of its cell."""
+    asked = list(document.findall(prediction))
+    for node, number in zip(asked, [*right, *[None] * len(asked)], strict=False):
+        cell = _cell_after(document, node)
+        node.parent.remove(node)
+        if cell is None:
+            continue
+        place = next(
+            (n for n, part in enumerate(cell) if part.get("nb_element") == "cell_code_output"), None
+        )
+        if place is None:
+            continue
+        output = cell[place]
+        cell.remove(output)
+        parts = [_question(node, number), *_folded(node, number, output)]
+        for part in reversed(parts):
+            cell.insert(place, part)
+
+
+def _cell_after(document: nodes.document, node: nodes.Node) -> nodes.Element | None:
+    """Return the first cell behind a node that shows its code."""
+    after = False
+    for each in document.findall(nodes.Element):
+        after = after or each is node
+        if after and each.get("nb_element") == "cell_code" and "hide_mode" not in each:
+            return each
+    return None
+
+
+def _question(node: nodes.Element, right: int | None) -> nodes.container:
+    """Return the question with its answers as buttons, which scripts switch on."""
+    question, *answers = [child.children for child in node]
+    container = nodes.container(classes=["predict"])
+    container += raw(f'<fieldset disabled data-right="{"" if right is None else right}"><legend>')
+    container += [*question, raw("</legend>")]
+    for answer in answers:
+        container += [raw('<button type="button">'), *answer, raw("</button>")]
+    container += raw('<p class="predict-verdict" role="status"></p></fieldset>')
+    return container
+
+
+def _folded(node: nodes.Element, right: int | None, output: nodes.Node) -> list[nodes.Node]:
+    """Return the output of a cell, folded, behind the right answer."""
+    found = [raw(f'<details class="predict-output"><summary>{html.escape(LOOK)}</summary>')]
+    if right is not None:
+        said = [nodes.Text("The answer: "), *(child.deepcopy() for child in node[right + 1])]
+        found.append(nodes.paragraph("", "", *said, classes=["predict-answer"]))
+    return [*found, output, raw("</details>")]
+
+
+def raw(text: str) -> nodes.raw:
+    """Return HTML that stands as it is."""
+    return nodes.raw("", text, format="html")
+
+
+def setup(app: Sphinx) -> None:
+    """Register the directive."""
+    app.add_directive("predict", PredictDirective)
