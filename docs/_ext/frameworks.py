@@ -20,6 +20,7 @@ class Framework:
     shared: more of them, for kernels that share an accelerator with others.
     required: without it no page is executed; its cells are never left out.
     forkable: whether a process may import it and be forked afterwards.
+    label: what readers know it as; by default its name.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Framework:
     shared: Mapping[str, str] = dataclasses.field(default_factory=dict)
     required: bool = False
     forkable: bool = True
+    label: str = ""
 
     def variables(self, platform: str, shared: bool) -> dict[str, str]:
         """Return its environment variables for a kernel on a platform such as `cpu` or `gpu`."""
@@ -52,7 +54,7 @@ def registered(facts: Mapping[str, Mapping[str, Any]]) -> tuple[Framework, ...]:
                 f"there are {', '.join(sorted(known))}"
             )
         lists = {key: tuple(given.get(key, (name,))) for key in ("modules", "packages")}
-        found.append(Framework(name, **{**given, **lists}))
+        found.append(Framework(name, **{"label": name, **given, **lists}))
     return tuple(found)
 
 

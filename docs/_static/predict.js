@@ -20,6 +20,7 @@ document.addEventListener("DOMContentLoaded", () => {
       question.querySelector(".predict-verdict").textContent =
         picked === right ? "Right, as the output shows." : `Not quite. It is: ${text}`;
       output.querySelector(".predict-answer").hidden = true;
+      output.querySelector("summary").hidden = true;
       output.open = true;
     };
 

@@ -54,7 +54,7 @@ class Frameworks:
 
     def _imports(self, tree: ast.Module) -> ast.Module:
         """Return the statements among those of a cell that import what is there."""
-        found = [
+        found: list[ast.stmt] = [
             node
             for node in tree.body
             if isinstance(node, (ast.Import, ast.ImportFrom))

@@ -2,11 +2,12 @@
 
 `build` takes each page its one way in the events of Sphinx: `freshness` finds what must be read
 again, `parser` hands the executed notebook to MyST-NB, and `tabs` puts the outputs of devices
-side by side, and those of frameworks; `predictions` covers outputs with a question. `references` and `tables` fill in numbers, tables and charts once all
-`measurements` are known,
-`compiled` shows compiled programs, and `status` says on what each page was true. `downloads`
-writes the notebooks that readers take with them. `reminders` keeps a red page red until it is
-mended, and `offline` refuses a site that would ask another host for anything.
+side by side, and the cells of frameworks. `predictions` covers outputs with a question, and
+`folding` those that a table or a chart shows again. `references` and `tables` fill in numbers,
+tables and charts once all `measurements` are known, `compiled` shows compiled programs, and
+`status` says on what each page was true. `downloads` writes the notebooks that readers take with
+them. `reminders` keeps a red page red until it is mended, and `offline` refuses a site that would
+ask another host for anything.
 """
 
 import hashlib

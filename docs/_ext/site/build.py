@@ -22,7 +22,16 @@ from ..records.editions import Edition, editions
 from ..records.states import State
 from ..source.pages import Page, PageError, read_page
 from ..source.snippets import Library
-from . import downloads, freshness, measurements, parser, predictions, reminders, tabs
+from . import (
+    downloads,
+    folding,
+    freshness,
+    measurements,
+    parser,
+    predictions,
+    reminders,
+    tabs,
+)
 from .states import Book, PageState, pages_of
 
 logger = logging.getLogger(__name__)
@@ -117,7 +126,10 @@ def run_pages(app: Any, env: Any, docnames: list[str]) -> None:
 
 def _read(app: Any, env: Any, docname: str, path: pathlib.Path) -> Page | None:
     try:
-        page = read_page(docname, path, app.book_library, app.book.devices)
+        book: Book = app.book
+        page = read_page(
+            docname, path, app.book_library, book.devices, list(book.options.frameworks)
+        )
     except PageError as error:
         failure = Failure(error.line, str(error))
         env.book_pages[docname] = PageState(failures=(failure,), fresh=True)
@@ -166,7 +178,8 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     pages_of(env)[page.docname] = state
     whole = downloads.keep_whole(app, page, result.whole if result else {})
     panels = tabs.panels(page, found, book.options, whole, book.schema)
-    parser.show(page, panels, answers, book.options)
+    raw = folding.folded(page, found, book.schema)
+    parser.show(page, panels, answers, raw, book.options)
     for failure in failures:
         _warn(page.docname, failure.line, failure.message)
 

@@ -1,7 +1,7 @@
 """Hand the executed notebook of a page to MyST-NB in place of the text it would read."""
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import nbformat
 from docutils import nodes
@@ -9,7 +9,7 @@ from myst_nb.sphinx_ import Parser
 
 from ..options import Options
 from ..source.pages import Page
-from . import downloads, predictions, tabs
+from . import downloads, folding, predictions, tabs
 
 _notebooks: dict[str, nbformat.NotebookNode] = {}
 _answers: dict[str, list[int | None]] = {}
@@ -19,11 +19,13 @@ def show(
     page: Page,
     panels: Iterable[list[tabs.Panel]],
     answers: list[int | None],
+    raw: Collection[str],
     options: Options,
 ) -> None:
     """Make the page's notebook the one that is rendered, each cell with its devices' outputs.
 
-    `answers` are the numbers of the right ones to its questions.
+    `answers` are the numbers of the right ones to its questions, and `raw` the keys of cells
+    whose outputs the page shows in another form.
     """
     notebook = copy.deepcopy(page.notebook)
     code_cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -33,6 +35,8 @@ def show(
             if output.output_type == "execute_result":
                 output["execution_count"] = number
         cell["execution_count"] = number
+        if page.cells[number - 1].key in raw:
+            folding.fold(cell)
     # MyST-NB adds 1 where it takes a line over, and docutils 1 more.
     notebook.metadata["source_map"] = [line - 2 for line in notebook.metadata["source_map"]]
     _notebooks[page.docname], _answers[page.docname] = notebook, answers
@@ -65,5 +69,6 @@ class PageParser(Parser):
             super().parse(inputstring, document)
             tabs.make_tabs(document)
             predictions.cover(document, _answers[env.docname])
+            tabs.make_framework_tabs(document, env.app.book.options)
         finally:
             env.mystnb_config = shared

@@ -17,7 +17,7 @@ from ..measurements import references
 from ..measurements.schema import Measurement, Schema
 from ..records import outputs
 from ..records.editions import Edition
-from ..source.pages import Cell, Page
+from ..source.pages import HELPERS, Cell, Page
 from ..source.predictions import Answer, Prediction, PredictionError, read
 
 LOOK = "Show the output"
@@ -141,14 +141,14 @@ def _is_measured(answer: Answer, known: references.Measurements) -> bool:
 
 def cover(document: nodes.document, right: Sequence[int | None]) -> None:
     """Put each question of a page between the code and the output of its cell."""
-    asked = list(document.findall(prediction))
+    asked: list[nodes.Element] = list(document.findall(prediction))
     for node, number in zip(asked, [*right, *[None] * len(asked)], strict=False):
         cell = _cell_after(document, node)
         node.parent.remove(node)
         if cell is None:
             continue
         place = next(
-            (n for n, part in enumerate(cell) if part.get("nb_element") == "cell_code_output"), None
+            (n for n, part in enumerate(cell.children) if _is(part, "cell_code_output")), None
         )
         if place is None:
             continue
@@ -160,18 +160,22 @@ def cover(document: nodes.document, right: Sequence[int | None]) -> None:
 
 
 def _cell_after(document: nodes.document, node: nodes.Node) -> nodes.Element | None:
-    """Return the first cell behind a node that shows its code."""
+    """Return the first cell behind a node, but for its helpers."""
     after = False
     for each in document.findall(nodes.Element):
         after = after or each is node
-        if after and each.get("nb_element") == "cell_code" and "hide_mode" not in each:
+        if after and _is(each, "cell_code") and each.get("prompt_show") != HELPERS:
             return each
     return None
 
 
+def _is(node: nodes.Node, part: str) -> bool:
+    return isinstance(node, nodes.Element) and node.get("nb_element") == part
+
+
 def _question(node: nodes.Element, right: int | None) -> nodes.container:
     """Return the question with its answers as buttons, which scripts switch on."""
-    question, *answers = [child.children for child in node]
+    question, *answers = [child.children for child in node.children]
     container = nodes.container(classes=["predict"])
     container += raw(f'<fieldset disabled data-right="{"" if right is None else right}"><legend>')
     container += [*question, raw("</legend>")]
@@ -183,9 +187,12 @@ def _question(node: nodes.Element, right: int | None) -> nodes.container:
 
 def _folded(node: nodes.Element, right: int | None, output: nodes.Node) -> list[nodes.Node]:
     """Return the output of a cell, folded, behind the right answer."""
-    found = [raw(f'<details class="predict-output"><summary>{html.escape(LOOK)}</summary>')]
+    found: list[nodes.Node] = [
+        raw(f'<details class="predict-output"><summary>{html.escape(LOOK)}</summary>')
+    ]
     if right is not None:
-        said = [nodes.Text("The answer: "), *(child.deepcopy() for child in node[right + 1])]
+        answer = node.children[right + 1].children
+        said = [nodes.Text("The answer: "), *(child.deepcopy() for child in answer)]
         found.append(nodes.paragraph("", "", *said, classes=["predict-answer"]))
     return [*found, output, raw("</details>")]
 

@@ -160,6 +160,42 @@ def make_tabs(document: nodes.document) -> None:
                 container += _tabs(groups)
 
 
+def make_framework_tabs(document: nodes.document, options: Options) -> None:
+    """Make tabs of neighbouring cells that are each of a framework, in the order of the page."""
+    labels = {framework.name: framework.label for framework in options.registry}
+    for first in [cell for cell in document.findall(nodes.container) if _framework(cell)]:
+        if "framework-tab" not in first.parent["classes"]:
+            _join_frameworks(first, labels)
+
+
+def _framework(node: nodes.Node) -> str:
+    """Return the framework of a cell, empty for all that is none."""
+    if not isinstance(node, nodes.container) or node.get("nb_element") != "cell_code":
+        return ""
+    metadata: Mapping[str, str] = node.get("cell_metadata", {})
+    return metadata.get("framework", "")
+
+
+def _join_frameworks(first: nodes.Element, labels: Mapping[str, str]) -> None:
+    parent, place = first.parent, first.parent.index(first)
+    cells: dict[str, list[nodes.Node]] = {}
+    while place < len(parent) and (name := _framework(parent[place])):
+        cells.setdefault(name, []).append(parent.pop(place))
+    tab_set = create_component("tab-set", classes=["sd-tab-set", "framework-tabs"])
+    for name, children in cells.items():
+        tab_set += _tab(labels.get(name, name), name, "framework", children)
+    parent.insert(place, tab_set)
+
+
+def _tab(label: str, key: str, group: str, children: list[nodes.Node]) -> nodes.Element:
+    """Return a tab that is chosen together with all of its key in its group."""
+    name = nodes.rubric("", label, classes=["sd-tab-label"])
+    name["sync_id"], name["sync_group"] = key, group
+    classes = ["sd-tab-content", f"{group}-tab"]
+    content = create_component("tab-content", classes=classes, children=children)
+    return create_component("tab-item", classes=["sd-tab-item"], children=[name, content])
+
+
 def _groups(container: nodes.Element) -> list[tuple[dict[str, str], list[nodes.Node]]]:
     """Return (facts, nodes) for each mark among the outputs of a cell."""
     groups: list[tuple[dict[str, str], list[nodes.Node]]] = []
@@ -177,14 +213,11 @@ def _tabs(groups: list[tuple[dict[str, str], list[nodes.Node]]]) -> nodes.Elemen
         return note_node(groups[0][0]["note"])
     tab_set = create_component("tab-set", classes=["sd-tab-set", "device-tabs"])
     for facts, children in groups:
-        name = nodes.rubric("", facts["label"], classes=["sd-tab-label"])
-        name["sync_id"], name["sync_group"] = facts["device"], "device"
         if facts["note"]:
             children = [note_node(facts["note"])]
         elif not children:
             children = [note_node("It printed nothing.")]
-        content = create_component("tab-content", classes=["sd-tab-content"], children=children)
-        tab_set += create_component("tab-item", classes=["sd-tab-item"], children=[name, content])
+        tab_set += _tab(facts["label"], facts["device"], "device", children)
     return tab_set
 
 

@@ -4,10 +4,11 @@ import ast
 import collections
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
 import pathlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import nbformat
@@ -98,11 +99,13 @@ def read_page(
     path: str | os.PathLike[str],
     library: Library,
     devices: Collection[str] = (),
+    frameworks: Collection[str] = (),
 ) -> Page | None:
     """Read the page at `path` and expand its snippet cells; None where it has no code.
 
-    `devices` are the names that its head may give; without any it may give all. Raises
-    PageError for text that cannot be read or a snippet that does not exist.
+    `devices` are the names that its head may give, and `frameworks` those that cells may give;
+    without any they may give all. Raises PageError for text that cannot be read or a snippet
+    that does not exist.
     """
     try:
         content = pathlib.Path(path).read_bytes()
@@ -115,6 +118,9 @@ def read_page(
     from jupytext.myst import MystMetadataParsingError, myst_to_notebook
 
     head, body, below_head = _split(text)
+    if no_fence := predictions.NO_FENCE.search(body):
+        line = body.count("\n", 0, no_fence.start()) + 1
+        raise PageError(line, "a predict with code in its question is written between colons, :::")
     try:
         options = yaml.safe_load(head) or {}
         notebook = myst_to_notebook(body, add_source_map=True)
@@ -152,6 +158,7 @@ def read_page(
         asked = None
     if asked:
         raise PageError(asked.line, NOT_BEFORE_A_CELL)
+    _check_frameworks(notebook.cells, notebook.metadata["source_map"], frameworks)
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     notebook.metadata = nbformat.from_dict(options)
@@ -181,6 +188,26 @@ def _execution(options: dict[str, Any], devices: Collection[str]) -> tuple[bool,
         hint = nearest(str(device), devices)
         raise PageError(1, f"there is no device '{device}', which the head names{hint}")
     return benchmark, device
+
+
+def _check_frameworks(
+    cells: Iterable[nbformat.NotebookNode], lines: Iterable[int], frameworks: Collection[str]
+) -> None:
+    """Refuse a framework that is unknown, or beside which there is no cell of another."""
+    names = [cell.metadata.get("framework") for cell in cells]
+    marked = zip(names, lines, strict=True)
+    for name, together in itertools.groupby(marked, lambda each: each[0] is not None):
+        found = dict(reversed(list(together))) if name else {}
+        for framework, line in found.items():
+            if frameworks and framework not in frameworks:
+                hint = nearest(str(framework), frameworks)
+                raise PageError(line, f"there is no framework '{framework}'{hint}")
+            if len(found) == 1:
+                raise PageError(
+                    line,
+                    f"the cell is of the framework {framework}, and no cell of another stands "
+                    "directly beside it; there is nothing to choose from",
+                )
 
 
 def _asked(text: str, line: int) -> Prediction | None:

@@ -1,0 +1,99 @@
+"""Neighbouring cells of several frameworks are tabs, which remember the framework."""
+
+import re
+
+import pytest
+from bs4 import BeautifulSoup
+from nbclient import NotebookClient
+
+FRAMEWORKS = {"one": {"label": "The One"}, "two": {}}
+
+
+def cell(framework, code, *options):
+    lines = [f":framework: {framework}", *options]
+    return "\n".join(["```{code-cell} python", *lines, code, "```"])
+
+
+@pytest.fixture
+def book(project):
+    project.configure(f"book_frameworks = {FRAMEWORKS}")
+    project.snippet("a.one", "def low(): return 40\ndef f(): return low()\n")
+    return project
+
+
+def tabs(project, docname="a/one"):
+    """Return [(label, [output of each cell])] of each set of tabs."""
+    page = BeautifulSoup(project.html(docname), "html.parser")
+    found = []
+    for tab_set in page.select(".framework-tabs"):
+        labels = tab_set.select(":scope > label")
+        assert {label["data-sync-group"] for label in labels} == {"framework"}
+        contents = tab_set.select(":scope > .sd-tab-content")
+        texts = [[o.get_text(strip=True) for o in c.select(".cell_output")] for c in contents]
+        names = [f"{label.get_text(strip=True)}={label['data-sync-id']}" for label in labels]
+        found.append(list(zip(names, texts, strict=True)))
+    return found
+
+
+def test_neighbouring_cells_are_tabs_with_the_names_of_frameworks(book):
+    book.page(
+        "a/one",
+        book.cell("'alone'"),
+        cell("one", "x = f()\nx", ":snippet: one.f"),
+        cell("two", "x + 1"),
+        cell("two", "x + 2"),
+        "Prose.",
+        cell("two", "x + 3"),
+        cell("one", "x + 4"),
+    )
+    build = book.build()
+    assert build.green, build.output
+    assert tabs(book) == [
+        [("The One=one", ["40"]), ("two=two", ["41", "42"])],
+        [("two=two", ["43"]), ("The One=one", ["44"])],
+    ]
+    page = BeautifulSoup(book.html("a/one"), "html.parser")
+    assert len(page.select(".framework-tab")[0].select(".cell")) == 2
+
+
+def test_the_page_downloads_as_an_ordinary_notebook(book, tmp_path):
+    book.page("a/one", cell("one", "f()", ":snippet: one.f"), cell("two", "f() + 1"))
+    assert book.build().green
+    notebook = book.notebook("a/one")
+    assert [c.cell_type for c in notebook.cells] == ["markdown", "code", "code", "code"]
+    NotebookClient(notebook, timeout=30, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert notebook.cells[-1].outputs[0]["data"]["text/plain"] == "41"
+
+
+def test_outputs_of_devices_and_a_question_fit_into_a_tab(book):
+    asked = '```{predict} Which?\n- a ~ "1"\n- b ~ "2"\n```'
+    book.page("a/one", asked, cell("one", "1"), cell("two", "2"))
+    assert book.record().returncode == 0
+    book.recorded_elsewhere("a/one", ('"2"', '"3"'))
+    build = book.build()
+    assert build.green, build.output
+    page = BeautifulSoup(book.html("a/one"), "html.parser")
+    first, second = page.select(".framework-tab")
+    assert len(first.select("details.predict-output")) == 1
+    assert [o.get_text(strip=True) for o in second.select(".device-tab")] == ["2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ([cell("one", "1"), "Prose.", cell("two", "2")], "no cell of another stands directly"),
+        ([cell("one", "1"), cell("to", "2")], "there is no framework 'to'.*nearest are two"),
+    ],
+)
+def test_a_choice_that_is_none_is_refused_with_its_line(book, cells, words):
+    book.page("a/one", *cells)
+    build = book.build()
+    number = 1 if "nearest" in words else 0
+    line = [
+        n
+        for n, text in enumerate(book.path("a/one").read_text().splitlines(), 1)
+        if text.startswith("```{code-cell}")
+    ][number]
+    warning = build.warnings[0]
+    assert f"docs/a/one.md:{line}: " in warning
+    assert re.search(words, warning)

@@ -1,0 +1,123 @@
+"""Questions before cells: the build finds the answer, readers pick one, and then see the output."""
+
+import pytest
+from _ext.source import predictions
+from bs4 import BeautifulSoup
+
+ASKED = '```{predict} How many?\n- `one` ~ "1"\n- two ~ "traces: 2"\n```'
+
+
+def soup(project, docname="a/one"):
+    return BeautifulSoup(project.html(docname), "html.parser")
+
+
+@pytest.mark.parametrize(
+    ("fragment", "printed", "is_in"),
+    [
+        ("2", "traces: 2", True),
+        ("2", "[1, 2, 3]", True),
+        ("2", "12", False),
+        ("2", "2.5", False),
+        ("5", "2.5", False),
+        ("2", "2.", True),
+        ("nan", "0.0 nan", True),
+        ("nan", "nanosecond", False),
+        ("f(x)", "f(x) + 1", True),
+    ],
+)
+def test_a_fragment_is_no_part_of_another_word_or_number(fragment, printed, is_in):
+    assert predictions.Answer("", f'"{fragment}"').is_in(printed) == is_in
+
+
+@pytest.mark.parametrize(
+    ("question", "lines", "words"),
+    [
+        ("", ['- a ~ "1"', '- b ~ "2"'], "needs a question"),
+        ("Which?", ['- a ~ "1"'], "has 1 answers; give 2 to 4"),
+        ("Which?", [f'- {n} ~ "{n}"' for n in range(5)], "has 5 answers"),
+        ("Which?", ["- a", '- b ~ "2"'], "'- a' is no answer"),
+        ("Which?", ['a ~ "1"', '- b ~ "2"'], "'a ~ \"1\"' is no answer"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_is_refused(question, lines, words):
+    with pytest.raises(predictions.PredictionError, match=words):
+        predictions.read(question, lines)
+
+
+def test_the_question_stands_between_code_and_output(project):
+    project.snippet("a.one", "def low(): return 2\ndef f(): return low()\n")
+    code = "print('traces:', f())"
+    project.page("a/one", project.cell("0"), ASKED, project.cell(code, "one.f"))
+    build = project.build()
+    assert build.green, build.output
+    first, helpers, cell = soup(project).select(".cell")
+    assert not first.select(".predict") and not helpers.select(".predict")
+    source, question, output = cell.find_all(recursive=False)
+    assert "traces:" in source.text
+    assert question.legend.text == "How many?" and question.button.code.text == "one"
+    assert [button.text for button in question.select("button")] == ["one", "two"]
+    assert question.fieldset["data-right"] == "1" and question.fieldset.has_attr("disabled")
+    assert output.name == "details" and not output.has_attr("open")
+    assert output.select_one(".predict-answer").text == "The answer: two"
+    assert "traces: 2" in output.select_one(".cell_output").text
+    assert "{predict}" not in soup(project).text
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("print('traces: 3')", "and none of them does"),
+        ("print('traces: 2 or 1')", "and '`one`' and 'two' of them do"),
+    ],
+)
+def test_a_question_without_exactly_one_right_answer_fails_the_page(project, code, words):
+    project.page("a/one", "Prose.", ASKED, project.cell(code))
+    for build in (project.build(), project.build()):
+        assert build.status == 1
+        line = project.line("a/one", "{predict}")
+        assert f"docs/a/one.md:{line}: WARNING: predict 'How many?': one answer" in (build.output)
+        assert words in build.output
+        assert "1 failed: a/one" in build.output
+
+
+def test_the_answer_must_be_the_same_on_every_device(project):
+    project.page("a/one", ASKED, project.cell("print('traces: 2')"))
+    assert project.record().returncode == 0
+    project.recorded_elsewhere("a/one", ("traces: 2", "traces: 1"))
+    build = project.build()
+    assert "the answers differ: 'two' on CPU, '`one`' on gpu-h200" in build.output
+
+
+def test_an_answer_can_be_a_measured_ratio(project, noting):
+    asked = "```{predict} Which?\n- x ~ y@jax / x@jax in 1..\n- y ~ y@jax / x@jax in ..1\n```"
+    cell = project.cell("note('x', 0.5, 'jax')\nnote('y', 0.1, 'jax')", "a.notes.note")
+    project.page("a/one", asked, cell)
+    build = project.build()
+    assert build.green, build.output
+    assert soup(project).select_one(".predict fieldset")["data-right"] == "1"
+
+
+@pytest.mark.parametrize("after", ["Prose.", "## A heading", ""])
+def test_a_question_that_no_cell_follows_is_refused(project, after):
+    project.page("a/one", project.cell("1"), ASKED, after, *([project.cell("2")] if after else []))
+    build = project.build()
+    line = project.line("a/one", "{predict}")
+    assert f"docs/a/one.md:{line}: WARNING: a predict must stand directly before" in build.output
+
+
+def test_a_question_may_hold_code_between_colons_alone(project):
+    project.configure('myst_enable_extensions = ["colon_fence"]')
+    asked = ASKED.replace("many", "many of `f`")
+    page = project.page("a/one", asked.replace("```", ":::"), project.cell("print('traces: 2')"))
+    assert project.build().green
+    assert soup(project).select_one(".predict legend code").text == "f"
+    project.edit(page, ":::", "```")
+    line = project.line("a/one", "{predict}")
+    assert f"docs/a/one.md:{line}: WARNING: a predict with code" in project.build().output
+
+
+def test_the_downloaded_notebook_holds_the_question_as_text(project):
+    project.page("a/one", "Prose.", ASKED, project.cell("print('traces: 2')"))
+    assert project.build().green
+    prose = project.notebook("a/one").cells[0].source
+    assert prose.endswith("Prose.\n\n**Before you look:** How many?\n\n- `one`\n- two")
