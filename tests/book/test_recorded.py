@@ -7,17 +7,28 @@ import subprocess
 import sys
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 ROOT = pathlib.Path(__file__).parents[2]
 FRAMEWORKS = ("jax", "jaxlib", "torch", "tensorflow", "sklearn")
 
 
-@pytest.fixture
-def without_frameworks(tmp_path):
+@pytest.fixture(scope="module")
+def without_frameworks(tmp_path_factory):
     """Return an environment in which no framework can be imported."""
+    folder = tmp_path_factory.mktemp("nothing")
     lines = [f"sys.modules[{name!r}] = None" for name in FRAMEWORKS]
-    (tmp_path / "sitecustomize.py").write_text("\n".join(["import sys", *lines]))
-    return os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "docs")])}
+    (folder / "sitecustomize.py").write_text("\n".join(["import sys", *lines]))
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT / "docs")])}
+
+
+@pytest.fixture(scope="module")
+def built(without_frameworks, tmp_path_factory):
+    """Build the site from recordings; return the finished process and the folder."""
+    folder = tmp_path_factory.mktemp("site")
+    options = ["-W", "--keep-going", "-c", ".", "-D", "book_recorded=1"]
+    folders = ["-d", str(folder / "doctrees"), "docs", str(folder / "html")]
+    return run(["sphinx", *options, *folders], without_frameworks), folder / "html"
 
 
 def run(command, environment):
@@ -37,12 +48,76 @@ def test_the_cpu_recording_is_of_the_whole_book(without_frameworks):
     assert re.search(r"^cpu: \d+ current$", listed.stdout, re.MULTILINE), listed.stdout
 
 
-def test_the_site_is_built_from_recordings_without_any_framework(without_frameworks, tmp_path):
-    options = ["-W", "--keep-going", "-c", ".", "-D", "book_recorded=1"]
-    folders = ["-d", str(tmp_path / "doctrees"), "docs", str(tmp_path / "html")]
-    built = run(["sphinx", *options, *folders], without_frameworks)
-    assert built.returncode == 0, built.stdout
-    assert "executed" not in built.stdout
-    page = (tmp_path / "html" / "randomness" / "keys.html").read_text("utf8")
+def test_the_site_is_built_from_recordings_without_any_framework(built):
+    process, site = built
+    assert process.returncode == 0, process.stdout
+    assert "executed" not in process.stdout
+    page = (site / "start" / "random_keys.html").read_text("utf8")
     assert "Array(" in page
     assert "Recorded 20" in page
+
+
+# What no reader should see: mathematics that was not set, Python's own words for objects, and
+# roles and directives that nobody resolved. The latter two may be told about in code.
+ANYWHERE = re.compile(r"\$\\|mathdefault")
+IN_OUTPUTS = re.compile(r"<function\b|\bobject at 0x|<bound method|\ANone\Z")
+IN_PROSE = re.compile(r"\{[a-z][a-z-]*\}[`‘“]?|:[a-z]+:`|(?<!\w)`{3}")
+PROSE = "p, li, td, th, dd, dt, h1, h2, h3, h4, figcaption, summary, legend"
+
+
+def unwanted(html):
+    """Return the texts of a page that belong on none."""
+    article = LexborHTMLParser(html).css_first("article")
+    if article is None:
+        return []
+    for hidden in article.css("script, style"):
+        hidden.decompose()
+    found = _around(ANYWHERE, article.text())
+    # A message may name a function in Python's words, as the reader's own would.
+    for output in article.css(".cell_output > :not(.traceback) pre"):
+        found += _around(IN_OUTPUTS, output.text().strip())
+    for code in article.css("pre, code, .compile-frame"):
+        code.decompose()
+    for block in article.css(PROSE):
+        found += _around(IN_PROSE, block.text())
+    return list(dict.fromkeys(found))
+
+
+def _around(pattern, text):
+    """Return what a pattern finds in a text, each with a few words around it."""
+    found = []
+    for match in pattern.finditer(text):
+        words = text[max(0, match.start() - 40) : match.end() + 40].split()
+        found.append(f"{match.group()!r} in {' '.join(words)!r}")
+    return found
+
+
+def test_no_page_shows_what_belongs_on_none(built):
+    _, site = built
+    found = []
+    for path in sorted(site.rglob("*.html")):
+        name = path.relative_to(site).as_posix()
+        found += [f"{name}: {text}" for text in unwanted(path.read_text("utf8"))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("html", "seen"),
+    [
+        (r"<svg><text>$\mathdefault{10^{2}}$</text></svg>", True),
+        (r"<svg><text>$\times$</text></svg>", True),
+        ("<div class='cell_output'><div><pre>None\n</pre></div></div>", True),
+        ("<div class='cell_output'><div><pre>None, None\n</pre></div></div>", False),
+        ("<div class='cell_output'><div><pre>&lt;function f at 0x…&gt;</pre></div></div>", True),
+        (
+            "<div class='cell_output'><div class='traceback'><pre>&lt;function</pre></div></div>",
+            False,
+        ),
+        ("<p>It took {measured}`x@jax`.</p>", True),
+        ("<p>Write <code>{measured}</code>.</p>", False),
+        ("<p>None of them.</p>", False),
+        ("<script>'{measured}'</script><p>a</p>", False),
+    ],
+)
+def test_the_search_finds_what_belongs_nowhere_and_nothing_else(html, seen):
+    assert bool(unwanted(f"<article>{html}</article>")) == seen
