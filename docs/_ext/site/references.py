@@ -5,6 +5,7 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
@@ -60,6 +61,27 @@ class QuotedRole(SphinxRole):
         return [reference], []
 
 
+class LinkQuotesOnce(SphinxTransform):
+    """Leave one link to a source in each paragraph and in each row of a table."""
+
+    default_priority = 500
+
+    def apply(self, **kwargs: Any) -> None:
+        """Turn the further links into plain quotes."""
+        linked = set()
+        for quote in list(self.document.findall(nodes.reference)):
+            if "quoted" not in quote["classes"]:
+                continue
+            place: nodes.Node = quote
+            while not isinstance(place, nodes.row | nodes.document):
+                place = place.parent
+            if not isinstance(place, nodes.row):
+                place = quote.parent
+            if (id(place), quote["refuri"]) in linked:
+                quote.replace_self(nodes.inline("", "", *quote.children, classes=["quoted"]))
+            linked.add((id(place), quote["refuri"]))
+
+
 class FillInReferences(SphinxPostTransform):
     """Replace the numbers and verdicts that wait for measurements."""
 
@@ -110,4 +132,5 @@ def setup(app: Sphinx) -> None:
     app.add_role("measured", _PendingRole(measured))
     app.add_role("verdict", _PendingRole(measured_verdict))
     app.add_role("quoted", QuotedRole())
+    app.add_transform(LinkQuotesOnce)
     app.add_post_transform(FillInReferences)

@@ -209,3 +209,23 @@ def test_cells_without_their_framework_excuse_the_names_of_those_cells_alone(
     assert build.status == 1
     (told,) = warnings(build, "c/wrong")
     assert told.startswith("no measurement is called 'x@torch'; the nearest are ")
+
+
+def test_a_source_is_linked_once_in_a_paragraph_and_in_a_row(project):
+    project.page(
+        "a/one",
+        "It says {quoted}`post: a` and *then* {quoted}`post: b`.",
+        "It says {quoted}`post: c`.",
+        "| {quoted}`post: d` | e |\n|---|---|\n| {quoted}`post: f` | {quoted}`post: g` |",
+        notebook=False,
+    )
+    assert project.build().green
+    found = BeautifulSoup(project.html("a/one"), "html.parser").select(".quoted")
+    assert [(each.get_text(), each.name) for each in found] == [
+        ("“a”", "a"),
+        ("“b”", "span"),
+        ("“c”", "a"),
+        ("“d”", "a"),
+        ("“f”", "a"),
+        ("“g”", "span"),
+    ]
