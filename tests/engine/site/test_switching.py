@@ -1,4 +1,4 @@
-"""Tabs and the switch in the header, in a real browser."""
+"""Tabs, the switch in the header, and questions, in a real browser."""
 
 import functools
 import http.server
@@ -28,9 +28,26 @@ def browser():
         chromium.close()
 
 
+ASKED = """:::{predict} How much is it?
+- `one` ~ "1"
+- two ~ "2"
+- three ~ "3"
+:::"""
+
+
+def of(framework, code):
+    return f"```{{code-cell}} python\n:framework: {framework}\n{code}\n```"
+
+
 @pytest.fixture(scope="module")
 def site(lasting):
-    """Build two pages with outputs of two devices, and one without; yield the site's address."""
+    """Build pages with outputs of several devices or frameworks, and one with a question.
+
+    Yields the site's address.
+    """
+    lasting.page("c/asked", ASKED, lasting.cell("2"), "Prose.", ASKED, lasting.cell("3"))
+    for name in ("c/one", "c/two"):
+        lasting.page(name, of("jax", "'in jax'"), of("torch", "'in torch'"))
     for name, measured in (("a/one", "xy"), ("a/two", "z")):
         notes = [f"note('{letter}', 0.5)" for letter in measured]
         lasting.page(name, *[lasting.cell(note, snippet="a.notes.note") for note in notes])
@@ -181,3 +198,76 @@ def test_nothing_is_wider_than_the_screen(browser, site, width):
     switch = page.locator(".device-switch select").bounding_box()
     assert 0 <= switch["x"] and switch["x"] + switch["width"] <= width
     page.close()
+
+
+def test_who_picks_an_answer_is_told_and_sees_the_output(browser, site):
+    page = browser.new_page()
+    page.goto(f"{site}/c/asked.html")
+    group = page.get_by_role("group", name="How much is it?").first
+    output = page.locator(".predict-output").first
+    assert not output.locator("pre").is_visible()
+    group.get_by_role("button", name="two").click()
+    assert group.get_by_role("status").inner_text() == "Right, as the output shows."
+    assert output.locator("pre").is_visible()
+    assert not page.locator(".predict-output").nth(1).locator("pre").is_visible()
+    group.get_by_role("button", name="one").click(force=True)
+    assert group.get_by_role("status").inner_text() == "Right, as the output shows."
+    page.close()
+
+
+def test_a_question_is_answered_by_the_keyboard(browser, site):
+    page = browser.new_page()
+    page.goto(f"{site}/c/asked.html")
+    group = page.get_by_role("group", name="How much is it?").nth(1)
+    group.get_by_role("button", name="one").focus()
+    page.keyboard.press("Enter")
+    assert group.get_by_role("status").inner_text() == "Not quite. It is: three"
+    assert page.locator(".predict-output").nth(1).locator("pre").is_visible()
+    page.locator(".predict-output summary").first.focus()
+    page.keyboard.press("Enter")
+    assert page.get_by_text("The answer: two").is_visible()
+    page.close()
+
+
+def test_without_scripts_the_output_is_opened_by_hand(browser, site):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{site}/c/asked.html")
+    assert page.get_by_role("button", name="two").first.is_disabled()
+    page.locator(".predict-output summary").first.click()
+    assert page.get_by_text("The answer: two").is_visible()
+    assert page.locator(".predict-output pre").first.inner_text().strip() == "2"
+    context.close()
+
+
+def test_the_framework_is_remembered_on_other_pages(browser, site):
+    context = browser.new_context()
+    page = context.new_page()
+
+    def seen():
+        return [
+            each.inner_text().strip()
+            for each in page.locator(".framework-tab .cell_output").all()
+            if each.is_visible()
+        ]
+
+    page.goto(f"{site}/c/one.html")
+    assert seen() == ["'in jax'"]
+    page.locator(".sd-tab-label", has_text="PyTorch").click()
+    assert seen() == ["'in torch'"]
+    page.goto(f"{site}/c/two.html")
+    assert seen() == ["'in torch'"]
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_comes_up_in_the_colours_of_the_system_without_complaint(browser, site, scheme):
+    context = browser.new_context(color_scheme=scheme)
+    page = context.new_page()
+    problems = []
+    page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(f"{site}/c/asked.html")
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    assert problems == []
+    context.close()
