@@ -191,8 +191,8 @@ def _gaps(
     page: Page, found: Iterable[Edition], built_on: str, schema: Schema | None
 ) -> tuple[frozenset[str], tuple[declared.Gap, ...]]:
     """Return the names that a page measures, and the gaps: those that it did not measure."""
-    functions = schema.functions if schema else ()
-    of_cells = declared.names([cell.source for cell in page.cells], functions)
+    timers = (schema.functions, schema.comparisons, schema.frameworks) if schema else ((),)
+    of_cells = declared.names([cell.source for cell in page.cells], *timers)
     gaps: tuple[declared.Gap, ...] = ()
     for edition in found:
         missing = None
