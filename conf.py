@@ -141,7 +141,7 @@ book_record_command = "nox -s record --"
 html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["docs/_static"]
-html_css_files = ["book.css"]
+html_css_files = ["book.css", "notes.css"]
 # Before everything else, so that a page comes up with the chosen device.
 html_js_files = [("devices.js", {"priority": 50})]
 templates_path = ["docs/_templates"]

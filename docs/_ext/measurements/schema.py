@@ -226,8 +226,8 @@ class Measurement:
         values = {name: record[name] for name in known | {"page", "device"}}
         values["shape"] = tuple(tuple(map(int, lengths)) for lengths in record["shape"])
         values["samples"] = tuple(record["samples"])
-        values["processes"] = tuple(record.get("processes", ()))
-        values["repeated"] = int(record.get("machine", {}).get("repeated", 0))
+        values["processes"] = tuple(record.get("processes") or ())
+        values["repeated"] = int((record.get("machine") or {}).get("repeated", 0))
         # To JSON, 2.0 is an integer too.
         values["threads"] = int(record["threads"])
         if comparison := record.get("comparison"):

@@ -2,11 +2,11 @@
 
 `build` takes each page its one way in the events of Sphinx: `freshness` finds what must be read
 again, `parser` hands the executed notebook to MyST-NB, and `tabs` puts the outputs of devices
-side by side. `references` and `tables` fill in numbers, tables and charts once all
-`measurements` are known,
-`compiled` shows compiled programs, and `status` says on what each page was true. `downloads`
-writes the notebooks that readers take with them. `reminders` keeps a red page red until it is
-mended, and `offline` refuses a site that would ask another host for anything.
+side by side. `references` and `tables` fill in numbers, tables and charts once all `measurements`
+are known, and `notes` says where a number comes from. `compiled` shows compiled programs, and
+`status` says on what each page was true. `downloads` writes the notebooks that readers take with
+them. `reminders` keeps a red page red until it is mended, and `offline` refuses a site that would
+ask another host for anything.
 """
 
 import hashlib
@@ -23,6 +23,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         compiled,
         downloads,
         measurements,
+        notes,
         offline,
         references,
         status,
@@ -32,8 +33,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
-    parts = [build, measurements, compiled, tabs, references, tables, downloads, offline, status]
-    for part in parts:
+    parts = [build, measurements, compiled, tabs, notes, references, tables, downloads, offline]
+    for part in (*parts, status):
         part.setup(app)
     sources = sorted(pathlib.Path(__file__).parents[1].rglob("*.py"))
     engine = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
