@@ -427,6 +427,34 @@ def turns(alternatives, budget, seed=0):
     return samples
 
 
+def moody_machine(seed):
+    """Return a function that gives about 1 second, by a machine with slow moments.
+
+    A moment resembles the one before it: a random walk that is drawn back to 1.
+    """
+    noise, mood = random.Random(seed), [0.0]
+
+    def seconds():
+        mood[0] = 0.9 * mood[0] + noise.gauss(0, 0.05)
+        return math.exp(mood[0])
+
+    return seconds
+
+
+def false_differences(experiments, in_turns, rounds=FEWEST_ROUNDS):
+    """Return how many times one function seems to be two of different speed."""
+    found = 0
+    for seed in range(experiments):
+        seconds = moody_machine(seed)
+        if in_turns:
+            one, same = turns([seconds, seconds], budget=0, seed=seed)
+        else:
+            one, same = ([seconds() for _ in range(rounds)] for _ in range(2))
+        ratio = ratio_of(one, same)
+        found += not ratio.low <= 1 <= ratio.high
+    return found
+
+
 @contextlib.contextmanager
 def no_garbage_collection():
     """Keep Python's garbage collector off, and then leave it as it was."""

@@ -723,3 +723,13 @@ def test_the_frequency_is_the_mean_of_the_cores(monkeypatch, tmp_path):
     assert timer.frequency() == 2500
     (tmp_path / "cpuinfo").write_text("nothing\n")
     assert timer.frequency() is None
+
+
+def test_taking_turns_prevents_false_differences():
+    assert timer.false_differences(100, in_turns=False) > 25
+    assert timer.false_differences(100, in_turns=True) <= 5
+
+
+def test_the_moods_of_a_machine_are_the_same_twice():
+    first, again = timer.moody_machine(3), timer.moody_machine(3)
+    assert [first() for _ in range(9)] == [again() for _ in range(9)]
