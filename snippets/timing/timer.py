@@ -112,12 +112,11 @@ class Measurement:
 
     def __repr__(self):
         low, high = map(in_unit, self.quartiles)
-        unstable = "" if self.stable else ", unstable"
         outliers = f", {self.outliers} of {len(self.samples)} far off"
         return (
-            f"{self.name} [{self.framework}] {in_unit(self.median)}, half within "
-            f"{low} to {high} (first call {in_unit(self.first_call)}"
-            f"{outliers if self.outliers else ''}{unstable})"
+            f"{self.name} [{self.framework}] {in_unit(self.median)} ({low} to {high}), "
+            f"first {in_unit(self.first_call)}"
+            f"{outliers if self.outliers else ''}{'' if self.stable else ', unstable'}"
         )
 
     def _repr_mimebundle_(self, include=None, exclude=None):
