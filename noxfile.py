@@ -181,6 +181,16 @@ def build_benchmark(session):
 
 
 @nox.session
+def timer_check(session):
+    """Check the timer: equal functions against themselves, quiet and busy, and other timers.
+
+    `-- --experiments 20` is a short version; the whole one wants a machine to itself.
+    """
+    install(session, FRAMEWORKS, "docs", "tests")
+    session.run("python", "tests/timer_check.py", *session.posargs)
+
+
+@nox.session
 def lock(session):
     """Renew the locks after a change in requirements/; all else in them keeps its version.
 

@@ -25,7 +25,7 @@ def by_torch(function, *args, seconds=0.2):
     return watch.blocked_autorange(min_run_time=seconds).median
 
 
-def compare(name, function, *args, rounds=3):
+def in_turns(name, function, *args, rounds=3):
     """Time one operation by three timers in turn; return the ratios to ours.
 
     Each ratio is the median over `rounds`. Taking turns spreads a slow moment

@@ -1,16 +1,22 @@
-"""The one timer of the book: every benchmark page measures with `measure`."""
+"""The one timer of the book: `measure` for one call, `compare` for several."""
 
+import contextlib
 import dataclasses
 import datetime
 import gc
 import importlib.metadata
 import importlib.util
+import itertools
+import math
 import os
 import platform
+import random
+import re
 import statistics
 import sys
 import time
 
+import numpy as np
 from IPython.display import display
 
 RECORD_TYPE = "application/vnd.jax-measured.record+json"
@@ -19,6 +25,12 @@ PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
 SHORTEST_SAMPLE = 0.01
 FEWEST_SAMPLES = 5
 MOST_SAMPLES = 50
+FEWEST_ROUNDS = 10
+UNSTABLE = 0.20
+FENCE = 1.5
+RESAMPLES = 2000
+MOST_STEAL = 0.05
+MOST_CORES_OF_OTHERS = 0.25
 THREAD_VARIABLES = {
     "numpy": ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
     "jax": ("PJRT_NPROC", "NPROC"),
@@ -51,6 +63,7 @@ class Measurement:
     error: float | None
     versions: dict
     date: str
+    machine: dict
 
     @property
     def median(self):
@@ -58,32 +71,146 @@ class Measurement:
         return statistics.median(self.samples)
 
     @property
+    def quartiles(self):
+        """The two times, in seconds, between which half of the samples lie."""
+        low, _, high = statistics.quantiles(self.samples, n=4, method="inclusive")
+        return [low, high]
+
+    @property
     def spread(self):
-        """Standard deviation of the samples as a fraction of their mean."""
-        return statistics.stdev(self.samples) / statistics.fmean(self.samples)
+        """Distance of the quartiles as a fraction of the median."""
+        low, high = self.quartiles
+        return (high - low) / self.median
+
+    @property
+    def outliers(self):
+        """Number of samples outside of Tukey's fences, which stay in the record."""
+        low, high = self.quartiles
+        fence = FENCE * (high - low)
+        return sum(not low - fence <= each <= high + fence for each in self.samples)
 
     @property
     def stable(self):
-        """False where the spread is 10 % or more, the rule of pyperf."""
-        return self.spread < 0.10
+        """False where the quartiles are more than 20 % of the median apart."""
+        return self.spread <= UNSTABLE
 
     @property
     def rate(self):
         """Work done per second, in floating-point operations, or None."""
         return None if self.work is None else self.work / self.median
 
+    @property
+    def reference(self):
+        """What pages call it, such as 'selu/jit@jax'."""
+        return f"{self.name}@{self.framework}"
+
     def record(self):
-        """Return what is known, as plain data: version 1 of measurement.schema.json."""
-        derived = ("median", "spread", "stable", "rate")
+        """Return what is known, as plain data: version 2 of measurement.schema.json."""
+        derived = ("median", "quartiles", "spread", "outliers", "stable", "rate")
         known = dataclasses.asdict(self) | {key: getattr(self, key) for key in derived}
-        return {"version": 1} | known
+        return {"version": 2} | known
 
     def __repr__(self):
-        warning = "" if self.stable else ", unstable"
+        low, high = map(in_unit, self.quartiles)
+        outliers = f", {self.outliers} of {len(self.samples)} far off"
         return (
-            f"{self.name} [{self.framework}] {in_unit(self.median)} "
-            f"± {self.spread:.0%} (first call {in_unit(self.first_call)}{warning})"
+            f"{self.name} [{self.framework}] {in_unit(self.median)} ({low} to {high}), "
+            f"first {in_unit(self.first_call)}"
+            f"{outliers if self.outliers else ''}{'' if self.stable else ', unstable'}"
         )
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/plain": repr(self), RECORD_TYPE: self.record()}
+
+
+@dataclasses.dataclass
+class Ratio:
+    """How many times as long one alternative takes as another.
+
+    `low` and `high` are the ends of a 95 % interval. `floor` is the noise floor of
+    the comparison: how far from 1 the ratio of a function to itself may be.
+    """
+
+    value: float
+    low: float
+    high: float
+    floor: float
+
+    @property
+    def different(self):
+        """True where the interval leaves out 1, and the ratio is beyond the floor."""
+        beyond = abs(math.log(self.value)) > math.log1p(self.floor)
+        return beyond and not self.low <= 1 <= self.high
+
+    def __repr__(self):
+        interval = f"{self.low:.3g} to {self.high:.3g}"
+        if self.different:
+            return f"{self.value:.3g}× ({interval})"
+        return f"no difference measured ({interval})"
+
+
+@dataclasses.dataclass
+class Comparison:
+    """Alternatives that were timed in turns, by their keys, each a `Measurement`.
+
+    `control` holds samples in seconds of the first alternative, taken as if it were
+    one more. `ratios` maps pairs of keys to each `Ratio`.
+    """
+
+    name: str
+    alternatives: dict
+    control: list
+    floor: float
+    ratios: dict
+
+    @classmethod
+    def of(cls, name, alternatives, control):
+        """Compare what was measured with intervals from the bootstrap."""
+        first = next(iter(alternatives.values()))
+        same = ratio_of(first.samples, control)
+        floor = max(1 / same.low, same.high) - 1
+        off = max(same.value, 1 / same.value)
+        ratios = {}
+        for above, below in itertools.combinations(alternatives, 2):
+            pair = alternatives[above].samples, alternatives[below].samples
+            ratios[above, below] = ratio_of(*pair, off=off, floor=floor)
+        return cls(name, alternatives, control, floor, ratios)
+
+    def ratio(self, above, below):
+        """Return how many times as long the one takes as the other, as a `Ratio`."""
+        if (above, below) in self.ratios:
+            return self.ratios[above, below]
+        turned = self.ratios[below, above]
+        ends = 1 / turned.high, 1 / turned.low
+        return Ratio(1 / turned.value, *ends, turned.floor)
+
+    def record(self):
+        """Return what is known, as plain data: version 2 of measurement.schema.json."""
+        known = self.alternatives
+        return {
+            "version": 2,
+            "name": self.name,
+            "alternatives": [each.record() for each in known.values()],
+            "control": self.control,
+            "floor": self.floor,
+            "ratios": [
+                {
+                    "above": known[above].reference,
+                    "below": known[below].reference,
+                    "ratio": ratio.value,
+                    "low": ratio.low,
+                    "high": ratio.high,
+                }
+                for (above, below), ratio in self.ratios.items()
+            ],
+        }
+
+    def __repr__(self):
+        lines = [repr(each) for each in self.alternatives.values()]
+        first, *others = self.alternatives
+        lines += [f"{first} / {other}: {self.ratio(first, other)}" for other in others]
+        rounds = f"{len(self.control)} rounds, noise floor {self.floor:.1%}"
+        return "\n".join([*lines, rounds])
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         return {"text/plain": repr(self), RECORD_TYPE: self.record()}
@@ -265,6 +392,185 @@ def sample(time_them, calls, budget):
     return samples
 
 
+def resampled_medians(samples, seed):
+    """Return the medians of 2000 lists drawn from `samples`, each as long as they."""
+    drawn = np.random.default_rng(seed).choice(samples, (RESAMPLES, len(samples)))
+    return np.median(drawn, axis=1)
+
+
+def ratio_of(above, below, off=1.0, floor=0.0):
+    """Return the `Ratio` of two medians, its 95 % interval widened by the factor `off`.
+
+    Each side is resampled by itself: a percentile bootstrap (Efron, 1979).
+    """
+    drawn = resampled_medians(above, seed=0) / resampled_medians(below, seed=1)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    value = statistics.median(above) / statistics.median(below)
+    return Ratio(value, float(low / off), float(high * off), floor)
+
+
+def turns(alternatives, budget, seed=0):
+    """Let functions that return seconds take turns, in random order in each round.
+
+    Takes a list of them and returns a list of samples for each: those of 10 to 50
+    rounds, as many as fit into `budget` seconds.
+    """
+    shuffled = random.Random(seed)
+    samples = [[] for _ in alternatives]
+    end = time.perf_counter() + budget
+    while len(samples[0]) < FEWEST_ROUNDS or (
+        len(samples[0]) < MOST_SAMPLES and time.perf_counter() < end
+    ):
+        for number in shuffled.sample(range(len(alternatives)), len(alternatives)):
+            samples[number].append(alternatives[number]())
+    return samples
+
+
+def moody_machine(seed):
+    """Return a function that gives about 1 second, by a machine with slow moments.
+
+    A moment resembles the one before it: a random walk that is drawn back to 1.
+    """
+    noise, mood = random.Random(seed), [0.0]
+
+    def seconds():
+        mood[0] = 0.9 * mood[0] + noise.gauss(0, 0.05)
+        return math.exp(mood[0])
+
+    return seconds
+
+
+def false_differences(experiments, in_turns, rounds=FEWEST_ROUNDS):
+    """Return how many times one function seems to be two of different speed."""
+    found = 0
+    for seed in range(experiments):
+        seconds = moody_machine(seed)
+        if in_turns:
+            one, same = turns([seconds, seconds], budget=0, seed=seed)
+        else:
+            one, same = ([seconds() for _ in range(rounds)] for _ in range(2))
+        ratio = ratio_of(one, same)
+        found += not ratio.low <= 1 <= ratio.high
+    return found
+
+
+@contextlib.contextmanager
+def no_garbage_collection():
+    """Keep Python's garbage collector off, and then leave it as it was."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def processor_seconds():
+    """Return the seconds that all cores spent: in all, stolen, busy, for this process.
+
+    Stolen is what another virtual machine got. Without Linux it is None.
+    """
+    try:
+        with open("/proc/stat") as lines:
+            ticks = [int(each) for each in lines.readline().split()[1:9]]
+    except (OSError, ValueError):
+        return None
+    total, stolen = sum(ticks), ticks[7]
+    idle = ticks[3] + ticks[4]
+    own = sum(os.times()[:4])
+    hertz = os.sysconf("SC_CLK_TCK")
+    return total / hertz, stolen / hertz, (total - idle - stolen) / hertz, own
+
+
+def frequency():
+    """Return the mean frequency of the cores in MHz, or None where it is not given."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            found = re.findall(r"^cpu MHz\s*: ([\d.]+)", file.read(), re.MULTILINE)
+    except OSError:
+        return None
+    return statistics.fmean(map(float, found)) if found else None
+
+
+def machine_since(before):
+    """Say what else the machine did since `before = processor_seconds()`.
+
+    `steal` is a fraction of all processor time, `others` the number of cores that
+    other processes kept busy, `load` the system's mean of one minute.
+    """
+    after, steal, others = processor_seconds(), None, None
+    if before and after and after[0] > before[0]:
+        total, stolen, busy, own = (b - a for a, b in zip(before, after, strict=True))
+        steal = stolen / total
+        others = max(0.0, busy - own) / total * os.cpu_count()
+    variables = {name for names in THREAD_VARIABLES.values() for name in names}
+    limits = {name: os.environ[name] for name in variables if name in os.environ}
+    return {
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "steal": steal,
+        "others": others,
+        "megahertz": frequency(),
+        "limits": limits | {"cores": f"{usable_cores()} of {os.cpu_count()}"},
+        "disturbed": (steal or 0) > MOST_STEAL or (others or 0) > MOST_CORES_OF_OTHERS,
+    }
+
+
+class Timed:
+    """A function that is ready to be timed: called once, and asked what it works on."""
+
+    def __init__(self, function, args=(), framework=None, wait=None, inputs=None):
+        """Call the function for the first time, which may trace and compile."""
+        waiters = {known: waiter(known) for known in FRAMEWORKS if known in sys.modules}
+        start = time.perf_counter()
+        result = function(*args)
+        bound = getattr(function, "args", ())
+        arrays = list(arrays_in([result, args, bound]))
+        self.framework = framework or next(map(framework_of, arrays), "python")
+        self.settle = waiters.get(self.framework) or waiter(self.framework)
+        self.wait = wait or self.settle
+        self.wait(result)
+        self.first_call = time.perf_counter() - start
+        self.settle(result)
+        held = next((x for x in arrays if framework_of(x) == self.framework), None)
+        self.kind = "cpu" if held is None else device_kind(self.framework, held)
+        shown = list(arrays_in([args, bound] if inputs is None else list(inputs)))
+        self.shape = [list(x.shape) for x in shown]
+        self.dtype = dtype_name(shown[0]) if shown else ""
+        self.function, self.args, self.calls = function, args, None
+
+    def seconds(self, calls):
+        """Return the time of `calls` calls in a row, in seconds."""
+        return time_calls(self.function, self.args, self.wait, self.settle, calls)
+
+    def sample(self):
+        """Return the time of one call, the mean of one sample, in seconds."""
+        return self.seconds(self.calls) / self.calls
+
+    def measurement(
+        self, name, samples, machine, precision=None, work=None, error=None
+    ):
+        """Return the `Measurement` of this function."""
+        return Measurement(
+            name=name,
+            framework=self.framework,
+            device_kind=self.kind,
+            processor=processor_name(),
+            threads=thread_count(self.framework),
+            shape=self.shape,
+            dtype=self.dtype,
+            precision=precision or float32_precision(self.framework),
+            samples=samples,
+            calls_per_sample=self.calls,
+            first_call=self.first_call,
+            work=work,
+            error=error,
+            versions=installed_versions(),
+            date=datetime.datetime.now(datetime.UTC).isoformat("T", "seconds"),
+            machine=machine,
+        )
+
+
 def measure(
     name,
     function,
@@ -287,49 +593,80 @@ def measure(
     `inputs` replaces `args` as the source of shape and dtype in the record, and
     `precision` what the framework is set to, where the page knows what was used.
     """
-    waiters = {known: waiter(known) for known in FRAMEWORKS if known in sys.modules}
-    start = time.perf_counter()
-    result = function(*args)
-    arrays = list(arrays_in([result, args]))
-    framework = framework or next(map(framework_of, arrays), "python")
-    settle = waiters.get(framework) or waiter(framework)
-    wait = wait or settle
-    wait(result)
-    first_call = time.perf_counter() - start
-    settle(result)
-    held = next((x for x in arrays if framework_of(x) == framework), None)
-    kind = "cpu" if held is None else device_kind(framework, held)
-    shown = list(arrays_in(list(args) if inputs is None else inputs))
-    del result, arrays, held
-
-    def time_them(calls):
-        return time_calls(function, args, wait, settle, calls)
-
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        calls = calls or calls_for_a_sample(time_them)
-        samples = sample(time_them, calls, budget)
-    finally:
-        if collecting:
-            gc.enable()
-
-    measurement = Measurement(
-        name=name,
-        framework=framework,
-        device_kind=kind,
-        processor=processor_name(),
-        threads=thread_count(framework),
-        shape=[list(x.shape) for x in shown],
-        dtype=dtype_name(shown[0]) if shown else "",
-        precision=precision or float32_precision(framework),
-        samples=samples,
-        calls_per_sample=calls,
-        first_call=first_call,
-        work=work,
-        error=error,
-        versions=installed_versions(),
-        date=datetime.datetime.now(datetime.UTC).isoformat("T", "seconds"),
-    )
+    timed = Timed(function, args, framework, wait, inputs)
+    before = processor_seconds()
+    with no_garbage_collection():
+        timed.calls = calls or calls_for_a_sample(timed.seconds)
+        samples = sample(timed.seconds, timed.calls, budget)
+    machine = machine_since(before)
+    measurement = timed.measurement(name, samples, machine, precision, work, error)
     display(measurement)
     return measurement
+
+
+def alternative_name(name, key):
+    """Return the name and the framework, or None, of an alternative by its key.
+
+    The key is a framework, or a label, or a label with a framework: `eager@torch`.
+    """
+    if key in ("numpy", *FRAMEWORKS):
+        return name, key
+    label, _, framework = key.partition("@")
+    return f"{name}/{label}", framework or None
+
+
+def compare(
+    name,
+    alternatives,
+    *args,
+    framework=None,
+    wait=None,
+    work=None,
+    error=None,
+    budget=0.3,
+    calls=None,
+    inputs=None,
+    precision=None,
+):
+    """Time functions in turns; return a `Comparison`, which is also displayed.
+
+    `alternatives` maps keys to functions, all of which are called with `args`. They
+    take turns in random order, and the first takes part twice, as a control. `budget`
+    is in seconds for each of them. The other arguments are those of `measure`; a
+    dictionary with the same keys gives each alternative its own. ValueError where two
+    alternatives would have the same name.
+    """
+
+    def own(value, key):
+        return value.get(key) if isinstance(value, dict) else value
+
+    timed, names = {}, {}
+    for key, function in alternatives.items():
+        names[key], chosen = alternative_name(name, key)
+        chosen = chosen or own(framework, key)
+        timed[key] = Timed(function, args, chosen, own(wait, key), own(inputs, key))
+    references = [(names[key], each.framework) for key, each in timed.items()]
+    if len(set(references)) < len(references):
+        raise ValueError(f"two alternatives of {name} have the same name")
+    before = processor_seconds()
+    with no_garbage_collection():
+        for key, each in timed.items():
+            each.calls = own(calls, key) or calls_for_a_sample(each.seconds)
+        contestants = [*timed.values(), next(iter(timed.values()))]
+        samplers = [each.sample for each in contestants]
+        *samples, control = turns(samplers, budget * len(samplers))
+    machine = machine_since(before)
+    measured = {
+        key: each.measurement(
+            names[key],
+            samples_of_each,
+            machine,
+            own(precision, key),
+            own(work, key),
+            own(error, key),
+        )
+        for (key, each), samples_of_each in zip(timed.items(), samples, strict=True)
+    }
+    comparison = Comparison.of(name, measured, control)
+    display(comparison)
+    return comparison

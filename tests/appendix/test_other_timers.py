@@ -37,7 +37,7 @@ def test_all_three_give_the_same_time(clock, seconds):
     x = torch.ones(2)
     assert other_timers.by_timeit(function, x, calls=3) == pytest.approx(seconds)
     assert other_timers.by_torch(function, x) == pytest.approx(seconds)
-    ratios = other_timers.compare("a/compared", function, x)
+    ratios = other_timers.in_turns("a/compared", function, x)
     assert ratios == pytest.approx({"timeit / measure": 1.0, "torch / measure": 1.0})
 
 

@@ -41,6 +41,7 @@ book_variables = ["STAMPS"]
 book_frameworks = {frameworks!r}
 book_record_command = "nox -s record --"
 book_measurements = "measurement.schema.json"
+book_loose_ratios = ["[!x]*"]
 book_sources = {{"post": {{"title": "A post", "author": "Somebody", "url": "https://post.example"}}}}
 """
 
@@ -434,6 +435,7 @@ globals().update(
 )
 book_variables = ["STAMPS"]
 book_measurements = "measurement.schema.json"
+book_loose_ratios = ["[!x]*"]
 sys.path.insert(0, {engine!r})
 html_static_path = [{static!r}]
 templates_path = [{templates!r}]
@@ -539,3 +541,67 @@ def note(name, median, framework="python", **fields):
 def noting(project):
     """Give the project a snippet `a.notes.note` that leaves records of chosen times."""
     return project.snippet("a.notes", NOTE)
+
+
+CONTEST = '''
+from IPython.display import display
+
+KIND = "application/vnd.jax-measured.record+json"
+MACHINE = {
+    "load": 0.1,
+    "steal": 0.0,
+    "others": 0.0,
+    "megahertz": None,
+    "limits": {},
+    "disturbed": False,
+}
+
+
+def contest(name, value, low, high, floor=0.01, machine=MACHINE):
+    """Leave the record of a comparison as the timer would."""
+    alternatives = [
+        {
+            "version": 2,
+            "name": f"{name}/{label}",
+            "framework": "python",
+            "device_kind": "cpu",
+            "processor": "A processor",
+            "threads": 2,
+            "shape": [],
+            "dtype": "",
+            "precision": "highest",
+            "samples": [seconds] * 5,
+            "calls_per_sample": 1,
+            "first_call": seconds,
+            "work": None,
+            "error": None,
+            "median": seconds,
+            "quartiles": [seconds, seconds],
+            "outliers": 0,
+            "spread": 0.0,
+            "stable": True,
+            "rate": None,
+            "versions": {},
+            "date": "2026-01-02T03:04:05+00:00",
+            "machine": machine,
+        }
+        for label, seconds in (("slow", 0.25 * value), ("fast", 0.25))
+    ]
+    pair = {"above": f"{name}/slow@python", "below": f"{name}/fast@python"}
+    pair |= {"ratio": value, "low": low, "high": high}
+    record = {
+        "version": 2,
+        "name": name,
+        "alternatives": alternatives,
+        "control": [0.5] * 5,
+        "floor": floor,
+        "ratios": [pair],
+    }
+    display({"text/plain": f"{name} compared", KIND: record}, raw=True)
+'''
+
+
+@pytest.fixture
+def comparing(project):
+    """Give the project a snippet `a.contests.contest` that leaves a chosen comparison."""
+    return project.snippet("a.contests", CONTEST)

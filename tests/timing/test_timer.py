@@ -1,6 +1,9 @@
 import collections
+import dataclasses
 import datetime
+import functools
 import gc
+import itertools
 import json
 import math
 import os
@@ -12,9 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 import tensorflow as tf
 import torch
 import torch.utils.benchmark
+from _ext.measurements import schema as shown
 from _ext.measurements.schema import Schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,6 +75,7 @@ def a_measurement(samples=(1.0, 1.0), **fields):
         "error": None,
         "versions": {},
         "date": "2026-01-01",
+        "machine": {},
     }
     return timer.Measurement(**given_fields | fields)
 
@@ -180,17 +186,38 @@ def test_agrees_with_timeit_and_torch(clock):
 @given(SAMPLES)
 def test_statistics_are_those_of_numpy(samples):
     m = a_measurement(samples)
-    assert m.median == pytest.approx(float(np.median(samples)))
-    assert m.spread == pytest.approx(float(np.std(samples, ddof=1) / np.mean(samples)), abs=1e-12)
-    assert m.stable == (m.spread < 0.10)
+    low, median, high = np.percentile(samples, [25, 50, 75])
+    assert m.median == pytest.approx(median)
+    assert m.quartiles == pytest.approx([low, high])
+    assert m.spread == pytest.approx((high - low) / median, abs=1e-12)
+    assert m.stable == (m.spread <= 0.20)
 
 
-def test_unstable_from_a_tenth_of_the_mean_on():
-    apart = 0.1 / math.sqrt(2)
-    assert a_measurement([1 - 0.99 * apart, 1 + 0.99 * apart]).stable
-    assert not a_measurement([1 - 1.01 * apart, 1 + 1.01 * apart]).stable
+@given(SAMPLES)
+def test_the_engine_finds_the_same_in_the_samples(samples):
+    ours = a_measurement(samples, date="2026-01-01T00:00:00Z")
+    theirs = shown.Measurement.from_plain(ours.record() | {"page": "a", "device": "cpu"})
+    assert list(theirs.quartiles) == ours.quartiles
+    assert (theirs.outliers, theirs.spread, theirs.stable) == (
+        ours.outliers,
+        ours.spread,
+        ours.stable,
+    )
+
+
+def test_unstable_where_the_quartiles_are_a_fifth_of_the_median_apart():
+    assert a_measurement([0.91, 1.0, 1.09]).stable
+    assert a_measurement([0.79, 1.0, 1.21]).quartiles == pytest.approx([0.895, 1.105])
+    assert not a_measurement([0.79, 1.0, 1.21]).stable
     assert "unstable" in repr(a_measurement([1.0, 2.0]))
     assert "unstable" not in repr(a_measurement([1.0, 1.0]))
+
+
+def test_an_outlier_is_counted_and_kept_and_decides_nothing():
+    m = a_measurement([1.0, 1.01, 0.99, 1.02, 0.98] * 4 + [9.0])
+    assert (m.outliers, m.stable, max(m.samples)) == (1, True, 9.0)
+    assert "1 of 21 far off" in repr(m)
+    assert "far off" not in repr(a_measurement([1.0, 1.0]))
 
 
 def test_rate_is_work_per_second():
@@ -206,6 +233,7 @@ def test_the_record_holds_what_a_reader_needs(clock):
         *("version", "name", "framework", "device_kind", "processor", "threads", "shape", "dtype"),
         *("precision", "samples", "calls_per_sample", "first_call", "work", "error"),
         *("versions", "date", "median", "spread", "stable", "rate"),
+        *("quartiles", "outliers", "machine"),
     }
     assert json.loads(json.dumps(record)) == record
     assert record["name"] == "a/record"
@@ -227,9 +255,14 @@ def test_the_record_is_what_the_schema_beside_the_timer_says(clock, framework):
     m = timer.measure("a/record", clock.takes(0.03), array, work=24, error=1e-7)
     assert m.framework == framework
     assert schema.problem(m.record()) is None
-    assert set(m.record()) == set(schema.rules["properties"])
+    known = set(schema.rules["$defs"]["measurement"]["properties"])
+    assert set(m.record()) == known - {"processes"}
+    assert set(m.machine) == set(schema.rules["$defs"]["machine"]["properties"]) - {"repeated"}
     assert schema.media_type == timer.RECORD_TYPE
     assert schema.functions == (timer.measure.__name__,)
+    assert schema.comparisons == (timer.compare.__name__,)
+    assert schema.frameworks == ("numpy", *timer.FRAMEWORKS)
+    assert (shown.UNSTABLE, shown.FENCE) == (timer.UNSTABLE, timer.FENCE)
 
 
 def test_the_record_is_displayed_once(clock, monkeypatch):
@@ -430,3 +463,273 @@ def test_a_page_may_record_the_precision_that_was_used(clock):
     assert timer.measure("a/asked", clock.takes(0.02), x).precision == "default"
     m = timer.measure("a/used", clock.takes(0.02), x, precision="TF32")
     assert m.record()["precision"] == "TF32"
+
+
+def in_turns(clock, seconds, rounds=30, **settings):
+    """Compare functions that take times from a dictionary of iterators."""
+    calls = []
+
+    def taking(key):
+        def function(*args):
+            clock.now += next(seconds[key])
+            calls.append(key)
+
+        return function
+
+    alternatives = {key: taking(key) for key in seconds}
+    budget = 1e9 if rounds >= timer.MOST_SAMPLES else 0
+    return timer.compare("a", alternatives, budget=budget, calls=1, **settings), calls
+
+
+def steady(seconds):
+    return itertools.repeat(seconds)
+
+
+def noisy(seconds, seed, spread=0.05):
+    random = np.random.default_rng(seed)
+    while True:
+        yield seconds * math.exp(random.normal(0, spread))
+
+
+def test_alternatives_take_turns_in_random_order_with_the_first_twice(clock):
+    _, calls = in_turns(clock, {"a": steady(0.02), "b": steady(0.02), "c": steady(0.02)})
+    rounds = [tuple(calls[k : k + 4]) for k in range(3, len(calls), 4)]
+    assert len(rounds) == timer.FEWEST_ROUNDS
+    assert all(sorted(each) == ["a", "a", "b", "c"] for each in rounds)
+    assert len(set(rounds)) > 3
+
+
+def test_a_comparison_has_at_most_fifty_rounds(clock):
+    found, _ = in_turns(clock, {"a": steady(0.02), "b": steady(0.02)}, rounds=50)
+    assert len(found.control) == len(found.alternatives["b"].samples) == 50
+
+
+def test_a_ratio_is_that_of_the_medians(clock):
+    found, _ = in_turns(clock, {"a": steady(0.06), "b": steady(0.02)})
+    ratio = found.ratio("a", "b")
+    assert (ratio.value, ratio.low, ratio.high) == pytest.approx((3, 3, 3))
+    assert ratio.different
+    assert found.floor == pytest.approx(0)
+    assert found.ratio("b", "a").value == pytest.approx(1 / 3)
+
+
+def test_first_calls_and_settings_are_those_of_each_alternative(clock):
+    first = {"a": itertools.chain([7.0], steady(0.02)), "b": itertools.chain([3.0], steady(0.02))}
+    found, _ = in_turns(clock, first, work={"a": 4e9, "b": 2e9}, error={"b": 0.1}, precision="mine")
+    a, b = found.alternatives.values()
+    assert (a.first_call, b.first_call) == pytest.approx((7.0, 3.0))
+    assert (a.work, b.work, a.error, b.error) == (4e9, 2e9, None, 0.1)
+    assert a.precision == b.precision == "mine"
+
+
+@pytest.mark.parametrize(
+    ("key", "named"),
+    [
+        ("jax", ("a/b", "jax")),
+        ("torch", ("a/b", "torch")),
+        ("eager", ("a/b/eager", None)),
+        ("eager@torch", ("a/b/eager", "torch")),
+    ],
+)
+def test_an_alternative_is_called_by_its_key(key, named):
+    assert timer.alternative_name("a/b", key) == named
+
+
+def test_two_alternatives_of_one_name_are_refused(clock):
+    same = clock.takes(0.02)
+    with pytest.raises(ValueError, match="two alternatives of a have the same name"):
+        timer.compare("a", {"b": same, "b@python": same})
+
+
+def test_arguments_are_common_or_bound(clock):
+    takes = clock.takes(0.02)
+    x, y = jnp.ones((2, 3)), np.ones((4, 5), np.float32)
+    found = timer.compare("a", {"jax": takes, "again": takes}, x, budget=0)
+    assert found.alternatives["jax"].shape == [[2, 3]]
+    bound = {"jax": functools.partial(takes, x), "numpy": functools.partial(takes, y)}
+    found = timer.compare("a", bound, budget=0)
+    assert [m.shape for m in found.alternatives.values()] == [[[2, 3]], [[4, 5]]]
+    assert [m.reference for m in found.alternatives.values()] == ["a@jax", "a@numpy"]
+
+
+def test_a_comparison_is_one_record_that_the_engine_can_read(clock):
+    schema = Schema.load(pathlib.Path(timer.__file__).with_name("measurement.schema.json"))
+    found, _ = in_turns(clock, {"jax": noisy(0.04, 1), "b@torch": noisy(0.02, 2)})
+    record = json.loads(json.dumps(found.record()))
+    assert schema.problem(record) is None
+    bundle = found._repr_mimebundle_()
+    assert bundle[timer.RECORD_TYPE] == found.record()
+    assert bundle["text/plain"] == repr(found)
+    jax_, torch_ = (
+        shown.Measurement.from_plain(each | {"page": "a", "device": "cpu"})
+        for each in shown.single(record)
+    )
+    ours = found.ratio("jax", "b@torch")
+    theirs = jax_.ratios["a/b@torch"]
+    assert dataclasses.astuple(theirs) == pytest.approx(dataclasses.astuple(ours))
+    back = dataclasses.astuple(found.ratio("b@torch", "jax"))
+    assert dataclasses.astuple(torch_.ratios["a@jax"]) == pytest.approx(back)
+    assert theirs.different is ours.different is True
+
+
+def test_a_comparison_is_displayed_once_and_says_its_ratios(clock, monkeypatch):
+    displayed = []
+    monkeypatch.setattr(timer, "display", displayed.append)
+    found, _ = in_turns(clock, {"a": steady(0.04), "b": steady(0.02), "c": steady(0.04)})
+    assert displayed == [found]
+    *_, first, second, last = repr(found).splitlines()
+    assert first == "a / b: 2× (2 to 2)"
+    assert second == "a / c: no difference measured (1 to 1)"
+    assert last == "10 rounds, noise floor 0.0%"
+
+
+NOISES = {
+    "normal": lambda random, level: random.normal(0, 0.05),
+    "drifting": lambda random, level: level + random.normal(0, 0.01),
+    "heavy": lambda random, level: (
+        random.normal(0, 0.02) + (math.log1p(random.pareto(1.5)) if random.random() < 0.15 else 0)
+    ),
+}
+
+
+def taken_in_turns(noise, slower, seed, rounds=25):
+    """Return samples of A, B and A once more, out of one stream of noise, as turns take them."""
+    random = np.random.default_rng(seed)
+    level = 0.0
+
+    def taking(seconds):
+        def sample():
+            nonlocal level
+            level = 0.9 * level + random.normal(0, 0.05)
+            return seconds * math.exp(NOISES[noise](random, level))
+
+        return sample
+
+    samplers = [taking(1.0), taking(slower), taking(1.0)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timer, "FEWEST_ROUNDS", rounds)
+        a, b, control = timer.turns(samplers, budget=0, seed=seed)
+    alternatives = {"a": a_measurement(a), "b": a_measurement(b)}
+    return timer.Comparison.of("x", alternatives, control).ratio("a", "b")
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_equal_functions_are_seldom_called_different(noise):
+    found = [taken_in_turns(noise, 1.0, seed).different for seed in range(200)]
+    assert sum(found) <= 0.05 * len(found)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_fifth_slower_is_found(noise):
+    found = [taken_in_turns(noise, 1.2, seed) for seed in range(100)]
+    assert sum(ratio.different for ratio in found) >= 0.95 * len(found)
+    assert sum(ratio.low <= 1 / 1.2 <= ratio.high for ratio in found) >= 0.95 * len(found)
+
+
+def test_an_interval_is_that_of_scipy():
+    random = np.random.default_rng(3)
+    above, below = random.lognormal(0, 0.1, 40), random.lognormal(0.1, 0.2, 40)
+
+    def statistic(a, b, axis):
+        return np.median(a, axis=axis) / np.median(b, axis=axis)
+
+    theirs = scipy.stats.bootstrap(
+        (above, below), statistic, n_resamples=20_000, method="percentile", rng=random
+    ).confidence_interval
+    ours = timer.ratio_of(above, below)
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), rel=0.01)
+
+
+def test_the_control_widens_the_interval_and_sets_the_floor():
+    same, other = [1.0] * 30, [1.2] * 30
+    alternatives = {"a": a_measurement(same), "b": a_measurement(other)}
+    quiet = timer.Comparison.of("x", alternatives, [1.0] * 30)
+    noisy = timer.Comparison.of("x", alternatives, [1.3] * 30)
+    assert quiet.ratio("a", "b").different
+    assert noisy.floor == pytest.approx(0.3)
+    assert not noisy.ratio("a", "b").different
+    ends = noisy.ratio("a", "b").low, noisy.ratio("a", "b").high
+    assert ends == pytest.approx((1 / 1.2 / 1.3, 1.3 / 1.2))
+
+
+def ticks(**seconds):
+    """Return the first line of /proc/stat, in hundredths of a second."""
+    names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+    return "cpu " + " ".join(str(round(100 * seconds.get(name, 0))) for name in names) + " 0 0\n"
+
+
+@pytest.fixture
+def system(monkeypatch, tmp_path):
+    """Return a function that says what the system and this process did so far, in seconds."""
+    monkeypatch.setattr(timer.os, "sysconf", lambda name: 100)
+    monkeypatch.setattr(timer.os, "cpu_count", lambda: 4)
+
+    def has_done(own=0, **seconds):
+        path = tmp_path / "stat"
+        path.write_text(ticks(**seconds))
+        mine = timer.os.times_result((own, 0, 0, 0, 0)) if own is not None else None
+        monkeypatch.setattr(timer.os, "times", lambda: mine)
+        real = open
+        monkeypatch.setattr(
+            timer, "open", lambda name: real(path if name == "/proc/stat" else name), raising=False
+        )
+        return timer.processor_seconds()
+
+    return has_done
+
+
+@pytest.mark.parametrize(
+    ("done", "others", "steal", "disturbed"),
+    [
+        ({"own": 10, "user": 10, "idle": 30}, 0, 0, False),
+        ({"own": 10, "user": 20, "idle": 20}, 1, 0, True),
+        ({"own": 10, "user": 10, "idle": 26, "steal": 4}, 0, 0.1, True),
+        ({"own": 10, "user": 9, "idle": 31}, 0, 0, False),
+    ],
+)
+def test_the_record_says_what_else_the_machine_did(system, done, others, steal, disturbed):
+    before = system(own=5, user=100, idle=100)
+    after = {name: value + {"own": 5, "steal": 0}.get(name, 100) for name, value in done.items()}
+    system(**after)
+    found = timer.machine_since(before)
+    assert found["others"] == pytest.approx(others)
+    assert found["steal"] == pytest.approx(steal)
+    assert found["disturbed"] is disturbed
+
+
+def test_where_the_system_says_nothing_the_record_says_so(monkeypatch):
+    def nothing(name):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(timer, "open", nothing, raising=False)
+    monkeypatch.delattr(timer.os, "getloadavg")
+    assert timer.processor_seconds() is None
+    found = timer.machine_since(None)
+    named = ("load", "steal", "others", "megahertz")
+    assert [found[name] for name in named] == [None] * 4
+    assert found["disturbed"] is False
+
+
+def test_limits_of_threads_are_recorded(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    limits = timer.machine_since(None)["limits"]
+    assert limits["OMP_NUM_THREADS"] == "3"
+    assert limits["cores"].startswith(f"{timer.usable_cores()} of ")
+
+
+def test_the_frequency_is_the_mean_of_the_cores(monkeypatch, tmp_path):
+    (tmp_path / "cpuinfo").write_text("cpu MHz\t\t: 2000.0\nx: 5\ncpu MHz\t\t: 3000.0\n")
+    monkeypatch.setattr(timer, "open", lambda name: (tmp_path / "cpuinfo").open(), raising=False)
+    assert timer.frequency() == 2500
+    (tmp_path / "cpuinfo").write_text("nothing\n")
+    assert timer.frequency() is None
+
+
+def test_taking_turns_prevents_false_differences():
+    assert timer.false_differences(100, in_turns=False) > 25
+    assert timer.false_differences(100, in_turns=True) <= 5
+
+
+def test_the_moods_of_a_machine_are_the_same_twice():
+    first, again = timer.moody_machine(3), timer.moody_machine(3)
+    assert [first() for _ in range(9)] == [again() for _ in range(9)]

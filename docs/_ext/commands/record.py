@@ -24,6 +24,8 @@ from ..records.recordings import Recordings
 from ..source.pages import Page, PageError, find_pages, read_page
 from ..source.snippets import Library
 
+PROCESSES = 3
+
 
 def read_pages(names: Sequence[str], options: Options) -> tuple[list[Page], list[str]]:
     """Return the pages with code, all or those named, and the problems met."""
@@ -106,6 +108,8 @@ def main() -> None:
     except RuntimeError as error:
         parser.error(f"{error}; set BOOK_DEVICE to the device that is meant")
     print(f"recording on {name}", flush=True)
+    # One process is one draw of a lottery: where things lie in memory is settled at its start.
+    options = dataclasses.replace(options, processes=max(PROCESSES, options.processes))
     # A machine to record on may lack a framework; the cells that need it say so.
     options = dataclasses.replace(options, device=name, leave_out=True)
     problems = record(asked.pages, options, asked.jobs)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..files import Unusable
+from ..measurements.schema import Schema
 from ..options import Options
+from ..records import processes
 from ..records.cache import Cache, seconds_in
 from ..records.form import PageOutputs
 from ..records.recordings import Recordings
@@ -53,6 +55,7 @@ def deliver(
     outputs from being cached: they are good all the same, but are made again next time.
     """
     device = options.device
+    schema = Schema.of(options)
     cache = Cache(options.folder("cache") / device)
     # Where nothing is cached yet, what pages took elsewhere says which are the long ones.
     recordings = Recordings(options.folder("recordings"))
@@ -69,6 +72,10 @@ def deliver(
                 "the page is executed again"
             )
             outputs = None
+        if outputs and page.benchmark:
+            # A build is content with one process; a recorder is not.
+            if processes.are_missing(outputs, schema, options.processes):
+                outputs = None
         if outputs is None:
             waiting.append(page)
             seconds = cache.seconds(page.docname)

@@ -58,17 +58,24 @@ def overlap(pattern: str, other: str) -> bool:
     return meet(0, 0)
 
 
-def names(sources: Sequence[str], functions: Collection[str]) -> list[Texts]:
+def names(
+    sources: Sequence[str],
+    functions: Collection[str],
+    comparisons: Collection[str] = (),
+    frameworks: Collection[str] = (),
+) -> list[Texts]:
     """Return for each cell of a page the names that it measures, as texts or patterns.
 
-    `functions` are those whose first argument is such a name. The code is followed through
-    calls of the page's own functions. What only a run can tell is `*`; a name of which
-    nothing else is known is left out.
+    `functions` are those whose first argument is such a name, and `comparisons` those that
+    take a dictionary after it: a key adds a part to the name, unless it is one of
+    `frameworks`. The code is followed through calls of the page's own functions. What only a
+    run can tell is `*`; a name of which nothing else is known is left out.
     """
-    if not any(function in source for function in functions for source in sources):
+    timers = (*functions, *comparisons)
+    if not any(function in source for function in timers for source in sources):
         return [frozenset()] * len(sources)
     trees = [_parsed(source) for source in sources]
-    reader = _Reader(trees, functions)
+    reader = _Reader(trees, functions, comparisons, frameworks)
     return [reader.cell(tree) for tree in trees]
 
 
@@ -82,8 +89,16 @@ def _parsed(source: str) -> ast.Module:
 class _Reader:
     """Follows the code of a page, cell by cell, as far as names of measurements need it."""
 
-    def __init__(self, trees: Sequence[ast.Module], timers: Collection[str]) -> None:
+    def __init__(
+        self,
+        trees: Sequence[ast.Module],
+        timers: Collection[str],
+        comparisons: Collection[str],
+        frameworks: Collection[str],
+    ) -> None:
         self.timers = frozenset(timers)
+        self.comparisons = frozenset(comparisons)
+        self.frameworks = frozenset(frameworks)
         self.functions: dict[str, list[Function]] = {}
         for node in itertools.chain.from_iterable(map(ast.walk, trees)):
             if isinstance(node, Function):
@@ -138,6 +153,10 @@ class _Reader:
     def _bind(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
         if isinstance(target, ast.Name):
             scope[target.id] = scope.get(target.id, frozenset()) | self._texts(value, scope)
+            if isinstance(value, ast.Dict):
+                self._add_keys(target.id, self._keys(value, scope), scope)
+        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+            self._add_keys(target.value.id, self._texts(target.slice, scope), scope)
         elif isinstance(target, (ast.Tuple, ast.List)):
             values = _elements(value)[: len(target.elts)]
             for part, of_part in itertools.zip_longest(target.elts, values):
@@ -145,15 +164,19 @@ class _Reader:
 
     def _call(self, call: ast.Call, scope: Scope) -> None:
         called = getattr(call.func, "id", getattr(call.func, "attr", None))
-        if called in self.timers:
+        if called in self.timers | self.comparisons:
             named = next((k.value for k in call.keywords if k.arg == "name"), None)
-            self.found |= self._texts(call.args[0] if call.args else named, scope)
+            found = self._texts(call.args[0] if call.args else named, scope)
+            if called in self.comparisons:
+                keys = self._keys(call.args[1] if len(call.args) > 1 else None, scope)
+                found = frozenset(self._alternative(name, key) for name in found for key in keys)
+            self.found |= found
             return
         for function in self.functions.get(called or "", ()):
             self._enter(function, call, scope)
 
     def _enter(self, function: Function, call: ast.Call | None, scope: Scope) -> None:
-        if id(function) in self.running or function.name in self.timers:
+        if id(function) in self.running or function.name in self.timers | self.comparisons:
             return
         given = self._arguments(function, call, scope)
         on_top = id(function) in self.top
@@ -169,6 +192,7 @@ class _Reader:
 
     def _arguments(self, function: Function, call: ast.Call | None, scope: Scope) -> Scope:
         given = dict.fromkeys(_parameters(function.args), frozenset({UNKNOWN}))
+        given |= {_keys_of(name): unknown for name, unknown in given.items()}
         if call is None:
             return given
         positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
@@ -184,9 +208,11 @@ class _Reader:
                 given |= dict.fromkeys(positional, frozenset({UNKNOWN}))
                 break
             given[name] = self._texts(argument, scope)
+            given[_keys_of(name)] = self._keys(argument, scope)
         for keyword in call.keywords:
             if keyword.arg in given:
                 given[keyword.arg] = self._texts(keyword.value, scope)
+                given[_keys_of(keyword.arg)] = self._keys(keyword.value, scope)
         return given
 
     def _texts(self, node: ast.expr | None, scope: Scope) -> Texts:
@@ -206,6 +232,34 @@ class _Reader:
                 return self._joined([node.left, node.right], scope)
         return frozenset({UNKNOWN})
 
+    def _keys(self, node: ast.expr | None, scope: Scope) -> Texts:
+        """Return what the keys of a dictionary can be."""
+        match node:
+            case ast.Dict():
+                parts = zip(node.keys, node.values, strict=True)
+                # Without a key it is another dictionary, `**more`.
+                found = [
+                    self._texts(key, scope) if key else self._keys(value, scope)
+                    for key, value in parts
+                ]
+                return frozenset().union(*found)
+            case ast.Name():
+                return scope.get(_keys_of(node.id), frozenset({UNKNOWN}))
+            case ast.BinOp() if isinstance(node.op, ast.BitOr):
+                return self._keys(node.left, scope) | self._keys(node.right, scope)
+        return frozenset({UNKNOWN})
+
+    def _add_keys(self, name: str, keys: Texts, scope: Scope) -> None:
+        scope[_keys_of(name)] = scope.get(_keys_of(name), frozenset()) | keys
+
+    def _alternative(self, name: str, key: str) -> str:
+        """Return the name of an alternative, as the timer makes it of a key."""
+        if key in self.frameworks:
+            return name
+        label = key.partition("@")[0]
+        # A key of which nothing is known may be a framework too.
+        return f"{name}*" if label == UNKNOWN else f"{name}/{label}"
+
     def _joined(self, parts: Sequence[ast.expr], scope: Scope) -> Texts:
         found = frozenset({""})
         for part in parts:
@@ -214,6 +268,11 @@ class _Reader:
                 texts = frozenset({UNKNOWN})
             found = frozenset(start + text for start in found for text in texts)
         return found
+
+
+def _keys_of(name: str) -> str:
+    """Return where a scope holds the keys of the dictionary that a name stands for."""
+    return f"{name}[]"
 
 
 def _elements(node: ast.expr | None) -> list[ast.expr | None]:

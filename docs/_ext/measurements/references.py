@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ..names import nearest
 from .declared import Gap, overlap
-from .schema import Measurement
+from .schema import Measurement, Ratio
 
 FIELDS = ("median", "first_call", "spread", "rate", "error", "threads", "samples")
 REFERENCE = re.compile(
@@ -21,6 +21,10 @@ VERDICTS = (
     "wrong",
     "cannot be checked on this device yet",
 )
+NO_DIFFERENCE = "no difference measured"
+UNDECIDED = "cannot tell on this machine"
+# Fields whose ratio means something only where both sides took turns.
+IN_TURNS = ("median", "rate")
 # What is larger is written with a power of ten.
 LONGEST = 1e7
 
@@ -71,12 +75,18 @@ class Measurements:
 
 @dataclasses.dataclass(frozen=True)
 class Quantity:
-    """A number out of the measurements: its value, how it is written, and where it comes from."""
+    """A number out of the measurements: its value, how it is written, and where it comes from.
+
+    `ratio` is there for the ratio of two alternatives of one comparison, with its interval.
+    `unstable` says why the number must be marked, and is empty where it need not be.
+    """
 
     value: float
     text: str
     origin: str
     devices: tuple[str, ...] = ()
+    ratio: Ratio | None = None
+    unstable: str = ""
 
 
 def seconds_text(seconds: float) -> str:
@@ -121,10 +131,11 @@ def field_text(field: str, measurement: Measurement) -> str:
     return str(value)
 
 
-def resolve(expression: str, measurements: Measurements) -> Quantity:
+def resolve(expression: str, measurements: Measurements, loose: bool = False) -> Quantity:
     """Return the Quantity that a reference, or a ratio of two, stands for.
 
-    Raises ReferenceProblem.
+    `loose` allows the ratio of two medians that were measured at different moments. Raises
+    ReferenceProblem.
     """
     parts = [part.strip() for part in expression.split(" / ")]
     if len(parts) > 2:
@@ -140,13 +151,73 @@ def resolve(expression: str, measurements: Measurements) -> Quantity:
         raise gap
     if len(found) == 1:
         field, of = found[0]
-        return Quantity(_number(of, field), field_text(field, of), of.origin, (of.device,))
+        origin = f"{of.origin}. {_sampling(field, of)}".rstrip()
+        text, unstable = field_text(field, of), _unstable(of) if field in IN_TURNS else ""
+        return Quantity(_number(of, field), text, origin, (of.device,), unstable=unstable)
     (field, above), (other, below) = found
     if not _number(below, other):
         raise ReferenceProblem(f"'{expression}' divides by zero")
-    ratio = _number(above, field) / _number(below, other)
+    value = _number(above, field) / _number(below, other)
     devices = tuple(dict.fromkeys((above.device, below.device)))
-    return Quantity(ratio, ratio_text(ratio), f"{above.origin}; {below.origin}", devices)
+    ratio = _in_turns(field, above, below, value) if field == other else None
+    if ratio:
+        text = ratio_text(value) if ratio.different else NO_DIFFERENCE
+        origin = f"{_interval(ratio)} {above.origin}; {below.origin}."
+        return Quantity(value, text, origin, devices, ratio)
+    if not loose and field in IN_TURNS and other in IN_TURNS:
+        raise ReferenceProblem(
+            f"'{expression}' divides what was measured at different moments; "
+            "let one comparison measure both"
+        )
+    unstable = " ".join(filter(None, dict.fromkeys(map(_unstable, (above, below)))))
+    origin = f"{above.origin}; {below.origin}."
+    return Quantity(value, ratio_text(value), origin, devices, unstable=unstable)
+
+
+def _in_turns(field: str, above: Measurement, below: Measurement, value: float) -> Ratio | None:
+    """Return the ratio of two alternatives with its interval; None where they took no turns."""
+    if field not in IN_TURNS or (above.page, above.device) != (below.page, below.device):
+        return None
+    # Rates are the other way round, and the work of both may differ.
+    first, second = (below, above) if field == "rate" else (above, below)
+    measured = first.ratios.get(second.reference)
+    if measured is None or first.comparison != second.comparison:
+        return None
+    scale = value / measured.value
+    return Ratio(value, measured.low * scale, measured.high * scale, measured.floor)
+
+
+def _interval(ratio: Ratio) -> str:
+    """Say in sentences how sure a ratio is."""
+    low, high = ratio_text(ratio.low), ratio_text(ratio.high)
+    floor = f"{ratio.floor:.1%}" if ratio.floor < 0.1 else f"{ratio.floor:.0%}"
+    value = "" if ratio.different else f"The medians have a ratio of {ratio_text(ratio.value)}. "
+    return (
+        f"{value}95 % interval from {low} to {high}, measured in turns. The same code twice "
+        f"differed by up to {floor}."
+    )
+
+
+def _sampling(field: str, of: Measurement) -> str:
+    """Say in sentences what a median was taken of."""
+    if field not in IN_TURNS:
+        return ""
+    low, high = map(seconds_text, of.quartiles)
+    said = f"{len(of.samples)} samples, half of them from {low} to {high}"
+    said += f"; {of.outliers} far off." if of.outliers else "."
+    if of.variation is not None:
+        ends = seconds_text(min(of.processes)), seconds_text(max(of.processes))
+        said += f" In {len(of.processes)} processes the median was {ends[0]} to {ends[1]}."
+    if of.repeated:
+        said += f" The machine was disturbed, and this was measured again {of.repeated}×."
+    return said
+
+
+def _unstable(of: Measurement) -> str:
+    if of.stable:
+        return ""
+    low, high = map(seconds_text, of.quartiles)
+    return f"{of.reference} is unstable: half of its samples lie from {low} to {high}."
 
 
 def _number(measurement: Measurement, field: str) -> float:
@@ -199,11 +270,14 @@ def _missing(
     return ReferenceProblem(f"{refused}{near}")
 
 
-def verdict(text: str, measurements: Measurements) -> tuple[str, Quantity | None]:
+def verdict(
+    text: str, measurements: Measurements, loose: bool = False
+) -> tuple[str, Quantity | None]:
     """Return (verdict, Quantity or None) for the text of a verdict role.
 
     Either a verdict by itself, or `reference in low..high ? verdict : verdict`,
-    where one bound may be left out. Raises ReferenceProblem.
+    where one bound may be left out. A ratio whose interval lies on both sides of a bound
+    decides nothing. Raises ReferenceProblem.
     """
     match = CONDITION.fullmatch(text)
     possible = [each.strip() for each in (match.groups()[2:] if match else (text,))]
@@ -218,8 +292,12 @@ def verdict(text: str, measurements: Measurements) -> tuple[str, Quantity | None
     if not match:
         return possible[0], None
     low, high = _range(match[2])
-    quantity = resolve(match[1], measurements)
-    return possible[0 if low <= quantity.value <= high else 1], quantity
+    quantity = resolve(match[1], measurements, loose)
+    least = quantity.ratio.low if quantity.ratio else quantity.value
+    most = quantity.ratio.high if quantity.ratio else quantity.value
+    if low <= least and most <= high:
+        return possible[0], quantity
+    return (possible[1] if most < low or high < least else UNDECIDED), quantity
 
 
 def _range(text: str) -> tuple[float, float]:

@@ -4,8 +4,10 @@ import dataclasses
 import datetime
 import functools
 import json
+import math
 import pathlib
-from collections.abc import Mapping
+import statistics
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import jsonschema
@@ -14,6 +16,14 @@ from .. import files
 from ..options import Options
 
 LARGEST_FILE = 100_000
+# Half of the samples lie within the quartiles. Where these are further apart than this part of
+# the median, the measurement is unstable.
+UNSTABLE = 0.20
+# Tukey's fences: what lies further from the quartiles than this many of their distances is an
+# outlier. It is counted, and kept.
+FENCE = 1.5
+# What a measurement has beside what its own record must say.
+ADDED = {"page", "device", "processes", "repeated", "comparison", "ratios"}
 FORMATS = jsonschema.FormatChecker(formats=())
 
 
@@ -34,7 +44,9 @@ class Schema:
     """What a record must hold: the JSON schema that lies beside the timer.
 
     Besides the rules for a record it names, under keywords of its own, the MIME type of
-    a record and the functions whose first argument is the name of a measurement.
+    a record; the functions whose first argument is the name of a measurement; those that
+    compare, whose second argument is a dictionary of alternatives; and the frameworks that
+    an alternative may be called by.
     """
 
     rules: Mapping[str, Any]
@@ -46,7 +58,9 @@ class Schema:
             rules = json.loads(files.read(path, LARGEST_FILE))
             jsonschema.Draft202012Validator.check_schema(rules)
             schema = cls(rules)
-            parts = (schema.media_type, schema.functions, schema.version, schema.framework)
+            parts = (schema.media_type, schema.functions, schema.versions, schema.framework)
+            required = schema._measurement.get("required", ())
+            naming = (schema.comparisons, schema.frameworks)
         except FileNotFoundError:
             raise SchemaError(f"{path}: there is no such file") from None
         except (files.Unusable, ValueError) as error:
@@ -55,10 +69,10 @@ class Schema:
             raise SchemaError(f"{path}: it is no JSON schema: {error.message}") from None
         except (KeyError, TypeError) as error:
             raise SchemaError(f"{path}: it does not say {error}") from None
-        used = {field.name for field in dataclasses.fields(Measurement)} - {"page", "device"}
-        if missing := sorted(used - set(rules.get("required", ()))):
+        used = {field.name for field in dataclasses.fields(Measurement)} - ADDED
+        if missing := sorted(used - set(required)):
             raise SchemaError(f"{path}: it does not require '{missing[0]}', which pages show")
-        if [type(part) for part in parts] != [str, tuple, int, str]:
+        if [type(part) for part in (*parts, *naming)] != [str, tuple, tuple, str, tuple, tuple]:
             raise SchemaError(f"{path}: mediaType, functions or the version is of the wrong type")
         return schema
 
@@ -78,14 +92,28 @@ class Schema:
         return tuple(self.rules["functions"])
 
     @property
-    def version(self) -> int:
-        """The version that records must have."""
-        return self.rules["properties"]["version"]["const"]
+    def comparisons(self) -> tuple[str, ...]:
+        """The functions that compare; the second argument of each is a dictionary."""
+        return tuple(self.rules.get("comparisons", ()))
+
+    @property
+    def frameworks(self) -> tuple[str, ...]:
+        """The keys of that dictionary that name a framework, and nothing else."""
+        return tuple(self.rules.get("frameworks", ()))
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """The versions that records may have, the newest last."""
+        return tuple(self.rules["properties"]["version"]["enum"])
 
     @property
     def framework(self) -> str:
         """What a record names as its framework where none took part."""
-        return self.rules["properties"]["framework"]["default"]
+        return self._measurement["properties"]["framework"]["default"]
+
+    @property
+    def _measurement(self) -> Mapping[str, Any]:
+        return self.rules["$defs"]["measurement"]
 
     @functools.cached_property
     def _validator(self) -> jsonschema.Draft202012Validator:
@@ -99,10 +127,10 @@ class Schema:
         except (TypeError, ValueError, RecursionError):
             return "it holds a number that is none, or is no JSON"
         version = record.get("version") if isinstance(record, dict) else None
-        if isinstance(version, bool) or version != self.version:
+        if isinstance(version, bool) or version not in self.versions:
             return (
-                f"it is of version {str(version)[:20].lower()}, where version {self.version} is "
-                "needed; measure again"
+                f"it is of version {str(version)[:20].lower()}, where version {self.versions[-1]} "
+                "is needed; measure again"
             )
         error = jsonschema.exceptions.best_match(self._validator.iter_errors(record))
         if error is None:
@@ -111,11 +139,60 @@ class Schema:
         return f"{place}: {error.message[:200]}"
 
 
+def single(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the records of single measurements that a record holds: itself, or its alternatives.
+
+    Each alternative of a comparison keeps, under `comparison`, its ratios to all the others.
+    """
+    if "alternatives" not in record:
+        yield dict(record)
+        return
+    ratios: dict[str, dict[str, Any]] = {}
+    for pair in record["ratios"]:
+        above, below = pair["above"], pair["below"]
+        ratios.setdefault(above, {})[below] = {
+            "value": pair["ratio"],
+            "low": min([pair["low"], *pair.get("processes", ())]),
+            "high": max([pair["high"], *pair.get("processes", ())]),
+        }
+        ratios.setdefault(below, {})[above] = {
+            "value": 1 / pair["ratio"],
+            "low": 1 / ratios[above][below]["high"],
+            "high": 1 / ratios[above][below]["low"],
+        }
+    for each in record["alternatives"]:
+        own = ratios.get(f"{each['name']}@{each['framework']}", {})
+        of = {"name": record["name"], "floor": record["floor"], "ratios": own}
+        yield dict(each) | {"comparison": of}
+
+
+@dataclasses.dataclass(frozen=True)
+class Ratio:
+    """What one alternative of a comparison took, as a multiple of what another took.
+
+    `low` and `high` are the ends of a 95 % interval. `floor` is how far apart the comparison
+    found two runs of the same function, as a part of the time.
+    """
+
+    value: float
+    low: float
+    high: float
+    floor: float
+
+    @property
+    def different(self) -> bool:
+        """Whether the machine can tell the two apart."""
+        beyond = abs(math.log(self.value)) > math.log1p(self.floor)
+        return beyond and not self.low <= 1 <= self.high
+
+
 @dataclasses.dataclass(frozen=True)
 class Measurement:
     """A record that the schema allows, with the page that made it and the device it is of.
 
-    Times are in seconds, `rate` is in operations per second.
+    Times are in seconds, `rate` is in operations per second. `processes` are the medians of
+    all the processes that measured the same, and `ratios` those to the other alternatives of
+    its comparison, by what pages call these; both may be empty.
     """
 
     name: str
@@ -134,21 +211,70 @@ class Measurement:
     versions: Mapping[str, str]
     date: str
     median: float
-    spread: float
-    stable: bool
     rate: float | None
     page: str
     device: str
+    processes: tuple[float, ...] = ()
+    repeated: int = 0
+    comparison: str = ""
+    ratios: Mapping[str, Ratio] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def from_plain(cls, record: Mapping[str, Any]) -> Self:
         """Return the measurement of a record that has a page and a device."""
-        values = {field.name: record[field.name] for field in dataclasses.fields(cls)}
+        known = {field.name for field in dataclasses.fields(cls)} - ADDED
+        values = {name: record[name] for name in known | {"page", "device"}}
         values["shape"] = tuple(tuple(map(int, lengths)) for lengths in record["shape"])
         values["samples"] = tuple(record["samples"])
+        values["processes"] = tuple(record.get("processes") or ())
+        values["repeated"] = int((record.get("machine") or {}).get("repeated", 0))
         # To JSON, 2.0 is an integer too.
         values["threads"] = int(record["threads"])
+        if comparison := record.get("comparison"):
+            values["comparison"] = comparison["name"]
+            values["ratios"] = {
+                other: Ratio(**ratio, floor=comparison["floor"])
+                for other, ratio in comparison["ratios"].items()
+            }
         return cls(**values)
+
+    @functools.cached_property
+    def quartiles(self) -> tuple[float, float]:
+        """Between which times the middle half of the samples lies."""
+        if len(self.samples) == 1:
+            return self.samples[0], self.samples[0]
+        low, _, high = statistics.quantiles(self.samples, n=4, method="inclusive")
+        return low, high
+
+    @property
+    def spread(self) -> float:
+        """The distance of the quartiles, as a part of the median."""
+        low, high = self.quartiles
+        return (high - low) / self.median
+
+    @property
+    def outliers(self) -> int:
+        """How many samples lie outside of Tukey's fences."""
+        low, high = self.quartiles
+        fence = FENCE * (high - low)
+        return sum(not low - fence <= each <= high + fence for each in self.samples)
+
+    @property
+    def variation(self) -> float | None:
+        """How far apart the medians of processes are, as a part of the median, if there are."""
+        if len(self.processes) < 2:
+            return None
+        return (max(self.processes) - min(self.processes)) / self.median
+
+    @property
+    def stable(self) -> bool:
+        """Whether the quartiles are close enough together to quote the median."""
+        return self.spread <= UNSTABLE
+
+    @property
+    def unstable(self) -> bool:
+        """Whether a page must mark the median."""
+        return not self.stable
 
     @property
     def reference(self) -> str:

@@ -40,7 +40,7 @@ def record(output: NotebookNode, schema: Schema | None) -> dict[str, Any] | None
 
 
 def records(outputs: Iterable[NotebookNode], schema: Schema | None) -> list[dict[str, Any]]:
-    """Return the measurement records among the outputs of a cell, each once."""
+    """Return the records of measurements and comparisons among a cell's outputs, each once."""
     found: list[dict[str, Any]] = []
     for output in outputs:
         measured = record(output, schema)

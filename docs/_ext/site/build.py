@@ -15,7 +15,7 @@ from ..execution import key
 from ..execution.results import Result, deliver
 from ..execution.schedule import Failure
 from ..measurements import declared
-from ..measurements.schema import Schema
+from ..measurements.schema import Schema, single
 from ..options import PREFIX, Options
 from ..records import outputs
 from ..records.editions import Edition, editions
@@ -199,8 +199,9 @@ def _records(
                 if schema and (problem := schema.problem(record)):
                     message = f"the cell displays a measurement that is none: {problem}"
                     failures.append(Failure(cell.line, message))
-                else:
-                    kept.append(record | {"page": page.docname, "device": edition.device})
+                    continue
+                made_at = {"page": page.docname, "device": edition.device}
+                kept += [each | made_at for each in single(record)]
     return kept, failures
 
 
@@ -208,8 +209,8 @@ def _gaps(
     page: Page, found: Iterable[Edition], built_on: str, schema: Schema | None
 ) -> tuple[frozenset[str], tuple[declared.Gap, ...]]:
     """Return the names that a page measures, and the gaps: those that it did not measure."""
-    functions = schema.functions if schema else ()
-    of_cells = declared.names([cell.source for cell in page.cells], functions)
+    timers = (schema.functions, schema.comparisons, schema.frameworks) if schema else ((),)
+    of_cells = declared.names([cell.source for cell in page.cells], *timers)
     gaps: tuple[declared.Gap, ...] = ()
     for edition in found:
         missing = None

@@ -29,6 +29,7 @@ from ..programs.records import ProgramRecord, Run, ScaleRecord
 from ..programs.targets import configured
 from ..records.states import State
 from ..source.snippets import Library, SnippetError
+from .notes import noted
 from .tables import table_node
 
 SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -445,7 +446,7 @@ class CompiledRole(_Place, SphinxRole):
         if others:
             text = ratio_text(value / others[0][0])
             origin = f"{origin}; {others[0][2]}"
-        return [nodes.abbreviation("", text, explanation=origin, classes=["measured"])], []
+        return [noted("", text, note=origin, classes=["measured"])], []
 
     def _single(self, text: str) -> tuple[float, str, str]:
         match = REFERENCE.fullmatch(text.strip())

@@ -1,5 +1,6 @@
 """The roles for numbers in sentences: measured, verdicts that follow from them, and quoted."""
 
+import fnmatch
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from sphinx.util.docutils import SphinxRole
 from ..measurements import references
 from ..names import nearest
 from . import measurements
+from .notes import noted
 
 logger = logging.getLogger(__name__)
 
@@ -94,10 +96,12 @@ class FillInReferences(SphinxPostTransform):
         if not numbers and not verdicts:
             return
         known = measurements.known(self.env)
+        allowed = self.config.book_loose_ratios
+        loose = any(fnmatch.fnmatchcase(self.env.docname, pattern) for pattern in allowed)
         for number in numbers:
-            self._fill_in(number, lambda text: (None, references.resolve(text, known)))
+            self._fill_in(number, lambda text: (None, references.resolve(text, known, loose)))
         for verdict in verdicts:
-            self._fill_in(verdict, lambda text: references.verdict(text, known))
+            self._fill_in(verdict, lambda text: references.verdict(text, known, loose))
 
     def _fill_in(
         self,
@@ -118,8 +122,12 @@ class FillInReferences(SphinxPostTransform):
         if quantity is None:
             node.replace_self(nodes.inline("", verdict or "", classes=classes))
             return
-        text = verdict or quantity.text
-        number = nodes.abbreviation("", text, explanation=quantity.origin, classes=classes)
+        note = " ".join(filter(None, (quantity.unstable, quantity.origin)))
+        if verdict and quantity.ratio:
+            note = f"{quantity.text}. {note}"
+        number = noted("", verdict or quantity.text, note=note, classes=classes)
+        if quantity.unstable:
+            number += nodes.inline("", " (unstable)", classes=["unstable"])
         where = " and ".join(map(self._label, quantity.devices))
         node.replace_self([number, nodes.inline("", f" {where}", classes=["on-device"])])
 

@@ -4,10 +4,12 @@ import pytest
 from _ext.measurements.declared import Gap, gaps, names, overlap
 
 FUNCTIONS = ("measure",)
+FRAMEWORKS = ("jax", "torch")
 
 
 def of(*cells):
-    return [sorted(found) for found in names(cells, FUNCTIONS)]
+    found = names(cells, FUNCTIONS, ("compare",), FRAMEWORKS)
+    return [sorted(each) for each in found]
 
 
 @pytest.mark.parametrize(
@@ -157,3 +159,35 @@ def test_gaps_are_the_names_of_cells_without_outputs():
         Gap("c", "cpu", "torch"),
     )
     assert gaps(of_cells, "cpu", {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("compare('a', {'jax': f, 'torch': g})", ["a"]),
+        ("compare('a', {'eager': f, 'jit': g}, x)", ["a/eager", "a/jit"]),
+        ("compare('a', {'jax': f, 'eager@torch': g})", ["a", "a/eager"]),
+        ("timer.compare('a', {'b': f} | {'c': g})", ["a/b", "a/c"]),
+        ("more = {'b': f}\ncompare('a', {**more, 'c': g})", ["a/b", "a/c"]),
+        ("all = {}\nall['b'] = f\nall['c'] = g\ncompare('a', all)", ["a/b", "a/c"]),
+        (
+            "for n in (1, 2):\n    compare(f'a/{n}', {'jax': f, 'b': g})",
+            "a/1 a/1/b a/2 a/2/b".split(),
+        ),
+        ("compare('a', {f'b{n}': f for n in (1, 2)})", ["a*"]),
+        ("compare('a', made())", ["a*"]),
+        ("compare('a')", ["a*"]),
+        (
+            "def both(name, them):\n    compare(name, them)\n\nboth('a', {'b': f, 'c': g})",
+            ["a/b", "a/c"],
+        ),
+        ("them = {'x': f}\ndef both(them):\n    compare('a', them)\n\nboth(made())", ["a*"]),
+    ],
+)
+def test_a_comparison_measures_its_alternatives(source, found):
+    assert of(source) == [found]
+
+
+def test_alternatives_may_be_gathered_in_several_cells():
+    cells = ("all = {'jax': f}", "all['eager@torch'] = g", "compare('a', all)")
+    assert of(*cells) == [[], [], ["a", "a/eager"]]

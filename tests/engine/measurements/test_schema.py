@@ -5,7 +5,7 @@ import math
 import pathlib
 
 import pytest
-from _ext.measurements.schema import Measurement, Schema, SchemaError
+from _ext.measurements.schema import Measurement, Ratio, Schema, SchemaError, single
 from _ext.options import Options
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -55,8 +55,10 @@ def written(tmp_path):
 
 def test_the_schema_of_the_book_names_type_version_and_function(schema):
     assert schema.media_type == "application/vnd.jax-measured.record+json"
-    assert schema.version == 1
+    assert schema.versions == (1, 2)
     assert schema.functions == ("measure",)
+    assert schema.comparisons == ("compare",)
+    assert schema.frameworks == ("numpy", "jax", "torch", "tensorflow")
     assert schema.framework == "python"
 
 
@@ -148,10 +150,10 @@ def test_a_record_must_be_an_object(schema, value):
     assert schema.problem(value)
 
 
-@pytest.mark.parametrize("version", [0, 2, True, 1.5, "1", None, [1]])
+@pytest.mark.parametrize("version", [0, 3, True, 1.5, "1", None, [1]])
 def test_a_record_of_another_version_says_to_measure_again(schema, version):
     problem = schema.problem(RECORD | {"version": version})
-    assert f"it is of version {str(version).lower()}, where version 1 is needed" in problem
+    assert f"it is of version {str(version).lower()}, where version 2 is needed" in problem
     assert "measure again" in problem
 
 
@@ -162,6 +164,10 @@ def test_a_problem_names_the_place_and_is_short(schema):
     assert len(schema.problem(RECORD | {"version": "x" * 100_000})) < 300
 
 
+def measurement(rules):
+    return rules["$defs"]["measurement"]["required"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -170,7 +176,7 @@ def test_a_problem_names_the_place_and_is_short(schema):
         (lambda rules: rules["properties"].pop("version"), "it does not say 'version'"),
         (lambda rules: rules.update(mediaType=5), "of the wrong type"),
         (lambda rules: rules.update(type="thing"), "it is no JSON schema: 'thing' is not valid"),
-        (lambda rules: rules["required"].remove("spread"), "it does not require 'spread'"),
+        (lambda rules: measurement(rules).remove("median"), "it does not require 'median'"),
     ],
 )
 def test_a_file_that_is_no_schema_of_measurements_says_why(written, change, message):
@@ -197,7 +203,7 @@ def test_a_missing_file_is_told():
 def test_conf_py_names_the_schema():
     assert Schema.of(Options()) is None
     named = Options(measurements="snippets/timing/measurement.schema.json", root=ROOT)
-    assert Schema.of(named).version == 1
+    assert Schema.of(named).versions == (1, 2)
 
 
 def test_a_measurement_knows_its_place_and_origin():
@@ -229,3 +235,128 @@ def test_the_version_is_that_of_the_frameworks_package(framework, versions, text
 def test_the_size_is_the_first_length_that_can_be_drawn(shape, size):
     found = Measurement.from_plain(RECORD | {"shape": shape, "page": "a/b", "device": "cpu"})
     assert found.size == size
+
+
+NEWER = {
+    "version": 2,
+    "quartiles": [0.5, 0.5],
+    "outliers": 0,
+    "machine": {
+        "load": 0.1,
+        "steal": None,
+        "others": 0.0,
+        "megahertz": None,
+        "limits": {"cores": "2 of 2"},
+        "disturbed": False,
+    },
+}
+JIT = RECORD | NEWER
+EAGER = JIT | {"name": "selu/eager", "samples": [1.9, 2.1], "median": 2.0}
+COMPARISON = {
+    "version": 2,
+    "name": "selu",
+    "alternatives": [EAGER, JIT],
+    "control": [2.0, 2.0],
+    "floor": 0.01,
+    "ratios": [
+        {"above": "selu/eager@jax", "below": "selu/jit@jax", "ratio": 4, "low": 3.2, "high": 5.0}
+    ],
+}
+
+
+def test_a_record_of_the_second_version_is_a_measurement_too(schema):
+    assert schema.problem(JIT) is None
+    assert schema.problem(JIT | {"processes": [0.5, 0.6, 0.4]}) is None
+
+
+@pytest.mark.parametrize("field", NEWER)
+def test_the_second_version_asks_for_more(schema, field):
+    assert schema.problem({key: value for key, value in JIT.items() if key != field})
+
+
+def test_a_comparison_is_one_record(schema):
+    assert schema.problem(COMPARISON) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 1},
+        {"alternatives": []},
+        {"alternatives": [{"name": "x"}]},
+        {"floor": -0.1},
+        {"floor": None},
+        {"control": []},
+        {"ratios": [{"above": "x", "below": "y", "ratio": 1}]},
+        {"ratios": [COMPARISON["ratios"][0] | {"low": 0}]},
+        {"name": "<b>"[:2] + " b"},
+        {"more": 1},
+    ],
+)
+def test_what_is_no_comparison_is_refused(schema, change):
+    assert schema.problem(COMPARISON | change)
+
+
+def measurements_in(record):
+    return [
+        Measurement.from_plain(each | {"page": "a/b", "device": "cpu"}) for each in single(record)
+    ]
+
+
+def test_a_record_of_one_measurement_holds_that():
+    assert list(single(RECORD)) == [RECORD]
+    (found,) = measurements_in(RECORD)
+    assert (found.comparison, found.ratios) == ("", {})
+
+
+def test_each_alternative_is_a_measurement_that_knows_its_ratios():
+    eager, jit = measurements_in(COMPARISON)
+    assert (eager.reference, eager.median, eager.comparison) == ("selu/eager@jax", 2.0, "selu")
+    assert eager.ratios == {"selu/jit@jax": Ratio(4, 3.2, 5.0, 0.01)}
+    assert jit.ratios == {"selu/eager@jax": Ratio(0.25, 0.2, 0.3125, 0.01)}
+
+
+def test_an_interval_holds_what_other_processes_found():
+    (ratio,) = COMPARISON["ratios"]
+    eager, _ = measurements_in(COMPARISON | {"ratios": [ratio | {"processes": [4, 2.5, 4.5]}]})
+    assert eager.ratios["selu/jit@jax"] == Ratio(4, 2.5, 5.0, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "different"),
+    [
+        (Ratio(1.2, 1.1, 1.3, 0.05), True),
+        (Ratio(0.8, 0.7, 0.9, 0.05), True),
+        (Ratio(1.2, 0.99, 1.3, 0.05), False),
+        (Ratio(1.2, 1.1, 1.3, 0.21), False),
+        (Ratio(0.8, 0.7, 0.9, 0.26), False),
+        (Ratio(0.8, 0.7, 0.9, 0.24), True),
+    ],
+)
+def test_a_difference_is_one_beyond_interval_and_floor(ratio, different):
+    assert ratio.different is different
+
+
+def of_samples(*samples):
+    median = sorted(samples)[len(samples) // 2]
+    (found,) = measurements_in(RECORD | {"samples": list(samples), "median": median})
+    return found
+
+
+def test_quartiles_are_taken_from_the_samples_of_every_version():
+    found = of_samples(1.0, 2.0, 3.0, 4.0, 5.0)
+    assert found.quartiles == (2.0, 4.0)
+    assert found.spread == pytest.approx(2 / 3)
+    assert of_samples(1.0).quartiles == (1.0, 1.0)
+
+
+def test_one_outlier_makes_no_measurement_unstable():
+    found = of_samples(*[1.0, 1.01, 1.02] * 5, 50.0)
+    assert (found.outliers, found.stable, found.unstable) == (1, True, False)
+    assert of_samples(1.0, 1.2, 0.8, 1.3, 0.7).unstable
+
+
+def test_the_variation_is_between_the_medians_of_processes():
+    record = JIT | {"processes": [0.5, 0.55, 0.45]}
+    assert measurements_in(record)[0].variation == pytest.approx(0.2)
+    assert measurements_in(JIT)[0].variation is None

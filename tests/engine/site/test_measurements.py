@@ -68,8 +68,8 @@ def test_the_timer_of_the_book_makes_records_that_the_engine_can_show(project, r
     assert record["page"] == "b/one"
     assert record["shape"] == [[3, 4]]
     page = soup(project, "b/one")
-    assert len(page.select("abbr.measured")) == 6
-    assert "–" not in [found.text for found in page.select("abbr.measured")]
+    assert len(page.select(".measured")) == 6
+    assert "–" not in [found.text for found in page.select(".measured")]
     assert rows(page.select_one("table.measurements"))[1][:5] == [
         "sum/np",
         "numpy",
@@ -159,7 +159,7 @@ def test_a_record_that_the_schema_does_not_allow_is_red_at_its_cell(project, not
     line = project.line("b/one", "note('y'") - 1
     for build in (project.build(), project.build()):
         assert build.status == 1
-        for problem in ("threads: True is not of type", "it is of version 0, where version 1"):
+        for problem in ("threads: True is not of type", "it is of version 0, where version 2"):
             told = f"docs/b/one.md:{line}: WARNING: the cell displays a measurement that is none: "
             assert told + problem in build.output
         assert project.records() == []

@@ -24,9 +24,15 @@ def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
     assert project.build().green
     page = soup(project, "b/uses")
     assert [found.text for found in page.select(".measured")] == ["500 ms", "4×"]
-    assert page.select_one(".measured")["title"] == (
-        "slow: python 1.2.3 on cpu (A processor, 2 threads), 2026-01-02"
+    first = page.select_one(".measured")
+    assert first["tabindex"] == "0"
+    assert page.find(id=first["aria-describedby"]).text == (
+        "slow: python 1.2.3 on cpu (A processor, 2 threads), 2026-01-02. "
+        "5 samples, half of them from 500 ms to 500 ms."
     )
+    notes = [found["aria-describedby"] for found in page.select(".noted [tabindex]")]
+    assert len(set(notes)) == len(notes) == 3
+    assert all(page.find(id=note)["role"] == "tooltip" for note in notes)
     assert [(found.text, found["class"]) for found in page.select(".verdict")] == [
         ("holds", ["verdict", "verdict-holds"]),
         ("out of date", ["verdict", "verdict-out-of-date"]),
@@ -201,7 +207,10 @@ def test_cells_without_their_framework_excuse_the_names_of_those_cells_alone(
     project.page("c/right", "{measured}`x@python` {measured}`y@torch` {measured}`y@python`")
     build = project.build("-D", "book_recorded=1")
     assert build.green, build.output
-    assert soup(project, "c/right").select_one("p").get_text(" ", strip=True) == (
+    page = soup(project, "c/right")
+    for note in page.select(".note"):
+        note.decompose()
+    assert page.select_one("p").get_text(" ", strip=True) == (
         "500 ms CPU not recorded: torch is not installed not recorded: torch is not installed"
     )
     project.page("c/wrong", "{measured}`x@torch`", notebook=False)
@@ -229,3 +238,47 @@ def test_a_source_is_linked_once_in_a_paragraph_and_in_a_row(project):
         ("“f”", "a"),
         ("“g”", "span"),
     ]
+
+
+def test_a_ratio_of_one_comparison_is_shown_with_its_interval(project, comparing):
+    project.page("b/one", project.cell("contest('x', 2.0, 1.9, 2.1)", "a.contests.contest"))
+    project.page("b/two", project.cell("contest('y', 1.02, 0.98, 1.1)", "a.contests.contest"))
+    project.page(
+        "x/uses",
+        "{measured}`x/slow@python / x/fast@python`, {measured}`y/slow@python / y/fast@python`",
+        "{verdict}`x/slow@python / x/fast@python in 2.. ? holds : wrong`",
+        "{verdict}`x/slow@python / x/fast@python in 1.5.. ? holds : wrong`",
+        "{measured}`x/slow@python`",
+    )
+    build = project.build()
+    assert build.green, build.output
+    page = soup(project, "x/uses")
+    found = [each.text for each in page.select(".noted > .measured")]
+    assert found == ["2×", "no difference measured", "500 ms"]
+    assert "from 1.9× to 2.1×" in page.select_one(".noted .note").text
+    assert [each.text for each in page.select(".noted > .verdict")] == [
+        "cannot tell on this machine",
+        "holds",
+    ]
+
+
+def test_a_ratio_of_different_moments_is_red_at_its_line(project, noting):
+    notes = "note('a', 0.5)\nnote('b', 0.25)"
+    project.page("b/one", project.cell(notes, snippet="a.notes.note"))
+    project.page("x/uses", "Before:\n\n{measured}`a@python / b@python`", notebook=False)
+    build = project.build()
+    assert build.status == 1
+    line = project.line("x/uses", "Before:") + 2
+    assert f"docs/x/uses.md:{line}: WARNING: 'a@python / b@python' divides what was" in build.output
+    project.page("x/uses", "{measured}`a@python`")
+    project.page("y/uses", "{measured}`a@python / b@python`")
+    assert project.build().green
+
+
+def test_an_unstable_number_is_marked(project, noting):
+    notes = "note('a', 0.5, samples=[0.2, 0.3, 0.5, 0.7, 0.8])"
+    project.page("b/one", project.cell(notes, snippet="a.notes.note"), "{measured}`a@python`")
+    assert project.build().green
+    page = soup(project, "b/one")
+    assert page.select_one(".noted > .measured").text == "500 ms (unstable)"
+    assert page.select_one(".noted > .note").text.startswith("a@python is unstable: half of its")

@@ -19,7 +19,7 @@ def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
         "b/one",
         project.cell(
             "note('x/a', 0.5, shape=[[3, 4], []])\n"
-            "note('x/b', 0.125, 'jax', stable=False, spread=0.2)\n"
+            "note('x/b', 0.125, 'jax', samples=[0.1, 0.11, 0.125, 0.14, 0.15])\n"
             "note('y', 1.0)",
             snippet="a.notes.note",
         ),
@@ -30,13 +30,13 @@ def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
     first, second = soup(project, "b/one").select("table.measurements")
     assert rows(first) == [
         ["measurement", "framework", "shape", "median", "spread", "stable"],
-        ["x/a", "python", "3×4, scalar", "500 ms", "1%", "yes"],
-        ["x/b", "jax", "–", "125 ms (unstable)", "20%", "no"],
+        ["x/a", "python", "3×4, scalar", "500 ms", "0%", "yes"],
+        ["x/b", "jax", "–", "125 ms (unstable)", "24%", "no"],
     ]
     assert rows(second) == [
         ["measurement", "framework", "median", "spread", "first call"],
-        ["x/a", "python", "500 ms", "1%", "1.5 s"],
-        ["y", "python", "1 s", "1%", "3 s"],
+        ["x/a", "python", "500 ms", "0%", "1.5 s"],
+        ["y", "python", "1 s", "0%", "3 s"],
     ]
 
 

@@ -1,0 +1,35 @@
+"""A number with a note: where it comes from, shown on hover, on focus and on touch."""
+
+import html
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+
+class noted(nodes.Inline, nodes.TextElement):
+    """A text that can be focused; its attribute `note` is shown beside it when it is."""
+
+
+def _visit(self: Any, node: noted) -> None:
+    """Open the text; the number of the note is that within the page."""
+    self.book_notes = getattr(self, "book_notes", 0) + 1
+    described = {"aria-describedby": f"note-{self.book_notes}"}
+    self.body.append('<span class="noted">')
+    self.body.append(self.starttag(node, "span", "", tabindex="0", **described))
+
+
+def _depart(self: Any, node: noted) -> None:
+    """Close the text, and write the note after it, which the style sheet hides."""
+    note = f'<span class="note" role="tooltip" id="note-{self.book_notes}">'
+    self.body.append(f"</span>{note}{html.escape(node['note'])}</span></span>")
+
+
+def _pass(self: Any, node: noted) -> None:
+    """Show the text alone, where no HTML is written."""
+
+
+def setup(app: Sphinx) -> None:
+    """Register the node."""
+    alone = (_pass, _pass)
+    app.add_node(noted, html=(_visit, _depart), latex=alone, text=alone, man=alone, texinfo=alone)

@@ -1,0 +1,111 @@
+"""A recorder executes a page that measures several times, and keeps what varies between them."""
+
+import json
+
+import pytest
+
+KIND = "application/vnd.jax-measured.record+json"
+RUNS = """
+import os, pathlib
+runs = pathlib.Path(os.environ["STAMPS"])
+number = len(list(runs.glob("run-*")))
+(runs / f"run-{number}").touch()
+"""
+MACHINE = '{"load": 0, "steal": 0, "others": 0, "megahertz": None, "limits": {}, "disturbed": %s}'
+
+
+def recorded(project, docname):
+    """Return the records in the recording of a page."""
+    notebook = json.loads(project.recording(docname).read_text("utf8"))
+    outputs = [output for cell in notebook["cells"] for output in cell["outputs"]]
+    return [output["data"][KIND] for output in outputs if KIND in output.get("data", {})]
+
+
+@pytest.fixture
+def noted(project, noting):
+    def page(fields, benchmark=True):
+        project.page(
+            "a/timed",
+            project.cell(RUNS),
+            project.cell(f"note('x', 1.0 + number{fields})", snippet="a.notes.note"),
+            benchmark=benchmark,
+        )
+
+    return page
+
+
+def runs(project):
+    return len(list(project.stamps.glob("run-*")))
+
+
+def test_a_page_that_measures_is_recorded_in_three_processes(project, noted):
+    noted("")
+    done = project.record("a/timed")
+    assert done.returncode == 0, done.stderr
+    (record,) = recorded(project, "a/timed")
+    assert (record["median"], record["processes"]) == (1.0, [1.0, 2.0, 3.0])
+    assert project.record("a/timed").returncode == 0
+    assert project.build().green
+    assert runs(project) == 3
+    (published,) = project.records()
+    assert published["processes"] == [1.0, 2.0, 3.0]
+
+
+def test_what_a_build_left_in_the_cache_is_recorded_in_three_processes(project, noted):
+    noted("")
+    assert project.build().green
+    assert runs(project) == 1
+    assert project.record("a/timed").returncode == 0
+    assert recorded(project, "a/timed")[0]["processes"] == [2.0, 3.0, 4.0]
+
+
+def test_other_pages_are_recorded_in_one(project, noted):
+    noted("", benchmark=False)
+    assert project.record("a/timed").returncode == 0
+    assert runs(project) == 1
+
+
+NEWER = ", version=2, quartiles=[1.0, 1.0], outliers=0, machine="
+
+
+def test_a_disturbed_process_is_replaced_by_another(project, noted):
+    noted(NEWER + MACHINE % "number in (0, 2)")
+    assert project.record("a/timed").returncode == 0
+    assert runs(project) == 5
+    (record,) = recorded(project, "a/timed")
+    assert (record["median"], record["processes"]) == (2.0, [2.0, 4.0, 5.0])
+    assert record["machine"]["repeated"] == 2
+
+
+def test_where_all_are_disturbed_there_is_an_end(project, noted):
+    noted(NEWER + MACHINE % "True")
+    assert project.record("a/timed").returncode == 0
+    assert runs(project) == 5
+    (record,) = recorded(project, "a/timed")
+    assert record["processes"] == [1.0, 2.0, 3.0]
+    assert record["machine"]["disturbed"] is True
+
+
+def test_a_failure_in_one_process_fails_the_page(project):
+    fails = project.cell(RUNS + "assert number < 1")
+    project.page("a/timed", fails, benchmark=True)
+    # Without a measurement nothing says that the machine was disturbed.
+    done = project.record("a/timed")
+    assert done.returncode == 1
+    assert "AssertionError" in done.stderr
+    assert not project.recording("a/timed").exists()
+
+
+def test_a_comparison_keeps_the_ratios_of_all_processes(project, comparing):
+    code = "contest('x', 2.0 + number, 1.5 + number, 2.5 + number)"
+    cells = project.cell(RUNS), project.cell(code, "a.contests.contest")
+    project.page("a/timed", *cells, benchmark=True)
+    assert project.record("a/timed").returncode == 0
+    (record,) = recorded(project, "a/timed")
+    assert record["ratios"][0]["processes"] == [2.0, 3.0, 4.0]
+    slow, fast = record["alternatives"]
+    assert slow["processes"] == [0.5, 0.75, 1.0]
+    assert fast["processes"] == [0.25] * 3
+    project.page("x/uses", "{measured}`x/slow@python / x/fast@python`", notebook=False)
+    assert project.build().green
+    assert "interval from 1.5× to 4×" in project.html("x/uses")
