@@ -1,0 +1,453 @@
+"""Gradients in JAX beside autograd of PyTorch and GradientTape of TensorFlow."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+import torch
+
+from snippets.timing.timer import measure
+
+EXPECTED_ERRORS = {
+    "slope_of_many": (TypeError, "only defined for scalar-output functions"),
+    "slope_of_many_torch": (RuntimeError, "only for scalar outputs"),
+    "slope_at_integer": (TypeError, "requires real- or complex-valued inputs"),
+    "slope_at_integer_torch": (RuntimeError, "floating point and complex dtype"),
+    "descend_with_counter": (TypeError, "with a float0"),
+    "slope_of_sqrt_by_newton": (
+        ValueError,
+        "Reverse-mode differentiation does not work",
+    ),
+    "slope_of_leaky_jit": (
+        jax.errors.TracerBoolConversionError,
+        "Attempted boolean conversion of traced array",
+    ),
+}
+
+
+def some_points():
+    """Return float32 NumPy arrays: weights w (2,), inputs x (3, 2), targets y (3,)."""
+    w = np.array([0.5, -0.5], np.float32)
+    x = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
+    y = np.array([1, 2, 4], np.float32)
+    return w, x, y
+
+
+def squared_error(w, x, y):
+    """Return the mean of (x @ w - y)², for w (n,), x (count, n) and y (count,)."""
+    return ((x @ w - y) ** 2).mean()
+
+
+def gradient_torch(w, x, y):
+    """Return the gradient of `squared_error` for w, from NumPy arrays."""
+    w = torch.tensor(w, requires_grad=True)
+    error = squared_error(w, torch.tensor(x), torch.tensor(y))
+    error.backward()
+    return w.grad
+
+
+def gradient_tensorflow(w, x, y):
+    """Return the gradient of the mean of (x @ w - y)² for w, from NumPy arrays."""
+    w = tf.Variable(w)
+    with tf.GradientTape() as tape:
+        error = tf.reduce_mean((tf.linalg.matvec(x, w) - y) ** 2)
+    return tape.gradient(error, w)
+
+
+def gradient_jax(w, x, y):
+    """Return the gradient of `squared_error` for w, from arrays."""
+    return jax.grad(squared_error)(w, x, y)
+
+
+def finite_differences(f, w, h=1e-6):
+    """Return the slopes of `f` at `w`, (n,), from two values of f beside it each.
+
+    Computed in float64; the error is of order h² plus rounding of order 1e-16 / h.
+    """
+    w = np.asarray(w, np.float64)
+    return np.array([(f(w + d) - f(w - d)) / (2 * h) for d in h * np.eye(w.size)])
+
+
+def agree(first, *others, rtol=1e-3):
+    """Say whether arrays of any framework are equal, up to `rtol` and 1e-5."""
+    return all(np.allclose(first, other, rtol, atol=1e-5) for other in others)
+
+
+def error_and_residuals(w, x, y):
+    """Return the mean squared residual, and the residuals x @ w - y, (count,)."""
+    residuals = x @ w - y
+    return (residuals**2).mean(), residuals
+
+
+def line_error(params, x, y):
+    """Return the mean squared error of a line: `params` holds w (n,) and b ()."""
+    return squared_error(params["w"], x, y - params["b"])
+
+
+def accumulated_torch(w, parts):
+    """Return the sum of the gradients over `parts`, pairs of x and y, for NumPy w."""
+    w = torch.tensor(w, requires_grad=True)
+    for x, y in parts:
+        squared_error(w, torch.tensor(x), torch.tensor(y)).backward()
+    return w.grad
+
+
+def accumulated(w, parts):
+    """Return the sum of the gradients over `parts`, pairs of x and y."""
+    total = jnp.zeros_like(w)
+    for x, y in parts:
+        total = total + jax.grad(squared_error)(w, x, y)
+    return total
+
+
+def half_frozen(w):
+    """Return w², where the second w counts as a constant for the gradient."""
+    return w * jax.lax.stop_gradient(w)
+
+
+def half_frozen_torch(w):
+    """Return w², where the second w counts as a constant for the gradient."""
+    return w * w.detach()
+
+
+def half_frozen_tensorflow(w):
+    """Return w², where the second w counts as a constant for the gradient."""
+    return w * tf.stop_gradient(w)
+
+
+def slope_torch(f, x):
+    """Return the derivative of `f` at the number `x`, from autograd."""
+    x = torch.tensor(x, requires_grad=True)
+    f(x).backward()
+    return x.grad
+
+
+def slope_tensorflow(f, x):
+    """Return the derivative of `f` at the number `x`, from a GradientTape."""
+    x = tf.Variable(x)
+    with tf.GradientTape() as tape:
+        value = f(x)
+    return tape.gradient(value, x)
+
+
+def square(x):
+    """Return x², element by element."""
+    return x**2
+
+
+def slope_of_many(x):
+    """Ask for the gradient of a function with several results; raises TypeError."""
+    return jax.grad(square)(x)
+
+
+def slope_of_many_torch(x):
+    """Call backward on several results; raises RuntimeError."""
+    square(x).backward()
+
+
+def slope_at_integer(x):
+    """Ask for the gradient at an integer; raises TypeError."""
+    return jax.grad(square)(x)
+
+
+def slope_at_integer_torch(x):
+    """Ask for the gradient at an integer tensor; raises RuntimeError."""
+    return torch.tensor(x, requires_grad=True)
+
+
+def counted_error(params, x, y):
+    """Return the error of `params["w"]`; `params["steps"]` is an integer, unused."""
+    return squared_error(params["w"], x, y)
+
+
+def descend_with_counter(params, x, y):
+    """Subtract a gradient that has a part for an integer; raises TypeError."""
+    grads = jax.grad(counted_error, allow_int=True)(params, x, y)
+    return jax.tree.map(jnp.subtract, params, grads)
+
+
+def from_polar(p):
+    """Return the point (x, y) of `p`, which holds a radius and an angle, (2,)."""
+    return p[0] * jnp.stack([jnp.cos(p[1]), jnp.sin(p[1])])
+
+
+def from_polar_torch(p):
+    """Return the point (x, y) of `p`, which holds a radius and an angle, (2,)."""
+    return p[0] * torch.stack([torch.cos(p[1]), torch.sin(p[1])])
+
+
+def from_polar_tensorflow(p):
+    """Return the point (x, y) of `p`, which holds a radius and an angle, (2,)."""
+    return p[0] * tf.stack([tf.cos(p[1]), tf.sin(p[1])])
+
+
+def jacobian_tensorflow(f, x):
+    """Return the Jacobian of `f` at `x`, from a GradientTape."""
+    x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = f(x)
+    return tape.jacobian(value, x)
+
+
+def jvp_tensorflow(f, x, v):
+    """Return the derivative of `f` at `x` in the direction `v`."""
+    x = tf.constant(x)
+    with tf.autodiff.ForwardAccumulator(x, tf.constant(v)) as forward:
+        value = f(x)
+    return forward.jvp(value)
+
+
+def vjp_tensorflow(f, x, u):
+    """Return the gradient of the results of `f` at `x`, weighted by `u`."""
+    x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = f(x)
+    return tape.gradient(value, x, output_gradients=tf.constant(u))
+
+
+def rosenbrock(x):
+    """Return Rosenbrock's function of `x`, (2,); its minimum is at (1, 1)."""
+    return (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
+
+
+def hvp(f, x, v):
+    """Return the Hessian of `f` at `x` times `v`, without making the Hessian."""
+    return jax.jvp(jax.grad(f), (x,), (v,))[1]
+
+
+def hvp_torch(f, x, v):
+    """Return the Hessian of `f` at `x` times `v`, by going backward twice."""
+    x = torch.tensor(x, requires_grad=True)
+    (gradient,) = torch.autograd.grad(f(x), x, create_graph=True)
+    return torch.autograd.grad(gradient @ torch.tensor(v), x)[0]
+
+
+def hvp_tensorflow(f, x, v):
+    """Return the Hessian of `f` at `x` times `v`, forward over backward."""
+    x = tf.Variable(x)
+    with tf.autodiff.ForwardAccumulator(x, tf.constant(v)) as forward:
+        with tf.GradientTape() as tape:
+            value = f(x)
+        gradient = tape.gradient(value, x)
+    return forward.jvp(gradient)
+
+
+def leaky(x):
+    """Return x where positive, else x / 10, by an `if` of Python."""
+    return x if x > 0 else 0.1 * x
+
+
+def slope_of_leaky_jit(x):
+    """Compile the gradient of an `if` on a value; raises TracerBoolConversionError."""
+    return jax.jit(jax.grad(leaky))(x)
+
+
+def leaky_cond(x):
+    """Return x where positive, else x / 10, by a branch that JAX can compile."""
+    return jax.lax.cond(x > 0, lambda x: x, lambda x: 0.1 * x, x)
+
+
+def final_balance(rate, payments):
+    """Return the balance after `payments`, (count,), with interest before each."""
+
+    def one_year(balance, payment):
+        return (1 + rate) * balance + payment, None
+
+    return jax.lax.scan(one_year, 0.0, payments)[0]
+
+
+def final_balance_python(rate, payments):
+    """Return the balance after `payments`, (count,), by a loop of Python."""
+    balance = 0.0
+    for payment in payments:
+        balance = (1 + rate) * balance + payment
+    return balance
+
+
+def sqrt_by_newton(a):
+    """Return the root of a > 0 by Newton's method, to a relative error of 1e-4."""
+
+    def unfinished(x):
+        return jnp.abs(x * x - a) > 1e-4 * a
+
+    return jax.lax.while_loop(unfinished, lambda x: (x + a / x) / 2, a)
+
+
+def slope_of_sqrt_by_newton(a):
+    """Differentiate a loop of unknown length backwards; raises ValueError."""
+    return jax.grad(sqrt_by_newton)(a)
+
+
+def sqrt_by_newton_torch(a):
+    """Return the root of a > 0 by Newton's method, by a loop of Python."""
+    x = a
+    while abs(x * x - a) > 1e-4 * a:
+        x = (x + a / x) / 2
+    return x
+
+
+def sqrt_by_newton_tensorflow(a):
+    """Return the root of a > 0 by Newton's method, in a loop of TensorFlow."""
+
+    def unfinished(x):
+        return tf.abs(x * x - a) > 1e-4 * a
+
+    return tf.while_loop(unfinished, lambda x: [(x + a / x) / 2], [a])[0]
+
+
+@jax.custom_vjp
+def root(a):
+    """Return the root of a > 0, with a derivative of its own."""
+    return sqrt_by_newton(a)
+
+
+def root_forward(a):
+    """Return the root, and what the way back needs of it."""
+    result = sqrt_by_newton(a)
+    return result, result
+
+
+def root_backward(result, g):
+    """Return g times the derivative of the root, 1 / (2 √a), for each argument."""
+    return (g / (2 * result),)
+
+
+class RootTorch(torch.autograd.Function):
+    """The root of a tensor > 0, with a derivative of its own."""
+
+    @staticmethod
+    def forward(context, a):
+        """Return the root, and keep it for the way back."""
+        result = sqrt_by_newton_torch(a)
+        context.save_for_backward(result)
+        return result
+
+    @staticmethod
+    def backward(context, g):
+        """Return g times the derivative of the root."""
+        (result,) = context.saved_tensors
+        return g / (2 * result)
+
+
+@tf.custom_gradient
+def root_tensorflow(a):
+    """Return the root of a > 0, and the function for the way back."""
+    result = sqrt_by_newton_tensorflow(a)
+    return result, lambda g: g / (2 * result)
+
+
+@jax.custom_vjp
+def clip_gradient(x):
+    """Return `x` as it is; on the way back its gradient is limited to -1 ... 1."""
+    return x
+
+
+def clip_forward(x):
+    """Return `x`, and nothing for the way back."""
+    return x, None
+
+
+def clip_backward(_, g):
+    """Return the gradient g, limited to -1 ... 1, for the one argument."""
+    return (jnp.clip(g, -1, 1),)
+
+
+def cubes_clipped(w):
+    """Return the sum of (2w)³, with the gradient limited at 2w."""
+    return (clip_gradient(2 * w) ** 3).sum()
+
+
+def gradient_of_cubes_torch(w):
+    """Return the gradient of the sum of (2w)³, limited at 2w by a hook."""
+    w = torch.tensor(w, requires_grad=True)
+    doubled = 2 * w
+    doubled.register_hook(lambda g: g.clamp(-1, 1))
+    (doubled**3).sum().backward()
+    return w.grad
+
+
+def some_network(count, inputs, hidden):
+    """Return float32 NumPy arrays: weights of two layers, x (count, inputs), y."""
+    rng = np.random.default_rng(0)
+    weights = {
+        "w1": rng.standard_normal((inputs, hidden)) / inputs**0.5,
+        "w2": rng.standard_normal(hidden) / hidden**0.5,
+    }
+    weights = {name: w.astype(np.float32) for name, w in weights.items()}
+    x = rng.standard_normal((count, inputs), dtype=np.float32)
+    return weights, x, np.sin(x.sum(1))
+
+
+def network_error(params, x, y):
+    """Return the mean squared error of a network with one hidden layer."""
+    hidden = jnp.tanh(x @ params["w1"])
+    return ((hidden @ params["w2"] - y) ** 2).mean()
+
+
+def network_error_torch(params, x, y):
+    """Return the mean squared error of a network with one hidden layer."""
+    hidden = torch.tanh(x @ params["w1"])
+    return ((hidden @ params["w2"] - y) ** 2).mean()
+
+
+def network_error_tensorflow(params, x, y):
+    """Return the mean squared error of a network with one hidden layer."""
+    hidden = tf.tanh(x @ params["w1"])
+    return tf.reduce_mean((tf.linalg.matvec(hidden, params["w2"]) - y) ** 2)
+
+
+network_gradient = jax.grad(network_error)
+
+
+def network_gradient_torch(params, x, y):
+    """Return the gradients of `network_error_torch` for tensors that want them."""
+    error = network_error_torch(params, x, y)
+    return torch.autograd.grad(error, list(params.values()))
+
+
+def network_gradient_tensorflow(params, x, y):
+    """Return the gradients of `network_error_tensorflow` for variables."""
+    with tf.GradientTape() as tape:
+        error = network_error_tensorflow(params, x, y)
+    return tape.gradient(error, params)
+
+
+def network_torch(weights, x, y):
+    """Return NumPy arrays as tensors on the accelerator, if any; weights want grads."""
+    device = torch.accelerator.current_accelerator(check_available=True) or "cpu"
+    params = {
+        name: torch.tensor(w, device=device, requires_grad=True)
+        for name, w in weights.items()
+    }
+    return params, torch.tensor(x, device=device), torch.tensor(y, device=device)
+
+
+def network_tensorflow(weights, x, y):
+    """Return NumPy arrays as tensors, and the weights as variables."""
+    params = {name: tf.Variable(w) for name, w in weights.items()}
+    return params, tf.constant(x), tf.constant(y)
+
+
+def measure_jax(size, network):
+    """Measure the gradient of `network`, NumPy arrays, uncompiled and compiled."""
+    arrays = jax.tree.map(jnp.asarray, network)
+    measure(f"gradients/{size}/eager", network_gradient, *arrays, budget=0.15)
+    measure(f"gradients/{size}/jit", jax.jit(network_gradient), *arrays, budget=0.15)
+
+
+def measure_torch(size, network):
+    """Measure the gradient of `network`, NumPy arrays, with autograd."""
+    tensors = network_torch(*network)
+    measure(f"gradients/{size}/eager", network_gradient_torch, *tensors, budget=0.15)
+
+
+def measure_tensorflow(size, network):
+    """Measure the gradient of `network`, NumPy arrays, eager and as a graph."""
+    tensors = network_tensorflow(*network)
+    graph = tf.function(network_gradient_tensorflow)
+    measure(
+        f"gradients/{size}/eager", network_gradient_tensorflow, *tensors, budget=0.15
+    )
+    measure(f"gradients/{size}/graph", graph, *tensors, budget=0.15)

@@ -1,0 +1,206 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.test_util import check_grads
+
+from snippets.start import ten_minutes
+
+NAMES = {"w1", "b1", "w2", "b2"}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return ten_minutes.first_weights(8), *ten_minutes.noisy_curve(32)
+
+
+def exact_loss(params, x, y):
+    hidden = np.tanh(x @ params["w1"] + params["b1"])
+    return np.mean((hidden @ params["w2"] + params["b2"] - y) ** 2)
+
+
+def in_float64(problem):
+    return jax.tree.map(lambda array: np.asarray(array, np.float64), problem)
+
+
+def slopes(params, x, y, h=1e-6):
+    """Return finite differences of the loss for each number of the weights."""
+    found = {}
+    for name, w in params.items():
+        found[name] = np.empty_like(w)
+        for i in np.ndindex(w.shape):
+            change = np.zeros_like(w)
+            change[i] = h
+            above = exact_loss(params | {name: w + change}, x, y)
+            below = exact_loss(params | {name: w - change}, x, y)
+            found[name][i] = (above - below) / (2 * h)
+    return found
+
+
+def test_writing_raises_in_jax_and_only_there(raises_declared):
+    raises_declared(ten_minutes.write_first, jnp.zeros(3))
+    np.testing.assert_array_equal(ten_minutes.write_first(np.zeros(3)), [1, 0, 0])
+    np.testing.assert_array_equal(ten_minutes.write_first(torch.zeros(3)), [1, 0, 0])
+
+
+def test_the_curve_is_a_sine_with_some_noise():
+    x, y = ten_minutes.noisy_curve(4000)
+    assert x.shape == y.shape == (4000, 1)
+    assert x.dtype == y.dtype == np.float32
+    assert np.abs(x).max() <= 2
+    noise = y - np.sin(2 * x)
+    assert abs(noise.mean()) < 0.01
+    assert noise.std() == pytest.approx(0.1, rel=0.1)
+
+
+def test_the_weights_have_the_shapes_of_one_hidden_layer():
+    shapes = {name: w.shape for name, w in ten_minutes.first_weights(8).items()}
+    assert shapes == {"w1": (1, 8), "b1": (8,), "w2": (8, 1), "b2": (1,)}
+    assert {w.dtype for w in ten_minutes.first_weights(8).values()} == {np.dtype(np.float32)}
+
+
+def test_the_losses_are_the_formula(problem):
+    exact = exact_loss(*in_float64(problem))
+    assert ten_minutes.loss(*problem) == pytest.approx(exact, rel=1e-5)
+    assert ten_minutes.loss_jit(*problem) == pytest.approx(exact, rel=1e-5)
+    in_torch = ten_minutes.loss_torch(*ten_minutes.in_torch(*problem))
+    assert float(in_torch.detach()) == pytest.approx(exact, rel=1e-5)
+    in_tensorflow = ten_minutes.loss_tensorflow(*ten_minutes.in_tensorflow(*problem))
+    assert float(in_tensorflow) == pytest.approx(exact, rel=1e-5)
+
+
+def test_the_gradients_are_the_slopes_of_the_loss_in_float64(problem):
+    exact = in_float64(problem)
+    expected = slopes(*exact)
+    with jax.enable_x64(True):
+        value, grads = ten_minutes.loss_and_grads_jit(*exact)
+        assert value.dtype == np.float64
+        check_grads(lambda params: ten_minutes.loss(params, *exact[1:]), (exact[0],), order=2)
+    for name in NAMES:
+        np.testing.assert_allclose(grads[name], expected[name], rtol=1e-6, atol=1e-8)
+
+
+def test_one_step_is_the_same_in_all_frameworks_and_by_hand(problem):
+    weights, x, y = problem
+    exact = slopes(*in_float64(problem))
+    new, value = ten_minutes.step(weights, x, y, 0.1)
+    in_torch, in_tensorflow = ten_minutes.in_torch(*problem), ten_minutes.in_tensorflow(*problem)
+    values = [
+        ten_minutes.step_torch(*in_torch, 0.1),
+        ten_minutes.step_tensorflow(*in_tensorflow, 0.1),
+    ]
+    assert ten_minutes.agree(value, *map(float, values), rtol=1e-5)
+    for name in NAMES:
+        by_hand = weights[name] - 0.1 * exact[name]
+        np.testing.assert_allclose(new[name], by_hand, rtol=1e-4, atol=1e-5)
+        found = in_torch[0][name].detach().cpu()
+        np.testing.assert_allclose(found, by_hand, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(in_tensorflow[0][name], by_hand, rtol=1e-4, atol=1e-5)
+
+
+def test_only_the_step_of_jax_leaves_the_weights_alone(problem):
+    weights, x, y = problem
+    params = jax.tree.map(jnp.asarray, weights)
+    ten_minutes.step(params, x, y, 0.1)
+    in_torch, in_tensorflow = ten_minutes.in_torch(*problem), ten_minutes.in_tensorflow(*problem)
+    ten_minutes.step_torch(*in_torch, 0.1)
+    ten_minutes.step_tensorflow(*in_tensorflow, 0.1)
+    np.testing.assert_array_equal(params["w2"], weights["w2"])
+    assert not np.allclose(in_torch[0]["w2"].detach().cpu(), weights["w2"])
+    assert not np.allclose(in_tensorflow[0]["w2"], weights["w2"])
+    assert all(p.grad is None for p in in_torch[0].values())
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    count=st.integers(2, 20),
+    hidden=st.integers(1, 10),
+    rate=st.floats(0.001, 0.05),
+    steps=st.integers(1, 4),
+)
+def test_the_losses_are_equal_on_the_way(count, hidden, rate, steps):
+    given = ten_minutes.first_weights(hidden), *ten_minutes.noisy_curve(count), steps, rate
+    losses = ten_minutes.train(*given)
+    assert len(losses) == steps
+    others = ten_minutes.train_torch(*given), ten_minutes.train_tensorflow(*given)
+    assert ten_minutes.agree(losses, *others, rtol=1e-4)
+
+
+def test_the_losses_of_the_page_are_equal_and_small_at_the_end():
+    given = ten_minutes.first_weights(32), *ten_minutes.noisy_curve(256)
+    losses = ten_minutes.train_torch(*given, 200, 0.1)
+    assert losses[-1] < 0.03 < 0.4 < losses[0]
+    params = given[0]
+    for expected in losses:
+        params, value = ten_minutes.step_jit(params, *given[1:], 0.1)
+        assert ten_minutes.agree(expected, float(value), rtol=1e-4)
+
+
+def test_numbers_agree_up_to_the_tolerance():
+    assert ten_minutes.agree([1.0, 2.0], [1.001, 2.0], [1.0, 2.0])
+    assert not ten_minutes.agree([1.0, 2.0], [1.0, 2.0], [1.0, 2.1])
+    assert not ten_minutes.agree([np.nan], [np.nan])
+
+
+def test_compiled_the_step_is_the_same(problem):
+    new, value = ten_minutes.step(*problem, 0.1)
+    new_jit, value_jit = ten_minutes.step_jit(*problem, 0.1)
+    assert value_jit == pytest.approx(float(value), rel=1e-5)
+    for name in NAMES:
+        np.testing.assert_allclose(new_jit[name], new[name], rtol=1e-4, atol=1e-6)
+
+
+def test_a_graph_of_tensorflow_does_the_same_step(problem):
+    eager, graph = ten_minutes.in_tensorflow(*problem), ten_minutes.in_tensorflow(*problem)
+    ten_minutes.step_tensorflow(*eager, 0.1)
+    tf.function(ten_minutes.step_tensorflow)(*graph, 0.1)
+    np.testing.assert_allclose(graph[0]["w1"], eager[0]["w1"], rtol=1e-4, atol=1e-6)
+
+
+def test_copies_are_stacked_in_front(problem):
+    copied = ten_minutes.copies(problem[0], 3)
+    for name in NAMES:
+        assert copied[name].shape == (3, *problem[0][name].shape)
+        np.testing.assert_array_equal(copied[name][2], problem[0][name])
+
+
+def test_each_rate_trains_as_it_would_alone(problem):
+    rates = jnp.array([0.01, 0.05, 0.1])
+    together = ten_minutes.train_rates(*problem, 5, rates)
+    alone = [ten_minutes.train(*problem, 5, rate)[-1] for rate in rates]
+    assert together.shape == (3,)
+    np.testing.assert_allclose(together, alone, rtol=1e-4)
+
+
+def test_the_largest_rate_of_the_page_diverges_and_the_others_do_not():
+    rates = jnp.array([0.001, 0.1, 0.2])
+    given = ten_minutes.first_weights(32), *ten_minutes.noisy_curve(256)
+    last = ten_minutes.train_rates(*given, 200, rates)
+    assert last[1] < last[0] < 0.5
+    assert np.isnan(last[2])
+
+
+def test_a_loop_over_the_rates_gives_the_same(problem):
+    rates = jnp.array([0.01, 0.05, 0.1])
+    many = ten_minutes.copies(problem[0], 3)
+    new, losses = ten_minutes.step_rates(many, *problem[1:], rates)
+    for i, (alone, value) in enumerate(ten_minutes.step_each_rate(*problem, list(rates))):
+        assert float(losses[i]) == pytest.approx(float(value), rel=1e-5)
+        np.testing.assert_allclose(new["w1"][i], alone["w1"], rtol=1e-4, atol=1e-6)
+
+
+def test_the_two_ways_that_are_measured_give_the_same(problem, monkeypatch):
+    seen = {}
+
+    def fake(name, function, *args, budget):
+        seen[name] = function(*args)
+
+    monkeypatch.setattr(ten_minutes, "measure", fake)
+    ten_minutes.measure_rates(*problem, jnp.array([0.01, 0.1]))
+    assert list(seen) == ["ten_minutes/rates/loop", "ten_minutes/rates/vmap"]
+    in_a_loop = [float(value) for _, value in seen["ten_minutes/rates/loop"]]
+    np.testing.assert_allclose(seen["ten_minutes/rates/vmap"][1], in_a_loop, rtol=1e-5)
