@@ -307,3 +307,52 @@ def test_what_is_measured_is_the_same_gradient(monkeypatch):
     gradients.measure_torch("small", network)
     gradients.measure_tensorflow("small", network)
     assert seen == [f"gradients/small/{how}" for how in ("eager", "jit", "eager", "eager", "graph")]
+
+
+def powers(x, n):
+    """Return loops and branches that compute x to the power n ≥ 1, some of them for n = 3."""
+
+    def multiply(_, result):
+        return result * x
+
+    def count_and_multiply(state):
+        return state[0] + 1, state[1] * x
+
+    return {
+        "cond": jax.lax.cond(x > 0, lambda x: x**3, lambda x: x**3, x),
+        "switch": jax.lax.switch(n, [jnp.sin, jnp.sin, jnp.sin, lambda x: x**3], x),
+        "scan": jax.lax.scan(lambda r, _: (r * x, None), 1.0, length=3)[0],
+        "fori_loop, length known": jax.lax.fori_loop(0, 3, multiply, 1.0),
+        "fori_loop, length a value": jax.lax.fori_loop(0, n, multiply, 1.0),
+        "while_loop": jax.lax.while_loop(lambda s: s[0] < n, count_and_multiply, (0, 1.0))[1],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "backward"),
+    [
+        ("cond", True),
+        ("switch", True),
+        ("scan", True),
+        ("fori_loop, length known", True),
+        ("fori_loop, length a value", False),
+        ("while_loop", False),
+    ],
+)
+def test_which_loops_have_a_way_back(name, backward):
+    @jax.jit
+    def power(x, n):
+        return powers(x, n)[name]
+
+    assert float(jax.jacfwd(power)(2.0, 3)) == pytest.approx(12)
+    if backward:
+        assert float(jax.grad(power)(2.0, 3)) == pytest.approx(12)
+    else:
+        with pytest.raises(ValueError, match="Reverse-mode differentiation"):
+            jax.grad(power)(2.0, 3)
+
+
+def test_a_graph_of_tensorflow_goes_back_through_an_open_loop():
+    graph = tf.function(gradients.sqrt_by_newton_tensorflow)
+    slope = gradients.slope_tensorflow(graph, 2.0)
+    assert float(slope) == pytest.approx(0.5 / 2**0.5, rel=1e-3)
