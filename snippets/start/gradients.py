@@ -1,5 +1,7 @@
 """Gradients in JAX beside autograd of PyTorch and GradientTape of TensorFlow."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,7 +28,7 @@ EXPECTED_ERRORS = {
 
 
 def some_points():
-    """Return float32 NumPy arrays: weights w (2,), inputs x (3, 2), targets y (3,)."""
+    """Return weights w (2,), inputs x (3, 2) and targets y (3,): float32."""
     w = np.array([0.5, -0.5], np.float32)
     x = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
     y = np.array([1, 2, 4], np.float32)
@@ -34,7 +36,7 @@ def some_points():
 
 
 def squared_error(w, x, y):
-    """Return the mean of (x @ w - y)², for w (n,), x (count, n) and y (count,)."""
+    """Return the mean of (x @ w - y)²: w (n,), x (count, n), y (count,)."""
     return ((x @ w - y) ** 2).mean()
 
 
@@ -47,7 +49,7 @@ def gradient_torch(w, x, y):
 
 
 def gradient_tensorflow(w, x, y):
-    """Return the gradient of the mean of (x @ w - y)² for w, from NumPy arrays."""
+    """Return the gradient of the squared error for w, from NumPy arrays."""
     w = tf.Variable(w)
     with tf.GradientTape() as tape:
         error = tf.reduce_mean((tf.linalg.matvec(x, w) - y) ** 2)
@@ -60,32 +62,33 @@ def gradient_jax(w, x, y):
 
 
 def finite_differences(f, w, h=1e-6):
-    """Return the slopes of `f` at `w`, (n,), from two values of f beside it each.
+    """Return the slopes of `f` at `w`, (n,), computed in float64.
 
-    Computed in float64; the error is of order h² plus rounding of order 1e-16 / h.
+    The error is of order h², and of order 1e-16 / h from rounding.
     """
     w = np.asarray(w, np.float64)
-    return np.array([(f(w + d) - f(w - d)) / (2 * h) for d in h * np.eye(w.size)])
+    steps = h * np.eye(w.size)
+    return np.array([(f(w + s) - f(w - s)) / (2 * h) for s in steps])
 
 
 def agree(first, *others, rtol=1e-3):
-    """Say whether arrays of any framework are equal, up to `rtol` and 1e-5."""
-    return all(np.allclose(first, other, rtol, atol=1e-5) for other in others)
+    """Say whether arrays of any frameworks are equal, up to `rtol`."""
+    return all(np.allclose(first, other, rtol, 1e-5) for other in others)
 
 
 def error_and_residuals(w, x, y):
-    """Return the mean squared residual, and the residuals x @ w - y, (count,)."""
+    """Return the mean squared residual, and the residuals, (count,)."""
     residuals = x @ w - y
     return (residuals**2).mean(), residuals
 
 
 def line_error(params, x, y):
-    """Return the mean squared error of a line: `params` holds w (n,) and b ()."""
+    """Return the squared error of a line; `params` holds w (n,) and b ()."""
     return squared_error(params["w"], x, y - params["b"])
 
 
 def accumulated_torch(w, parts):
-    """Return the sum of the gradients over `parts`, pairs of x and y, for NumPy w."""
+    """Return the sum of the gradients over `parts`, pairs of x and y."""
     w = torch.tensor(w, requires_grad=True)
     for x, y in parts:
         squared_error(w, torch.tensor(x), torch.tensor(y)).backward()
@@ -136,7 +139,7 @@ def square(x):
 
 
 def slope_of_many(x):
-    """Ask for the gradient of a function with several results; raises TypeError."""
+    """Ask for the gradient of several results; raises TypeError."""
     return jax.grad(square)(x)
 
 
@@ -156,7 +159,7 @@ def slope_at_integer_torch(x):
 
 
 def counted_error(params, x, y):
-    """Return the error of `params["w"]`; `params["steps"]` is an integer, unused."""
+    """Return the error of `params["w"]`; the rest of params is unused."""
     return squared_error(params["w"], x, y)
 
 
@@ -167,17 +170,17 @@ def descend_with_counter(params, x, y):
 
 
 def from_polar(p):
-    """Return the point (x, y) of `p`, which holds a radius and an angle, (2,)."""
+    """Return the point (x, y) of a radius p[0] and an angle p[1]."""
     return p[0] * jnp.stack([jnp.cos(p[1]), jnp.sin(p[1])])
 
 
 def from_polar_torch(p):
-    """Return the point (x, y) of `p`, which holds a radius and an angle, (2,)."""
+    """Return the point (x, y) of a radius p[0] and an angle p[1]."""
     return p[0] * torch.stack([torch.cos(p[1]), torch.sin(p[1])])
 
 
 def from_polar_tensorflow(p):
-    """Return the point (x, y) of `p`, which holds a radius and an angle, (2,)."""
+    """Return the point (x, y) of a radius p[0] and an angle p[1]."""
     return p[0] * tf.stack([tf.cos(p[1]), tf.sin(p[1])])
 
 
@@ -213,7 +216,7 @@ def rosenbrock(x):
 
 
 def hvp(f, x, v):
-    """Return the Hessian of `f` at `x` times `v`, without making the Hessian."""
+    """Return the Hessian of `f` at `x` times `v`, without the Hessian."""
     return jax.jvp(jax.grad(f), (x,), (v,))[1]
 
 
@@ -240,17 +243,17 @@ def leaky(x):
 
 
 def slope_of_leaky_jit(x):
-    """Compile the gradient of an `if` on a value; raises TracerBoolConversionError."""
+    """Compile the gradient of `leaky`; raises TracerBoolConversionError."""
     return jax.jit(jax.grad(leaky))(x)
 
 
 def leaky_cond(x):
-    """Return x where positive, else x / 10, by a branch that JAX can compile."""
+    """Return x where positive, else x / 10; JAX can compile this branch."""
     return jax.lax.cond(x > 0, lambda x: x, lambda x: 0.1 * x, x)
 
 
 def final_balance(rate, payments):
-    """Return the balance after `payments`, (count,), with interest before each."""
+    """Return the balance after `payments`, with interest before each."""
 
     def one_year(balance, payment):
         return (1 + rate) * balance + payment, None
@@ -259,7 +262,7 @@ def final_balance(rate, payments):
 
 
 def final_balance_python(rate, payments):
-    """Return the balance after `payments`, (count,), by a loop of Python."""
+    """Return the balance after `payments`, by a loop of Python."""
     balance = 0.0
     for payment in payments:
         balance = (1 + rate) * balance + payment
@@ -267,7 +270,7 @@ def final_balance_python(rate, payments):
 
 
 def sqrt_by_newton(a):
-    """Return the root of a > 0 by Newton's method, to a relative error of 1e-4."""
+    """Return the root of a > 0 by Newton's method, a relative 1e-4 off."""
 
     def unfinished(x):
         return jnp.abs(x * x - a) > 1e-4 * a
@@ -310,7 +313,7 @@ def root_forward(a):
 
 
 def root_backward(result, g):
-    """Return g times the derivative of the root, 1 / (2 √a), for each argument."""
+    """Return g times the root's derivative 1 / (2 √a), for one argument."""
     return (g / (2 * result),)
 
 
@@ -340,7 +343,7 @@ def root_tensorflow(a):
 
 @jax.custom_vjp
 def clip_gradient(x):
-    """Return `x` as it is; on the way back its gradient is limited to -1 ... 1."""
+    """Return `x`; its gradient is limited to -1 ... 1 on the way back."""
     return x
 
 
@@ -369,7 +372,7 @@ def gradient_of_cubes_torch(w):
 
 
 def some_network(count, inputs, hidden):
-    """Return float32 NumPy arrays: weights of two layers, x (count, inputs), y."""
+    """Return weights of two layers, x (count, inputs) and y: float32."""
     rng = np.random.default_rng(0)
     weights = {
         "w1": rng.standard_normal((inputs, hidden)) / inputs**0.5,
@@ -402,26 +405,24 @@ network_gradient = jax.grad(network_error)
 
 
 def network_gradient_torch(params, x, y):
-    """Return the gradients of `network_error_torch` for tensors that want them."""
+    """Return the gradients of the error for tensors that require them."""
     error = network_error_torch(params, x, y)
     return torch.autograd.grad(error, list(params.values()))
 
 
 def network_gradient_tensorflow(params, x, y):
-    """Return the gradients of `network_error_tensorflow` for variables."""
+    """Return the gradients of the error for variables."""
     with tf.GradientTape() as tape:
         error = network_error_tensorflow(params, x, y)
     return tape.gradient(error, params)
 
 
 def network_torch(weights, x, y):
-    """Return NumPy arrays as tensors on the accelerator, if any; weights want grads."""
-    device = torch.accelerator.current_accelerator(check_available=True) or "cpu"
-    params = {
-        name: torch.tensor(w, device=device, requires_grad=True)
-        for name, w in weights.items()
-    }
-    return params, torch.tensor(x, device=device), torch.tensor(y, device=device)
+    """Return NumPy arrays as tensors, on the accelerator if there is one."""
+    found = torch.accelerator.current_accelerator(check_available=True)
+    tensor = functools.partial(torch.tensor, device=found or "cpu")
+    params = {n: tensor(w, requires_grad=True) for n, w in weights.items()}
+    return params, tensor(x), tensor(y)
 
 
 def network_tensorflow(weights, x, y):
@@ -431,23 +432,22 @@ def network_tensorflow(weights, x, y):
 
 
 def measure_jax(size, network):
-    """Measure the gradient of `network`, NumPy arrays, uncompiled and compiled."""
+    """Measure the gradient of `network`, uncompiled and compiled."""
     arrays = jax.tree.map(jnp.asarray, network)
-    measure(f"gradients/{size}/eager", network_gradient, *arrays, budget=0.15)
-    measure(f"gradients/{size}/jit", jax.jit(network_gradient), *arrays, budget=0.15)
+    gradient, compiled = network_gradient, jax.jit(network_gradient)
+    measure(f"gradients/{size}/eager", gradient, *arrays, budget=0.15)
+    measure(f"gradients/{size}/jit", compiled, *arrays, budget=0.15)
 
 
 def measure_torch(size, network):
-    """Measure the gradient of `network`, NumPy arrays, with autograd."""
-    tensors = network_torch(*network)
-    measure(f"gradients/{size}/eager", network_gradient_torch, *tensors, budget=0.15)
+    """Measure the gradient of `network` with autograd."""
+    gradient, tensors = network_gradient_torch, network_torch(*network)
+    measure(f"gradients/{size}/eager", gradient, *tensors, budget=0.15)
 
 
 def measure_tensorflow(size, network):
-    """Measure the gradient of `network`, NumPy arrays, eager and as a graph."""
-    tensors = network_tensorflow(*network)
-    graph = tf.function(network_gradient_tensorflow)
-    measure(
-        f"gradients/{size}/eager", network_gradient_tensorflow, *tensors, budget=0.15
-    )
+    """Measure the gradient of `network`, eager and as a graph."""
+    gradient, tensors = network_gradient_tensorflow, network_tensorflow(*network)
+    graph = tf.function(gradient)
+    measure(f"gradients/{size}/eager", gradient, *tensors, budget=0.15)
     measure(f"gradients/{size}/graph", graph, *tensors, budget=0.15)

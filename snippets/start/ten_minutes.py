@@ -1,5 +1,7 @@
 """A first regression in three frameworks; then grad, jit and vmap on it."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,13 +16,13 @@ EXPECTED_ERRORS = {
 
 
 def write_first(x):
-    """Write 1 to the first element of `x`; raises TypeError for a JAX array."""
+    """Write 1 to the first element; raises TypeError for a JAX array."""
     x[0] = 1
     return x
 
 
 def noisy_curve(count):
-    """Return random x and sin(2x) with noise, two float32 arrays (count, 1)."""
+    """Return random x, and sin(2x) with noise: float32, (count, 1)."""
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, (count, 1))
     y = np.sin(2 * x) + 0.1 * rng.standard_normal((count, 1))
@@ -28,7 +30,7 @@ def noisy_curve(count):
 
 
 def first_weights(hidden):
-    """Return float32 weights of a network with one hidden layer, for x of size 1."""
+    """Return float32 weights for one hidden layer and inputs of size 1."""
     rng = np.random.default_rng(1)
     weights = {
         "w1": rng.standard_normal((1, hidden)),
@@ -40,13 +42,13 @@ def first_weights(hidden):
 
 
 def loss_torch(params, x, y):
-    """Return the mean squared error of the network on `x` and `y`, (count, 1)."""
+    """Return the mean squared error on `x` and `y`, both (count, 1)."""
     hidden = torch.tanh(x @ params["w1"] + params["b1"])
     return ((hidden @ params["w2"] + params["b2"] - y) ** 2).mean()
 
 
 def step_torch(params, x, y, rate):
-    """Change `params` by one step of gradient descent; return the loss before."""
+    """Change `params` by one step of descent; return the loss before."""
     loss = loss_torch(params, x, y)
     loss.backward()
     with torch.no_grad():
@@ -57,30 +59,30 @@ def step_torch(params, x, y, rate):
 
 
 def in_torch(weights, x, y):
-    """Return NumPy arrays as tensors on the accelerator, if any; weights want grads."""
-    device = torch.accelerator.current_accelerator(check_available=True) or "cpu"
-    params = {
-        name: torch.tensor(w, device=device, requires_grad=True)
-        for name, w in weights.items()
-    }
-    return params, torch.tensor(x, device=device), torch.tensor(y, device=device)
+    """Return NumPy arrays as tensors, on the accelerator if there is one."""
+    found = torch.accelerator.current_accelerator(check_available=True)
+    tensor = functools.partial(torch.tensor, device=found or "cpu")
+    params = {n: tensor(w, requires_grad=True) for n, w in weights.items()}
+    return params, tensor(x), tensor(y)
 
 
 def train_torch(weights, x, y, steps, rate):
-    """Return the loss before each step, from NumPy arrays `weights`, `x` and `y`."""
-    params = {n: torch.tensor(w, requires_grad=True) for n, w in weights.items()}
+    """Return the loss before each step; all arrays come from NumPy."""
     x, y = torch.tensor(x), torch.tensor(y)
+    params = {n: torch.tensor(w) for n, w in weights.items()}
+    for p in params.values():
+        p.requires_grad_()
     return [float(step_torch(params, x, y, rate)) for _ in range(steps)]
 
 
 def loss_tensorflow(params, x, y):
-    """Return the mean squared error of the network on `x` and `y`, (count, 1)."""
+    """Return the mean squared error on `x` and `y`, both (count, 1)."""
     hidden = tf.tanh(x @ params["w1"] + params["b1"])
     return tf.reduce_mean((hidden @ params["w2"] + params["b2"] - y) ** 2)
 
 
 def step_tensorflow(params, x, y, rate):
-    """Change `params` by one step of gradient descent; return the loss before."""
+    """Change `params` by one step of descent; return the loss before."""
     with tf.GradientTape() as tape:
         loss = loss_tensorflow(params, x, y)
     grads = tape.gradient(loss, params)
@@ -96,52 +98,47 @@ def in_tensorflow(weights, x, y):
 
 
 def train_tensorflow(weights, x, y, steps, rate):
-    """Return the loss before each step, from NumPy arrays `weights`, `x` and `y`."""
+    """Return the loss before each step; all arrays come from NumPy."""
     params = {n: tf.Variable(w) for n, w in weights.items()}
     x, y = tf.constant(x), tf.constant(y)
     return [float(step_tensorflow(params, x, y, rate)) for _ in range(steps)]
 
 
-def loss(params, x, y):
-    """Return the mean squared error of the network on `x` and `y`, (count, 1)."""
+def loss_fn(params, x, y):
+    """Return the mean squared error on `x` and `y`, both (count, 1)."""
     hidden = jnp.tanh(x @ params["w1"] + params["b1"])
     return ((hidden @ params["w2"] + params["b2"] - y) ** 2).mean()
 
 
 def step(params, x, y, rate):
-    """Return new params after one step of gradient descent, and the loss before."""
-    value, grads = jax.value_and_grad(loss)(params, x, y)
-    new = {name: p - rate * grads[name] for name, p in params.items()}
-    return new, value
+    """Return new params after one step of descent, and the loss before."""
+    loss, grads = jax.value_and_grad(loss_fn)(params, x, y)
+    params = {n: p - rate * grads[n] for n, p in params.items()}
+    return params, loss
 
 
 def train(weights, x, y, steps, rate):
-    """Return the loss before each step, from NumPy arrays `weights`, `x` and `y`."""
+    """Return the loss before each step; all arrays come from NumPy."""
     params = {n: jnp.array(w) for n, w in weights.items()}
     x, y = jnp.array(x), jnp.array(y)
     losses = []
     for _ in range(steps):
-        params, value = step(params, x, y, rate)
-        losses.append(float(value))
+        params, loss = step(params, x, y, rate)
+        losses.append(float(loss))
     return losses
-
-
-def agree(first, *others, rtol=1e-2):
-    """Say whether numbers are equal, up to the relative tolerance `rtol`."""
-    return all(np.allclose(first, other, rtol=rtol, atol=0) for other in others)
 
 
 step_jit = jax.jit(step)
 
-loss_jit = jax.jit(loss)
+loss_jit = jax.jit(loss_fn)
 
-loss_and_grads_jit = jax.jit(jax.value_and_grad(loss))
+loss_and_grads_jit = jax.jit(jax.value_and_grad(loss_fn))
 
 step_rates = jax.jit(jax.vmap(step, in_axes=(0, None, None, 0)))
 
 
 def copies(params, count):
-    """Return `count` copies of each array in `params`, along a new first axis."""
+    """Return `count` copies of each array, along a new first axis."""
     return jax.tree.map(lambda p: jnp.stack([p] * count), params)
 
 
@@ -154,12 +151,13 @@ def train_rates(params, x, y, steps, rates):
 
 
 def step_each_rate(params, x, y, rates):
-    """Return new params and the loss for each of `rates`, from one call for each."""
+    """Return new params and the loss for each rate, one call after another."""
     return [step_jit(params, x, y, rate) for rate in rates]
 
 
 def measure_rates(params, x, y, rates):
     """Measure one step for each of `rates`: in a loop, and by vmap."""
-    many, each = copies(params, len(rates)), list(rates)
-    measure("ten_minutes/rates/loop", step_each_rate, params, x, y, each, budget=0.2)
-    measure("ten_minutes/rates/vmap", step_rates, many, x, y, rates, budget=0.2)
+    one_by_one = params, x, y, list(rates)
+    together = copies(params, len(rates)), x, y, rates
+    measure("ten_minutes/rates/loop", step_each_rate, *one_by_one, budget=0.2)
+    measure("ten_minutes/rates/vmap", step_rates, *together, budget=0.2)
