@@ -56,11 +56,6 @@ def gradient_tensorflow(w, x, y):
     return tape.gradient(error, w)
 
 
-def gradient_jax(w, x, y):
-    """Return the gradient of `squared_error` for w, from arrays."""
-    return jax.grad(squared_error)(w, x, y)
-
-
 def finite_differences(f, w, h=1e-6):
     """Return the slopes of `f` at `w`, (n,), computed in float64.
 

@@ -8,8 +8,6 @@ import numpy as np
 import tensorflow as tf
 import torch
 
-from snippets.timing.timer import measure
-
 EXPECTED_ERRORS = {
     "write_first": (TypeError, "JAX arrays are immutable"),
 }
@@ -153,11 +151,3 @@ def train_rates(params, x, y, steps, rates):
 def step_each_rate(params, x, y, rates):
     """Return new params and the loss for each rate, one call after another."""
     return [step_jit(params, x, y, rate) for rate in rates]
-
-
-def measure_rates(params, x, y, rates):
-    """Measure one step for each of `rates`: in a loop, and by vmap."""
-    one_by_one = params, x, y, list(rates)
-    together = copies(params, len(rates)), x, y, rates
-    measure("ten_minutes/rates/loop", step_each_rate, *one_by_one, budget=0.2)
-    measure("ten_minutes/rates/vmap", step_rates, *together, budget=0.2)

@@ -186,16 +186,3 @@ def test_a_loop_over_the_rates_gives_the_same(problem):
     for i, (alone, value) in enumerate(ten_minutes.step_each_rate(*problem, list(rates))):
         assert float(losses[i]) == pytest.approx(float(value), rel=1e-5)
         np.testing.assert_allclose(new["w1"][i], alone["w1"], rtol=1e-4, atol=1e-6)
-
-
-def test_the_two_ways_that_are_measured_give_the_same(problem, monkeypatch):
-    seen = {}
-
-    def fake(name, function, *args, budget):
-        seen[name] = function(*args)
-
-    monkeypatch.setattr(ten_minutes, "measure", fake)
-    ten_minutes.measure_rates(*problem, jnp.array([0.01, 0.1]))
-    assert list(seen) == ["ten_minutes/rates/loop", "ten_minutes/rates/vmap"]
-    in_a_loop = [float(value) for _, value in seen["ten_minutes/rates/loop"]]
-    np.testing.assert_allclose(seen["ten_minutes/rates/vmap"][1], in_a_loop, rtol=1e-5)
