@@ -8,8 +8,6 @@ import numpy as np
 import tensorflow as tf
 import torch
 
-from snippets.timing.timer import measure
-
 EXPECTED_ERRORS = {
     "slope_of_many": (TypeError, "only defined for scalar-output functions"),
     "slope_of_many_torch": (RuntimeError, "only for scalar outputs"),
@@ -424,25 +422,3 @@ def network_tensorflow(weights, x, y):
     """Return NumPy arrays as tensors, and the weights as variables."""
     params = {name: tf.Variable(w) for name, w in weights.items()}
     return params, tf.constant(x), tf.constant(y)
-
-
-def measure_jax(size, network):
-    """Measure the gradient of `network`, uncompiled and compiled."""
-    arrays = jax.tree.map(jnp.asarray, network)
-    gradient, compiled = network_gradient, jax.jit(network_gradient)
-    measure(f"gradients/{size}/eager", gradient, *arrays, budget=0.15)
-    measure(f"gradients/{size}/jit", compiled, *arrays, budget=0.15)
-
-
-def measure_torch(size, network):
-    """Measure the gradient of `network` with autograd."""
-    gradient, tensors = network_gradient_torch, network_torch(*network)
-    measure(f"gradients/{size}/eager", gradient, *tensors, budget=0.15)
-
-
-def measure_tensorflow(size, network):
-    """Measure the gradient of `network`, eager and as a graph."""
-    gradient, tensors = network_gradient_tensorflow, network_tensorflow(*network)
-    graph = tf.function(gradient)
-    measure(f"gradients/{size}/eager", gradient, *tensors, budget=0.15)
-    measure(f"gradients/{size}/graph", graph, *tensors, budget=0.15)
