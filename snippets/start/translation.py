@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import html
+import inspect
 import linecache
 import logging
 import warnings
@@ -15,7 +16,10 @@ import torch
 import torch.nn.functional as F
 
 FRAMEWORKS = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
+LABELS = FRAMEWORKS | {"numpy": "NumPy"}
 
+IMAGES = np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4)
+KERNELS = (np.arange(54, dtype=np.float32) % 5 - 2).reshape(3, 2, 3, 3)
 INPUTS = {
     "v": [3.0, 1.0, 2.0],
     "w": [10.0, 20.0, 30.0],
@@ -29,16 +33,10 @@ INPUTS = {
     "i": [2, 0],
     "mask": [True, False, True],
     "labels": [0, 2],
-    "nchw": np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4).tolist(),
-    "nhwc": np.arange(32)
-    .reshape(1, 2, 4, 4)
-    .transpose(0, 2, 3, 1)
-    .astype(float)
-    .tolist(),
-    "oihw": (np.arange(54).reshape(3, 2, 3, 3) % 5 - 2.0).tolist(),
-    "hwio": (np.arange(54).reshape(3, 2, 3, 3) % 5 - 2.0)
-    .transpose(2, 3, 1, 0)
-    .tolist(),
+    "nchw": IMAGES,
+    "nhwc": IMAGES.transpose(0, 2, 3, 1),
+    "oihw": KERNELS,
+    "hwio": KERNELS.transpose(2, 3, 1, 0),
 }
 
 
@@ -93,8 +91,7 @@ def used(text):
 
 def inputs(row, drawn=None):
     """Return the inputs that a row reads: its own, `drawn`, or those of INPUTS."""
-    texts = [row.torch, row.tensorflow, row.jax, row.numpy or "None"]
-    read = set().union(*map(used, texts))
+    read = set().union(*map(used, written(row).values()))
     known = INPUTS | row.given if drawn is None else drawn
     return {name: value for name, value in known.items() if name in read}
 
@@ -127,8 +124,6 @@ def plain(value):
         return [plain(value[name]) for name in sorted(value)]
     if isinstance(value, torch.Tensor):
         value = value.detach()
-    if isinstance(value, tf.IndexedSlices):
-        value = tf.convert_to_tensor(value)
     if isinstance(value, (torch.Tensor, tf.Tensor, tf.Variable, jax.Array, np.generic)):
         return np.asarray(value)
     return str(value)
@@ -178,11 +173,15 @@ def numbers(value):
     return " ".join(text.replace("\n", " ").split()).replace("[ ", "[")
 
 
+def written(row):
+    """Return {framework: text} of a row, NumPy's where it has one."""
+    texts = {name: getattr(row, name) for name in [*FRAMEWORKS, "numpy"]}
+    return {name: inspect.cleandoc(text) for name, text in texts.items() if text}
+
+
 def results(row):
     """Run a row on its inputs; return {framework: result}, NumPy's where it has one."""
-    texts = {name: getattr(row, name) for name in FRAMEWORKS}
-    texts |= {"numpy": row.numpy} if row.numpy else {}
-    return {name: evaluate(text, name, inputs(row)) for name, text in texts.items()}
+    return {n: evaluate(text, n, inputs(row)) for n, text in written(row).items()}
 
 
 def as_torch(row, found):
@@ -201,7 +200,7 @@ def alike(row, found):
 
 
 def summary(value):
-    """Return the mean, deviation, least and largest of many random numbers, in words."""
+    """Return mean, deviation, least and largest of random numbers, in words."""
     return (
         f"mean {np.mean(value):.3g}, deviation {np.std(value):.3g}, "
         f"from {np.min(value):.3g} to {np.max(value):.3g}"
@@ -221,52 +220,61 @@ def kinds(found):
 
 
 def shown(row, value):
-    """Return a result and its dtype in words."""
+    """Return a result and its dtype in words, or the name of the error."""
     if isinstance(value, Exception):
-        return f"{type(value).__name__}"
+        return type(value).__name__
+    if row.view:
+        return f"shape {value.shape} {dtypes(value)}"
     return f"{summary(value) if row.draws else numbers(value)} {dtypes(value)}"
+
+
+def reported(row, found):
+    """Return what to say of a row: of all at once where nothing differs, or of each."""
+    if alike(row, found) and not row.view:
+        return {"all": f"{numbers(found['torch'])} {kinds(found)}"}
+    return {name: shown(row, found[name]) for name in FRAMEWORKS}
 
 
 def as_text(row, found):
     """Return a row with its results as lines of text."""
     own = "".join(f", {name} = {value}" for name, value in row.given.items())
-    lines = [f"{row.title}{own}"]
-    same = alike(row, found)
-    for framework, label in FRAMEWORKS.items():
-        lines.append(f"  {label}: {getattr(row, framework)}".replace("\n", "\n    "))
-        lines += [] if same else [f"    gives {shown(row, found[framework])}"]
-    lines += [f"  All give {numbers(found['torch'])} {kinds(found)}"] if same else []
-    if row.numpy:
-        lines.append(f"  NumPy: {row.numpy}\n    gives {shown(row, found['numpy'])}")
-    return "\n".join(lines)
+    lines, said = [f"{row.title}{own}"], reported(row, found)
+    for framework, text in written(row).items():
+        lines.append(f"  {LABELS[framework]}: {text}".replace("\n", "\n    "))
+        if framework == "numpy":
+            lines.append(f"    gives {shown(row, found[framework])}")
+        elif framework in said:
+            lines.append(f"    gives {said[framework]}")
+    return "\n".join(
+        [*lines, *(f"  all give {said[name]}" for name in said if name == "all")]
+    )
+
+
+def element(tag, text, **attributes):
+    """Return an HTML element that holds text."""
+    given = "".join(f' {name}="{value}"' for name, value in attributes.items())
+    return f"<{tag}{given}>{html.escape(text, quote=False)}</{tag}>"
 
 
 def as_html(row, found):
-    """Return a row with its results as the rows of a table, with an id to link to."""
-
-    def code(text):
-        return f"<code>{html.escape(text, quote=False)}</code>"
-
-    def result(text):
-        return f"<samp>{html.escape(text, quote=False)}</samp>"
-
-    same = alike(row, found)
-    own = "".join(f" {code(f'{name} = {value}')}" for name, value in row.given.items())
-    mark = "" if same or row.draws else " <em>differs</em>"
-    parts = [
-        f'<tbody id="{row.name}"><tr><th colspan="3" scope="rowgroup">{row.title}{own}{mark}</th>',
-        "</tr><tr>",
+    """Return a row with its results as rows of a table, in a body with an id."""
+    said, texts = reported(row, found), written(row)
+    own = [" " + element("code", f"{name} = {row.given[name]}") for name in row.given]
+    mark = " <em>differs</em>" if row.differs else ""
+    head = f'<th colspan="3" scope="rowgroup">{row.title}{"".join(own)}{mark}</th>'
+    cells = [
+        element("code", texts[name])
+        + (element("samp", said[name]) if name in said else "")
+        for name in FRAMEWORKS
     ]
-    for framework in FRAMEWORKS:
-        part = "" if same else result(shown(row, found[framework]))
-        parts.append(f"<td>{code(getattr(row, framework))}{part}</td>")
-    if same:
-        text = f"{numbers(found['torch'])} {kinds(found)}"
-        parts.append(f'</tr><tr><td colspan="3">{result(text)}</td>')
+    lines = [head, "".join(f"<td>{cell}</td>" for cell in cells)]
+    below = [element("samp", said["all"])] if "all" in said else []
     if row.numpy:
-        part = f"NumPy {code(row.numpy)} {result(shown(row, found['numpy']))}"
-        parts.append(f'</tr><tr><td colspan="3">{part}</td>')
-    return "".join([*parts, "</tr></tbody>"])
+        result = element("samp", shown(row, found["numpy"]))
+        below.append(f"NumPy {element('code', texts['numpy'])} {result}")
+    lines += [f'<td colspan="3">{part}</td>' for part in below]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f'<tbody id="{row.name}">{body}</tbody>'
 
 
 class Table:
@@ -343,9 +351,24 @@ CREATION = [
     Row(
         "torch-from-numpy-shared",
         "Does it share NumPy's memory?",
-        "n = np.zeros(2)\nt = torch.from_numpy(n)\nn[0] = 9\nt",
-        "n = np.zeros(2)\nt = tf.convert_to_tensor(n)\nn[0] = 9\nt",
-        "n = np.zeros(2)\nt = jnp.array(n)\nn[0] = 9\nt",
+        """
+        n = np.zeros(2)
+        t = torch.from_numpy(n)
+        n[0] = 9
+        t
+        """,
+        """
+        n = np.zeros(2)
+        t = tf.convert_to_tensor(n)
+        n[0] = 9
+        t
+        """,
+        """
+        n = np.zeros(2)
+        t = jnp.array(n)
+        n[0] = 9
+        t
+        """,
         differs=True,
     ),
     Row("torch-numpy", "To NumPy", "x.numpy()", "x.numpy()", "np.asarray(x)"),
@@ -586,27 +609,58 @@ INDEXING = [
     Row(
         "torch-set",
         "Set one element",
-        "v[0] = 9.0\nv",
+        """
+        v[0] = 9.0
+        v
+        """,
         "tf.tensor_scatter_nd_update(v, [[0]], [9.0])",
         "v.at[0].set(9.0)",
     ),
     Row(
         "torch-set-in-place",
         "Set one element in place",
-        "v[0] = 9.0\nv",
-        "v[0] = 9.0\nv",
-        "v[0] = 9.0\nv",
-        numpy="v[0] = 9.0\nv",
+        """
+        v[0] = 9.0
+        v
+        """,
+        """
+        v[0] = 9.0
+        v
+        """,
+        """
+        v[0] = 9.0
+        v
+        """,
+        numpy="""
+        v[0] = 9.0
+        v
+        """,
         differs=True,
         fixed=True,
     ),
     Row(
         "torch-alias",
         "Is a slice the same memory?",
-        "part = v[:2]\npart += 1\nv",
-        "part = v[:2]\npart += 1\nv",
-        "part = v[:2]\npart += 1\nv",
-        numpy="part = v[:2]\npart += 1\nv",
+        """
+        part = v[:2]
+        part += 1
+        v
+        """,
+        """
+        part = v[:2]
+        part += 1
+        v
+        """,
+        """
+        part = v[:2]
+        part += 1
+        v
+        """,
+        numpy="""
+        part = v[:2]
+        part += 1
+        v
+        """,
         differs=True,
         fixed=True,
     ),
@@ -620,10 +674,16 @@ INDEXING = [
     Row(
         "torch-scatter-repeated",
         "v[i] += 1 where an index repeats",
-        "v[i] += 1\nv",
+        """
+        v[i] += 1
+        v
+        """,
         "tf.tensor_scatter_nd_add(v, i[:, None], tf.ones(len(i)))",
         "v.at[i].add(1.0)",
-        numpy="v[i] += 1\nv",
+        numpy="""
+        v[i] += 1
+        v
+        """,
         given={"i": [0, 0]},
         differs=True,
         fixed=True,
@@ -631,7 +691,10 @@ INDEXING = [
     Row(
         "torch-scatter-outside",
         "Write outside",
-        "v[torch.tensor(7)] = 9.0\nv",
+        """
+        v[torch.tensor(7)] = 9.0
+        v
+        """,
         "tf.tensor_scatter_nd_update(v, [[7]], [9.0])",
         "v.at[7].set(9.0)",
         differs=True,
@@ -673,7 +736,8 @@ SORTING = [
         "v.sort().values",
         "tf.sort(v)",
         "jnp.sort(v)",
-        given={"v": [3.0, float("nan"), 1.0]},
+        given={"v": [1.0, float("nan"), 3.0]},
+        differs=True,
     ),
     Row(
         "torch-argsort",
@@ -853,7 +917,10 @@ REDUCTIONS = [
         "torch-std",
         "Standard deviation, divided by n − 1",
         "v.std()",
-        "n = len(v)\ntf.math.reduce_std(v) * (n / (n - 1)) ** 0.5",
+        """
+        n = len(v)
+        tf.math.reduce_std(v) * (n / (n - 1)) ** 0.5
+        """,
         "v.std(ddof=1)",
     ),
     Row(
@@ -935,7 +1002,10 @@ REDUCTIONS = [
         "torch-median",
         "Median of an even number",
         "v.median()",
-        "s = tf.sort(v)\ns[(len(v) - 1) // 2]",
+        """
+        s = tf.sort(v)
+        s[(len(v) - 1) // 2]
+        """,
         "jnp.median(v)",
         given={"v": [1.0, 2.0, 3.0, 4.0]},
         differs=True,
@@ -1087,6 +1157,11 @@ LAYERS = [
         "jax.nn.leaky_relu(v)",
         given={"v": [-1.0, 1.0]},
         differs=True,
+        meaning=(
+            "np.where(v > 0, v, 0.01 * v)",
+            "np.where(v > 0, v, 0.2 * v)",
+            "np.where(v > 0, v, 0.01 * v)",
+        ),
     ),
     Row(
         "torch-softmax",
@@ -1118,6 +1193,12 @@ LAYERS = [
         "jax.nn.standardize(x)",
         given={"x": [[0.0, 0.01]]},
         differs=True,
+        meaning=(
+            "(x - x.mean(1, keepdims=True)) / (x.var(1, keepdims=True) + 1e-5) ** 0.5",
+            "(x - x.mean(1, keepdims=True)) / (x.var(1, keepdims=True) + 1e-3) ** 0.5",
+            "(x - x.mean(1, keepdims=True)) / (x.var(1, keepdims=True) + 1e-5) ** 0.5",
+        ),
+        tolerance=1e-4,
     ),
     Row(
         "torch-conv2d",
@@ -1142,7 +1223,12 @@ LAYERS = [
         "Max pooling",
         "F.max_pool2d(nchw, 2)",
         'tf.nn.max_pool2d(nhwc, 2, 2, "VALID")',
-        'size = (1, 1, 2, 2)\njax.lax.reduce_window(\n    nchw, -jnp.inf, jax.lax.max, size, size, "VALID"\n)',
+        """
+        size = (1, 1, 2, 2)
+        jax.lax.reduce_window(
+            nchw, -jnp.inf, jax.lax.max, size, size, "VALID"
+        )
+        """,
         view={"tensorflow": "np.moveaxis(r, 3, 1)"},
     ),
     Row(
@@ -1150,7 +1236,12 @@ LAYERS = [
         "Average pooling",
         "F.avg_pool2d(nchw, 2)",
         'tf.nn.avg_pool2d(nhwc, 2, 2, "VALID")',
-        'size = (1, 1, 2, 2)\njax.lax.reduce_window(\n    nchw, 0.0, jax.lax.add, size, size, "VALID"\n) / 4',
+        """
+        size = (1, 1, 2, 2)
+        jax.lax.reduce_window(
+            nchw, 0.0, jax.lax.add, size, size, "VALID"
+        ) / 4
+        """,
         view={"tensorflow": "np.moveaxis(r, 3, 1)"},
     ),
     Row(
@@ -1173,9 +1264,19 @@ LAYERS = [
     Row(
         "torch-attention",
         "Attention",
-        "q = nchw.permute(0, 2, 1, 3) / 32\nF.scaled_dot_product_attention(q, q, q)",
-        "q = tf.transpose(nchw, [0, 2, 1, 3]) / 32\np = tf.nn.softmax(q @ tf.linalg.matrix_transpose(q) / 2)\np @ q",
-        "q = nchw.swapaxes(2, 1).swapaxes(1, 2) / 32\njax.nn.dot_product_attention(q, q, q)",
+        """
+        q = nchw.permute(0, 2, 1, 3) / 32
+        F.scaled_dot_product_attention(q, q, q)
+        """,
+        """
+        q = tf.transpose(nchw, [0, 2, 1, 3]) / 32
+        p = tf.nn.softmax(q @ tf.linalg.matrix_transpose(q) / 2)
+        p @ q
+        """,
+        """
+        q = nchw.swapaxes(2, 1).swapaxes(1, 2) / 32
+        jax.nn.dot_product_attention(q, q, q)
+        """,
         view={"jax": "r.swapaxes(1, 2)"},
         tolerance=1e-3,
     ),
@@ -1186,16 +1287,32 @@ LOSSES = [
         "torch-cross-entropy",
         "Cross entropy from logits",
         "F.cross_entropy(x, labels)",
-        "tf.reduce_mean(\n    tf.nn.sparse_softmax_cross_entropy_with_logits(\n        labels, x\n    )\n)",
-        "p = jax.nn.log_softmax(x)\n-jnp.take_along_axis(p, labels[:, None], 1).mean()",
+        """
+        tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(
+                labels, x
+            )
+        )
+        """,
+        """
+        p = jax.nn.log_softmax(x)
+        -jnp.take_along_axis(p, labels[:, None], 1).mean()
+        """,
         tolerance=1e-4,
     ),
     Row(
         "torch-cross-entropy-probabilities",
         "Given probabilities by mistake",
         "F.cross_entropy(F.softmax(x, 1), labels)",
-        "tf.keras.losses.SparseCategoricalCrossentropy()(\n    labels, tf.nn.softmax(x)\n)",
-        "p = jnp.log(jax.nn.softmax(x))\n-jnp.take_along_axis(p, labels[:, None], 1).mean()",
+        """
+        tf.keras.losses.SparseCategoricalCrossentropy()(
+            labels, tf.nn.softmax(x)
+        )
+        """,
+        """
+        p = jnp.log(jax.nn.softmax(x))
+        -jnp.take_along_axis(p, labels[:, None], 1).mean()
+        """,
         differs=True,
         fixed=True,
     ),
@@ -1203,17 +1320,37 @@ LOSSES = [
         "torch-cross-entropy-outside",
         "A label that does not exist",
         "F.cross_entropy(x, labels)",
-        "tf.nn.sparse_softmax_cross_entropy_with_logits(\n    labels, x\n)",
-        "p = jax.nn.log_softmax(x)\n-jnp.take_along_axis(p, labels[:, None], 1).mean()",
+        """
+        tf.nn.sparse_softmax_cross_entropy_with_logits(
+            labels, x
+        )
+        """,
+        """
+        p = jax.nn.log_softmax(x)
+        -jnp.take_along_axis(p, labels[:, None], 1).mean()
+        """,
         given={"labels": [0, 7]},
         differs=True,
     ),
     Row(
         "torch-bce-with-logits",
         "Binary cross entropy from logits",
-        "F.binary_cross_entropy_with_logits(\n    v, mask.float()\n)",
-        "tf.reduce_mean(\n    tf.nn.sigmoid_cross_entropy_with_logits(\n        tf.cast(mask, tf.float32), v\n    )\n)",
-        "t = jnp.where(mask, 1.0, -1.0)\njax.nn.softplus(-t * v).mean()",
+        """
+        F.binary_cross_entropy_with_logits(
+            v, mask.float()
+        )
+        """,
+        """
+        tf.reduce_mean(
+            tf.nn.sigmoid_cross_entropy_with_logits(
+                tf.cast(mask, tf.float32), v
+            )
+        )
+        """,
+        """
+        t = jnp.where(mask, 1.0, -1.0)
+        jax.nn.softplus(-t * v).mean()
+        """,
     ),
     Row(
         "torch-mse-loss",
@@ -1236,7 +1373,10 @@ LOSSES = [
         "Huber",
         "F.huber_loss(x, y)",
         "tf.keras.losses.Huber()(y, x)",
-        "e = jnp.abs(x - y)\njnp.where(e < 1, e**2 / 2, e - 0.5).mean()",
+        """
+        e = jnp.abs(x - y)
+        jnp.where(e < 1, e**2 / 2, e - 0.5).mean()
+        """,
     ),
     Row(
         "torch-kl-div",
@@ -1253,24 +1393,54 @@ RANDOM = [
     Row(
         "torch-manual-seed",
         "Where the numbers come from",
-        "torch.manual_seed(1)\nfirst = torch.randn(2)\ntorch.manual_seed(1)\ntorch.equal(first, torch.randn(2))",
-        "tf.random.set_seed(1)\nfirst = tf.random.normal([2])\ntf.random.set_seed(1)\nbool(tf.reduce_all(first == tf.random.normal([2])))",
-        "key = jax.random.key(1)\nfirst = jax.random.normal(key, 2)\nbool((first == jax.random.normal(key, 2)).all())",
+        """
+        torch.manual_seed(1)
+        first = torch.randn(2)
+        torch.manual_seed(1)
+        torch.equal(first, torch.randn(2))
+        """,
+        """
+        tf.random.set_seed(1)
+        first = tf.random.normal([2])
+        tf.random.set_seed(1)
+        bool(tf.reduce_all(first == tf.random.normal([2])))
+        """,
+        """
+        key = jax.random.key(1)
+        first = jax.random.normal(key, 2)
+        bool((first == jax.random.normal(key, 2)).all())
+        """,
     ),
     Row(
         "torch-randn-twice",
         "Two draws, one after the other",
         "torch.equal(torch.randn(2), torch.randn(2))",
-        "first = tf.random.normal([2])\nbool(tf.reduce_all(first == tf.random.normal([2])))",
-        "key = jax.random.key(0)\nfirst = jax.random.normal(key, 2)\nbool((first == jax.random.normal(key, 2)).all())",
+        """
+        first = tf.random.normal([2])
+        bool(tf.reduce_all(first == tf.random.normal([2])))
+        """,
+        """
+        key = jax.random.key(0)
+        first = jax.random.normal(key, 2)
+        bool((first == jax.random.normal(key, 2)).all())
+        """,
         differs=True,
     ),
     Row(
         "torch-generator",
         "A seed of one's own, no global state",
-        "g = torch.Generator().manual_seed(1)\ntorch.rand(10000, generator=g)",
-        "g = tf.random.Generator.from_seed(1)\ng.uniform([10000])",
-        "key = jax.random.key(1)\njax.random.uniform(key, 10000)",
+        """
+        g = torch.Generator().manual_seed(1)
+        torch.rand(10000, generator=g)
+        """,
+        """
+        g = tf.random.Generator.from_seed(1)
+        g.uniform([10000])
+        """,
+        """
+        key = jax.random.key(1)
+        jax.random.uniform(key, 10000)
+        """,
         draws=(0.5, 0.289, 0, 1),
     ),
     Row(
@@ -1292,9 +1462,17 @@ RANDOM = [
     Row(
         "torch-trunc-normal",
         "Normal, cut at two deviations",
-        "torch.nn.init.trunc_normal_(\n    torch.empty(10000), a=-2, b=2\n)",
+        """
+        torch.nn.init.trunc_normal_(
+            torch.empty(10000), a=-2, b=2
+        )
+        """,
         "tf.random.truncated_normal([10000])",
-        "jax.random.truncated_normal(\n    jax.random.key(0), -2, 2, 10000\n)",
+        """
+        jax.random.truncated_normal(
+            jax.random.key(0), -2, 2, 10000
+        )
+        """,
         draws=(0, 0.88, -2, 2),
     ),
     Row(
@@ -1316,9 +1494,20 @@ RANDOM = [
     Row(
         "torch-multinomial",
         "A class, given probabilities or their logs",
-        "p = torch.tensor([0.2, 0.8])\ntorch.multinomial(p, 10000, replacement=True)",
-        "p = tf.constant([[0.2, 0.8]])\ntf.random.categorical(tf.math.log(p), 10000)[0]",
-        "p = jnp.array([0.2, 0.8])\njax.random.categorical(\n    jax.random.key(0), jnp.log(p), shape=10000\n)",
+        """
+        p = torch.tensor([0.2, 0.8])
+        torch.multinomial(p, 10000, replacement=True)
+        """,
+        """
+        p = tf.constant([[0.2, 0.8]])
+        tf.random.categorical(tf.math.log(p), 10000)[0]
+        """,
+        """
+        p = jnp.array([0.2, 0.8])
+        jax.random.categorical(
+            jax.random.key(0), jnp.log(p), shape=10000
+        )
+        """,
         draws=(0.8, 0.4, 0, 1),
     ),
     Row(
@@ -1334,7 +1523,12 @@ RANDOM = [
         "Dropout: what stays is scaled up",
         "F.dropout(torch.ones(10000), 0.25)",
         "tf.nn.dropout(tf.ones([10000]), 0.25)",
-        "keep = jax.random.bernoulli(\n    jax.random.key(0), 0.75, 10000\n)\njnp.where(keep, 1 / 0.75, 0.0)",
+        """
+        keep = jax.random.bernoulli(
+            jax.random.key(0), 0.75, 10000
+        )
+        jnp.where(keep, 1 / 0.75, 0.0)
+        """,
         draws=(1, 0.577, 0, 1.3334),
     ),
 ]
@@ -1344,15 +1538,48 @@ CONTROL = [
         "torch-if",
         "A branch on a value",
         "x.sum() if x.sum() > 0 else -x.sum()",
-        "tf.cond(\n    tf.reduce_sum(x) > 0,\n    lambda: tf.reduce_sum(x),\n    lambda: -tf.reduce_sum(x),\n)",
-        "jax.lax.cond(\n    x.sum() > 0, lambda s: s, lambda s: -s, x.sum()\n)",
+        """
+        tf.cond(
+            tf.reduce_sum(x) > 0,
+            lambda: tf.reduce_sum(x),
+            lambda: -tf.reduce_sum(x),
+        )
+        """,
+        """
+        jax.lax.cond(
+            x.sum() > 0, lambda s: s, lambda s: -s, x.sum()
+        )
+        """,
     ),
     Row(
         "torch-compile-if",
         "A Python if, compiled",
-        'def f(s):\n    if s > 0:\n        return s\n    return -s\n\ntorch.compile(f, backend="eager")(v[0])',
-        "@tf.function\ndef f(s):\n    if s > 0:\n        return s\n    return -s\n\nf(v[0])",
-        "@jax.jit\ndef f(s):\n    if s > 0:\n        return s\n    return -s\n\nf(v[0])",
+        """
+        def f(s):
+            if s > 0:
+                return s
+            return -s
+
+        torch.compile(f, backend="eager")(v[0])
+        """,
+        """
+        @tf.function
+        def f(s):
+            if s > 0:
+                return s
+            return -s
+
+        f(v[0])
+        """,
+        """
+        @jax.jit
+        def f(s):
+            if s > 0:
+                return s
+            return -s
+
+        f(v[0])
+        """,
         differs=True,
         fixed=True,
     ),
@@ -1360,28 +1587,59 @@ CONTROL = [
         "torch-switch",
         "One of several functions",
         "[torch.sin, torch.cos][i[0] % 2](v)",
-        "tf.switch_case(\n    i[0] % 2, [lambda: tf.sin(v), lambda: tf.cos(v)]\n)",
+        """
+        tf.switch_case(
+            i[0] % 2, [lambda: tf.sin(v), lambda: tf.cos(v)]
+        )
+        """,
         "jax.lax.switch(i[0] % 2, [jnp.sin, jnp.cos], v)",
     ),
     Row(
         "torch-while",
         "Loop until a value is large",
-        "s = v.abs().sum() + 1\nwhile s < 100:\n    s = 2 * s\ns",
-        "s = tf.reduce_sum(tf.abs(v)) + 1\ntf.while_loop(lambda s: s < 100, lambda s: (2 * s,), [s])[0]",
-        "s = jnp.abs(v).sum() + 1\njax.lax.while_loop(lambda s: s < 100, lambda s: 2 * s, s)",
+        """
+        s = v.abs().sum() + 1
+        while s < 100:
+            s = 2 * s
+        s
+        """,
+        """
+        s = tf.reduce_sum(tf.abs(v)) + 1
+        tf.while_loop(lambda s: s < 100, lambda s: (2 * s,), [s])[0]
+        """,
+        """
+        s = jnp.abs(v).sum() + 1
+        jax.lax.while_loop(lambda s: s < 100, lambda s: 2 * s, s)
+        """,
     ),
     Row(
         "torch-scan",
         "A loop that carries and collects",
-        "s, found = torch.tensor(0.0), []\nfor e in v:\n    s = 0.5 * s + e\n    found.append(s)\ntorch.stack(found)",
+        """
+        s, found = torch.tensor(0.0), []
+        for e in v:
+            s = 0.5 * s + e
+            found.append(s)
+        torch.stack(found)
+        """,
         "tf.scan(lambda s, e: 0.5 * s + e, v, tf.constant(0.0))",
-        "def step(s, e):\n    s = 0.5 * s + e\n    return s, s\n\njax.lax.scan(step, 0.0, v)[1]",
+        """
+        def step(s, e):
+            s = 0.5 * s + e
+            return s, s
+
+        jax.lax.scan(step, 0.0, v)[1]
+        """,
     ),
     Row(
         "torch-vmap",
         "The same for each row",
         "torch.func.vmap(lambda r: r / r.abs().sum())(x + 20)",
-        "tf.vectorized_map(\n    lambda r: r / tf.reduce_sum(tf.abs(r)), x + 20\n)",
+        """
+        tf.vectorized_map(
+            lambda r: r / tf.reduce_sum(tf.abs(r)), x + 20
+        )
+        """,
         "jax.vmap(lambda r: r / jnp.abs(r).sum())(x + 20)",
     ),
     Row(
@@ -1394,7 +1652,10 @@ CONTROL = [
     Row(
         "torch-boolean-shape",
         "A shape that depends on values, compiled",
-        'f = torch.compile(lambda v: v[v > 1], backend="eager")\nf(v)',
+        """
+        f = torch.compile(lambda v: v[v > 1], backend="eager")
+        f(v)
+        """,
         "tf.function(lambda v: v[v > 1])(v)",
         "jax.jit(lambda v: v[v > 1])(v)",
         differs=True,
@@ -1403,7 +1664,10 @@ CONTROL = [
     Row(
         "torch-tree-map",
         "A function for every array of a tree",
-        'from torch.utils import _pytree\n_pytree.tree_map(lambda t: t * 2, {"a": v, "b": [w]})',
+        """
+        from torch.utils import _pytree
+        _pytree.tree_map(lambda t: t * 2, {"a": v, "b": [w]})
+        """,
         'tf.nest.map_structure(lambda t: t * 2, {"a": v, "b": [w]})',
         'jax.tree.map(lambda t: t * 2, {"a": v, "b": [w]})',
     ),
@@ -1413,23 +1677,57 @@ GRADIENTS = [
     Row(
         "torch-backward",
         "Gradient of a scalar",
-        "v.requires_grad_()\n(v**3).sum().backward()\nv.grad",
-        "with tf.GradientTape() as tape:\n    tape.watch(v)\n    loss = tf.reduce_sum(v**3)\ntape.gradient(loss, v)",
+        """
+        v.requires_grad_()
+        (v**3).sum().backward()
+        v.grad
+        """,
+        """
+        with tf.GradientTape() as tape:
+            tape.watch(v)
+            loss = tf.reduce_sum(v**3)
+        tape.gradient(loss, v)
+        """,
         "jax.grad(lambda v: (v**3).sum())(v)",
     ),
     Row(
         "torch-grad-and-value",
         "Value and gradient at once",
-        "f = torch.func.grad_and_value(lambda v: (v**2).sum())\ngradient, value = f(v)\nvalue, gradient",
-        "with tf.GradientTape() as tape:\n    tape.watch(v)\n    value = tf.reduce_sum(v**2)\nvalue, tape.gradient(value, v)",
+        """
+        f = torch.func.grad_and_value(lambda v: (v**2).sum())
+        gradient, value = f(v)
+        value, gradient
+        """,
+        """
+        with tf.GradientTape() as tape:
+            tape.watch(v)
+            value = tf.reduce_sum(v**2)
+        value, tape.gradient(value, v)
+        """,
         "jax.value_and_grad(lambda v: (v**2).sum())(v)",
     ),
     Row(
         "torch-backward-twice",
         "Two backward passes in a row",
-        "v.requires_grad_()\nfor _ in range(2):\n    (v**2).sum().backward()\nv.grad",
-        "for _ in range(2):\n    with tf.GradientTape() as tape:\n        tape.watch(v)\n        loss = tf.reduce_sum(v**2)\n    g = tape.gradient(loss, v)\ng",
-        "for _ in range(2):\n    g = jax.grad(lambda v: (v**2).sum())(v)\ng",
+        """
+        v.requires_grad_()
+        for _ in range(2):
+            (v**2).sum().backward()
+        v.grad
+        """,
+        """
+        for _ in range(2):
+            with tf.GradientTape() as tape:
+                tape.watch(v)
+                loss = tf.reduce_sum(v**2)
+            g = tape.gradient(loss, v)
+        g
+        """,
+        """
+        for _ in range(2):
+            g = jax.grad(lambda v: (v**2).sum())(v)
+        g
+        """,
         differs=True,
         fixed=True,
     ),
@@ -1437,14 +1735,28 @@ GRADIENTS = [
         "torch-detach",
         "No gradient through this part",
         "torch.func.grad(lambda v: (v * v.detach()).sum())(v)",
-        "with tf.GradientTape() as tape:\n    tape.watch(v)\n    loss = tf.reduce_sum(v * tf.stop_gradient(v))\ntape.gradient(loss, v)",
+        """
+        with tf.GradientTape() as tape:
+            tape.watch(v)
+            loss = tf.reduce_sum(v * tf.stop_gradient(v))
+        tape.gradient(loss, v)
+        """,
         "jax.grad(lambda v: (v * jax.lax.stop_gradient(v)).sum())(v)",
     ),
     Row(
         "torch-backward-vector",
         "Gradient of a result that is no scalar",
-        "v.requires_grad_()\n(v**2).backward()\nv.grad",
-        "with tf.GradientTape() as tape:\n    tape.watch(v)\n    squares = v**2\ntape.gradient(squares, v)",
+        """
+        v.requires_grad_()
+        (v**2).backward()
+        v.grad
+        """,
+        """
+        with tf.GradientTape() as tape:
+            tape.watch(v)
+            squares = v**2
+        tape.gradient(squares, v)
+        """,
         "jax.grad(lambda v: v**2)(v)",
         differs=True,
         fixed=True,
@@ -1452,8 +1764,17 @@ GRADIENTS = [
     Row(
         "torch-grad-unused",
         "Gradient for what was not used",
-        "v.requires_grad_()\nw.sum().requires_grad_().backward()\nstr(v.grad)",
-        "with tf.GradientTape() as tape:\n    tape.watch(v)\n    loss = tf.reduce_sum(w)\nstr(tape.gradient(loss, v))",
+        """
+        v.requires_grad_()
+        w.sum().requires_grad_().backward()
+        str(v.grad)
+        """,
+        """
+        with tf.GradientTape() as tape:
+            tape.watch(v)
+            loss = tf.reduce_sum(w)
+        str(tape.gradient(loss, v))
+        """,
         "jax.grad(lambda v: w.sum())(v)",
         differs=True,
         fixed=True,
@@ -1462,7 +1783,12 @@ GRADIENTS = [
         "torch-grad-integers",
         "Gradient for integers",
         "k.requires_grad_()",
-        "with tf.GradientTape() as tape:\n    tape.watch(k)\n    loss = tf.reduce_sum(k * k)\nstr(tape.gradient(loss, k))",
+        """
+        with tf.GradientTape() as tape:
+            tape.watch(k)
+            loss = tf.reduce_sum(k * k)
+        str(tape.gradient(loss, k))
+        """,
         "jax.grad(lambda k: (k * k).sum())(k)",
         differs=True,
         fixed=True,
@@ -1471,21 +1797,38 @@ GRADIENTS = [
         "torch-jacobian",
         "Jacobian",
         "torch.func.jacrev(lambda v: v**2)(v)",
-        "with tf.GradientTape() as tape:\n    tape.watch(v)\n    squares = v**2\ntape.jacobian(squares, v)",
+        """
+        with tf.GradientTape() as tape:
+            tape.watch(v)
+            squares = v**2
+        tape.jacobian(squares, v)
+        """,
         "jax.jacrev(lambda v: v**2)(v)",
     ),
     Row(
         "torch-hessian",
         "Second derivatives",
         "torch.func.hessian(lambda v: (v**3).sum())(v)",
-        "with tf.GradientTape() as outer:\n    outer.watch(v)\n    with tf.GradientTape() as inner:\n        inner.watch(v)\n        loss = tf.reduce_sum(v**3)\n    g = inner.gradient(loss, v)\nouter.jacobian(g, v)",
+        """
+        with tf.GradientTape() as outer:
+            outer.watch(v)
+            with tf.GradientTape() as inner:
+                inner.watch(v)
+                loss = tf.reduce_sum(v**3)
+            g = inner.gradient(loss, v)
+        outer.jacobian(g, v)
+        """,
         "jax.hessian(lambda v: (v**3).sum())(v)",
     ),
     Row(
         "torch-jvp",
         "Forward mode: derivative along a direction",
         "torch.func.jvp(torch.sin, (v,), (w,))[1]",
-        "with tf.autodiff.ForwardAccumulator(v, w) as forward:\n    result = tf.sin(v)\nforward.jvp(result)",
+        """
+        with tf.autodiff.ForwardAccumulator(v, w) as forward:
+            result = tf.sin(v)
+        forward.jvp(result)
+        """,
         "jax.jvp(jnp.sin, (v,), (w,))[1]",
         tolerance=1e-4,
     ),
@@ -1493,23 +1836,44 @@ GRADIENTS = [
         "torch-vjp",
         "Backward mode with weights",
         "torch.func.vjp(torch.sin, v)[1](w)[0]",
-        "with tf.GradientTape() as tape:\n    tape.watch(v)\n    result = tf.sin(v)\ntape.gradient(result, v, output_gradients=w)",
+        """
+        with tf.GradientTape() as tape:
+            tape.watch(v)
+            result = tf.sin(v)
+        tape.gradient(result, v, output_gradients=w)
+        """,
         "jax.vjp(jnp.sin, v)[1](w)[0]",
         tolerance=1e-4,
     ),
     Row(
         "torch-per-example-gradients",
         "A gradient for each example",
-        "f = torch.func.grad(lambda w, r: (w @ r) ** 2)\ntorch.func.vmap(f, (None, 0))(w, x)",
-        "with tf.GradientTape() as tape:\n    tape.watch(w)\n    losses = tf.linalg.matvec(x, w) ** 2\ntape.jacobian(losses, w)",
-        "f = jax.grad(lambda w, r: (w @ r) ** 2)\njax.vmap(f, (None, 0))(w, x)",
+        """
+        f = torch.func.grad(lambda w, r: (w @ r) ** 2)
+        torch.func.vmap(f, (None, 0))(w, x)
+        """,
+        """
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            losses = tf.linalg.matvec(x, w) ** 2
+        tape.jacobian(losses, w)
+        """,
+        """
+        f = jax.grad(lambda w, r: (w @ r) ** 2)
+        jax.vmap(f, (None, 0))(w, x)
+        """,
         tolerance=1e-3,
     ),
     Row(
         "torch-relu-gradient",
         "Slope of ReLU at zero",
         "torch.func.grad(F.relu)(v[0])",
-        "with tf.GradientTape() as tape:\n    tape.watch(v)\n    loss = tf.nn.relu(v)\ntape.gradient(loss, v)[0]",
+        """
+        with tf.GradientTape() as tape:
+            tape.watch(v)
+            loss = tf.nn.relu(v)
+        tape.gradient(loss, v)[0]
+        """,
         "jax.grad(jax.nn.relu)(v[0])",
         given={"v": [0.0]},
     ),
@@ -1517,7 +1881,12 @@ GRADIENTS = [
         "torch-abs-gradient",
         "Slope of the absolute value at zero",
         "torch.func.grad(torch.abs)(v[0])",
-        "with tf.GradientTape() as tape:\n    tape.watch(v)\n    loss = tf.abs(v)\ntape.gradient(loss, v)[0]",
+        """
+        with tf.GradientTape() as tape:
+            tape.watch(v)
+            loss = tf.abs(v)
+        tape.gradient(loss, v)[0]
+        """,
         "jax.grad(jnp.abs)(v[0])",
         given={"v": [0.0]},
         differs=True,
@@ -1526,25 +1895,48 @@ GRADIENTS = [
         "torch-max-gradient",
         "Gradient of a maximum that occurs twice",
         "torch.func.grad(torch.max)(v)",
-        "with tf.GradientTape() as tape:\n    tape.watch(v)\n    loss = tf.reduce_max(v)\ntape.gradient(loss, v)",
+        """
+        with tf.GradientTape() as tape:
+            tape.watch(v)
+            loss = tf.reduce_max(v)
+        tape.gradient(loss, v)
+        """,
         "jax.grad(jnp.max)(v)",
         given={"v": [3.0, 3.0, 1.0]},
     ),
     Row(
         "torch-where-gradient",
         "NaN from the branch not taken",
-        "f = lambda s: torch.where(s > 0, s.sqrt(), 0 * s)\ntorch.func.grad(f)(v[0])",
-        "with tf.GradientTape() as tape:\n    tape.watch(v)\n    loss = tf.where(v > 0, tf.sqrt(v), 0 * v)\ntape.gradient(loss, v)[0]",
-        "f = lambda s: jnp.where(s > 0, jnp.sqrt(s), 0 * s)\njax.grad(f)(v[0])",
+        """
+        f = lambda s: torch.where(s > 0, s.sqrt(), 0 * s)
+        torch.func.grad(f)(v[0])
+        """,
+        """
+        with tf.GradientTape() as tape:
+            tape.watch(v)
+            loss = tf.where(v > 0, tf.sqrt(v), 0 * v)
+        tape.gradient(loss, v)[0]
+        """,
+        """
+        f = lambda s: jnp.where(s > 0, jnp.sqrt(s), 0 * s)
+        jax.grad(f)(v[0])
+        """,
         given={"v": [0.0]},
         differs=True,
     ),
     Row(
         "torch-clip-grad-norm",
         "Clip gradients by their common norm",
-        "norm = torch.linalg.vector_norm(torch.cat([v, w]))\nc = (1 / norm).clamp(max=1)\n[v * c, w * c]",
+        """
+        norm = torch.linalg.vector_norm(torch.cat([v, w]))
+        c = (1 / norm).clamp(max=1)
+        [v * c, w * c]
+        """,
         "tf.clip_by_global_norm([v, w], 1.0)[0]",
-        "norm = jnp.sqrt(jnp.sum(v**2) + jnp.sum(w**2))\n[g * jnp.minimum(1, 1 / norm) for g in (v, w)]",
+        """
+        norm = jnp.sqrt(jnp.sum(v**2) + jnp.sum(w**2))
+        [g * jnp.minimum(1, 1 / norm) for g in (v, w)]
+        """,
         fixed=True,
     ),
 ]
@@ -1562,7 +1954,11 @@ DEVICES = [
         "torch-to",
         "Move to a device",
         'x.to("cpu")',
-        'with tf.device("CPU:0"):\n    moved = tf.identity(x)\nmoved',
+        """
+        with tf.device("CPU:0"):
+            moved = tf.identity(x)
+        moved
+        """,
         'jax.device_put(x, jax.devices("cpu")[0])',
     ),
     Row(
@@ -1575,23 +1971,43 @@ DEVICES = [
     Row(
         "torch-synchronize",
         "Wait for the result",
-        "torch.cpu.synchronize()\nx",
-        "tf.test.experimental.sync_devices()\nx",
+        """
+        torch.cpu.synchronize()
+        x
+        """,
+        """
+        tf.test.experimental.sync_devices()
+        x
+        """,
         "x.block_until_ready()",
     ),
     Row(
         "torch-meta",
         "Shapes without computing",
-        'm = torch.ones(2, 3, device="meta")\ntuple((m @ m.T).shape)',
-        "f = tf.function(lambda x: x @ tf.transpose(x))\ng = f.get_concrete_function(tf.TensorSpec([2, 3]))\ntuple(g.output_shapes)",
-        "s = jax.ShapeDtypeStruct((2, 3), jnp.float32)\njax.eval_shape(lambda x: x @ x.T, s).shape",
+        """
+        m = torch.ones(2, 3, device="meta")
+        tuple((m @ m.T).shape)
+        """,
+        """
+        f = tf.function(lambda x: x @ tf.transpose(x))
+        g = f.get_concrete_function(tf.TensorSpec([2, 3]))
+        tuple(g.output_shapes)
+        """,
+        """
+        s = jax.ShapeDtypeStruct((2, 3), jnp.float32)
+        jax.eval_shape(lambda x: x @ x.T, s).shape
+        """,
     ),
     Row(
         "torch-float64",
         "Ask for float64",
         "torch.ones(1, dtype=torch.float64)",
         "tf.ones(1, tf.float64)",
-        "with jax.enable_x64(True):\n    t = jnp.ones(1, jnp.float64)\nt",
+        """
+        with jax.enable_x64(True):
+            t = jnp.ones(1, jnp.float64)
+        t
+        """,
     ),
     Row(
         "torch-float64-asked",
@@ -1606,37 +2022,99 @@ TRAINING = [
     Row(
         "torch-sgd",
         "One step of gradient descent",
-        "p = torch.nn.Parameter(v)\nstep = torch.optim.SGD([p], lr=0.1)\n(p**2).sum().backward()\nstep.step()\np",
-        "p = tf.Variable(v)\nwith tf.GradientTape() as tape:\n    loss = tf.reduce_sum(p**2)\np.assign_sub(0.1 * tape.gradient(loss, p))\np",
-        "p = v\ng = jax.grad(lambda p: (p**2).sum())(p)\njax.tree.map(lambda p, g: p - 0.1 * g, p, g)",
+        """
+        p = torch.nn.Parameter(v)
+        step = torch.optim.SGD([p], lr=0.1)
+        (p**2).sum().backward()
+        step.step()
+        p
+        """,
+        """
+        p = tf.Variable(v)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(p**2)
+        p.assign_sub(0.1 * tape.gradient(loss, p))
+        p
+        """,
+        """
+        p = v
+        g = jax.grad(lambda p: (p**2).sum())(p)
+        jax.tree.map(lambda p, g: p - 0.1 * g, p, g)
+        """,
     ),
     Row(
         "torch-linear-weight",
         "Shape of the weights of 2 → 3",
         "tuple(torch.nn.Linear(2, 3).weight.shape)",
-        "layer = tf.keras.layers.Dense(3)\nlayer.build((None, 2))\ntuple(layer.kernel.shape)",
-        "g = jax.nn.initializers.glorot_uniform()\ng(jax.random.key(0), (2, 3)).shape",
+        """
+        layer = tf.keras.layers.Dense(3)
+        layer.build((None, 2))
+        tuple(layer.kernel.shape)
+        """,
+        """
+        g = jax.nn.initializers.glorot_uniform()
+        g(jax.random.key(0), (2, 3)).shape
+        """,
         differs=True,
     ),
     Row(
         "torch-save",
         "Save and load arrays",
-        'torch.save({"v": v}, "v.pt")\ntorch.load("v.pt")["v"]',
-        'tf.train.Checkpoint(v=tf.Variable(v)).write("v.tf")\ntf.train.load_checkpoint("v.tf").get_tensor(\n    "v/.ATTRIBUTES/VARIABLE_VALUE"\n)',
-        'np.savez("v.npz", v=v)\njnp.asarray(np.load("v.npz")["v"])',
+        """
+        torch.save({"v": v}, "v.pt")
+        torch.load("v.pt")["v"]
+        """,
+        """
+        tf.train.Checkpoint(v=tf.Variable(v)).write("v.tf")
+        tf.train.load_checkpoint("v.tf").get_tensor(
+            "v/.ATTRIBUTES/VARIABLE_VALUE"
+        )
+        """,
+        """
+        np.savez("v.npz", v=v)
+        jnp.asarray(np.load("v.npz")["v"])
+        """,
     ),
     Row(
         "torch-export",
         "Save a program",
-        "class Double(torch.nn.Module):\n    def forward(self, v):\n        return v * 2\n\nprogram = torch.export.export(Double(), (v,))\nprogram.module()(v)",
-        'm = tf.Module()\nm.f = tf.function(lambda v: v * 2, [tf.TensorSpec([None])])\ntf.saved_model.save(m, "double")\ntf.saved_model.load("double").f(v)',
-        "from jax import export\n\nprogram = export.export(jax.jit(lambda v: v * 2))(v)\nexport.deserialize(program.serialize()).call(v)",
+        """
+        class Double(torch.nn.Module):
+            def forward(self, v):
+                return v * 2
+
+        program = torch.export.export(Double(), (v,))
+        program.module()(v)
+        """,
+        """
+        m = tf.Module()
+        m.f = tf.function(lambda v: v * 2, [tf.TensorSpec([None])])
+        tf.saved_model.save(m, "double")
+        tf.saved_model.load("double").f(v)
+        """,
+        """
+        from jax import export
+
+        program = export.export(jax.jit(lambda v: v * 2))(v)
+        export.deserialize(program.serialize()).call(v)
+        """,
     ),
     Row(
         "torch-dataloader",
         "Batches of two",
-        "rows = torch.arange(4.0)\nlist(torch.utils.data.DataLoader(rows, batch_size=2))",
-        "rows = tf.data.Dataset.from_tensor_slices(\n    tf.range(4.0)\n)\nlist(rows.batch(2))",
-        "rows = jnp.arange(4.0)\n[rows[n : n + 2] for n in range(0, 4, 2)]",
+        """
+        rows = torch.arange(4.0)
+        list(torch.utils.data.DataLoader(rows, batch_size=2))
+        """,
+        """
+        rows = tf.data.Dataset.from_tensor_slices(
+            tf.range(4.0)
+        )
+        list(rows.batch(2))
+        """,
+        """
+        rows = jnp.arange(4.0)
+        [rows[n : n + 2] for n in range(0, 4, 2)]
+        """,
     ),
 ]
