@@ -162,15 +162,18 @@ def numbers(value):
         return type(value).__name__
     if isinstance(value, list):
         return "  ".join(numbers(part) for part in value)
-    if not isinstance(value, np.ndarray):
-        return str(value) if isinstance(value, (str, bool, int)) else f"{value:.4g}"
-    if value.size > 12:
+    if isinstance(value, np.ndarray) and value.size > 12:
         return f"shape {value.shape}"
-    if value.ndim == 0 and value.dtype.kind == "f":
-        return f"{value:.4g}"
-    value = value + 0 if value.dtype.kind == "f" else value
-    text = np.array2string(value, precision=4, suppress_small=True, separator=", ")
-    return " ".join(text.replace("\n", " ").split()).replace("[ ", "[")
+    if isinstance(value, np.ndarray):
+        return numbers_in(value.tolist())
+    return numbers_in(value)
+
+
+def numbers_in(value):
+    """Return a number, or the lists of an array, with five digits."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(numbers_in, value))}]"
+    return f"{value + 0:.5g}" if isinstance(value, float) else str(value)
 
 
 def written(row):
