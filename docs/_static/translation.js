@@ -5,7 +5,8 @@
   document.addEventListener("DOMContentLoaded", () => {
     const cells = [...document.querySelectorAll(".tag_translation")];
     if (!cells.length) return;
-    const introduction = document.querySelector("article h1 ~ p");
+    const page = cells[0].closest("section").parentElement;
+    const introduction = page.querySelector(":scope > p");
     const rows = cells.flatMap((cell) =>
       [...cell.querySelectorAll("tbody")].map((body) => ({
         body,

@@ -1,3 +1,4 @@
+import functools
 import math
 import pathlib
 import re
@@ -24,6 +25,12 @@ FLOATS = st.integers(-80, 80).filter(bool).map(lambda eighths: eighths / 8)
 
 def named(row):
     return row.name
+
+
+@functools.cache
+def on_the_page(name):
+    """The results of a row for the inputs that the page uses."""
+    return translation.results(next(row for row in ROWS if row.name == name))
 
 
 def draw_inputs(data, row):
@@ -81,7 +88,7 @@ def in_an_empty_folder(tmp_path_factory, monkeypatch):
 
 @pytest.mark.parametrize("row", ROWS, ids=named)
 def test_a_row_says_whether_its_frameworks_differ(row):
-    found = translation.results(row)
+    found = on_the_page(row.name)
     assert (alike(row, found) or bool(row.draws)) is not row.differs, found
     for framework, result in found.items():
         if isinstance(result, Exception):
@@ -92,7 +99,7 @@ def test_a_row_says_whether_its_frameworks_differ(row):
 @pytest.mark.parametrize("row", [row for row in ROWS if row.draws], ids=named)
 def test_random_rows_have_the_distribution_they_state(row):
     mean, deviation, least, largest = row.draws
-    for framework, drawn in translation.results(row).items():
+    for framework, drawn in on_the_page(row.name).items():
         assert drawn.shape == (10000,), framework
         assert abs(drawn.mean() - mean) < 5 * deviation / 100, framework
         assert drawn.std() == pytest.approx(deviation, rel=0.05), framework
@@ -101,7 +108,7 @@ def test_random_rows_have_the_distribution_they_state(row):
 
 @pytest.mark.parametrize("row", [row for row in ROWS if not row.draws], ids=named)
 @hypothesis.settings(
-    max_examples=4,
+    max_examples=3,
     deadline=None,
     derandomize=True,
     database=None,
@@ -109,7 +116,7 @@ def test_random_rows_have_the_distribution_they_state(row):
 )
 @hypothesis.given(data=st.data())
 def test_a_row_holds_for_drawn_inputs(row, data):
-    sample = translation.results(row)
+    sample = on_the_page(row.name)
     found, given = run(row, draw_inputs(data, row))
     kinds = {name: dtypes(sample[name]) for name in FRAMEWORKS}
     if not isinstance(sample["jax"], Exception) and not any(
@@ -165,12 +172,12 @@ def test_results_that_differ_are_each_said():
     found = translation.results(row)
     assert not alike(row, found)
     assert translation.reported(row, found) == {
-        "torch": "1 int",
-        "tensorflow": "2 int",
-        "jax": "1 int",
+        "torch": "1",
+        "tensorflow": "2",
+        "jax": "1",
     }
     assert "<em>differs</em>" in translation.as_html(row, found)
-    assert "gives 2 int" in translation.as_text(row, found)
+    assert "gives 2" in translation.as_text(row, found)
 
 
 def test_equal_results_are_said_once_with_their_dtypes():
