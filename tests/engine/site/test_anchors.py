@@ -5,7 +5,7 @@ from _ext.options import Options
 from _ext.records.markup import TEXT, cleaned
 from _ext.site import parser
 from _ext.site.tabs import Panel
-from _ext.source.pages import Page
+from _ext.source.pages import Cell, Page
 
 OPTIONS = Options(devices={"cpu": "CPU", "gpu": "GPU"}, record_command="record")
 RECORDED = cleaned('<p id="row-one">a</p><p id="other">b</p>', TEXT)
@@ -19,9 +19,10 @@ def panel(device):
 def shown(metadata, *panels):
     """Return the markup of the only cell's first output that has some."""
     cell = nbformat.v4.new_code_cell("1", metadata=metadata)
-    page = Page("a", "", nbformat.v4.new_notebook(cells=[cell]), (), {})
+    cells = (Cell("key", "1", 1, None, cell),)
+    page = Page("a", "", nbformat.v4.new_notebook(cells=[cell]), cells, {})
     page.notebook.metadata["source_map"] = [1]
-    parser.show(page, [list(panels)], OPTIONS)
+    parser.show(page, [list(panels)], [], (), OPTIONS)
     outputs = parser.read_shown("", "a").cells[0].outputs
     parser.forget("a")
     return next(o.data["text/html"] for o in outputs if "data" in o)
