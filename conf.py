@@ -160,9 +160,9 @@ book_record_command = "nox -s record --"
 html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["docs/_static"]
-html_css_files = ["book.css", "predict.css", "notes.css"]
+html_css_files = ["book.css", "predict.css", "notes.css", "translation.css"]
 # The first two before everything else: a page comes up in its colours, with the chosen device.
-html_js_files = [("mode.js", {"priority": 50}), ("devices.js", {"priority": 50}), "predict.js"]
+html_js_files = [("mode.js", {"priority": 50}), ("devices.js", {"priority": 50}), "predict.js", "translation.js"]
 templates_path = ["docs/_templates"]
 html_copy_source = True
 html_show_sphinx = False

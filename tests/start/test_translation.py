@@ -1,0 +1,191 @@
+import functools
+import math
+import pathlib
+import re
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from snippets.start import translation
+from snippets.start.translation import FRAMEWORKS, INPUTS, Row, agree, alike, dtypes, inputs
+
+ROOT = pathlib.Path(__file__).parents[2]
+GROUPS = {
+    name: value
+    for name, value in vars(translation).items()
+    if isinstance(value, list) and all(isinstance(row, Row) for row in value)
+}
+ROWS = [row for rows in GROUPS.values() for row in rows]
+PAGE = (ROOT / "docs/start/translation.md").read_text("utf8")
+# Of ordinary size, exact in binary, and not 0, at which some functions have no slope.
+FLOATS = st.integers(-80, 80).filter(bool).map(lambda eighths: eighths / 8)
+
+
+def named(row):
+    return row.name
+
+
+@functools.cache
+def on_the_page(name):
+    """The results of a row for the inputs that the page uses."""
+    return translation.results(next(row for row in ROWS if row.name == name))
+
+
+def draw_inputs(data, row):
+    """Draw every input by its name: those that belong together fit each other."""
+    m, n = (2, 3) if row.fixed else data.draw(st.sampled_from([(2, 3), (1, 4)]))
+
+    def array(strategy, *shape):
+        size = math.prod(shape)
+        drawn = data.draw(st.lists(strategy, min_size=size, max_size=size))
+        return np.array(drawn).reshape(shape)
+
+    def floats(*shape):
+        return array(FLOATS, *shape).astype(np.float32)
+
+    def integers(low, high, *shape):
+        return array(st.integers(low, high), *shape).tolist()
+
+    factor = floats(2, 2)
+    images, kernels = floats(1, 2, 4, 4), floats(3, 2, 3, 3)
+    part = data.draw(st.floats(0.1, 0.9))
+    return {
+        "v": floats(n),
+        "w": floats(n),
+        "x": floats(m, n),
+        "y": floats(2, n) if row.name == "torch-linear" else floats(m, n),
+        "a": floats(m, n),
+        "b": floats(n, 2),
+        "s": (factor @ factor.T + 10 * np.eye(2)).astype(np.float32),
+        "k": integers(-9, 9, 4),
+        "d": array(st.integers(-9, 9).filter(bool), 4).tolist(),
+        "i": integers(0, 2, 2),
+        "mask": array(st.booleans(), n).tolist(),
+        "labels": integers(0, n - 1, m),
+        "g": integers(0, 2, 3),
+        "c": floats(2),
+        "p": [part, 1 - part],
+        "q": [0.25, 0.75],
+        "nchw": images,
+        "nhwc": images.transpose(0, 2, 3, 1),
+        "oihw": kernels,
+        "hwio": kernels.transpose(2, 3, 1, 0),
+    }
+
+
+def run(row, drawn):
+    given = inputs(row, drawn)
+    texts = translation.written(row)
+    return {name: translation.evaluate(texts[name], name, given) for name in FRAMEWORKS}, given
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path_factory, monkeypatch):
+    monkeypatch.chdir(tmp_path_factory.mktemp("rows"))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=named)
+def test_a_row_says_whether_its_frameworks_differ(row):
+    found = on_the_page(row.name)
+    assert (alike(row, found) or bool(row.draws)) is not row.differs, found
+    for framework, result in found.items():
+        if isinstance(result, Exception):
+            assert row.differs, f"{framework}: {result}"
+            assert not isinstance(result, (NameError, AttributeError, SyntaxError, ImportError))
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.draws], ids=named)
+def test_random_rows_have_the_distribution_they_state(row):
+    mean, deviation, least, largest = row.draws
+    for framework, drawn in on_the_page(row.name).items():
+        assert drawn.shape == (10000,), framework
+        assert abs(drawn.mean() - mean) < 5 * deviation / 100, framework
+        assert drawn.std() == pytest.approx(deviation, rel=0.05), framework
+        assert least <= drawn.min() and drawn.max() <= largest, framework
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.draws], ids=named)
+@hypothesis.settings(
+    max_examples=3,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+@hypothesis.given(data=st.data())
+def test_a_row_holds_for_drawn_inputs(row, data):
+    sample = on_the_page(row.name)
+    found, given = run(row, draw_inputs(data, row))
+    kinds = {name: dtypes(sample[name]) for name in FRAMEWORKS}
+    if not isinstance(sample["jax"], Exception) and not any(
+        isinstance(result, Exception) for result in found.values()
+    ):
+        names = [name for name in FRAMEWORKS if not isinstance(sample[name], Exception)]
+        assert {n: dtypes(found[n]) for n in names} == {n: kinds[n] for n in names}
+    if row.meaning:
+        arrays = {name: np.asarray(value) for name, value in given.items()}
+        for text, result in zip(row.meaning, found.values(), strict=True):
+            assert agree([eval(text, {"np": np, "math": math} | arrays), result], row.tolerance)
+    elif row.differs and (row.fixed or not row.given):
+        same_outcomes(row, sample, found)
+    else:
+        assert alike(row, found), (given, found)
+
+
+def same_outcomes(row, sample, found):
+    """Who raises on the page raises the same again, and who agrees there agrees again."""
+    for name in FRAMEWORKS:
+        failed = isinstance(sample[name], Exception)
+        assert isinstance(found[name], type(sample[name])) if failed else True, found[name]
+        assert failed or not isinstance(found[name], Exception), found[name]
+    for name, other in [("torch", "tensorflow"), ("torch", "jax"), ("tensorflow", "jax")]:
+        if not isinstance(sample[name], Exception) and agree([sample[name], sample[other]]):
+            assert agree([found[name], found[other]], 1e-3), (name, other, found)
+
+
+def test_every_row_has_a_name_of_its_own():
+    names = [row.name for row in ROWS]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"torch(-[a-z0-9]+)+", name) for name in names)
+
+
+def test_the_page_shows_every_group_once():
+    shown = re.findall(r"^Table\((\w+)\)$", PAGE, flags=re.MULTILINE)
+    assert sorted(shown) == sorted(GROUPS)
+
+
+def test_the_recording_holds_every_row():
+    recorded = (ROOT / "docs/_recorded/cpu/start/translation.ipynb").read_text("utf8")
+    ids = re.findall(r'<tbody id=\\"(?:out-\w{10}-)?([\w-]+)\\"', recorded)
+    assert sorted(ids) == sorted(row.name for row in ROWS)
+
+
+def test_inputs_that_no_row_reads_are_not_kept():
+    read = set().union(*(inputs(row) for row in ROWS))
+    assert set(INPUTS) <= read
+
+
+def test_results_that_differ_are_each_said():
+    row = Row("torch-x", "Differs", "1", "2", "1", differs=True)
+    found = translation.results(row)
+    assert not alike(row, found)
+    assert translation.reported(row, found) == {
+        "torch": "1",
+        "tensorflow": "2",
+        "jax": "1",
+    }
+    assert "<em>differs</em>" in translation.as_html(row, found)
+    assert "gives 2" in translation.as_text(row, found)
+
+
+def test_equal_results_are_said_once_with_their_dtypes():
+    row = Row("torch-y", "Same", "torch.arange(2)", "tf.range(2)", "jnp.arange(2)")
+    said = translation.reported(row, translation.results(row))
+    assert said == {"all": "[0, 1] int64 in PyTorch, int32 in TensorFlow and JAX"}
+
+
+def test_code_in_a_table_is_text():
+    row = Row("torch-z", "Less", "1 < 2", "1 < 2", "1 < 2")
+    assert "<code>1 &lt; 2</code>" in translation.as_html(row, translation.results(row))
