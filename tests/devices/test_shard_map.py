@@ -26,7 +26,7 @@ def x():
 
 def test_numbered_says_device_and_position(x):
     assert [block.tolist() for block in shard_map.held(x)] == [
-        [10 * device + position for position in range(4)] for device in range(4)
+        [10 * device + position for position in range(1, 5)] for device in range(4)
     ]
 
 
@@ -90,7 +90,7 @@ def test_devices_without_a_source_get_zeros(x):
 
 def test_what_differs_cannot_leave_as_one_value(x, raises_declared):
     raises_declared(shard_map.own_sum, x)
-    assert shard_map.own_sums(x).tolist() == [6, 46, 86, 126]
+    assert shard_map.own_sums(x).tolist() == [10, 50, 90, 130]
 
 
 def test_agrees_can_say_no(x):
@@ -110,7 +110,7 @@ def test_draw_exchange(x):
     for device in range(4):
         assert f"device {device}" in svg
     (words,) = re.findall('role="img" aria-label="([^"]*)"', svg)
-    assert words.split("; ")[1] == ("device 1 holds [10 11 12 13] before and [ 1 11 21 31] after")
+    assert words.split("; ")[1] == ("device 1 holds [11 12 13 14] before and [ 2 12 22 32] after")
 
 
 def test_draw_exchange_breaks_lines_after_eight(x):
