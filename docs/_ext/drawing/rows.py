@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from . import svg
 
 HEIGHT = 38
+# The least part of the width that something has, however short it was.
+THINNEST = 0.003
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +45,7 @@ def rows(groups: Mapping[str, Sequence[Row]], title: str, heading: str, class_: 
 
 
 def _row(row: Row, top: float, most: float) -> str:
+    length = (row.end - row.start) / most
     drawn = [
         svg.element("rect", class_="reach", width="100%", height=HEIGHT - 2, y=top),
         svg.element(
@@ -56,7 +59,7 @@ def _row(row: Row, top: float, most: float) -> str:
             "rect",
             class_="bar",
             x=svg.percent(row.start / most),
-            width=svg.percent((row.end - row.start) / most),
+            width=svg.percent(max(THINNEST, length) if length else 0),
             height=10,
             y=top + 20,
         ),

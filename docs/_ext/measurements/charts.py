@@ -120,7 +120,8 @@ def _spread(measurement: Measurement, y: str, scale: float) -> tuple[float, floa
         return None
     low, _, high = statistics.quantiles(measurement.samples, method="inclusive")
     if y == "rate":
-        low, high = ((measurement.work or 0) / seconds for seconds in (high, low))
+        work = (measurement.rate or 0) * measurement.median
+        low, high = work / high, work / low
     return low * scale, high * scale
 
 
@@ -162,14 +163,16 @@ def line_chart(
     parts += [_tick(x(size), size, n % 2 == 1 and len(sizes) > 6) for n, size in enumerate(sizes)]
     parts.append(svg.text(x_label, class_="x-label", x="50%", y=TOP + HEIGHT + 38))
     parts += [_across(label, y(value)) for label, value in across.items()]
-    named = {label: textwrap.wrap(label, WIDEST_LABEL) for label in drawn}
-    places = {
-        label: (y(points[-1].y) - svg.LINE * len(named[label]) / 2, svg.LINE * len(named[label]))
+    named = {
+        label: textwrap.wrap(label, WIDEST_LABEL)
         for label, points in drawn.items()
+        if points[-1].x == sizes[-1]
     }
-    outside = [label for label, points in drawn.items() if points[-1].x == sizes[-1]]
-    tops = {label: place for label, (place, _) in places.items()}
-    tops |= svg.apart({label: places[label] for label in outside}, TOP + HEIGHT + 6)
+    wanted = {
+        label: (y(drawn[label][-1].y) - svg.LINE * len(lines) / 2, svg.LINE * len(lines))
+        for label, lines in named.items()
+    }
+    places = svg.apart(wanted, TOP + HEIGHT + 6)
     for order, (label, points) in enumerate(drawn.items()):
         ink = (inks or {}).get(label) or svg.INKS[order % len(svg.INKS)]
         marks = [_mark(point, x(point.x), y) for point in points]
@@ -177,10 +180,12 @@ def line_chart(
             svg.element("line", x1=x(a.x), y1=y(a.y), x2=x(b.x), y2=y(b.y))
             for a, b in itertools.pairwise(points)
         ]
-        name = _label(named[label], x(points[-1].x), tops[label])
+        end = points[-1]
+        # The name of a line that ends early is above its last point.
+        name = _label(named.get(label, [label]), x(end.x), places.get(label, y(end.y) - 20))
         parts.append(svg.element("g", *line, *marks, name, class_="series", style=ink.style))
     left = max(len(svg.number(value)) for value in axis) * svg.LETTER + 10
-    right = max(len(line) for label in outside for line in named[label]) * svg.BOLD + 12
+    right = max(len(line) for lines in named.values() for line in lines) * svg.BOLD + 12
     margins = math.ceil(left), math.ceil(right)
     return svg.drawing(parts, TOP + HEIGHT + 46, title, y_label, "measurement-chart", margins)
 
