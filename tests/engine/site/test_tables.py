@@ -50,7 +50,8 @@ def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
             "note('none', 1.0)",
             snippet="a.notes.note",
         ),
-        "```{measurement-chart} mm/*\n:x: size\n:y: rate\n:ceiling: most mm/* none\nA *caption*.\n```",
+        "```{measurement-chart} mm/*\n:x: size\n:y: rate\n:ceiling: most mm/* none\n\n"
+        "A *caption*.\n```",
         "```{measurement-chart} mm/*\n```",
     )
     assert project.build().green
