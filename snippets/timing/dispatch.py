@@ -71,7 +71,7 @@ def timeline(x, products):
         result.block_until_ready()
         ready = now()
         work.append(("device", f"product {n + 1}", begun, ready))
-    return [*calls, ("Python", "waits", waiting, now()), *work]
+    return [*calls, ("Python", "waits", waiting, ready), *work]
 
 
 def pass_on(x):

@@ -105,9 +105,12 @@ def number(value: float) -> str:
     return f"{decimal.Decimal(f'{value:.12g}'):,f}"
 
 
-def round_numbers(low: float, high: float) -> list[float]:
-    """Return the numbers that a logarithmic axis shows around two positive ones, at most nine."""
-    for factors in ((1, 2, 5), (1,)):
+def round_numbers(low: float, high: float, steps: Sequence[int] = (1, 2, 5)) -> list[float]:
+    """Return the numbers that a logarithmic axis shows around two positive ones, at most nine.
+
+    They are of the form step · 10ⁿ, or powers of ten alone where these are enough.
+    """
+    for factors in (steps, (1,)):
         found = _around(low, high, factors)
         if len(found) <= 9:
             return found

@@ -49,12 +49,14 @@ def chart(
     title: str,
     inks: Mapping[str, svg.Ink] | None = None,
     ceilings: Sequence[Measurement] = (),
+    logarithmic: bool = False,
 ) -> str:
     """Return an SVG of measurements that can be drawn: bars over names, or lines over sizes.
 
     `series` is the field by which they are grouped; where there are several devices, each
     has series of its own, named by `label`. `inks` are the colours of frameworks. The largest of
-    `ceilings`, on each device, is a line across a chart over sizes.
+    `ceilings`, on each device, is a line across a chart over sizes. With `logarithmic` there are
+    dots in place of bars; lines are always on logarithmic axes.
     """
     scale, y_label = QUANTITIES[y]
     on_several = len({each.device for each in measurements}) > 1
@@ -82,7 +84,8 @@ def chart(
             )
             for each in measurements
         ]
-        return rows({"": found}, title, HEADINGS[y], "measurement-chart")
+        heading = f"{y_label}, logarithmic scale" if logarithmic else HEADINGS[y]
+        return rows({"": found}, title, heading, "measurement-chart", logarithmic)
     lines: dict[str, list[Point]] = {}
     colours: dict[str, svg.Ink] = {}
     for each in measurements:

@@ -19,6 +19,7 @@ from ..measurements.tables import COLUMNS, DEFAULT_COLUMNS, grid
 from . import measurements
 
 logger = logging.getLogger(__name__)
+DEFAULTS = {"x": "name", "y": "median", "series": "framework", "scale": "linear"}
 
 
 class measurement_table(nodes.General, nodes.Element):
@@ -60,6 +61,7 @@ class ChartDirective(MeasurementsDirective):
         "x": lambda value: directives.choice(value, ("size", "name")),
         "y": lambda value: directives.choice(value, tuple(charts.QUANTITIES)),
         "series": lambda value: directives.choice(value, ("framework", "name")),
+        "scale": lambda value: directives.choice(value, ("linear", "logarithmic")),
         "ceiling": directives.unchanged,
         "columns": directives.unchanged,
     }
@@ -67,7 +69,7 @@ class ChartDirective(MeasurementsDirective):
     def run(self) -> list[nodes.Node]:
         """Return the place of the chart, with its caption inside."""
         node = self.waiting(measurement_chart(caption=" ".join(self.content)))
-        for option, default in (("x", "name"), ("y", "median"), ("series", "framework")):
+        for option, default in DEFAULTS.items():
             node[option] = self.options.get(option, default)
         node["ceiling"] = self.options.get("ceiling", "").split()
         node += self.parse_content_to_nodes()
@@ -129,7 +131,8 @@ class FillInTables(SphinxPostTransform):
             for each in registered(self.config.book_frameworks)
             if each.colour
         }
-        svg = charts.chart(drawn, *axes, self._label, node["caption"], inks, ceilings)
+        logarithmic = node["scale"] == "logarithmic"
+        svg = charts.chart(drawn, *axes, self._label, node["caption"], inks, ceilings, logarithmic)
         figure = nodes.container(classes=["measurement-figure"])
         figure += nodes.raw("", svg, format="html")
         figure += nodes.container("", *node.children, classes=["measurement-caption"])

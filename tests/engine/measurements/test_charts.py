@@ -173,6 +173,18 @@ def test_the_ceiling_is_a_line_at_the_highest_rate_of_each_device():
     assert found == ["ceiling on CPU 7000 GFLOP/s", "ceiling on GPU 9000 GFLOP/s"]
 
 
+def test_dots_on_a_logarithmic_scale_are_between_its_powers_of_ten():
+    times = [0.01, 0.1, 1.0, 0.03]
+    given = [measurement(f"t/{n}", n, samples=(n / 2, n, 2 * n)) for n in times]
+    drawn = chart(given, "name", logarithmic=True)
+    assert texts(drawn, "x-tick") == ["1", "10", "100", "1,000", "10,000"]
+    dots = [float(dot.get("cx").rstrip("%")) for dot in elements(drawn, "circle", "bar")]
+    assert dots[:3] == [25, 50, 75]
+    assert 25 < dots[3] < 50
+    assert not elements(drawn, "rect", "bar")
+    assert texts(drawn, "heading") == ["milliseconds (median), logarithmic scale"]
+
+
 @pytest.mark.parametrize(
     ("values", "ticks"),
     [
