@@ -151,8 +151,9 @@ def line_chart(
     across = across or {}
     each = [point for points in drawn.values() for point in points]
     values = [value for point in each for value in (point.y, *(point.spread or ()))]
-    low, high = min(values), max([*values, *across.values()])
-    axis = svg.even_numbers(high) if from_zero else svg.round_numbers(low, high)
+    values += across.values()
+    high = max(values)
+    axis = svg.even_numbers(high) if from_zero else svg.round_numbers(min(values), high)
     sizes = sorted({point.x for point in each})
 
     def x(size: float) -> str:
@@ -166,29 +167,27 @@ def line_chart(
     parts += [_tick(x(size), size, n % 2 == 1 and len(sizes) > 6) for n, size in enumerate(sizes)]
     parts.append(svg.text(x_label, class_="x-label", x="50%", y=TOP + HEIGHT + 38))
     parts += [_across(label, y(value)) for label, value in across.items()]
-    named = {
-        label: textwrap.wrap(label, WIDEST_LABEL)
-        for label, points in drawn.items()
-        if points[-1].x == sizes[-1]
-    }
+    named = {label: textwrap.wrap(label, WIDEST_LABEL) for label in drawn}
+    outside = {label: named[label] for label, points in drawn.items() if points[-1].x == sizes[-1]}
     wanted = {
         label: (y(drawn[label][-1].y) - svg.LINE * len(lines) / 2, svg.LINE * len(lines))
-        for label, lines in named.items()
+        for label, lines in outside.items()
     }
     places = svg.apart(wanted, TOP + HEIGHT + 6)
     for order, (label, points) in enumerate(drawn.items()):
         ink = (inks or {}).get(label) or svg.INKS[order % len(svg.INKS)]
         marks = [_mark(point, x(point.x), y) for point in points]
-        line = [
+        strokes = [
             svg.element("line", x1=x(a.x), y1=y(a.y), x2=x(b.x), y2=y(b.y))
             for a, b in itertools.pairwise(points)
         ]
-        end = points[-1]
+        end, lines = points[-1], named[label]
         # The name of a line that ends early is above its last point.
-        name = _label(named.get(label, [label]), x(end.x), places.get(label, y(end.y) - 20))
-        parts.append(svg.element("g", *line, *marks, name, class_="series", style=ink.style))
+        top = places.get(label, y(end.y) - 5 - svg.LINE * len(lines))
+        name = _label(lines, x(end.x), top, "name" if label in places else "name inside")
+        parts.append(svg.element("g", *strokes, *marks, name, class_="series", style=ink.style))
     left = max(len(svg.number(value)) for value in axis) * svg.LETTER + 10
-    right = max(len(line) for lines in named.values() for line in lines) * svg.BOLD + 12
+    right = max(len(line) for lines in outside.values() for line in lines) * svg.BOLD + 12
     margins = math.ceil(left), math.ceil(right)
     return svg.drawing(parts, TOP + HEIGHT + 46, title, y_label, "measurement-chart", margins)
 
@@ -226,9 +225,9 @@ def _mark(point: Point, x: str, y: Callable[[float], float]) -> str:
     return svg.point(point.said, *around, class_="hollow" if point.hollow else "")
 
 
-def _label(lines: Sequence[str], x: str, top: float) -> str:
+def _label(lines: Sequence[str], x: str, top: float, class_: str) -> str:
     spans = [
         svg.element("tspan", html.escape(line), x=x, dx=10, dy=svg.LINE if n else None)
         for n, line in enumerate(lines)
     ]
-    return svg.element("text", *spans, class_="name", y=top + 11)
+    return svg.element("text", *spans, class_=class_, y=top + 11)

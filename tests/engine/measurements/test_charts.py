@@ -135,6 +135,11 @@ def test_names_of_lines_that_end_close_by_do_not_cover_each_other():
     assert all(b - a >= svg.LINE for a, b in itertools.pairwise(tops))
 
 
+def test_labels_move_no_further_than_they_must():
+    assert svg.apart({"b": (2, 15), "a": (0, 15), "c": (60, 15)}, 100) == {"a": 0, "b": 15, "c": 60}
+    assert svg.apart({"a": (90, 15), "b": (92, 15)}, 100) == {"a": 70, "b": 85}
+
+
 def test_unstable_numbers_are_hollow_and_said_to_be():
     shaky = [measurement("a", stable=False), measurement("b")]
     for kind in ("name", "size"):
@@ -162,11 +167,14 @@ def test_a_number_made_once_has_no_spread(given):
 
 
 def test_the_ceiling_is_a_line_at_the_highest_rate_of_each_device():
-    ceilings = [measurement("c", 1.0, work=work) for work in (5e12, 7e12)]
+    ceilings = [measurement("c", 1.0, work=work) for work in (7e12, 5e12)]
     elsewhere = measurement("c", 1.0, work=9e12, device="gpu")
     drawn = chart(of_sizes(), y="rate", ceilings=[*ceilings, elsewhere])
     (group,) = elements(drawn, "g", "ceiling")
     assert "".join(group.itertext()) == "ceiling 7000 GFLOP/s"
+    assert texts(drawn, "y-tick")[0] == "5,000"
+    drawn = chart(of_sizes(), y="rate", ceilings=[measurement("c", 1.0, work=3e15)])
+    assert texts(drawn, "y-tick")[-1] == "5,000,000"
     both = [*of_sizes(), *of_sizes(device="gpu")]
     drawn = chart(both, y="rate", ceilings=[*ceilings, elsewhere])
     found = ["".join(group.itertext()) for group in elements(drawn, "g", "ceiling")]

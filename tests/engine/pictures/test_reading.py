@@ -153,7 +153,19 @@ def test_what_does_not_fit_is_refused_with_what_is_expected(kind, data):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "Array([1], dtype=int32)", "nan", "[('a', inf)]", "f(1)", "x", "[" * 5000, "b'1'"]
+    "text",
+    [
+        "",
+        "Array([1], dtype=int32)",
+        "nan",
+        "[('a', inf)]",
+        "f(1)",
+        "x",
+        "[" * 5000,
+        "-" * 99_999 + "1",
+        "1+" * 50_000 + "1j",
+        "b'1'",
+    ],
 )
 def test_what_is_no_plain_data_is_refused(text):
     message = refused("stages", text)
