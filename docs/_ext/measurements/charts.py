@@ -3,7 +3,6 @@
 import html
 import itertools
 import math
-import statistics
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -80,7 +79,7 @@ def chart(
                 _said(each, y, f"{each.framework}{on(each.device)}"),
                 ink(each),
                 _spread(each, y, scale),
-                not each.stable,
+                each.unstable,
             )
             for each in measurements
         ]
@@ -92,7 +91,7 @@ def chart(
         name = f"{getattr(each, series)}{on(each.device)}"
         said = _said(each, y, f"{name}, {svg.number(each.size or 0)}")
         spread = _spread(each, y, scale)
-        point = Point(each.size or 0, getattr(each, y) * scale, said, spread, not each.stable)
+        point = Point(each.size or 0, getattr(each, y) * scale, said, spread, each.unstable)
         lines.setdefault(name, []).append(point)
         colours[name] = ink(each)
     limits: dict[str, float] = {}
@@ -121,7 +120,7 @@ def _spread(measurement: Measurement, y: str, scale: float) -> tuple[float, floa
     """Return the interval that half of the samples lie in; the first call was made once."""
     if y == "first_call" or len(measurement.samples) < 2:
         return None
-    low, _, high = statistics.quantiles(measurement.samples, method="inclusive")
+    low, high = measurement.quartiles
     if y == "rate":
         work = (measurement.rate or 0) * measurement.median
         low, high = work / high, work / low
