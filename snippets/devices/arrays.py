@@ -44,6 +44,19 @@ def blocks(array):
     return held
 
 
+def held_by_each(**arrays):
+    """Return the shape of each array, and the (start, stop) of each device's part."""
+    found = {}
+    for name, array in arrays.items():
+        devices = {}
+        for device, index in array.sharding.devices_indices_map(array.shape).items():
+            sides = zip(index, array.shape, strict=True)
+            part = tuple(side.indices(length)[:2] for side, length in sides)
+            devices[f"device {device.id}"] = part
+        found[name] = {"shape": array.shape, "devices": devices}
+    return found
+
+
 def label(x, y, text, anchor="middle", fill="currentColor"):
     """Return a text of SVG; `currentColor` is the colour of the text around."""
     place = f'x="{x}" y="{y}" text-anchor="{anchor}"'

@@ -16,8 +16,8 @@ EXPECTED_ERRORS = {
 
 
 def numbered(devices):
-    """Return ten times the device plus a position: (devices * devices,), int."""
-    return (10 * np.arange(devices)[:, None] + np.arange(devices)).ravel()
+    """Return ten times the device plus 1, 2, …: (devices * devices,), int."""
+    return (10 * np.arange(devices)[:, None] + 1 + np.arange(devices)).ravel()
 
 
 def held(array):

@@ -68,6 +68,19 @@ def jax_weights(seed, order):
     return {layer: jax.random.normal(keys[layer]).item() for layer in order}
 
 
+def tree_of_keys(seed, layers, steps):
+    """Return the keys of a small program by purpose, each as its numbers."""
+    weights, noise = jax.random.split(jax.random.key(seed))
+    keys = {
+        "weights": dict(
+            zip(layers, jax.random.split(weights, len(layers)), strict=True)
+        ),
+        "noise": {f"step {n}": jax.random.fold_in(noise, n) for n in range(steps)},
+    }
+    numbers = jax.tree.map(lambda key: str(jax.random.key_data(key)), keys)
+    return {f"key({seed})": numbers}
+
+
 @jax.jit
 def noisy_step(weight, key):
     """Take a step down (weight - 3)², with noise on the gradient."""

@@ -1,5 +1,7 @@
 """What a JAX call returns, when its result exists, and what waits for it."""
 
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,6 +45,33 @@ def call_and_look(x):
         "when the call returned": when_the_call_returned,
         "after blocking": product.is_ready(),
     }
+
+
+def timeline(x, products):
+    """Multiply by `x`, (n, n), again and again; return what happened when.
+
+    Returns (who, what, start, end) in seconds. A product begins when its call
+    does and the product before is ready, and ends when it is ready itself.
+    """
+    result = jnp.dot(x, x).block_until_ready()
+    start = time.perf_counter()
+
+    def now():
+        return round(time.perf_counter() - start, 6)
+
+    calls, results = [], []
+    for n in range(products):
+        called = now()
+        result = jnp.dot(result, x)
+        calls.append(("Python", f"call {n + 1}", called, now()))
+        results.append(result)
+    waiting, ready, work = now(), 0, []
+    for n, result in enumerate(results):
+        begun = max(calls[n][2], ready)
+        result.block_until_ready()
+        ready = now()
+        work.append(("device", f"product {n + 1}", begun, ready))
+    return [*calls, ("Python", "waits", waiting, ready), *work]
 
 
 def pass_on(x):

@@ -1,8 +1,10 @@
 """What the first step of a training loop pays for, and how to pay it elsewhere."""
 
 import contextlib
+import itertools
 import os
 import tempfile
+import time
 
 import jax
 import jax.numpy as jnp
@@ -67,6 +69,21 @@ def compile_anew(function, *args):
 def run_anew(function, *args):
     """Call `function` jitted, as if for the first time, and return its result."""
     return anew(function)(*args)
+
+
+def stage_times(function, *args):
+    """Bring a function to its first result; return (stage, seconds) of each step."""
+    moments = [time.perf_counter()]
+    traced = anew(function).trace(*args)
+    moments.append(time.perf_counter())
+    lowered = traced.lower()
+    moments.append(time.perf_counter())
+    compiled = lowered.compile()
+    moments.append(time.perf_counter())
+    jax.block_until_ready(compiled(*args))
+    moments.append(time.perf_counter())
+    times = [round(end - start, 6) for start, end in itertools.pairwise(moments)]
+    return list(zip(("trace", "lower", "compile", "run"), times, strict=True))
 
 
 def measure_stages(step, *args):

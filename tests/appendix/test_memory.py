@@ -296,3 +296,14 @@ def test_live_bytes_counts_each_array():
 def test_bytes_agree_between_the_frameworks(shape):
     assert set(memory.array_bytes(shape).values()) == {4 * math.prod(shape)}
     assert memory.array_bytes_tensorflow(shape) == 4 * math.prod(shape)
+
+
+def test_memory_over_time_goes_up_and_down_with_the_array():
+    if not os.path.exists("/proc/self/statm"):
+        pytest.skip("there is no /proc")
+    gc.collect()
+    moments = memory.memory_over_time((500, 500))
+    arrays = {moment: parts["JAX arrays"] for moment, parts in moments.items()}
+    assert arrays == {"before": 0, "with the array": 1_000_000, "without it": 0}
+    assert all(parts["the process"] >= 0 for parts in moments.values())
+    assert memory.process_bytes() > 10**7

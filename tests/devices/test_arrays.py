@@ -182,3 +182,15 @@ def test_a_mesh_that_is_set_is_used_for_new_arrays():
         x = jax.device_put(numbers(), jax.P("x"))
         assert str(jax.typeof(x)) == "float32[8@x,8]"
         assert len(jnp.zeros((8, 8)).sharding.device_set) == 8
+
+
+@pytest.mark.parametrize("axes", LAYOUTS)
+def test_held_by_each_is_what_the_shards_hold(axes):
+    x = arrays.place(numbers(), EXPLICIT, *axes)
+    found = arrays.held_by_each(x=x, y=x)
+    assert found["x"] == found["y"]
+    assert found["x"]["shape"] == (8, 8)
+    assert len(found["x"]["devices"]) == 8
+    for shard in x.addressable_shards:
+        rows, columns = found["x"]["devices"][f"device {shard.device.id}"]
+        np.testing.assert_array_equal(shard.data, numbers()[slice(*rows), slice(*columns)])

@@ -26,7 +26,7 @@ def x():
 
 def test_numbered_says_device_and_position(x):
     assert [block.tolist() for block in shard_map.held(x)] == [
-        [10 * device + position for position in range(4)] for device in range(4)
+        [10 * device + position for position in range(1, 5)] for device in range(4)
     ]
 
 
@@ -41,11 +41,11 @@ def test_collectives_agree_with_numpy(name, parts, seed):
 
 
 EXPECTED = {
-    "all-reduce": [[60, 64, 68, 72]] * 4,
-    "all-gather": [[10 * d + k for d in range(4) for k in range(4)]] * 4,
-    "reduce-scatter": [[60], [64], [68], [72]],
-    "collective-permute": [[30, 31, 32, 33], [0, 1, 2, 3], [10, 11, 12, 13], [20, 21, 22, 23]],
-    "all-to-all": [[k, 10 + k, 20 + k, 30 + k] for k in range(4)],
+    "all-reduce": [[64, 68, 72, 76]] * 4,
+    "all-gather": [[10 * d + k for d in range(4) for k in range(1, 5)]] * 4,
+    "reduce-scatter": [[64], [68], [72], [76]],
+    "collective-permute": [[31, 32, 33, 34], [1, 2, 3, 4], [11, 12, 13, 14], [21, 22, 23, 24]],
+    "all-to-all": [[k, 10 + k, 20 + k, 30 + k] for k in range(1, 5)],
 }
 
 
@@ -84,13 +84,13 @@ def test_axis_index(x):
 
 
 def test_devices_without_a_source_get_zeros(x):
-    expected = [[0] * 4, [0, 1, 2, 3], [10, 11, 12, 13], [20, 21, 22, 23]]
+    expected = [[0] * 4, [1, 2, 3, 4], [11, 12, 13, 14], [21, 22, 23, 24]]
     assert [block.tolist() for block in shard_map.held(shard_map.shift_to_end(x))] == expected
 
 
 def test_what_differs_cannot_leave_as_one_value(x, raises_declared):
     raises_declared(shard_map.own_sum, x)
-    assert shard_map.own_sums(x).tolist() == [6, 46, 86, 126]
+    assert shard_map.own_sums(x).tolist() == [10, 50, 90, 130]
 
 
 def test_agrees_can_say_no(x):
@@ -110,7 +110,14 @@ def test_draw_exchange(x):
     for device in range(4):
         assert f"device {device}" in svg
     (words,) = re.findall('role="img" aria-label="([^"]*)"', svg)
-    assert words.split("; ")[1] == ("device 1 holds [10 11 12 13] before and [ 1 11 21 31] after")
+    assert words.split("; ")[1] == ("device 1 holds [11 12 13 14] before and [ 2 12 22 32] after")
+
+
+def test_what_came_from_no_device_is_grey(x):
+    svg = shard_map.draw_exchange(x, shard_map.shift_to_end(x)).data
+    colours = re.findall('<rect [^>]*fill="([^"]+)"', svg)
+    assert colours[4:8] == [shard_map.COLOURS[-1]] * 4
+    assert colours.count(shard_map.COLOURS[-1]) == 4
 
 
 def test_draw_exchange_breaks_lines_after_eight(x):

@@ -24,7 +24,7 @@ IMPORTED = """
     sphinx.cmd.build sphinx.application sphinx.builders.html sphinx.builders.latex.transforms
     sphinx_copybutton sphinx_book_theme pydata_sphinx_theme docutils.core docutils.languages.en
     jupytext nbclient jupyter_client.asynchronous jupyter_client.provisioning.local_provisioner
-    matplotlib.figure matplotlib.backends.backend_svg IPython.lib.lexers pygments.lexers.python
+    IPython.lib.lexers pygments.lexers.python
     sqlite3 xml.dom.minidom jinja2.ext
 """.split()
 WALKED = "_ext", "myst_nb", "myst_parser", "sphinx_design"

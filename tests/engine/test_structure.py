@@ -6,7 +6,10 @@ import pathlib
 import pytest
 
 ENGINE = pathlib.Path(__file__).parents[2] / "docs" / "_ext"
-ORDER = ("source", "measurements", "records", "execution", "programs", "site", "commands")
+ORDER = (
+    *("source", "drawing", "measurements", "pictures", "records"),
+    *("execution", "programs", "site", "commands"),
+)
 COMMON = ("files", "names", "frameworks", "options")
 SPHINX = {"sphinx", "docutils", "myst_nb", "sphinx_design", "myst_parser"}
 # What a page is about; the engine knows frameworks from conf.py alone. To compile for another

@@ -116,3 +116,18 @@ def test_stateless_draws_of_tensorflow_repeat():
     first, second = values(random_keys.tensorflow_stateless(42))
     assert first == second
     assert values(random_keys.tensorflow_stateless(43)) != [first, second]
+
+
+def test_no_key_of_the_tree_comes_up_twice():
+    tree = random_keys.tree_of_keys(42, ["encoder", "decoder"], 3)
+    assert {name: list(keys) for name, keys in tree["key(42)"].items()} == {
+        "weights": ["decoder", "encoder"],
+        "noise": ["step 0", "step 1", "step 2"],
+    }
+    leaves = jax.tree.leaves(tree)
+    assert len(set(leaves)) == len(leaves) == 5
+    weights, noise = jax.random.split(jax.random.key(42))
+    folded = jax.random.key_data(jax.random.fold_in(noise, 1))
+    assert tree["key(42)"]["noise"]["step 1"] == str(folded)
+    first, _ = jax.random.key_data(jax.random.split(weights))
+    assert tree["key(42)"]["weights"]["encoder"] == str(first)

@@ -1,3 +1,5 @@
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -193,3 +195,23 @@ def test_small_work_runs_on_the_calling_thread():
     np.testing.assert_array_equal(dispatch.increment(jnp.arange(3.0)), [1, 2, 3])
     if jax.default_backend() == "cpu":
         assert dispatch.ready_at_return(100, calls=20) == 20
+
+
+def test_a_timeline_has_every_call_the_wait_and_every_product_in_order():
+    events = dispatch.timeline(dispatch.random_square(64), 3)
+    assert [(who, what) for who, what, _, _ in events] == [
+        *(("Python", f"call {n}") for n in (1, 2, 3)),
+        ("Python", "waits"),
+        *(("device", f"product {n}") for n in (1, 2, 3)),
+    ]
+    assert all(0 <= start <= end for _, _, start, end in events)
+    calls, (wait,), products = events[:3], events[3:4], events[4:]
+    for lane in (calls, products):
+        for before, after in itertools.pairwise(lane):
+            assert before[3] <= after[2]
+    assert calls[-1][3] <= wait[2]
+    assert wait[3] == products[-1][3]
+    assert [product[2] for product in products] == [
+        max(call[2], ready)
+        for call, ready in zip(calls, [0, *(p[3] for p in products[:-1])], strict=True)
+    ]

@@ -192,3 +192,17 @@ def test_a_smaller_last_batch_is_traced_again_and_a_padded_one_is_not():
     assert len(plain) == len(padded) == 3
     assert first_step.traces_of_an_epoch(first_step.loss, weights, plain) == 2
     assert first_step.traces_of_an_epoch(first_step.masked_loss, weights, padded) == 1
+
+
+def test_stage_times_takes_each_stage_once_and_ends_with_a_result(data, monkeypatch):
+    seconds = iter((0, 1, 3, 6, 10))
+    monkeypatch.setattr(first_step.time, "perf_counter", lambda: next(seconds))
+    traced = []
+
+    def step(*args):
+        traced.append(args)
+        return first_step.train_step(*args)
+
+    times = first_step.stage_times(step, *data)
+    assert times == [("trace", 1), ("lower", 2), ("compile", 3), ("run", 4)]
+    assert len(traced) == 1

@@ -1,46 +1,37 @@
-"""Draw measurements as SVG that follows the colours of the page, light or dark."""
+"""Draw measurements: bars over names, or lines over sizes, with values, spread and instability."""
 
-import hashlib
 import html
-import io
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import itertools
+import math
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
+from ..drawing import svg
+from ..drawing.rows import Row, rows
+from .references import field_text, rate_text
 from .schema import Measurement
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.ticker import Locator
-
-INK = "#010203"
-GRID = "#040506"
-# Okabe and Ito's colours that keep a contrast of 3 to 1 on white and on the dark page.
-SERIES = ("#0072B2", "#D55E00", "#009E73", "#B8679A", "#8C6D1F", "#6A6A9E")
-MARKERS = ("o", "s", "^", "D", "v", "P")
-STYLE = {
-    "svg.fonttype": "none",
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "grid.color": GRID,
-    "font.family": "sans-serif",
-    "font.size": 11,
-    # A name may hold a dollar sign.
-    "text.parse_math": False,
-}
 # What a chart can show: the factor that its numbers are multiplied by, and what its axis says.
 QUANTITIES = {
     "median": (1e3, "milliseconds (median)"),
     "first_call": (1e3, "milliseconds (first call)"),
     "rate": (1e-9, "GFLOP/s"),
 }
+HEADINGS = {"median": "median time", "first_call": "time of the first call", "rate": "rate"}
+UNSTABLE = "unstable"
+TOP, HEIGHT = 40, 250
+WIDEST_LABEL = 15
 
-Bar = tuple[str, str, float]
-Points = Sequence[tuple[float, float]]
+
+class Point(NamedTuple):
+    """A number over another, with what is said where somebody points at it."""
+
+    x: float
+    y: float
+    said: str = ""
+    spread: tuple[float, float] | None = None
+    hollow: bool = False
 
 
 def can_be_drawn(measurement: Measurement, x: str, y: str) -> bool:
@@ -55,154 +46,187 @@ def chart(
     series: str,
     label: Callable[[str], str],
     title: str,
-    key: str = "",
+    inks: Mapping[str, svg.Ink] | None = None,
+    ceilings: Sequence[Measurement] = (),
+    logarithmic: bool = False,
 ) -> str:
     """Return an SVG of measurements that can be drawn: bars over names, or lines over sizes.
 
     `series` is the field by which they are grouped; where there are several devices, each
-    has series of its own, named by `label`. Charts of one page need different keys.
+    has series of its own, named by `label`. `inks` are the colours of frameworks. The largest of
+    `ceilings`, on each device, is a line across a chart over sizes. With `logarithmic` there are
+    dots in place of bars; lines are always on logarithmic axes.
     """
     scale, y_label = QUANTITIES[y]
     on_several = len({each.device for each in measurements}) > 1
     several = len({each.framework for each in measurements}) > 1
 
-    def series_of(each: Measurement) -> str:
-        where = f" on {label(each.device)}" if on_several else ""
-        return f"{getattr(each, series)}{where}"
+    def on(device: str) -> str:
+        return f" on {label(device)}" if on_several else ""
+
+    def ink(each: Measurement) -> svg.Ink:
+        names = list(dict.fromkeys(getattr(other, series) for other in measurements))
+        own = (inks or {}).get(each.framework) if series == "framework" else None
+        return own or svg.INKS[names.index(getattr(each, series)) % len(svg.INKS)]
 
     if x == "name":
-        bars = [
-            (
-                f"{each.name} · {each.framework}" if several else each.name,
-                series_of(each),
+        found = [
+            Row(
+                f"{each.name}{f' · {each.framework}' if several else ''}{on(each.device)}",
+                _value_text(each, y),
+                0,
                 getattr(each, y) * scale,
+                _said(each, y, f"{each.framework}{on(each.device)}"),
+                ink(each),
+                _spread(each, y, scale),
+                each.unstable,
             )
             for each in measurements
         ]
-        return bar_chart(bars, y_label, title, key)
-    lines: dict[str, list[tuple[float, float]]] = {}
+        heading = f"{y_label}, logarithmic scale" if logarithmic else HEADINGS[y]
+        return rows({"": found}, title, heading, "measurement-chart", logarithmic)
+    lines: dict[str, list[Point]] = {}
+    colours: dict[str, svg.Ink] = {}
     for each in measurements:
-        point = (each.size or 0, getattr(each, y) * scale)
-        lines.setdefault(series_of(each), []).append(point)
-    return line_chart(lines, "size", y_label, title, key=key)
+        name = f"{getattr(each, series)}{on(each.device)}"
+        said = _said(each, y, f"{name}, {svg.number(each.size or 0)}")
+        spread = _spread(each, y, scale)
+        point = Point(each.size or 0, getattr(each, y) * scale, said, spread, each.unstable)
+        lines.setdefault(name, []).append(point)
+        colours[name] = ink(each)
+    limits: dict[str, float] = {}
+    for each in ceilings:
+        limits[each.device] = max(limits.get(each.device, 0), getattr(each, y))
+    across = {
+        f"ceiling{on(device)} {rate_text(value)}": value * scale
+        for device, value in limits.items()
+        if device in {each.device for each in measurements}
+    }
+    return line_chart(lines, "size", y_label, title, inks=colours, across=across)
+
+
+def _value_text(measurement: Measurement, y: str) -> str:
+    text = field_text(y, measurement)
+    return text if measurement.stable else f"{text} ({UNSTABLE})"
+
+
+def _said(measurement: Measurement, y: str, name: str) -> str:
+    """Say what a point shows, in words."""
+    said = f"{name}: {_value_text(measurement, y)}"
+    return f"{said}, spread {measurement.spread:.0%}" if y != "first_call" else said
+
+
+def _spread(measurement: Measurement, y: str, scale: float) -> tuple[float, float] | None:
+    """Return the interval that half of the samples lie in; the first call was made once."""
+    if y == "first_call" or len(measurement.samples) < 2:
+        return None
+    low, high = measurement.quartiles
+    if y == "rate":
+        work = (measurement.rate or 0) * measurement.median
+        low, high = work / high, work / low
+    return low * scale, high * scale
 
 
 def line_chart(
-    series: Mapping[str, Points],
+    series: Mapping[str, Sequence[tuple[float, float] | Point]],
     x_label: str,
     y_label: str,
     title: str,
     from_zero: bool = False,
-    key: str = "",
+    inks: Mapping[str, svg.Ink] | None = None,
+    across: Mapping[str, float] | None = None,
 ) -> str:
-    """Return an SVG of lines: `series` maps a label to a list of (x, y); both axes logarithmic.
+    """Return an SVG of lines: `series` maps a label to its points; both axes logarithmic.
 
-    With `from_zero` the values are on a linear axis that begins at zero. Charts that stand
-    on one page and are otherwise equal need different keys.
+    With `from_zero` the values are on a linear axis that begins at zero. `across` are lines of
+    one value, {label: value}.
     """
-    with _drawing(4.2, title, key, series) as (axes, made):
-        from matplotlib.ticker import FuncFormatter
+    drawn = {
+        label: [
+            point if isinstance(point, Point) else _plain(label, *point) for point in sorted(points)
+        ]
+        for label, points in series.items()
+    }
+    across = across or {}
+    each = [point for points in drawn.values() for point in points]
+    values = [value for point in each for value in (point.y, *(point.spread or ()))]
+    values += across.values()
+    high = max(values)
+    axis = svg.even_numbers(high) if from_zero else svg.round_numbers(min(values), high)
+    sizes = sorted({point.x for point in each})
 
-        for number, (label, points) in enumerate(series.items()):
-            xs, ys = zip(*sorted(points), strict=True)
-            axes.loglog(
-                xs,
-                ys,
-                label=label,
-                color=SERIES[number % len(SERIES)],
-                marker=MARKERS[number % len(MARKERS)],
-                base=10,
-            )
-        ticks = sorted({x for points in series.values() for x, _ in points})
-        axes.set_xticks(ticks, [_plain(tick) for tick in ticks], rotation=45)
-        if from_zero:
-            axes.set_yscale("linear")
-            axes.set_ylim(bottom=0)
-        else:
-            axes.yaxis.set_major_locator(_ticks(*axes.get_ylim()))
-            axes.yaxis.set_major_formatter(FuncFormatter(_plain))
-        axes.minorticks_off()
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
-        axes.legend(frameon=False)
-    return made[0]
+    def x(size: float) -> str:
+        return svg.percent(_part(math.log(size), math.log(sizes[0]), math.log(sizes[-1])))
 
+    def y(value: float) -> float:
+        ends = (axis[0], axis[-1]) if from_zero else (math.log(axis[0]), math.log(axis[-1]))
+        return TOP + HEIGHT * (1 - _part(value if from_zero else math.log(value), *ends))
 
-def bar_chart(bars: Sequence[Bar], x_label: str, title: str, key: str = "") -> str:
-    """Return an SVG of horizontal bars: `bars` is a list of (label, series, value).
-
-    Charts that stand on one page and are otherwise equal need different keys.
-    """
-    with _drawing(0.9 + 0.34 * len(bars), title, key, bars) as (axes, made):
-        names = list(dict.fromkeys(series for _, series, _ in bars))
-        for position, (_, series, value) in enumerate(bars):
-            number = names.index(series)
-            axes.barh(
-                position,
-                value,
-                height=0.7,
-                color=SERIES[number % len(SERIES)],
-                label=series if series not in [b[1] for b in bars[:position]] else None,
-            )
-        axes.set_yticks(range(len(bars)), [label for label, _, _ in bars])
-        axes.invert_yaxis()
-        axes.set_xlabel(x_label)
-        if len(names) > 1:
-            axes.legend(frameon=False)
-    return made[0]
+    parts = [_grid(y(value), svg.number(value)) for value in axis]
+    parts += [_tick(x(size), size, n % 2 == 1 and len(sizes) > 6) for n, size in enumerate(sizes)]
+    parts.append(svg.text(x_label, class_="x-label", x="50%", y=TOP + HEIGHT + 38))
+    parts += [_across(label, y(value)) for label, value in across.items()]
+    named = {label: textwrap.wrap(label, WIDEST_LABEL) for label in drawn}
+    outside = {label: named[label] for label, points in drawn.items() if points[-1].x == sizes[-1]}
+    wanted = {
+        label: (y(drawn[label][-1].y) - svg.LINE * len(lines) / 2, svg.LINE * len(lines))
+        for label, lines in outside.items()
+    }
+    places = svg.apart(wanted, TOP + HEIGHT + 6)
+    for order, (label, points) in enumerate(drawn.items()):
+        ink = (inks or {}).get(label) or svg.INKS[order % len(svg.INKS)]
+        marks = [_mark(point, x(point.x), y) for point in points]
+        strokes = [
+            svg.element("line", x1=x(a.x), y1=y(a.y), x2=x(b.x), y2=y(b.y))
+            for a, b in itertools.pairwise(points)
+        ]
+        end, lines = points[-1], named[label]
+        # The name of a line that ends early is above its last point.
+        top = places.get(label, y(end.y) - 5 - svg.LINE * len(lines))
+        name = _label(lines, x(end.x), top, "name" if label in places else "name inside")
+        parts.append(svg.element("g", *strokes, *marks, name, class_="series", style=ink.style))
+    left = max(len(svg.number(value)) for value in axis) * svg.LETTER + 10
+    right = max(len(line) for lines in outside.values() for line in lines) * svg.BOLD + 12
+    margins = math.ceil(left), math.ceil(right)
+    return svg.drawing(parts, TOP + HEIGHT + 46, title, y_label, "measurement-chart", margins)
 
 
-def _ticks(low: float, high: float) -> "Locator":
-    """Return where a logarithmic axis has numbers: at least two, however short it is."""
-    from matplotlib.ticker import AutoLocator, LogLocator
-
-    locator = LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,))
-    inside = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
-    return locator if len(inside) > 1 else AutoLocator()
+def _plain(label: str, x: float, y: float) -> Point:
+    return Point(x, y, f"{label}, {svg.number(x)}: {svg.number(float(f'{y:.3g}'))}")
 
 
-def _plain(value: float, position: int | None = None) -> str:
-    """Write a number as people do, where matplotlib would write a formula."""
-    return f"{value:.12g}"
+def _part(value: float, low: float, high: float) -> float:
+    return (value - low) / (high - low) if high > low else 0.5
 
 
-@contextmanager
-def _drawing(
-    height: float, title: str, key: str, content: object
-) -> Iterator[tuple["Axes", list[str]]]:
-    """Give axes to draw on, and a list that holds the SVG afterwards."""
-    import matplotlib.style
-
-    # The object interface alone: no window system, no state shared with other charts.
-    from matplotlib.figure import Figure
-
-    # matplotlib makes the ids of what it defines out of this.
-    salt = hashlib.sha256(repr((title, key, content)).encode()).hexdigest()
-    made: list[str] = []
-    with matplotlib.style.context(STYLE | {"svg.hashsalt": salt}, after_reset=True):
-        figure = Figure(figsize=(7.2, height), layout="constrained")
-        figure.patch.set_alpha(0)
-        axes = figure.add_subplot()
-        axes.patch.set_alpha(0)
-        axes.grid(True, alpha=0.3)
-        axes.spines[["top", "right"]].set_visible(False)
-        yield axes, made
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    made.append(_for_page(buffer.getvalue(), title))
+def _grid(y: float, label: str) -> str:
+    line = svg.element("line", class_="grid", x2="100%", y1=y, y2=y)
+    return line + svg.text(label, class_="y-tick", dx=-8, y=y + 4)
 
 
-def _for_page(svg: str, title: str) -> str:
-    """Return what matplotlib drew as it can stand in a page."""
-    svg = svg[svg.index("<svg") :].replace(INK, "currentColor").replace(GRID, "currentColor")
-    # Without its size in points the drawing scales with the column, down to a phone's.
-    opening, rest = svg.split(">", 1)
-    attributes = [
-        word
-        for word in opening.replace("\n", " ").split(" ")
-        if not word.startswith(("width=", "height="))
+def _tick(x: str, size: float, seldom: bool) -> str:
+    class_ = "x-tick seldom" if seldom else "x-tick"
+    return svg.text(svg.number(size), class_=class_, x=x, y=TOP + HEIGHT + 18)
+
+
+def _across(label: str, y: float) -> str:
+    line = svg.element("line", x2="100%", y1=y, y2=y)
+    return svg.element("g", line, svg.text(label, x=4, y=y - 5), class_="ceiling")
+
+
+def _mark(point: Point, x: str, y: Callable[[float], float]) -> str:
+    """Draw a point, hollow where its number is unstable, and a bar over its spread."""
+    around = [svg.element("circle", class_="reach", cx=x, cy=y(point.y), r=11)]
+    if point.spread:
+        low, high = map(y, point.spread)
+        around.append(svg.element("line", class_="spread", x1=x, x2=x, y1=low, y2=high))
+    around.append(svg.element("circle", class_="bar", cx=x, cy=y(point.y), r=4))
+    return svg.point(point.said, *around, class_="hollow" if point.hollow else "")
+
+
+def _label(lines: Sequence[str], x: str, top: float, class_: str) -> str:
+    spans = [
+        svg.element("tspan", html.escape(line), x=x, dx=10, dy=svg.LINE if n else None)
+        for n, line in enumerate(lines)
     ]
-    # matplotlib numbers its groups in every figure alike; two charts may share a page.
-    rest = re.sub(r' id="[A-Za-z]+[\w.]*_\d+"', "", rest)
-    opening = " ".join([*attributes, 'role="img"', 'class="measurement-chart"'])
-    return f"{opening}><title>{html.escape(title)}</title>{rest}"
+    return svg.element("text", *spans, class_=class_, y=top + 11)

@@ -28,6 +28,7 @@ from . import (
     freshness,
     measurements,
     parser,
+    pictures,
     predictions,
     reminders,
     tabs,
@@ -156,7 +157,10 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     records, refused = _records(page, found, book.schema)
     failed = result.failures if result else ()
     answers, wrong = predictions.right_answers(page, found, book.schema, book.options.label)
-    failures = (*failed, *refused, *([] if failed else wrong))
+    whole = downloads.keep_whole(app, page, result.whole if result else {})
+    panels = tabs.panels(page, found, book.options, whole, book.schema)
+    panels, undrawn = pictures.drawn(page, panels, failed=bool(failed))
+    failures = (*failed, *refused, *undrawn, *([] if failed else wrong))
     names, gaps = _gaps(page, found, book.home, book.schema)
     state = PageState(
         modules=dict(page.modules),
@@ -176,8 +180,6 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
         gaps=gaps,
     )
     pages_of(env)[page.docname] = state
-    whole = downloads.keep_whole(app, page, result.whole if result else {})
-    panels = tabs.panels(page, found, book.options, whole, book.schema)
     raw = folding.folded(page, found, book.schema)
     parser.show(page, panels, answers, raw, book.options)
     for failure in failures:

@@ -10,6 +10,8 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from ..drawing.svg import Ink
+from ..frameworks import registered
 from ..measurements import charts
 from ..measurements.references import Measurements
 from ..measurements.schema import Measurement
@@ -17,6 +19,7 @@ from ..measurements.tables import COLUMNS, DEFAULT_COLUMNS, grid
 from . import measurements
 
 logger = logging.getLogger(__name__)
+DEFAULTS = {"x": "name", "y": "median", "series": "framework", "scale": "linear"}
 
 
 class measurement_table(nodes.General, nodes.Element):
@@ -58,14 +61,17 @@ class ChartDirective(MeasurementsDirective):
         "x": lambda value: directives.choice(value, ("size", "name")),
         "y": lambda value: directives.choice(value, tuple(charts.QUANTITIES)),
         "series": lambda value: directives.choice(value, ("framework", "name")),
+        "scale": lambda value: directives.choice(value, ("linear", "logarithmic")),
+        "ceiling": directives.unchanged,
         "columns": directives.unchanged,
     }
 
     def run(self) -> list[nodes.Node]:
         """Return the place of the chart, with its caption inside."""
         node = self.waiting(measurement_chart(caption=" ".join(self.content)))
-        for option, default in (("x", "name"), ("y", "median"), ("series", "framework")):
+        for option, default in DEFAULTS.items():
             node[option] = self.options.get(option, default)
+        node["ceiling"] = self.options.get("ceiling", "").split()
         node += self.parse_content_to_nodes()
         return [node]
 
@@ -83,18 +89,21 @@ class FillInTables(SphinxPostTransform):
             return
         known = measurements.known(self.env)
         for table in tables:
-            found = self._matching(table, known)
+            found = self._matching(table, table["patterns"], known)
             table.replace_self(self._table(table, found) if found else [])
-        for number, node in enumerate(figures):
-            found = self._matching(node, known)
+        for node in figures:
+            found = self._matching(node, node["patterns"], known)
             drawn = [each for each in found if charts.can_be_drawn(each, node["x"], node["y"])]
             if found and not drawn:
                 message = f"no measurement of {' '.join(node['patterns'])} has x and y of the chart"
                 logger.warning(message, location=node, type="book", subtype="measured")
-            node.replace_self(self._figure(node, found, drawn, str(number)) if drawn else [])
+            ceilings = self._matching(node, node["ceiling"], known) if node["ceiling"] else []
+            ceilings = [each for each in ceilings if charts.can_be_drawn(each, "name", node["y"])]
+            node.replace_self(self._figure(node, found, drawn, ceilings) if drawn else [])
 
-    def _matching(self, node: nodes.Element, known: Measurements) -> list[Measurement]:
-        patterns = node["patterns"]
+    def _matching(
+        self, node: nodes.Element, patterns: Sequence[str], known: Measurements
+    ) -> list[Measurement]:
         found = measurements.matching(self.env, patterns)
         problem = known.problem(patterns)
         if problem is None and not found and not known.has_gap(patterns):
@@ -114,10 +123,16 @@ class FillInTables(SphinxPostTransform):
         node: nodes.Element,
         found: Sequence[Measurement],
         drawn: Sequence[Measurement],
-        key: str,
+        ceilings: Sequence[Measurement],
     ) -> nodes.Element:
         axes = node["x"], node["y"], node["series"]
-        svg = charts.chart(drawn, *axes, self._label, node["caption"], key)
+        inks = {
+            each.name: Ink(**each.colour)
+            for each in registered(self.config.book_frameworks)
+            if each.colour
+        }
+        logarithmic = node["scale"] == "logarithmic"
+        svg = charts.chart(drawn, *axes, self._label, node["caption"], inks, ceilings, logarithmic)
         figure = nodes.container(classes=["measurement-figure"])
         figure += nodes.raw("", svg, format="html")
         figure += nodes.container("", *node.children, classes=["measurement-caption"])

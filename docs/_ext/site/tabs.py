@@ -25,6 +25,8 @@ from .states import PageState
 # Stands before the outputs of each device, from the notebook until the page's nodes exist.
 MARK = outputs.MARKING + "outputs of a device: "
 LINK = "book-link"
+# Marks an output that is shown as a picture, over the text that was printed.
+DRAWN = "book-picture"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,13 +140,19 @@ def marked(of_cell: list[Panel], options: Options) -> list[nbformat.NotebookNode
 
 
 def first_outputs(shown: Iterable[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
-    """Return what `marked` was given for the first panel, without links into the site."""
+    """Return what `marked` was given for the first panel, as it was printed.
+
+    Links into the site and pictures are left out.
+    """
     kept = []
     for number, output in enumerate(shown):
         if output.output_type == "stream" and output.text.startswith(MARK):
             if number:
                 break
             continue
+        if DRAWN in output.get("metadata", {}):
+            text = {"text/plain": output["data"]["text/plain"]}
+            output = nbformat.v4.new_output("display_data", text)
         if LINK not in output.get("metadata", {}):
             kept.append(output)
     return kept

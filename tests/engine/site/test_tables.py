@@ -45,21 +45,26 @@ def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
         "b/one",
         project.cell(
             "for size in (64, 128):\n"
-            "    note(f'mm/{size}', size / 1000, shape=[[size, size]], rate=size * 1e9)",
+            "    note(f'mm/{size}', size / 1000, shape=[[size, size]], rate=size * 1e9)\n"
+            "note('most', 1.0, rate=9e11)\n"
+            "note('none', 1.0)",
             snippet="a.notes.note",
         ),
-        "```{measurement-chart} mm/*\n:x: size\n:y: rate\nA *caption*.\n```",
+        "```{measurement-chart} mm/*\n:x: size\n:y: rate\n:ceiling: most mm/* none\n\n"
+        "A *caption*.\n```",
         "```{measurement-chart} mm/*\n```",
     )
     assert project.build().green
     lines, bars = soup(project, "b/one").select(".measurement-figure")
     for figure in (lines, bars):
         svg = figure.find("svg")
-        assert "currentColor" in str(svg)
         assert svg.find("title") is not None
+        assert len(svg.select(".point[tabindex='0'] > title")) == 2
         table = figure.select_one("details table.measurements")
         assert [row[0] for row in rows(table)] == ["measurement", "mm/64", "mm/128"]
         assert table.find_previous("svg") is svg
     assert str(lines.select_one(".measurement-caption em")) == "<em>caption</em>"
     assert "GFLOP/s" in lines.find("svg").get_text()
-    assert "milliseconds (median)" in bars.find("svg").get_text()
+    assert lines.select_one(".ceiling").get_text() == "ceiling 900 GFLOP/s"
+    assert not bars.select(".ceiling")
+    assert "median time" in bars.find("svg").get_text()

@@ -1,0 +1,157 @@
+"""Write SVG whose widths are percentages: it fits any page, and its letters never shrink."""
+
+import decimal
+import html
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+# Pixels that a letter takes, and a bold one.
+LETTER = 6.8
+BOLD = 8.2
+LINE = 15
+
+
+class Ink(NamedTuple):
+    """A colour on a light page, and on a dark one; both can be read as text."""
+
+    light: str
+    dark: str
+
+    @property
+    def style(self) -> str:
+        """What hands the colour to the style sheet."""
+        return f"--light:{self.light};--dark:{self.dark}"
+
+
+# For what has no colour of its own.
+INKS = (
+    Ink("#0d6e78", "#5fd0dc"),
+    Ink("#7a44a8", "#c9a0f0"),
+    Ink("#a8326e", "#f59ac6"),
+    Ink("#5a606a", "#b3b9c4"),
+    Ink("#6b5b00", "#d6c55a"),
+    Ink("#2f4fb0", "#9db4ff"),
+    Ink("#8f3d1e", "#f0a988"),
+    Ink("#2d6b2f", "#8fd08f"),
+)
+
+
+def element(tag: str, *children: str, **attributes: object) -> str:
+    """Write an element; `class_` stands for class and `text_anchor` for text-anchor."""
+    written = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{html.escape(_text(value))}"'
+        for name, value in attributes.items()
+        if value is not None and value != ""
+    )
+    return f"<{tag}{written}>{''.join(children)}</{tag}>" if children else f"<{tag}{written}/>"
+
+
+def _text(value: object) -> str:
+    return f"{round(value, 2):g}" if isinstance(value, float) else str(value)
+
+
+def percent(fraction: float) -> str:
+    """Write a part of the width."""
+    return f"{round(100 * fraction, 2):g}%"
+
+
+def text(content: str, **attributes: object) -> str:
+    """Write a text."""
+    return element("text", html.escape(content), **attributes)
+
+
+def point(said: str, *children: str, class_: str = "", style: str = "") -> str:
+    """Write a part of a drawing that says something where somebody points at it, or tabs to it."""
+    return element(
+        "g",
+        element("title", html.escape(said)),
+        *children,
+        text(said, class_="said", y=12),
+        class_=f"point {class_}".strip(),
+        style=style,
+        tabindex=0,
+        role="img",
+    )
+
+
+def drawing(
+    parts: Sequence[str],
+    height: float,
+    title: str,
+    heading: str,
+    class_: str,
+    margins: tuple[int, int] = (0, 0),
+) -> str:
+    """Write a drawing: its title for those who do not see it, and a heading on its first line.
+
+    What is pointed at takes the place of the heading. `margins` are pixels at the left and right.
+    """
+    return element(
+        "svg",
+        element("title", html.escape(title)),
+        text(heading, class_="heading", y=12),
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        class_=f"drawing {class_}",
+        role="group",
+        height=math.ceil(height),
+        style=f"--left:{margins[0]}px;--right:{margins[1]}px" if any(margins) else "",
+    )
+
+
+def number(value: float) -> str:
+    """Write a number in plain decimals, however large or small."""
+    return f"{decimal.Decimal(f'{value:.12g}'):,f}"
+
+
+def round_numbers(low: float, high: float, steps: Sequence[int] = (1, 2, 5)) -> list[float]:
+    """Return the numbers that a logarithmic axis shows around two positive ones, at most nine.
+
+    They are of the form step · 10ⁿ, or powers of ten alone where these are enough.
+    """
+    for factors in (steps, (1,)):
+        found = _around(low, high, factors)
+        if len(found) <= 9:
+            return found
+    step = math.ceil(len(found) / 8)
+    start = math.floor(math.log10(found[0]))
+    exponents = range(start, start + step * math.ceil((len(found) - 1) / step) + 1, step)
+    return [float(f"1e{exponent}") for exponent in exponents]
+
+
+def _around(low: float, high: float, factors: Sequence[int]) -> list[float]:
+    """Return the fewest of the numbers factor · 10ⁿ that enclose low and high: at least two."""
+
+    def upwards() -> Iterator[float]:
+        for exponent in range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2):
+            yield from (float(f"{factor}e{exponent}") for factor in factors)
+
+    numbers = list(upwards())
+    first = max(n for n, value in enumerate(numbers) if value <= low)
+    last = next(n for n, value in enumerate(numbers) if value >= high and n > first)
+    return numbers[first : last + 1]
+
+
+def even_numbers(high: float) -> list[float]:
+    """Return the numbers that an axis from zero to a positive number shows."""
+    step = next(step for step in _around(high / 5, high, (1, 2, 5)) if step >= high / 5)
+    return [float(f"{step * n:.12g}") for n in range(math.ceil(round(high / step, 9)) + 1)]
+
+
+def apart(wanted: Mapping[str, tuple[float, float]], bottom: float) -> dict[str, float]:
+    """Return where labels go that would lie on one another, of {label: (where, how high)}.
+
+    None ends below `bottom` as long as there is room for all.
+    """
+    order = sorted(wanted, key=lambda label: wanted[label][0])
+    places: dict[str, float] = {}
+    end = -math.inf
+    for label in order:
+        place, height = wanted[label]
+        places[label] = max(place, end)
+        end = places[label] + height
+    for label in reversed(order):
+        places[label] = min(places[label], bottom - wanted[label][1])
+        bottom = places[label]
+    return places

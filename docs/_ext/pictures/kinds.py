@@ -1,0 +1,254 @@
+"""The kinds of pictures: what the data of each must be, and how they are drawn."""
+
+import dataclasses
+import html
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..drawing import svg
+from ..drawing.rows import Row, rows
+from ..measurements.references import seconds_text
+
+MOST = 100
+DEEPEST = 12
+SIDE = 52
+NAME = {"type": "string", "minLength": 1, "maxLength": 100}
+TIME = {"type": "number", "minimum": 0, "maximum": 1e6}
+LENGTH = {"type": "integer", "minimum": 0, "maximum": 10**15}
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of picture.
+
+    expected: what its data are, in words.
+    schema: the JSON schema of its data.
+    draw: returns the HTML of data that fit.
+    problem: says what the schema cannot: what keeps data from being drawn; None where nothing does.
+    """
+
+    expected: str
+    schema: Mapping[str, Any]
+    draw: Callable[[Any], str]
+    problem: Callable[[Any], str | None] = lambda data: None
+
+
+def _list_of(*items: Mapping[str, Any]) -> dict[str, Any]:
+    entry = {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
+    return {"type": "array", "items": entry, "minItems": 1, "maxItems": MOST}
+
+
+def _dict_of(values: Mapping[str, Any], most: int = MOST) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "propertyNames": NAME,
+        "additionalProperties": values,
+        "minProperties": 1,
+        "maxProperties": most,
+    }
+
+
+def _ink(number: int) -> svg.Ink:
+    return svg.INKS[number % len(svg.INKS)]
+
+
+def timeline(events: Sequence[tuple[str, str, float, float]]) -> str:
+    """Draw events beneath the name of their lane, each from its start to its end."""
+    lanes: dict[str, list[Row]] = {}
+    for lane, label, start, end in events:
+        lanes.setdefault(lane, [])
+        ink = _ink(list(lanes).index(lane))
+        said = f"{lane}, {label}: from {seconds_text(start)} to {seconds_text(end)}"
+        lanes[lane].append(Row(label, seconds_text(end - start), start, end, said, ink))
+    last = max(end for *_, end in events)
+    return rows(lanes, "Timeline", f"from 0 to {seconds_text(last)}", "timeline")
+
+
+def _out_of_time(events: Sequence[tuple[str, str, float, float]]) -> str | None:
+    wrong = next((event for event in events if event[2] > event[3]), None)
+    return wrong and f"'{wrong[1]}' ends before it starts"
+
+
+def stages(times: Sequence[tuple[str, float]]) -> str:
+    """Draw stages one after the other, each from the end of the one before."""
+    ends = list(itertools.accumulate(seconds for _, seconds in times))
+    found = [
+        Row(
+            label,
+            seconds_text(seconds),
+            end - seconds,
+            end,
+            f"{label}: {seconds_text(seconds)}, {seconds / (ends[-1] or 1):.0%} of the whole",
+            _ink(number),
+        )
+        for number, ((label, seconds), end) in enumerate(zip(times, ends, strict=True))
+    ]
+    return rows({"": found}, "Stages", f"{seconds_text(ends[-1])} in all", "stages")
+
+
+def memory(moments: Mapping[str, Mapping[str, int]]) -> str:
+    """Draw how many bytes there are of each part, at one moment beneath the other."""
+    parts: dict[str, list[Row]] = {}
+    for moment, found in moments.items():
+        for part, amount in found.items():
+            parts.setdefault(part, [])
+            text = _bytes_text(amount)
+            said = f"{part}, {moment}: {text}"
+            ink = _ink(list(parts).index(part))
+            parts[part].append(Row(moment, text, 0, amount, said, ink))
+    return rows(parts, "Memory", "memory", "memory")
+
+
+def _bytes_text(amount: float) -> str:
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if amount >= size:
+            return f"{svg.number(round(amount / size, 1))} {unit}"
+    return f"{amount} bytes"
+
+
+def tree(data: Any) -> str:
+    """Draw what holds what, as lists in lists."""
+    return f'<div class="tree">{_branches(data)}</div>'
+
+
+def _branches(data: Any) -> str:
+    items = data.items() if isinstance(data, dict) else ((f"[{n}]", v) for n, v in enumerate(data))
+    return f"<ul>{''.join(_branch(str(name), value) for name, value in items)}</ul>"
+
+
+def _branch(name: str, value: Any) -> str:
+    label = f"<span>{html.escape(name)}</span>"
+    if isinstance(value, (dict, list)):
+        return f"<li>{label}{_branches(value) if value else ''}</li>"
+    leaf = "" if value is None else f" <code>{html.escape(str(value))}</code>"
+    return f"<li>{label}{leaf}</li>"
+
+
+def _overgrown(data: Any) -> str | None:
+    """Say what is wrong with a tree that nobody could read."""
+    depth = count = 0
+    level: list[Any] = [data]
+    while level:
+        depth, count = depth + 1, count + len(level)
+        if depth > DEEPEST or count > 3 * MOST:
+            return f"it has more than {DEEPEST} levels or {3 * MOST} nodes"
+        level = [
+            child
+            for node in level
+            if isinstance(node, (dict, list))
+            for child in (node.values() if isinstance(node, dict) else node)
+        ]
+    return None
+
+
+def placement(arrays: Mapping[str, Mapping[str, Any]]) -> str:
+    """Draw for each array which part of it each device holds; equal parts are of one colour."""
+    return "".join(_placed(name, **array) for name, array in arrays.items())
+
+
+def _placed(name: str, shape: Sequence[int], devices: Mapping[str, Sequence[Sequence[int]]]) -> str:
+    parts = list(dict.fromkeys(str(part) for part in devices.values()))
+    split = [
+        axis
+        for axis, length in enumerate(shape)
+        if any(part[axis] != [0, length] for part in devices.values())
+    ]
+    # Two axes at most can be drawn: those that are split, then the others in order.
+    shown = sorted(list(dict.fromkeys([*split, *range(len(shape))]))[:2])
+    items = "".join(
+        f"<li>{_part(shape, part, shown, _ink(parts.index(str(part))))}"
+        f"<span>{html.escape(device)}</span><code>{_slices(shape, part)}</code></li>"
+        for device, part in devices.items()
+    )
+    lengths = " × ".join(map(str, shape)) or "scalar"
+    title = f"{html.escape(name)} <code>{lengths}</code>"
+    return f'<div class="placed"><p>{title}</p><ul>{items}</ul></div>'
+
+
+def _part(
+    shape: Sequence[int], part: Sequence[Sequence[int]], axes: Sequence[int], ink: svg.Ink
+) -> str:
+    """Draw an array, and within it the part that a device holds."""
+    sides = [
+        (part[axis][0] / max(1, shape[axis]), (part[axis][1] - part[axis][0]) / max(1, shape[axis]))
+        for axis in axes
+    ]
+    (top, height), (left, width) = ([(0.0, 1.0)] * 2 + sides)[-2:]
+    high = SIDE if len(axes) > 1 else SIDE // 3
+    return svg.element(
+        "svg",
+        svg.element("rect", class_="track", width="100%", height="100%"),
+        svg.element(
+            "rect",
+            class_="bar",
+            x=svg.percent(left),
+            y=svg.percent(top),
+            width=svg.percent(width),
+            height=svg.percent(height),
+        ),
+        class_="drawing",
+        style=ink.style,
+        width=SIDE,
+        height=high,
+        aria_hidden="true",
+    )
+
+
+def _slices(shape: Sequence[int], part: Sequence[Sequence[int]]) -> str:
+    """Write a part as it is indexed."""
+    written = [
+        ":" if [start, stop] == [0, length] else f"{start}:{stop}"
+        for length, (start, stop) in zip(shape, part, strict=True)
+    ]
+    return f"[{', '.join(written)}]"
+
+
+def _misplaced(arrays: Mapping[str, Mapping[str, Any]]) -> str | None:
+    for name, array in arrays.items():
+        for device, part in array["devices"].items():
+            if len(part) != len(array["shape"]):
+                axes = len(array["shape"])
+                return f"'{device}' has {len(part)} slices of '{name}', which has {axes} axes"
+            for length, (start, stop) in zip(array["shape"], part, strict=True):
+                if not start <= stop <= length:
+                    return f"'{device}' has {start}:{stop} of an axis of {length} of '{name}'"
+    return None
+
+
+PART = {
+    "type": "array",
+    "items": {"type": "array", "items": LENGTH, "minItems": 2, "maxItems": 2},
+    "maxItems": 10,
+}
+ARRAY = {
+    "type": "object",
+    "properties": {
+        "shape": {"type": "array", "items": LENGTH, "maxItems": 10},
+        "devices": _dict_of(PART, 64),
+    },
+    "required": ["shape", "devices"],
+    "additionalProperties": False,
+}
+KINDS = {
+    "timeline": Kind(
+        "a list of (lane, event, start, end), times in seconds",
+        _list_of(NAME, NAME, TIME, TIME),
+        timeline,
+        _out_of_time,
+    ),
+    "stages": Kind("a list of (stage, seconds)", _list_of(NAME, TIME), stages),
+    "tree": Kind(
+        "dicts and lists in each other, with texts and numbers as leaves",
+        {"type": ["object", "array"]},
+        tree,
+        _overgrown,
+    ),
+    "placement": Kind(
+        "a dict {array: {'shape': (…), 'devices': {device: ((start, stop), …)}}}",
+        _dict_of(ARRAY, 10),
+        placement,
+        _misplaced,
+    ),
+    "memory": Kind("a dict {moment: {part: bytes}}", _dict_of(_dict_of(LENGTH)), memory),
+}
