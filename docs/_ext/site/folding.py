@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import nbformat
 
-from ..measurements.schema import Schema
+from ..measurements.schema import Schema, single
 from ..records import outputs
 from ..records.editions import Edition
 from ..source.pages import Page
@@ -47,8 +47,10 @@ def _is_shown(
     output: nbformat.NotebookNode, patterns: Iterable[str], schema: Schema | None
 ) -> bool:
     record = outputs.record(output, schema)
-    name = str(record.get("name", "")) if record else ""
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns if name)
+    if not record or schema is None or schema.problem(record):
+        return False
+    names = [each["name"] for each in single(record)]
+    return all(any(fnmatch.fnmatchcase(name, each) for each in patterns) for name in names)
 
 
 def fold(cell: nbformat.NotebookNode) -> None:

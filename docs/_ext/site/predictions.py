@@ -14,7 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from ..execution.schedule import Failure
 from ..measurements import references
-from ..measurements.schema import Measurement, Schema
+from ..measurements.schema import Measurement, Schema, single
 from ..records import outputs
 from ..records.editions import Edition
 from ..source.pages import HELPERS, Cell, Page
@@ -126,8 +126,11 @@ def _measured(page: Page, edition: Edition, schema: Schema | None) -> references
     made: dict[tuple[str, str], dict[str, Measurement]] = {}
     for cell in edition.outputs.cells if edition.outputs else ():
         for record in outputs.records(cell.outputs, schema):
-            each = Measurement.from_plain(record | place)
-            made[each.name, each.framework] = {edition.device: each}
+            if schema is None or schema.problem(record):
+                continue
+            for each in single(record):
+                measured = Measurement.from_plain(each | place)
+                made[measured.name, measured.framework] = {edition.device: measured}
     return references.Measurements(made, edition.device, (edition.device,), [f for _, f in made])
 
 

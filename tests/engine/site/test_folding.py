@@ -47,3 +47,14 @@ def test_what_the_page_does_not_show_again_is_open(project, noting, code, shown)
     build = project.build()
     assert build.green, build.output
     assert folds(project) == []
+
+
+def test_a_comparison_is_folded_where_all_its_alternatives_are_shown(project, comparing):
+    cells = [
+        project.cell(f"contest('{name}', 4.0, 3.9, 4.1)", "a.contests.contest") for name in "xy"
+    ]
+    project.page("b/one", *cells, TABLE, "```{measurements} y/slow\n```")
+    build = project.build()
+    assert build.green, build.output
+    ((_, text),) = folds(project)
+    assert "x compared" in text

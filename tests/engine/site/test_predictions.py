@@ -88,9 +88,10 @@ def test_the_answer_must_be_the_same_on_every_device(project):
     assert "the answers differ: 'two' on CPU, '`one`' on gpu-h200" in build.output
 
 
-def test_an_answer_can_be_a_measured_ratio(project, noting):
-    asked = "```{predict} Which?\n- x ~ y@jax / x@jax in 1..\n- y ~ y@jax / x@jax in ..1\n```"
-    cell = project.cell("note('x', 0.5, 'jax')\nnote('y', 0.1, 'jax')", "a.notes.note")
+def test_an_answer_can_be_a_measured_ratio(project, comparing):
+    ratio = "x/slow@python / x/fast@python"
+    asked = f"```{{predict}} How much?\n- less ~ {ratio} in ..2\n- more ~ {ratio} in 2..\n```"
+    cell = project.cell("contest('x', 4.0, 3.9, 4.1)", "a.contests.contest")
     project.page("a/one", asked, cell)
     build = project.build()
     assert build.green, build.output
