@@ -199,6 +199,7 @@ class Stream(OutStream):
     """
 
     meter: Meter
+    _fid: Any
 
     def __init__(self, *rest: Any, **named: Any) -> None:
         """Take what the base class takes."""
@@ -206,7 +207,7 @@ class Stream(OutStream):
         self._decode = codecs.getincrementaldecoder("utf8")("replace").decode
         super().__init__(*rest, **named)
 
-    def write(self, text: str) -> int | None:
+    def write(self, text: str) -> int:
         """Show as much of a text as the meter allows."""
         if shown := self.meter.text(text) if isinstance(text, str) else text:
             super().write(shown)
@@ -376,7 +377,7 @@ def main() -> None:
     app.kernel_class = PageKernel
     Stream.meter = meter
     # It is imported by this name, and this file has none.
-    iostream.OutStream = Stream
+    iostream.OutStream = Stream  # type: ignore[misc]
     # Read when its class was defined, which in a forked kernel was in the parent.
     app.parent_handle = int(os.environ.get("JPY_PARENT_PID") or 0)
     app.initialize()
