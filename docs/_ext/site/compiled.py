@@ -16,7 +16,6 @@ from sphinx.errors import ConfigError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx_design.dropdown import dropdown_main, dropdown_title
-from sphinx_design.shared import create_component
 
 from ..measurements import charts
 from ..measurements.references import ratio_text, seconds_text
@@ -31,6 +30,7 @@ from ..records.states import State
 from ..source.snippets import Library, SnippetError
 from .notes import noted
 from .tables import table_node
+from .tabs import tab_set
 
 SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 # Stands in a role for the program before optimizing.
@@ -59,11 +59,6 @@ def amount_text(value: float, unit: str) -> str:
             digits = f"{value / scale:.3g}"
             return f"{float(digits):g} {letter}{unit}"
     return f"{value:.3g} {unit}"
-
-
-def number_text(value: float) -> str:
-    """Write a number with three digits."""
-    return f"{float(f'{value:.3g}'):,.10g}"
 
 
 def counted(count: int, noun: str) -> str:
@@ -155,14 +150,14 @@ class CompiledDirective(_Directive):
         view = box("compile-view", source(program))
         if record is not None:
             on = {name: label for name, label in self.labels.items() if name in record.targets}
-            stages = {
-                "jaxpr": ("jaxpr", jaxpr(record)),
-                "picture": ("picture", [picture(program, record)]),
-                "stablehlo": ("StableHLO", stablehlo(record, on)),
-                "hlo": ("optimized HLO", optimized(record, on)),
-                "cost": ("cost", [cost_table(record, on)]),
-            }
-            view += box("compile-stages", tabs("stage", stages), provenance(record))
+            stages = [
+                ("jaxpr", "jaxpr", jaxpr(record)),
+                ("picture", "picture", [picture(program, record)]),
+                ("stablehlo", "StableHLO", stablehlo(record, on)),
+                ("hlo", "optimized HLO", optimized(record, on)),
+                ("cost", "cost", [cost_table(record, on)]),
+            ]
+            view += box("compile-stages", tab_set("stage", stages), provenance(record))
         return [box("compile-frame", view)]
 
 
@@ -211,17 +206,6 @@ def code(lines: Sequence[str], language: str = "none", marked: Sequence[int] = (
     return block
 
 
-def tabs(group: str, items: Mapping[str, tuple[str, list[nodes.Node]]]) -> nodes.Node:
-    """Return tabs, {key: (label, nodes)}, that switch together with others of their group."""
-    tab_set = create_component("tab-set", classes=["sd-tab-set", f"{group}-tabs"])
-    for key, (label, children) in items.items():
-        head = nodes.rubric("", label, classes=["sd-tab-label"])
-        head["sync_id"], head["sync_group"] = key, group
-        content = create_component("tab-content", classes=["sd-tab-content"], children=children)
-        tab_set += create_component("tab-item", classes=["sd-tab-item"], children=[head, content])
-    return tab_set
-
-
 def jaxpr(record: ProgramRecord) -> list[nodes.Node]:
     """Return the jaxpr as text. It is the same for all devices."""
     count = sum(record.operations.values())
@@ -235,23 +219,23 @@ def stablehlo(record: ProgramRecord, on: Mapping[str, str]) -> list[nodes.Node]:
     if len(parts) == 1:
         text = "The same for all devices. No device has had a say yet."
         return [nodes.paragraph("", text), code(parts[0].text)]
-    items = {
-        part.targets[0]: (", ".join(on[target] for target in part.targets), [code(part.text)])
+    items = [
+        (part.targets[0], ", ".join(on[target] for target in part.targets), [code(part.text)])
         for part in parts
-    }
-    return [tabs("lowered", items)]
+    ]
+    return [tab_set("lowered", items)]
 
 
 def optimized(record: ProgramRecord, on: Mapping[str, str]) -> list[nodes.Node]:
     """Return the optimized HLO of each device, with its kernels."""
-    items = {}
+    items = []
     for target, label in on.items():
         compiled = record.targets[target]
         kernels, copies = compiled.program.kernels(), len(compiled.program.copies())
         marked = [kernel.line for kernel in kernels if kernel.opcode == "fusion"]
         listed = kernel_list(sum(record.operations.values()), kernels, copies)
-        items[target] = (label, [*listed, code(compiled.hlo, marked=marked)])
-    return [tabs("device", items)]
+        items.append((target, label, [*listed, code(compiled.hlo, marked=marked)]))
+    return [tab_set("device", items)]
 
 
 def kernel_list(operations: int, kernels: Sequence[Kernel], copies: int) -> list[nodes.Node]:
@@ -276,24 +260,15 @@ def kernel_list(operations: int, kernels: Sequence[Kernel], copies: int) -> list
 
 def cost_table(record: ProgramRecord, on: Mapping[str, str]) -> nodes.Node:
     """Return the compiler's counts and sizes, a column for each device."""
-    before = record.unoptimized
-    every = [before, *(record.targets[target].cost for target in on)]
     rows = [
-        [name, *(_count_text(getattr(cost, field, None), unit) for cost in every)]
-        for name, field, unit in (
-            ("floating-point operations", "flops", "FLOP"),
-            ("exp, tanh and the like", "transcendentals", ""),
-            ("bytes read and written", "bytes", "B"),
-        )
+        [label, *(field_text(record, target, name) for target in (BEFORE, *on))]
+        for name, (_, label) in FIELDS.items()
+        if label
     ]
-    intensity = [number_text(c.flops / c.bytes) if c and c.bytes else "–" for c in every]
-    rows.append(["FLOP per byte", *intensity])
-    for name, field in (
-        ("estimate of the compiler", "estimate"),
-        *((f"memory: {field}", field) for field in ("arguments", "results", "temporaries")),
-        ("kernels", "kernels"),
-    ):
-        rows.append([name, "–", *(field_text(record, target, field) for target in on)])
+    counts = [record.unoptimized, *(record.targets[target].cost for target in on)]
+    ratios = [c.flops / c.bytes if c and c.bytes else None for c in counts]
+    written = ["–" if each is None else f"{float(f'{each:.3g}'):,.10g}" for each in ratios]
+    rows.insert(3, ["FLOP per byte", *written])
     head = ["", "before optimizing", *on.values()]
     table = table_node(head, rows, classes=["measurements", "compile-cost"])
     if any(compiled.program.loops for compiled in record.targets.values()):
@@ -334,7 +309,7 @@ def picture(program: Program, record: ProgramRecord) -> nodes.Node:
 
     shapes = []
     for edge in edges:
-        above, below = drawn[edge.above], drawn[edge.below]
+        above, below = drawn[edge.from_], drawn[edge.to]
         x, y = place(above.x, above.y)
         points = [(x, y + HEIGHT)]
         for through in edge.through:
@@ -391,11 +366,16 @@ class CostDirective(_Directive):
         return [cost_table(record, on), provenance(record)]
 
 
-# What the field of a role is a number of; None for what is counted in whole.
-UNITS = {
-    **{"flops": "FLOP", "transcendentals": "", "bytes": "B", "estimate": "s"},
-    **{"arguments": "B", "results": "B", "temporaries": "B"},
-    **{"kernels": None, "fusions": None, "copies": None},
+# The unit of each field, None for what is counted in whole, and its name in the table, if any.
+FIELDS = {
+    "flops": ("FLOP", "floating-point operations"),
+    "transcendentals": ("", "exp, tanh and the like"),
+    "bytes": ("B", "bytes read and written"),
+    "estimate": ("s", "estimate of the compiler"),
+    **{field: ("B", f"memory: {field}") for field in ("arguments", "results", "temporaries")},
+    "kernels": (None, "kernels"),
+    "fusions": (None, ""),
+    "copies": (None, ""),
 }
 
 
@@ -417,10 +397,7 @@ def field(record: ProgramRecord, target: str, name: str) -> float | None:
 
 def field_text(record: ProgramRecord, target: str, name: str) -> str:
     """Write a number of a record with its unit, or a dash."""
-    return _count_text(field(record, target, name), UNITS[name])
-
-
-def _count_text(value: float | None, unit: str | None) -> str:
+    value, unit = field(record, target, name), FIELDS[name][0]
     if value is None:
         return "–"
     if unit == "s":
@@ -454,7 +431,7 @@ class CompiledRole(_Place, SphinxRole):
             raise UnknownName(f"'{text}' is not of the form function@device.field")
         devices = {**self.labels, BEFORE: "before optimizing"}
         target = known("device", match["target"], devices)
-        name = known("field", match["field"], UNITS)
+        name = known("field", match["field"], FIELDS)
         program, record, _ = self.look_up(match["name"], "COMPILED")
         if record is None:
             # Why there is none has been reported.
