@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import hlo, jaxprs, parsing, records
+from . import hlo, jaxprs, records
 from .declared import Program, ProgramError
 from .targets import Targets, devices_of
 
@@ -75,7 +75,7 @@ def record(program: Program, targets: Targets, command: str) -> records.Record:
     versions = {"python": ".".join(platform.python_version_tuple()[:2])}
     versions |= {package: importlib.metadata.version(package) for package in packages}
     head = {
-        "form": parsing.FORM,
+        "form": records.FORM,
         "function": program.name,
         "source": program.key,
         "arguments": program.arguments,
