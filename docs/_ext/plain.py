@@ -54,7 +54,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
         needed = [key for key, field in fields.items() if field.default is dataclasses.MISSING]
         parts = {key: schema_of(field.type) for key, field in fields.items()}
         closed = {"required": needed, "additionalProperties": False}
-        return {"type": "object", **closed, "properties": parts}
+        return {"type": "object", "properties": parts, **closed}
     if origin is Annotated:
         return schema_of(inner[0]) | dict(rule for rules in inner[1:] for rule in rules)
     if origin in (types.UnionType, typing.Union):

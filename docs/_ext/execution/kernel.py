@@ -11,7 +11,6 @@ import builtins
 import codecs
 import contextlib
 import ctypes
-import functools
 import json
 import os
 import pathlib
@@ -67,7 +66,6 @@ class Meter:
     """
 
     def __init__(self, limit: int, folder: pathlib.Path) -> None:
-        """Take the limit of a cell and the folder for the files."""
         self.limit, self.folder = limit, folder
         self._lock = threading.RLock()
         self._file: TextIO | None = None
@@ -202,7 +200,6 @@ class Stream(OutStream):
     _fid: Any
 
     def __init__(self, *rest: Any, **named: Any) -> None:
-        """Take what the base class takes."""
         self._reading = threading.RLock()
         self._decode = codecs.getincrementaldecoder("utf8")("replace").decode
         super().__init__(*rest, **named)
@@ -304,7 +301,6 @@ class Scrubber:
     """Takes the places of this machine out of messages: files of cells, installed packages."""
 
     def __init__(self, shell: Any) -> None:
-        """Take the shell whose cells are meant."""
         self.shell = shell
 
     def cell_of(self, filename: str | None) -> int | None:
@@ -318,16 +314,12 @@ class Scrubber:
         here = self.cell_of(filename) == max(self.shell.compile._filename_map.values())
         return f"line {line}" if here else f"an earlier cell, line {line}"
 
-    def _found(self, filename: str, found: re.Match[str]) -> str:
-        return self.place(filename, found[1])
-
     def clean(self, text: str) -> str:
         """Replace the places of this machine in a message."""
-        for filename in self.shell.compile._filename_map:
-            pattern = r"(?:\bline )?" + re.escape(filename) + r":(\d+)(?::\d+)?"
-            place = functools.partial(self._found, filename)
-            text = re.sub(pattern, place, text).replace(filename, "this page")
-        return INSTALLED.sub("", text)
+        cells = "|".join(map(re.escape, self.shell.compile._filename_map)) or "(?!)"
+        places = rf"(?:\bline )?({cells}):(\d+)(?::\d+)?"
+        text = re.sub(places, lambda found: self.place(found[1], found[2]), text)
+        return INSTALLED.sub("", re.sub(cells, "this page", text))
 
 
 def _message(value: object, longest: int) -> str:

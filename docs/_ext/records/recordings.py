@@ -23,7 +23,6 @@ class Recordings:
     """The recordings of a book: a folder for each device, with a file for each page."""
 
     def __init__(self, root: str | os.PathLike[str], schema: Schema | None = None) -> None:
-        """Take the folder, which may not exist, and the schema of measurements, if any."""
         self.root = pathlib.Path(root)
         self.schema = schema
 

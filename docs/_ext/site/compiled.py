@@ -39,16 +39,12 @@ REFERENCE = re.compile(r"(?P<name>[\w.]+)@(?P<target>[\w-]+)\.(?P<field>\w+)")
 logger = logging.getLogger(__name__)
 
 
-class UnknownName(Exception):
-    """A page names what does not exist; the message says what is near."""
-
-
 def known(what: str, name: str, names: Iterable[str]) -> str:
-    """Return a name that is among `names`; raises UnknownName."""
+    """Return a name that is among `names`; raises ProgramError, with the nearest names."""
     names = list(names)
     if name not in names:
         hint = nearest(name, names) or f"; there are {', '.join(names)}"
-        raise UnknownName(f"there is no {what} '{name}'{hint}")
+        raise ProgramError(f"there is no {what} '{name}'{hint}")
     return name
 
 
@@ -90,17 +86,14 @@ class _Place:
         logger.warning(str(message), location=self.get_location(), type="book", subtype="compiled")
 
     def look_up(self, written: str, kind: str) -> tuple[Program, Any, State]:
-        """Return the program of a name, its record or None, and its state; raises UnknownName.
+        """Return the program of a name, its record or None, and its state.
 
-        What is not current is reported.
+        What is not current is reported. Raises SnippetError or ProgramError.
         """
         library, targets = Library(self.book.folder("snippets")), configured(self.book)
         if not targets:
-            raise UnknownName("book_targets of conf.py names no device to compile for")
-        try:
-            program = find(library, written, kind, chapter(self.env.docname))
-        except (SnippetError, ProgramError) as error:
-            raise UnknownName(error) from None
+            raise ProgramError("book_targets of conf.py names no device to compile for")
+        program = find(library, written, kind, chapter(self.env.docname))
         folder = self.book.folder("programs")
         # A file that is not there is looked for again by every build.
         read = [library.path(module) for module in library.reached([program.definition.module])]
@@ -126,7 +119,7 @@ class _Directive(_Place, SphinxDirective):
         try:
             program, record, state = self.look_up(self.arguments[0], self.kind)
             parts = self.show(program, record)
-        except UnknownName as error:
+        except (SnippetError, ProgramError) as error:
             self.warn(error)
             return []
         if state.word != "current":
@@ -415,8 +408,8 @@ class CompiledRole(_Place, SphinxRole):
         try:
             (value, text, origin), *others = map(self._single, self.text.split(" / "))
             if len(others) > 1 or (others and not others[0][0]):
-                raise UnknownName(f"'{self.text}' is no ratio of two numbers, the second not zero")
-        except UnknownName as error:
+                raise ProgramError(f"'{self.text}' is no ratio of two numbers, the second not zero")
+        except (SnippetError, ProgramError) as error:
             if error.args:
                 self.warn(error)
             return [nodes.problematic("", self.text)], []
@@ -428,17 +421,17 @@ class CompiledRole(_Place, SphinxRole):
     def _single(self, text: str) -> tuple[float, str, str]:
         match = REFERENCE.fullmatch(text.strip())
         if not match:
-            raise UnknownName(f"'{text}' is not of the form function@device.field")
+            raise ProgramError(f"'{text}' is not of the form function@device.field")
         devices = {**self.labels, BEFORE: "before optimizing"}
         target = known("device", match["target"], devices)
         name = known("field", match["field"], FIELDS)
         program, record, _ = self.look_up(match["name"], "COMPILED")
         if record is None:
             # Why there is none has been reported.
-            raise UnknownName
+            raise ProgramError
         value = field(record, target, name)
         if value is None:
-            raise UnknownName(f"there is no {name} of {program.name} for {target}")
+            raise ProgramError(f"there is no {name} of {program.name} for {target}")
         label = "the compiler's estimate, not a measurement" if name == "estimate" else name
         origin = f"{program.name}, {devices[target]}: {label}; compiled with "
         origin += f"{versions(record)}, {record.date[:10]}"
