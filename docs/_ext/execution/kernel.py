@@ -212,15 +212,15 @@ class Stream(OutStream):
 
     def _watch_pipe_fd(self) -> None:
         with contextlib.suppress(OSError, ValueError):
-            os.set_blocking(self._fid, False)
             while self._should_watch:
                 select.select([self._fid], [], [])
                 self.read_pipe()
 
     def read_pipe(self) -> None:
         """Take over all that is in the pipe now."""
-        with self._reading, contextlib.suppress(OSError):
-            if self._should_watch:
+        with self._reading, contextlib.suppress(OSError, ValueError):
+            # The other thread may have read it since.
+            if self._should_watch and select.select([self._fid], [], [], 0)[0]:
                 data = os.read(self._fid, LARGEST_PIPE)
                 self.write(self._decode(data))
                 os.write(self._original_stdstream_copy, data)

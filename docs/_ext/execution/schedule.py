@@ -50,6 +50,7 @@ def execute_all(
 
     ordered = sorted(pages, key=length, reverse=True)
     jobs = jobs or (machine.cores() if device == "cpu" else 1)
+    count = itertools.count(1)
     errors: list[Exception] = []
     with tqdm(total=len(pages), unit="page", disable=not sys.stderr.isatty(), leave=False) as bar:
 
@@ -65,7 +66,6 @@ def execute_all(
                 error.add_note(f"while the outputs of the page {page.docname} were kept")
                 errors.append(error)
 
-        count = itertools.count(1)
         build = _Build(options, device, finished, jobs, say)
         asyncio.run(_until_ended(build.run(ordered)))
     if errors:
