@@ -369,7 +369,7 @@ def main() -> None:
     app.kernel_class = PageKernel
     Stream.meter = meter
     # It is imported by this name, and this file has none.
-    iostream.OutStream = Stream  # type: ignore[misc]
+    vars(iostream)["OutStream"] = Stream
     # Read when its class was defined, which in a forked kernel was in the parent.
     app.parent_handle = int(os.environ.get("JPY_PARENT_PID") or 0)
     app.initialize()
