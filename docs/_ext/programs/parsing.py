@@ -6,7 +6,6 @@ The text is data from elsewhere. Only its first fault is looked for: it could ha
 import functools
 import json
 import re
-from typing import Any
 
 import jsonschema
 
@@ -20,9 +19,7 @@ class RecordError(Exception):
     """A record cannot be used; the message says what is wrong with it."""
 
 
-@functools.cache
-def _validator(kind: type[Record]) -> Any:
-    return plain.validator(plain.schema_of(kind))
+FORMS = {kind: plain.validator(plain.schema_of(kind)) for kind in (ProgramRecord, ScaleRecord)}
 
 
 def _problem(error: jsonschema.ValidationError) -> str:
@@ -46,7 +43,7 @@ def parse(text: str, scaled: bool) -> Record:
     except (ValueError, RecursionError) as error:
         raise RecordError(f"it is no JSON: {error}") from None
     kind = ScaleRecord if scaled else ProgramRecord
-    for fault in _validator(kind).iter_errors(data):
+    for fault in FORMS[kind].iter_errors(data):
         raise RecordError(_problem(fault))
     record: Record = plain.typed(kind, data)
     if isinstance(record, ProgramRecord) and record.contradiction:
