@@ -5,29 +5,39 @@ import os
 import pathlib
 import shutil
 import stat
-import tempfile
+from collections.abc import Iterator
 
 
 class Unusable(Exception):
     """A file cannot be used; the message says why, without naming places of this machine."""
 
 
-def write(path: pathlib.Path, text: str) -> None:
-    """Write a text file in one step: whoever reads it finds the old text or the new one.
+@contextlib.contextmanager
+def _replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Give a file to write to, which takes the place of another in one step.
 
-    Raises OSError; then nothing is left behind, and what was there before is still there.
+    After an error nothing is left behind, and what was there before is still there.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    half_written = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        with os.fdopen(handle, "w", encoding="utf8") as file:
-            file.write(text)
-        pathlib.Path(name).chmod(0o644)
-        pathlib.Path(name).replace(path)
-    except BaseException:
+        yield half_written
+        half_written.replace(path)
+    finally:
         with contextlib.suppress(OSError):
-            pathlib.Path(name).unlink()
-        raise
+            half_written.unlink()
+
+
+def write(path: pathlib.Path, text: str) -> None:
+    """Write a text: whoever reads the file finds the old one or the new one; raises OSError."""
+    with _replacing(path) as file:
+        file.write_text(text, "utf8")
+
+
+def copy(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Copy a file as `write` writes one."""
+    with _replacing(target) as file:
+        shutil.copyfile(source, file)
 
 
 def read(path: pathlib.Path, limit: int) -> str:
@@ -51,19 +61,6 @@ def read(path: pathlib.Path, limit: int) -> str:
         raise Unusable("it is not UTF-8") from None
     except OSError as error:
         raise Unusable(error.strerror or type(error).__name__) from None
-
-
-def copy(source: pathlib.Path, target: pathlib.Path) -> None:
-    """Copy a file in one step, as `write` does."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    half_copied = target.with_name(f".{target.name}-{os.getpid()}")
-    try:
-        shutil.copyfile(source, half_copied)
-        half_copied.replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            half_copied.unlink()
-        raise
 
 
 def replace_folder(path: pathlib.Path) -> None:

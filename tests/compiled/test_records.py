@@ -53,7 +53,7 @@ def test_tracing_and_lowering_give_what_was_recorded(program):
     record = record_of(program)
     same_version(record)
     function = compiling.load(program)
-    traced = jax.jit(function).trace(*compiling.abstract(program.arguments))
+    traced = function.trace(*compiling.abstract(program.arguments))
     assert str(traced.jaxpr).splitlines() == record.jaxpr
     assert jaxprs.operations(traced.jaxpr.jaxpr) == record.operations
     for part in record.stablehlo:

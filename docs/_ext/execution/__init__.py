@@ -10,10 +10,12 @@ what a cell prints and says on which device it ran. `environment`, `devices` and
 which variables kernels see, what devices are called, and how much of a machine may be used.
 """
 
+import functools
 import hashlib
 import pathlib
 
 
+@functools.cache
 def identity_of_engine() -> str:
     """Return a digest of the code that executes pages, on which their outputs depend."""
     sources = sorted(pathlib.Path(__file__).parent.glob("*.py"))

@@ -25,10 +25,9 @@ def judge(
     an error came that nothing declares.
     """
     error = next((out for out in outputs if out.output_type == "error"), None)
+    shown = "\n".join(error.traceback) if error else ""
     if expected is None:
-        if error is None:
-            return None
-        return f"raised {error.ename}, which no snippet declares\n{shown(error)}"
+        return f"raised {error.ename}, which no snippet declares\n{shown}" if error else None
     declared = f"{expected.type} with '{expected.fragment}' in its message"
     if error is None:
         return f"did not raise: {expected.snippet} declares {declared}"
@@ -37,10 +36,5 @@ def judge(
     kind = f" of the type {raised.type}" if raised and not raised.declared else ""
     return (
         f"raised another error: {expected.snippet} declares {declared}, "
-        f"but this came{kind}\n{shown(error)}"
+        f"but this came{kind}\n{shown}"
     )
-
-
-def shown(error: NotebookNode) -> str:
-    """Return an error output as readers see it."""
-    return "\n".join(error.traceback)

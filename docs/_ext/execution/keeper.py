@@ -9,6 +9,7 @@ of an older key go as soon as a newer one is asked for, others after half an hou
 """
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -148,9 +149,8 @@ def run_beside(command: list[str]) -> int:
             path = os.path.join(folder, "keeper")
             listening.bind(path)
             listening.listen()
-            process = subprocess.Popen(
-                command, env=os.environ | {SOCKET: path}, preexec_fn=_begin(os.getpid())
-            )
+            begin = functools.partial(_begin, os.getpid())
+            process = subprocess.Popen(command, env=os.environ | {SOCKET: path}, preexec_fn=begin)
             for number in (signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, lambda received, frame: process.send_signal(received))
             keeper = Keeper()
@@ -162,18 +162,14 @@ def run_beside(command: list[str]) -> int:
     return status if status >= 0 else 128 - status
 
 
-def _begin(parent: int) -> Callable[[], None]:
-    """Return what a command does before it begins: it is interrupted, and ends with its keeper."""
+def _begin(parent: int) -> None:
+    """Let the process of a command be interrupted, and end with its keeper."""
+    import ctypes
 
-    def begin() -> None:
-        import ctypes
-
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return begin
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,14 @@ rebind whatever it likes.
 """
 
 import builtins
+import codecs
+import contextlib
 import ctypes
-import functools
 import json
 import os
 import pathlib
 import re
+import select
 import signal
 import sys
 import threading
@@ -22,6 +24,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from ipykernel import iostream
+from ipykernel.iostream import OutStream
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from jupyter_client.jsonutil import json_default
@@ -33,6 +37,8 @@ INSTALLED = re.compile(r"(?:/[^\s:'\"()]+)?/(?:site|dist)-packages/")
 RICH = 20
 LARGEST_FILE = 64_000_000
 LARGEST_MESSAGE = 1_000_000
+# No pipe holds more: one reading empties it.
+LARGEST_PIPE = 1 << 20
 PR_SET_PDEATHSIG = 1
 
 _encode = json.JSONEncoder(default=json_default, ensure_ascii=False, allow_nan=False).encode
@@ -60,7 +66,6 @@ class Meter:
     """
 
     def __init__(self, limit: int, folder: pathlib.Path) -> None:
-        """Take the limit of a cell and the folder for the files."""
         self.limit, self.folder = limit, folder
         self._lock = threading.RLock()
         self._file: TextIO | None = None
@@ -184,18 +189,41 @@ class BoundedSession(Session):
         return super().send(stream, msg_or_type, content, *rest, **named)
 
 
-def _meter(stream: Any, meter: Meter) -> None:
-    """Let a stream of the kernel show no more than its meter allows."""
-    write = stream.write
+class Stream(OutStream):
+    """A stream of the kernel that shows no more than its meter allows.
 
-    def metered(text: Any) -> Any:
-        if isinstance(text, str):
-            if shown := meter.text(text):
-                write(shown)
-            return len(text)
-        return write(text)
+    Native code and child processes write past Python, into a pipe. A thread reads it, and the
+    end of a cell reads what is left in it: nothing is lost, or shown with the next cell.
+    """
 
-    stream.write = metered
+    meter: Meter
+    _fid: Any
+
+    def __init__(self, *rest: Any, **named: Any) -> None:
+        self._reading = threading.RLock()
+        self._decode = codecs.getincrementaldecoder("utf8")("replace").decode
+        super().__init__(*rest, **named)
+
+    def write(self, text: str) -> int:
+        """Show as much of a text as the meter allows."""
+        if shown := self.meter.text(text) if isinstance(text, str) else text:
+            super().write(shown)
+        return len(text)
+
+    def _watch_pipe_fd(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while self._should_watch:
+                select.select([self._fid], [], [])
+                self.read_pipe()
+
+    def read_pipe(self) -> None:
+        """Take over all that is in the pipe now."""
+        with self._reading, contextlib.suppress(OSError, ValueError):
+            # The other thread may have read it since.
+            if self._should_watch and select.select([self._fid], [], [], 0)[0]:
+                data = os.read(self._fid, LARGEST_PIPE)
+                self.write(self._decode(data))
+                os.write(self._original_stdstream_copy, data)
 
 
 class PageKernel(IPythonKernel):
@@ -209,6 +237,7 @@ class PageKernel(IPythonKernel):
     session: Any
     shell: Any
     meter: Meter
+    streams: Sequence[Stream] = ()
     devices: Sequence[tuple[str, str, str]] = ()
     raised: type | None = None
 
@@ -217,7 +246,11 @@ class PageKernel(IPythonKernel):
         if not silent:
             self.meter.begin(self.meter.number + 1)
             self.raised = None
-        return await super().do_execute(code, silent, *rest, **named)
+        try:
+            return await super().do_execute(code, silent, *rest, **named)
+        finally:
+            for stream in self.streams:
+                stream.read_pipe()
 
     def _answer(self, stream: Any, ident: Any, parent: Any, content: dict[str, Any]) -> None:
         self.session.send(stream, f"{parent['header']['msg_type']}_reply", content, parent, ident)
@@ -268,7 +301,6 @@ class Scrubber:
     """Takes the places of this machine out of messages: files of cells, installed packages."""
 
     def __init__(self, shell: Any) -> None:
-        """Take the shell whose cells are meant."""
         self.shell = shell
 
     def cell_of(self, filename: str | None) -> int | None:
@@ -282,16 +314,12 @@ class Scrubber:
         here = self.cell_of(filename) == max(self.shell.compile._filename_map.values())
         return f"line {line}" if here else f"an earlier cell, line {line}"
 
-    def _found(self, filename: str, found: re.Match[str]) -> str:
-        return self.place(filename, found[1])
-
     def clean(self, text: str) -> str:
         """Replace the places of this machine in a message."""
-        for filename in self.shell.compile._filename_map:
-            pattern = r"(?:\bline )?" + re.escape(filename) + r":(\d+)(?::\d+)?"
-            place = functools.partial(self._found, filename)
-            text = re.sub(pattern, place, text).replace(filename, "this page")
-        return INSTALLED.sub("", text)
+        cells = "|".join(map(re.escape, self.shell.compile._filename_map)) or "(?!)"
+        places = rf"(?:\bline )?({cells}):(\d+)(?::\d+)?"
+        text = re.sub(places, lambda found: self.place(found[1], found[2]), text)
+        return INSTALLED.sub("", re.sub(cells, "this page", text))
 
 
 def _message(value: object, longest: int) -> str:
@@ -339,12 +367,14 @@ def main() -> None:
         text.decode("utf8", "replace") if isinstance(text, bytes) else text
     )
     app.kernel_class = PageKernel
+    Stream.meter = meter
+    # It is imported by this name, and this file has none.
+    vars(iostream)["OutStream"] = Stream
     # Read when its class was defined, which in a forked kernel was in the parent.
     app.parent_handle = int(os.environ.get("JPY_PARENT_PID") or 0)
     app.initialize()
     app.kernel.meter, app.kernel.devices = meter, page["devices"]
-    _meter(sys.stdout, meter)
-    _meter(sys.stderr, meter)
+    app.kernel.streams = sys.stdout, sys.stderr
     app.shell.set_custom_exc((Exception,), _show_traceback)
     show = app.shell._showtraceback
 

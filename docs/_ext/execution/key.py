@@ -15,9 +15,6 @@ from . import environment, identity_of_engine
 ALWAYS = ("ipykernel", "ipython")
 
 
-_engine = functools.cache(identity_of_engine)
-
-
 @functools.cache
 def _distributions() -> Mapping[str, Sequence[str]]:
     return importlib.metadata.packages_distributions()
@@ -54,7 +51,7 @@ def ground(
                 entry.variables(device.partition("-")[0], False) for entry in options.registry
             ],
             "output_limit": options.output_limit,
-            "engine": _engine(),
+            "engine": identity_of_engine(),
         }
         found = kept[(device, *of)] = digest(facts)
     return found

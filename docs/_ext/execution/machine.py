@@ -10,7 +10,7 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 # Where the lock lies that all builds of a machine share, whoever runs them.
@@ -31,32 +31,27 @@ def threads() -> int:
     return os.cpu_count() or 1
 
 
-def _quotas(root: pathlib.Path, own: pathlib.Path) -> list[float]:
-    """Return the cores that each control group of this process grants, of both versions."""
-    found = []
+def _quotas(root: pathlib.Path, own: pathlib.Path) -> Iterator[float]:
+    """Yield the cores that each control group of this process grants, of both versions."""
     with contextlib.suppress(OSError):
         for line in own.read_text().splitlines():
             _, controllers, path = line.split(":", 2)
             if controllers and "cpu" not in controllers.split(","):
                 continue
-            top = root if not controllers else root / "cpu"
-            # In a container its own group is the top of what can be seen.
+            top = root / "cpu" if controllers else root
             folder = top / path.strip("/")
+            # In a container its own group is the top of what can be seen.
             for group in (folder, *folder.parents):
-                found += _quota(group)
-                if group == top:
-                    break
-    return found
+                if group.is_relative_to(top):
+                    yield from _quota(group)
 
 
-def _quota(group: pathlib.Path) -> list[float]:
-    with contextlib.suppress(OSError, ValueError):
-        most, period = (group / "cpu.max").read_text().split()
-        return [int(most) / int(period)] if most != "max" else []
-    with contextlib.suppress(OSError, ValueError):
-        quota = int((group / "cpu.cfs_quota_us").read_text())
-        return [quota / int((group / "cpu.cfs_period_us").read_text())] if quota > 0 else []
-    return []
+def _quota(group: pathlib.Path) -> Iterator[float]:
+    for names in (["cpu.max"], ["cpu.cfs_quota_us", "cpu.cfs_period_us"]):
+        with contextlib.suppress(OSError, ValueError):
+            most, period = " ".join((group / name).read_text() for name in names).split()
+            if most not in ("max", "-1"):
+                yield int(most) / int(period)
 
 
 @functools.cache

@@ -3,9 +3,10 @@
 import ast
 import importlib.util
 import symtable
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from ..frameworks import Framework
+from ..source.expansion import bound_names
 from .imports import imported
 
 
@@ -72,7 +73,7 @@ def _taken_over(tree: ast.Module, source: str) -> list[str]:
     taken: set[str] = set()
     bound: set[str] = set()
     for node in tree.body:
-        new = set(_bound(ast.Module([node], [])))
+        new = _bound(ast.Module([node], []))
         # A loop or a block binds its own names before it reads them.
         own = new if isinstance(node, (ast.For, ast.While, ast.With, ast.If, ast.Try)) else set()
         lines = [ast.unparse(line) for line in getattr(node, "decorator_list", [])]
@@ -93,15 +94,6 @@ def _globals_read(table: symtable.SymbolTable) -> set[str]:
     return read.union(*(_globals_read(child) for child in table.get_children()))
 
 
-def _bound(tree: ast.Module) -> Iterator[str]:
+def _bound(tree: ast.Module) -> set[str]:
     """Return the names that a cell defines at its top level."""
-    for node in tree.body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            for alias in node.names:
-                yield alias.asname or alias.name.split(".")[0]
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name
-        else:
-            for part in ast.walk(node):
-                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                    yield part.id
+    return bound_names(ast.unparse(tree))

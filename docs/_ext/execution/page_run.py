@@ -197,8 +197,9 @@ class PageRun:
             for output in executed.outputs:
                 if output.output_type == "execute_result":
                     output["execution_count"] = None
+            whole = f"{cell.key}.txt" if cell.key in self.whole else ""
             shown = tuple(executed.outputs)
-            yield CellOutputs(cell.key, shown, self.missing.get(cell.key, ""))
+            yield CellOutputs(cell.key, shown, self.missing.get(cell.key, ""), whole)
 
     def _find_missing(self) -> bool:
         """Note the cells that cannot be executed; False where that fails the page."""

@@ -26,7 +26,6 @@ class Parent:
     """Forks kernels and further parents until nobody needs it any more."""
 
     def __init__(self, control: socket.socket) -> None:
-        """Take the socket to the keeper."""
         self.control = control
         self.retired = False
         self.children: dict[int, tuple[int, socket.socket | None]] = {}

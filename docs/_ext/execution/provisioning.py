@@ -35,7 +35,6 @@ class ParentLost(Exception):
     """
 
     def __init__(self, begun: bool) -> None:
-        """Take whether the page was being executed."""
         super().__init__("the process ended that the kernel is forked from")
         self.begun = begun
 
@@ -80,14 +79,12 @@ class ForkedProcess:
         """Return the exit status, or None while the kernel runs."""
         with contextlib.suppress(BlockingIOError):
             while self.returncode is None:
-                self._read(self._recv())
+                try:
+                    data = self.connection.recv(1024)
+                except ConnectionError:
+                    data = b""
+                self._read(data)
         return self.returncode
-
-    def _recv(self) -> bytes:
-        try:
-            return self.connection.recv(1024)
-        except ConnectionError:
-            return b""
 
     def wait(self) -> int | None:
         """Return the exit status of a kernel that has ended."""
@@ -111,7 +108,6 @@ class Parents:
     """The way to a keeper and its parents, for kernels with one environment."""
 
     def __init__(self, client: socket.socket, key: str, environment: Mapping[str, str]) -> None:
-        """Take the socket to the keeper, what tells parents apart, and their environment."""
         self._client = client
         self._facts = {"key": key, "kernel": str(KERNEL), "environment": dict(environment)}
         self._warm: dict[tuple[str, ...], asyncio.Task[bool]] = {}

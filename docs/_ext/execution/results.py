@@ -32,15 +32,6 @@ class Result:
     whole: dict[str, pathlib.Path] = dataclasses.field(default_factory=dict)
 
 
-def _with_whole(execution: schedule.Execution) -> PageOutputs:
-    """Return the outputs with the names of the files that hold all of long ones."""
-    cells = tuple(
-        dataclasses.replace(cell, whole=f"{cell.key}.txt") if cell.key in execution.whole else cell
-        for cell in execution.outputs.cells
-    )
-    return dataclasses.replace(execution.outputs, cells=cells)
-
-
 def deliver(
     pages: Iterable[Page],
     options: Options,
@@ -88,10 +79,9 @@ def deliver(
             done(Result(page, outputs, whole=whole))
 
     def executed(page: Page, execution: schedule.Execution) -> None:
-        outputs = _with_whole(execution)
         if not execution.failures:
             try:
-                cache.save(page, keys[page.docname], outputs, execution.whole)
+                cache.save(page, keys[page.docname], execution.outputs, execution.whole)
             except OSError as error:
                 trouble(
                     page,
@@ -100,7 +90,7 @@ def deliver(
                     "make the folder writable",
                 )
         failures = tuple(execution.failures)
-        done(Result(page, outputs, failures, True, dict(execution.whole)))
+        done(Result(page, execution.outputs, failures, True, dict(execution.whole)))
 
     if waiting:
         schedule.execute_all(waiting, options, device, executed, durations, say, jobs)

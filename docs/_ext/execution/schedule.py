@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import dataclasses
 import heapq
+import itertools
 import json
 import math
 import signal
 import sys
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from tqdm import tqdm
@@ -50,20 +50,24 @@ def execute_all(
 
     ordered = sorted(pages, key=length, reverse=True)
     jobs = jobs or (machine.cores() if device == "cpu" else 1)
-    with _ended_by(signal.SIGTERM, getattr(signal, "SIGHUP", None)):
-        with _Progress(len(pages), say) as progress:
-            errors: list[Exception] = []
+    count = itertools.count(1)
+    errors: list[Exception] = []
+    with tqdm(total=len(pages), unit="page", disable=not sys.stderr.isatty(), leave=False) as bar:
 
-            def finished(page: Page, execution: Execution) -> None:
-                progress.line(page, execution)
-                try:
-                    done(page, execution)
-                except Exception as error:
-                    error.add_note(f"while the outputs of the page {page.docname} were kept")
-                    errors.append(error)
+        def finished(page: Page, execution: Execution) -> None:
+            bar.update()
+            verdict = "failed" if execution.failures else "executed"
+            took = f"{execution.outputs.facts.seconds:.1f} s"
+            with tqdm.external_write_mode(file=sys.stderr):
+                say(f"[{next(count)}/{len(pages)}] {verdict} {page.docname} in {took}")
+            try:
+                done(page, execution)
+            except Exception as error:
+                error.add_note(f"while the outputs of the page {page.docname} were kept")
+                errors.append(error)
 
-            build = _Build(options, device, finished, jobs, say)
-            _run_in_thread(build.run(ordered))
+        build = _Build(options, device, finished, jobs, say)
+        asyncio.run(_until_ended(build.run(ordered)))
     if errors:
         raise errors[0]
 
@@ -185,84 +189,29 @@ class _Build:
             self.finished(page, execution)
 
 
-def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine beside the main thread, which alone receives Ctrl-C.
+async def _until_ended(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine until it or the build is ended; SIGTERM and SIGHUP end it as Ctrl-C does.
 
-    On an interrupt the kernels are shut down, and the interrupt goes on.
+    The kernels are shut down first. The exit status is the one that the signal has in a shell.
     """
-    errors: list[BaseException] = []
-    started, ended = threading.Event(), threading.Event()
-    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
+    task = asyncio.ensure_future(work)
+    received = []
 
-    async def task() -> None:
-        current = asyncio.current_task()
-        assert current is not None
-        running.append((asyncio.get_running_loop(), current))
-        started.set()
-        await work
+    def end(number: int, frame: object) -> None:
+        received.append(number)
+        loop.call_soon_threadsafe(task.cancel)
 
-    def target() -> None:
-        try:
-            asyncio.run(task())
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            ended.set()
-
-    thread = threading.Thread(target=target)
-    thread.start()
-    try:
-        # Not thread.join: interrupted, it takes a thread that still runs for one that has ended.
-        while not ended.wait(0.2):
-            pass
-    except BaseException:
-        started.wait()
-        with contextlib.suppress(RuntimeError):
-            loop, current = running[0]
-            loop.call_soon_threadsafe(current.cancel)
-        ended.wait()
-        raise
-    if errors:
-        raise errors[0]
-
-
-@contextlib.contextmanager
-def _ended_by(*numbers: signal.Signals | None) -> Iterator[None]:
-    """Let signals end the build as Ctrl-C does, with the exit status they have in a shell."""
-
-    def interrupt(received: int, frame: object) -> None:
-        raise SystemExit(128 + received)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    loop = asyncio.get_running_loop()
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     # One that is ignored, as under nohup, stays ignored.
-    known = [n for n in numbers if n is not None and signal.getsignal(n) != signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in known}
+    known = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in known}
     try:
-        yield
+        await task
+    except asyncio.CancelledError:
+        if received:
+            raise SystemExit(128 + received[0]) from None
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-class _Progress:
-    """A line for each page; on a terminal a bar below them."""
-
-    def __init__(self, total: int, say: Callable[[str], None]) -> None:
-        self.total, self.count, self.say = total, 0, say
-        self.bar = tqdm(total=total, unit="page", disable=not sys.stderr.isatty(), leave=False)
-
-    def __enter__(self) -> "_Progress":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.bar.close()
-
-    def line(self, page: Page, execution: Execution) -> None:
-        self.count += 1
-        verdict = "failed" if execution.failures else "executed"
-        text = f"{verdict} {page.docname} in {execution.outputs.facts.seconds:.1f} s"
-        with tqdm.external_write_mode(file=sys.stderr):
-            self.say(f"[{self.count}/{self.total}] {text}")
-        self.bar.update()

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 # What a part of a name is called that only a run can tell.
 UNKNOWN = "*"
@@ -14,7 +14,7 @@ MAGIC = re.compile(r"^([ \t]*)[%!].*", re.MULTILINE)
 
 Texts = frozenset[str]
 Scope = dict[str, Texts]
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+ANY = Texts({UNKNOWN})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,8 +68,8 @@ def names(
 
     `functions` are those whose first argument is such a name, and `comparisons` those that
     take a dictionary after it: a key adds a part to the name, unless it is one of
-    `frameworks`. The code is followed through calls of the page's own functions. What only a
-    run can tell is `*`; a name of which nothing else is known is left out.
+    `frameworks`. Calls are followed into the page's own functions. What only a run can tell is
+    `*`; a name of which nothing else is known is left out.
     """
     timers = (*functions, *comparisons)
     if not any(function in source for function in timers for source in sources):
@@ -87,7 +87,7 @@ def _parsed(source: str) -> ast.Module:
 
 
 class _Reader:
-    """Follows the code of a page, cell by cell, as far as names of measurements need it."""
+    """Follows the code of a page, cell by cell, and collects the names that timers are given."""
 
     def __init__(
         self,
@@ -96,161 +96,52 @@ class _Reader:
         comparisons: Collection[str],
         frameworks: Collection[str],
     ) -> None:
-        self.timers = frozenset(timers)
-        self.comparisons = frozenset(comparisons)
-        self.frameworks = frozenset(frameworks)
-        self.functions: dict[str, list[Function]] = {}
-        for node in itertools.chain.from_iterable(map(ast.walk, trees)):
-            if isinstance(node, Function):
-                self.functions.setdefault(node.name, []).append(node)
-        self.top = {id(node) for tree in trees for node in tree.body}
+        self.timers, self.comparisons, self.frameworks = timers, comparisons, frameworks
+        statements = [statement for tree in trees for statement in tree.body]
+        self.functions = {f.name: f for f in statements if isinstance(f, ast.FunctionDef)}
         self.globals: Scope = {}
         self.found: set[str] = set()
-        self.entered: set[object] = set()
-        self.running: list[int] = []
 
     def cell(self, tree: ast.Module) -> Texts:
         """Return the names that a cell measures."""
-        self.found, self.entered = set(), set()
-        self._visit(tree, self.globals)
-        found = {re.sub(r"\*+", UNKNOWN, name) for name in self.found}
-        return frozenset(found - {UNKNOWN, ""})
+        self.found = set()
+        for statement in tree.body:
+            if not isinstance(statement, ast.FunctionDef):
+                self._follow(statement, self.globals, ())
+        return frozenset(re.sub(r"\*+", UNKNOWN, name) for name in self.found) - {UNKNOWN, ""}
 
-    def _visit(self, node: ast.AST, scope: Scope) -> None:
+    def _follow(self, node: ast.AST, scope: Scope, inside: tuple[str, ...]) -> None:
+        """Collect names from code, `inside` of calls of functions."""
         match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                for decorator in node.decorator_list:
-                    self._visit(decorator, scope)
-                return
-            case ast.Lambda():
-                inner = scope | dict.fromkeys(_parameters(node.args), frozenset({UNKNOWN}))
-                self._visit(node.body, inner)
-                return
+            case ast.FunctionDef() | ast.Lambda():
+                scope = scope | dict.fromkeys(_parameters(node.args), ANY)
             case ast.Assign():
                 for target in node.targets:
-                    self._bind(target, node.value, scope)
-            case ast.AnnAssign() | ast.NamedExpr() if node.value:
-                self._bind(node.target, node.value, scope)
+                    _bind(target, node.value, scope)
             case ast.AugAssign():
-                self._bind(node.target, None, scope)
-            case ast.For() | ast.AsyncFor() | ast.comprehension():
+                _bind(node.target, None, scope)
+            case ast.For() | ast.comprehension():
                 for element in _elements(node.iter) or [None]:
-                    self._bind(node.target, element, scope)
-            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
-                for generator in node.generators:
-                    self._visit(generator, scope)
-            case ast.Call():
-                self._call(node, scope)
-            case ast.Name() if isinstance(node.ctx, ast.Load):
-                # A function that is handed on may be called with anything.
-                for function in self.functions.get(node.id, ()):
-                    self._enter(function, None, scope)
-        for child in ast.iter_child_nodes(node):
-            called = isinstance(node, ast.Call) and child is node.func
-            if not (called and isinstance(child, ast.Name)):
-                self._visit(child, scope)
-
-    def _bind(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
-        if isinstance(target, ast.Name):
-            scope[target.id] = scope.get(target.id, frozenset()) | self._texts(value, scope)
-            if isinstance(value, ast.Dict):
-                self._add_keys(target.id, self._keys(value, scope), scope)
-        elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-            self._add_keys(target.value.id, self._texts(target.slice, scope), scope)
-        elif isinstance(target, (ast.Tuple, ast.List)):
-            values = _elements(value)[: len(target.elts)]
-            for part, of_part in itertools.zip_longest(target.elts, values):
-                self._bind(part, of_part, scope)
-
-    def _call(self, call: ast.Call, scope: Scope) -> None:
-        called = getattr(call.func, "id", getattr(call.func, "attr", None))
-        if called in self.timers | self.comparisons:
-            named = next((k.value for k in call.keywords if k.arg == "name"), None)
-            found = self._texts(call.args[0] if call.args else named, scope)
-            if called in self.comparisons:
-                keys = self._keys(call.args[1] if len(call.args) > 1 else None, scope)
-                found = frozenset(self._alternative(name, key) for name in found for key in keys)
-            self.found |= found
-            return
-        for function in self.functions.get(called or "", ()):
-            self._enter(function, call, scope)
-
-    def _enter(self, function: Function, call: ast.Call | None, scope: Scope) -> None:
-        if id(function) in self.running or function.name in self.timers | self.comparisons:
-            return
-        given = self._arguments(function, call, scope)
-        on_top = id(function) in self.top
-        key = (id(function), frozenset(given.items()))
-        if on_top and key in self.entered:
-            return
-        self.entered.add(key)
-        self.running.append(id(function))
-        inner = (self.globals if on_top else scope) | given
-        for statement in function.body:
-            self._visit(statement, inner)
-        self.running.pop()
-
-    def _arguments(self, function: Function, call: ast.Call | None, scope: Scope) -> Scope:
-        given = dict.fromkeys(_parameters(function.args), frozenset({UNKNOWN}))
-        given |= {_keys_of(name): unknown for name, unknown in given.items()}
-        if call is None:
-            return given
-        positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-        defaults = function.args.defaults
-        for name, default in zip(reversed(positional), reversed(defaults), strict=False):
-            given[name] = self._texts(default, self.globals)
-        for each, chosen in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
-            given[each.arg] = self._texts(chosen, self.globals)
-        if isinstance(call.func, ast.Attribute) and positional[:1] in (["self"], ["cls"]):
-            del positional[0]
-        for name, argument in zip(positional, call.args, strict=False):
-            if isinstance(argument, ast.Starred):
-                given |= dict.fromkeys(positional, frozenset({UNKNOWN}))
-                break
-            given[name] = self._texts(argument, scope)
-            given[_keys_of(name)] = self._keys(argument, scope)
-        for keyword in call.keywords:
-            if keyword.arg in given:
-                given[keyword.arg] = self._texts(keyword.value, scope)
-                given[_keys_of(keyword.arg)] = self._keys(keyword.value, scope)
-        return given
-
-    def _texts(self, node: ast.expr | None, scope: Scope) -> Texts:
-        """Return what an expression can be as a text."""
-        match node:
-            case ast.Constant():
-                return frozenset({str(node.value)})
-            case ast.Name():
-                return scope.get(node.id, frozenset({UNKNOWN}))
-            case ast.IfExp():
-                return self._texts(node.body, scope) | self._texts(node.orelse, scope)
-            case ast.FormattedValue() if node.format_spec is None and node.conversion == -1:
-                return self._texts(node.value, scope)
-            case ast.JoinedStr():
-                return self._joined(node.values, scope)
-            case ast.BinOp() if isinstance(node.op, ast.Add) and _is_text(node):
-                return self._joined([node.left, node.right], scope)
-        return frozenset({UNKNOWN})
-
-    def _keys(self, node: ast.expr | None, scope: Scope) -> Texts:
-        """Return what the keys of a dictionary can be."""
-        match node:
-            case ast.Dict():
-                parts = zip(node.keys, node.values, strict=True)
-                # Without a key it is another dictionary, `**more`.
-                found = [
-                    self._texts(key, scope) if key else self._keys(value, scope)
-                    for key, value in parts
-                ]
-                return frozenset().union(*found)
-            case ast.Name():
-                return scope.get(_keys_of(node.id), frozenset({UNKNOWN}))
-            case ast.BinOp() if isinstance(node.op, ast.BitOr):
-                return self._keys(node.left, scope) | self._keys(node.right, scope)
-        return frozenset({UNKNOWN})
-
-    def _add_keys(self, name: str, keys: Texts, scope: Scope) -> None:
-        scope[_keys_of(name)] = scope.get(_keys_of(name), frozenset()) | keys
+                    _bind(node.target, element, scope)
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+                if name in self.timers or name in self.comparisons:
+                    given = [*node.args, *(k.value for k in node.keywords if k.arg == "name")]
+                    found = _texts(given[0] if given else None, scope)
+                    if name in self.comparisons:
+                        keys = _keys(given[1] if len(given) > 1 else None, scope)
+                        found = Texts(
+                            self._alternative(each, key) for each in found for key in keys
+                        )
+                    self.found |= found
+                elif name in self.functions and name not in inside:
+                    function = self.functions[name]
+                    inner = self.globals | _arguments(function.args, node, scope)
+                    for statement in function.body:
+                        self._follow(statement, inner, (*inside, name))
+        # What a comprehension loops over binds names that stand before it.
+        children = ast.iter_child_nodes(node)
+        for child in sorted(children, key=lambda child: not isinstance(child, ast.comprehension)):
+            self._follow(child, scope, inside)
 
     def _alternative(self, name: str, key: str) -> str:
         """Return the name of an alternative, as the timer makes it of a key."""
@@ -260,14 +151,23 @@ class _Reader:
         # A key of which nothing is known may be a framework too.
         return f"{name}*" if label == UNKNOWN else f"{name}/{label}"
 
-    def _joined(self, parts: Sequence[ast.expr], scope: Scope) -> Texts:
-        found = frozenset({""})
-        for part in parts:
-            texts = self._texts(part, scope)
-            if len(found) * len(texts) > MOST_TEXTS:
-                texts = frozenset({UNKNOWN})
-            found = frozenset(start + text for start in found for text in texts)
-        return found
+
+def _bind(target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
+    """Note what else the variables of a target can be."""
+    if isinstance(target, ast.Name):
+        _add(target.id, _texts(value, scope), scope)
+        if isinstance(value, ast.Dict):
+            _add(_keys_of(target.id), _keys(value, scope), scope)
+    elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+        _add(_keys_of(target.value.id), _texts(target.slice, scope), scope)
+    elif isinstance(target, ast.Tuple):
+        parts = _elements(value)[: len(target.elts)]
+        for name, part in itertools.zip_longest(target.elts, parts):
+            _bind(name, part, scope)
+
+
+def _add(name: str, texts: Texts, scope: Scope) -> None:
+    scope[name] = scope.get(name, frozenset()) | texts
 
 
 def _keys_of(name: str) -> str:
@@ -279,16 +179,56 @@ def _elements(node: ast.expr | None) -> list[ast.expr | None]:
     return [*node.elts] if isinstance(node, (ast.Tuple, ast.List)) else []
 
 
-def _is_text(node: ast.expr) -> bool:
-    """Say whether an expression is certainly a text, not a number."""
-    if isinstance(node, ast.BinOp):
-        return _is_text(node.left) or _is_text(node.right)
-    return isinstance(node, ast.JoinedStr) or (
-        isinstance(node, ast.Constant) and isinstance(node.value, str)
-    )
+def _parameters(arguments: ast.arguments) -> list[str]:
+    return [each.arg for each in (*arguments.args, *arguments.kwonlyargs)]
 
 
-def _parameters(arguments: ast.arguments) -> Iterator[str]:
-    rest = [each for each in (arguments.vararg, arguments.kwarg) if each]
-    for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *rest):
-        yield each.arg
+def _arguments(declared: ast.arguments, call: ast.Call, scope: Scope) -> Scope:
+    """Return what the parameters of a function can be in a call."""
+    names = _parameters(declared)
+    given = dict.fromkeys([*names, *map(_keys_of, names)], ANY)
+    defaults = [*declared.defaults, *declared.kw_defaults]
+    for name, value in zip(reversed(names), reversed(defaults), strict=False):
+        given[name] = _texts(value, {})
+    keywords = [(k.arg, k.value) for k in call.keywords if k.arg in given]
+    for name, value in (*zip(names, call.args, strict=False), *keywords):
+        given[name], given[_keys_of(name)] = _texts(value, scope), _keys(value, scope)
+    return given
+
+
+def _texts(node: ast.expr | None, scope: Scope) -> Texts:
+    """Return what an expression can be as a text."""
+    match node:
+        case ast.Constant():
+            return frozenset({str(node.value)})
+        case ast.Name():
+            return scope.get(node.id, ANY)
+        case ast.IfExp():
+            return _texts(node.body, scope) | _texts(node.orelse, scope)
+        case ast.FormattedValue(format_spec=None, conversion=-1):
+            return _texts(node.value, scope)
+        case ast.JoinedStr():
+            found = frozenset({""})
+            for part in node.values:
+                texts = _texts(part, scope)
+                texts = texts if len(found) * len(texts) <= MOST_TEXTS else ANY
+                found = frozenset(start + text for start in found for text in texts)
+            return found
+    return ANY
+
+
+def _keys(node: ast.expr | None, scope: Scope) -> Texts:
+    """Return what the keys of a dictionary can be."""
+    match node:
+        case ast.Dict():
+            # Without a key it is another dictionary, `**more`.
+            found = [
+                _texts(key, scope) if key else _keys(value, scope)
+                for key, value in zip(node.keys, node.values, strict=True)
+            ]
+            return frozenset().union(*found)
+        case ast.Name():
+            return scope.get(_keys_of(node.id), ANY)
+        case ast.BinOp(op=ast.BitOr()):
+            return _keys(node.left, scope) | _keys(node.right, scope)
+    return ANY

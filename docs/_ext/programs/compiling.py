@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import hlo, jaxprs, parsing, records
+from . import hlo, jaxprs, records
 from .declared import Program, ProgramError
 from .targets import Targets, devices_of
 
@@ -28,11 +28,8 @@ def prepare(targets: Targets) -> None:
 
 
 def compile_for(function: Any, arguments: Iterable[Any]) -> Any:
-    """Compile a function for the devices that its abstract arguments lie on."""
-    import jax
-
-    jitted = function if hasattr(function, "lower") else jax.jit(function)
-    return jitted.lower(*arguments).compile()
+    """Compile a jitted function for the devices that its abstract arguments lie on."""
+    return function.lower(*arguments).compile()
 
 
 def abstract(
@@ -63,10 +60,13 @@ def abstract(
 
 
 def load(program: Program) -> Any:
-    """Execute the self-contained code of a program and return its function."""
+    """Execute the self-contained code of a program and return its function, jitted."""
+    import jax
+
     namespace: dict[str, Any] = {"__name__": program.name}
     exec(compile(program.code, f"<{program.name}>", "exec"), namespace)
-    return namespace[program.definition.name]
+    function = namespace[program.definition.name]
+    return function if hasattr(function, "lower") else jax.jit(function)
 
 
 def record(program: Program, targets: Targets, command: str) -> records.Record:
@@ -75,7 +75,7 @@ def record(program: Program, targets: Targets, command: str) -> records.Record:
     versions = {"python": ".".join(platform.python_version_tuple()[:2])}
     versions |= {package: importlib.metadata.version(package) for package in packages}
     head = {
-        "form": parsing.FORM,
+        "form": records.FORM,
         "function": program.name,
         "source": program.key,
         "arguments": program.arguments,
@@ -91,12 +91,10 @@ def record(program: Program, targets: Targets, command: str) -> records.Record:
 def _program_record(
     head: dict[str, Any], program: Program, targets: Targets
 ) -> records.ProgramRecord:
-    import jax
     from jax.sharding import SingleDeviceSharding
 
     function = load(program)
-    jitted = function if hasattr(function, "trace") else jax.jit(function)
-    traced = jitted.trace(*abstract(program.arguments))
+    traced = function.trace(*abstract(program.arguments))
     lowered: dict[str, list[str]] = {}
     compiled = {}
     for name, target in targets.items():

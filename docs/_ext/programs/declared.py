@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from ..names import nearest
@@ -19,7 +20,7 @@ ROLE = re.compile(r"\{compiled\}`([^`]+)`")
 
 
 class ProgramError(Exception):
-    """A function cannot be compiled as a page asks; the message says why and what to do."""
+    """A page asks for a function in a way that cannot be; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,19 +118,11 @@ def _code(excerpt: Excerpt) -> str:
     return "\n\n\n".join([lines, *(definition.source for definition in excerpt.definitions)])
 
 
-@dataclasses.dataclass(frozen=True)
-class Wanted:
-    """A place where a page names a function: what it calls it, and in which way."""
+def wanted_by(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield (line, kind, name) of the functions that the text of a page names.
 
-    docname: str
-    line: int
-    kind: str
-    written: str
-
-
-def wanted_by(docname: str, text: str) -> list[Wanted]:
-    """Return what the text of a page names, in directives and roles; examples in code are none."""
-    found: list[Wanted] = []
+    They are named in directives and roles; examples in code are none.
+    """
     fences: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         match = FENCE.match(line)
@@ -139,13 +132,11 @@ def wanted_by(docname: str, text: str) -> list[Wanted]:
         elif match and not literal:
             fences.append(match[1])
             if match[2] in DIRECTIVES:
-                found.append(Wanted(docname, number, DIRECTIVES[match[2]], match[3]))
+                yield number, DIRECTIVES[match[2]], match[3]
         elif not literal:
             for expression in ROLE.findall(LITERAL.sub("", line)):
                 for part in expression.split(" / "):
-                    name = part.partition("@")[0].strip()
-                    found.append(Wanted(docname, number, "COMPILED", name))
-    return found
+                    yield number, "COMPILED", part.partition("@")[0].strip()
 
 
 def find_all(options: Options) -> tuple[dict[str, Program], list[str]]:
@@ -158,16 +149,16 @@ def find_all(options: Options) -> tuple[dict[str, Program], list[str]]:
             continue
         docname = relative.with_suffix("").as_posix()
         try:
-            places = wanted_by(docname, path.read_text("utf8"))
+            text = path.read_text("utf8")
         except (OSError, ValueError) as error:
             problems.append(f"{path}: it cannot be read: {error}")
             continue
-        for wanted in places:
+        for line, kind, name in wanted_by(text):
             try:
-                program = find(library, wanted.written, wanted.kind, chapter(docname))
+                program = find(library, name, kind, chapter(docname))
                 programs[program.file] = program
             except (SnippetError, ProgramError) as error:
-                problems.append(f"{path}:{wanted.line}: {error}")
+                problems.append(f"{path}:{line}: {error}")
     return programs, problems
 
 

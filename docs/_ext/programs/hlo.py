@@ -214,13 +214,11 @@ class Optimized:
 
 
 def _result_bytes(shape: str, opcode: str) -> int:
-    sizes = [_bytes(dtype, dims) for dtype, dims in TYPE.findall(shape)]
+    sizes = []
+    for dtype, dims in TYPE.findall(shape):
+        bits = 8 if dtype == "pred" else int(re.findall(r"\d+", dtype)[0])
+        sizes.append(math.prod(map(int, filter(None, dims.split(",")))) * bits // 8)
     # Those that start carry their inputs and their results, one after the other.
     if opcode in ("all-gather-start", "collective-permute-start"):
         sizes = sizes[len(sizes) // 2 :] if opcode == "all-gather-start" else sizes[1:2]
     return sum(sizes)
-
-
-def _bytes(dtype: str, dims: str) -> int:
-    bits = 8 if dtype == "pred" else int(re.findall(r"\d+", dtype)[0])
-    return math.prod(map(int, filter(None, dims.split(",")))) * bits // 8

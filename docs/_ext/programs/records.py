@@ -4,19 +4,17 @@ import dataclasses
 import functools
 from typing import Annotated, Any
 
+from ..plain import bounds
 from .hlo import Optimized
 
-# Each name stands for bounds in `parsing`.
-Line = Annotated[str, "line"]
-Text = Annotated[list[Line], "text"]
-Hash = Annotated[str, "hash"]
-Date = Annotated[str, "date"]
-Form = Annotated[int, "form"]
-Number = Annotated[float, "number"]
-Count = Annotated[int, "count"]
-Chips = Annotated[int, "chips"]
-Place = Annotated[float, "place"]
-Point = Annotated[list[Place], "point"]
+FORM = 1
+MOST = bounds(maxItems=1_000, maxProperties=1_000)
+Line = Annotated[str, bounds(maxLength=2_000, format="printable line")]
+Text = Annotated[list[Line], MOST, bounds(minItems=1)]
+Number = Annotated[float, bounds(minimum=0, maximum=1e300)]
+Count = Annotated[int, bounds(minimum=0, maximum=2**63)]
+Place = Annotated[float, bounds(minimum=0, maximum=1e4)]
+Point = Annotated[list[Place], bounds(minItems=2, maxItems=2)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,17 +62,17 @@ class Node:
 class Edge:
     """A line from one node to another, and the points that it goes through."""
 
-    above: Count
-    below: Count
-    through: list[Point]
+    from_: Count
+    to: Count
+    through: Annotated[list[Point], MOST]
 
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
     """A jaxpr drawn from top to bottom."""
 
-    nodes: list[Node]
-    edges: list[Edge]
+    nodes: Annotated[list[Node], MOST]
+    edges: Annotated[list[Edge], MOST]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,9 +114,9 @@ class Run:
     case: Line
     target: Line
     device: Line
-    chips: Chips
+    chips: Annotated[int, bounds(minimum=1, maximum=2**63)]
     batch: Count
-    collectives: list[Collective]
+    collectives: Annotated[list[Collective], MOST]
     cost: Cost | None
     memory: Memory
 
@@ -137,13 +135,13 @@ class Run:
 class Record:
     """What every record says: of which function it is, and how it was made."""
 
-    form: Form
+    form: Annotated[int, bounds(const=FORM)]
     function: Line
-    source: Hash
+    source: Annotated[str, bounds(pattern=r"^[0-9a-f]{64}\Z")]
     arguments: Any
     command: Line
-    date: Date
-    versions: dict[Line, Line]
+    date: Annotated[str, bounds(maxLength=40, format="date")]
+    versions: Annotated[dict[Line, Line], MOST]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,16 +149,16 @@ class ProgramRecord(Record):
     """A function compiled for one device of each target."""
 
     jaxpr: Text
-    operations: dict[Line, Count]
+    operations: Annotated[dict[Line, Count], MOST]
     picture: Picture
-    stablehlo: list[Lowered]
+    stablehlo: Annotated[list[Lowered], MOST]
     unoptimized: Counts | None
-    targets: dict[Line, Compiled]
+    targets: Annotated[dict[Line, Compiled], MOST]
 
     @property
     def contradiction(self) -> str:
         """What in it cannot be, empty where all is well."""
-        ends = [end for edge in self.picture.edges for end in (edge.above, edge.below)]
+        ends = [end for edge in self.picture.edges for end in (edge.from_, edge.to)]
         if max(ends, default=-1) >= len(self.picture.nodes):
             return "an edge of the picture leads nowhere"
         if sorted(name for part in self.stablehlo for name in part.targets) != sorted(self.targets):
@@ -173,4 +171,4 @@ class ScaleRecord(Record):
     """A step compiled for many devices."""
 
     parameters: Count
-    runs: list[Run]
+    runs: Annotated[list[Run], MOST]

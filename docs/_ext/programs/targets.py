@@ -44,21 +44,19 @@ def configured(options: Options) -> dict[str, Target]:
     found = {}
     for name, given in options.targets.items():
         try:
-            found[name] = _target(name, given, options.root)
+            for key in given:
+                if key not in KEYS:
+                    raise ValueError(f"there is no key '{key}'{nearest(key, KEYS)}")
+            if "platform" not in given:
+                raise ValueError("it needs a platform: cpu, cuda or tpu")
+            facts = {"label": name, **given}
+            facts |= {key: tuple(given.get(key, ())) for key in ("chips", "packages")}
+            if "figures" in given:
+                facts["figures"] = options.root / given["figures"]
+            found[name] = Target(name, **facts)
         except (TypeError, ValueError) as error:
             raise ValueError(f"book_targets of conf.py: '{name}': {error}") from None
     return found
-
-
-def _target(name: str, given: Mapping[str, Any], root: pathlib.Path) -> Target:
-    for key in given:
-        if key not in KEYS:
-            raise ValueError(f"there is no key '{key}'{nearest(key, KEYS)}")
-    if "platform" not in given:
-        raise ValueError("it needs a platform: cpu, cuda or tpu")
-    tuples = {key: tuple(given.get(key, ())) for key in ("chips", "packages")}
-    figures = root / given["figures"] if "figures" in given else None
-    return Target(**{"name": name, "label": name, **given, **tuples, "figures": figures})
 
 
 def devices_of(target: Target, count: int = 1) -> list[Any]:

@@ -4,59 +4,20 @@ It is a notebook without code, whose cells are named by the hashes of their code
 """
 
 import dataclasses
-import datetime
-import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated
 
 import nbformat
-from jsonschema import Draft202012Validator, FormatChecker
 from nbformat import NotebookNode
 
+from .. import plain
 from ..files import Unusable
+from ..plain import bounds
 
 FORM = 2
-LONGEST = {"type": "string", "maxLength": 300}
-NAMED = {"type": "string", "minLength": 1, "maxLength": 300}
-SHA256 = {"type": "string", "pattern": "^[0-9a-f]*$", "maxLength": 64}
-FORMATS = FormatChecker(formats=())
-
-
-@FORMATS.checks("moment", raises=ValueError)
-def _is_moment(value: object) -> bool:
-    return isinstance(value, str) and bool(datetime.datetime.fromisoformat(value))
-
-
-@FORMATS.checks("finite")
-def _is_finite(value: object) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
-
-
-SCHEMA = Draft202012Validator(
-    {
-        "type": "object",
-        "properties": {
-            "form": {"const": FORM},
-            "page": NAMED,
-            "device": NAMED | {"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$"},
-            "device_kind": NAMED,
-            "executed": NAMED | {"format": "moment"},
-            "seconds": {"type": "number", "minimum": 0, "maximum": 1e9, "format": "finite"},
-            "processor": LONGEST,
-            "threads": {"type": "integer", "minimum": 0, "maximum": 1_000_000},
-            "versions": {"type": "object", "additionalProperties": LONGEST, "maxProperties": 100},
-            "process": {"enum": ["own", "forked"]},
-            "driver": LONGEST,
-            "memory": LONGEST,
-            "command": LONGEST,
-            "modules": {"type": "object", "additionalProperties": SHA256, "maxProperties": 1000},
-        },
-        "additionalProperties": False,
-        "required": "form page device device_kind executed seconds processor threads versions "
-        "process modules".split(),
-    },
-    format_checker=FORMATS,
-)
+Said = Annotated[str, bounds(maxLength=300)]
+Named = Annotated[str, bounds(minLength=1, maxLength=300)]
+Digest = Annotated[str, bounds(pattern="^[0-9a-f]*$", maxLength=64)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,17 +29,29 @@ class Facts:
     `driver` and `memory` are of an accelerator.
     """
 
-    page: str
-    device: str
-    device_kind: str
-    executed: str
-    seconds: float
-    processor: str
-    threads: int
-    versions: Mapping[str, str]
-    process: str = "own"
-    driver: str = ""
-    memory: str = ""
+    page: Named
+    device: Annotated[str, bounds(maxLength=300, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    device_kind: Named
+    executed: Annotated[str, bounds(maxLength=300, format="date")]
+    seconds: Annotated[float, bounds(minimum=0, maximum=1e9, format="finite")]
+    processor: Said
+    threads: Annotated[int, bounds(minimum=0, maximum=1_000_000)]
+    versions: Annotated[dict[str, Said], bounds(maxProperties=100)]
+    process: Annotated[str, bounds(enum=("own", "forked"))] = "own"
+    driver: Said = ""
+    memory: Said = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Head(Facts):
+    """What a file says besides: its form, digests of modules, and the command that made it."""
+
+    form: Annotated[int, bounds(const=FORM)]
+    modules: Annotated[dict[str, Digest], bounds(maxProperties=1000)]
+    command: Said = ""
+
+
+HEAD = plain.validator(plain.schema_of(_Head))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,13 +83,10 @@ class PageOutputs:
 
 def write(outputs: PageOutputs, command: str = "") -> str:
     """Return the text in which outputs are kept, the same for the same outputs."""
-    facts: dict[str, Any] = {
-        key: value for key, value in dataclasses.asdict(outputs.facts).items() if value != ""
-    }
-    facts |= {"form": FORM, "modules": dict(outputs.modules)}
-    if command:
-        facts["command"] = command
-    notebook = nbformat.v4.new_notebook(metadata={"recording": facts})
+    modules = dict(outputs.modules)
+    head = _Head(**vars(outputs.facts), form=FORM, modules=modules, command=command)
+    said = {key: value for key, value in plain.untyped(head).items() if value != ""}
+    notebook = nbformat.v4.new_notebook(metadata={"recording": said})
     notebook.nbformat_minor = 5
     for cell in outputs.cells:
         kept = nbformat.v4.new_code_cell("", id=cell.key, outputs=list(cell.outputs))
@@ -146,7 +116,7 @@ def read(text: str, page: str, device: str) -> PageOutputs:
         raise Unusable(
             f"it has the form {str(facts.get('form', 1))[:9]}, and this book reads {FORM}"
         )
-    if wrong := next(SCHEMA.iter_errors(facts), None):
+    if wrong := next(HEAD.iter_errors(facts), None):
         place = ".".join(map(str, wrong.absolute_path))
         raise Unusable(f"its facts are wrong: {place} {wrong.message[:200]}".replace("  ", " "))
     for name, expected in (("page", page), ("device", device)):
@@ -160,7 +130,6 @@ def read(text: str, page: str, device: str) -> PageOutputs:
         if not all(isinstance(text, str) and len(text) <= 300 for text in said):
             raise Unusable(f"its cell {number} says nothing understandable about itself")
         cells.append(CellOutputs(cell.id, tuple(cell.outputs), *said))
-    modules = facts.pop("modules")
-    known = {field.name for field in dataclasses.fields(Facts)}
-    kept = {key: value for key, value in facts.items() if key in known}
-    return PageOutputs(Facts(**kept), tuple(cells), modules)
+    head = plain.typed(_Head, facts)
+    kept = {field.name: getattr(head, field.name) for field in dataclasses.fields(Facts)}
+    return PageOutputs(Facts(**kept), tuple(cells), head.modules)

@@ -1,6 +1,7 @@
 """Markup from elsewhere: it can draw within its own box, and do nothing else."""
 
 import collections
+import functools
 import hashlib
 import re
 import xml.etree.ElementTree
@@ -8,7 +9,7 @@ from collections.abc import Callable
 
 import nh3
 import tinycss2
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser
 
 DRAWING = set(
     """svg g rect circle ellipse line polyline polygon path text tspan title desc defs marker
@@ -80,8 +81,9 @@ LIMITS = {
     **dict.fromkeys(("min-width", "grid-template-columns"), (0, 600)),
     "vertical-align": (0, 0),
 }
-SIZE = re.compile(r"\s*(\d{1,7}(?:\.\d+)?)\s*(px|pt|em|ex|ch|cm|mm|in|%)?\s*")
+NUMBERS = ("number", "dimension", "percentage")
 NAME = r"[\w.:-]+"
+USE = re.compile(rf"^#({NAME})$|url\(#({NAME})\)")
 LOCAL = re.compile(rf"url\(\s*[\"']?#({NAME})[\"']?\s*\)")
 PREFIX = re.compile(r"^out-[0-9a-f]{10}-")
 PICTURE = re.compile(r"data:image/(?:png|jpeg);base64,[\w+/=\s]*")
@@ -231,7 +233,8 @@ def _value(tag: str, name: str, value: str, rename: Callable[[str], str]) -> str
     if name == "xlink":
         return value if value == XLINK else None
     if name in ("width", "height", "border", "rowspan", "colspan", "span"):
-        return _size(tag, name, value)
+        token = tinycss2.parse_one_component_value(value)
+        return value if token.type in NUMBERS and _within_limits(name, token) else None
     if name == "transform" and tag == "svg":
         # It would move the drawing as a whole.
         return None
@@ -241,31 +244,16 @@ def _value(tag: str, name: str, value: str, rename: Callable[[str], str]) -> str
     return LOCAL.sub(lambda found: f"url(#{rename(found[1])})", value)
 
 
-def _size(tag: str, name: str, value: str) -> str | None:
-    found = SIZE.fullmatch(value)
-    if not found:
-        return None
-    amount = float(found[1])
-    if found[2] == "%":
-        return value if amount <= 100 else None
-    limit = {"border": 10, "rowspan": 1000, "colspan": 1000, "span": 1000}.get(name, LARGEST)
-    return value if amount * PIXELS.get(found[2] or "px", 16) <= limit else None
-
-
 def _style(value: str, rename: Callable[[str], str]) -> str:
     """Return the declarations of a style that stay within the place of the element."""
     kept = []
     for found in tinycss2.parse_declaration_list(value, skip_comments=True, skip_whitespace=True):
         if found.type != "declaration" or found.important or found.lower_name not in STYLES:
             continue
-        name = found.lower_name
-        words = [token.lower_value for token in found.value if token.type == "ident"]
-        if name == "display" and not set(words) <= DISPLAYS:
-            continue
-        if all(_harmless(name, token) for token in found.value):
+        if all(_harmless(found.lower_name, token) for token in found.value):
             text = tinycss2.serialize(found.value).strip()
             text = LOCAL.sub(lambda local: f"url(#{rename(local[1])})", text)
-            kept.append(f"{name}:{text}")
+            kept.append(f"{found.lower_name}:{text}")
     return ";".join(kept)
 
 
@@ -276,10 +264,12 @@ def _harmless(name: str, token: tinycss2.ast.Node) -> bool:
     if token.type == "function":
         known = FUNCTIONS | {"var"} if name in COLOURS else FUNCTIONS
         return token.lower_name in known and all(_harmless(name, part) for part in token.arguments)
-    if token.type in ("number", "dimension", "percentage"):
+    if token.type in NUMBERS:
         return _within_limits(name, token)
     if token.type == "literal":
         return token.value in (",", "/")
+    if token.type == "ident" and name == "display":
+        return token.lower_value in DISPLAYS
     return token.type in ("ident", "hash", "string", "whitespace", "comment")
 
 
@@ -334,28 +324,25 @@ def _effects(markup: str) -> collections.Counter[str]:
 
 def _check_uses(markup: str) -> None:
     """Raise Refused where the parts of a drawing that use each other are too many, or a circle."""
-    root = LexborHTMLParser(markup).root
-    if root is None:
-        return
-    targets = {node.attributes["id"]: node for node in root.css("[id]")}
-    amounts: dict[str, int] = {}
+    tree = LexborHTMLParser(markup)
+    named = {node.attributes["id"]: node for node in tree.css("[id]")}
 
-    def amount(node: LexborNode, inside: tuple[str, ...]) -> int:
+    @functools.cache
+    def drawn(name: str) -> int:
+        """Count the parts of an element and of all that it uses; of the whole where it has none."""
+        node = named.get(name) if name else tree.root
         total = 0
-        for part in node.traverse():
+        for part in node.traverse() if node else ():
             total += 1
             for value in part.attributes.values():
-                for name in re.findall(rf"^#({NAME})$|url\(#({NAME})\)", value or ""):
-                    total += of(name[0] or name[1], inside)
+                for found in USE.finditer(value or ""):
+                    total += drawn(found[1] or found[2])
         if total > MOST_DRAWN:
             raise Refused(f"holds a drawing of more than {MOST_DRAWN} parts")
         return total
 
-    def of(name: str, inside: tuple[str, ...]) -> int:
-        if name in inside or len(inside) > 20:
-            raise Refused("holds a drawing whose parts use each other in a circle, or too deeply")
-        if name not in amounts and name in targets:
-            amounts[name] = amount(targets[name], (*inside, name))
-        return amounts.get(name, 0)
-
-    amount(root, ())
+    try:
+        drawn("")
+    except RecursionError:
+        problem = "holds a drawing whose parts use each other in a circle, or too deeply"
+        raise Refused(problem) from None

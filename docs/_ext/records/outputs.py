@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import nbformat
@@ -67,24 +67,37 @@ def presentable(
             seen.append(measured)
             text = output["data"].get("text/plain", "")
             output = nbformat.v4.new_output("stream", text=text + "\n")
+        shown.append(output)
+    shown = joined(shown)
+    for output in shown:
+        change_texts(output, scrubbed, ("text/plain",))
+    return shown
+
+
+def joined(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
+    """Return outputs with streams in one piece, and without what native libraries log."""
+    found: list[NotebookNode] = []
+    for output in outputs:
         if output.output_type == "stream":
             if output.name == "stderr":
                 output["text"] = NATIVE_LOG.sub("", output.text)
             if not output.text:
                 continue
-            if shown and shown[-1].output_type == "stream" and shown[-1].name == output.name:
-                shown[-1]["text"] += output.text
+            if found and found[-1].output_type == "stream" and found[-1].name == output.name:
+                found[-1]["text"] += output.text
                 continue
-        shown.append(output)
-    for output in shown:
-        if output.output_type == "stream":
-            output["text"] = scrubbed(output.text)
-        elif output.output_type == "error":
-            output["evalue"] = scrubbed(output.evalue)
-            output["traceback"] = [scrubbed(line) for line in output.traceback]
-        elif "text/plain" in output.get("data", {}):
-            output["data"]["text/plain"] = scrubbed(output["data"]["text/plain"])
-    return shown
+        found.append(output)
+    return found
+
+
+def change_texts(output: NotebookNode, change: Callable[[str], str], kinds: Iterable[str]) -> None:
+    """Change the texts of an output: of a stream, of an error, of these kinds of data."""
+    for part, names in ((output, ("text", "evalue")), (output.get("data", {}), kinds)):
+        for name in names:
+            if isinstance(part.get(name), str):
+                part[name] = change(part[name])
+    if "traceback" in output:
+        output["traceback"] = [change(line) for line in output.traceback]
 
 
 def scrubbed(text: str) -> str:

@@ -23,7 +23,6 @@ class Recordings:
     """The recordings of a book: a folder for each device, with a file for each page."""
 
     def __init__(self, root: str | os.PathLike[str], schema: Schema | None = None) -> None:
-        """Take the folder, which may not exist, and the schema of measurements, if any."""
         self.root = pathlib.Path(root)
         self.schema = schema
 
@@ -56,8 +55,7 @@ class Recordings:
         """Return a page's recording, or None where there is none; raises files.Unusable."""
         path = self.path(device, docname)
         try:
-            links = [part for part in path.parents if part != self.root and part.is_symlink()]
-            if links and self.root in links[0].parents:
+            if any(part.is_symlink() for part in path.parents if self.root in part.parents):
                 raise files.Unusable("it lies behind a link to another folder")
             text = files.read(path, LARGEST)
         except FileNotFoundError:

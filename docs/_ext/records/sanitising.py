@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 from ..measurements.schema import Schema
 from . import markup
 from .markup import DRAWING, TEXT, Refused
-from .outputs import NATIVE_LOG, record, scrubbed
+from .outputs import change_texts, joined, record, scrubbed
 
 LARGEST_OUTPUT = 400_000
 LARGEST_PICTURE = 10_000
@@ -36,24 +36,20 @@ def recordable(outputs: Iterable[NotebookNode], schema: Schema | None = None) ->
     elsewhere, or would be shown otherwise once it is cleaned, raises Refused here already.
     """
     private = _private()
-    kept: list[NotebookNode] = []
-    for output in copy.deepcopy(list(outputs)):
-        if output.output_type == "stream":
-            text = NATIVE_LOG.sub("", output.text) if output.name == "stderr" else output.text
-            if kept and kept[-1].output_type == "stream" and kept[-1].name == output.name:
-                kept[-1]["text"] += text
-                continue
-            output["text"] = text
-        kept.append(output)
+
+    def without_names(text: str) -> str:
+        text = scrubbed(text)
+        for pattern, instead in private:
+            text = pattern.sub(instead, text)
+        return text
+
     found = []
-    for output in kept:
-        if output.output_type == "stream" and not output.text:
-            continue
+    for output in joined(copy.deepcopy(list(outputs))):
         if output.output_type == "execute_result":
             output["execution_count"] = None
         if record(output, schema) is None:
             # A measurement has fields of its own.
-            _scrub(output, private)
+            change_texts(output, without_names, ("text/plain", *MARKUP))
         for kind, value in output.get("data", {}).items():
             if kind in MARKUP:
                 _check_markup(kind, value)
@@ -73,28 +69,6 @@ def _check_markup(kind: str, value: str) -> None:
         markup.check_drawing(markup.cleaned(value, MARKUP[kind]))
 
 
-def _scrub(output: NotebookNode, private: list[tuple[re.Pattern[str], str]]) -> None:
-    """Take private names out of the texts of an output."""
-
-    def clean(text: Any) -> Any:
-        if not isinstance(text, str):
-            return text
-        text = scrubbed(text)
-        for pattern, instead in private:
-            text = pattern.sub(instead, text)
-        return text
-
-    data = output.get("data", {})
-    for kind in ("text/plain", *MARKUP):
-        if kind in data:
-            data[kind] = clean(data[kind])
-    for name in ("text", "evalue"):
-        if name in output:
-            output[name] = clean(output[name])
-    if "traceback" in output:
-        output["traceback"] = [clean(line) for line in output.traceback]
-
-
 # Folders in which users have a folder of their name.
 OF_USERS = "home|Users|users|scratch|work|data|mnt|nfs|gpfs|lustre|projects?|tmp|media"
 
@@ -112,6 +86,10 @@ def _private() -> list[tuple[re.Pattern[str], str]]:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = ""
+
+    def said(words: str) -> str:
+        return rf"(?<![\w.-])((?i:{words})[\"']?\s*[:=]\s*[\"']?)"
+
     found = []
     # These name nobody.
     if len(home) > 1 and home != "/root":
@@ -119,18 +97,11 @@ def _private() -> list[tuple[re.Pattern[str], str]]:
     if "." in host and host != "localhost.localdomain":
         found.append((rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "host"))
     if short not in ("", "localhost"):
-        name = re.escape(short)
+        name, local = re.escape(short), "local|lan|internal|localdomain|home"
         found += [
-            (
-                rf"(?<![\w.-])((?i:hostname|host|node|nodename)[\"']?\s*[:=]\s*[\"']?){name}"
-                r"(?![\w-])",
-                r"\1host",
-            ),
+            (rf"{said('hostname|host|node|nodename')}{name}(?![\w-])", r"\1host"),
             (rf"(?<=://){name}(?=[:/.]|$)", "host"),
-            (
-                rf"(?<![\w.-]){name}(?=\.(?:[\w-]+\.)*(?:local|lan|internal|localdomain|home)\b)",
-                "host",
-            ),
+            (rf"(?<![\w.-]){name}(?=\.(?:[\w-]+\.)*(?:{local})\b)", "host"),
         ]
         if re.search(r"\d", short) and len(short) >= 10:
             # No word: the names of containers and of virtual machines.
@@ -140,15 +111,10 @@ def _private() -> list[tuple[re.Pattern[str], str]]:
         found += [
             (rf"(?<=/)((?:{OF_USERS})/){name}(?![\w.-])", r"\1user"),
             (rf"(\\Users\\){name}(?![\w.-])", r"\1user"),
-            (
-                rf"(?<![\w.-])((?i:user|login|logname|username)[\"']?\s*[:=]\s*[\"']?){name}(?![\w.-])",
-                r"\1user",
-            ),
+            (rf"{said('user|login|logname|username')}{name}(?![\w.-])", r"\1user"),
+            (rf"(?<![\w./-]){name}@{re.escape(short)}(?![\w-])", "user@host"),
+            (rf"(?<![\w./-]){name}@(?=host\b|[\w-]+\.[\w.-]+)", "user@"),
         ]
-        if short not in ("", "localhost"):
-            both = rf"{name}@{re.escape(short)}"
-            found.append((rf"(?<![\w./-]){both}(?![\w-])", "user@host"))
-        found.append((rf"(?<![\w./-]){name}@(?=host\b|[\w-]+\.[\w.-]+)", "user@"))
     return [(re.compile(pattern), instead) for pattern, instead in found]
 
 

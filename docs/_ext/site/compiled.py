@@ -16,7 +16,6 @@ from sphinx.errors import ConfigError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx_design.dropdown import dropdown_main, dropdown_title
-from sphinx_design.shared import create_component
 
 from ..measurements import charts
 from ..measurements.references import ratio_text, seconds_text
@@ -31,6 +30,7 @@ from ..records.states import State
 from ..source.snippets import Library, SnippetError
 from .notes import noted
 from .tables import table_node
+from .tabs import tab_set
 
 SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 # Stands in a role for the program before optimizing.
@@ -39,16 +39,12 @@ REFERENCE = re.compile(r"(?P<name>[\w.]+)@(?P<target>[\w-]+)\.(?P<field>\w+)")
 logger = logging.getLogger(__name__)
 
 
-class UnknownName(Exception):
-    """A page names what does not exist; the message says what is near."""
-
-
 def known(what: str, name: str, names: Iterable[str]) -> str:
-    """Return a name that is among `names`; raises UnknownName."""
+    """Return a name that is among `names`; raises ProgramError, with the nearest names."""
     names = list(names)
     if name not in names:
         hint = nearest(name, names) or f"; there are {', '.join(names)}"
-        raise UnknownName(f"there is no {what} '{name}'{hint}")
+        raise ProgramError(f"there is no {what} '{name}'{hint}")
     return name
 
 
@@ -59,11 +55,6 @@ def amount_text(value: float, unit: str) -> str:
             digits = f"{value / scale:.3g}"
             return f"{float(digits):g} {letter}{unit}"
     return f"{value:.3g} {unit}"
-
-
-def number_text(value: float) -> str:
-    """Write a number with three digits."""
-    return f"{float(f'{value:.3g}'):,.10g}"
 
 
 def counted(count: int, noun: str) -> str:
@@ -95,17 +86,14 @@ class _Place:
         logger.warning(str(message), location=self.get_location(), type="book", subtype="compiled")
 
     def look_up(self, written: str, kind: str) -> tuple[Program, Any, State]:
-        """Return the program of a name, its record or None, and its state; raises UnknownName.
+        """Return the program of a name, its record or None, and its state.
 
-        What is not current is reported.
+        What is not current is reported. Raises SnippetError or ProgramError.
         """
         library, targets = Library(self.book.folder("snippets")), configured(self.book)
         if not targets:
-            raise UnknownName("book_targets of conf.py names no device to compile for")
-        try:
-            program = find(library, written, kind, chapter(self.env.docname))
-        except (SnippetError, ProgramError) as error:
-            raise UnknownName(error) from None
+            raise ProgramError("book_targets of conf.py names no device to compile for")
+        program = find(library, written, kind, chapter(self.env.docname))
         folder = self.book.folder("programs")
         # A file that is not there is looked for again by every build.
         read = [library.path(module) for module in library.reached([program.definition.module])]
@@ -131,7 +119,7 @@ class _Directive(_Place, SphinxDirective):
         try:
             program, record, state = self.look_up(self.arguments[0], self.kind)
             parts = self.show(program, record)
-        except UnknownName as error:
+        except (SnippetError, ProgramError) as error:
             self.warn(error)
             return []
         if state.word != "current":
@@ -155,14 +143,14 @@ class CompiledDirective(_Directive):
         view = box("compile-view", source(program))
         if record is not None:
             on = {name: label for name, label in self.labels.items() if name in record.targets}
-            stages = {
-                "jaxpr": ("jaxpr", jaxpr(record)),
-                "picture": ("picture", [picture(program, record)]),
-                "stablehlo": ("StableHLO", stablehlo(record, on)),
-                "hlo": ("optimized HLO", optimized(record, on)),
-                "cost": ("cost", [cost_table(record, on)]),
-            }
-            view += box("compile-stages", tabs("stage", stages), provenance(record))
+            stages = [
+                ("jaxpr", "jaxpr", jaxpr(record)),
+                ("picture", "picture", [picture(program, record)]),
+                ("stablehlo", "StableHLO", stablehlo(record, on)),
+                ("hlo", "optimized HLO", optimized(record, on)),
+                ("cost", "cost", [cost_table(record, on)]),
+            ]
+            view += box("compile-stages", tab_set("stage", stages), provenance(record))
         return [box("compile-frame", view)]
 
 
@@ -211,17 +199,6 @@ def code(lines: Sequence[str], language: str = "none", marked: Sequence[int] = (
     return block
 
 
-def tabs(group: str, items: Mapping[str, tuple[str, list[nodes.Node]]]) -> nodes.Node:
-    """Return tabs, {key: (label, nodes)}, that switch together with others of their group."""
-    tab_set = create_component("tab-set", classes=["sd-tab-set", f"{group}-tabs"])
-    for key, (label, children) in items.items():
-        head = nodes.rubric("", label, classes=["sd-tab-label"])
-        head["sync_id"], head["sync_group"] = key, group
-        content = create_component("tab-content", classes=["sd-tab-content"], children=children)
-        tab_set += create_component("tab-item", classes=["sd-tab-item"], children=[head, content])
-    return tab_set
-
-
 def jaxpr(record: ProgramRecord) -> list[nodes.Node]:
     """Return the jaxpr as text. It is the same for all devices."""
     count = sum(record.operations.values())
@@ -235,23 +212,23 @@ def stablehlo(record: ProgramRecord, on: Mapping[str, str]) -> list[nodes.Node]:
     if len(parts) == 1:
         text = "The same for all devices. No device has had a say yet."
         return [nodes.paragraph("", text), code(parts[0].text)]
-    items = {
-        part.targets[0]: (", ".join(on[target] for target in part.targets), [code(part.text)])
+    items = [
+        (part.targets[0], ", ".join(on[target] for target in part.targets), [code(part.text)])
         for part in parts
-    }
-    return [tabs("lowered", items)]
+    ]
+    return [tab_set("lowered", items)]
 
 
 def optimized(record: ProgramRecord, on: Mapping[str, str]) -> list[nodes.Node]:
     """Return the optimized HLO of each device, with its kernels."""
-    items = {}
+    items = []
     for target, label in on.items():
         compiled = record.targets[target]
         kernels, copies = compiled.program.kernels(), len(compiled.program.copies())
         marked = [kernel.line for kernel in kernels if kernel.opcode == "fusion"]
         listed = kernel_list(sum(record.operations.values()), kernels, copies)
-        items[target] = (label, [*listed, code(compiled.hlo, marked=marked)])
-    return [tabs("device", items)]
+        items.append((target, label, [*listed, code(compiled.hlo, marked=marked)]))
+    return [tab_set("device", items)]
 
 
 def kernel_list(operations: int, kernels: Sequence[Kernel], copies: int) -> list[nodes.Node]:
@@ -276,24 +253,15 @@ def kernel_list(operations: int, kernels: Sequence[Kernel], copies: int) -> list
 
 def cost_table(record: ProgramRecord, on: Mapping[str, str]) -> nodes.Node:
     """Return the compiler's counts and sizes, a column for each device."""
-    before = record.unoptimized
-    every = [before, *(record.targets[target].cost for target in on)]
     rows = [
-        [name, *(_count_text(getattr(cost, field, None), unit) for cost in every)]
-        for name, field, unit in (
-            ("floating-point operations", "flops", "FLOP"),
-            ("exp, tanh and the like", "transcendentals", ""),
-            ("bytes read and written", "bytes", "B"),
-        )
+        [label, *(field_text(record, target, name) for target in (BEFORE, *on))]
+        for name, (_, label) in FIELDS.items()
+        if label
     ]
-    intensity = [number_text(c.flops / c.bytes) if c and c.bytes else "–" for c in every]
-    rows.append(["FLOP per byte", *intensity])
-    for name, field in (
-        ("estimate of the compiler", "estimate"),
-        *((f"memory: {field}", field) for field in ("arguments", "results", "temporaries")),
-        ("kernels", "kernels"),
-    ):
-        rows.append([name, "–", *(field_text(record, target, field) for target in on)])
+    counts = [record.unoptimized, *(record.targets[target].cost for target in on)]
+    ratios = [c.flops / c.bytes if c and c.bytes else None for c in counts]
+    written = ["–" if each is None else f"{float(f'{each:.3g}'):,.10g}" for each in ratios]
+    rows.insert(3, ["FLOP per byte", *written])
     head = ["", "before optimizing", *on.values()]
     table = table_node(head, rows, classes=["measurements", "compile-cost"])
     if any(compiled.program.loops for compiled in record.targets.values()):
@@ -334,7 +302,7 @@ def picture(program: Program, record: ProgramRecord) -> nodes.Node:
 
     shapes = []
     for edge in edges:
-        above, below = drawn[edge.above], drawn[edge.below]
+        above, below = drawn[edge.from_], drawn[edge.to]
         x, y = place(above.x, above.y)
         points = [(x, y + HEIGHT)]
         for through in edge.through:
@@ -391,11 +359,16 @@ class CostDirective(_Directive):
         return [cost_table(record, on), provenance(record)]
 
 
-# What the field of a role is a number of; None for what is counted in whole.
-UNITS = {
-    **{"flops": "FLOP", "transcendentals": "", "bytes": "B", "estimate": "s"},
-    **{"arguments": "B", "results": "B", "temporaries": "B"},
-    **{"kernels": None, "fusions": None, "copies": None},
+# The unit of each field, None for what is counted in whole, and its name in the table, if any.
+FIELDS = {
+    "flops": ("FLOP", "floating-point operations"),
+    "transcendentals": ("", "exp, tanh and the like"),
+    "bytes": ("B", "bytes read and written"),
+    "estimate": ("s", "estimate of the compiler"),
+    **{field: ("B", f"memory: {field}") for field in ("arguments", "results", "temporaries")},
+    "kernels": (None, "kernels"),
+    "fusions": (None, ""),
+    "copies": (None, ""),
 }
 
 
@@ -417,10 +390,7 @@ def field(record: ProgramRecord, target: str, name: str) -> float | None:
 
 def field_text(record: ProgramRecord, target: str, name: str) -> str:
     """Write a number of a record with its unit, or a dash."""
-    return _count_text(field(record, target, name), UNITS[name])
-
-
-def _count_text(value: float | None, unit: str | None) -> str:
+    value, unit = field(record, target, name), FIELDS[name][0]
     if value is None:
         return "–"
     if unit == "s":
@@ -438,8 +408,8 @@ class CompiledRole(_Place, SphinxRole):
         try:
             (value, text, origin), *others = map(self._single, self.text.split(" / "))
             if len(others) > 1 or (others and not others[0][0]):
-                raise UnknownName(f"'{self.text}' is no ratio of two numbers, the second not zero")
-        except UnknownName as error:
+                raise ProgramError(f"'{self.text}' is no ratio of two numbers, the second not zero")
+        except (SnippetError, ProgramError) as error:
             if error.args:
                 self.warn(error)
             return [nodes.problematic("", self.text)], []
@@ -451,17 +421,17 @@ class CompiledRole(_Place, SphinxRole):
     def _single(self, text: str) -> tuple[float, str, str]:
         match = REFERENCE.fullmatch(text.strip())
         if not match:
-            raise UnknownName(f"'{text}' is not of the form function@device.field")
+            raise ProgramError(f"'{text}' is not of the form function@device.field")
         devices = {**self.labels, BEFORE: "before optimizing"}
         target = known("device", match["target"], devices)
-        name = known("field", match["field"], UNITS)
+        name = known("field", match["field"], FIELDS)
         program, record, _ = self.look_up(match["name"], "COMPILED")
         if record is None:
             # Why there is none has been reported.
-            raise UnknownName
+            raise ProgramError
         value = field(record, target, name)
         if value is None:
-            raise UnknownName(f"there is no {name} of {program.name} for {target}")
+            raise ProgramError(f"there is no {name} of {program.name} for {target}")
         label = "the compiler's estimate, not a measurement" if name == "estimate" else name
         origin = f"{program.name}, {devices[target]}: {label}; compiled with "
         origin += f"{versions(record)}, {record.date[:10]}"

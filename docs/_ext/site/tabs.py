@@ -189,19 +189,20 @@ def _join_frameworks(first: nodes.Element, labels: Mapping[str, str]) -> None:
     cells: dict[str, list[nodes.Node]] = {}
     while place < len(parent) and (name := _framework(parent[place])):
         cells.setdefault(name, []).append(parent.pop(place))
-    tab_set = create_component("tab-set", classes=["sd-tab-set", "framework-tabs"])
-    for name, children in cells.items():
-        tab_set += _tab(labels.get(name, name), name, "framework", children)
-    parent.insert(place, tab_set)
+    items = [(name, labels.get(name, name), children) for name, children in cells.items()]
+    parent.insert(place, tab_set("framework", items))
 
 
-def _tab(label: str, key: str, group: str, children: list[nodes.Node]) -> nodes.Element:
-    """Return a tab that is chosen together with all of its key in its group."""
-    name = nodes.rubric("", label, classes=["sd-tab-label"])
-    name["sync_id"], name["sync_group"] = key, group
-    classes = ["sd-tab-content", f"{group}-tab"]
-    content = create_component("tab-content", classes=classes, children=children)
-    return create_component("tab-item", classes=["sd-tab-item"], children=[name, content])
+def tab_set(group: str, items: Iterable[tuple[str, str, list[nodes.Node]]]) -> nodes.Element:
+    """Return tabs, each (key, label, nodes), that switch together with others of their group."""
+    found = create_component("tab-set", classes=["sd-tab-set", f"{group}-tabs"])
+    for key, label, children in items:
+        head = nodes.rubric("", label, classes=["sd-tab-label"])
+        head["sync_id"], head["sync_group"] = key, group
+        classes = ["sd-tab-content", f"{group}-tab"]
+        content = create_component("tab-content", classes=classes, children=children)
+        found += create_component("tab-item", classes=["sd-tab-item"], children=[head, content])
+    return found
 
 
 def _groups(container: nodes.Element) -> list[tuple[dict[str, str], list[nodes.Node]]]:
@@ -219,14 +220,12 @@ def _groups(container: nodes.Element) -> list[tuple[dict[str, str], list[nodes.N
 def _tabs(groups: list[tuple[dict[str, str], list[nodes.Node]]]) -> nodes.Element:
     if len(groups) == 1:
         return note_node(groups[0][0]["note"])
-    tab_set = create_component("tab-set", classes=["sd-tab-set", "device-tabs"])
+    items = []
     for facts, children in groups:
-        if facts["note"]:
-            children = [note_node(facts["note"])]
-        elif not children:
-            children = [note_node("It printed nothing.")]
-        tab_set += _tab(facts["label"], facts["device"], "device", children)
-    return tab_set
+        if facts["note"] or not children:
+            children = [note_node(facts["note"] or "It printed nothing.")]
+        items.append((facts["device"], facts["label"], children))
+    return tab_set("device", items)
 
 
 def note_node(text: str) -> nodes.paragraph:

@@ -141,3 +141,22 @@ def test_a_kernel_knows_nothing_of_the_snippets_folder(project, tmp_path):
     build = project.build(PYTHONPATH=str(tmp_path))
     assert build.status == 1
     assert "cell 1: raised ModuleNotFoundError" in build.output
+
+
+def test_what_a_child_wrote_last_belongs_to_its_cell(project, execute):
+    late = """
+        import os, threading, time
+        read = os.read
+        def read_late(*rest):
+            if threading.current_thread() is not threading.main_thread():
+                time.sleep(2)
+            return read(*rest)
+        os.read = read_late
+    """
+    for name, benchmark in (("a/forked", False), ("a/own", True)):
+        cells = [project.cell(f"os.system('echo {word}')\nNone") for word in ("é" * 700, "b", "c")]
+        project.page(name, project.cell(late), *cells, benchmark=benchmark)
+    for execution in execute("a/forked", "a/own").values():
+        assert not execution.failures
+        shown = ["".join(o.text for o in cell.outputs) for cell in execution.outputs.cells]
+        assert shown == ["", "é" * 700 + "\n", "b\n", "c\n"]

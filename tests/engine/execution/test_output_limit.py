@@ -44,7 +44,7 @@ def test_an_output_within_the_limit_is_as_ever(long):
     [
         ("for n in range(500_000): print(n)", 3_388_890),
         ("print('x' * 50_000_000)", 50_000_001),
-        ("import os\nos.system('seq 100000; sleep 2')\nNone", 588_895),
+        ("import os\nos.system('seq 100000')\nNone", 588_895),
         ("import sys\nfor n in range(1000): print('out'); print('err', file=sys.stderr)", 8000),
     ],
 )

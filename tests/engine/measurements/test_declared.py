@@ -20,14 +20,13 @@ def of(*cells):
         ("measure(name='a/b', function=f)", ["a/b"]),
         ("measure(f'a/{size}', f)", ["a/*"]),
         ("measure(f'a/{size}/b{n!r}', f)", ["a/*/b*"]),
-        ("measure('a/' + size, f)", ["a/*"]),
         ("measure(f'a/{1 + 1}', f)", ["a/*"]),
         ("name = 'a/b'\nmeasure(name, f)", ["a/b"]),
         ("n = 64\nmeasure(f'a/{n}', f)", ["a/64"]),
         ("n = 1\nn += 1\nmeasure(f'a/{n}', f)", ["a/*", "a/1"]),
         ("for n in (1, 2):\n    measure(f'a/{n}', f)", ["a/1", "a/2"]),
         ("for n in range(3):\n    measure(f'a/{n}', f)", ["a/*"]),
-        ("for n, g in [('b', f), ('c', h)]:\n    measure('a/' + n, g)", ["a/b", "a/c"]),
+        ("for n, g in [('b', f), ('c', h)]:\n    measure(f'a/{n}', g)", ["a/b", "a/c"]),
         ("[measure(f'a/{n}', f) for n in ('b', 'c')]", ["a/b", "a/c"]),
         ("measure('a' if fast else 'b', f)", ["a", "b"]),
         ("measure('a', lambda: measure('b', f))", ["a", "b"]),
@@ -74,7 +73,6 @@ def test_what_says_nothing_of_a_name_gives_none(source):
         ("race(name)", ["*/eager", "*/jit"]),
         ("race(*args)", ["*/eager", "*/jit"]),
         ("race('a')\nrace('b')", ["a/eager", "a/jit", "b/eager", "b/jit"]),
-        ("map(race, names)", ["*/eager", "*/jit"]),
         ("[race(n) for n in ('a', 'b')]", ["a/eager", "a/jit", "b/eager", "b/jit"]),
         ("print('race')", []),
     ],
@@ -86,12 +84,10 @@ def measure(name, function):
 
 def race(name='all', size=1):
     measure(f'{name}/eager', f)
-    both(name)
+    second(name)
 
-def both(name):
-    def inside(kind):
-        measure(f'{name}/{kind}', f)
-    inside('jit')
+def second(name, *, kind='jit'):
+    measure(f'{name}/{kind}', f)
 """
     assert of(helpers, call) == [[], found]
 
@@ -101,21 +97,18 @@ def test_a_name_belongs_to_the_cell_that_measures_it():
     assert of(*cells) == [[], ["a"], [], ["b/c"]]
 
 
-def test_methods_and_recursion_are_followed():
+def test_functions_within_functions_and_recursion_have_an_end():
     source = """
-class Bench:
-    def run(self, name, *, kind='x'):
+def outer(name, n):
+    def inner(kind):
         measure(f'{name}/{kind}', f)
-
-def again(name, n):
-    measure(name, f)
+    inner('b')
     if n:
-        again(name + '/more', n - 1)
+        outer(f'{name}/more', n - 1)
 
-Bench().run('a', kind='b')
-again('c', 3)
+outer('a', 3)
 """
-    assert of(source) == [["a/b", "c"]]
+    assert of(source) == [["a/*"]]
 
 
 def test_a_flood_of_names_becomes_a_pattern():

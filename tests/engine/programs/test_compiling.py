@@ -78,7 +78,7 @@ def test_a_drawing_has_layers_and_nothing_lies_upon_another():
     places = [(node.x, node.y) for node in drawn.nodes]
     assert len(set(places)) == len(places)
     for edge in drawn.edges:
-        levels = [places[edge.above][1], *(y for _, y in edge.through), places[edge.below][1]]
+        levels = [places[edge.from_][1], *(y for _, y in edge.through), places[edge.to][1]]
         assert levels == list(range(int(levels[0]), int(levels[-1]) + 1))
     assert layered(nodes, []) == layered(nodes, [])
 

@@ -113,7 +113,7 @@ def test_examples_in_code_are_not_taken_for_directives():
     A number: {compiled}`a.three@cpu.bytes / a.four@cpu.bytes`.
     It is written ``{compiled}`not.this@cpu.bytes` ``.
     """
-    found = [(wanted.kind, wanted.written) for wanted in declared.wanted_by("page", text)]
+    found = [(kind, name) for _, kind, name in declared.wanted_by(text)]
     assert found == [
         *(("COMPILED", "a.one"), ("SCALED", "a.two")),
         *(("COMPILED", "a.three"), ("COMPILED", "a.four")),

@@ -1,0 +1,92 @@
+"""Plain data from elsewhere: compared with the types of a dataclass, and turned into one.
+
+What a type alone does not say stands beside it in words of JSON schema, as in
+`Annotated[int, bounds(minimum=0)]`. A field that is called like a word of Python ends in `_`;
+its key in the data does not.
+"""
+
+import dataclasses
+import datetime
+import math
+import types
+import typing
+from typing import Annotated, Any
+
+import jsonschema
+
+JSON = {str: "string", float: "number", int: "integer"}
+FORMATS = jsonschema.FormatChecker(())
+
+
+@FORMATS.checks("printable line")
+def _is_printable(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable()
+
+
+@FORMATS.checks("date", raises=ValueError)
+def _is_date(value: object) -> bool:
+    return isinstance(value, str) and bool(datetime.datetime.fromisoformat(value))
+
+
+@FORMATS.checks("finite")
+def _is_finite(value: object) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def bounds(**rules: Any) -> tuple[tuple[str, Any], ...]:
+    """Return rules of JSON schema for an annotation, which must have a hash."""
+    return tuple(rules.items())
+
+
+def validator(schema: dict[str, Any]) -> Any:
+    """Return what compares data with a schema. To JSON schema itself, 1.0 is an integer."""
+    base = jsonschema.Draft202012Validator
+    whole = base.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    strict = jsonschema.validators.extend(base, type_checker=whole)
+    return strict(schema, format_checker=FORMATS)
+
+
+def schema_of(kind: Any) -> dict[str, Any]:
+    """Return the JSON schema of a type; a field with a default may be absent."""
+    inner, origin = typing.get_args(kind), typing.get_origin(kind)
+    if dataclasses.is_dataclass(kind):
+        fields = {field.name.rstrip("_"): field for field in dataclasses.fields(kind)}
+        needed = [key for key, field in fields.items() if field.default is dataclasses.MISSING]
+        parts = {key: schema_of(field.type) for key, field in fields.items()}
+        closed = {"required": needed, "additionalProperties": False}
+        return {"type": "object", "properties": parts, **closed}
+    if origin is Annotated:
+        return schema_of(inner[0]) | dict(rule for rules in inner[1:] for rule in rules)
+    if origin in (types.UnionType, typing.Union):
+        return (found := schema_of(inner[0])) | {"type": [found["type"], "null"]}
+    if origin is list:
+        return {"type": "array", "items": schema_of(inner[0])}
+    if origin is dict:
+        names, values = map(schema_of, inner)
+        return {"type": "object", "propertyNames": names, "additionalProperties": values}
+    return {"type": JSON[kind]} if kind in JSON else {}
+
+
+def typed(kind: Any, value: Any) -> Any:
+    """Return data that agrees with the schema of a type as what the type says."""
+    inner, origin = typing.get_args(kind), typing.get_origin(kind)
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        fields = {field.name.rstrip("_"): field for field in dataclasses.fields(kind)}
+        given = {fields[key]: part for key, part in value.items()}
+        return kind(**{field.name: typed(field.type, part) for field, part in given.items()})
+    if value is None or not inner:
+        return value
+    if origin is list:
+        return [typed(inner[0], part) for part in value]
+    if origin is dict:
+        return {name: typed(inner[1], part) for name, part in value.items()}
+    return typed(inner[0], value)
+
+
+def untyped(value: Any) -> dict[str, Any]:
+    """Return the plain data of a dataclass."""
+
+    def keyed(parts: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {name.rstrip("_"): part for name, part in parts}
+
+    return dataclasses.asdict(value, dict_factory=keyed)
