@@ -17,10 +17,9 @@ FRAMEWORKS = ("jax", "torch", "tensorflow")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-# PyTorch's threads read this once. Without it they wait by computing nothing, on the cores that
-# another process of the tests needs. What the tests start must find its environment as it was.
+# So does PyTorch; without it, its threads wait on the cores that other tests need. It is there
+# while tests are imported, for what they start must find the environment as it was.
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"} if "OMP_WAIT_POLICY" not in os.environ else {}
-os.environ |= WAITING
 compiled = None
 
 
@@ -62,6 +61,10 @@ def pytest_configure_node(node):
 def pytest_unconfigure(config):
     if compiled is not None:
         compiled.cleanup()
+
+
+def pytest_collection():
+    os.environ.update(WAITING)
 
 
 def pytest_collection_finish(session):
