@@ -154,7 +154,7 @@ def tests(session):
     """Run the tests; with no arguments also check how much of snippets/ they cover."""
     install(session, FRAMEWORKS, "docs", "tests")
     coverage = ["--cov", "--cov-report=term"] if FRAMEWORKS != "jax" else []
-    session.run("pytest", "-n", "2", *(session.posargs or coverage))
+    session.run("pytest", "-n", "2", "--dist", "worksteal", *(session.posargs or coverage))
 
 
 @nox.session

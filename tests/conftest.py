@@ -6,6 +6,7 @@ import importlib.util
 import os
 import pathlib
 import sys
+import tempfile
 
 import pytest
 
@@ -16,6 +17,10 @@ FRAMEWORKS = ("jax", "torch", "tensorflow")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# So does PyTorch; without it, its threads wait on the cores that other tests need. It is there
+# while tests are imported, for what they start must find the environment as it was.
+WAITING = {"OMP_WAIT_POLICY": "PASSIVE"} if "OMP_WAIT_POLICY" not in os.environ else {}
+compiled = None
 
 
 def top_level_imports(path):
@@ -41,7 +46,36 @@ def missing_frameworks(test_file):
     return sorted(imported & set(absent))
 
 
-def pytest_collection_finish():
+def pytest_configure(config):
+    # One folder for all processes of a run, and gone after it.
+    global compiled
+    if not hasattr(config, "workerinput"):
+        compiled = tempfile.TemporaryDirectory(prefix="jax-")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    node.workerinput["compiled"] = compiled.name
+
+
+def pytest_unconfigure(config):
+    if compiled is not None:
+        compiled.cleanup()
+
+
+def pytest_collection():
+    os.environ.update(WAITING)
+
+
+def pytest_collection_finish(session):
+    for name in WAITING:
+        os.environ.pop(name, None)
+    if "jax" in sys.modules:
+        # What XLA has compiled once in a run it does not compile again, for the same program.
+        config, given = sys.modules["jax"].config, getattr(session.config, "workerinput", {})
+        config.update("jax_compilation_cache_dir", given.get("compiled") or compiled.name)
+        config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     # What the frameworks made when they were imported lives until the end; searched by each full
     # garbage collection, it takes a tenth of the time of all tests.
     gc.collect()

@@ -9,7 +9,9 @@ from hypothesis.extra import numpy as st_numpy
 from snippets.compiled import fusion
 
 ARRAYS = st_numpy.arrays(
-    np.float32, st_numpy.array_shapes(max_dims=3), elements=st.floats(-20, 20, width=32)
+    np.float32,
+    st.sampled_from([(1,), (7,), (1, 5), (4, 3), (2, 3, 4)]),
+    elements=st.floats(-20, 20, width=32),
 )
 
 

@@ -282,18 +282,28 @@ class Project:
         """Return the arguments of sphinx-build."""
         return [*(["-W", "--keep-going"] if strict else []), "-c", ".", *options, "docs", out]
 
-    def start(self, *options, out="build/html", strict=True, command=SPHINX, **variables):
-        """Start a build as a program and return its process, which prints into a file."""
+    def start(
+        self, *options, out="build/html", strict=True, command=SPHINX, program=False, **variables
+    ):
+        """Start a build and return its process, which prints into a file.
+
+        It is forked from a process that has Sphinx imported, unless a `program` is asked for, or
+        another `command`, or something that a program meets before it has begun.
+        """
         log = self.log(out)
-        with log.open("w") as stream:
-            process = subprocess.Popen(
-                [sys.executable, *command, *self.arguments(options, out, strict)],
-                cwd=self.root,
-                env=self.environment(**variables),
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-                preexec_fn=heed_signals,
-            )
+        arguments = self.arguments(options, out, strict)
+        if command is SPHINX and not program and self.forkable(variables):
+            process = self.fork("sphinx", arguments, log, log, **variables)
+        else:
+            with log.open("w") as stream:
+                process = subprocess.Popen(
+                    [sys.executable, *command, *arguments],
+                    cwd=self.root,
+                    env=self.environment(**variables),
+                    stdout=stream,
+                    stderr=subprocess.STDOUT,
+                    preexec_fn=heed_signals,
+                )
         process.log = log
         return process
 
@@ -318,19 +328,9 @@ class Project:
             environment=self.environment(**variables),
         )
 
-    def build(self, *options, out="build/html", strict=True, program=False, **settings):
-        """Build the book and return its Build.
-
-        It is forked from a process that has Sphinx imported, unless a `program` is asked for, or a
-        `command`, or something that a program meets before it has begun.
-        """
-        if program or "command" in settings or not self.forkable(settings):
-            return self.wait(self.start(*options, out=out, strict=strict, **settings))
-        log = self.log(out)
-        arguments = self.arguments(options, out, strict)
-        process = self.fork("sphinx", arguments, log, log, **settings)
-        process.log = log
-        return self.wait(process)
+    def build(self, *options, **settings):
+        """Build the book, as `start` does, and return its Build."""
+        return self.wait(self.start(*options, **settings))
 
     def run(self, module, *arguments, **variables):
         """Run a module of the engine from the command line, as the recorder, and return it done."""

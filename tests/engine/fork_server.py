@@ -6,16 +6,21 @@ conftest.py writes it. The replies are `pid` for each request, and `pid status` 
 that has ended. It ends when nobody can write requests any more, however the tests ended.
 """
 
+import atexit
 import contextlib
+import functools
 import gc
+import hashlib
 import importlib
 import json
 import os
+import pathlib
 import pkgutil
 import runpy
 import signal
 import sys
 import tempfile
+import threading
 import time
 
 FRAMEWORKS = ("jax", "jaxlib", "torch", "tensorflow", "keras")
@@ -30,6 +35,36 @@ IMPORTED = """
 WALKED = "_ext", "myst_nb", "myst_parser", "sphinx_design"
 # Scripts of processes of their own.
 SCRIPTS = ("_ext.execution.kernel",)
+# A book of one page, with the theme of most miniature books and with that of this book.
+WARM_CONF = """
+import runpy, sys
+sys.path.insert(0, {engine!r})
+extensions = ["_ext"]
+nb_execution_mode = "off"
+html_theme = "basic"
+"""
+WARM_THEME = """
+book = runpy.run_path({conf!r})
+globals().update({{name: book[name] for name in book if name.startswith(("html_", "myst_"))}})
+html_static_path = [{static!r}]
+templates_path = [{templates!r}]
+"""
+WARM_PAGE = """---
+file_format: mystnb
+kernelspec:
+  name: python3
+---
+# Page
+
+| A | B |
+|---|---|
+| `1` | $2$ |
+
+```python
+print("text", 1.0)
+```
+"""
+LONG = 1000
 
 
 def prepare(engine):
@@ -44,9 +79,84 @@ def prepare(engine):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if module.name not in SCRIPTS and not module.name.endswith("__main__"):
                 _import(module.name)
+    warm(engine)
     for name in FRAMEWORKS:
         del sys.modules[name]
     sys.path.remove(engine)
+
+
+def warm(engine):
+    """Build a page, so that no build has to do again what is the same in all of them.
+
+    Libraries keep patterns, lexers and schemas by themselves. Compiled templates and parsed style
+    sheets are kept here, by their text. What the engine itself keeps is forgotten.
+    """
+    import jinja2
+    import sphinx.jinja2glue
+    import tinycss2
+    from sphinx.cmd.build import main
+
+    class Compiled(jinja2.BytecodeCache):
+        codes: dict = {}  # noqa: RUF012
+
+        def load_bytecode(self, bucket):
+            bucket.code = self.codes.get((bucket.key, bucket.checksum))
+
+        def dump_bytecode(self, bucket):
+            self.codes[bucket.key, bucket.checksum] = bucket.code
+
+    init, parse = sphinx.jinja2glue.BuiltinTemplateLoader.init, tinycss2.parse_component_value_list
+    compiled, parsed = Compiled(), {}
+
+    @functools.wraps(init)
+    def init_with_compiled(self, *arguments, **named):
+        init(self, *arguments, **named)
+        self.environment.bytecode_cache = compiled
+
+    @functools.wraps(parse)
+    def parse_once(text, skip_comments=False):
+        if not isinstance(text, str) or len(text) < LONG:
+            return parse(text, skip_comments)
+        key = hashlib.sha256(text.encode("utf8", "surrogatepass")).digest(), skip_comments
+        if key not in parsed:
+            parsed[key] = parse(text, skip_comments)
+        return parsed[key]
+
+    sphinx.jinja2glue.BuiltinTemplateLoader.init = init_with_compiled
+    tinycss2.parse_component_value_list = parse_once
+    book = pathlib.Path(engine).parent
+    places = {
+        "engine": engine,
+        "conf": str(book / "conf.py"),
+        "static": str(book / "docs" / "_static"),
+        "templates": str(book / "docs" / "_templates"),
+    }
+    for conf in (WARM_CONF, WARM_CONF + WARM_THEME):
+        with tempfile.TemporaryDirectory() as folder, unchanged(folder):
+            pathlib.Path("docs").mkdir()
+            pathlib.Path("conf.py").write_text(conf.format(**places), "utf8")
+            pathlib.Path("docs", "index.md").write_text(WARM_PAGE, "utf8")
+            with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
+                main(["-Q", "-c", ".", "docs", "build"])
+    for module in [m for name, m in sys.modules.items() if name.split(".")[0] == "_ext"]:
+        for function in vars(module).values():
+            if hasattr(function, "cache_clear"):
+                function.cache_clear()
+
+
+@contextlib.contextmanager
+def unchanged(folder):
+    """Be in a folder, and leave this process as it was."""
+    before, path, environment = os.getcwd(), sys.path[:], dict(os.environ)
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        sys.path[:] = path
+        os.environ.clear()
+        os.environ.update(environment)
+        tempfile.tempdir = None
 
 
 def _import(name):
@@ -77,6 +187,7 @@ def served(requests, replies):
             if not pid:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 signal.signal(signal.SIGINT, signal.default_int_handler)
+                signal.signal(signal.SIGHUP, signal.SIG_DFL)
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
                 os.close(replies)
                 return json.loads(line)
@@ -118,7 +229,28 @@ def main():
     del sys.path[0]
     prepare(engine)
     gc.freeze()
-    run(served(requests, replies))
+    request = served(requests, replies)
+    status = 0
+    try:
+        run(request)
+    except SystemExit as ended:
+        if not isinstance(ended.code, int | None):
+            raise
+        status = ended.code or 0
+    end(status)
+
+
+def end(status):
+    """End a forked process as Python would, but without touching all that was imported.
+
+    To let go of it, the system would have to copy most of the memory that the processes share.
+    """
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(status & 0xFF)
 
 
 if __name__ == "__main__":

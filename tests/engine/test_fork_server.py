@@ -90,6 +90,18 @@ def test_a_fork_takes_signals(project, until):
     assert project.processes() == []
 
 
+def test_a_fork_builds_the_site_that_a_program_builds(themed):
+    themed.page("a/one", "Prose, `code` and $x^2$.", "```python\nprint(1)\n```", notebook=False)
+    sites = []
+    for program in (True, False):
+        out = f"build/{program}"
+        assert themed.build("-d", f"build/doctrees-{program}", out=out, program=program).green
+        files = [path for path in (themed.root / out).rglob("*") if path.is_file()]
+        sites.append({path.relative_to(themed.root / out): path.read_bytes() for path in files})
+    assert len(sites[0]) > 20
+    assert sites[0] == sites[1]
+
+
 HOLD = """
 import pathlib, sys
 sys.path.insert(0, {folder!r})

@@ -61,7 +61,7 @@ def test_jax_is_told_by_mpirun_or_mpi4py(mpi):
 
 def test_a_hanging_mpirun_is_stopped_at_the_limit(mpi):
     with pytest.raises(RuntimeError, match="stopped at the time limit"):
-        detection.launch_mpi(hanging_program, count=2, limit=4)
+        detection.launch_mpi(hanging_program, count=2, limit=2)
 
 
 def test_the_failure_of_a_rank_is_that_of_mpirun(mpi):

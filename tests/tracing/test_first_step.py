@@ -174,7 +174,7 @@ def test_batches_hold_every_row_once(rows, size):
 
 
 @few
-@given(st.integers(1, 12), st.integers(1, 8))
+@given(st.sampled_from([1, 4, 11]), st.sampled_from([1, 4, 8]))
 def test_the_masked_loss_of_padded_batches_is_the_loss(rows, size):
     weights, x, y = first_step.example(depth=2, width=3, batch=rows)
     plain = first_step.batches(x, y, size)

@@ -32,9 +32,10 @@ def test_the_values_of_the_example_in_each_framework():
         assert np.asarray(result).tolist() == [[11, 20, 29], [140, 260, 380]]
 
 
-@given(st.integers(1, 4), st.integers(1, 6), st.integers(1, 6), st.integers(0, 99))
+@given(st.sampled_from([(1, 1, 1), (1, 5, 2), (3, 1, 4), (4, 6, 6)]), st.integers(0, 99))
 @settings(deadline=None, max_examples=10)
-def test_the_three_agree_with_numpy(count, size, width, seed):
+def test_the_three_agree_with_numpy(sizes, seed):
+    count, size, width = sizes
     numbers = np.random.default_rng(seed)
     xs = numbers.integers(-9, 9, (count, size + width)).astype(np.float32)
     ws = numbers.integers(-9, 9, (count, width)).astype(np.float32)
