@@ -409,6 +409,16 @@ def ratio_of(above, below, off=1.0, floor=0.0):
     return Ratio(value, float(low / off), float(high * off), floor)
 
 
+def alike(calls):
+    """Raise numbers of calls that are within a factor of 4 to the largest of them.
+
+    Equal functions must be timed equally: a mean over more calls holds more of the
+    slow moments, and a chance in the search for a number of calls would look like a
+    difference.
+    """
+    return [max(each for each in calls if each <= 4 * own) for own in calls]
+
+
 def turns(alternatives, budget, seed=0):
     """Let functions that return seconds take turns, in random order in each round.
 
@@ -652,6 +662,10 @@ def compare(
     with no_garbage_collection():
         for key, each in timed.items():
             each.calls = own(calls, key) or calls_for_a_sample(each.seconds)
+        if calls is None:
+            numbers = alike([each.calls for each in timed.values()])
+            for each, number in zip(timed.values(), numbers, strict=True):
+                each.calls = number
         contestants = [*timed.values(), next(iter(timed.values()))]
         samplers = [each.sample for each in contestants]
         *samples, control = turns(samplers, budget * len(samplers))

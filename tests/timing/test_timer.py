@@ -733,3 +733,21 @@ def test_taking_turns_prevents_false_differences():
 def test_the_moods_of_a_machine_are_the_same_twice():
     first, again = timer.moody_machine(3), timer.moody_machine(3)
     assert [first() for _ in range(9)] == [again() for _ in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("found", "used"),
+    [([1, 4], [4, 4]), ([1, 8], [1, 8]), ([2, 1, 64, 32], [2, 2, 64, 64]), ([5], [5])],
+)
+def test_functions_of_similar_speed_get_the_same_number_of_calls(found, used):
+    assert timer.alike(found) == used
+
+
+def test_equal_functions_are_timed_equally_whatever_the_search_met(clock):
+    hindered = {
+        "a": itertools.chain([0.004, 0.02], steady(0.004)),
+        "b": itertools.chain([0.004, 0.004], steady(0.004)),
+    }
+    calls = {key: clock.takes(*itertools.islice(times, 9)) for key, times in hindered.items()}
+    found = timer.compare("a", calls, budget=0)
+    assert {m.calls_per_sample for m in found.alternatives.values()} == {4}
