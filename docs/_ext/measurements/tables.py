@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from .references import field_text
+from .references import field_text, seconds_text
 from .schema import Measurement
 
 COLUMNS = {
@@ -14,7 +14,9 @@ COLUMNS = {
     "precision": "float32 products",
     "threads": "threads",
     "median": "median",
+    "quartiles": "quartiles",
     "spread": "spread",
+    "outliers": "far off",
     "first_call": "first call",
     "rate": "rate",
     "error": "error against float64",
@@ -58,5 +60,9 @@ def cell_text(column: str, measurement: Measurement) -> str:
         return ", ".join(lengths) or "–"
     if column == "stable":
         return "yes" if measurement.stable else "no"
+    if column == "quartiles":
+        return " to ".join(map(seconds_text, measurement.quartiles))
+    if column == "outliers":
+        return f"{measurement.outliers} of {len(measurement.samples)}"
     text = field_text(column, measurement)
     return text if measurement.stable or column != "median" else f"{text} (unstable)"

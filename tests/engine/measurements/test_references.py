@@ -15,6 +15,7 @@ from _ext.measurements.references import (
     verdict,
 )
 from _ext.measurements.schema import Measurement, Ratio
+from _ext.measurements.tables import cell_text
 
 
 def record(name, median, framework="jax", **fields):
@@ -421,3 +422,9 @@ def test_a_number_says_what_was_found_in_other_processes():
     said = resolve("x@jax", known({("x", "jax"): {"cpu": record("x", 2.0, **more)}})).origin
     assert "In 3 processes the median was 1.9 s to 2.2 s." in said
     assert "measured again 1×" in said
+
+
+def test_a_table_shows_quartiles_and_counts_what_is_far_off():
+    found = record("x", 1.0, samples=[1.0, 1.0, 1.5, 2.0, 2.0, 9.0])
+    assert cell_text("quartiles", found) == "1.12 s to 2 s"
+    assert cell_text("outliers", found) == "1 of 6"

@@ -354,6 +354,7 @@ def test_one_outlier_makes_no_measurement_unstable():
     found = of_samples(*[1.0, 1.01, 1.02] * 5, 50.0)
     assert (found.outliers, found.stable, found.unstable) == (1, True, False)
     assert of_samples(1.0, 1.2, 0.8, 1.3, 0.7).unstable
+    assert of_samples(1.0, 2.0, 3.0, 4.0, 5.0).outliers == 0
 
 
 def test_the_variation_is_between_the_medians_of_processes():
