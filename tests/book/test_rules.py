@@ -158,9 +158,8 @@ def shown_names(path):
 def compiled_names(path):
     """Return (module, name) of every definition that the compile views of a page show."""
     shown = set()
-    for wanted in declared.wanted_by(docname(path), path.read_text("utf8")):
-        chapter = declared.chapter(docname(path))
-        program = declared.find(LIBRARY, wanted.written, wanted.kind, chapter)
+    for _, kind, written in declared.wanted_by(path.read_text("utf8")):
+        program = declared.find(LIBRARY, written, kind, declared.chapter(docname(path)))
         excerpt = LIBRARY.excerpt([program.definition])
         shown |= {(definition.module, definition.name) for definition in excerpt.definitions}
     return shown
