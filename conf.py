@@ -162,18 +162,23 @@ book_targets = {
     "tpu-v6e": TPU | {"label": "TPU v6e", "topology": "v6e:{side}x{side}"},
 }
 book_compile_command = "nox -s compile"
+# The theme whose pages are made light when they are built (docs/_ext/site/light.py).
+book_light = "3a9e0c38c9ccdeda"
+book_search = True
 book_record_command = "nox -s record --"
 
 html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["docs/_static"]
-html_css_files = ["book.css", "predict.css", "notes.css", "pictures.css", "translation.css"]
+html_css_files = ["book.css", "predict.css", "notes.css", "pictures.css", "translation.css", "face.css"]
 # The first two before everything else: a page comes up in its colours, with the chosen device.
 html_js_files = [
     ("mode.js", {"priority": 50}),
     ("devices.js", {"priority": 50}),
     "predict.js",
     "translation.js",
+    "menus.js",
+    "search.js",
 ]
 templates_path = ["docs/_templates"]
 html_copy_source = True

@@ -44,6 +44,8 @@ class Options:
     sources: sources that may be quoted, {key: {title, author, url}}.
     targets: devices that programs are compiled for, {short name: facts}; see
         `programs.targets.Target`.
+    light: digest of the theme that pages are made light for; without it they load what it has.
+    search: make an index for Pagefind.
     record_command, compile_command: what messages tell people to run.
     """
 
@@ -66,6 +68,8 @@ class Options:
     loose_ratios: tuple[str, ...] = _option((), "env", (tuple, list))
     sources: Mapping[str, Mapping[str, str]] = _option(dict, "env")
     targets: Mapping[str, Any] = _option(dict, "env")
+    light: str = _option("", "html")
+    search: bool = _option(False)
     record_command: str = _option("python -m _ext.commands.record", "env")
     compile_command: str = _option("python -m _ext.commands.compile", "env")
     root: pathlib.Path = dataclasses.field(default=pathlib.Path())

@@ -23,11 +23,13 @@ def setup(app: Sphinx) -> dict[str, Any]:
         build,
         compiled,
         downloads,
+        light,
         measurements,
         notes,
         offline,
         predictions,
         references,
+        search,
         status,
         tables,
         tabs,
@@ -36,7 +38,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
     parts = [build, measurements, compiled, tabs, predictions, notes, references, tables]
-    for part in (*parts, downloads, offline, status):
+    for part in (*parts, downloads, light, search, offline, status):
         part.setup(app)
     sources = sorted(pathlib.Path(__file__).parents[1].rglob("*.py"))
     engine = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

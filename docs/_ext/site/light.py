@@ -1,0 +1,273 @@
+"""Make the pages of sphinx-book-theme light: everything here knows that theme, nothing else does.
+
+The theme gives every page the whole of Bootstrap's style sheet, all of Font Awesome twice, and
+Sphinx's search index. Here one style sheet and one script are made for the site. The style sheet
+has only what a page or a script of the site may use, and within it the few icons that are shown.
+Templates of the book load these two in place of the theme's files; they find them in `light`.
+
+A build looks again only at what has changed. Where the theme is another than `book_light` says,
+that is a warning: nobody has compared what is left out with what the new theme needs.
+"""
+
+import base64
+import hashlib
+import io
+import json
+import logging as stdlib_logging
+import os
+import pathlib
+import posixpath
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import lightningcss
+import rjsmin
+from fontTools import subset
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+from .. import files
+from .states import book_of
+
+# What the theme's templates load before and after the files that Sphinx knows of.
+FIRST_STYLES = ("styles/theme.css", "styles/pydata-sphinx-theme.css")
+LAST_SCRIPTS = ("scripts/pydata-sphinx-theme.js",)
+STYLE, SCRIPT = "site.css", "site.js"
+# Scripts of a lower priority number run before the page is shown, as they are.
+EARLY = 100
+# What Bootstrap's script, which comes only when it is needed, gives to elements.
+MENUS = """show fade collapsing dropdown-menu dropup dropend dropstart tooltip tooltip-arrow
+    tooltip-inner bs-tooltip-auto bs-tooltip-top bs-tooltip-bottom bs-tooltip-start bs-tooltip-end
+    data-popper-placement""".split()
+FONTS = {
+    "fa-solid-900": {"fa-solid", "fas", "fa"},
+    "fa-regular-400": {"fa-regular", "far"},
+    "fa-brands-400": {"fa-brands", "fab"},
+}
+MARKED = re.compile(r"""\b(?:class|id|data-[\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+))""")
+CUSTOM = re.compile(r"--[\w-]+")
+WORD = re.compile(r"[\w-]+")
+NAME = re.compile(r"(?<=[.#])-?[A-Za-z_](?:[\w-]|\\.)*")
+DECLARED, READ = re.compile(r"(?<=[{;])(--[\w-]+):"), re.compile(r"var\(\s*(--[\w-]+)")
+ADDRESS = re.compile(r"url\(\s*[\"']?([^\"')]+)[\"']?\s*\)")
+FACE = re.compile(r"@font-face\s*\{[^}]*\}")
+ICON = re.compile(r'--fa:\s*"\\?([^"]+)"')
+MEMORY = "light.json"
+logger = logging.getLogger(__name__)
+# It tells of every table of a font that it touches.
+stdlib_logging.getLogger("fontTools").setLevel(stdlib_logging.WARNING)
+
+
+def offer(
+    app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Tell the templates what a page loads: early scripts, the bundle, and what is its own."""
+    context["light"] = None
+    if not _wanted(app):
+        return
+    common = {*map(_name, app.builder._orig_js_files), *map(_name, app.builder._orig_css_files)}
+    early = [js for js in app.builder._orig_js_files if _name(js) and js.priority < EARLY]
+    own = [js for js in context["script_files"] if _name(js) and _name(js) not in common]
+    attributes: dict[str, str] = {}
+    for js in app.builder._orig_js_files:
+        attributes |= {key: text for key, text in js.attributes.items() if key.startswith("data-")}
+    context["light"] = {
+        "style": STYLE,
+        "script": SCRIPT,
+        "attributes": attributes,
+        "version": _version(app),
+        "early": early,
+        "styles": [css for css in context["css_files"] if _name(css) not in common],
+        "scripts": own,
+    }
+
+
+def _wanted(app: Any) -> bool:
+    return bool(book_of(app).options.light) and app.builder.format == "html"
+
+
+def _name(asset: Any) -> str:
+    """Return the file of a style sheet or script as Sphinx knows it; empty where it has none."""
+    return str(getattr(asset, "filename", None) or "")
+
+
+def _version(app: Any) -> str:
+    """Return what changes with the files that are bundled, for the address of the bundle."""
+    if not hasattr(app, "book_light_version"):
+        digest = hashlib.sha256(pathlib.Path(__file__).read_bytes())
+        for folder in _folders(app):
+            for path in sorted(folder.rglob("*.[cj]s*")):
+                if path.suffix in (".css", ".js") and path.stat().st_size < 1_000_000:
+                    digest.update(path.read_bytes())
+        app.book_light_version = digest.hexdigest()[:8]
+    return str(app.book_light_version)
+
+
+def _folders(app: Any) -> list[pathlib.Path]:
+    theme = [pathlib.Path(path) for path in app.builder.theme.get_theme_dirs()]
+    own = [pathlib.Path(app.confdir, path) for path in app.config.html_static_path]
+    return theme + own
+
+
+def theme_digest(folders: Iterable[str | os.PathLike[str]]) -> str:
+    """Return a digest of a theme's templates, styles and scripts; Sphinx's own are no theme."""
+    digest = hashlib.sha256()
+    for folder in map(pathlib.Path, folders):
+        if folder.name == "basic":
+            continue
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in (".html", ".css", ".js", ".conf") and path.stem != "fontawesome":
+                digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def finish(app: Any, exception: Exception | None) -> None:
+    """Make the style sheet and the script of the finished site, where anything has changed."""
+    if exception or not _wanted(app):
+        return
+    known = book_of(app).options.light
+    found = theme_digest(app.builder.theme.get_theme_dirs())
+    if found != known:
+        logger.warning(
+            f"the theme is not the one that pages were made light for: it is {found}, and "
+            f"book_light of conf.py says {known}. Compare the site with the one before on a phone "
+            "and a desktop, light and dark, and the theme's layout with the templates of the "
+            f"book; then say book_light = {found!r}",
+            type="book",
+            subtype="light",
+        )
+    static = pathlib.Path(app.outdir, "_static")
+    styles = [*FIRST_STYLES, *_local(app.builder._css_files, static)]
+    scripts = [
+        name
+        for name in [*_local(app.builder._js_files, static), *LAST_SCRIPTS]
+        if name not in {_name(js) for js in app.builder._js_files if js.priority < EARLY}
+    ]
+    memory = pathlib.Path(app.doctreedir, MEMORY)
+    former = _remembered(memory)
+    pages = _pages(pathlib.Path(app.outdir), former.get("pages", {}))
+    used = {word for page in pages.values() for word in page["words"]}
+    state = hashlib.sha256(
+        repr((_version(app), styles, scripts, sorted(used))).encode()
+    ).hexdigest()
+    made = [static / STYLE, static / SCRIPT]
+    if former.get("state") != state or not all(path.is_file() for path in made):
+        bundled = {name: (static / name).read_text("utf8") for name in scripts}
+        words = used | {*MENUS} | {word for text in bundled.values() for word in WORD.findall(text)}
+        files.write(made[0], style_sheet(static, styles, words, used))
+        files.write(made[1], script(bundled))
+    if former != (now := {"state": state, "pages": pages}):
+        files.write(memory, json.dumps(now))
+
+
+def _local(assets: Iterable[Any], static: pathlib.Path) -> list[str]:
+    """Return the files of the site among style sheets or scripts, in the order of loading."""
+    ordered = sorted(assets, key=lambda asset: asset.priority)
+    names = [_name(asset).removeprefix("_static/") for asset in ordered]
+    return [name for name in dict.fromkeys(names) if name and (static / name).is_file()]
+
+
+def _remembered(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        found = json.loads(files.read(path, 50_000_000))
+        return found if isinstance(found, dict) else {}
+    except (OSError, files.Unusable, ValueError):
+        return {}
+
+
+def _pages(site: pathlib.Path, former: dict[str, Any]) -> dict[str, Any]:
+    """Return the words of each page that style sheets may ask for."""
+    found = {}
+    for path in sorted(site.rglob("*.html")):
+        name = path.relative_to(site).as_posix()
+        if name.startswith(("_static/", ".")):
+            continue
+        facts = path.stat()
+        state = [facts.st_size, facts.st_mtime_ns]
+        kept = former.get(name)
+        if kept is None or kept["state"] != state:
+            kept = {"state": state, "words": sorted(_words(path.read_text("utf8")))}
+        found[name] = kept
+    return found
+
+
+def _words(text: str) -> set[str]:
+    values = {value for found in MARKED.findall(text) for value in found if value}
+    return {word for value in values for word in value.split()} | set(CUSTOM.findall(text))
+
+
+def style_sheet(
+    static: pathlib.Path, names: Iterable[str], words: set[str], on_pages: set[str]
+) -> str:
+    """Return one style sheet in place of several, without what asks for other words.
+
+    `on_pages` are the words of pages alone, from which it is known which icon fonts are used.
+    """
+    text = "\n".join(_moved((static / name).read_text("utf8"), name) for name in names)
+    asked = {found.replace("\\", "") for found in NAME.findall(text)}
+    text = _minified(text, asked - words)
+    while unused := set(DECLARED.findall(text)) - set(READ.findall(text)) - words - {"--fa"}:
+        text = _minified(text, unused)
+    icons = {int(code, 16) if len(code) > 1 else ord(code) for code in ICON.findall(text)}
+    text = FACE.sub(lambda found: _face(found[0], static, icons, on_pages), text)
+    return _minified(text, set())
+
+
+def _moved(text: str, name: str) -> str:
+    """Return a style sheet as it must read in the folder of the bundle."""
+
+    def address(found: re.Match[str]) -> str:
+        if re.match(r"[a-z]+:|[/#]", found[1]):
+            return found[0]
+        return f'url("{posixpath.normpath(posixpath.join(posixpath.dirname(name), found[1]))}")'
+
+    return ADDRESS.sub(address, re.sub(r'@charset "[^"]*";', "", text))
+
+
+def _minified(text: str, unused: set[str]) -> str:
+    minified = lightningcss.process_stylesheet(
+        text, filename=STYLE, error_recovery=True, unused_symbols=unused, minify=True
+    )
+    return str(minified)
+
+
+def _face(rule: str, static: pathlib.Path, icons: set[int], words: set[str]) -> str:
+    """Return the rule of a font: of an icon font only the icons in use, within the style sheet."""
+    address = ADDRESS.search(rule)
+    stem = pathlib.PurePosixPath(address[1]).stem if address else ""
+    if address is None or stem not in FONTS:
+        return rule
+    if not FONTS[stem] & words:
+        return ""
+    options = subset.Options(flavor="woff2", layout_features=[], hinting=False)
+    font = subset.load_font(str(static / address[1]), options)
+    subsetter = subset.Subsetter(options)
+    subsetter.populate(unicodes=icons)
+    subsetter.subset(font)
+    drawn = io.BytesIO()
+    subset.save_font(font, drawn, options)
+    data = base64.b64encode(drawn.getvalue()).decode()
+    return rule.replace(address[0], f"url(data:font/woff2;base64,{data})")
+
+
+def script(bundled: dict[str, str]) -> str:
+    """Return one script in place of several.
+
+    What the theme tells the console is for those who work on the theme.
+    """
+    return "\n".join(
+        f"((console) => {{{text}\n}})({{...console, log() {{}}, debug() {{}}}});"
+        if name.startswith("scripts/")
+        else f"{text};"
+        for name, text in (
+            (name, rjsmin.jsmin(re.sub(r"^//# sourceMappingURL=.*$", "", text, flags=re.MULTILINE)))
+            for name, text in bundled.items()
+        )
+    )
+
+
+def setup(app: Sphinx) -> None:
+    """Register the events: after all who add files to a page, and before the site is checked."""
+    app.connect("html-page-context", offer, priority=900)
+    app.connect("build-finished", finish, priority=700)

@@ -1,0 +1,53 @@
+// Menus and hints of the theme need Bootstrap's script. It is loaded when somebody first points at
+// one of them, reaches it with the keyboard, or touches it. The button to the top works without.
+(() => {
+  "use strict";
+  const NEEDS = "[data-bs-toggle]";
+  const root = document.documentElement.dataset.content_root;
+  let loading;
+
+  const load = () => {
+    loading ??= new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = `${root}_static/scripts/bootstrap.js`;
+      script.onload = resolve;
+      script.onerror = reject;
+      document.head.append(script);
+    });
+    return loading;
+  };
+
+  const wanted = (event) => event.target.closest?.(NEEDS);
+
+  for (const kind of ["pointerover", "focusin"]) {
+    document.addEventListener(kind, async (event) => {
+      const element = wanted(event);
+      if (!element || window.bootstrap) return;
+      await load();
+      const hint = bootstrap.Tooltip.getInstance(element);
+      if (hint && element.matches(":hover, :focus-visible")) hint.show();
+    });
+  }
+
+  document.addEventListener("click", async (event) => {
+    const toggle = event.target.closest?.('[data-bs-toggle="dropdown"]');
+    if (!toggle || window.bootstrap) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    await load();
+    bootstrap.Dropdown.getOrCreateInstance(toggle).toggle();
+  }, true);
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const button = document.getElementById("pst-back-to-top");
+    if (!button) return;
+    let former = window.scrollY;
+    button.addEventListener("click", () => window.scrollTo(0, 0));
+    window.addEventListener("scroll", () => {
+      const below = document.querySelector(".bd-header").getBoundingClientRect().bottom;
+      const shown = former > window.scrollY && window.scrollY > below;
+      button.style.display = shown ? "block" : "none";
+      former = window.scrollY;
+    }, { passive: true });
+  });
+})();

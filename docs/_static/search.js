@@ -1,0 +1,115 @@
+// Search. Nothing of it is loaded before somebody searches. Over http Pagefind answers, section by
+// section, in the dialog and on the search page. Where a browser may not fetch, as in file://, and
+// where the site has no index of Pagefind, Sphinx's own search answers on the search page.
+(() => {
+  "use strict";
+  const root = document.documentElement.dataset.content_root;
+  const SHOWN = { dialog: 6, page: 30 };
+  let engine;
+
+  const pagefind = async () => {
+    if (!location.protocol.startsWith("http")) return null;
+    try {
+      const found = await import(new URL(`${root}pagefind/pagefind.js`, location.href));
+      await found.options({ baseUrl: new URL(root, location.href).pathname });
+      await found.init();
+      return found;
+    } catch {
+      return null;
+    }
+  };
+
+  const load = () => (engine ??= pagefind());
+
+  const script = (name) =>
+    new Promise((resolve, reject) => {
+      const element = document.createElement("script");
+      element.src = root + name;
+      element.onload = resolve;
+      element.onerror = reject;
+      document.head.append(element);
+    });
+
+  const ownSearch = async () => {
+    await script("_static/language_data.js");
+    await script("_static/searchtools.js");
+    await script("searchindex.js");
+  };
+
+  const entry = (title, url, excerpt) => {
+    const item = document.createElement("li");
+    const link = document.createElement("a");
+    link.href = url;
+    link.textContent = title;
+    item.append(link);
+    if (excerpt) {
+      const text = document.createElement("p");
+      text.innerHTML = excerpt;
+      item.append(text);
+    }
+    return item;
+  };
+
+  // Pagefind escapes the text of an excerpt; the marks in it are its own.
+  const show = (place, results, words) => {
+    const list = document.createElement("ul");
+    list.className = "search-found";
+    for (const { meta, url, excerpt, sub_results: sections } of results) {
+      const parts = sections.filter((section) => section.url !== url).slice(0, 3);
+      const item = entry(meta.title, url, parts.length ? "" : excerpt);
+      if (parts.length) {
+        const inner = document.createElement("ul");
+        inner.append(...parts.map((part) => entry(part.title, part.url, part.excerpt)));
+        item.append(inner);
+      }
+      list.append(item);
+    }
+    const said = document.createElement("p");
+    said.className = "search-said";
+    said.setAttribute("role", "status");
+    said.textContent = results.length ? "" : `Nothing found for “${words}”.`;
+    place.replaceChildren(said, list);
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const page = document.querySelector(".search-page");
+    const forms = document.querySelectorAll("form.bd-search");
+    const asked = new URLSearchParams(location.search).get("q") ?? "";
+
+    for (const form of forms) {
+      const input = form.querySelector("input[name=q]");
+      const inDialog = form.closest("#pst-search-dialog");
+      let place = inDialog ? null : document.querySelector("#search-results");
+      const answer = async (words) => {
+        const found = await load();
+        if (!found) return false;
+        if (!place) {
+          place = document.createElement("div");
+          place.className = "search-results";
+          inDialog.append(place);
+        }
+        if (!words.trim()) {
+          place.replaceChildren();
+          return true;
+        }
+        const { results } = await found.search(words);
+        const limit = inDialog ? SHOWN.dialog : SHOWN.page;
+        const data = await Promise.all(results.slice(0, limit).map((result) => result.data()));
+        if (input.value === words) show(place, data, words);
+        return true;
+      };
+      let waiting;
+      input.addEventListener("focus", load, { once: true });
+      input.addEventListener("input", () => {
+        clearTimeout(waiting);
+        waiting = setTimeout(() => answer(input.value), 120);
+      });
+      if (page && !inDialog) {
+        input.value = asked;
+        input.focus();
+        input.select();
+        if (asked) answer(asked).then((done) => done || ownSearch());
+      }
+    }
+  });
+})();
