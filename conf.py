@@ -1,5 +1,6 @@
 """Options of the site; the engine is in docs/_ext."""
 
+import os
 import pathlib
 import sys
 
@@ -165,10 +166,20 @@ book_compile_command = "nox -s compile"
 # The theme whose pages are made light when they are built (docs/_ext/site/light.py).
 book_light = "3a9e0c38c9ccdeda"
 book_search = True
+book_markdown = True
+# The picture that goes with a link to the site.
+book_card = {
+    "measurements": "per_example/*",
+    "title": "The gradient of each of 64 examples, six ways, measured",
+}
 book_record_command = "nox -s record --"
 
 html_theme = "sphinx_book_theme"
 html_title = project
+# Where the site is published, if that is known: addresses in descriptions are whole addresses.
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL") or os.environ.get("BOOK_ADDRESS", "")
+html_logo = "docs/_static/mark.svg"
+html_favicon = "docs/_static/mark.svg"
 html_static_path = ["docs/_static"]
 html_css_files = ["book.css", "predict.css", "notes.css", "pictures.css", "translation.css", "face.css"]
 # The first two before everything else: a page comes up in its colours, with the chosen device.
@@ -182,6 +193,8 @@ html_js_files = [
 ]
 templates_path = ["docs/_templates"]
 html_copy_source = True
+# Sphinx's search answers in file:// alone, where a browser may not fetch the text of a page.
+html_show_search_summary = False
 html_show_sphinx = False
 # No page defines index entries; the empty index would be written anew by every build.
 html_use_index = False

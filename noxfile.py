@@ -8,6 +8,7 @@ frameworks than `cpu`: `cuda`, `tpu` or `jax` (see requirements/).
 import hashlib
 import os
 import pathlib
+import shutil
 import sys
 
 import nox
@@ -29,6 +30,15 @@ LOCKS = {
     "": sorted(path.stem for path in REQUIREMENTS.glob("*.txt") if path.stem != "compile"),
     "-compile": ["compile"],
 }
+
+# Five pages of different kinds: prose, code, charts, compile views, tables.
+LIGHTHOUSE = [
+    "index.html",
+    "tracing/retracing.html",
+    "benchmarks/matmul.html",
+    "compiled/fusion.html",
+    "claims/post.html",
+]
 
 
 def install(session, *sets, into=FRAMEWORKS, lock=""):
@@ -126,7 +136,8 @@ def live(session):
     session.run(
         *("python", "-m", "_ext.execution.keeper", "--"),
         "sphinx-autobuild",
-        *("-c", ".", "docs", "build/live"),
+        # Sphinx's own search will do, until all is done.
+        *("-D", "book_search=0", "-c", ".", "docs", "build/live"),
         *("--watch", "snippets", "--watch", "conf.py", "--ignore", "*/__pycache__/*"),
         *("--port", "0", "--open-browser"),
         *session.posargs,
@@ -164,6 +175,24 @@ def lint(session):
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
+
+
+@nox.session
+def page_check(session):
+    """Look at every page of build/html in a browser, with validators and Lighthouse; a table.
+
+    Arguments go to tests/page_check/check.py: `--site build/recorded`, `--only` pages, and the
+    pages that Lighthouse looks at, or `all`. It needs Debian's chromium, and npm with Node 20.
+    """
+    missing = [name for name in ("chromium", "npm") if not shutil.which(name)]
+    if missing:
+        session.skip(f"no page is checked: {' and '.join(missing)} cannot be found")
+    install(session, FRAMEWORKS, "docs", "tests")
+    folder = pathlib.Path("tests", "page_check")
+    done = folder / "node_modules" / ".package-lock.json"
+    if not done.is_file() or done.stat().st_mtime < (folder / "package-lock.json").stat().st_mtime:
+        session.run("npm", "ci", "--prefix", folder, "--no-audit", "--no-fund", external=True)
+    session.run("python", folder / "check.py", *(session.posargs or LIGHTHOUSE))
 
 
 @nox.session

@@ -45,6 +45,8 @@ class Options:
     targets: devices that programs are compiled for, {short name: facts}; see
         `programs.targets.Target`.
     light: digest of the theme that pages are made light for; without it they load what it has.
+    card: the measurements that the picture of the site shows, {measurements: patterns, title}.
+    markdown: write each page in Markdown too, and a list of them.
     search: make an index for Pagefind.
     record_command, compile_command: what messages tell people to run.
     """
@@ -69,6 +71,8 @@ class Options:
     sources: Mapping[str, Mapping[str, str]] = _option(dict, "env")
     targets: Mapping[str, Any] = _option(dict, "env")
     light: str = _option("", "html")
+    card: Mapping[str, str] = _option(dict, "html")
+    markdown: bool = _option(False, "html")
     search: bool = _option(False)
     record_command: str = _option("python -m _ext.commands.record", "env")
     compile_command: str = _option("python -m _ext.commands.compile", "env")

@@ -99,7 +99,7 @@
         return true;
       };
       let waiting;
-      input.addEventListener("focus", load, { once: true });
+      if (inDialog) input.addEventListener("focus", load, { once: true });
       input.addEventListener("input", () => {
         clearTimeout(waiting);
         waiting = setTimeout(() => answer(input.value), 120);

@@ -20,6 +20,7 @@ from sphinx.application import Sphinx
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register all parts with Sphinx."""
     from . import (
+        about,
         build,
         compiled,
         downloads,
@@ -38,7 +39,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
     parts = [build, measurements, compiled, tabs, predictions, notes, references, tables]
-    for part in (*parts, downloads, light, search, offline, status):
+    for part in (*parts, downloads, about, light, search, offline, status):
         part.setup(app)
     sources = sorted(pathlib.Path(__file__).parents[1].rglob("*.py"))
     engine = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

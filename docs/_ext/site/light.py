@@ -53,6 +53,28 @@ DECLARED, READ = re.compile(r"(?<=[{;])(--[\w-]+):"), re.compile(r"var\(\s*(--[\
 ADDRESS = re.compile(r"url\(\s*[\"']?([^\"')]+)[\"']?\s*\)")
 FACE = re.compile(r"@font-face\s*\{[^}]*\}")
 ICON = re.compile(r'--fa:\s*"\\?([^"]+)"')
+MENDED = [
+    (re.compile(pattern, re.DOTALL), replacement)
+    for pattern, replacement in (
+        # What folds a chapter out says which.
+        (
+            r'(<a class="[^"]*" href="[^"]*">([^<]*)</a><details[^>]*>)<summary>'
+            r'<span class="toctree-toggle" role="presentation">',
+            r'\1<summary aria-label="Pages of “\2”"><span class="toctree-toggle">',
+        ),
+        (r'<div id="pst-primary-sidebar"', r'<div role="region" aria-label="Book" id="pst-primary-sidebar"'),
+        (r'(<main [^>]*) role="main"', r"\1"),
+        (
+            r'(<form class="bd-search[^>]*>(?:(?!</form>).)*?<input [^>]*>)',
+            r'\1<button type="submit" class="search-submit">Search</button>',
+        ),
+        (r'<summary aria-label="Toggle hidden content">', "<summary>"),
+        (r'(<button class="[^"]*search-button-field[^>]*?) title="Search" aria-label="Search"', r"\1"),
+    )
+]
+SUMMARY = re.compile(r"<summary[^>]*>.*?</summary>", re.DOTALL)
+PARAGRAPH = re.compile(r"<(/?)p\b([^>]*)>")
+BUTTON = re.compile(r"<button\b([^>]*)>")
 MEMORY = "light.json"
 logger = logging.getLogger(__name__)
 # It tells of every table of a font that it touches.
@@ -73,6 +95,7 @@ def offer(
     for js in app.builder._orig_js_files:
         attributes |= {key: text for key, text in js.attributes.items() if key.startswith("data-")}
     context["light"] = {
+        "mended": mended,
         "style": STYLE,
         "script": SCRIPT,
         "attributes": attributes,
@@ -81,6 +104,27 @@ def offer(
         "styles": [css for css in context["css_files"] if _name(css) not in common],
         "scripts": own,
     }
+
+
+def mended(text: str) -> str:
+    """Return the content of a page without what validators and readers of screens stumble over.
+
+    All of it is written by the theme or by MyST-NB where no template or option of theirs reaches.
+    """
+    for pattern, replacement in MENDED:
+        text = pattern.sub(replacement, text)
+    text = SUMMARY.sub(lambda found: PARAGRAPH.sub(r"<\1span\2>", found[0]), text)
+    return BUTTON.sub(_named, text)
+
+
+def _named(found: re.Match[str]) -> str:
+    """Return a button with the type and the name that it lacks."""
+    attributes = found[1]
+    if not re.search(r"\stype=", attributes):
+        attributes = f' type="button"{attributes}'
+    if "aria-label=" not in attributes and (title := re.search(r'\stitle="([^"]*)"', attributes)):
+        attributes = f' aria-label="{title[1]}"{attributes}'
+    return f"<button{attributes}>"
 
 
 def _wanted(app: Any) -> bool:

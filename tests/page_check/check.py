@@ -1,0 +1,240 @@
+"""Look at every page of the built site as a browser, a phone and a validator do: `nox -s page_check`.
+
+The tools are Debian's chromium, and of npm what package.json names. The site is served compressed,
+as a host does. Each page is opened at 360, 390 and 1280 pixels, light and dark. Lighthouse looks
+at the pages that are named on the command line, for a phone. A table says what was found, and the
+exit status whether anything misses its target.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import functools
+import gzip
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+
+from playwright.sync_api import sync_playwright
+from selectolax.lexbor import LexborHTMLParser
+
+HERE = pathlib.Path(__file__).parent
+TOOLS = HERE / "node_modules"
+KIB = 1024
+COMPRESSED, RAW = 110 * KIB, 500 * KIB
+# A page's own pictures and code, which are counted apart from what every page weighs.
+OWN = "article svg, article img, article .highlight, article pre"
+SCORES = {"performance": 99, "accessibility": 100, "best-practices": 100, "seo": 100}
+SIGHTS = [(390, "dark"), (1280, "light")]
+NARROWEST = 360
+COMPRESSIBLE = {".html", ".css", ".js", ".json", ".svg", ".txt", ".md", ".xml"}
+
+
+class Compressed(http.server.SimpleHTTPRequestHandler):
+    """Serves the files of a site as a host does, compressed, and says nothing."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments):
+        """Print nothing."""
+
+    def do_GET(self):
+        """Send a file, compressed if that helps, or a 404."""
+        path = pathlib.Path(self.translate_path(self.path))
+        path = path / "index.html" if path.is_dir() else path
+        if not path.is_file():
+            self.send_error(404)
+            return
+        content = path.read_bytes()
+        self.send_response(200)
+        if path.suffix in COMPRESSIBLE:
+            content = gzip.compress(content)
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Type", self.guess_type(str(path)))
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "max-age=600")
+        self.end_headers()
+        self.wfile.write(content)
+
+
+def serve(site):
+    """Serve a folder; return the address."""
+    handler = functools.partial(Compressed, directory=str(site))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}"
+
+
+def pages_of(site):
+    """Return the pages of a site; those that only lead to a new address are none."""
+    found = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
+    shown = [name for name in found if not name.startswith(("_", "."))]
+    return [name for name in shown if b'http-equiv="refresh"' not in (site / name).read_bytes()]
+
+
+def look(address, names, chromium):
+    """Open pages in a browser of its own; return what was seen of each."""
+    axe = (TOOLS / "axe-core" / "axe.min.js").read_text("utf8")
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        seen = {name: look_at(browser, address, name, axe) for name in names}
+        browser.close()
+    return seen
+
+
+def look_at(browser, address, name, axe):
+    """Return the weight and the faults of one page."""
+    faults, bodies = [], []
+    for width, theme in SIGHTS:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=theme, bypass_csp=True
+        )
+        page = context.new_page()
+        page.on("console", lambda said: faults.append(f"console: {said.text}"))
+        page.on("pageerror", lambda error: faults.append(f"console: {error}"))
+        page.on("requestfailed", lambda asked: faults.append(f"not loaded: {asked.url}"))
+        page.on("response", lambda got: bodies.append(got) if width == SIGHTS[0][0] else None)
+        page.goto(f"{address}/{name}", wait_until="load")
+        page.wait_for_timeout(50)
+        if width == SIGHTS[0][0]:
+            weight = weigh(bodies, faults)
+            page.set_viewport_size({"width": NARROWEST, "height": 800})
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            if wide > NARROWEST:
+                faults.append(f"{wide} pixels wide on a screen of {NARROWEST}")
+            page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate(axe)
+        found = page.evaluate("axe.run({resultTypes: ['violations']})")
+        faults += [
+            f"axe {width} {theme}: {rule['id']} ({len(rule['nodes'])}) "
+            f"{rule['nodes'][0]['target'][0]}"
+            for rule in found["violations"]
+        ]
+        context.close()
+    return weight, faults
+
+
+def weigh(responses, faults):
+    """Return (compressed, raw, own compressed, own raw): bytes that one page loads."""
+    shared, own = [0, 0], [0, 0]
+    for response in responses:
+        if response.status >= 400:
+            faults.append(f"{response.status}: {response.url}")
+            continue
+        content = response.body()
+        packed = len(gzip.compress(content))
+        if response.request.resource_type == "document":
+            tree = LexborHTMLParser(content)
+            for node in tree.css(OWN):
+                node.decompose()
+            bare = (tree.html or "").encode()
+            own[0] += max(0, packed - len(gzip.compress(bare)))
+            own[1] += max(0, len(content) - len(bare))
+            content, packed = bare, len(gzip.compress(bare))
+        elif response.request.resource_type == "image":
+            own[0] += packed
+            own[1] += len(content)
+            continue
+        shared[0] += packed
+        shared[1] += len(content)
+    return (*shared, *own)
+
+
+def validate(site, names):
+    """Return what html-validate says of each page."""
+    command = [str(TOOLS / ".bin" / "html-validate"), "--formatter", "json", "--config"]
+    command += [str(HERE / ".htmlvalidate.json"), *(str(site / name) for name in names)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if not done.stdout:
+        raise SystemExit(done.stderr)
+    faults = {}
+    for report in json.loads(done.stdout):
+        name = pathlib.Path(report["filePath"]).relative_to(site).as_posix()
+        rules = collections.Counter(message["ruleId"] for message in report["messages"])
+        first = {m["ruleId"]: (m["line"], m["message"]) for m in reversed(report["messages"])}
+        faults[name] = [
+            f"html: {rule} ({count}) line {first[rule][0]}: {first[rule][1]}"
+            for rule, count in rules.items()
+        ]
+    return faults
+
+
+def lighthouse(address, name, chromium):
+    """Return the scores of a page on a phone, and what lowers them."""
+    command = [str(TOOLS / ".bin" / "lighthouse"), f"{address}/{name}", "--quiet"]
+    command += ["--output=json", "--chrome-flags=--headless=new --no-sandbox"]
+    command += [f"--only-categories={','.join(SCORES)}"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | {"CHROME_PATH": chromium}
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    report = json.loads(done.stdout)
+    scores = {key: round(100 * report["categories"][key]["score"]) for key in SCORES}
+    low = [
+        audit["id"]
+        for key, target in SCORES.items()
+        if scores[key] < target
+        for audit in (report["audits"][ref["id"]] for ref in report["categories"][key]["auditRefs"])
+        if audit["score"] is not None and audit["score"] < 0.9
+    ]
+    faults = [f"lighthouse: {key} {scores[key]}" for key in SCORES if scores[key] < SCORES[key]]
+    return scores, [f"{fault} ({', '.join(low)})" for fault in faults]
+
+
+def main():
+    """Check a site, print the table, and say whether all targets are reached."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--site", type=pathlib.Path, default=pathlib.Path("build/html"))
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", nargs="*", help="pages to look at, such as a/page.html")
+    parser.add_argument("lighthouse", nargs="*", help="pages for Lighthouse; `all` for every one")
+    given = parser.parse_args()
+    site, chromium = given.site.resolve(), shutil.which("chromium")
+    names = given.only or pages_of(site)
+    chosen = names if given.lighthouse == ["all"] else given.lighthouse
+    address = serve(site)
+    scores, faults = {}, collections.defaultdict(list)
+    # Alone on the machine, because it measures.
+    for name in chosen:
+        scores[name], found = lighthouse(address, name, chromium)
+        faults[name] += found
+    weights = {}
+    with concurrent.futures.ProcessPoolExecutor(given.workers) as pool:
+        shares = [names[place :: given.workers] for place in range(given.workers)]
+        seen = [pool.submit(look, address, share, chromium) for share in shares]
+        for name, found in validate(site, names).items():
+            faults[name] += found
+        for share in seen:
+            for name, (weight, found) in share.result().items():
+                weights[name] = weight
+                faults[name] += found
+                for size, limit, kind in zip(weight, (COMPRESSED, RAW), ("compressed", "raw")):
+                    if size > limit:
+                        faults[name].append(f"{size / KIB:.0f} KiB {kind}, {limit / KIB:.0f} at most")
+    show(names, weights, scores, faults)
+    return 1 if any(faults[name] for name in names) else 0
+
+
+def show(names, weights, scores, faults):
+    """Print the table: a line for each page, and below it what is wrong with it."""
+    wide = max(map(len, names))
+    print(f"{'page':{wide}}   KiB gz    raw   own gz    raw   Lighthouse       faults")
+    for name in names:
+        sizes = [size / KIB for size in weights[name]]
+        rated = "/".join(map(str, scores[name].values())) if name in scores else "–"
+        line = f"{name:{wide}} {sizes[0]:8.1f} {sizes[1]:6.0f} {sizes[2]:8.1f} {sizes[3]:6.0f}"
+        print(f"{line}   {rated:15} {len(faults[name]) or '–'}")
+        for fault in dict.fromkeys(faults[name]):
+            print(f"    {fault[:200]}")
+    bad = sum(bool(faults[name]) for name in names)
+    print(f"{len(names) - bad} of {len(names)} pages reach every target")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
