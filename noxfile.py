@@ -31,6 +31,12 @@ LOCKS = {
     "-compile": ["compile"],
 }
 
+# Files for hosts, by the schema that they follow.
+HOSTS = {
+    "github-workflows": sorted(pathlib.Path(".github", "workflows").glob("*.yml")),
+    "readthedocs": [".readthedocs.yaml"],
+    "citation-file-format": ["CITATION.cff"],
+}
 # Five pages of different kinds: prose, code, charts, compile views, tables.
 LIGHTHOUSE = [
     "index.html",
@@ -170,11 +176,13 @@ def tests(session):
 
 @nox.session
 def lint(session):
-    """Check the style of all Python files, and the types of the engine."""
+    """Check the style of all Python files, the types of the engine, and what hosts read."""
     install(session, "lint", into="lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
+    for schema, paths in HOSTS.items():
+        session.run("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *paths)
 
 
 @nox.session

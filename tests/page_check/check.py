@@ -216,7 +216,9 @@ def main():
                 faults[name] += found
                 for size, limit, kind in zip(weight, (COMPRESSED, RAW), ("compressed", "raw")):
                     if size > limit:
-                        faults[name].append(f"{size / KIB:.0f} KiB {kind}, {limit / KIB:.0f} at most")
+                        faults[name].append(
+                            f"{size / KIB:.0f} KiB {kind}, {limit / KIB:.0f} at most"
+                        )
     show(names, weights, scores, faults)
     return 1 if any(faults[name] for name in names) else 0
 

@@ -124,8 +124,16 @@ def _draw(app: Any, card: dict[str, str]) -> None:
     """Draw measurements as bars, 1200 by 630 pixels, where they are others than those drawn."""
     found = measurements.matching(app.env, card["measurements"].split())
     bars = sorted(
-        ((each.median, f"{each.name.rpartition('/')[2]} · {each.framework}", field_text("median", each))
-         for each in found if each.median), reverse=True,
+        (
+            (
+                each.median,
+                f"{each.name.rpartition('/')[2]} · {each.framework}",
+                field_text("median", each),
+            )
+            for each in found
+            if each.median
+        ),
+        reverse=True,
     )
     path = pathlib.Path(app.outdir, CARD)
     memory = pathlib.Path(app.doctreedir, "card.json")

@@ -62,14 +62,20 @@ MENDED = [
             r'<span class="toctree-toggle" role="presentation">',
             r'\1<summary aria-label="Pages of “\2”"><span class="toctree-toggle">',
         ),
-        (r'<div id="pst-primary-sidebar"', r'<div role="region" aria-label="Book" id="pst-primary-sidebar"'),
+        (
+            r'<div id="pst-primary-sidebar"',
+            r'<div role="region" aria-label="Book" id="pst-primary-sidebar"',
+        ),
         (r'(<main [^>]*) role="main"', r"\1"),
         (
             r'(<form class="bd-search[^>]*>(?:(?!</form>).)*?<input [^>]*>)',
             r'\1<button type="submit" class="search-submit">Search</button>',
         ),
         (r'<summary aria-label="Toggle hidden content">', "<summary>"),
-        (r'(<button class="[^"]*search-button-field[^>]*?) title="Search" aria-label="Search"', r"\1"),
+        (
+            r'(<button class="[^"]*search-button-field[^>]*?) title="Search" aria-label="Search"',
+            r"\1",
+        ),
     )
 ]
 SUMMARY = re.compile(r"<summary[^>]*>.*?</summary>", re.DOTALL)

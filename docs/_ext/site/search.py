@@ -20,7 +20,9 @@ from .states import book_of
 
 FOLDER = "pagefind"
 MEMORY = "search.json"
-SECTION = re.compile(r'<section( class="[^"]*")? id="([^"]+)"([^>]*)>((?:\s*<span[^>]*></span>)*\s*<h[1-6])')
+SECTION = re.compile(
+    r'<section( class="[^"]*")? id="([^"]+)"([^>]*)>((?:\s*<span[^>]*></span>)*\s*<h[1-6])'
+)
 # What Pagefind offers besides: surfaces that this site has no use for.
 SURFACES = ("pagefind-*ui*", "pagefind-highlight.js", "playground")
 SKIPPED = [".headerlink", ".sd-tab-label", ".prev-next-footer", "script", "style", "svg"]
@@ -31,9 +33,7 @@ def finish(app: Any, exception: Exception | None) -> None:
     if exception or app.builder.format != "html" or not book_of(app).options.search:
         return
     site, memory = pathlib.Path(app.outdir), pathlib.Path(app.doctreedir, MEMORY)
-    pages = {
-        name: site / app.builder.get_target_uri(name) for name in sorted(app.env.found_docs)
-    }
+    pages = {name: site / app.builder.get_target_uri(name) for name in sorted(app.env.found_docs)}
     known = _remembered(memory)
     states = {name: [path.stat().st_size, path.stat().st_mtime_ns] for name, path in pages.items()}
     folder = site / FOLDER
@@ -50,7 +50,10 @@ def finish(app: Any, exception: Exception | None) -> None:
 async def _index(texts: dict[str, str], folder: pathlib.Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     config = IndexConfig(
-        root_selector="article", exclude_selectors=SKIPPED, output_path=str(folder), keep_index_url=True
+        root_selector="article",
+        exclude_selectors=SKIPPED,
+        output_path=str(folder),
+        keep_index_url=True,
     )
     async with PagefindIndex(config=config) as index:
         for uri, text in texts.items():

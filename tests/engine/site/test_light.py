@@ -1,0 +1,106 @@
+"""What a page with the theme of the book loads, and what it says of itself to programs."""
+
+import json
+import re
+
+import pytest
+from _ext.site import light
+from selectolax.lexbor import LexborHTMLParser
+
+pytest.importorskip("sphinx_book_theme")
+SEARCH = "book_search = True"
+
+
+@pytest.fixture(scope="module")
+def built(lasting):
+    """Build a site of two pages, with the index of its search."""
+    lasting.configure(SEARCH)
+    lasting.page("a/one", "Words about tracers.\n\n## A section\n\nMore words.", notebook=False)
+    lasting.page("a/two", lasting.cell("print('an output of two')"))
+    build = lasting.build()
+    assert build.green, build.output
+    return lasting
+
+
+def loaded(text):
+    """Return the files that a page loads, without their versions."""
+    tree = LexborHTMLParser(text)
+    nodes = tree.css("script[src], link[rel=stylesheet], link[rel=preload]")
+    addresses = [node.attributes.get("src") or node.attributes["href"] for node in nodes]
+    return [address.partition("?")[0].rpartition("/")[2] for address in addresses]
+
+
+def test_a_page_loads_one_style_sheet_and_one_script_besides_the_early_one(built):
+    assert loaded(built.html("a/one")) == ["site.css", "devices.js", "site.js"]
+    assert loaded(built.html("search")) == ["site.css", "devices.js", "site.js"]
+
+
+def test_the_style_sheet_has_what_pages_use_and_no_more(built):
+    text = (built.root / "build/html/_static/site.css").read_text("utf8")
+    for used in (".bd-sidebar-primary", ".tooltip-inner", ".toctree-toggle"):
+        assert used in text
+    for unused in (".carousel", ".accordion", "fa-regular-400", "fa-brands-400"):
+        assert unused not in text
+    assert len(text) < 200_000
+    # The icons that pages show, within the style sheet.
+    assert re.search(r'--fa:\s*"', text) and "url(data:font/woff2;base64," in text
+
+
+def test_a_second_build_writes_nothing_of_it_again(built):
+    names = ("_static/site.css", "_static/site.js", "pagefind/pagefind-entry.json", "llms.txt")
+    paths = [built.root / "build/html" / name for name in names]
+    before = [path.stat().st_mtime_ns for path in paths]
+    assert built.build().green
+    assert [path.stat().st_mtime_ns for path in paths] == before
+
+
+def test_the_index_of_the_search_knows_the_sections(built):
+    folder = built.root / "build/html/pagefind"
+    entry = json.loads((folder / "pagefind-entry.json").read_text("utf8"))
+    assert entry["languages"]["en"]["page_count"] == 3
+    assert not list(folder.glob("*ui*"))
+
+
+def test_a_page_says_what_it_is_about_and_lies_there_in_markdown(built):
+    head = LexborHTMLParser(built.html("a/one"))
+    found = head.css_first('meta[name="description"]').attributes["content"]
+    assert found == "Words about tracers."
+    address = head.css_first('link[rel="alternate"]').attributes["href"]
+    assert (built.root / "build/html/a" / address).read_text("utf8").startswith("# ")
+    assert "an output of two" in (built.root / "build/html/a/two.md").read_text("utf8")
+    assert "(a/two.md)" in (built.root / "build/html/llms.txt").read_text("utf8")
+
+
+def test_another_theme_than_the_one_it_was_made_for_is_named(themed):
+    themed.configure('book_light = "another"')
+    build = themed.build()
+    assert build.status != 0
+    assert "the theme is not the one that pages were made light for" in build.output
+
+
+def test_what_stands_within_strings_survives(tmp_path):
+    (tmp_path / "a.css").write_text(
+        '.gone{color:red}.kept{--kept:url("data:x;y}z");--gone:1;background:var(--kept)}'
+        ".kept:after{content:'.gone{}'}"
+    )
+    text = light.style_sheet(tmp_path, ["a.css"], {"kept"}, set())
+    assert text.count("gone") == 1 and "--kept:url(" in text and "data:x;y}z" in text
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            '<summary aria-label="Toggle hidden content">\n<p class="collapsed">x</p></summary><p>',
+            '<summary>\n<span class="collapsed">x</span></summary><p>',
+        ),
+        (
+            '<button class="a" title="T">',
+            '<button aria-label="T" type="button" class="a" title="T">',
+        ),
+        ('<button type="submit">', '<button type="submit">'),
+        ('<main id="main-content" role="main">', '<main id="main-content">'),
+    ],
+)
+def test_what_validators_stumble_over_is_mended(before, after):
+    assert light.mended(before) == after
