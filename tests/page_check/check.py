@@ -1,9 +1,9 @@
-"""Look at every page of the built site as a browser, a phone and a validator do: `nox -s page_check`.
+"""Look at every page of the built site: `nox -s page_check`.
 
-The tools are Debian's chromium, and of npm what package.json names. The site is served compressed,
-as a host does. Each page is opened at 360, 390 and 1280 pixels, light and dark. Lighthouse looks
-at the pages that are named on the command line, for a phone. A table says what was found, and the
-exit status whether anything misses its target.
+The tools are Debian's chromium, and of npm what package.json names. The site is served as a host
+does it, compressed. Each page is opened at 360, 390 and 1280 pixels, light and dark. Lighthouse
+looks at the pages that are named on the command line, for a phone. A table says what was found,
+and the exit status whether anything misses its target.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from selectolax.lexbor import LexborHTMLParser
 HERE = pathlib.Path(__file__).parent
 TOOLS = HERE / "node_modules"
 KIB = 1024
-COMPRESSED, RAW = 110 * KIB, 500 * KIB
+LIMITS = 110 * KIB, 500 * KIB
 # A page's own pictures and code, which are counted apart from what every page weighs.
 OWN = "article svg, article img, article .highlight, article pre"
 SCORES = {"performance": 99, "accessibility": 100, "best-practices": 100, "seo": 100}
@@ -89,19 +89,16 @@ def look(address, names, chromium):
 
 def look_at(browser, address, name, axe):
     """Return the weight and the faults of one page."""
-    faults, bodies = [], []
+    faults, weight = [], ()
     for width, theme in SIGHTS:
-        context = browser.new_context(
+        page = browser.new_page(
             viewport={"width": width, "height": 900}, color_scheme=theme, bypass_csp=True
         )
-        page = context.new_page()
-        page.on("console", lambda said: faults.append(f"console: {said.text}"))
-        page.on("pageerror", lambda error: faults.append(f"console: {error}"))
-        page.on("requestfailed", lambda asked: faults.append(f"not loaded: {asked.url}"))
-        page.on("response", lambda got: bodies.append(got) if width == SIGHTS[0][0] else None)
+        bodies = []
+        listen(page, faults, bodies)
         page.goto(f"{address}/{name}", wait_until="load")
         page.wait_for_timeout(50)
-        if width == SIGHTS[0][0]:
+        if not weight:
             weight = weigh(bodies, faults)
             page.set_viewport_size({"width": NARROWEST, "height": 800})
             wide = page.evaluate("document.documentElement.scrollWidth")
@@ -115,8 +112,16 @@ def look_at(browser, address, name, axe):
             f"{rule['nodes'][0]['target'][0]}"
             for rule in found["violations"]
         ]
-        context.close()
+        page.close()
     return weight, faults
+
+
+def listen(page, faults, bodies):
+    """Note what a page says to the console, what it cannot load, and all that it loads."""
+    page.on("console", lambda said: faults.append(f"console: {said.text}"))
+    page.on("pageerror", lambda error: faults.append(f"console: {error}"))
+    page.on("requestfailed", lambda asked: faults.append(f"not loaded: {asked.url}"))
+    page.on("response", bodies.append)
 
 
 def weigh(responses, faults):
@@ -214,7 +219,9 @@ def main():
             for name, (weight, found) in share.result().items():
                 weights[name] = weight
                 faults[name] += found
-                for size, limit, kind in zip(weight, (COMPRESSED, RAW), ("compressed", "raw")):
+                for size, limit, kind in zip(
+                    weight[:2], LIMITS, ("compressed", "raw"), strict=True
+                ):
                     if size > limit:
                         faults[name].append(
                             f"{size / KIB:.0f} KiB {kind}, {limit / KIB:.0f} at most"

@@ -9,6 +9,7 @@ import json
 import pathlib
 import posixpath
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import html_to_markdown
@@ -56,7 +57,8 @@ def describe(
     if doctree and book_of(app).options.markdown:
         uri = posixpath.basename(f"{pagename}.md")
         lines.append(
-            f'<link rel="alternate" type="text/markdown" title="Markdown" href="{html.escape(uri)}">'
+            '<link rel="alternate" type="text/markdown" title="Markdown" '
+            f'href="{html.escape(uri)}">'
         )
         path = pathlib.Path(app.outdir, f"{pagename}.md")
         files.write(path, markdown(context["body"]))
@@ -120,7 +122,7 @@ def _ordered(env: Any, name: str) -> list[str]:
     return [name, *inner]
 
 
-def _draw(app: Any, card: dict[str, str]) -> None:
+def _draw(app: Any, card: Mapping[str, str]) -> None:
     """Draw measurements as bars, 1200 by 630 pixels, where they are others than those drawn."""
     found = measurements.matching(app.env, card["measurements"].split())
     bars = sorted(

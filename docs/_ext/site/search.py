@@ -21,7 +21,8 @@ from .states import book_of
 FOLDER = "pagefind"
 MEMORY = "search.json"
 SECTION = re.compile(
-    r'<section( class="[^"]*")? id="([^"]+)"([^>]*)>((?:\s*<span[^>]*></span>)*\s*<h[1-6])'
+    r'<section( class="[^"]*")? id="([^"]+)"([^>]*)>'
+    r"((?:\s*<span[^>]*></span>)*\s*<h[1-6])"
 )
 # What Pagefind offers besides: surfaces that this site has no use for.
 SURFACES = ("pagefind-*ui*", "pagefind-highlight.js", "playground")

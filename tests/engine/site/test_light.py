@@ -8,13 +8,14 @@ from _ext.site import light
 from selectolax.lexbor import LexborHTMLParser
 
 pytest.importorskip("sphinx_book_theme")
-SEARCH = "book_search = True"
+SEARCH = "\nbook_search = True\n"
 
 
 @pytest.fixture(scope="module")
 def built(lasting):
     """Build a site of two pages, with the index of its search."""
-    lasting.configure(SEARCH)
+    conf = lasting.root / "conf.py"
+    conf.write_text(conf.read_text("utf8") + SEARCH, "utf8")
     lasting.page("a/one", "Words about tracers.\n\n## A section\n\nMore words.", notebook=False)
     lasting.page("a/two", lasting.cell("print('an output of two')"))
     build = lasting.build()
@@ -37,7 +38,7 @@ def test_a_page_loads_one_style_sheet_and_one_script_besides_the_early_one(built
 
 def test_the_style_sheet_has_what_pages_use_and_no_more(built):
     text = (built.root / "build/html/_static/site.css").read_text("utf8")
-    for used in (".bd-sidebar-primary", ".tooltip-inner", ".toctree-toggle"):
+    for used in (".bd-sidebar-primary", ".tooltip-inner", ".theme-switch"):
         assert used in text
     for unused in (".carousel", ".accordion", "fa-regular-400", "fa-brands-400"):
         assert unused not in text
@@ -72,7 +73,8 @@ def test_a_page_says_what_it_is_about_and_lies_there_in_markdown(built):
 
 
 def test_another_theme_than_the_one_it_was_made_for_is_named(themed):
-    themed.configure('book_light = "another"')
+    conf = themed.root / "conf.py"
+    conf.write_text(conf.read_text("utf8") + '\nbook_light = "another"\n', "utf8")
     build = themed.build()
     assert build.status != 0
     assert "the theme is not the one that pages were made light for" in build.output
