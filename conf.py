@@ -181,10 +181,16 @@ html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL") or os.environ.get("BO
 html_logo = "docs/_static/mark.svg"
 html_favicon = "docs/_static/mark.svg"
 html_static_path = ["docs/_static"]
-html_css_files = ["book.css", "predict.css", "notes.css", "pictures.css", "translation.css", "face.css"]
-# The first two before everything else: a page comes up in its colours, with the chosen device.
+html_css_files = [
+    "book.css",
+    "predict.css",
+    "notes.css",
+    "pictures.css",
+    "translation.css",
+    "face.css",
+]
+# The first before everything else, so that a page comes up with the chosen device.
 html_js_files = [
-    ("mode.js", {"priority": 50}),
     ("devices.js", {"priority": 50}),
     "predict.js",
     "translation.js",

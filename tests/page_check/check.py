@@ -18,6 +18,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 
 from playwright.sync_api import sync_playwright
@@ -154,11 +155,15 @@ def validate(site, names):
     """Return what html-validate says of each page."""
     command = [str(TOOLS / ".bin" / "html-validate"), "--formatter", "json", "--config"]
     command += [str(HERE / ".htmlvalidate.json"), *(str(site / name) for name in names)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if not done.stdout:
+    # It leaves a pipe before all is written, so it writes into a file.
+    with tempfile.TemporaryFile("w+", encoding="utf8") as out:
+        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True)
+        out.seek(0)
+        text = out.read()
+    if not text:
         raise SystemExit(done.stderr)
     faults = {}
-    for report in json.loads(done.stdout):
+    for report in json.loads(text):
         name = pathlib.Path(report["filePath"]).relative_to(site).as_posix()
         rules = collections.Counter(message["ruleId"] for message in report["messages"])
         first = {m["ruleId"]: (m["line"], m["message"]) for m in reversed(report["messages"])}
