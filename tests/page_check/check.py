@@ -122,7 +122,7 @@ def listen(page, faults, bodies):
     page.on("console", lambda said: faults.append(f"console: {said.text}"))
     page.on("pageerror", lambda error: faults.append(f"console: {error}"))
     page.on("requestfailed", lambda asked: faults.append(f"not loaded: {asked.url}"))
-    page.on("response", bodies.append)
+    page.on("response", lambda got: bodies.append(got))
 
 
 def weigh(responses, faults):
