@@ -52,7 +52,7 @@ def _figure(kind: str, drawing: str, caption: str, printed: str) -> str:
     """Return a picture with its caption, and the data folded beneath."""
     return (
         f'<figure class="picture picture-{html.escape(kind)}">{drawing}'
-        f"<figcaption>{html.escape(caption)}</figcaption>"
+        f"<figcaption>{html.escape(caption)}"
         "<details><summary>The data of this picture</summary>"
-        f"<pre>{html.escape(printed)}</pre></details></figure>"
+        f"<pre>{html.escape(printed)}</pre></details></figcaption></figure>"
     )
