@@ -205,6 +205,8 @@ html_show_sphinx = False
 # No page defines index entries; the empty index would be written anew by every build.
 html_use_index = False
 html_theme_options = {
+    # Beside the mark.
+    "logo": {"text": project},
     # The sidebar has the search; a second field above every page would say the same.
     "navbar_persistent": [],
     "article_header_end": ["device-switch.html", "article-header-buttons.html"],
