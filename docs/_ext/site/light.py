@@ -71,6 +71,8 @@ MENDED = [
             r'(<form class="bd-search[^>]*>(?:(?!</form>).)*?<input [^>]*>)',
             r'\1<button type="submit" class="search-submit">Search</button>',
         ),
+        # The corner of a table, above its first column, heads nothing.
+        (r"<th\b([^>]*)>\s*(?:<p>\s*</p>)?\s*</th>", r"<td\1></td>"),
         (r'<summary aria-label="Toggle hidden content">', "<summary>"),
         (
             r'(<button class="[^"]*search-button-field[^>]*?) title="Search" aria-label="Search"',

@@ -101,6 +101,7 @@ def test_what_stands_within_strings_survives(tmp_path):
             '<button aria-label="T" type="button" class="a" title="T">',
         ),
         ('<button type="submit">', '<button type="submit">'),
+        ('<th class="head"><p></p></th>', '<td class="head"></td>'),
         ('<main id="main-content" role="main">', '<main id="main-content">'),
     ],
 )
