@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import os
 import pathlib
+import symtable
 from collections.abc import Iterable
 
 from ..names import nearest
@@ -52,14 +53,17 @@ class Excerpt:
     definitions: tuple[Definition, ...]
 
 
-def names_used(tree: ast.AST) -> tuple[str, ...]:
-    """Return the names that a piece of code reads, in the order of their first use."""
-    names = [
-        node.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    ]
-    return tuple(dict.fromkeys(names))
+def names_used(text: str) -> tuple[str, ...]:
+    """Return the names that a piece of code reads from around it, in the order of first use."""
+    shared = set()
+    tables = [symtable.symtable(text, "<snippet>", "exec")]
+    for table in tables:
+        tables += table.get_children()
+        outside = table.get_type() == "module"
+        read = [symbol for symbol in table.get_symbols() if symbol.is_referenced()]
+        shared |= {symbol.get_name() for symbol in read if outside or symbol.is_global()}
+    names = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
+    return tuple(name for name in dict.fromkeys(names) if name in shared)
 
 
 class Module:
@@ -130,8 +134,9 @@ class Module:
         )
 
     def _define(self, name: str, node: ast.stmt, lines: list[str]) -> None:
-        uses = tuple(used for used in names_used(node) if used != name)
-        self.definitions[name] = Definition(self.name, name, "\n".join(lines), uses)
+        source = "\n".join(lines)
+        uses = tuple(used for used in names_used(source) if used != name)
+        self.definitions[name] = Definition(self.name, name, source, uses)
 
     def _read_expected_errors(self, value: ast.expr) -> None:
         try:
@@ -243,7 +248,7 @@ class Library:
         for definition in wanted:
             self._collect(definition, ordered, imports)
         modules = [self._known(module) for module in dict.fromkeys(d.module for d in wanted)]
-        for name in names_used(ast.parse(page_lines)) if page_lines.strip() else ():
+        for name in names_used(page_lines):
             for module in modules:
                 if name in module.imports:
                     imports.setdefault((module.name, name), module.imports[name])

@@ -75,6 +75,16 @@ def test_a_helper_named_like_a_builtin_is_not_taken_for_the_builtin(project, lib
     assert names(excerpt(library, "one.total")) == ["sum", "total"]
 
 
+def test_a_local_name_is_not_taken_for_a_helper(project, library):
+    project.snippet(
+        "a.one",
+        "import math\ndef loss(x): return x\n"
+        "def step(x):\n    loss = x + 1\n    return [loss for math in (loss,)]\n",
+    )
+    found = excerpt(library, "one.step")
+    assert (names(found), imported(found)) == (["step"], [])
+
+
 def test_two_submodules_of_one_package_are_both_imported(project, library):
     project.snippet(
         "a.one",
