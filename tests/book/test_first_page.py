@@ -5,6 +5,7 @@ import re
 
 import jax
 import numpy as np
+
 from snippets.vectorizing import per_example
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "index.md"
