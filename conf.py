@@ -24,7 +24,7 @@ redirects = {
     "properties/devices": "../devices/one_code.html",
     "properties/immutability": "../start/arrays.html",
     "properties/index": "../start/index.html",
-    "properties/keys": "../start/key_reuse.html",
+    "properties/keys": "../start/random_keys.html",
     "properties/pure_functions": "../start/pure_functions.html",
     "properties/state": "../start/state.html",
     "randomness/index": "../start/index.html",

@@ -1,4 +1,4 @@
-"""Arrays that never change: `.at` updates beside in-place assignment."""
+"""Arrays that never change, and their dtypes, beside NumPy's and PyTorch's."""
 
 import jax
 import jax.numpy as jnp
@@ -185,3 +185,18 @@ def overwrite_needed_value_torch(x):
 def exp_without_first(x):
     """Sum exp over all elements but the first, which counts as zero."""
     return jnp.exp(x).at[0].set(0).sum()
+
+
+def dtypes_of_sums(xp):
+    """Return the dtypes of five sums in `xp`: NumPy, jax.numpy or torch."""
+    whole = xp.ones(2, dtype=xp.int32)
+    half = xp.ones(2, dtype=xp.float16)
+    single = xp.ones(2, dtype=xp.float32)
+    sums = {
+        "int32 + 1.5": whole + 1.5,
+        "int32 + float16": whole + half,
+        "int32 + float32": whole + single,
+        "float16 + float32": half + single,
+        "float16 + 1.5": half + 1.5,
+    }
+    return {name: str(array.dtype) for name, array in sums.items()}

@@ -75,17 +75,46 @@ def reuse_parent_checked(seed):
         return jax.random.normal(key)
 
 
-def reuse_legacy_checked(seed):
-    """Make the mistake with a legacy key and the check on."""
-    with jax.debug_key_reuse(True):
-        return reuse(jax.random.PRNGKey(seed))
-
-
 def split_checked(seed):
     """Draw two float32 scalars from two keys, with the check on."""
     with jax.debug_key_reuse(True):
         first, second = jax.random.split(jax.random.key(seed))
         return jax.random.normal(first), jax.random.normal(second)
+
+
+def reuse_legacy(seed):
+    """Draw twice from one legacy key."""
+    return reuse(jax.random.PRNGKey(seed))
+
+
+def seed_twice(seed):
+    """Draw from two keys that were made from one seed."""
+    first, second = jax.random.key(seed), jax.random.key(seed)
+    return jax.random.normal(first), jax.random.normal(second)
+
+
+def fold_twice(seed):
+    """Fold one number into a key twice, and draw from both results."""
+    key = jax.random.key(seed)
+    first, second = jax.random.fold_in(key, 7), jax.random.fold_in(key, 7)
+    return jax.random.normal(first), jax.random.normal(second)
+
+
+def split_and_fold(seed):
+    """Draw from the first part of a key, and from the key folded with 0."""
+    key = jax.random.key(seed)
+    first, second = jax.random.split(key)[0], jax.random.fold_in(key, 0)
+    return jax.random.normal(first), jax.random.normal(second)
+
+
+def is_found(mistake, seed):
+    """Say whether the check finds what `mistake` does with keys from a seed."""
+    with jax.debug_key_reuse(True):
+        try:
+            mistake(seed)
+        except jax.errors.KeyReuseError:
+            return True
+    return False
 
 
 def draw_with(implementation, seed):

@@ -1,3 +1,5 @@
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -175,3 +177,54 @@ def test_gradient_through_an_update(values):
     expected = np.exp(np.array(values))
     expected[0] = 0
     np.testing.assert_allclose(gradient, expected, rtol=1e-5)
+
+
+def test_whole_numbers_stay_in_32_bits_and_the_rest_is_cut_off():
+    large = np.array([3_000_000_000, 2**40 + 7])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert jnp.asarray(large).tolist() == [3_000_000_000 - 2**32, 7]
+    with jax.enable_x64(True):
+        assert jnp.asarray(large).tolist() == large.tolist()
+
+
+def test_64_bits_stay_once_they_are_there_and_asking_by_name_only_warns():
+    with jax.enable_x64(True):
+        thirds = jnp.arange(3) / 3
+    assert thirds.dtype == jnp.sin(thirds).dtype == np.float64
+    with pytest.warns(UserWarning, match="float64"):
+        assert jnp.ones(1, jnp.float64).dtype == np.float32
+
+
+def test_dtypes_of_sums_are_those_of_torch_and_not_those_of_numpy():
+    in_jax = arrays.dtypes_of_sums(jnp)
+    assert list(in_jax.values()) == ["float32", "float16", "float32", "float32", "float16"]
+    in_torch = arrays.dtypes_of_sums(torch)
+    assert in_torch == {name: f"torch.{dtype}" for name, dtype in in_jax.items()}
+    in_numpy = arrays.dtypes_of_sums(np)
+    assert [name for name in in_jax if in_numpy[name] == "float64"] == [
+        "int32 + 1.5",
+        "int32 + float16",
+        "int32 + float32",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("root", "dtype"),
+    [
+        (lambda: 2.0**0.5, jnp.bfloat16),
+        (lambda: jnp.sqrt(2.0), jnp.bfloat16),
+        (lambda: jnp.array(2.0), jnp.bfloat16),
+        (lambda: np.sqrt(2.0), jnp.float32),
+        (lambda: jnp.float32(2.0), jnp.float32),
+    ],
+)
+def test_only_what_python_made_is_weak(root, dtype):
+    assert (jnp.ones(2, jnp.bfloat16) / root()).dtype == dtype
+
+
+def test_in_torch_a_number_of_numpy_is_weak():
+    halves = torch.ones(2, dtype=torch.bfloat16)
+    assert (halves / np.sqrt(2.0)).dtype == torch.bfloat16
+    assert (halves * torch.tensor(2.0)).dtype == torch.bfloat16
+    assert (halves * torch.tensor([2.0])).dtype == torch.float32

@@ -1,8 +1,7 @@
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,10 +23,6 @@ def test_global_seed_hides_state_and_repeats():
         assert values(two_draws(43)) != [first, second]
 
 
-def test_a_draw_changes_the_state_of_torch():
-    assert random_keys.torch_state_changes(42) is True
-
-
 @settings(max_examples=10, deadline=None)
 @given(seeds)
 def test_the_same_key_gives_the_same_number(seed):
@@ -44,13 +39,62 @@ def test_split_gives_two_numbers_and_repeats(seed):
     assert values(random_keys.split_and_draw(seed)) == values([first, second])
 
 
+@given(seeds, st.floats(0.1, 0.9))
+@settings(max_examples=20, deadline=None)
+def test_dropout_keeps_or_drops_and_scales(seed, rate):
+    x = jnp.arange(1.0, 51.0)
+    y = np.asarray(random_keys.dropout(jax.random.key(seed), x, rate))
+    kept = y != 0
+    np.testing.assert_allclose(y[kept], np.asarray(x)[kept] / (1 - rate), rtol=1e-5)
+
+
+def test_dropout_keeps_the_mean():
+    y = random_keys.dropout(jax.random.key(0), jnp.ones(20_000), 0.3)
+    assert y.mean() == pytest.approx(1, abs=0.02)
+
+
+@given(seeds)
+@settings(max_examples=20, deadline=None)
+def test_one_key_drops_the_same_elements_twice(seed):
+    key, x = jax.random.key(seed), jnp.ones(1000)
+    once = random_keys.dropout(key, x) != 0
+    assert ((random_keys.dropout_twice_one_key(key, x) != 0) == once).all()
+
+
+@given(seeds)
+@settings(max_examples=20, deadline=None)
+def test_two_keys_keep_a_quarter(seed):
+    kept = random_keys.dropout_twice(jax.random.key(seed), jnp.ones(20_000))
+    assert random_keys.share_kept(kept) == pytest.approx(0.25, abs=0.03)
+
+
+def test_torch_keeps_a_quarter():
+    torch.manual_seed(0)
+    kept = random_keys.dropout_twice_torch(torch.ones(20_000))
+    assert random_keys.share_kept(kept) == pytest.approx(0.25, abs=0.03)
+
+
+def test_the_shorter_draw_is_the_beginning_of_the_longer():
+    key = jax.random.key(0)
+    assert (jax.random.normal(key, (3,)) == jax.random.normal(key, (5,))[:3]).all()
+
+
+def test_masks_differ_where_their_keys_do():
+    key = jax.random.key(0)
+    same = np.asarray(random_keys.masks_one_key(key, range(4)))
+    assert same.shape == (4, 12) and (same == same[0]).all()
+    different = np.asarray(random_keys.masks_by_step(key, range(4)))
+    assert len({row.tobytes() for row in different}) == 4
+    np.testing.assert_array_equal(random_keys.masks_by_step(key, [3]), different[3:])
+
+
 @settings(max_examples=10, deadline=None)
-@given(seeds, st.lists(st.integers(0, 2**31 - 1), min_size=2, max_size=4, unique=True))
-def test_fold_in_depends_on_the_number_alone(seed, numbers):
-    draws = dict(zip(numbers, values(random_keys.fold_in_and_draw(seed, numbers)), strict=True))
-    assert len(set(draws.values())) == len(numbers)
-    reverse = values(random_keys.fold_in_and_draw(seed, numbers[::-1]))
-    assert reverse == [draws[number] for number in numbers[::-1]]
+@given(seeds, st.integers(1, 6))
+def test_the_keys_of_a_split_are_those_folded_with_their_number(seed, n):
+    by_split, by_fold = random_keys.children(jax.random.key(seed), n)
+    assert len(by_split) == len(by_fold) == n
+    assert all(one == other for one, other in zip(by_split, by_fold, strict=True))
+    assert len({str(jax.random.key_data(key)) for key in by_fold}) == n
 
 
 def test_many_keys_at_once_equal_a_loop():
@@ -75,10 +119,26 @@ def test_one_key_for_a_whole_array_gives_other_numbers():
     assert len({*values(whole), *values(each)}) == 8
 
 
-def test_order_of_draws_matters_with_hidden_state_only():
-    orders = list(itertools.permutations(random_keys.LAYERS))
-    assert random_keys.torch_weights(42, orders[0]) != random_keys.torch_weights(42, orders[1])
-    assert random_keys.jax_weights(42, orders[0]) == random_keys.jax_weights(42, orders[1])
+LAYERS = ["encoder", "decoder"]
+
+
+def test_another_order_trades_weights_unless_they_follow_names():
+    key = jax.random.key(0)
+    for draw, start in ((random_keys.weights_torch, 42), (random_keys.weights_in_turn, key)):
+        one, other = draw(start, LAYERS), draw(start, LAYERS[::-1])
+        assert (one["encoder"], one["decoder"]) == (other["decoder"], other["encoder"])
+        assert one != other
+    one, other = (random_keys.weights_by_name(key, order) for order in (LAYERS, LAYERS[::-1]))
+    assert one == other and one["encoder"] != one["decoder"]
+
+
+def test_a_layer_in_front_shifts_weights_unless_they_follow_names():
+    key = jax.random.key(0)
+    for draw in (random_keys.weights_in_turn, random_keys.weights_by_position):
+        before, after = draw(key, LAYERS), draw(key, ["embedding", *LAYERS])
+        assert after["embedding"] == before["encoder"] != after["encoder"]
+    before = random_keys.weights_by_name(key, LAYERS)
+    assert before.items() <= random_keys.weights_by_name(key, ["embedding", *LAYERS]).items()
 
 
 def test_noisy_step_is_the_formula():
@@ -129,5 +189,5 @@ def test_no_key_of_the_tree_comes_up_twice():
     weights, noise = jax.random.split(jax.random.key(42))
     folded = jax.random.key_data(jax.random.fold_in(noise, 1))
     assert tree["key(42)"]["noise"]["step 1"] == str(folded)
-    first, _ = jax.random.key_data(jax.random.split(weights))
-    assert tree["key(42)"]["weights"]["encoder"] == str(first)
+    encoder = jax.random.key_data(random_keys.key_for(weights, "encoder"))
+    assert tree["key(42)"]["weights"]["encoder"] == str(encoder)

@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,10 +23,6 @@ def test_the_object_stops_counting_under_jit():
     assert isinstance(counter.count, jax.core.Tracer)
 
 
-def test_reading_the_attribute_afterwards_raises(raises_declared):
-    raises_declared(state.read_count_after_jit)
-
-
 def test_a_static_self_stops_counting_too():
     counter = state.Counter()
     add = jax.jit(state.Counter.add, static_argnums=0)
@@ -42,6 +40,49 @@ def test_a_count_passed_in_and_out_is_the_sum(numbers):
     for n in numbers:
         count = state.add(count, n)
     assert count == sum(numbers)
+
+
+def test_a_registered_object_passes_through_jit():
+    tally = state.Tally(jnp.zeros((), jnp.int32))
+    start = tally
+    for _ in range(3):
+        tally = state.add_to_tally(tally, 2)
+    assert isinstance(tally, state.Tally)
+    assert tally.count == 6 and start.count == 0
+
+
+def test_what_jit_assigns_to_a_registered_object_is_lost():
+    tally = state.Tally(jnp.zeros((), jnp.int32))
+    assert [int(state.assign_to_tally(tally, 1)) for _ in range(3)] == [1, 1, 1]
+    assert tally.count == 0
+
+
+def test_a_frozen_tally_refuses_the_assignment():
+    frozen = dataclasses.dataclass(frozen=True)(
+        type("Frozen", (), {"__annotations__": {"count": jax.Array}})
+    )
+    jax.tree_util.register_dataclass(frozen)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        state.assign_to_tally(frozen(jnp.zeros((), jnp.int32)), 1)
+
+
+def test_a_ref_changes_where_it_is_also_from_several_functions():
+    ref = jax.new_ref(jnp.zeros((), jnp.int32))
+    assert [int(state.add_to_ref(ref, n)) for n in (1, 2, 3)] == [1, 3, 6]
+    jax.jit(lambda: state.add_to_ref(ref, 1))()
+    assert ref[...] == 7
+
+
+def test_the_limits_of_a_ref():
+    ref = jax.new_ref(jnp.zeros((), jnp.int32))
+    with pytest.raises(ValueError, match="cannot be returned"):
+        jax.jit(lambda n: jax.new_ref(n))(1)
+    with pytest.raises(ValueError, match="only one reference"):
+        jax.jit(lambda a, b: a[...] + b[...])(ref, ref)
+    with pytest.raises(Exception, match="unbatched array reference"):
+        jax.vmap(state.add_to_ref, in_axes=(None, 0))(ref, jnp.arange(3))
+    with pytest.raises(ValueError, match="cotangent type"):
+        jax.grad(lambda r: r[...] ** 2)(jax.new_ref(3.0))
 
 
 def test_modules_of_torch_and_tensorflow_count():
@@ -97,7 +138,8 @@ def test_loop_scan_and_torch_agree():
     end, scanned = state.train_steps(start, batches)
     np.testing.assert_allclose(scanned, errors, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(end.params["w"], now.params["w"], rtol=1e-3, atol=1e-3)
-    np.testing.assert_allclose(end.params["w"], [3, -1], atol=0.1)
+    np.testing.assert_allclose(end.params["w"], [3, -1], atol=0.02)
+    np.testing.assert_allclose(end.params["b"], 1, atol=0.02)
 
     in_torch = [
         tuple(torch.from_numpy(np.array(part)) for part in b) for b in zip(*batches, strict=True)

@@ -84,9 +84,16 @@ def test_reuse_is_found_inside_a_jitted_function():
         jax.jit(typed_keys.reuse)(jax.random.key(42))
 
 
-def test_reuse_of_a_legacy_key_is_never_found():
-    first, second = typed_keys.reuse_legacy_checked(42)
+@pytest.mark.parametrize("name", ["reuse_legacy", "seed_twice", "fold_twice", "split_and_fold"])
+def test_the_check_misses_draws_that_are_equal(name):
+    mistake = getattr(typed_keys, name)
+    first, second = mistake(42)
     assert first == second
+    assert typed_keys.is_found(mistake, 42) is False
+
+
+def test_the_check_finds_a_typed_key_used_twice():
+    assert typed_keys.is_found(lambda seed: typed_keys.reuse(jax.random.key(seed)), 42) is True
 
 
 def test_two_keys_pass_the_check():
