@@ -83,11 +83,6 @@ def update_methods(x, i):
     }
 
 
-def zero_negatives(x):
-    """Return `x` with every negative element set to zero."""
-    return x.at[x < 0].set(0)
-
-
 @jax.jit
 def zero_negatives_jitted(x):
     """Set the negative elements to zero; raises NonConcreteBooleanIndexError."""

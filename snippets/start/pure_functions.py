@@ -16,18 +16,18 @@ CALLS = []
 
 @jax.jit
 def scaled(x):
-    """Multiply `x` by the global SCALE as it was when this was traced."""
+    """Multiply `x` by the global SCALE."""
     return SCALE * x
 
 
 def scaled_torch(x):
-    """Multiply `x` by the global SCALE as it is now."""
+    """Multiply `x` by the global SCALE."""
     return SCALE * x
 
 
 @tf.function
 def scaled_tensorflow(x):
-    """Multiply `x` by the global SCALE as it was when this was traced."""
+    """Multiply `x` by the global SCALE."""
     return SCALE * x
 
 
@@ -57,13 +57,13 @@ def square_and_count(x, calls):
 
 @jax.jit
 def add_noise_numpy(x):
-    """Add normal noise drawn by NumPy, which is drawn only while tracing."""
+    """Add normal noise drawn by NumPy."""
     return x + np.random.normal(size=x.shape)
 
 
 @jax.jit
 def add_noise(key, x):
-    """Add normal noise that is drawn at every call."""
+    """Add normal noise drawn with `key`."""
     return x + jax.random.normal(key, x.shape)
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import tensorflow as tf
 import torch
 
@@ -69,7 +70,7 @@ def add_to_tally(tally, n):
 
 @jax.jit
 def assign_to_tally(tally, n):
-    """Change the tally where it is, which the caller never sees."""
+    """Assign to the tally, and return its count."""
     tally.count = tally.count + n
     return tally.count
 
@@ -168,6 +169,11 @@ def train_step(state, batch):
 def train_steps(state, batches):
     """Run one step for each batch along the first axis, in one compiled loop."""
     return jax.lax.scan(train_step, state, batches)
+
+
+def pairs_torch(batches):
+    """Return a list with the x and y of each batch as tensors of torch."""
+    return list(zip(*(torch.tensor(np.array(b)) for b in batches), strict=True))
 
 
 def train_torch(batches):

@@ -141,10 +141,9 @@ def test_loop_scan_and_torch_agree():
     np.testing.assert_allclose(end.params["w"], [3, -1], atol=0.02)
     np.testing.assert_allclose(end.params["b"], 1, atol=0.02)
 
-    in_torch = [
-        tuple(torch.from_numpy(np.array(part)) for part in b) for b in zip(*batches, strict=True)
-    ]
-    np.testing.assert_allclose(state.train_torch(in_torch), errors, rtol=1e-3, atol=1e-4)
+    pairs = state.pairs_torch(batches)
+    np.testing.assert_array_equal(pairs[149][1], batches[1][149])
+    np.testing.assert_allclose(state.train_torch(pairs), errors, rtol=1e-3, atol=1e-4)
 
 
 def test_a_step_leaves_the_old_state_as_it_was():
