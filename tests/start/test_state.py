@@ -43,8 +43,8 @@ def test_a_count_passed_in_and_out_is_the_sum(numbers):
 
 
 def test_a_registered_object_passes_through_jit():
-    tally = state.Tally(jnp.zeros((), jnp.int32))
-    start = tally
+    tally = start = state.Tally(jnp.zeros((), jnp.int32))
+    assert start.add(1).count == 1
     for _ in range(3):
         tally = state.add_to_tally(tally, 2)
     assert isinstance(tally, state.Tally)
