@@ -58,7 +58,7 @@ def compilations():
 
 
 def count_both(function, calls, **jit_options):
-    """Return how often JAX traces `function` for all `calls`, and how often it compiles."""
+    """Return how often JAX traces and compiles `function` to serve all `calls`."""
     with compilations() as compiled:
         traces = count_traces(function, calls, **jit_options)
     return traces, len(compiled)
