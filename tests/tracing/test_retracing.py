@@ -209,7 +209,7 @@ def test_lengths_and_numbers_in_each_framework():
     import torch
 
     assert retracing.double(4) == 8
-    lengths, numbers = (3, 4, 5, 6), (2, 3, 4, 5)
+    lengths, numbers = (3, 4, 5), (2, 3, 4)
     counts = {}
     for count, ones in (
         (retracing.count_traces, np.ones),
@@ -221,9 +221,9 @@ def test_lengths_and_numbers_in_each_framework():
             count(retracing.scale, [(ones(3), n) for n in numbers]),
         )
     assert counts == {
-        "count_traces": (4, 1),
+        "count_traces": (3, 1),
         "torch_compiles": (2, 2),
-        "tensorflow_traces": (4, 4),
+        "tensorflow_traces": (3, 3),
     }
     calls = [(tf.ones(n),) for n in lengths]
     any_length = [tf.TensorSpec([None])]
