@@ -44,7 +44,7 @@ def positions_jitted(x):
 
 @jax.jit
 def first_jitted(x, n):
-    """Return the first `n` elements; raises IndexError."""
+    """Return the first `n` elements."""
     return x[:n]
 
 
