@@ -48,7 +48,6 @@ book_loose_ratios = [
     "index",
     "timing/dispatch",
     "timing/wrong_timings",
-    "tracing/first_step",
     "vectorizing/per_example",
 ]
 

@@ -35,7 +35,7 @@ def flatten_by_jnp(x):
 
 @jax.jit
 def flatten_by_np_prod_of_jnp(x):
-    """Hand a JAX array to NumPy's product; raises TypeError."""
+    """Return `x` as a vector, a JAX array handed to NumPy's product."""
     return x.reshape(np.prod(jnp.array(x.shape)))
 
 
@@ -47,7 +47,7 @@ def flatten_by_np_prod(x):
 
 @jax.jit
 def flatten_scalar_by_np_prod(x):
-    """Return a scalar as a vector of one element; raises TypeError."""
+    """Return `x` as a vector, its length computed by NumPy."""
     return x.reshape(np.prod(x.shape))
 
 

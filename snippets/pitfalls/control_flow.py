@@ -56,7 +56,7 @@ def flatten_images(x):
 @jax.jit
 @partial(jax.jit, static_argnames=["neg"])
 def negate_if_stacked(x, neg=True):
-    """Return -x where `neg`, with two jits on top of each other; raises ValueError."""
+    """Return -x where `neg`, with two jits on top of each other."""
     return -x if neg else x
 
 
@@ -101,7 +101,7 @@ def negate_if_tensorflow(x, neg):
 
 
 def safe_log(x):
-    """Return log x, and 0 for x ≤ 0; its derivative is nan at 0."""
+    """Return log x, and 0 for x ≤ 0."""
     return jnp.where(x > 0, jnp.log(x), 0.0)
 
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
+import torch
 
 EXPECTED_ERRORS = {
     "negatives_jitted": (
@@ -43,7 +44,7 @@ def positions_jitted(x):
 
 @jax.jit
 def first_jitted(x, n):
-    """Return the first `n` elements; raises IndexError."""
+    """Return the first `n` elements."""
     return x[:n]
 
 
@@ -56,6 +57,12 @@ def count_up_jitted(n):
 @tf.function
 def negatives_tensorflow(x):
     """Return the negative elements of a TensorFlow vector."""
+    return x[x < 0]
+
+
+@torch.compile(backend="eager")
+def negatives_torch(x):
+    """Return the negative elements of a PyTorch vector."""
     return x[x < 0]
 
 
@@ -138,18 +145,33 @@ def rms_of_negatives(x):
     return root_mean_square(negatives(x))
 
 
+def padded(x, length):
+    """Return x (n, ...) as (length, ...), zeros at the end, and a mask of real rows."""
+    missing = length - len(x)
+    rows = np.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1))
+    return rows, np.arange(length) < len(x)
+
+
+def bucket(n):
+    """Return the smallest power of two that is `n` or more, and 1 for `n` of 0."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
 @jax.jit
-def padded_root_mean_square(x, count):
-    """Return the root mean square of `count` elements; notes each length traced."""
+def padded_root_mean_square(x, real):
+    """Return the root mean square of the real elements; notes each length traced."""
     TRACED_LENGTHS.append(x.shape[0])
-    used = jnp.arange(x.shape[0]) < count
-    return jnp.sqrt(jnp.mean(x**2, where=used))
+    return jnp.sqrt(jnp.mean(x**2, where=real))
 
 
 def rms_of_negatives_in_buckets(x):
     """Pad the negative elements to a power of two before they enter jit."""
     chosen = np.asarray(negatives(x))
-    length = 1 << max(len(chosen) - 1, 0).bit_length()
-    padded = np.zeros(length, chosen.dtype)
-    padded[: len(chosen)] = chosen
-    return padded_root_mean_square(padded, len(chosen))
+    return padded_root_mean_square(*padded(chosen, bucket(len(chosen))))
+
+
+@jax.jit
+def mean_of_rows(rows, real):
+    """Return the mean of those `rows` (n, ...) for which `real` (n,) is true."""
+    TRACED_LENGTHS.append(rows.shape[0])
+    return jnp.mean(rows, axis=0, where=real[:, None])

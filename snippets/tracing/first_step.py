@@ -2,17 +2,13 @@
 
 import contextlib
 import itertools
-import os
-import tempfile
 import time
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.experimental.compilation_cache import compilation_cache
 
 from snippets.jaxprs.reading import primitives
-from snippets.timing.timer import measure
 
 
 def network(weights, x):
@@ -41,11 +37,6 @@ def example(depth, width, batch):
     return weights, x, y
 
 
-def measure_steps(step, *args):
-    """Measure a training step: its first call, then the later ones."""
-    measure("first_step/step", jax.jit(step), *args)
-
-
 def anew(function):
     """Return a jitted function that JAX has not seen and that does as `function`."""
     return jax.jit(lambda *args: function(*args))
@@ -66,11 +57,6 @@ def compile_anew(function, *args):
     anew(function).lower(*args).compile()
 
 
-def run_anew(function, *args):
-    """Call `function` jitted, as if for the first time, and return its result."""
-    return anew(function)(*args)
-
-
 def stage_times(function, *args):
     """Bring a function to its first result; return (stage, seconds) of each step."""
     moments = [time.perf_counter()]
@@ -84,14 +70,6 @@ def stage_times(function, *args):
     moments.append(time.perf_counter())
     times = [round(end - start, 6) for start, end in itertools.pairwise(moments)]
     return list(zip(("trace", "lower", "compile", "run"), times, strict=True))
-
-
-def measure_stages(step, *args):
-    """Measure how long it takes to bring an unseen step to each stage."""
-    measure("first_step/traced", trace_anew, step, *args, framework="jax")
-    measure("first_step/lowered", lower_anew, step, *args, framework="jax")
-    measure("first_step/compiled", compile_anew, step, *args, framework="jax")
-    measure("first_step/run", run_anew, step, *args)
 
 
 def scanned_network(weights, x):
@@ -109,13 +87,6 @@ def count_equations(forward, depth):
     return len(primitives(jax.make_jaxpr(forward)(weights, x)))
 
 
-def measure_loops(depth, width, batch):
-    """Measure compiling a network with a Python loop and one with a scan."""
-    args = example(depth, width, batch)[:2]
-    measure("first_step/loop", compile_anew, network, *args, framework="jax")
-    measure("first_step/scan", compile_anew, scanned_network, *args, framework="jax")
-
-
 def compile_ahead(step, depth, width, batch):
     """Compile a step for float32 arrays of the given sizes, before there are any."""
     weights = jax.ShapeDtypeStruct((depth, width, width), jnp.float32)
@@ -123,18 +94,15 @@ def compile_ahead(step, depth, width, batch):
     return jax.jit(step).lower(weights, data, data).compile()
 
 
-def measure_ahead(step, weights, x, y):
-    """Measure a step that was compiled before its first call."""
-    compiled = compile_ahead(step, len(weights), x.shape[1], len(x))
-    measure("first_step/ahead", compiled, weights, x, y)
-
-
 @contextlib.contextmanager
-def programs_kept_in(folder):
-    """Let JAX keep every compiled program in `folder` and look for it there first."""
+def programs_kept_in(folder, shortest=0.0):
+    """Let JAX keep compiled programs in `folder` and look for them there first.
+
+    `shortest` is the compile time in seconds from which on a program is kept.
+    """
     settings = {
         "jax_compilation_cache_dir": str(folder),
-        "jax_persistent_cache_min_compile_time_secs": 0.0,
+        "jax_persistent_cache_min_compile_time_secs": shortest,
     }
     before = {name: getattr(jax.config, name) for name in settings}
     try:
@@ -148,50 +116,7 @@ def programs_kept_in(folder):
         compilation_cache.reset_cache()
 
 
-def measure_kept(step, *args):
-    """Measure compiling where a folder keeps programs; return how many files it has."""
-    with tempfile.TemporaryDirectory() as folder, programs_kept_in(folder):
-        measure("first_step/kept", compile_anew, step, *args, framework="jax")
-        return len(os.listdir(folder))
-
-
-def batches(x, y, size):
-    """Return (x, y) cut into pairs of `size` rows; the last may have fewer."""
-    return [(x[i : i + size], y[i : i + size]) for i in range(0, len(x), size)]
-
-
-def padded_batches(x, y, size):
-    """Return (x, y, valid) of exactly `size` rows each.
-
-    Rows of zeros fill up the last. valid: (size,), 1 for a real row, else 0.
-    """
-    full = []
-    for part_x, part_y in batches(x, y, size):
-        missing = size - len(part_x)
-        valid = np.arange(size) < len(part_x)
-        rows = ((0, missing), (0, 0))
-        full.append(
-            (jnp.pad(part_x, rows), jnp.pad(part_y, rows), valid.astype(np.float32))
-        )
-    return full
-
-
-def masked_loss(weights, x, y, valid):
-    """Return the mean squared error over the rows where valid is 1."""
-    per_row = jnp.mean((network(weights, x) - y) ** 2, axis=1)
-    return jnp.sum(per_row * valid) / jnp.sum(valid)
-
-
-def traces_of_an_epoch(function, weights, parts):
-    """Return how often `function` is traced when each part of the data is used once."""
-    traces = 0
-
-    def body(*args):
-        nonlocal traces
-        traces += 1
-        return function(*args)
-
-    jitted = jax.jit(body)
-    for part in parts:
-        jitted(weights, *part)
-    return traces
+def compile_kept(folder, function, *args):
+    """Compile `function` as if in a new process, where `folder` keeps programs."""
+    with programs_kept_in(folder):
+        compile_anew(function, *args)

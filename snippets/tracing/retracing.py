@@ -1,5 +1,6 @@
-"""What makes JAX trace a function again, counted."""
+"""What makes JAX trace and compile a function again, counted."""
 
+import contextlib
 import functools
 import io
 import logging
@@ -12,6 +13,8 @@ import tensorflow as tf
 import torch
 
 EXPECTED_ERRORS = {"strict_means": (RuntimeError, "'no_tracing' is set")}
+
+COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
 def counted(function):
@@ -27,7 +30,7 @@ def counted(function):
 
 
 def count_traces(function, calls, **jit_options):
-    """Return how often JAX traces `function` while it serves all `calls`.
+    """Return how often JAX traces `function` to serve all `calls`.
 
     A call is a tuple of positional arguments or a dict of named ones.
     """
@@ -36,6 +39,29 @@ def count_traces(function, calls, **jit_options):
     for call in calls:
         jitted(**call) if isinstance(call, dict) else jitted(*call)
     return body.traces
+
+
+@contextlib.contextmanager
+def compilations():
+    """Give a list that grows by one duration for each program compiled meanwhile."""
+    durations = []
+
+    def listen(event, seconds, **details):
+        if event == COMPILED:
+            durations.append(seconds)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield durations
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def count_both(function, calls, **jit_options):
+    """Return how often JAX traces and compiles `function` to serve all `calls`."""
+    with compilations() as compiled:
+        traces = count_traces(function, calls, **jit_options)
+    return traces, len(compiled)
 
 
 def scale(x, factor=2.0):
@@ -96,30 +122,59 @@ def changed_setting(precisions):
     return body.traces
 
 
-def four_calls():
-    """Return {what differs between four calls: number of traces}."""
-    x = np.ones(3)
+def scale_all(arrays):
+    """Return the arrays of a pytree, each times two, in the same structure."""
+    return jax.tree.map(scale, arrays)
+
+
+def four_calls(devices):
+    """Return (what differs between four calls, traces, compilations) of each row.
+
+    devices: four of them, for the arrays of the rows on devices and layouts.
+    """
+    x, matrix = np.ones(3), np.ones((4, 4))
     dtypes = ("float32", "float16", "int32", "bool")
     scalars = (2, 2.0, True, np.float32(2))
-    return {
-        "nothing": count_traces(scale, [(x,)] * 4),
-        "the values in the array": count_traces(scale, [(x * n,) for n in range(4)]),
-        "the shape": count_traces(scale, [(np.ones(n),) for n in range(4)]),
-        "the dtype": count_traces(scale, [(x.astype(t),) for t in dtypes]),
-        "the kind of scalar": count_traces(scale, [(x, s) for s in scalars]),
-        "the value of a traced scalar": count_traces(scale, [(x, n) for n in range(4)]),
-        "the value of a static scalar": count_traces(
-            scale, [(x, n) for n in range(4)], static_argnames="factor"
+    mesh = jax.make_mesh((2, 2), ("i", "j"), devices=devices)
+    layouts = (jax.P(), jax.P("i"), jax.P("j"), jax.P("i", "j"))
+    loose = jnp.ones(3)
+    held = jax.device_put(loose, loose.device)
+
+    def placed(array, places):
+        return [(jax.device_put(array, place),) for place in places]
+
+    of_arrays = {
+        "nothing": [(x,)] * 4,
+        "the values": [(x * n,) for n in range(4)],
+        "the shape": [(np.ones(n),) for n in range(4)],
+        "the dtype": [(x.astype(dtype),) for dtype in dtypes],
+        "kind of scalar": [(x, scalar) for scalar in scalars],
+        "value of a traced scalar": [(x, n) for n in range(4)],
+        "by position or by name": [(x, 2.0), {"x": x, "factor": 2.0}] * 2,
+        "committed or not": [(loose,), (held,)] * 2,
+        "the device": placed(x, devices),
+        "the layout on a mesh": placed(
+            matrix, [jax.NamedSharding(mesh, layout) for layout in layouts]
         ),
-        "twice by position, twice by name": count_traces(
-            scale, [(x, 2.0), {"x": x, "factor": 2.0}] * 2
-        ),
-        "a setting, on and off": changed_setting(["highest", "bfloat16"] * 2),
-        "jax.jit(f) written again": same_function(4),
-        "a new lambda": fresh_lambda(4),
-        "a new partial": fresh_partial(4),
-        "a bound method": bound_method(4),
     }
+    keys = [({name: x, "b": x},) for name in "acde"]
+    static = functools.partial(count_traces, static_argnames="factor")
+    counts = {what: (count_traces, scale, calls) for what, calls in of_arrays.items()}
+    counts |= {
+        "the keys of a dictionary": (count_traces, scale_all, keys),
+        "value of a static scalar": (static, scale, [(x, n) for n in range(4)]),
+        "a setting, on and off": (changed_setting, ["highest", "bfloat16"] * 2),
+        "jax.jit(f) written again": (same_function, 4),
+        "a new lambda": (fresh_lambda, 4),
+        "a new partial": (fresh_partial, 4),
+        "a bound method": (bound_method, 4),
+    }
+    rows = []
+    for what, (count, *args) in counts.items():
+        with compilations() as compiled:
+            traces = count(*args)
+        rows.append((what, traces, len(compiled)))
+    return rows
 
 
 def reasons(jitted, *args):
@@ -163,43 +218,9 @@ def hoisted_lambda(times):
     return body.traces
 
 
-def hoisted_partial(times):
-    """Return the traces when the partial is made and wrapped once, before the loop."""
-    body = counted(scale)
-    jitted = jax.jit(functools.partial(body, factor=3.0))
-    for _ in range(times):
-        jitted(np.ones(3))
-    return body.traces
-
-
-def hoisted_method(times):
-    """Return the traces when the bound method is wrapped once, before the loop."""
-    layer = Layer()
-    jitted = jax.jit(layer.apply)
-    for _ in range(times):
-        jitted(np.ones(3))
-    return layer.body.traces
-
-
-def padded_length(length):
-    """Return the smallest power of two that is `length` or more, for length ≥ 1."""
-    return 1 << (length - 1).bit_length()
-
-
-def pad(values):
-    """Return `values` (n,) with zeros appended up to `padded_length(n)`."""
-    return np.pad(values, (0, padded_length(len(values)) - len(values)))
-
-
-def padded_mean(padded, length):
-    """Return the mean of the first `length` entries of `padded`."""
-    valid = jnp.arange(padded.shape[0]) < length
-    return jnp.sum(jnp.where(valid, padded, 0.0)) / length
-
-
-def tensorflow_traces(function, calls):
+def tensorflow_traces(function, calls, **options):
     """Return how often tf.function traces `function` to serve all `calls`."""
-    compiled = tf.function(function)
+    compiled = tf.function(function, **options)
     for call in calls:
         compiled(*call)
     return compiled.experimental_get_tracing_count()
@@ -224,18 +245,3 @@ def torch_compiles(function, calls):
 def double(x):
     """Return x times two."""
     return x * 2
-
-
-FOUR_SHAPES = (3, 4, 5, 6)
-FOUR_NUMBERS = (2, 3, 4, 5)
-
-
-def four_of_each(count, ones):
-    """Return {what differs between four calls: traces or compiles by `count`}.
-
-    `ones` makes an array of ones of a given length.
-    """
-    return {
-        "the shape": count(double, [(ones(n),) for n in FOUR_SHAPES]),
-        "a Python number": count(scale, [(ones(3), n) for n in FOUR_NUMBERS]),
-    }

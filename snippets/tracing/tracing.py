@@ -66,7 +66,7 @@ def shown_product(x, y):
 
 @jax.jit
 def scaled(x):
-    """Return x times the factor of SETTINGS at the time of tracing."""
+    """Return x times the factor of SETTINGS."""
     return x * SETTINGS["factor"]
 
 

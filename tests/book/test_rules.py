@@ -110,7 +110,7 @@ WITH_LONG_CELLS = set(
     appendix/memory appendix/other_timers benchmarks/matmul benchmarks/selu devices/arrays
     devices/migration devices/resharding devices/ring devices/shard_map jaxprs/reading
     processes/cluster processes/detection processes/distributed processes/failures processes/mpi
-    timing/timer tracing/first_step tracing/retracing training/data_parallel
+    timing/timer training/data_parallel
     training/sharded_parameters vectorizing/per_example vectorizing/side_by_side
     """.split()
 )

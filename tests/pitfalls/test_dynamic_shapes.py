@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -45,6 +46,11 @@ def test_tensorflow_leaves_the_length_open():
         -1,
         -3,
     ]
+
+
+def test_torch_compile_leaves_the_choice_to_python():
+    values = dynamic_shapes.negatives_torch(torch.tensor([-1.0, 2, -3]))
+    assert values.tolist() == [-1, -3]
 
 
 def test_a_name_after_as_catches_everything():
@@ -135,6 +141,37 @@ def test_a_length_met_before_is_not_traced_again():
     jax.clear_caches()
     dynamic_shapes.root_mean_square(jnp.ones(3))
     dynamic_shapes.root_mean_square(jnp.zeros(3))
-    dynamic_shapes.padded_root_mean_square(jnp.ones(4), 3)
-    dynamic_shapes.padded_root_mean_square(jnp.ones(4), 2)
+    dynamic_shapes.padded_root_mean_square(*dynamic_shapes.padded(np.ones(3), 4))
+    dynamic_shapes.padded_root_mean_square(*dynamic_shapes.padded(np.ones(2), 4))
     assert dynamic_shapes.TRACED_LENGTHS == [3, 4]
+
+
+@given(st.integers(0, 10_000))
+def test_a_bucket_is_the_next_power_of_two(n):
+    length = dynamic_shapes.bucket(n)
+    assert length.bit_count() == 1
+    assert n <= length < max(2 * n, 2)
+
+
+@given(st.integers(0, 4), st.integers(0, 3))
+def test_padding_adds_zeros_and_marks_what_is_real(n, missing):
+    for x in (np.ones(n), np.ones((n, 2))):
+        rows, real = dynamic_shapes.padded(x, n + missing)
+        assert rows.shape == (n + missing, *x.shape[1:])
+        np.testing.assert_array_equal(rows[real], x)
+        assert not rows[~real].any() and (~real).sum() == missing
+
+
+def test_the_mean_of_a_padded_batch_is_that_of_its_rows():
+    jax.clear_caches()
+    x = np.arange(20.0).reshape(10, 2)
+    for start in range(0, 10, 4):
+        batch = x[start : start + 4]
+        mean = dynamic_shapes.mean_of_rows(*dynamic_shapes.padded(batch, 4))
+        np.testing.assert_allclose(mean, batch.mean(axis=0))
+    assert dynamic_shapes.TRACED_LENGTHS == [4]
+
+
+def test_the_mean_does_not_look_at_the_padding():
+    rows = np.array([[1.0], [3.0], [np.nan], [np.inf]])
+    assert dynamic_shapes.mean_of_rows(rows, np.arange(4) < 2) == 2

@@ -2,27 +2,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from snippets.tracing import first_step
-
-few = settings(max_examples=10, deadline=None)
-
-
-@pytest.fixture
-def measured(monkeypatch):
-    """Replace the timer by one that calls the function twice and keeps the names."""
-    names = []
-
-    def measure(name, function, *args, framework=None):
-        function(*args)
-        result = function(*args)
-        names.append(name)
-        return result
-
-    monkeypatch.setattr(first_step, "measure", measure)
-    return names
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +57,7 @@ def test_steps_lower_the_loss(data):
     assert first_step.loss(weights, x, y) < before
 
 
-@pytest.mark.parametrize("stage", ["trace_anew", "lower_anew", "compile_anew", "run_anew"])
+@pytest.mark.parametrize("stage", ["trace_anew", "lower_anew", "compile_anew"])
 def test_anew_means_traced_again(stage, data):
     traces = 0
 
@@ -90,12 +71,6 @@ def test_anew_means_traced_again(stage, data):
     assert traces == 3
 
 
-def test_run_anew_returns_the_result(data):
-    np.testing.assert_allclose(
-        first_step.run_anew(first_step.train_step, *data), first_step.train_step(*data), atol=1e-6
-    )
-
-
 def test_a_python_loop_grows_the_program_and_a_scan_does_not():
     loop = [first_step.count_equations(first_step.network, n) for n in (2, 4, 8)]
     scan = [first_step.count_equations(first_step.scanned_network, n) for n in (2, 4, 8)]
@@ -107,7 +82,7 @@ def test_compiled_ahead_gives_the_same_step_and_refuses_other_shapes(data):
     compiled = first_step.compile_ahead(first_step.train_step, 3, 4, 5)
     np.testing.assert_allclose(compiled(*data), first_step.train_step(*data), atol=1e-6)
     weights, x, y = data
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="Argument types differ from the types"):
         compiled(weights, x[:2], y[:2])
 
 
@@ -131,6 +106,18 @@ def test_programs_are_kept_in_the_folder_and_found_there(tmp_path, data):
     assert list(tmp_path.glob("*-cache")) == files
 
 
+def test_only_what_took_long_enough_to_compile_is_kept(tmp_path, data):
+    with first_step.programs_kept_in(tmp_path, shortest=1000.0):
+        first_step.compile_anew(first_step.loss, *data)
+    assert not list(tmp_path.iterdir())
+
+
+def test_compile_kept_writes_one_program_and_finds_it(tmp_path, data):
+    for _ in range(2):
+        first_step.compile_kept(tmp_path, first_step.train_step, *data)
+        assert len(list(tmp_path.glob("*-cache"))) == 1
+
+
 def test_a_folder_within_another_has_its_own_programs(tmp_path, data):
     inner, outer = tmp_path / "inner", tmp_path / "outer"
     with first_step.programs_kept_in(outer):
@@ -148,50 +135,6 @@ def test_settings_come_back_after_an_error(tmp_path):
         assert jax.config.jax_compilation_cache_dir == str(tmp_path)
         raise ZeroDivisionError
     assert jax.config.jax_compilation_cache_dir == before
-
-
-def test_every_measurement_has_a_name_of_its_own(measured, data):
-    weights, x, y = data
-    first_step.measure_steps(first_step.train_step, weights, x, y)
-    first_step.measure_stages(first_step.train_step, weights, x, y)
-    first_step.measure_loops(depth=2, width=4, batch=3)
-    first_step.measure_ahead(first_step.train_step, weights, x, y)
-    assert first_step.measure_kept(first_step.train_step, weights, x, y) == 1
-    assert measured == [
-        f"first_step/{name}"
-        for name in ("step traced lowered compiled run loop scan ahead kept".split())
-    ]
-
-
-@few
-@given(st.integers(1, 20), st.integers(1, 8))
-def test_batches_hold_every_row_once(rows, size):
-    x = np.arange(rows * 2.0).reshape(rows, 2)
-    parts = first_step.batches(x, -x, size)
-    np.testing.assert_array_equal(np.concatenate([part for part, _ in parts]), x)
-    np.testing.assert_array_equal(np.concatenate([part for _, part in parts]), -x)
-    assert all(len(part) == size for part, _ in parts[:-1])
-
-
-@few
-@given(st.sampled_from([1, 4, 11]), st.sampled_from([1, 4, 8]))
-def test_the_masked_loss_of_padded_batches_is_the_loss(rows, size):
-    weights, x, y = first_step.example(depth=2, width=3, batch=rows)
-    plain = first_step.batches(x, y, size)
-    padded = first_step.padded_batches(x, y, size)
-    assert {part.shape for part, *_ in padded} == {(size, 3)}
-    for one, other in zip(plain, padded, strict=True):
-        np.testing.assert_allclose(
-            first_step.masked_loss(weights, *other), first_step.loss(weights, *one), rtol=1e-5
-        )
-
-
-def test_a_smaller_last_batch_is_traced_again_and_a_padded_one_is_not():
-    weights, x, y = first_step.example(depth=2, width=3, batch=10)
-    plain, padded = first_step.batches(x, y, 4), first_step.padded_batches(x, y, 4)
-    assert len(plain) == len(padded) == 3
-    assert first_step.traces_of_an_epoch(first_step.loss, weights, plain) == 2
-    assert first_step.traces_of_an_epoch(first_step.masked_loss, weights, padded) == 1
 
 
 def test_stage_times_takes_each_stage_once_and_ends_with_a_result(data, monkeypatch):

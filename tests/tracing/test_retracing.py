@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from snippets.tracing import retracing
 
 X = np.ones(3)
+DEVICES = jax.devices("cpu")[:4]
 few = settings(max_examples=10, deadline=None)
 
 
@@ -96,8 +97,6 @@ def test_new_function_objects_are_traced_each_time(times):
 def test_one_function_object_is_traced_once(times):
     assert retracing.same_function(times) == 1
     assert retracing.hoisted_lambda(times) == 1
-    assert retracing.hoisted_partial(times) == 1
-    assert retracing.hoisted_method(times) == 1
 
 
 def test_layer_scales():
@@ -110,21 +109,60 @@ def test_a_setting_counts_once_for_each_of_its_values():
     assert retracing.changed_setting(["highest", "bfloat16", "highest"]) == 2
 
 
+def test_each_device_is_a_compilation_and_a_layout_is_a_trace_too():
+    calls = [(jax.device_put(np.ones(4), device),) for device in DEVICES]
+    assert retracing.count_both(retracing.scale, calls) == (1, 4)
+    assert retracing.count_both(retracing.scale, calls * 2) == (1, 4)
+    mesh = jax.make_mesh((4,), ("i",), devices=DEVICES)
+    split = jax.device_put(np.ones(4), jax.NamedSharding(mesh, jax.P("i")))
+    assert retracing.count_both(retracing.scale, [*calls, (split,)]) == (2, 5)
+
+
+def test_committed_and_uncommitted_arrays_share_a_trace_and_no_program():
+    loose = jax.numpy.ones(4)
+    held = jax.device_put(loose, loose.device)
+    assert held.committed and not loose.committed
+    assert retracing.count_both(retracing.scale, [(loose,), (held,)]) == (1, 2)
+    assert retracing.count_both(retracing.scale, [(loose,), (np.ones(4),)]) == (1, 1)
+
+
+def test_compilations_are_counted_only_meanwhile():
+    with retracing.compilations() as compiled:
+        jax.jit(lambda x: x + 1)(X)
+        jax.eval_shape(lambda x: x + 2, X)
+    assert len(compiled) == 1 and compiled[0] > 0
+    jax.jit(lambda x: x + 3)(X)
+    assert len(compiled) == 1
+
+
+def test_the_structure_of_a_pytree_counts_and_the_order_of_its_keys_does_not():
+    first = {"w": X, "b": X}
+    trees = [{"b": X, "w": X}, {"w": X}, (X, X), [X, X]]
+    counts = [retracing.count_traces(retracing.scale_all, [(first,), (t,)]) for t in trees]
+    assert counts == [1, 2, 2, 2]
+    np.testing.assert_array_equal(retracing.scale_all(first)["w"], 2 * X)
+
+
 def test_the_table_of_four_calls():
-    assert retracing.four_calls() == {
-        "nothing": 1,
-        "the values in the array": 1,
-        "the shape": 4,
-        "the dtype": 4,
-        "the kind of scalar": 4,
-        "the value of a traced scalar": 1,
-        "the value of a static scalar": 4,
-        "twice by position, twice by name": 2,
-        "a setting, on and off": 2,
-        "jax.jit(f) written again": 1,
-        "a new lambda": 4,
-        "a new partial": 4,
-        "a bound method": 4,
+    rows = retracing.four_calls(DEVICES)
+    assert {what: (traces, compiled) for what, traces, compiled in rows} == {
+        "nothing": (1, 1),
+        "the values": (1, 1),
+        "the shape": (4, 4),
+        "the dtype": (4, 4),
+        "kind of scalar": (4, 4),
+        "value of a traced scalar": (1, 1),
+        "value of a static scalar": (4, 4),
+        "by position or by name": (2, 2),
+        "the keys of a dictionary": (4, 4),
+        "committed or not": (1, 2),
+        "the device": (1, 4),
+        "the layout on a mesh": (4, 4),
+        "a setting, on and off": (2, 2),
+        "jax.jit(f) written again": (1, 1),
+        "a new lambda": (4, 4),
+        "a new partial": (4, 4),
+        "a bound method": (4, 4),
     }
 
 
@@ -150,6 +188,15 @@ def test_strict_means_refuses_a_second_shape(raises_declared):
     raises_declared(retracing.strict_means, [np.ones(8), np.ones(8), np.ones(5)])
 
 
+def test_another_device_is_refused_where_tracing_is_forbidden():
+    jitted = jax.jit(retracing.counted(retracing.scale))
+    jitted(jax.device_put(X, DEVICES[0]))
+    with jax.no_tracing(True):
+        jitted(jax.device_put(2 * X, DEVICES[0]))
+        with pytest.raises(RuntimeError, match="no_tracing"):
+            jitted(jax.device_put(X, DEVICES[1]))
+
+
 def test_tracing_is_allowed_again_after_the_refusal():
     jax.clear_caches()
     with pytest.raises(RuntimeError):
@@ -157,47 +204,31 @@ def test_tracing_is_allowed_again_after_the_refusal():
     assert jax.jit(retracing.batch_mean)(np.ones(7)) == 1
 
 
-@settings(deadline=None)
-@given(st.integers(1, 10_000))
-def test_padded_length_is_the_next_power_of_two(length):
-    padded = retracing.padded_length(length)
-    assert length <= padded < 2 * length
-    assert padded.bit_count() == 1
-
-
-@few
-@given(st.lists(st.floats(-100, 100, width=32), min_size=1, max_size=20))
-def test_padded_mean_is_the_mean(values):
-    padded = retracing.pad(np.array(values, np.float32))
-    assert len(padded) == retracing.padded_length(len(values))
-    np.testing.assert_array_equal(padded[: len(values)], np.array(values, np.float32))
-    mean = retracing.padded_mean(padded, len(values))
-    np.testing.assert_allclose(mean, np.mean(values), rtol=1e-5, atol=1e-4)
-
-
-def test_padded_mean_does_not_look_at_the_padding():
-    assert retracing.padded_mean(np.array([1.0, 3.0, np.nan, np.inf]), 2) == 2
-
-
-def test_padding_leaves_a_few_shapes():
-    arrays = [np.ones(n) for n in range(1, 17)]
-    plain = [(array,) for array in arrays]
-    padded = [(retracing.pad(array), len(array)) for array in arrays]
-    assert retracing.count_traces(retracing.batch_mean, plain) == 16
-    assert retracing.count_traces(retracing.padded_mean, padded) == 5
-
-
-def test_four_shapes_and_four_numbers_in_each_framework():
+def test_lengths_and_numbers_in_each_framework():
     import tensorflow as tf
     import torch
 
     assert retracing.double(4) == 8
-    in_jax = retracing.four_of_each(retracing.count_traces, np.ones)
-    in_torch = retracing.four_of_each(retracing.torch_compiles, torch.ones)
-    in_tensorflow = retracing.four_of_each(retracing.tensorflow_traces, tf.ones)
-    assert in_jax == {"the shape": 4, "a Python number": 1}
-    assert in_torch == {"the shape": 2, "a Python number": 2}
-    assert in_tensorflow == {"the shape": 4, "a Python number": 4}
+    lengths, numbers = (3, 4, 5), (2, 3, 4)
+    counts = {}
+    for count, ones in (
+        (retracing.count_traces, np.ones),
+        (retracing.torch_compiles, torch.ones),
+        (retracing.tensorflow_traces, tf.ones),
+    ):
+        counts[count.__name__] = (
+            count(retracing.double, [(ones(n),) for n in lengths]),
+            count(retracing.scale, [(ones(3), n) for n in numbers]),
+        )
+    assert counts == {
+        "count_traces": (3, 1),
+        "torch_compiles": (2, 2),
+        "tensorflow_traces": (3, 3),
+    }
+    calls = [(tf.ones(n),) for n in lengths]
+    any_length = [tf.TensorSpec([None])]
+    traces = retracing.tensorflow_traces(retracing.double, calls, input_signature=any_length)
+    assert traces == 1
 
 
 def test_equal_calls_are_compiled_once_by_all():
