@@ -26,6 +26,12 @@ def short_and_long(partitionable):
         return jax.random.normal(key, (2,)), jax.random.normal(key, (4,))
 
 
+def long_begins_with_short(partitionable):
+    """Say whether four draws begin with the two draws of the same key."""
+    short, long = short_and_long(partitionable)
+    return bool((long[:2] == short).all())
+
+
 def children(partitionable):
     """Return the data of the two keys of a split, uint32 (2, 2)."""
     with jax.threefry_partitionable(partitionable):

@@ -31,6 +31,8 @@ def test_only_today_a_short_draw_begins_a_long_one():
     np.testing.assert_array_equal(short, long[:2])
     short, long = old_numbers.short_and_long(False)
     assert (short != long[:2]).all()
+    assert old_numbers.long_begins_with_short(True)
+    assert not old_numbers.long_begins_with_short(False)
 
 
 def test_children_of_a_split_differ_between_the_settings():

@@ -107,8 +107,8 @@ UNSEEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 # Pages that are still to be split. One that has no long cell any more leaves this list.
 WITH_LONG_CELLS = set(
     """
-    appendix/memory appendix/other_timers benchmarks/matmul benchmarks/selu devices/arrays
-    devices/migration devices/resharding devices/ring devices/shard_map jaxprs/reading
+    appendix/other_timers benchmarks/matmul benchmarks/selu devices/arrays
+    devices/migration devices/resharding devices/ring devices/shard_map
     processes/cluster processes/detection processes/distributed processes/failures processes/mpi
     timing/timer training/data_parallel
     training/sharded_parameters vectorizing/per_example vectorizing/side_by_side

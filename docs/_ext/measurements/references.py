@@ -19,6 +19,7 @@ VERDICTS = (
     "holds with conditions",
     "out of date",
     "wrong",
+    "not so on this device",
     "cannot be checked on this device yet",
 )
 NO_DIFFERENCE = "no difference measured"

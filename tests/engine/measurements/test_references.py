@@ -259,8 +259,9 @@ def test_a_verdict_follows_from_the_records(condition, chosen):
     assert quantity.text == "4×"
 
 
-def test_a_verdict_may_stand_by_itself():
-    assert verdict("out of date", KNOWN) == ("out of date", None)
+@pytest.mark.parametrize("text", ["out of date", "not so on this device"])
+def test_a_verdict_may_stand_by_itself(text):
+    assert verdict(text, KNOWN) == (text, None)
 
 
 @pytest.mark.parametrize(
