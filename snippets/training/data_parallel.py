@@ -323,8 +323,7 @@ def ddp_program():
     value.backward()
     torch.save([p.grad for p in model.parameters()], f"{folder}/{rank}.pt")
     print(len(images), "images, own loss", f"{value.item():.3f}")
-    total = value.detach()
-    torch.distributed.all_reduce(total)
+    torch.distributed.all_reduce(total := value.detach())
     print("loss of all", f"{total.item() / count:.3f}")
     torch.distributed.destroy_process_group()
 

@@ -169,7 +169,7 @@ def test_exchanged_names_each_collective(state, data):
 
 def test_drawn_weights_are_those_of_the_layer(state, shardings):
     params = jax.device_put(state, shardings).params
-    for layer, shape in enumerate(("64,256", "256,256", "256,10")):
+    for layer, shape in enumerate(("64@data,256", "256@data,256", "256@data,10")):
         svg = sharded_parameters.draw_weights(params, layer).data
         assert f"float32[{shape}" in svg
 
@@ -189,8 +189,9 @@ def test_gather_makes_whole_parameters(state, specs, shardings):
 
 
 def test_gather_follows_the_axis_of_the_spec():
-    x = np.arange(48.0, dtype=np.float32).reshape(3, 16)
     spec = P(None, "data")
+    x = np.arange(48.0, dtype=np.float32).reshape(3, 16)
+    x = jax.device_put(x, NamedSharding(MESH, spec))
     gathered = jax.shard_map(
         lambda part: sharded_parameters.gather(part, spec),
         mesh=MESH,
