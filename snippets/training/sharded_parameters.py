@@ -120,14 +120,10 @@ def step_by_hand(mesh, specs):
         value, grads = jax.value_and_grad(average)(state.params)
         return adam(state, grads), value
 
-    return jax.jit(
-        jax.shard_map(
-            step,
-            mesh=mesh,
-            in_specs=(specs, P("data")),
-            out_specs=(specs, P()),
-        )
+    by_hand = jax.shard_map(
+        step, mesh=mesh, in_specs=(specs, P("data")), out_specs=(specs, P())
     )
+    return jax.jit(by_hand)
 
 
 def grid_of_devices(devices, rows):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jax._src.core import ShardingTypeError
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -93,7 +94,7 @@ def test_bytes_on_each_device_with_copies_and_split(state, shardings):
 
 def test_explicit_axes_refuse_the_step_as_it_is(state, data, shardings):
     start, batch = jax.device_put(state, shardings), jax.device_put(data[0], SPLIT)
-    with pytest.raises(jax.errors.ShardingTypeError, match="illegally sharded result"):
+    with pytest.raises(ShardingTypeError, match="illegally sharded result"):
         data_parallel.train_step(start, batch)
 
 
@@ -102,7 +103,7 @@ def test_explicit_axes_refuse_a_sum_over_split_features(state, data):
     shardings = sharded_parameters.on_mesh(grid, sharded_parameters.split_hidden_layer())
     params = jax.device_put(state, shardings).params
     images = jax.device_put(data[0][0], NamedSharding(grid, P("data")))
-    with pytest.raises(jax.errors.ShardingTypeError, match="out_sharding"):
+    with pytest.raises(ShardingTypeError, match="out_sharding"):
         data_parallel.scores(params, images)
 
 
