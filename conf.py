@@ -48,7 +48,6 @@ book_loose_ratios = [
     "index",
     "timing/dispatch",
     "timing/wrong_timings",
-    "vectorizing/per_example",
 ]
 
 book_sources = {

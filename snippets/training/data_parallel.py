@@ -1,4 +1,4 @@
-"""A small network trained on one device, on eight, and in PyTorch."""
+"""A small network trained on one device, on eight, and in PyTorch with DDP."""
 
 import itertools
 import math
@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 from sklearn.datasets import load_digits
 
 from snippets.devices.arrays import COLOURS, label, picture
+from snippets.processes.distributed import launch, scratch_folder
 
 RATE = 0.001
 MEAN_DECAY = 0.9
@@ -164,9 +165,8 @@ def train(state, data, placement, step=train_step):
 
 
 def axis_of_devices(devices):
-    """Return a mesh of one axis, "data", automatic."""
-    shape, auto = (len(devices),), (AxisType.Auto,)
-    return jax.make_mesh(shape, ("data",), auto, devices=devices)
+    """Return a mesh of one axis, "data", which is explicit."""
+    return jax.make_mesh((len(devices),), ("data",), devices=devices)
 
 
 def layout(mesh, *axes):
@@ -302,3 +302,54 @@ def train_torch(model, data):
         optimizer.step()
         losses.append(value.item())
     return np.array(losses, np.float32)
+
+
+def ddp_program():
+    """Save the gradient that DDP leaves in this process, from its share of a batch."""
+    import os
+
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    folder = os.environ["SHARED"]
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/join", rank=rank, world_size=count
+    )
+    model, images, labels = torch.load(f"{folder}/work.pt", weights_only=False)
+    images, labels = images.chunk(count)[rank], labels.chunk(count)[rank]
+    shared = DistributedDataParallel(model)
+    value = torch.nn.functional.cross_entropy(shared(images), labels)
+    value.backward()
+    torch.save([p.grad for p in model.parameters()], f"{folder}/{rank}.pt")
+    print(len(images), "images, own loss", f"{value.item():.3f}")
+    torch.distributed.all_reduce(total := value.detach())
+    print("loss of all", f"{total.item() / count:.3f}")
+    torch.distributed.destroy_process_group()
+
+
+def gradient_in_processes(model, batch, count=2):
+    """Run `ddp_program` in `count` processes on a batch of NumPy arrays.
+
+    Returns (how each ended, [its gradient, a list of tensors]).
+    """
+    images, labels = map(torch.tensor, batch)
+    with scratch_folder() as folder:
+        torch.save((model, images, labels.long()), folder / "work.pt")
+
+        def variables(port, count, number):
+            shared = {"WORLD_SIZE": str(count), "SHARED": str(folder)}
+            return {"RANK": str(number)} | shared
+
+        ended = launch(ddp_program, count, 1, variables=variables)
+        grads = [torch.load(folder / f"{number}.pt") for number in range(count)]
+    return ended, grads
+
+
+def as_params(tensors):
+    """Return torch's weights (out, in) and biases, in turns, as layers of JAX."""
+    arrays = [tensor.numpy() for tensor in tensors]
+    return [
+        {"weights": weights.T, "biases": biases}
+        for weights, biases in zip(arrays[::2], arrays[1::2], strict=True)
+    ]

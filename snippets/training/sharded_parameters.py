@@ -1,5 +1,7 @@
 """Parameters and the state of the optimizer split over devices."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding
@@ -39,6 +41,25 @@ def on_mesh(mesh, specs):
     return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
 
 
+def loss_of_parts(params, batch):
+    """Return the loss of parameters in parts, made whole on every device first."""
+    whole = jax.tree.map(lambda x: jax.reshard(x, P()), params)
+    return loss(whole, batch)
+
+
+@jax.jit
+def gathering_step(state, batch):
+    """Return the state after one step, in parts as before, and the loss."""
+    value, grads = jax.value_and_grad(loss_of_parts)(state.params, batch)
+    return adam(state, grads), value
+
+
+def automatic(mesh):
+    """Return a mesh of the same devices, whose layouts the compiler chooses."""
+    auto = (AxisType.Auto,) * len(mesh.axis_names)
+    return jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=auto)
+
+
 def step_that_keeps(shardings):
     """Return a train step whose new state has the given layout."""
     return jax.jit(train_step, out_shardings=(shardings, None))
@@ -58,14 +79,22 @@ def exchanged(step, *args):
     )
 
 
+class Memory(NamedTuple):
+    """Bytes on one device: of arguments, of results, and of what is in between."""
+
+    arguments: int
+    results: int
+    between: int
+
+
 def memory(step, *args):
-    """Return the bytes that a compiled step needs on one device."""
+    """Return the `Memory` that a compiled step needs on one device."""
     stats = step.lower(*args).compile().memory_analysis()
-    return {
-        "arguments": stats.argument_size_in_bytes,
-        "results": stats.output_size_in_bytes,
-        "in between": stats.temp_size_in_bytes,
-    }
+    return Memory(
+        stats.argument_size_in_bytes,
+        stats.output_size_in_bytes,
+        stats.temp_size_in_bytes,
+    )
 
 
 def gather(params, specs):
@@ -91,20 +120,16 @@ def step_by_hand(mesh, specs):
         value, grads = jax.value_and_grad(average)(state.params)
         return adam(state, grads), value
 
-    return jax.jit(
-        jax.shard_map(
-            step,
-            mesh=mesh,
-            in_specs=(specs, P("data")),
-            out_specs=(specs, P()),
-        )
+    by_hand = jax.shard_map(
+        step, mesh=mesh, in_specs=(specs, P("data")), out_specs=(specs, P())
     )
+    return jax.jit(by_hand)
 
 
 def grid_of_devices(devices, rows):
     """Return a mesh of `rows` along "data" and the rest along "model"."""
-    shape, auto = (rows, len(devices) // rows), (AxisType.Auto,) * 2
-    return jax.make_mesh(shape, ("data", "model"), auto, devices=devices)
+    shape = (rows, len(devices) // rows)
+    return jax.make_mesh(shape, ("data", "model"), devices=devices)
 
 
 def split_hidden_layer():

@@ -1,11 +1,11 @@
 """A gradient for each example of a batch: in a loop, with vmap, and by hand."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-
-from snippets.timing.timer import measure
 
 
 def some_params(inputs, hidden):
@@ -121,23 +121,7 @@ gradient_torch = torch.func.grad(loss_torch)
 gradients_torch = torch.func.vmap(gradient_torch, in_dims=(None, 0, 0))
 
 
-def measure_loops(params, xs, ys):
-    """Measure one gradient for each example from a loop, as is and compiled."""
-    compiled = jax.jit(gradient)
-
-    def compiled_loop(*args):
-        return gradients_in_a_loop(*args, gradient=compiled)
-
-    measure("per_example/loop", gradients_in_a_loop, params, xs, ys)
-    measure("per_example/loop_of_jit", compiled_loop, params, xs, ys, budget=0.1)
-
-
-def measure_batched(params, xs, ys):
-    """Measure one gradient for each example from vmap, and from code by hand."""
-    functions = {
-        "vmap": gradients,
-        "jit_of_vmap": jax.jit(gradients),
-        "by_hand": jax.jit(gradients_by_hand),
-    }
-    for name, function in functions.items():
-        measure(f"per_example/{name}", function, params, xs, ys, budget=0.1)
+def compiled_copies(function, *args):
+    """Return the shapes that compiled `function` copies whole, in float32."""
+    text = jax.jit(function).lower(*args).compile().as_text()
+    return re.findall(r"= f32(\[[\d,]+\])\S* copy\(", text)

@@ -110,8 +110,7 @@ WITH_LONG_CELLS = set(
     appendix/other_timers benchmarks/matmul benchmarks/selu devices/arrays
     devices/migration devices/resharding devices/ring devices/shard_map
     processes/cluster processes/detection processes/distributed processes/failures processes/mpi
-    timing/timer training/data_parallel
-    training/sharded_parameters vectorizing/per_example vectorizing/side_by_side
+    timing/timer
     """.split()
 )
 

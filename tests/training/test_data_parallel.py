@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.sharding import NamedSharding
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from sklearn.datasets import load_digits
 
@@ -252,7 +252,8 @@ def test_collectives_counts_each_kind(collective, kind, numbers):
             collective, mesh=MESH, in_specs=P("data"), out_specs=P("data"), check_vma=False
         )
     )
-    x = jnp.ones((24, 2)) if kind != "reduce-scatter" else jnp.ones((32, 2))
+    rows = 24 if kind != "reduce-scatter" else 32
+    x = jax.device_put(jnp.ones((rows, 2)), SPLIT)
     assert data_parallel.collectives(step, x) == {kind: {"operations": 1, "numbers": numbers}}
 
 
@@ -316,3 +317,39 @@ def test_drawn_curves_lie_where_their_losses_are():
 def test_relu_has_a_kink_where_tanh_has_none():
     slopes = [float(jax.grad(f)(x)) for f in (jax.nn.relu, jnp.tanh) for x in (-1e-8, 1e-8)]
     assert slopes == [0, 1, 1, 1]
+
+
+def test_the_axis_is_explicit_and_types_say_what_is_split(batch):
+    assert MESH.axis_types == (AxisType.Explicit,)
+    params = jax.device_put(data_parallel.first_params(jax.random.key(0)), COPIED)
+    images, labels = jax.device_put(batch, SPLIT)
+    assert jax.typeof(data_parallel.scores(params, images)).sharding.spec == P("data", None)
+    grads = jax.jit(jax.grad(data_parallel.loss))(params, (images, labels))
+    for grad in jax.tree.leaves(grads):
+        assert grad.sharding.is_fully_replicated
+
+
+@pytest.fixture(scope="module")
+def of_processes(batch):
+    params = data_parallel.first_params(jax.random.key(0))
+    return data_parallel.gradient_in_processes(data_parallel.torch_model(params), batch)
+
+
+def test_ddp_leaves_the_gradient_of_the_whole_batch_in_each_process(batch, of_processes):
+    params = data_parallel.first_params(jax.random.key(0))
+    expected = jax.grad(data_parallel.loss)(params, batch)
+    _, of_each = of_processes
+    assert len(of_each) == 2
+    for tensors in of_each:
+        assert data_parallel.close(data_parallel.as_params(tensors), expected)
+
+
+def test_each_process_sees_half_of_the_batch_and_learns_the_loss_of_all(batch, of_processes):
+    params = data_parallel.first_params(jax.random.key(0))
+    whole = float(data_parallel.loss(params, batch))
+    for number, ended in enumerate(of_processes[0]):
+        rows = slice(64 * number, 64 * (number + 1))
+        own = float(data_parallel.loss(params, (batch[0][rows], batch[1][rows])))
+        pattern = r"64 images, own loss ([\d.]+)\nloss of all ([\d.]+)"
+        found = re.fullmatch(pattern, ended.text.strip())
+        assert [float(each) for each in found.groups()] == pytest.approx([own, whole], abs=6e-4)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.sharding import NamedSharding
+from jax._src.core import ShardingTypeError
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from snippets.training import data_parallel, sharded_parameters
@@ -13,7 +14,9 @@ DEVICES = jax.devices("cpu")
 MESH = data_parallel.axis_of_devices(DEVICES)
 SPLIT = NamedSharding(MESH, P("data"))
 COPIED = NamedSharding(MESH, P())
-GRID = sharded_parameters.grid_of_devices(DEVICES, rows=2)
+AUTO = sharded_parameters.automatic(MESH)
+AUTO_SPLIT = NamedSharding(AUTO, P("data"))
+GRID = sharded_parameters.automatic(sharded_parameters.grid_of_devices(DEVICES, rows=2))
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +42,11 @@ def specs(state):
 @pytest.fixture(scope="module")
 def shardings(specs):
     return sharded_parameters.on_mesh(MESH, specs)
+
+
+@pytest.fixture(scope="module")
+def automatic(specs):
+    return sharded_parameters.on_mesh(AUTO, specs)
 
 
 @pytest.fixture(scope="module")
@@ -84,12 +92,48 @@ def test_bytes_on_each_device_with_copies_and_split(state, shardings):
     assert sharded_parameters.bytes_on_each_device(state) == {DEVICES[0].id: 4 * numbers}
 
 
-def test_the_sharded_step_has_equal_losses_and_keeps_its_layout(state, data, shardings, one_losses):
+def test_explicit_axes_refuse_the_step_as_it_is(state, data, shardings):
+    start, batch = jax.device_put(state, shardings), jax.device_put(data[0], SPLIT)
+    with pytest.raises(ShardingTypeError, match="illegally sharded result"):
+        data_parallel.train_step(start, batch)
+
+
+def test_explicit_axes_refuse_a_sum_over_split_features(state, data):
+    grid = sharded_parameters.grid_of_devices(DEVICES, rows=2)
+    shardings = sharded_parameters.on_mesh(grid, sharded_parameters.split_hidden_layer())
+    params = jax.device_put(state, shardings).params
+    images = jax.device_put(data[0][0], NamedSharding(grid, P("data")))
+    with pytest.raises(ShardingTypeError, match="out_sharding"):
+        data_parallel.scores(params, images)
+
+
+def test_the_gathering_step_has_equal_losses_and_keeps_its_layout(
+    state, data, shardings, one_losses
+):
     start = jax.device_put(state, shardings)
-    step = sharded_parameters.step_that_keeps(shardings)
-    end, losses = data_parallel.train(start, data, SPLIT, step)
+    step = sharded_parameters.gathering_step
+    with jax.set_mesh(MESH):
+        end, losses = data_parallel.train(start, data, SPLIT, step)
+        found = data_parallel.collectives(step, start, jax.device_put(data[0], SPLIT))
     equal(losses, one_losses)
     assert_laid_out(end, shardings)
+    split = data_parallel.count_numbers(state.params) - 10
+    assert found["all-gather"] == {"operations": 5, "numbers": split}
+
+
+def test_an_automatic_mesh_has_the_same_devices():
+    assert AUTO.axis_names == MESH.axis_names
+    assert (AUTO.devices == MESH.devices).all()
+    assert set(MESH.axis_types) == {AxisType.Explicit}
+    assert set(AUTO.axis_types) == set(GRID.axis_types) == {AxisType.Auto}
+
+
+def test_the_sharded_step_has_equal_losses_and_keeps_its_layout(state, data, automatic, one_losses):
+    start = jax.device_put(state, automatic)
+    step = sharded_parameters.step_that_keeps(automatic)
+    end, losses = data_parallel.train(start, data, AUTO_SPLIT, step)
+    equal(losses, one_losses)
+    assert_laid_out(end, automatic)
 
 
 def test_the_step_by_hand_has_equal_losses_and_keeps_its_layout(
@@ -102,10 +146,11 @@ def test_the_step_by_hand_has_equal_losses_and_keeps_its_layout(
     assert_laid_out(end, shardings)
 
 
-def test_collectives_of_the_steps(state, data, specs, shardings):
-    start, batch = jax.device_put(state, shardings), jax.device_put(data[0], SPLIT)
-    step = sharded_parameters.step_that_keeps(shardings)
+def test_collectives_of_the_steps(state, data, specs, shardings, automatic):
+    start, batch = jax.device_put(state, automatic), jax.device_put(data[0], AUTO_SPLIT)
+    step = sharded_parameters.step_that_keeps(automatic)
     chosen = data_parallel.collectives(step, start, batch)
+    start, batch = jax.device_put(state, shardings), jax.device_put(data[0], SPLIT)
     assert {"all-gather", "all-reduce"} <= set(chosen)
     by_hand = sharded_parameters.step_by_hand(MESH, specs)
     split = data_parallel.count_numbers(state.params) - 10
@@ -125,7 +170,7 @@ def test_exchanged_names_each_collective(state, data):
 
 def test_drawn_weights_are_those_of_the_layer(state, shardings):
     params = jax.device_put(state, shardings).params
-    for layer, shape in enumerate(("64,256", "256,256", "256,10")):
+    for layer, shape in enumerate(("64@data,256", "256@data,256", "256@data,10")):
         svg = sharded_parameters.draw_weights(params, layer).data
         assert f"float32[{shape}" in svg
 
@@ -145,8 +190,9 @@ def test_gather_makes_whole_parameters(state, specs, shardings):
 
 
 def test_gather_follows_the_axis_of_the_spec():
-    x = np.arange(48.0, dtype=np.float32).reshape(3, 16)
     spec = P(None, "data")
+    x = np.arange(48.0, dtype=np.float32).reshape(3, 16)
+    x = jax.device_put(x, NamedSharding(MESH, spec))
     gathered = jax.shard_map(
         lambda part: sharded_parameters.gather(part, spec),
         mesh=MESH,
@@ -157,28 +203,34 @@ def test_gather_follows_the_axis_of_the_spec():
     np.testing.assert_array_equal(gathered, x)
 
 
-def test_the_step_gives_its_layout_whatever_comes_in(state, data, shardings):
-    step = sharded_parameters.step_that_keeps(shardings)
-    new, _ = step(jax.device_put(state, COPIED), jax.device_put(data[0], SPLIT))
-    assert_laid_out(new, shardings)
+def test_the_step_gives_its_layout_whatever_comes_in(state, data, automatic):
+    step = sharded_parameters.step_that_keeps(automatic)
+    copied = jax.device_put(state, NamedSharding(AUTO, P()))
+    new, _ = step(copied, jax.device_put(data[0], AUTO_SPLIT))
+    assert_laid_out(new, automatic)
 
 
-def test_memory_of_the_steps(state, data, specs, shardings):
+def test_memory_of_the_steps(state, data, specs, shardings, automatic):
     batch = jax.device_put(data[0], SPLIT)
     copied, split = jax.device_put(state, COPIED), jax.device_put(state, shardings)
     of_batch = sharded_parameters.bytes_on_each_device(batch)[DEVICES[0].id]
-    with_copies = sharded_parameters.memory(data_parallel.train_step, copied, batch)
-    steps = (
-        sharded_parameters.step_that_keeps(shardings),
-        sharded_parameters.step_by_hand(MESH, specs),
-    )
-    assert with_copies["arguments"] == 4 * data_parallel.count_numbers(state) + of_batch
-    for step in steps:
-        memory = sharded_parameters.memory(step, split, batch)
-        held = sharded_parameters.bytes_on_each_device(split)[DEVICES[0].id]
-        assert memory["arguments"] == held + of_batch
-        assert memory["results"] < with_copies["results"] / 6
-        assert memory["in between"] > with_copies["in between"]
+    held = sharded_parameters.bytes_on_each_device(split)[DEVICES[0].id]
+    keeps = sharded_parameters.step_that_keeps(automatic)
+    by_hand = sharded_parameters.step_by_hand(MESH, specs)
+    with jax.set_mesh(MESH):
+        with_copies = sharded_parameters.memory(data_parallel.train_step, copied, batch)
+        gathering = sharded_parameters.memory(sharded_parameters.gathering_step, split, batch)
+    assert with_copies.arguments == 4 * data_parallel.count_numbers(state) + of_batch
+    for memory in (
+        gathering,
+        sharded_parameters.memory(by_hand, split, batch),
+        sharded_parameters.memory(
+            keeps, *jax.device_put((state, data[0]), (automatic, AUTO_SPLIT))
+        ),
+    ):
+        assert memory.arguments == held + of_batch
+        assert memory.results < with_copies.results / 6
+        assert memory.between > with_copies.between
 
 
 def test_layout_of_tensor_parallelism(state):
@@ -219,6 +271,6 @@ def test_accumulated_gradients_need_less_in_between(state, training):
         jax.jit(sharded_parameters.whole_gradient), state.params, training
     )
     parts = sharded_parameters.memory(in_parts, state.params, training, 12)
-    assert parts["in between"] < whole["in between"] / 2
-    assert parts["arguments"] == whole["arguments"]
+    assert parts.between < whole.between / 2
+    assert parts.arguments == whole.arguments
     assert jnp.isfinite(data_parallel.loss(state.params, training))
