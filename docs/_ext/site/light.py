@@ -73,6 +73,8 @@ MENDED = [
         ),
         # The corner of a table, above its first column, heads nothing.
         (r"<th\b([^>]*)>\s*(?:<p>\s*</p>)?\s*</th>", r"<td\1></td>"),
+        (r'(<th class="(?:head|[^"]* head)[^"]*")(?![^>]*\sscope=)', r'\1 scope="col"'),
+        (r'(<th class="(?:stub|[^"]* stub)[^"]*")(?![^>]*\sscope=)', r'\1 scope="row"'),
         (r'<summary aria-label="Toggle hidden content">', "<summary>"),
         (
             r'(<button class="[^"]*search-button-field[^>]*?) title="Search" aria-label="Search"',

@@ -102,6 +102,9 @@ def test_what_stands_within_strings_survives(tmp_path):
         ),
         ('<button type="submit">', '<button type="submit">'),
         ('<th class="head"><p></p></th>', '<td class="head"></td>'),
+        ('<th class="head"><p>a</p></th>', '<th class="head" scope="col"><p>a</p></th>'),
+        ('<th class="a stub">', '<th class="a stub" scope="row">'),
+        ('<th class="head" scope="colgroup">', '<th class="head" scope="colgroup">'),
         ('<main id="main-content" role="main">', '<main id="main-content">'),
     ],
 )
