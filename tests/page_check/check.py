@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import urllib.parse
 
 from playwright.sync_api import sync_playwright
 from selectolax.lexbor import LexborHTMLParser
@@ -33,6 +34,7 @@ OWN = "article svg, article img, article .highlight, article pre"
 SCORES = {"performance": 99, "accessibility": 100, "best-practices": 100, "seo": 100}
 SIGHTS = [(390, "dark"), (1280, "light")]
 NARROWEST = 360
+PICTURES = {".svg", ".png", ".jpg", ".webp", ".gif"}
 COMPRESSIBLE = {".html", ".css", ".js", ".json", ".svg", ".txt", ".md", ".xml"}
 
 
@@ -78,77 +80,89 @@ def pages_of(site):
     return [name for name in shown if b'http-equiv="refresh"' not in (site / name).read_bytes()]
 
 
-def look(address, names, chromium):
+def look(site, address, names, chromium):
     """Open pages in a browser of its own; return what was seen of each."""
-    axe = (TOOLS / "axe-core" / "axe.min.js").read_text("utf8")
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        seen = {name: look_at(browser, address, name, axe) for name in names}
+        context = browser.new_context(bypass_csp=True)
+        context.add_init_script(path=TOOLS / "axe-core" / "axe.min.js")
+        context.add_init_script(path=HERE / "look.js")
+        page, said, asked = context.new_page(), [], []
+        listen(page, said, asked)
+        seen = {}
+        for name in names:
+            said.clear()
+            asked.clear()
+            found = look_at(page, address, name)
+            loaded = [urllib.parse.urlsplit(url).path.strip("/") for url in asked]
+            seen[name] = weigh(site, loaded), [*found, *said]
         browser.close()
     return seen
 
 
-def look_at(browser, address, name, axe):
-    """Return the weight and the faults of one page."""
-    faults, weight = [], ()
+def look_at(page, address, name):
+    """Return the faults of one page: it is opened once, and shown in two sizes and themes."""
+    faults = []
+    page.emulate_media(color_scheme=SIGHTS[0][1])
+    page.set_viewport_size({"width": NARROWEST, "height": 900})
+    page.goto(f"{address}/{name}", wait_until="load")
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    if wide > NARROWEST:
+        faults.append(f"{wide} pixels wide on a screen of {NARROWEST}")
     for width, theme in SIGHTS:
-        page = browser.new_page(
-            viewport={"width": width, "height": 900}, color_scheme=theme, bypass_csp=True
-        )
-        bodies = []
-        listen(page, faults, bodies)
-        page.goto(f"{address}/{name}", wait_until="load")
-        page.wait_for_timeout(50)
-        if not weight:
-            weight = weigh(bodies, faults)
-            page.set_viewport_size({"width": NARROWEST, "height": 800})
-            wide = page.evaluate("document.documentElement.scrollWidth")
-            if wide > NARROWEST:
-                faults.append(f"{wide} pixels wide on a screen of {NARROWEST}")
-            page.set_viewport_size({"width": width, "height": 900})
-        page.evaluate(axe)
-        found = page.evaluate("axe.run({resultTypes: ['violations']})")
-        faults += [
-            f"axe {width} {theme}: {rule['id']} ({len(rule['nodes'])}) "
-            f"{rule['nodes'][0]['target'][0]}"
-            for rule in found["violations"]
-        ]
-        page.close()
-    return weight, faults
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size({"width": width, "height": 900})
+        shown, found = page.evaluate("violations()")
+        if shown != theme:
+            faults.append(f"it is {shown} where {theme} is asked for")
+        faults += [f"axe {width} {theme}: {fault}" for fault in found]
+    return faults
 
 
-def listen(page, faults, bodies):
-    """Note what a page says to the console, what it cannot load, and all that it loads."""
-    page.on("console", lambda said: faults.append(f"console: {said.text}"))
-    page.on("pageerror", lambda error: faults.append(f"console: {error}"))
-    page.on("requestfailed", lambda asked: faults.append(f"not loaded: {asked.url}"))
-    page.on("response", lambda got: bodies.append(got))
+def listen(page, said, asked):
+    """Note what a page says to the console, what it cannot load, and the addresses it loads."""
+    page.on("console", lambda message: said.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: said.append(f"console: {error}"))
+    page.on("requestfailed", lambda request: said.append(f"not loaded: {request.url}"))
+    page.on("response", lambda got: note(got, said, asked))
 
 
-def weigh(responses, faults):
-    """Return (compressed, raw, own compressed, own raw): bytes that one page loads."""
+def note(response, said, asked):
+    """Note an address, or that nothing is there."""
+    if response.status >= 400:
+        said.append(f"{response.status}: {response.url}")
+    elif not response.url.startswith("data:"):
+        asked.append(response.url)
+
+
+def weigh(site, names):
+    """Return (compressed, raw, own compressed, own raw): bytes of the files that one page loads."""
     shared, own = [0, 0], [0, 0]
-    for response in responses:
-        if response.status >= 400:
-            faults.append(f"{response.status}: {response.url}")
-            continue
-        content = response.body()
-        packed = len(gzip.compress(content))
-        if response.request.resource_type == "document":
-            tree = LexborHTMLParser(content)
-            for node in tree.css(OWN):
-                node.decompose()
-            bare = (tree.html or "").encode()
-            own[0] += max(0, packed - len(gzip.compress(bare)))
-            own[1] += max(0, len(content) - len(bare))
-            content, packed = bare, len(gzip.compress(bare))
-        elif response.request.resource_type == "image":
-            own[0] += packed
-            own[1] += len(content)
-            continue
-        shared[0] += packed
-        shared[1] += len(content)
+    for name in dict.fromkeys(names):
+        path = site / name
+        packed, raw, own_packed, own_raw = sizes(path / "index.html" if path.is_dir() else path)
+        for place, size in ((shared, packed), (own, own_packed)):
+            place[0] += size
+        for place, size in ((shared, raw), (own, own_raw)):
+            place[1] += size
     return (*shared, *own)
+
+
+@functools.cache
+def sizes(path):
+    """Return (compressed, raw, own compressed, own raw) bytes of a file."""
+    content = path.read_bytes()
+    packed = len(gzip.compress(content)) if path.suffix in COMPRESSIBLE else len(content)
+    if path.suffix in PICTURES:
+        return 0, 0, packed, len(content)
+    if path.suffix != ".html":
+        return packed, len(content), 0, 0
+    tree = LexborHTMLParser(content)
+    for node in tree.css(OWN):
+        node.decompose()
+    bare = (tree.html or "").encode()
+    bare_packed = len(gzip.compress(bare))
+    return bare_packed, len(bare), max(0, packed - bare_packed), max(0, len(content) - len(bare))
 
 
 def validate(site, names):
@@ -217,7 +231,7 @@ def main():
     weights = {}
     with concurrent.futures.ProcessPoolExecutor(given.workers) as pool:
         shares = [names[place :: given.workers] for place in range(given.workers)]
-        seen = [pool.submit(look, address, share, chromium) for share in shares]
+        seen = [pool.submit(look, site, address, share, chromium) for share in shares]
         for name, found in validate(site, names).items():
             faults[name] += found
         for share in seen:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ..drawing import svg
 from ..drawing.rows import Row, rows
+from .labels import Labels, short
 from .references import field_text, rate_text
 from .schema import Measurement
 
@@ -44,7 +45,7 @@ def chart(
     x: str,
     y: str,
     series: str,
-    label: Callable[[str], str],
+    labels: Labels,
     title: str,
     inks: Mapping[str, svg.Ink] | None = None,
     ceilings: Sequence[Measurement] = (),
@@ -53,30 +54,35 @@ def chart(
     """Return an SVG of measurements that can be drawn: bars over names, or lines over sizes.
 
     `series` is the field by which they are grouped; where there are several devices, each
-    has series of its own, named by `label`. `inks` are the colours of frameworks. The largest of
-    `ceilings`, on each device, is a line across a chart over sizes. With `logarithmic` there are
-    dots in place of bars; lines are always on logarithmic axes.
+    has series of its own. `labels` name devices and frameworks, and names of bars lack the parts
+    that all of them begin with. `inks` are the colours of frameworks. The largest of `ceilings`,
+    on each device, is a line across a chart over sizes. With `logarithmic` there are dots in
+    place of bars; lines are always on logarithmic axes.
     """
     scale, y_label = QUANTITIES[y]
     on_several = len({each.device for each in measurements}) > 1
     several = len({each.framework for each in measurements}) > 1
 
     def on(device: str) -> str:
-        return f" on {label(device)}" if on_several else ""
+        return f" on {labels.device(device)}" if on_several else ""
 
     def ink(each: Measurement) -> svg.Ink:
         names = list(dict.fromkeys(getattr(other, series) for other in measurements))
         own = (inks or {}).get(each.framework) if series == "framework" else None
         return own or svg.INKS[names.index(getattr(each, series)) % len(svg.INKS)]
 
+    def made_with(each: Measurement) -> str:
+        return labels.framework(each.framework)
+
     if x == "name":
+        names = short(each.name for each in measurements)
         found = [
             Row(
-                f"{each.name}{f' · {each.framework}' if several else ''}{on(each.device)}",
+                f"{names[each.name]}{f' · {made_with(each)}' if several else ''}{on(each.device)}",
                 _value_text(each, y),
                 0,
                 getattr(each, y) * scale,
-                _said(each, y, f"{each.framework}{on(each.device)}"),
+                _said(each, y, f"{made_with(each)}{on(each.device)}"),
                 ink(each),
                 _spread(each, y, scale),
                 each.unstable,
@@ -88,7 +94,8 @@ def chart(
     lines: dict[str, list[Point]] = {}
     colours: dict[str, svg.Ink] = {}
     for each in measurements:
-        name = f"{getattr(each, series)}{on(each.device)}"
+        of = made_with(each) if series == "framework" else getattr(each, series)
+        name = f"{of}{on(each.device)}"
         said = _said(each, y, f"{name}, {svg.number(each.size or 0)}")
         spread = _spread(each, y, scale)
         point = Point(each.size or 0, getattr(each, y) * scale, said, spread, each.unstable)

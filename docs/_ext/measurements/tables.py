@@ -1,7 +1,8 @@
 """Tables of measurements, as texts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from .labels import Labels
 from .references import field_text, seconds_text
 from .schema import Measurement
 
@@ -28,15 +29,15 @@ DEFAULT_COLUMNS = "name framework median spread first_call"
 
 
 def grid(
-    columns: Sequence[str], measurements: Sequence[Measurement], label: Callable[[str], str]
+    columns: Sequence[str], measurements: Sequence[Measurement], labels: Labels
 ) -> tuple[list[str], list[list[str]]]:
     """Return the head and the rows of a table with one row for each measurement.
 
-    Where there are several devices, each has columns of its own, named by `label`.
+    Where there are several devices, each has columns of its own.
     """
     devices = list(dict.fromkeys(each.device for each in measurements))
     if len(devices) == 1:
-        rows = [[cell_text(column, each) for column in columns] for each in measurements]
+        rows = [[cell_text(column, each, labels) for column in columns] for each in measurements]
         return [COLUMNS[column] for column in columns], rows
     shared = [column for column in columns if column in SHARED_COLUMNS]
     single = [(c, device) for c in columns if c not in SHARED_COLUMNS for device in devices]
@@ -44,20 +45,24 @@ def grid(
     for each in measurements:
         by_name.setdefault(each.reference, {})[each.device] = each
     head = [COLUMNS[column] for column in shared]
-    head += [f"{COLUMNS[column]}, {label(device)}" for column, device in single]
+    head += [f"{COLUMNS[column]}, {labels.device(device)}" for column, device in single]
     rows = []
     for made in by_name.values():
-        row = [cell_text(column, next(iter(made.values()))) for column in shared]
-        row += [cell_text(c, made[device]) if device in made else "–" for c, device in single]
+        row = [cell_text(column, next(iter(made.values())), labels) for column in shared]
+        row += [
+            cell_text(c, made[device], labels) if device in made else "–" for c, device in single
+        ]
         rows.append(row)
     return head, rows
 
 
-def cell_text(column: str, measurement: Measurement) -> str:
+def cell_text(column: str, measurement: Measurement, labels: Labels) -> str:
     """Return what a table says in one column of a measurement."""
     if column == "shape":
         lengths = ("×".join(map(str, shape)) or "scalar" for shape in measurement.shape)
         return ", ".join(lengths) or "–"
+    if column == "framework":
+        return labels.framework(measurement.framework)
     if column == "stable":
         return "yes" if measurement.stable else "no"
     if column == "quartiles":

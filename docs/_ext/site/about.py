@@ -125,11 +125,12 @@ def _ordered(env: Any, name: str) -> list[str]:
 def _draw(app: Any, card: Mapping[str, str]) -> None:
     """Draw measurements as bars, 1200 by 630 pixels, where they are others than those drawn."""
     found = measurements.matching(app.env, card["measurements"].split())
+    labels = measurements.labels(app.config)
     bars = sorted(
         (
             (
                 each.median,
-                f"{each.name.rpartition('/')[2]} · {each.framework}",
+                f"{each.name.rpartition('/')[2]} · {labels.framework(each.framework)}",
                 field_text("median", each),
             )
             for each in found

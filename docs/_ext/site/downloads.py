@@ -46,7 +46,7 @@ def plain(text: str, env: Any) -> str:
         columns = (given[1] if given else tables.DEFAULT_COLUMNS).split()
         columns = [column for column in columns if column in tables.COLUMNS]
         records = measurements.matching(env, found["patterns"].split())
-        head, rows = tables.grid(columns, records, lambda device: device)
+        head, rows = tables.grid(columns, records, measurements.labels(env.config))
         lines = [head, ["---"] * len(head), *rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -73,6 +73,14 @@ MENDED = [
         ),
         # The corner of a table, above its first column, heads nothing.
         (r"<th\b([^>]*)>\s*(?:<p>\s*</p>)?\s*</th>", r"<td\1></td>"),
+        (r'(<th class="(?:head|[^"]* head)[^"]*")(?![^>]*\sscope=)', r'\1 scope="col"'),
+        (r'(<th class="(?:stub|[^"]* stub)[^"]*")(?![^>]*\sscope=)', r'\1 scope="row"'),
+        (
+            r'(<(?:details|input|a)\b[^>]*?\s(?:open|checked|download))="(?:open|checked|)"',
+            r"\1",
+        ),
+        # The mark is as wide as high; so its place is there before it has come.
+        (r'(<img [^>]*class="logo__image\b[^>]*?)\s*/?>', r'\1 width="48" height="48">'),
         (r'<summary aria-label="Toggle hidden content">', "<summary>"),
         (
             r'(<button class="[^"]*search-button-field[^>]*?) title="Search" aria-label="Search"',
@@ -80,6 +88,14 @@ MENDED = [
         ),
     )
 ]
+# The theme looks whether each part of a page scrolls, and writes down what it found before it looks
+# at the next, which lays out the page each time. Here it looks at all of them first.
+SCROLLED = "e.scrollWidth>e.clientWidth||e.scrollHeight>e.clientHeight?0:-1"
+MENDED_SCRIPT = (
+    f".forEach(e=>{{e.tabIndex={SCROLLED}}})",
+    f".forEach((e,n,all)=>{{n||[...all].map(e=>[e,{SCROLLED}])"
+    ".forEach(([e,to])=>{e.tabIndex===to||(e.tabIndex=to)})})",
+)
 SUMMARY = re.compile(r"<summary[^>]*>.*?</summary>", re.DOTALL)
 PARAGRAPH = re.compile(r"<(/?)p\b([^>]*)>")
 BUTTON = re.compile(r"<button\b([^>]*)>")
@@ -308,7 +324,7 @@ def script(bundled: dict[str, str]) -> str:
 
     What the theme tells the console is for those who work on the theme.
     """
-    return "\n".join(
+    whole = "\n".join(
         f"((console) => {{{text}\n}})({{...console, log() {{}}, debug() {{}}}});"
         if name.startswith("scripts/")
         else f"{text};"
@@ -317,6 +333,7 @@ def script(bundled: dict[str, str]) -> str:
             for name, text in bundled.items()
         )
     )
+    return whole.replace(*MENDED_SCRIPT)
 
 
 def setup(app: Sphinx) -> None:

@@ -11,6 +11,8 @@ from sphinx.config import Config
 from sphinx.errors import ConfigError
 from sphinx.util import logging
 
+from ..frameworks import registered
+from ..measurements.labels import Labels
 from ..measurements.references import Measurements
 from ..measurements.schema import Measurement, Schema, SchemaError
 from ..options import Options
@@ -33,6 +35,12 @@ def configure(app: Sphinx, config: Config) -> None:
 def schema(config: Config) -> Schema | None:
     """Return the schema of measurements, if there is one."""
     return Schema(config.book_measurement_rules) if config.book_measurement_rules else None
+
+
+def labels(config: Config) -> Labels:
+    """Return what conf.py calls devices and frameworks."""
+    frameworks = {each.name: each.label for each in registered(config.book_frameworks)}
+    return Labels(config.book_devices, frameworks)
 
 
 def all_records(env: Environment) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The roles for numbers in sentences: measured, verdicts that follow from them, and quoted."""
 
 import fnmatch
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,8 @@ from . import measurements
 from .notes import noted
 
 logger = logging.getLogger(__name__)
+# A role that names the device of its number.
+ON_DEVICE = re.compile(r" on [\w-]+")
 
 
 class measured(nodes.Inline, nodes.Element):
@@ -128,11 +131,15 @@ class FillInReferences(SphinxPostTransform):
         number = noted("", verdict or quantity.text, note=note, classes=classes)
         if quantity.unstable:
             number += nodes.inline("", " (unstable)", classes=["unstable"])
-        where = " and ".join(map(self._label, quantity.devices))
-        node.replace_self([number, nodes.inline("", f" {where}", classes=["on-device"])])
+        shown: list[nodes.Node] = [number]
+        env: Any = self.env
+        if len(env.book_shown) > 1 or ON_DEVICE.search(node["expression"]):
+            where = " and ".join(map(self._label, quantity.devices))
+            shown.append(nodes.inline("", f" {where}", classes=["on-device"]))
+        node.replace_self(shown)
 
     def _label(self, device: str) -> str:
-        return self.config.book_devices.get(device, device)
+        return measurements.labels(self.config).device(device)
 
 
 def setup(app: Sphinx) -> None:

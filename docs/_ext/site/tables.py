@@ -112,11 +112,9 @@ class FillInTables(SphinxPostTransform):
             logger.warning(problem, location=node, type="book", subtype="measured")
         return found
 
-    def _label(self, device: str) -> str:
-        return self.config.book_devices.get(device, device)
-
     def _table(self, node: nodes.Element, found: Sequence[Measurement]) -> nodes.Element:
-        return table_node(*grid(node["columns"], found, self._label), classes=["measurements"])
+        labels = measurements.labels(self.config)
+        return table_node(*grid(node["columns"], found, labels), classes=["measurements"])
 
     def _figure(
         self,
@@ -132,7 +130,8 @@ class FillInTables(SphinxPostTransform):
             if each.colour
         }
         logarithmic = node["scale"] == "logarithmic"
-        svg = charts.chart(drawn, *axes, self._label, node["caption"], inks, ceilings, logarithmic)
+        labels = measurements.labels(self.config)
+        svg = charts.chart(drawn, *axes, labels, node["caption"], inks, ceilings, logarithmic)
         figure = nodes.container(classes=["measurement-figure"])
         figure += nodes.raw("", svg, format="html")
         figure += nodes.container("", *node.children, classes=["measurement-caption"])

@@ -7,9 +7,11 @@ import xml.etree.ElementTree as ET
 import pytest
 from _ext.drawing import svg
 from _ext.measurements import charts
+from _ext.measurements.labels import Labels, short
 from _ext.measurements.schema import Measurement
 
 SERIES = {"jax": [(64, 1.5), (256, 4.0)], "torch": [(256, 5.0), (64, 2.0)]}
+LABELS = Labels({"cpu": "CPU", "tpu": "TPU"}, {"torch": "PyTorch"})
 INKS = {"jax": svg.Ink("#111111", "#eeeeee"), "torch": svg.Ink("#222222", "#dddddd")}
 
 
@@ -58,7 +60,7 @@ def of_sizes(framework="jax", **given):
 
 
 def chart(measurements, x="size", y="median", series="framework", **given):
-    return charts.chart(measurements, x, y, series, str.upper, "Sizes & <times>", **given)
+    return charts.chart(measurements, x, y, series, LABELS, "Sizes & <times>", **given)
 
 
 @pytest.fixture(params=["lines", "bars"])
@@ -272,7 +274,30 @@ def test_bars_are_named_after_measurements_frameworks_and_devices_and_say_their_
     both = [measurement("a", 0.5), measurement("a", 0.25, "torch")]
     seen = texts(chart(both, "name", "first_call"))
     assert "time of the first call" in seen
-    assert "a · jax1 s" in seen and "a · torch500 ms" in seen
+    assert "a · jax1 s" in seen and "a · PyTorch500 ms" in seen
+
+
+def test_a_framework_bears_its_name_in_bars_and_lines():
+    both = [*of_sizes(), *of_sizes("torch")]
+    assert texts(chart(both), "name") == ["jax", "PyTorch"]
+    assert "PyTorch, 64: 64 ms, spread 0%" in titles(chart(both))
+    assert "PyTorch: 64 ms, spread 0%" in titles(chart(both, "name"))
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        ("a/b a/c a/c", "b c"),
+        ("a/b/c a/b/d/e", "c d/e"),
+        ("a a/b", "a a/b"),
+        ("ab/c ad/c", "ab/c ad/c"),
+        ("a/b", "a/b"),
+    ],
+)
+def test_what_all_names_begin_with_is_left_out(names, shown):
+    assert list(short(names.split()).values()) == shown.split()
+    drawn = chart([measurement(name) for name in names.split()], "name")
+    assert all(f"{name}500 ms" in texts(drawn) for name in shown.split())
 
 
 def test_lines_run_over_sizes():

@@ -2,6 +2,7 @@
 
 import pytest
 from _ext.measurements.declared import Gap
+from _ext.measurements.labels import Labels
 from _ext.measurements.references import (
     NO_DIFFERENCE,
     UNDECIDED,
@@ -427,5 +428,5 @@ def test_a_number_says_what_was_found_in_other_processes():
 
 def test_a_table_shows_quartiles_and_counts_what_is_far_off():
     found = record("x", 1.0, samples=[1.0, 1.0, 1.5, 2.0, 2.0, 9.0])
-    assert cell_text("quartiles", found) == "1.12 s to 2 s"
-    assert cell_text("outliers", found) == "1 of 6"
+    assert cell_text("quartiles", found, Labels()) == "1.12 s to 2 s"
+    assert cell_text("outliers", found, Labels()) == "1 of 6"

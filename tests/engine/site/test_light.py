@@ -47,6 +47,12 @@ def test_the_style_sheet_has_what_pages_use_and_no_more(built):
     assert re.search(r'--fa:\s*"', text) and "url(data:font/woff2;base64," in text
 
 
+def test_the_script_looks_at_all_that_may_scroll_before_it_writes_anything(built):
+    text = (built.root / "build/html/_static/site.js").read_text("utf8")
+    found, mend = light.MENDED_SCRIPT
+    assert mend in text and found not in text
+
+
 def test_a_second_build_writes_nothing_of_it_again(built):
     names = ("_static/site.css", "_static/site.js", "pagefind/pagefind-entry.json", "llms.txt")
     paths = [built.root / "build/html" / name for name in names]
@@ -102,6 +108,16 @@ def test_what_stands_within_strings_survives(tmp_path):
         ),
         ('<button type="submit">', '<button type="submit">'),
         ('<th class="head"><p></p></th>', '<td class="head"></td>'),
+        ('<th class="head"><p>a</p></th>', '<th class="head" scope="col"><p>a</p></th>'),
+        ('<th class="a stub">', '<th class="a stub" scope="row">'),
+        ('<th class="head" scope="colgroup">', '<th class="head" scope="colgroup">'),
+        ('<details class="a" open="open">', '<details class="a" open>'),
+        ('<input type="radio" checked="checked">', '<input type="radio" checked>'),
+        ('<a download="" href="b">', '<a download href="b">'),
+        (
+            '<img src="a.svg" class="logo__image only-light" alt=""/>',
+            '<img src="a.svg" class="logo__image only-light" alt="" width="48" height="48">',
+        ),
         ('<main id="main-content" role="main">', '<main id="main-content">'),
     ],
 )

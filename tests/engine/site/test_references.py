@@ -211,7 +211,7 @@ def test_cells_without_their_framework_excuse_the_names_of_those_cells_alone(
     for note in page.select(".note"):
         note.decompose()
     assert page.select_one("p").get_text(" ", strip=True) == (
-        "500 ms CPU not recorded: torch is not installed not recorded: torch is not installed"
+        "500 ms not recorded: torch is not installed not recorded: torch is not installed"
     )
     project.page("c/wrong", "{measured}`x@torch`", notebook=False)
     build = project.build("-D", "book_recorded=1")
@@ -282,3 +282,19 @@ def test_an_unstable_number_is_marked(project, noting):
     page = soup(project, "b/one")
     assert page.select_one(".noted > .measured").text == "500 ms (unstable)"
     assert page.select_one(".noted > .note").text.startswith("a@python is unstable: half of its")
+
+
+def test_the_device_of_a_number_is_said_where_there_are_several_or_the_role_names_it(
+    project, noting
+):
+    project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
+    project.page("b/one", project.cell("note('x', 0.5)", "a.notes.note"))
+    project.page("c/uses", "{measured}`x@python` and {measured}`x@python on cpu`", notebook=False)
+    assert project.record().returncode == 0
+    assert project.build().green
+    devices = [each.text.strip() for each in soup(project, "c/uses").select(".on-device")]
+    assert devices == ["CPU"]
+    project.recorded_elsewhere("b/one")
+    assert project.build().green
+    devices = [each.text.strip() for each in soup(project, "c/uses").select(".on-device")]
+    assert devices == ["CPU", "CPU"]

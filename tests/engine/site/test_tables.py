@@ -31,7 +31,7 @@ def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
     assert rows(first) == [
         ["measurement", "framework", "shape", "median", "spread", "stable"],
         ["x/a", "python", "3×4, scalar", "500 ms", "0%", "yes"],
-        ["x/b", "jax", "–", "125 ms (unstable)", "24%", "no"],
+        ["x/b", "JAX", "–", "125 ms (unstable)", "24%", "no"],
     ]
     assert rows(second) == [
         ["measurement", "framework", "median", "spread", "first call"],
