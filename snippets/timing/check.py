@@ -2,7 +2,7 @@
 
 Usage: python check.py [--book ADDRESS] FILE ...
 
-Reads .py, .ipynb and .md files and runs none of them. Needs Python 3.9 and nothing else.
+Reads .py, .ipynb and .md files, and runs none of them. Needs Python 3.9 or newer.
 """
 
 import argparse
@@ -117,10 +117,10 @@ FLOAT64 = set(
     """.split()
 )
 INTENDED = {
-    "first": r"compile\b|compiling|compilation|\bfirst\b|\b1st\b|warm|cold|tracing|includ",
-    "wait": r"dispatch|asynch|\basync\b|not? (wait|block)|without (wait|block|sync)|unblock",
+    "first": r"compil(e|ing|ation)\b|\b(first|1st)\b|warm|cold|tracing|includ",
+    "wait": r"dispatch|\basync|(not?|without) (wait|block|sync)|unblock",
     "convert": r"transfer|to host|copy|copies|convers|convert|end.to.end|includ",
-    "jit": r"compile\b|compiling|compilation|retrac|recompil",
+    "jit": r"compil(e|ing|ation)\b|retrac|recompil",
     "dtype": r"float64|double|f64",
 }
 MAGIC = re.compile(r"^(\s*)(?:\w+\s*=\s*)?%(timeit|time)\b[ \t]*(.*)$")
@@ -182,8 +182,8 @@ class Ref:
 class Array:
     """An array, or anything made of arrays.
 
-    `at` is the event whose work it waits for, `made` the moment at which it was made, and
-    `origin` names the array that it was converted from.
+    `at` is the event whose work it waits for, `made` the moment at which it was made,
+    and `origin` names the array that it was converted from.
     """
 
     kind: str
@@ -218,7 +218,7 @@ class Func:
 
 @dataclasses.dataclass(eq=False)
 class Partial:
-    """`functools.partial` of a function, or one transformed by `jax.grad` and the like."""
+    """A function with arguments given before, or transformed by `jax.grad`."""
 
     inner: typing.Any
     args: list
@@ -425,7 +425,7 @@ def without_prompts(lines):
 
 
 def read_cells(path):
-    """Return the cells of a file; raises OSError and ValueError where it cannot be read."""
+    """Return the cells of a file; raises OSError or ValueError if it is unreadable."""
     text = pathlib.Path(path).read_text("utf8")
     if path.suffix == ".py":
         return [Cell(0, 0, text)]
@@ -503,7 +503,7 @@ def is_read(name):
 
 
 def is_work(node):
-    """Return whether code multiplies matrices or calls a function of an array module."""
+    """Return whether code multiplies matrices or calls an array function."""
     for n in ast.walk(node):
         if isinstance(n, ast.BinOp) and isinstance(n.op, ast.MatMult):
             return True
@@ -530,7 +530,7 @@ def repeated(loop):
 
 
 class Follower:
-    """Follows a file from top to bottom and notes what happens between looks at the clock."""
+    """Follows a file and notes what happens between two looks at the clock."""
 
     def __init__(self, text):
         """Start with a file of which the whole text is known."""
@@ -546,6 +546,7 @@ class Follower:
         self.steps = self.depth = self.origins = self.cell = 0
         self.tics, self.entered, self.module = [], set(), Scope()
         self.lines = {}
+        self.current = self.module
 
     def follow(self, cells):
         """Follow all cells; return the findings, sorted."""
@@ -557,7 +558,7 @@ class Follower:
             except (SyntaxError, ValueError):
                 continue
             self.quietly(self.block, tree.body, self.module)
-        self.sweeping = True
+        self.sweeping, self.steps = True, 0
         for function in list(self.functions):
             if function.node not in self.entered:
                 self.cell = function.cell
@@ -570,7 +571,8 @@ class Follower:
         try:
             action(*args)
         except (TooMuch, RecursionError):
-            self.steps, self.depth, self.tracing = 0, 0, []
+            self.steps = MOST_STEPS if self.sweeping else 0
+            self.depth, self.tracing = 0, []
 
     def where(self, node):
         """Return the place of code."""
@@ -610,7 +612,7 @@ class Follower:
         return Array(kind, dtype, at if gpu else -1, at, shape, gpu)
 
     def wait(self, values, node, kind=""):
-        """Note that what the values depend on has been waited for; all, where none is given."""
+        """Note a wait for what the values depend on; for all, where None is given."""
         if values is None:
             self.note("wait", node, framework=kind, upto=len(self.events))
             return
@@ -619,7 +621,7 @@ class Follower:
                 self.note("wait", node, framework=array.kind, upto=array.at)
 
     def comments(self, start, stop):
-        """Return the comments from one place to another, and of a line above that is one."""
+        """Return the comments between two places, and on a line of their own above."""
         lines = self.lines.get(start[0], [])
         if start[0] != stop[0]:
             return ""
@@ -630,16 +632,15 @@ class Follower:
         return " ".join(found)
 
     def close(self, start, stop, text, **more):
-        """Note what happened between two events, and judge what can be judged at once."""
+        """Note a timing, unless it is a total around others."""
         region = Region(start, stop, text, **more)
         region.certain = region.certain and not self.sweeping
         inner = any(
             start <= r.start and r.stop <= stop and (r.start, r.stop) != (start, stop)
             for r in self.regions
         )
-        if inner:
-            return region
-        self.regions.append(region)
+        if not inner:
+            self.regions.append(region)
         return region
 
     def inside(self, region):
@@ -714,7 +715,7 @@ class Follower:
         calls = [event for _, event in events if event.kind == "call"]
         for event in calls:
             function = event.value
-            fresh = any(function.made >= region.start for _ in wrapped)
+            fresh = wrapped and function.made >= region.start
             if not event.first or fresh or not region.certain:
                 continue
             if region.mixed or not self.timed_later(region, function):
@@ -1075,10 +1076,9 @@ class Follower:
         return self.compute(node, "matmul" if name == "matmult" else "", [left, right])
 
     def compute(self, node, name, values):
-        """Return the result of an operation of the framework that the values belong to."""
+        """Return the result of an operation of the framework that has the values."""
         kinds = {array.kind for array in arrays(values)}
         name = {"dot": "matmul", "mm": "matmul"}.get(name, name) or "operator"
-        name = frozenset([name]) and name
         if self.tracing and kinds:
             return self.work("jax", node, name, values)
         for kind in ("jax", "torch", "tensorflow"):
@@ -1538,7 +1538,7 @@ class Follower:
         return Jit(inner, kind, made, set() if warm is None else warm)
 
     def converted(self, path, args, kwargs, node):
-        """Return an array of a framework, made from another or from Python's numbers."""
+        """Return an array of a framework, made from another or from numbers."""
         kind = TO_ARRAY[path]
         given = arrays(args[:1])
         dtype = dtype_named(kwargs.get("dtype", args[1] if len(args) > 1 else None))
@@ -1794,7 +1794,7 @@ def check(path):
 
 
 def report(path, finding, book=BOOK):
-    """Return two lines for a finding: where and what, and the section that explains it."""
+    """Return where and what, and on a second line the section that explains it."""
     path = pathlib.Path(path)
     place = f"{path}:{finding.line}"
     if path.suffix == ".ipynb":
@@ -1806,8 +1806,8 @@ def report(path, finding, book=BOOK):
 
 
 def main(arguments=None):
-    """Check the files that are named; return 1 with findings, 2 if one cannot be read."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Check the files named; return 1 with findings, 2 if one is unreadable."""
+    parser = argparse.ArgumentParser(description="Find timings that mislead.")
     parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="FILE")
     parser.add_argument(
         "--book", default=BOOK, help="the address of the book's front page"
