@@ -189,7 +189,8 @@ def test_importing_a_snippet_only_defines_names(path):
     allowed = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign)
     for node in ast.parse(path.read_text("utf8")).body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        assert docstring or isinstance(node, allowed), f"{name(path)}:{node.lineno}"
+        program = isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
+        assert docstring or program or isinstance(node, allowed), f"{name(path)}:{node.lineno}"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
