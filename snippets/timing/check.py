@@ -19,11 +19,11 @@ BOOK = ""
 RULES = {
     "wait": (
         "timing/wrong_timings.html#not-waiting-for-the-result",
-        "The clock stops before the result of `{}` exists; wait for it first.",
+        "The clock stops, and nothing has waited for `{}`.",
     ),
     "synchronize": (
         "timing/dispatch.html#pytorch-and-tensorflow",
-        "On a GPU the clock stops before `{}` is done; synchronize first.",
+        "The clock stops, and no synchronize has waited for `{}`.",
     ),
     "first": (
         "timing/wrong_timings.html#the-first-call-among-the-others",
@@ -31,11 +31,11 @@ RULES = {
     ),
     "jit": (
         "timing/wrong_timings.html#compiling-again-in-every-turn",
-        "`{}` wraps a function again in every timed call; do it once, before.",
+        "`{}` wraps a function again in every turn.",
     ),
     "convert": (
         "timing/wrong_timings.html#conversion-inside-the-loop",
-        "`{}` converts an array in every timed call; convert it before.",
+        "`{}` converts an array within the timing.",
     ),
     "dtype": (
         "timing/wrong_timings.html#different-dtypes",

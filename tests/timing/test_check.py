@@ -135,7 +135,7 @@ def test_the_file_runs_where_nothing_is_installed(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
     assert done.stdout.splitlines() == [
-        "a.py:8: The clock stops before the result of `f` exists; wait for it first.",
+        "a.py:8: The clock stops, and nothing has waited for `f`.",
         "    https://example.org/timing/wrong_timings.html#not-waiting-for-the-result",
     ]
 
