@@ -17,10 +17,6 @@ from typing import NamedTuple
 
 from IPython.display import HTML
 
-EXPECTED_ERRORS = {
-    "initialize_too_late": (RuntimeError, "must be called before any JAX"),
-}
-
 GUARD = """
 import ctypes, os, signal, sys
 if sys.platform == "linux":
@@ -224,15 +220,6 @@ def hello_program(address, count, number):
     print("process", jax.process_index(), "of", jax.process_count())
     print(jax.local_device_count(), "own devices")
     print(jax.device_count(), "devices in all")
-
-
-def initialize_too_late():
-    """Compute first and join afterwards; raises RuntimeError."""
-    import jax
-    import jax.numpy as jnp
-
-    jnp.ones(2) + 1
-    jax.distributed.initialize("localhost:1", num_processes=1, process_id=0)
 
 
 def shared_array(address, count, number):
