@@ -44,7 +44,6 @@ book_loose_ratios = [
     "benchmarks/selu",
     "claims/course",
     "claims/post",
-    "devices/resharding",
     "index",
     "timing/dispatch",
     "timing/wrong_timings",

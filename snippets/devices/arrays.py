@@ -108,7 +108,7 @@ def add(x, y):
 
 @jax.jit
 def product(x, w):
-    """Return x @ w; raises ShardingTypeError where the inner axis is split."""
+    """Return x @ w; ShardingTypeError if the layout of the result is ambiguous."""
     return x @ w
 
 

@@ -87,6 +87,16 @@ def gradient_of_all(w, x, y):
     return jax.grad(loss_of_all)(w, x, y)
 
 
+def on_all(gradient, w, x, y, mesh):
+    """Return what a gradient function gives, the rows of x and y split over "i"."""
+    rows = jax.P("i")
+    x, y = jax.device_put((x, y), jax.NamedSharding(mesh, rows))
+    mapped = jax.shard_map(
+        gradient, mesh=mesh, in_specs=(jax.P(), rows, rows), out_specs=jax.P()
+    )
+    return mapped(w, x, y)
+
+
 def gradient_as_in_pmap(w, x, y):
     """Return the mean of what jax.grad gives on each device, as pmap code has it."""
     return jax.lax.pmean(jax.grad(loss)(w, x, y), "i")

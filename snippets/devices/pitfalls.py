@@ -47,12 +47,13 @@ def add_where_x_is(x, y):
 
 
 def layout(x):
-    """Return the shape of x, of its part on each device, and how often it is held."""
+    """Return the shape of x and of its parts, how often and by how many it is held."""
     held = sum(shard.data.size for shard in x.addressable_shards)
     return {
         "shape": x.shape,
         "on each device": x.sharding.shard_shape(x.shape),
         "copies": held / x.size,
+        "devices": len(x.sharding.device_set),
     }
 
 

@@ -33,16 +33,6 @@ def result_of(array):
     return result.device, result.committed
 
 
-def add_across(first_device, second_device):
-    """Add two committed float32 arrays of shape (3,).
-
-    Raises ValueError if the devices differ.
-    """
-    first = jax.device_put(jnp.ones(3), first_device)
-    second = jax.device_put(jnp.ones(3), second_device)
-    return first + second
-
-
 def matrix_in_context(device, size):
     """Make a square matrix as the post does, in a context.
 
@@ -148,6 +138,11 @@ def torch_made_on(device):
 def torch_mix():
     """Add tensors of two devices. Raises RuntimeError."""
     return torch.ones(3, device="cpu") + torch.ones(3, device="meta")
+
+
+def torch_mix_with_number():
+    """Add a CPU tensor without axes to one elsewhere; return the device of the sum."""
+    return (torch.ones(3, device="meta") + torch.tensor(2.0)).device
 
 
 def tensorflow_made_on(name):

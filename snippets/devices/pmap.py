@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 
 EXPECTED_ERRORS = {
-    "double_too_many": (ValueError, "cannot select an axis to squeeze out"),
     "share_of_total_unnamed": (NameError, "unbound axis name: batch"),
     "double_under_mesh": (ValueError, "should match the mesh passed to shard_map"),
     "total_outside": (NameError, "unbound axis name: batch"),
@@ -33,12 +32,6 @@ def power(x, exponent):
 @partial(jax.pmap, backend="cpu")
 def double(x):
     """Return 2 * x."""
-    return 2 * x
-
-
-@partial(jax.pmap, backend="cpu")
-def double_too_many(x):
-    """Return 2 * x; raises ValueError for more rows than devices."""
     return 2 * x
 
 

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jax._src.core import ShardingTypeError
 
 from snippets.devices.arrays import blocks
-from snippets.timing.timer import measure
 
 EXPECTED_ERRORS = {
     "sort_columns_split": (
@@ -87,12 +86,19 @@ def cost_of_change(x, spec):
     )
 
 
-def measure_changes(x):
-    """Time doubling x, split by rows, and two changes of its layout."""
-    to_columns = jax.jit(lambda x: jax.reshard(x, jax.P(None, "i")))
-    to_all = jax.jit(lambda x: jax.reshard(x, jax.P()))
-    return (
-        measure("reshard/double", jax.jit(lambda x: 2 * x), x),
-        measure("reshard/to_columns", to_columns, x),
-        measure("reshard/to_all", to_all, x),
-    )
+@jax.jit
+def to_columns(x):
+    """Return x (n, m) with its columns split over "i"."""
+    return jax.reshard(x, jax.P(None, "i"))
+
+
+@jax.jit
+def to_whole(x):
+    """Return x, whole on every device."""
+    return jax.reshard(x, jax.P())
+
+
+@jax.jit
+def double(x):
+    """Return 2 * x, in the layout of x."""
+    return 2 * x

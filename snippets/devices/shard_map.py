@@ -26,11 +26,20 @@ def held(array):
     return [np.asarray(shard.data) for shard in shards]
 
 
-def draw_exchange(before, after):
-    """Draw what each device holds before and after, at most eight in a line.
+def number_box(x, y, number, owner):
+    """Return a box in the colour of the device that had the number before.
 
-    New numbers are grey.
+    A number that none had is grey; a zero that none had is an empty box.
     """
+    if number in owner or number:
+        return box(x, y, 30, 28, COLOURS[owner.get(number, -1)], number)
+    place = f'x="{x + 2}" y="{y + 2}" width="26" height="24"'
+    frame = f'<rect {place} rx="3" fill="none" stroke="currentColor"/>'
+    return frame + label(x + 15, y + 19, number)
+
+
+def draw_exchange(before, after):
+    """Draw what each device holds before and after, at most eight in a line."""
     old, new = held(before), held(after)
     owner = {int(v): d for d, block in enumerate(old) for v in block.ravel()}
     parts, words = [], []
@@ -43,8 +52,7 @@ def draw_exchange(before, after):
         for left, block in zip((80, start), sides, strict=True):
             for k, value in enumerate(map(int, block.ravel())):
                 x, down = left + 30 * (k % 8), 28 * (k // 8)
-                colour = COLOURS[owner.get(value, -1)]
-                parts.append(box(x, y + down, 30, 28, colour, value))
+                parts.append(number_box(x, y + down, value, owner))
         words.append(f"device {d} holds {sides[0]} before and {sides[1]} after")
     width = start + 30 * min(most, 8)
     return picture(width, 8 + height * len(old), parts, "; ".join(words))
@@ -58,7 +66,7 @@ def plus_own_number(x):
 
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P())
 def own_sum(x):
-    """Return the sum of a block as if it were that of all; raises ValueError."""
+    """Return the sum of a block; ValueError unless all are known to agree."""
     return x.sum(keepdims=True)
 
 

@@ -1,13 +1,13 @@
 """One training program for a laptop, for Open MPI, for Slurm and for Kubernetes."""
 
+from snippets.processes.distributed import gradient_step
 
-def everywhere_program():
-    """Fit y = 3 x0 - x1 by gradient descent, alone or under a launcher."""
+
+def join_by_launcher():
+    """Join the other processes if a launcher started this one."""
     import os
 
     import jax
-    import jax.numpy as jnp
-    import numpy as np
 
     if "JOB_COMPLETION_INDEX" in os.environ:
         jax.distributed.initialize(
@@ -20,32 +20,37 @@ def everywhere_program():
     elif "SLURM_STEP_NODELIST" in os.environ:
         jax.distributed.initialize()
 
+
+def own_rows(by_rows):
+    """Return x (64, 2) and 3 x0 - x1 (64,), of which this process makes its part."""
+    import jax
+    import numpy as np
+
     count, number = jax.process_count(), jax.process_index()
-    mesh = jax.make_mesh((jax.device_count(),), ("data",))
-    by_rows = jax.NamedSharding(mesh, jax.P("data"))
-    whole = jax.NamedSharding(mesh, jax.P())
-
     own = slice(number * 64 // count, (number + 1) * 64 // count)
-    rows = np.random.default_rng(0).normal(size=(64, 2))[own]
-    x, y = (
+    x = np.random.default_rng(0).normal(size=(64, 2))[own]
+    print("rows", len(x), "of", 64)
+    return [
         jax.make_array_from_process_local_data(by_rows, np.float32(part))
-        for part in (rows, 3 * rows[:, 0] - rows[:, 1])
-    )
+        for part in (x, 3 * x[:, 0] - x[:, 1])
+    ]
+
+
+def everywhere_program():
+    """Fit a line by gradient descent, alone or under a launcher."""
+    import jax
+    import numpy as np
+
+    join_by_launcher()
+    mesh = jax.make_mesh((jax.device_count(),), ("data",))
+    x, y = own_rows(jax.NamedSharding(mesh, jax.P("data")))
+    whole = jax.NamedSharding(mesh, jax.P())
     weights = jax.device_put(np.zeros(2, np.float32), whole)
-
-    def squared_error(weights, x, y):
-        return jnp.mean((x @ weights - y) ** 2)
-
-    @jax.jit
-    def step(weights, x, y):
-        error, slope = jax.value_and_grad(squared_error)(weights, x, y)
-        return weights - 0.2 * slope, error
-
+    step = jax.jit(gradient_step)
     for _ in range(5):
         weights, error = step(weights, x, y)
-        if number == 0:
+        if jax.process_index() == 0:
             print(f"error {error:.4f}")
-    print("rows", len(rows), "of", y.size)
 
 
 def alone(port, count, number):

@@ -42,8 +42,8 @@ def find_mpirun(*packages):
     return mpirun
 
 
-def launch_mpi(program, count=4, devices=2, *, limit=60, status=0):
-    """Run `program()` in `count` processes of one mpirun.
+def launch_mpi(program, count=4, devices=2, *, uses=(), limit=60, status=0):
+    """Run `program()`, and what it `uses`, in `count` processes of one mpirun.
 
     Returns a Finished for each, all with the status of mpirun. Raises
     RuntimeError unless that is `status`, within `limit` seconds.
@@ -53,7 +53,7 @@ def launch_mpi(program, count=4, devices=2, *, limit=60, status=0):
     mpirun += ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"]
     mpirun += ["--allow-run-as-root"] if os.geteuid() == 0 else []
     with reserved_port() as port, scratch_folder() as folder:
-        file = write_program(folder / "process_mpi.py", program)
+        file = write_program(folder / "process_mpi.py", program, uses=uses)
         command = mpirun + guarded([sys.executable, file])
         environment = clean_environment(folder, devices) | {
             "JAX_COORDINATOR_ADDRESS": f"localhost:{port}",
@@ -75,8 +75,6 @@ def open_mpi_program():
 
     for name in ("RANK", "SIZE", "LOCAL_RANK"):
         print(name, os.environ["OMPI_COMM_WORLD_" + name])
-    print("version", os.environ["OMPI_VERSION"])
-    print("old variable", "OMPI_MCA_orte_hnp_uri" in os.environ)
     try:
         jax.distributed.initialize()
         print("found by itself")

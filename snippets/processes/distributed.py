@@ -17,10 +17,6 @@ from typing import NamedTuple
 
 from IPython.display import HTML
 
-EXPECTED_ERRORS = {
-    "initialize_too_late": (RuntimeError, "must be called before any JAX"),
-}
-
 GUARD = """
 import ctypes, os, signal, sys
 if sys.platform == "linux":
@@ -53,13 +49,14 @@ def guarded(command):
     return [sys.executable, "-c", GUARD, *map(str, command)]
 
 
-def write_program(path, program, *arguments):
+def write_program(path, program, *arguments, uses=()):
     """Write a function's source and a call of it to a file; return the path.
 
-    What the function prints goes to standard error, for native code writes
-    lines of its own to standard output.
+    The sources of the functions that it `uses` come first. What is printed goes
+    to standard error, for native code writes lines of its own to standard output.
     """
-    source = textwrap.dedent(inspect.getsource(program))
+    sources = [inspect.getsource(function) for function in (*uses, program)]
+    source = "\n\n".join(map(textwrap.dedent, sources))
     start = "import sys\n\nsys.stdout = sys.stderr"
     path.write_text(f"{source}\n\n{start}\n{program.__name__}{arguments!r}\n")
     return path
@@ -164,13 +161,23 @@ def require_statuses(finished, statuses=None):
         raise RuntimeError("\n\n".join(outputs))
 
 
-def launch(program, count=4, devices=2, *, limit=60, statuses=None, variables=None):
+def launch(
+    program,
+    count=4,
+    devices=2,
+    *,
+    uses=(),
+    limit=60,
+    statuses=None,
+    variables=None,
+):
     """Run a program as `count` processes and return a Finished for each.
 
-    Each process calls `program(address, count, number)`. Where `variables`
-    is given it calls `program()`, and `variables(port, count, number)` are
-    in its environment. Raises RuntimeError unless all end with status 0, or
-    with `statuses`, within `limit` seconds.
+    Each process calls `program(address, count, number)`, which may call the
+    functions that it `uses`. Where `variables` is given it calls `program()`,
+    and `variables(port, count, number)` are in its environment. Raises
+    RuntimeError unless all end with status 0, or with `statuses`, within
+    `limit` seconds.
     """
     commands, environments = [], []
     with reserved_port() as port, scratch_folder() as folder:
@@ -178,10 +185,11 @@ def launch(program, count=4, devices=2, *, limit=60, statuses=None, variables=No
             path = folder / f"process_{number}.py"
             environment = clean_environment(folder, devices)
             if variables:
-                write_program(path, program)
+                write_program(path, program, uses=uses)
                 environment |= variables(port, count, number)
             else:
-                write_program(path, program, f"localhost:{port}", count, number)
+                arguments = f"localhost:{port}", count, number
+                write_program(path, program, *arguments, uses=uses)
             commands.append([sys.executable, path])
             environments.append(environment)
         grace = limit if statuses else 2
@@ -208,43 +216,30 @@ def hello_program(address, count, number):
     """Join the other processes and say who is there."""
     import jax
 
-    jax.distributed.initialize(
-        address,
-        num_processes=count,
-        process_id=number,
-    )
+    jax.distributed.initialize(address, num_processes=count, process_id=number)
     print("process", jax.process_index(), "of", jax.process_count())
     print(jax.local_device_count(), "own devices")
     print(jax.device_count(), "devices in all")
 
 
-def initialize_too_late():
-    """Compute first and join afterwards; raises RuntimeError."""
+def shared_array(address, count, number):
+    """Join; return 4 * count float32 values, four of which this process made."""
     import jax
-    import jax.numpy as jnp
+    import numpy as np
 
-    jnp.ones(2) + 1
-    jax.distributed.initialize("localhost:1", num_processes=1, process_id=0)
+    jax.distributed.initialize(address, count, number)
+    mesh = jax.make_mesh((jax.device_count(),), ("data",))
+    by_rows = jax.NamedSharding(mesh, jax.P("data"))
+    own = np.arange(4, dtype=np.float32) + 4 * number
+    print("own", own)
+    return jax.make_array_from_process_local_data(by_rows, own)
 
 
 def array_program(address, count, number):
-    """Make one array out of four values of each process; compute with it."""
-    import jax
-    import jax.numpy as jnp
+    """Show what this process holds of an array of all processes."""
     import numpy as np
-    from jax.experimental import multihost_utils
 
-    jax.distributed.initialize(
-        address,
-        num_processes=count,
-        process_id=number,
-    )
-    mesh = jax.make_mesh((jax.device_count(),), ("data",))
-    by_rows = jax.sharding.NamedSharding(mesh, jax.P("data"))
-    own = np.arange(4, dtype=np.float32) + 4 * number
-    x = jax.make_array_from_process_local_data(by_rows, own)
-
-    print("own", own)
+    x = shared_array(address, count, number)
     print("whole", x.shape)
     for shard in x.addressable_shards:
         print("shard", shard.index[0].start, shard.data)
@@ -253,7 +248,16 @@ def array_program(address, count, number):
     except RuntimeError as error:
         print("RuntimeError:", str(error).partition(". ")[0])
 
-    @jax.shard_map(mesh=mesh, in_specs=jax.P("data"), out_specs=jax.P())
+
+def sums_program(address, count, number):
+    """Add up an array of all processes in two ways, and gather it."""
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental import multihost_utils
+
+    x = shared_array(address, count, number)
+
+    @jax.shard_map(mesh=x.sharding.mesh, in_specs=jax.P("data"), out_specs=jax.P())
     def add_shards(shard):
         return jax.lax.psum(shard, "data")
 
@@ -262,41 +266,68 @@ def array_program(address, count, number):
     print("gathered", multihost_utils.process_allgather(x, tiled=True))
 
 
+def gradient_step(weights, x, y):
+    """Return the weights (2,) a step nearer to y = x @ weights, and the error before.
+
+    x is (rows, 2) and y (rows,); the error is the mean of the squares.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    def squared_error(weights):
+        return jnp.mean((x @ weights - y) ** 2)
+
+    error, slope = jax.value_and_grad(squared_error)(weights)
+    return weights - 0.2 * slope, error
+
+
 def train_program(address, count, number):
     """Fit y = 3 x0 - x1 by gradient descent; each process has own rows."""
     import jax
-    import jax.numpy as jnp
     import numpy as np
 
-    jax.distributed.initialize(
-        address,
-        num_processes=count,
-        process_id=number,
-    )
+    jax.distributed.initialize(address, count, number)
     mesh = jax.make_mesh((jax.device_count(),), ("data",))
-    by_rows = jax.sharding.NamedSharding(mesh, jax.P("data"))
-    whole = jax.sharding.NamedSharding(mesh, jax.P())
-
+    by_rows = jax.NamedSharding(mesh, jax.P("data"))
+    whole = jax.NamedSharding(mesh, jax.P())
     own = np.random.default_rng(number).normal(size=(64 // count, 2))
     x, y = (
         jax.make_array_from_process_local_data(by_rows, np.float32(part))
         for part in (own, 3 * own[:, 0] - own[:, 1])
     )
     weights = jax.device_put(np.zeros(2, np.float32), whole)
-
-    def squared_error(weights, x, y):
-        return jnp.mean((x @ weights - y) ** 2)
-
-    @jax.jit
-    def step(weights, x, y):
-        error, slope = jax.value_and_grad(squared_error)(weights, x, y)
-        return weights - 0.2 * slope, error
-
-    print("rows", len(own), "of", x.shape[0])
+    step = jax.jit(gradient_step)
+    print("rows", len(own), "of", len(x))
     for _ in range(5):
         weights, error = step(weights, x, y)
         print(f"error {error:.4f}")
     print("weights", *(f"{weight:.3f}" for weight in np.asarray(weights)))
+
+
+def torch_program(address, count, number):
+    """Fit the line of `train_program` with torch.distributed."""
+    import numpy as np
+    import torch
+
+    meeting = torch.distributed.FileStore("meeting", count)
+    torch.distributed.init_process_group(
+        "gloo", store=meeting, world_size=count, rank=number
+    )
+    own = np.random.default_rng(number).normal(size=(64 // count, 2))
+    x = torch.tensor(own, dtype=torch.float32)
+    y = 3 * x[:, :1] - x[:, 1:]
+    line = torch.nn.Linear(2, 1, bias=False)
+    torch.nn.init.zeros_(line.weight)
+    model = torch.nn.parallel.DistributedDataParallel(line)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
+    for _ in range(5):
+        error = torch.mean((model(x) - y) ** 2)
+        optimizer.zero_grad()
+        error.backward()
+        optimizer.step()
+        print(f"error {error.item():.4f}")
+    print("weights", *(f"{weight:.3f}" for weight in line.weight[0].tolist()))
+    torch.distributed.destroy_process_group()
 
 
 def errors(finished):

@@ -42,12 +42,8 @@ def missing_program(address, count, number):
     import jax
 
     try:
-        jax.distributed.initialize(
-            address,
-            count + 1,
-            number,
-            initialization_timeout=1,
-        )
+        others = count + 1
+        jax.distributed.initialize(address, others, number, initialization_timeout=1)
     except Exception as error:
         print("caught", error)
 
@@ -57,12 +53,7 @@ def exception_program(address, count, number):
     import jax
     from jax.experimental import multihost_utils
 
-    jax.distributed.initialize(
-        address,
-        count,
-        number,
-        shutdown_timeout_seconds=1,
-    )
+    jax.distributed.initialize(address, count, number, shutdown_timeout_seconds=1)
     if number == 1:
         raise ValueError("a row without a label")
     multihost_utils.process_allgather(float(number))
@@ -76,12 +67,7 @@ def exit_program(address, count, number):
     import jax
     from jax.experimental import multihost_utils
 
-    jax.distributed.initialize(
-        address,
-        count,
-        number,
-        heartbeat_timeout_seconds=1,
-    )
+    jax.distributed.initialize(address, count, number, heartbeat_timeout_seconds=1)
     print(multihost_utils.process_allgather(float(number)))
     if number == 1:
         time.sleep(0.5)

@@ -101,11 +101,7 @@ def swap_program():
 
 
 def smooth_program():
-    """Smooth four values of each process three times and print them.
-
-    The processes form a ring. Each gets the last value of its left neighbour
-    and the first one of its right neighbour.
-    """
+    """Smooth four values of each process three times, in a ring of processes."""
     import jax
     import jax.numpy as jnp
     import mpi4jax

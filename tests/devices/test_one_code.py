@@ -27,13 +27,6 @@ def test_the_result_is_where_the_argument_is(device):
     assert result.tolist() == [0, 2, 4]
 
 
-def test_arrays_on_two_devices_do_not_mix(raises_declared):
-    here, there = (jax.device_put(jnp.ones(2), device) for device in jax.devices()[:2])
-    raises_declared(one_code.add, here, there)
-    assert one_code.add(here, here).tolist() == [2, 2]
-    assert one_code.add(there, jnp.ones(2)).devices() == there.devices()
-
-
 def test_torch_needs_the_device_to_be_named(raises_declared):
     elsewhere = torch.ones(3, device="meta")
     raises_declared(one_code.add_positions_cpu_torch, elsewhere)

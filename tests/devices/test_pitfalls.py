@@ -74,6 +74,7 @@ def test_layout_and_bytes():
         "shape": (16, 4),
         "on each device": (2, 4),
         "copies": 1,
+        "devices": 8,
     }
     assert pitfalls.layout(jax.device_put(weights, WHOLE))["copies"] == 8
     held = pitfalls.bytes_on_each_device([weights, {"b": jax.device_put(weights, CPUS[2])}])

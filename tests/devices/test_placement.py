@@ -50,17 +50,6 @@ def test_uncommitted_array_follows_a_committed_one():
     assert (jnp.ones(3) + jax.device_put(jnp.ones(3), SECOND)).device == SECOND
 
 
-def test_adding_on_one_device():
-    total = placement.add_across(SECOND, SECOND)
-    assert total.device == SECOND
-    np.testing.assert_array_equal(total, np.full(3, 2, np.float32))
-
-
-def test_adding_across_devices_raises():
-    with pytest.raises(ValueError, match="incompatible devices"):
-        placement.add_across(SECOND, THIRD)
-
-
 def test_context_of_the_post_leaves_key_and_product_on_the_first_device():
     assert placement.matrix_in_context(SECOND, 4) == (FIRST, SECOND, FIRST)
 
@@ -183,6 +172,10 @@ def test_torch_stays_on_the_cpu_by_default():
 
 def test_torch_refuses_to_mix(raises_declared):
     raises_declared(placement.torch_mix)
+
+
+def test_torch_mixes_only_what_has_no_axes():
+    assert placement.torch_mix_with_number() == torch.device("meta")
 
 
 def test_tensorflow_names_the_device():

@@ -104,7 +104,16 @@ def test_collectives_of_sums(mesh):
     assert resharding.collectives(resharding.sort_columns, x) == {"all-to-all": 2}
 
 
-def test_measure_changes(mesh):
+@pytest.mark.parametrize(
+    ("change", "factor", "type_", "found"),
+    [
+        (resharding.to_columns, 1, "float32[16,24@i]", {"all-to-all": 1}),
+        (resharding.to_whole, 1, "float32[16,24]", {"all-gather": 1}),
+        (resharding.double, 2, "float32[16@i,24]", {}),
+    ],
+)
+def test_what_is_measured_moves_what_it_should(mesh, change, factor, type_, found):
     x = jax.device_put(matrix(), ROWS)
-    names = [m.name for m in resharding.measure_changes(x)]
-    assert names == ["reshard/double", "reshard/to_columns", "reshard/to_all"]
+    np.testing.assert_array_equal(change(x), factor * matrix())
+    assert str(jax.typeof(change(x))) == type_
+    assert resharding.collectives(change, x) == found

@@ -113,11 +113,19 @@ def test_draw_exchange(x):
     assert words.split("; ")[1] == ("device 1 holds [11 12 13 14] before and [ 2 12 22 32] after")
 
 
-def test_what_came_from_no_device_is_grey(x):
+def test_a_zero_that_nobody_sent_is_an_empty_box(x):
     svg = shard_map.draw_exchange(x, shard_map.shift_to_end(x)).data
     colours = re.findall('<rect [^>]*fill="([^"]+)"', svg)
-    assert colours[4:8] == [shard_map.COLOURS[-1]] * 4
-    assert colours.count(shard_map.COLOURS[-1]) == 4
+    assert colours[4:8] == ["none"] * 4
+    assert colours.count("none") == 4
+    assert shard_map.COLOURS[-1] not in colours
+
+
+def test_a_zero_that_was_there_has_the_colour_of_its_device():
+    with jax.set_mesh(MESH):
+        x = jax.device_put(np.arange(4), jax.P("i"))
+        svg = shard_map.draw_exchange(x, shard_map.shift(x)).data
+    assert 'fill="none"' not in svg
 
 
 def test_draw_exchange_breaks_lines_after_eight(x):

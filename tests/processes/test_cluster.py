@@ -21,6 +21,7 @@ from snippets.processes.distributed import (
     write_program,
 )
 
+PARTS = [cluster.join_by_launcher, cluster.own_rows, cluster.gradient_step]
 LAUNCH = pathlib.Path(__file__).parents[2] / "snippets" / "processes" / "launch"
 SCRIPTS = ["train.sh", "train.sbatch"]
 
@@ -45,7 +46,7 @@ def check(texts, rows):
 @pytest.fixture
 def folder(tmp_path):
     """Return a folder with the program as train.py and a `python` that is this one."""
-    write_program(tmp_path / "train.py", cluster.everywhere_program)
+    write_program(tmp_path / "train.py", cluster.everywhere_program, uses=PARTS)
     programs = tmp_path / "venv" / "bin"
     programs.mkdir(parents=True)
     executable(programs / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
@@ -67,16 +68,16 @@ def run(folder, *command, path="", **variables):
 
 
 def test_alone():
-    [process] = launch(cluster.everywhere_program, 1, 8, variables=cluster.alone)
+    [process] = launch(cluster.everywhere_program, 1, 8, uses=PARTS, variables=cluster.alone)
     check([process.text], rows=64)
 
 
 def test_under_mpirun(mpi):
-    check([p.text for p in launch_mpi(cluster.everywhere_program)], rows=16)
+    check([p.text for p in launch_mpi(cluster.everywhere_program, uses=PARTS)], rows=16)
 
 
 def test_under_the_variables_of_slurm():
-    finished = launch(cluster.everywhere_program, 2, 2, variables=slurm_variables)
+    finished = launch(cluster.everywhere_program, 2, 2, uses=PARTS, variables=slurm_variables)
     check([p.text for p in finished], rows=32)
 
 

@@ -52,10 +52,8 @@ def test_jax_is_told_by_mpirun_or_mpi4py(mpi):
     for number, process in enumerate(finished):
         text = process.text.splitlines()
         assert text[:3] == [f"RANK {number}", "SIZE 2", f"LOCAL_RANK {number}"]
-        assert text[3].startswith("version 5.")
-        assert text[4] == "old variable False"
-        assert text[5].startswith("ValueError: ") or text[5] == "found by itself"
-        assert text[5] == "found by itself" or text[6] == "found by mpi4py"
+        assert text[3].startswith("ValueError: ") or text[3] == "found by itself"
+        assert text[3] == "found by itself" or text[4] == "found by mpi4py"
         assert text[-2:] == [f"process {number} of 2", "4 devices in all"]
 
 

@@ -10,6 +10,8 @@ import sys
 import textwrap
 import time
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import psutil
 import pytest
@@ -66,12 +68,14 @@ def test_each_process_knows_its_number_and_all_devices():
     ]
 
 
-def test_to_join_after_computing_is_too_late(raises_declared):
-    raises_declared(distributed.initialize_too_late)
+def test_to_join_after_computing_is_too_late():
+    jnp.ones(2) + 1
+    with pytest.raises(RuntimeError, match="must be called before any JAX"):
+        jax.distributed.initialize("localhost:1", num_processes=1, process_id=0)
 
 
 def test_an_array_of_all_processes():
-    finished = distributed.launch(distributed.array_program)
+    finished = distributed.launch(distributed.array_program, uses=[distributed.shared_array])
     for number, text in enumerate(lines(finished)):
         own = np.arange(4.0) + 4 * number
         assert text[0] == f"own {own}"
@@ -81,13 +85,20 @@ def test_an_array_of_all_processes():
         assert text[4].startswith(
             "RuntimeError: Fetching value for `jax.Array` that spans non-addr"
         )
-        assert text[5] == f"sum {np.arange(16.0).sum()}"
-        assert text[6] == f"psum {np.arange(16.0).reshape(8, 2).sum(0)}"
-        assert text[7] == f"gathered {np.arange(16.0)}"
+
+
+def test_sums_of_an_array_of_all_processes():
+    finished = distributed.launch(distributed.sums_program, uses=[distributed.shared_array])
+    for text in lines(finished):
+        assert text[1:] == [
+            f"sum {np.arange(16.0).sum()}",
+            f"psum {np.arange(16.0).reshape(8, 2).sum(0)}",
+            f"gathered {np.arange(16.0)}",
+        ]
 
 
 def test_training_gives_the_errors_of_numpy_in_every_process():
-    finished = distributed.launch(distributed.train_program)
+    finished = distributed.launch(distributed.train_program, uses=[distributed.gradient_step])
     expected = distributed.train_numpy(count=4)
     np.testing.assert_allclose(distributed.errors(finished), [expected] * 4, atol=1e-4)
     assert (np.diff(expected) < 0).all()
@@ -99,10 +110,22 @@ def test_training_gives_the_errors_of_numpy_in_every_process():
 
 
 def test_one_process_with_all_rows_learns_the_same():
-    [process] = distributed.launch(distributed.train_program, count=1, devices=8)
+    step = distributed.gradient_step
+    [process] = distributed.launch(distributed.train_program, count=1, devices=8, uses=[step])
     np.testing.assert_allclose(
         distributed.errors([process])[0], distributed.train_numpy(count=1), atol=1e-4
     )
+
+
+def test_torch_learns_the_weights_of_jax_and_sees_own_errors():
+    by_torch = distributed.launch(distributed.torch_program, count=2)
+    step = distributed.gradient_step
+    by_jax = distributed.launch(distributed.train_program, count=2, uses=[step])
+    weights = {text[-1] for text in lines(by_torch)} | {text[-1] for text in lines(by_jax)}
+    assert len(weights) == 1
+    own = np.array(distributed.errors(by_torch))
+    assert (own[0] != own[1]).all()
+    np.testing.assert_allclose(own.mean(axis=0), distributed.errors(by_jax)[0], atol=1.5e-4)
 
 
 @given(st.lists(st.lists(st.integers(0, 99_999), min_size=3, max_size=3), min_size=1, max_size=4))
@@ -216,6 +239,11 @@ def test_the_file_keeps_the_lines_of_the_program(tmp_path):
     source = path.read_text().splitlines()
     assert source[0] == "def quick_program(address, count, number):"
     assert source[-1] == "quick_program('a:1', 2, 0)"
+
+    path = distributed.write_program(path, quick_program, uses=[waiting_program, lines])
+    source = path.read_text()
+    starts = [source.index(f"def {each.__name__}(") for each in (waiting_program, lines)]
+    assert starts == sorted(starts) and max(starts) < source.index("def quick_program(")
 
     def nested():
         return 1
