@@ -107,10 +107,8 @@ UNSEEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 # Pages that are still to be split. One that has no long cell any more leaves this list.
 WITH_LONG_CELLS = set(
     """
-    appendix/other_timers benchmarks/matmul benchmarks/selu devices/arrays
-    devices/migration devices/resharding devices/ring devices/shard_map
+    devices/arrays devices/migration devices/resharding devices/ring devices/shard_map
     processes/cluster processes/detection processes/distributed processes/failures processes/mpi
-    timing/timer
     """.split()
 )
 
