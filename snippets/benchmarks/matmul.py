@@ -208,22 +208,23 @@ def product_on_host(contestant, a, b):
     return contestant.on_host(contestant.product(a, b))
 
 
-def device_and_host(contestants, size):
-    """Compare products of (size, size), left on the device and brought to the host.
+def errors_of(products, contestants, exact):
+    """Return the relative error of each product, by the name of its framework."""
+    return {
+        each.name: relative_error(each.on_host(products[each.name]()), exact)
+        for each in contestants
+    }
 
-    The names are `matmul/device` and `matmul/host`; each has its error.
-    """
+
+def left_and_copied(contestants, size):
+    """Return what to compare: products of (size, size), left or brought to the host."""
     pair = operands(size)
-    exact = float64_product(pair)
-    race, errors = {}, {}
+    found = {}
     for each in contestants:
         arrays = [each.on_device(x) for x in pair]
-        race[f"device@{each.name}"] = partial(each.product, *arrays)
-        if each is not NUMPY:
-            race[f"host@{each.name}"] = partial(product_on_host, each, *arrays)
-        error = relative_error(product_on_host(each, *arrays), exact)
-        errors |= {f"{place}@{each.name}": error for place in ("device", "host")}
-    return compare("matmul", race, work=operations(size), error=errors, inputs=pair)
+        found[f"left@{each.name}"] = partial(each.product, *arrays)
+        found[f"copied@{each.name}"] = partial(product_on_host, each, *arrays)
+    return found
 
 
 def shares_memory(contestant):

@@ -126,16 +126,23 @@ def test_a_hundred_products_are_the_same_in_one_call_and_in_a_row():
         assert matmul.relative_error(np.asarray(function()), exact) < 1e-3
 
 
-def test_each_framework_leaves_its_product_and_brings_it_to_the_host(compared):
-    found = matmul.device_and_host(CONTESTANTS, 16)
-    places = [(name, place) for name in NAMES for place in ("device", "host")]
-    assert list(found.results) == [f"{p}@{n}" for n, p in places if (n, p) != ("numpy", "host")]
-    assert found.name == "matmul"
-    assert found.work == matmul.operations(16)
-    assert all(0 < found.error[key] < 1e-6 for key in found.results)
-    assert isinstance(found.results["host@jax"], np.ndarray)
-    assert isinstance(found.results["host@tensorflow"], np.ndarray)
-    assert found.results["host@torch"].device.type == "cpu"
+def test_each_framework_has_the_error_of_its_own_product():
+    exact = matmul.float64_product(matmul.operands(16))
+    found = matmul.products(CONTESTANTS, 16)
+    found["torch"] = lambda: matmul.torch_tensor(exact.astype(np.float32) * 1.5)
+    errors = matmul.errors_of(found, CONTESTANTS, exact)
+    assert list(errors) == NAMES
+    assert errors.pop("torch") == pytest.approx(0.5)
+    assert all(0 < error < 1e-6 for error in errors.values())
+
+
+def test_each_framework_leaves_its_product_and_brings_it_to_the_host():
+    found = matmul.left_and_copied(CONTESTANTS[1:], 16)
+    assert list(found) == [f"{place}@{n}" for n in NAMES[1:] for place in ("left", "copied")]
+    assert isinstance(found["left@jax"](), jax.Array)
+    assert isinstance(found["copied@jax"](), np.ndarray)
+    assert isinstance(found["copied@tensorflow"](), np.ndarray)
+    assert found["copied@torch"]().device.type == "cpu"
 
 
 @pytest.mark.parametrize(("backend", "largest"), [("cpu", 2048), ("gpu", 8192), ("tpu", 8192)])
