@@ -39,14 +39,9 @@ book_measurements = "snippets/timing/measurement.schema.json"
 
 # Pages that still divide medians of different moments; each is to use `compare` in their place.
 book_loose_ratios = [
-    "appendix/other_timers",
-    "benchmarks/matmul",
-    "benchmarks/selu",
     "claims/course",
     "claims/post",
     "index",
-    "timing/dispatch",
-    "timing/wrong_timings",
 ]
 
 book_sources = {

@@ -2,20 +2,38 @@
 
 import statistics
 import timeit
+from functools import partial
 
 import torch
 import torch.utils.benchmark
+from IPython.display import display
 
-from snippets.timing.timer import measure
+from snippets.timing.timer import (
+    Comparison,
+    Timed,
+    calls_for_a_sample,
+    machine_since,
+    processor_seconds,
+    turns,
+)
 
 
-def by_timeit(function, *args, calls, repeat=10):
+def threads_inside():
+    """Return how many threads PyTorch has where its own timer runs a statement."""
+    seen = set()
+    statement = "seen.add(torch.get_num_threads())"
+    names = {"seen": seen, "torch": torch}
+    torch.utils.benchmark.Timer(statement, globals=names).timeit(1)
+    return max(seen)
+
+
+def by_timeit(function, *args, calls, repeat=1):
     """Return the median time of one call in seconds, by the standard library."""
     samples = timeit.repeat(lambda: function(*args), number=calls, repeat=repeat)
     return statistics.median(samples) / calls
 
 
-def by_torch(function, *args, seconds=0.2):
+def by_torch(function, *args, seconds=0.01):
     """Return the median time of one call in seconds, by PyTorch's own timer."""
     watch = torch.utils.benchmark.Timer(
         "function(*args)",
@@ -25,22 +43,29 @@ def by_torch(function, *args, seconds=0.2):
     return watch.blocked_autorange(min_run_time=seconds).median
 
 
-def in_turns(name, function, *args, rounds=3):
-    """Time one operation by three timers in turn; return the ratios to ours.
+def three_timers(function, *args):
+    """Return our timer, made ready, and three functions that return seconds a call."""
+    ours = Timed(function, args)
+    ours.calls = calls_for_a_sample(ours.seconds)
+    return ours, {
+        "ours": ours.sample,
+        "timeit": partial(by_timeit, function, *args, calls=ours.calls),
+        "benchmark": partial(by_torch, function, *args),
+    }
 
-    Each ratio is the median over `rounds`. Taking turns spreads a slow moment
-    of the machine over all three.
+
+def in_turns(name, function, *args, budget=1.0):
+    """Time one operation by three timers in turn; return and display a comparison.
+
+    `budget` is in seconds, for all of them together.
     """
-    by_us, theirs, of_torch = [], [], []
-    for number in range(rounds):
-        ours = measure(f"{name}/{number + 1}", function, *args, budget=0.2)
-        by_us.append(ours.median)
-        theirs.append(by_timeit(function, *args, calls=ours.calls_per_sample))
-        of_torch.append(by_torch(function, *args))
-
-    def ratio(times):
-        return statistics.median(
-            time / own for time, own in zip(times, by_us, strict=True)
-        )
-
-    return {"timeit / measure": ratio(theirs), "torch / measure": ratio(of_torch)}
+    ours, timers = three_timers(function, *args)
+    before = processor_seconds()
+    *samples, control = turns([*timers.values(), ours.sample], budget)
+    machine = machine_since(before)
+    found = {
+        key: ours.measurement(f"{name}/{key}", times, machine)
+        for key, times in zip(timers, samples, strict=True)
+    }
+    display(comparison := Comparison.of(name, found, control))
+    return comparison

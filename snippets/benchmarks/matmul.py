@@ -1,7 +1,13 @@
 """One matrix product in four frameworks, on equal terms."""
 
+import contextlib
+import os
+import re
+import sys
+import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -11,9 +17,9 @@ import tensorflow as tf
 import torch
 
 from snippets.timing.timer import (
+    compare,
     device_kind,
     float32_precision,
-    in_unit,
     measure,
     thread_count,
     usable_cores,
@@ -22,17 +28,28 @@ from snippets.timing.timer import (
 
 
 class Contestant(NamedTuple):
-    """A framework: how it takes arrays in, multiplies, gives back, changes dtype."""
+    """How a framework takes arrays in, multiplies, gives back, changes the dtype.
+
+    `shorten(allowed)` is a context in which float32 products may be shortened or not.
+    """
 
     name: str
     on_device: Callable
     product: Callable
     on_host: Callable
     cast: Callable
+    shorten: Callable = contextlib.nullcontext
 
 
 NUMPY = Contestant("numpy", np.asarray, np.matmul, np.asarray, np.ndarray.astype)
-JAX = Contestant("jax", jnp.asarray, jnp.matmul, np.asarray, jnp.astype)
+
+
+def jax_shorten(allowed):
+    """Return a context in which JAX may shorten float32 products, or may not."""
+    return jax.default_matmul_precision("default" if allowed else "highest")
+
+
+JAX = Contestant("jax", jnp.asarray, jnp.matmul, np.asarray, jnp.astype, jax_shorten)
 
 
 def jax_terms():
@@ -51,7 +68,18 @@ def torch_cast(tensor, dtype):
     return tensor.to(getattr(torch, dtype))
 
 
-TORCH = Contestant("torch", torch_tensor, torch.matmul, torch.Tensor.cpu, torch_cast)
+@contextlib.contextmanager
+def torch_shorten(allowed):
+    """Let PyTorch shorten float32 products meanwhile, or forbid it."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if allowed else "highest")
+    yield
+    torch.set_float32_matmul_precision(before)
+
+
+TORCH = Contestant(
+    "torch", torch_tensor, torch.matmul, torch.Tensor.cpu, torch_cast, torch_shorten
+)
 
 
 def torch_terms():
@@ -65,8 +93,22 @@ def tensorflow_on_host(tensor):
     return tensor.numpy()
 
 
+@contextlib.contextmanager
+def tensorflow_shorten(allowed):
+    """Let TensorFlow shorten float32 products meanwhile, or forbid it."""
+    before = tf.config.experimental.tensor_float_32_execution_enabled()
+    tf.config.experimental.enable_tensor_float_32_execution(allowed)
+    yield
+    tf.config.experimental.enable_tensor_float_32_execution(before)
+
+
 TENSORFLOW = Contestant(
-    "tensorflow", tf.constant, tf.matmul, tensorflow_on_host, tf.cast
+    "tensorflow",
+    tf.constant,
+    tf.matmul,
+    tensorflow_on_host,
+    tf.cast,
+    tensorflow_shorten,
 )
 
 
@@ -77,14 +119,12 @@ def tensorflow_terms():
 
 
 def terms(contestants):
-    """Return what each framework is set to."""
-    return {
-        each.name: {
-            "threads": thread_count(each.name),
-            "float32 products": float32_precision(each.name),
-        }
+    """Return what each framework is set to, as lines of text."""
+    return [
+        f"{each.name}: {thread_count(each.name)} threads, "
+        f"float32 products: {float32_precision(each.name)}"
         for each in contestants
-    }
+    ]
 
 
 def operands(size):
@@ -96,6 +136,21 @@ def operands(size):
 def operations(size):
     """Count the multiplications and additions in a product of shape (size, size)."""
     return 2 * size**3
+
+
+def sizes():
+    """Return the sizes to measure: from 64, up to what the device does quickly."""
+    largest = 2048 if jax.default_backend() == "cpu" else 8192
+    return [2**power for power in range(6, largest.bit_length())]
+
+
+def products(contestants, size):
+    """Return what to compare: a product of shape (size, size) in each framework."""
+    pair = operands(size)
+    return {
+        each.name: partial(each.product, *map(each.on_device, pair))
+        for each in contestants
+    }
 
 
 def cores_used(contestant, size, calls=3):
@@ -110,12 +165,31 @@ def cores_used(contestant, size, calls=3):
     return round(busy / (time.perf_counter() - elapsed), 1)
 
 
-def with_own_transpose(size):
-    """Measure NumPy's product of one array with itself and with its own transpose."""
-    a, _ = operands(size)
-    work = operations(size)
-    measure("matmul/numpy/with_itself", np.matmul, a, a, work=work)
-    measure("matmul/numpy/with_own_transpose", np.matmul, a, a.T, work=work)
+def in_a_row(product, a, b):
+    """Multiply `a` by `b` a hundred times, (n, n), one call after the other."""
+    for _ in range(100):
+        a = product(a, b)
+    return a
+
+
+@jax.jit
+def in_one_call(a, b):
+    """Multiply `a` by `b` a hundred times, (n, n), in one compiled function."""
+    return jax.lax.fori_loop(0, 100, lambda _, a: a @ b, a)
+
+
+def loops(contestants, size):
+    """Return what to compare: a hundred products of shape (size, size) in a row.
+
+    `b` is scaled to keep the numbers in range.
+    """
+    a, b = operands(size)
+    pair = a, b / np.float32(size**0.5)
+    found = {"one_call@jax": partial(in_one_call, *map(JAX.on_device, pair))}
+    for each in contestants:
+        arrays = map(each.on_device, pair)
+        found[f"in_a_row@{each.name}"] = partial(in_a_row, each.product, *arrays)
+    return found
 
 
 def relative_error(product, exact):
@@ -129,40 +203,87 @@ def float64_product(pair):
     return np.matmul(*pair, dtype=np.float64)
 
 
-def race_with_error(name, contestants, size):
-    """Measure the product of shape (size, size), and its error against float64."""
-    pair = operands(size)
-    exact = float64_product(pair)
-    found = []
-    for each in contestants:
-        a, b = map(each.on_device, pair)
-        error = relative_error(each.on_host(each.product(a, b)), exact)
-        work = operations(size)
-        found.append(measure(name, each.product, a, b, work=work, error=error))
-    return found
+def product_on_host(contestant, a, b):
+    """Multiply arrays of shape (n, n) and bring the result to the host."""
+    return contestant.on_host(contestant.product(a, b))
 
 
-def time_and_error(measurements):
-    """Return the median time and the relative error of each framework."""
+def errors_of(products, contestants, exact):
+    """Return the relative error of each product, by the name of its framework."""
     return {
-        m.framework: f"{in_unit(m.median)}, error {m.error:.1e}" for m in measurements
+        each.name: relative_error(each.on_host(products[each.name]()), exact)
+        for each in contestants
     }
 
 
-def race(name, contestants, size, **settings):
-    """Measure the product of shape (size, size) in every framework."""
+def left_and_copied(contestants, size):
+    """Return what to compare: products of (size, size), left or brought to the host."""
     pair = operands(size)
-    work = operations(size)
-    return [
-        measure(name, each.product, *map(each.on_device, pair), work=work, **settings)
-        for each in contestants
-    ]
+    found = {}
+    for each in contestants:
+        arrays = [each.on_device(x) for x in pair]
+        found[f"left@{each.name}"] = partial(each.product, *arrays)
+        found[f"copied@{each.name}"] = partial(product_on_host, each, *arrays)
+    return found
 
 
-def sizes():
-    """Return the sizes to measure: from 64, up to what the device does quickly."""
-    largest = 2048 if jax.default_backend() == "cpu" else 8192
-    return [2**power for power in range(6, largest.bit_length())]
+def shares_memory(contestant):
+    """Say whether an array and its host version are in the same memory."""
+    array = contestant.on_device(np.ones((2, 2), np.float32))
+    if device_kind(contestant.name, array) != "cpu":
+        return False
+    try:
+        host = np.asarray(contestant.on_host(array))
+        return np.shares_memory(np.from_dlpack(array), host)
+    except (BufferError, RuntimeError):
+        return False
+
+
+def numpy_library():
+    """Name the library that NumPy multiplies with, as NumPy was built."""
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return f"{blas['name']} {blas['version']}"
+
+
+def jax_library(dtype):
+    """Say how XLA multiplies two arrays of (512, 512) on a CPU, from its program.
+
+    Returns the dtype of the product itself, and the kind of fusion, if there is one.
+    """
+    cpu = jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])
+    x = jax.ShapeDtypeStruct((512, 512), dtype, sharding=cpu)
+    program = jax.jit(jnp.matmul).lower(x, x).compile().as_text()
+    multiplied = re.search(r"= (\w+)\[512,512\]\S* (?:dot|custom-call)\(", program)
+    kind = re.search(r'"kind":"(__\w+)"', program)
+    return multiplied.group(1), kind.group(1) if kind else "no library"
+
+
+def printed(switch, function, *args):
+    """Return what a library prints while `function(*args)` runs in the context."""
+    with tempfile.TemporaryFile() as file:
+        sys.stdout.flush()
+        before = os.dup(1)
+        os.dup2(file.fileno(), 1)
+        try:
+            with switch:
+                function(*args)
+        finally:
+            os.dup2(before, 1)
+            os.close(before)
+        file.seek(0)
+        return file.read().decode()
+
+
+def torch_library(dtype):
+    """Say which library PyTorch multiplies with on a CPU, by what the library logs."""
+    x = torch.ones(512, 512, dtype=getattr(torch, dtype))
+    mkl, onednn = torch.backends.mkl, torch.backends.mkldnn
+    log = printed(onednn.verbose(onednn.VERBOSE_ON), torch.matmul, x, x)
+    if found := re.search(r"exec,cpu,matmul,([^,]+),", log):
+        return f"oneDNN, {found.group(1)}"
+    log = printed(mkl.verbose(mkl.VERBOSE_ON), torch.matmul, x, x)
+    found = re.search(r"64 architecture (.+?) processors.*MKL_VERBOSE (\w+)", log, re.S)
+    return f"MKL, {found.group(2)} for {found.group(1)}" if found else "neither"
 
 
 def probe_numbers(size):
@@ -190,63 +311,43 @@ def digits_kept(contestant, size, dtype="float32"):
 
 
 FORMATS = {23: "float32", 10: "TF32", 7: "bfloat16"}
+WAYS = {
+    "full": (False, "float32"),
+    "shortened": (True, "float32"),
+    "bfloat16": (True, "bfloat16"),
+}
 
 
-def measure_precision(name, contestant, pair, exact, dtype="float32"):
-    """Measure a product in `dtype`, with its error and the precision it really has."""
-    a, b = [contestant.cast(contestant.on_device(x), dtype) for x in pair]
-    product = contestant.cast(contestant.product(a, b), "float32")
-    kept = digits_kept(contestant, len(exact), dtype)
-    return measure(
-        f"matmul/precision/{name}",
-        contestant.product,
-        a,
-        b,
-        work=operations(len(exact)),
-        error=relative_error(contestant.on_host(product), exact),
-        precision=FORMATS.get(kept, f"{kept} digits"),
+def product_allowed(contestant, allowed, a, b):
+    """Multiply arrays of shape (n, n), whose digits may be cut short, or may not."""
+    with contestant.shorten(allowed):
+        return contestant.product(a, b)
+
+
+def compare_precisions(contestants, size):
+    """Compare products of (size, size) by `WAYS`; record what each really kept."""
+    pair = operands(size)
+    exact = float64_product(pair)
+    race, errors, kept = {}, {}, {}
+    for each in contestants:
+        for label, (allowed, dtype) in WAYS.items():
+            key, product = (
+                f"{label}@{each.name}",
+                partial(product_allowed, each, allowed),
+            )
+            arrays = [each.cast(each.on_device(x), dtype) for x in pair]
+            race[key] = partial(product, *arrays)
+            result = each.cast(race[key](), "float32")
+            errors[key] = relative_error(each.on_host(result), exact)
+            digits = digits_kept(each._replace(product=product), size, dtype)
+            kept[key] = FORMATS.get(digits, f"{digits} digits")
+    return compare(
+        "matmul/precision",
+        race,
+        work=operations(size),
+        error=errors,
+        precision=kept,
     )
-
-
-def jax_precisions(pair, exact):
-    """Measure JAX in full float32, by its default, and in bfloat16."""
-    found = []
-    for name, setting, dtype in (
-        ("full", "highest", "float32"),
-        ("shortened", "default", "float32"),
-        ("bfloat16", "default", "bfloat16"),
-    ):
-        with jax.default_matmul_precision(setting):
-            found.append(measure_precision(name, JAX, pair, exact, dtype))
-    return found
-
-
-def torch_precisions(pair, exact):
-    """Measure PyTorch in full float32, with TF32 allowed, and in bfloat16."""
-    found = []
-    for name, setting, dtype in (
-        ("full", "highest", "float32"),
-        ("shortened", "high", "float32"),
-        ("bfloat16", "high", "bfloat16"),
-    ):
-        torch.set_float32_matmul_precision(setting)
-        found.append(measure_precision(name, TORCH, pair, exact, dtype))
-    torch.set_float32_matmul_precision("highest")
-    return found
-
-
-def tensorflow_precisions(pair, exact):
-    """Measure TensorFlow in full float32, with TF32 allowed, and in bfloat16."""
-    found = []
-    for name, allowed, dtype in (
-        ("full", False, "float32"),
-        ("shortened", True, "float32"),
-        ("bfloat16", True, "bfloat16"),
-    ):
-        tf.config.experimental.enable_tensor_float_32_execution(allowed)
-        found.append(measure_precision(name, TENSORFLOW, pair, exact, dtype))
-    tf.config.experimental.enable_tensor_float_32_execution(False)
-    return found
 
 
 PUBLISHED_PEAKS = {
@@ -257,22 +358,14 @@ PUBLISHED_PEAKS = {
 
 
 def share_of_peak(measurement):
-    """Return a rate as a share of what the maker of the device publishes.
+    """Return a rate as a share of what the maker of the device publishes, or None.
 
     The peaks are operations per second. For the TF32 and bfloat16 products of
     the H200 (SXM) NVIDIA gives the rate with sparsity; without, it is half.
     """
     device = measurement.device_kind.replace(" lite", "e")
     peak = PUBLISHED_PEAKS.get(device, {}).get(measurement.precision)
-    return f"{measurement.rate / peak:.0%}" if peak else "no published peak"
-
-
-def shares_of_peak(measurements):
-    """Return `share_of_peak` of each measurement, by framework and precision."""
-    return {
-        f"{m.framework}, {m.name.rpartition('/')[2]} ({m.precision})": share_of_peak(m)
-        for m in measurements
-    }
+    return f"{measurement.rate / peak:.0%}" if peak else None
 
 
 def multiply_add(x, chains, steps):
@@ -297,52 +390,6 @@ def measure_multiply_add(chains, size, steps=100):
     work = 2 * chains * steps * size
     x = jnp.full(size, 0.5)
     return measure(f"matmul/ceiling/{chains}", compiled, x, work=work)
-
-
-def ceilings(measurements):
-    """Return the highest rate on each kind of device, in operations per second."""
-    found = {}
-    for m in measurements:
-        found[m.device_kind] = max(m.rate, found.get(m.device_kind, 0))
-    return found
-
-
-def share_of_ceiling(measurements, ceiling):
-    """Return each rate as a fraction of the ceiling of its device."""
-    return {m.framework: f"{m.rate / ceiling[m.device_kind]:.0%}" for m in measurements}
-
-
-def product_on_host(contestant, a, b):
-    """Multiply arrays of shape (n, n) and bring the result to the host."""
-    return contestant.on_host(contestant.product(a, b))
-
-
-def race_to_host(name, contestants, size):
-    """Measure the product of shape (size, size) and its way to the host."""
-    pair = operands(size)
-    return [
-        measure(
-            name,
-            product_on_host,
-            each,
-            *map(each.on_device, pair),
-            framework=each.name,
-            work=operations(size),
-        )
-        for each in contestants
-    ]
-
-
-def shares_memory(contestant):
-    """Say whether an array and its host version lie in the same memory."""
-    array = contestant.on_device(np.ones((2, 2), np.float32))
-    if device_kind(contestant.name, array) != "cpu":
-        return False
-    try:
-        host = np.asarray(contestant.on_host(array))
-        return np.shares_memory(np.from_dlpack(array), host)
-    except (BufferError, RuntimeError):
-        return False
 
 
 POST_MILLISECONDS = {

@@ -1,5 +1,7 @@
 """The activation SELU, eager and compiled, in three frameworks."""
 
+import contextlib
+import functools
 import math
 import os
 import resource
@@ -11,8 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
 import torch
-
-from snippets.timing.timer import measure
 
 ALPHA = 1.6732632423543772
 SCALE = 1.0507009873554805
@@ -64,19 +64,14 @@ def torch_tensor(array):
     return torch.tensor(array, device=found or "cpu")
 
 
-def measure_jax(name, x):
-    """Measure SELU of `x`, any shape, in JAX: eager, and compiled once."""
-    return measure(f"{name}/eager", selu, x), measure(f"{name}/jit", jax.jit(selu), x)
-
-
 @jax.jit(donate_argnames="x")
 def selu_in_place(x):
     """Return SELU of `x`, any shape, in the memory of `x`, which is then gone."""
     return selu(x)
 
 
-def measure_in_place(name, x):
-    """Measure SELU where each call takes over the memory of the last one's result."""
+def in_place(x):
+    """Return a function that replaces a copy of `x`, any shape, by its SELU."""
     latest = jnp.copy(x)
 
     def step():
@@ -84,68 +79,50 @@ def measure_in_place(name, x):
         latest = selu_in_place(latest)
         return latest
 
-    return measure(f"{name}/jit_in_place", step, framework="jax", inputs=[x])
+    return step
 
 
-def page_faults(function, *args, calls=3):
-    """Count how often a call has to ask the system for a page of memory."""
+def fresh_arrays(function, x, calls=3):
+    """Return how much new memory a call gets from the system, in arrays like `x`.
+
+    It is the number of page faults times the size of a page, divided by that of
+    `x`, an array of any framework and shape.
+    """
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(calls):
-        jax.block_until_ready(function(*args))
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // calls
+        jax.block_until_ready(function(x))
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    size = math.prod(x.shape) * 4
+    return round(faults / calls * resource.getpagesize() / size, 1)
 
 
-def jit_again(x):
-    """Return SELU of `x` by a function that is passed to `jax.jit` in every call."""
-    return jax.jit(selu)(x)
+def at_size(functions, size):
+    """Return what to compare: functions of arrays of shape (size, size).
 
-
-def jit_a_lambda(x):
-    """Return SELU of `x` by a function that is new, and compiled, in every call."""
-    return jax.jit(lambda y: selu(y))(x)
-
-
-def measure_jit_in_the_loop(name, x):
-    """Measure SELU of `x`, any shape, where each call wraps a function anew."""
-    measure(f"{name}/jit_again", jit_again, x)
-    measure(f"{name}/jit_a_lambda", jit_a_lambda, x)
-
-
-def count_traces(wrap, calls=5):
-    """Count how often selu is traced when `wrap(selu)(1.0)` runs `calls` times."""
-    count = 0
-
-    def counted(x):
-        nonlocal count
-        count += 1
-        return selu(x)
-
-    for _ in range(calls):
-        wrap(counted)(1.0)
-    return count
-
-
-def calls_until_paid(eager, compiled):
-    """Return from how many calls on `compiled` takes no longer in all than `eager`.
-
-    Both are measurements. The compiled total holds its first call; every eager
-    call is taken at the median. None means that compiling never pays.
+    `functions` maps keys to pairs of a function and how its framework takes a
+    NumPy array.
     """
-    if compiled.first_call <= eager.median:
+    x = normal(size)
+    return {
+        key: functools.partial(function, convert(x))
+        for key, (function, convert) in functions.items()
+    }
+
+
+def calls_until_paid(comparison, other, compiled):
+    """Return from how many calls on `compiled` takes no longer in all than `other`.
+
+    Both are keys of a comparison. The compiled total includes its first call; every
+    call of the other is taken at the median. None where the compiled one is not
+    the faster, or the two cannot be told apart.
+    """
+    slow, fast = (comparison.alternatives[key] for key in (other, compiled))
+    if fast.first_call <= slow.median:
         return 1
-    gain = eager.median - compiled.median
-    return (
-        None if gain <= 0 else math.ceil((compiled.first_call - compiled.median) / gain)
-    )
-
-
-def measure_tensorflow(x):
-    """Measure SELU of `x`, any shape, in TensorFlow: eager, as a graph, and by XLA."""
-    return (
-        measure("selu/eager", selu_tensorflow, x),
-        measure("selu/graph", tf.function(selu_tensorflow), x),
-        measure("selu/xla", tf.function(selu_tensorflow, jit_compile=True), x),
-    )
+    ratio = comparison.ratio(other, compiled)
+    if not ratio.different or ratio.value < 1:
+        return None
+    return math.ceil((fast.first_call - fast.median) / (slow.median - fast.median))
 
 
 def has_cpp_compiler():
@@ -155,29 +132,17 @@ def has_cpp_compiler():
     )
 
 
-def measure_torch_compile(name, x):
-    """Measure torch.compile with an empty cache; None where there is no C++ compiler.
-
-    `x` is a tensor of any shape.
-    """
-    if not has_cpp_compiler():
-        print("torch.compile was not run: it needs a C++ compiler, and none was found.")
-        return None
+@contextlib.contextmanager
+def empty_torch_cache():
+    """Let torch.compile start from an empty cache, which is then thrown away."""
     before = dict(os.environ)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
         try:
-            return measure(name, torch.compile(selu_torch), x)
+            yield
         finally:
             os.environ.pop("TORCHINDUCTOR_CACHE_DIR")
             os.environ.update(before)
-
-
-def measure_torch(x):
-    """Measure SELU of `x`, any shape, in PyTorch: eager, and compiled if possible."""
-    return measure("selu/eager", selu_torch, x), measure_torch_compile(
-        "selu/compile", x
-    )
 
 
 def largest_difference(result, exact):

@@ -8,8 +8,6 @@ import numpy as np
 import tensorflow as tf
 import torch
 
-from snippets.timing.timer import measure, no_wait
-
 
 def size_worth_waiting_for():
     """Return an n whose n×n product takes some milliseconds on this device."""
@@ -19,32 +17,6 @@ def size_worth_waiting_for():
 def random_square(n):
     """Return a float32 array of shape (n, n), standard normal and finished."""
     return jax.block_until_ready(jax.random.normal(jax.random.key(0), (n, n)))
-
-
-def describe(array):
-    """Say what is known about an array, of any shape, without its numbers."""
-    return {
-        "a jax.Array": isinstance(array, jax.Array),
-        "shape": array.shape,
-        "dtype": array.dtype.name,
-    }
-
-
-def has_device_array():
-    """Say whether JAX still knows the name DeviceArray."""
-    return any(hasattr(module, "DeviceArray") for module in (jax, jnp))
-
-
-def call_and_look(x):
-    """Multiply `x`, of shape (n, n), by itself; say when the product was ready."""
-    jnp.dot(x, x).block_until_ready()
-    product = jnp.dot(x, x)
-    when_the_call_returned = product.is_ready()
-    product.block_until_ready()
-    return {
-        "when the call returned": when_the_call_returned,
-        "after blocking": product.is_ready(),
-    }
 
 
 def timeline(x, products):
@@ -118,12 +90,6 @@ def ready_after(action, x):
     return product.is_ready()
 
 
-def measure_dispatch(product, a, b, name="dispatch"):
-    """Measure `product(a, b)` once without waiting for the result and once with it."""
-    measure(f"{name}/returns", product, a, b, wait=no_wait, calls=1, budget=0.2)
-    measure(f"{name}/result", product, a, b, budget=0.2)
-
-
 def accelerator():
     """Return the device that PyTorch should use: an accelerator, else the CPU."""
     return torch.accelerator.current_accelerator(check_available=True) or torch.device(
@@ -169,6 +135,23 @@ def draw_with_two_keys(n):
     return jax.block_until_ready((x, y))
 
 
-def measure_in_a_row(x, calls):
-    """Measure products of `x`, of shape (n, n): `calls` in a row, never waiting."""
-    measure(f"dispatch/row/{calls}", jnp.dot, x, x, wait=no_wait, calls=calls)
+def calls_ahead(x, most):
+    """Multiply by `x`, (n, n), on a CPU; count the calls that ran ahead of it.
+
+    Returns how many of `most` calls came back before the first product was ready.
+    Scaling keeps the numbers finite. The largest of three counts is taken, because
+    Python itself may be interrupted.
+    """
+    x = jax.device_put(x / x.shape[0], jax.devices("cpu")[0])
+    return max(_calls_before_ready(x, most) for _ in range(3))
+
+
+def _calls_before_ready(x, most):
+    """Return how many calls came back before the product of the first was ready."""
+    first = latest = jnp.dot(x, x)
+    calls = 0
+    while calls < most and not first.is_ready():
+        calls += 1
+        latest = jnp.dot(latest, x)
+    latest.block_until_ready()
+    return calls

@@ -1,3 +1,4 @@
+import itertools
 import timeit
 
 import pytest
@@ -37,8 +38,12 @@ def test_all_three_give_the_same_time(clock, seconds):
     x = torch.ones(2)
     assert other_timers.by_timeit(function, x, calls=3) == pytest.approx(seconds)
     assert other_timers.by_torch(function, x) == pytest.approx(seconds)
-    ratios = other_timers.in_turns("a/compared", function, x)
-    assert ratios == pytest.approx({"timeit / measure": 1.0, "torch / measure": 1.0})
+    found = other_timers.in_turns("a/compared", function, x)
+    assert [m.reference for m in found.alternatives.values()] == [
+        f"a/compared/{key}@torch" for key in ("ours", "timeit", "benchmark")
+    ]
+    for above, below in itertools.combinations(found.alternatives, 2):
+        assert found.ratio(above, below).value == pytest.approx(1.0)
 
 
 def test_torch_is_told_to_use_as_many_threads(monkeypatch):
@@ -54,3 +59,24 @@ def test_torch_is_told_to_use_as_many_threads(monkeypatch):
     monkeypatch.setattr(torch.utils.benchmark, "Timer", Watch)
     other_timers.by_torch(len, "abc")
     assert told["num_threads"] == torch.get_num_threads()
+
+
+def test_the_timer_of_torch_sets_one_thread_by_itself():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert other_timers.threads_inside() == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_in_turns_tells_a_timer_that_finds_more(clock, monkeypatch):
+    def function(x):
+        clock.now += 0.004
+        return x
+
+    monkeypatch.setattr(other_timers, "by_timeit", lambda *args, calls: 0.008)
+    found = other_timers.in_turns("a/compared", function, torch.ones(2))
+    assert found.ratio("timeit", "ours").value == pytest.approx(2.0)
+    assert found.ratio("timeit", "ours").different

@@ -1,4 +1,7 @@
+import contextlib
 import itertools
+import os
+import re
 import types
 
 import jax
@@ -22,15 +25,23 @@ def measured(monkeypatch):
     seen = []
 
     def fake(name, function, *args, **settings):
-        given_settings = {"work": None, "error": None, "framework": None, "rate": 2e12} | settings
-        found = types.SimpleNamespace(
-            name=name, args=args, result=function(*args), **given_settings
-        )
+        found = types.SimpleNamespace(name=name, args=args, result=function(*args), **settings)
         seen.append(found)
         return found
 
     monkeypatch.setattr(matmul, "measure", fake)
     return seen
+
+
+@pytest.fixture
+def compared(monkeypatch):
+    """Run every alternative once, and return the results with what was said of them."""
+
+    def fake(name, alternatives, **settings):
+        results = {key: function() for key, function in alternatives.items()}
+        return types.SimpleNamespace(name=name, results=results, **settings)
+
+    monkeypatch.setattr(matmul, "compare", fake)
 
 
 @pytest.fixture
@@ -54,10 +65,8 @@ def test_equal_terms_are_equal(restored, monkeypatch):
     matmul.jax_terms()
     matmul.torch_terms()
     matmul.tensorflow_terms()
-    terms = matmul.terms(CONTESTANTS)
-    assert list(terms) == NAMES
-    expected = {"threads": matmul.usable_cores(), "float32 products": "highest"}
-    assert all(term == expected for term in terms.values())
+    expected = f"{matmul.usable_cores()} threads, float32 products: highest"
+    assert matmul.terms(CONTESTANTS) == [f"{name}: {expected}" for name in NAMES]
     assert restored == [matmul.usable_cores()]
     assert torch.get_num_threads() == matmul.usable_cores()
     assert not tf.config.experimental.tensor_float_32_execution_enabled()
@@ -99,30 +108,41 @@ def test_operations_counts_multiplications_and_additions():
     assert matmul.operations(3000) == 54_000_000_000
 
 
-def test_a_race_is_run_by_every_framework_on_the_same_numbers(measured):
-    found = matmul.race("a/race", CONTESTANTS, 8, budget=0.1)
-    assert found == measured
-    assert [each.name for each in found] == ["a/race"] * 4
-    for each, contestant in zip(found, CONTESTANTS, strict=True):
-        assert each.work == matmul.operations(8)
-        assert each.budget == 0.1
-        for arg, operand in zip(each.args, matmul.operands(8), strict=True):
-            np.testing.assert_array_equal(contestant.on_host(arg), operand)
+def test_every_framework_multiplies_the_same_numbers():
+    found = matmul.products(CONTESTANTS, 8)
+    assert list(found) == NAMES
+    exact = matmul.float64_product(matmul.operands(8))
+    for contestant in CONTESTANTS:
+        product = contestant.on_host(found[contestant.name]())
+        assert matmul.relative_error(product, exact) < 1e-6
 
 
-def test_a_race_with_errors_records_small_ones(measured):
-    found = matmul.race_with_error("a/error", CONTESTANTS, 32)
-    assert all(0 < each.error < 1e-6 for each in found)
+def test_a_hundred_products_are_the_same_in_one_call_and_in_a_row():
+    found = matmul.loops(CONTESTANTS, 6)
+    assert list(found) == ["one_call@jax", *(f"in_a_row@{name}" for name in NAMES)]
+    a, b = (x.astype(np.float64) for x in matmul.operands(6))
+    exact = a @ np.linalg.matrix_power(b / 6**0.5, 100)
+    for function in found.values():
+        assert matmul.relative_error(np.asarray(function()), exact) < 1e-3
 
 
-def test_a_race_to_the_host_ends_in_host_arrays(measured):
-    found = matmul.race_to_host("a/host", CONTESTANTS, 8)
-    assert [each.framework for each in found] == NAMES
-    for each in found:
-        if each.framework == "torch":
-            assert each.result.device.type == "cpu"
-        else:
-            assert isinstance(each.result, np.ndarray)
+def test_each_framework_has_the_error_of_its_own_product():
+    exact = matmul.float64_product(matmul.operands(16))
+    found = matmul.products(CONTESTANTS, 16)
+    found["torch"] = lambda: matmul.torch_tensor(exact.astype(np.float32) * 1.5)
+    errors = matmul.errors_of(found, CONTESTANTS, exact)
+    assert list(errors) == NAMES
+    assert errors.pop("torch") == pytest.approx(0.5)
+    assert all(0 < error < 1e-6 for error in errors.values())
+
+
+def test_each_framework_leaves_its_product_and_brings_it_to_the_host():
+    found = matmul.left_and_copied(CONTESTANTS[1:], 16)
+    assert list(found) == [f"{place}@{n}" for n in NAMES[1:] for place in ("left", "copied")]
+    assert isinstance(found["left@jax"](), jax.Array)
+    assert isinstance(found["copied@jax"](), np.ndarray)
+    assert isinstance(found["copied@tensorflow"](), np.ndarray)
+    assert found["copied@torch"]().device.type == "cpu"
 
 
 @pytest.mark.parametrize(("backend", "largest"), [("cpu", 2048), ("gpu", 8192), ("tpu", 8192)])
@@ -187,46 +207,73 @@ def test_on_a_cpu_float32_is_kept_whole_and_bfloat16_is_not(contestant):
         assert matmul.digits_kept(contestant, 32, "bfloat16") == 7
 
 
-PRECISIONS = {
-    "jax": matmul.jax_precisions,
-    "torch": matmul.torch_precisions,
-    "tensorflow": matmul.tensorflow_precisions,
-}
+@each_contestant
+def test_shortening_is_allowed_meanwhile_and_then_as_before(contestant):
+    if contestant is not matmul.NUMPY:
+        setting = matmul.float32_precision
+        before, asked = setting(contestant.name), []
+        for allowed in (False, True):
+            way = contestant._replace(product=lambda a, b: asked.append(setting(contestant.name)))
+            matmul.product_allowed(way, allowed, 1, 2)
+        assert asked[0] == "highest"
+        assert asked[1] in ("default", "high", "tf32 allowed")
+        assert setting(contestant.name) == before
 
 
-@pytest.mark.parametrize("framework", PRECISIONS)
-def test_three_precisions_are_measured_and_the_setting_is_put_back(measured, framework):
-    pair = matmul.operands(40)
-    asked = []
-    setting = matmul.float32_precision
-    probe = matmul.digits_kept
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            matmul,
-            "digits_kept",
-            lambda *args: asked.append(setting(framework)) or probe(*args),
-        )
-        full, shorter, half = PRECISIONS[framework](pair, matmul.float64_product(pair))
-    assert [m.name.rpartition("/")[2] for m in measured] == ["full", "shortened", "bfloat16"]
-    assert asked[0] == "highest"
-    assert asked[1] in ("default", "high", "tf32 allowed")
-    assert (full.precision, half.precision) == ("float32", "bfloat16")
-    assert full.error < 1e-6 < 1e-3 < half.error < 1e-2
-    assert shorter.error < 1e-3
-    assert {str(x.dtype).split(".")[-1] for x in half.args} <= {"bfloat16", "<dtype: 'bfloat16'>"}
-    if framework != "jax":
-        assert setting(framework) == "highest"
-        tf.config.experimental.enable_tensor_float_32_execution(True)
-    assert matmul.jax.config.jax_default_matmul_precision is None
+def test_three_precisions_are_compared_in_each_framework(compared):
+    found = matmul.compare_precisions(CONTESTANTS[1:], 40)
+    assert found.name == "matmul/precision"
+    assert list(found.results) == [f"{way}@{name}" for name in NAMES[1:] for way in matmul.WAYS]
+    for name in NAMES[1:]:
+        assert found.precision[f"full@{name}"] == "float32"
+        assert found.precision[f"bfloat16@{name}"] == "bfloat16"
+        assert found.error[f"full@{name}"] < 1e-6 < 1e-3 < found.error[f"bfloat16@{name}"] < 1e-2
+        assert found.error[f"shortened@{name}"] < 1e-3
+        assert "bfloat16" in str(found.results[f"bfloat16@{name}"].dtype)
 
 
-def test_a_shortened_product_is_recorded_as_what_it_is(measured):
-    pair = matmul.operands(30)
-    exact = matmul.float64_product(pair)
+def test_a_shortened_product_is_recorded_as_what_it_is(compared):
     for digits, written in ((10, "TF32"), (7, "bfloat16"), (23, "float32"), (16, "16 digits")):
         device = a_device(lambda a, b, digits=digits: shortened(a, digits) @ shortened(b, digits))
-        assert matmul.measure_precision("some", device, pair, exact).precision == written
-    assert measured[0].error > 100 * measured[2].error
+        device = device._replace(cast=lambda x, dtype: x)
+        found = matmul.compare_precisions([device], 30)
+        assert found.precision["full@numpy"] == written
+        assert (found.error["full@numpy"] > 1e-5) == (digits < 16)
+
+
+def test_libraries_are_named_by_what_they_say():
+    assert re.fullmatch(r"\S+ [\d.]+", matmul.numpy_library())
+    for dtype in ("float32", "bfloat16"):
+        multiplied, kind = matmul.jax_library(dtype)
+        assert multiplied in ("f32", "bf16")
+        assert kind == "no library" or kind.startswith("__")
+    assert matmul.torch_library("float32").startswith(("MKL, SGEMM", "oneDNN, ", "neither"))
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("...,exec,cpu,matmul,brg_matmul:avx512_core_bf16,undef,...", "oneDNN, brg_matmul:avx512"),
+        (
+            "MKL_VERBOSE oneMKL for Intel(R) 64 architecture Some enabled processors, Lnx\n"
+            "MKL_VERBOSE SGEMM(N,N,512",
+            "MKL, SGEMM for Some enabled",
+        ),
+        ("", "neither"),
+    ],
+)
+def test_what_a_library_logs_is_read(monkeypatch, log, said):
+    monkeypatch.setattr(matmul, "printed", lambda *args: log)
+    assert matmul.torch_library("float32").startswith(said)
+
+
+def test_what_c_code_prints_is_caught_and_the_output_is_put_back(capfd):
+    switch = contextlib.nullcontext()
+    assert matmul.printed(switch, os.write, 1, b"caught") == "caught"
+    with pytest.raises(ZeroDivisionError):
+        matmul.printed(switch, lambda: 1 / 0)
+    os.write(1, b"free")
+    assert capfd.readouterr().out == "free"
 
 
 def a_rate(rate, kind="cpu", precision="float32"):
@@ -265,17 +312,7 @@ def test_the_peak_is_that_of_the_device_and_the_precision(kind, precision, teraf
     ],
 )
 def test_without_a_published_peak_there_is_no_share(kind, precision):
-    assert matmul.share_of_peak(a_rate(1e12, kind, precision)) == "no published peak"
-
-
-def test_shares_of_the_peak_are_named():
-    shares = matmul.shares_of_peak([a_rate(33.5e12, "NVIDIA H200")])
-    assert shares == {"jax, full (float32)": "50%"}
-
-
-def test_time_and_error_are_written_side_by_side():
-    one = types.SimpleNamespace(framework="jax", median=0.25, error=3.14e-7)
-    assert matmul.time_and_error([one]) == {"jax": "250 ms, error 3.1e-07"}
+    assert matmul.share_of_peak(a_rate(1e12, kind, precision)) is None
 
 
 def test_cores_used_is_processor_time_over_elapsed_time(monkeypatch):
@@ -283,14 +320,6 @@ def test_cores_used_is_processor_time_over_elapsed_time(monkeypatch):
     monkeypatch.setattr(matmul.time, "perf_counter", lambda: next(elapsed))
     monkeypatch.setattr(matmul.time, "process_time", lambda: next(busy))
     assert matmul.cores_used(matmul.NUMPY, 3) == 1.5
-
-
-def test_numpy_times_itself_and_its_own_transpose(measured):
-    matmul.with_own_transpose(4)
-    a, _ = matmul.operands(4)
-    itself, transpose = measured
-    np.testing.assert_allclose(itself.result, a @ a)
-    np.testing.assert_allclose(transpose.result, a @ a.T)
 
 
 def test_which_host_copies_share_the_memory_of_the_array():
@@ -343,14 +372,6 @@ def test_the_vector_width_of_a_cpu_is_asked_of_a_cpu_only(measured, monkeypatch)
     )
     matmul.measure_multiply_add(2, size=4, steps=1)
     assert asked[0] == {"compiler_options": None}
-
-
-def test_the_ceiling_is_the_highest_rate_of_each_device():
-    found = [a_rate(1e9), a_rate(3e12, "NVIDIA H200"), a_rate(4e9), a_rate(2e12, "NVIDIA H200")]
-    ceiling = matmul.ceilings(found)
-    assert ceiling == {"cpu": 4e9, "NVIDIA H200": 3e12}
-    assert matmul.share_of_ceiling([found[0]], ceiling) == {"jax": "25%"}
-    assert matmul.share_of_ceiling([found[3]], ceiling) == {"jax": "67%"}
 
 
 def test_the_posts_ratios_follow_from_its_times_except_one():

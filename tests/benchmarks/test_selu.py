@@ -1,4 +1,7 @@
 import math
+import os
+import pathlib
+import statistics
 import types
 
 import jax
@@ -11,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snippets.benchmarks import selu
+from snippets.timing.timer import Comparison
 
 FLOATS = st.floats(-50, 50, width=32)
 SPECIAL = np.array([-80.0, -1.0, -1e-6, -0.0, 0.0, 1e-6, 1.0, 80.0], np.float32)
 VARIANTS = {
     "jax eager": lambda x: selu.selu(jnp.asarray(x)),
     "jax jit": lambda x: jax.jit(selu.selu)(jnp.asarray(x)),
-    "jax jit again": lambda x: selu.jit_again(jnp.asarray(x)),
-    "jax jit a lambda": lambda x: selu.jit_a_lambda(jnp.asarray(x)),
+    "jax in place": lambda x: selu.in_place(jnp.asarray(x))(),
     "torch eager": lambda x: selu.selu_torch(torch.tensor(x)),
     "tensorflow eager": lambda x: selu.selu_tensorflow(tf.constant(x)),
     "tensorflow graph": lambda x: tf.function(selu.selu_tensorflow)(tf.constant(x)),
@@ -73,18 +76,21 @@ def test_torch_uses_the_cpu_without_an_accelerator(monkeypatch):
     assert selu.torch_tensor(np.ones(2, np.float32)).device.type == "cpu"
 
 
-def test_the_same_function_is_traced_once_and_a_lambda_every_time():
-    assert selu.count_traces(jax.jit) == 1
-    assert selu.count_traces(lambda f: jax.jit(lambda x: f(x))) == 5
+def timed(first_call, *samples):
+    return types.SimpleNamespace(
+        first_call=first_call, median=statistics.median(samples), samples=list(samples)
+    )
 
 
-def timed(first_call, median):
-    return types.SimpleNamespace(first_call=first_call, median=median)
+def compared(other, compiled, control=None):
+    alternatives = {"other": other, "compiled": compiled}
+    return Comparison.of("a/b", alternatives, control or other.samples)
 
 
 @given(st.floats(1e-6, 1), st.floats(1e-6, 1), st.floats(1e-6, 100))
 def test_calls_until_paid_is_the_first_count_at_which_the_totals_meet(eager, compiled, first):
-    calls = selu.calls_until_paid(timed(0, eager), timed(first, compiled))
+    both = compared(timed(0, eager), timed(first, compiled))
+    calls = selu.calls_until_paid(both, "other", "compiled")
 
     def total(n):
         return first + (n - 1) * compiled
@@ -98,18 +104,22 @@ def test_calls_until_paid_is_the_first_count_at_which_the_totals_meet(eager, com
             assert total(calls - 1) > (calls - 1) * eager * (1 - 1e-9)
 
 
-def test_calls_until_paid_by_hand():
-    assert selu.calls_until_paid(timed(9, 1.0), timed(10.5, 0.5)) == 20
-    assert selu.calls_until_paid(timed(9, 1.0), timed(0.9, 5.0)) == 1
-    assert selu.calls_until_paid(timed(9, 1.0), timed(10.0, 1.0)) is None
+@pytest.mark.parametrize(
+    ("first", "sample", "calls"), [(10.5, 0.5, 20), (0.9, 5.0, 1), (10.0, 1.0, None)]
+)
+def test_calls_until_paid_by_hand(first, sample, calls):
+    both = compared(timed(9, 1.0), timed(first, sample))
+    assert selu.calls_until_paid(both, "other", "compiled") == calls
 
 
-def test_without_a_compiler_torch_compile_says_so(monkeypatch, capsys):
+def test_what_cannot_be_told_apart_is_not_said_to_pay():
+    slow, fast = timed(9, *[0.5, 1.0, 1.5] * 9), timed(20, *[0.4, 0.9, 1.4] * 9)
+    assert selu.calls_until_paid(compared(slow, fast), "other", "compiled") is None
+
+
+def test_without_a_compiler_there_is_none(monkeypatch):
     monkeypatch.setattr(selu.shutil, "which", lambda name: None)
-    monkeypatch.setattr(selu, "measure", lambda *args: pytest.fail("must not be measured"))
     assert not selu.has_cpp_compiler()
-    assert selu.measure_torch_compile("a/compile", torch.ones(2)) is None
-    assert "needs a C++ compiler" in capsys.readouterr().out
 
 
 def test_the_compiler_is_looked_for_by_name(monkeypatch):
@@ -118,83 +128,53 @@ def test_the_compiler_is_looked_for_by_name(monkeypatch):
     assert selu.has_cpp_compiler()
 
 
-def test_torch_compile_starts_from_an_empty_cache(monkeypatch):
-    folders = []
-
-    def fake(name, function, x):
-        folders.append(selu.os.environ["TORCHINDUCTOR_CACHE_DIR"])
-        assert selu.os.listdir(folders[-1]) == []
-        return name, function(x)
-
+def test_the_cache_of_torch_is_empty_and_then_what_it_was(monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "before")
-    monkeypatch.setattr(selu.shutil, "which", lambda name: name)
-    monkeypatch.setattr(selu, "measure", fake)
-    monkeypatch.setattr(selu.torch, "compile", lambda function: function)
-    name, result = selu.measure_torch_compile("a/compile", torch.ones(2))
-    assert name == "a/compile"
-    torch.testing.assert_close(result, selu.selu_torch(torch.ones(2)))
-    assert not selu.os.path.exists(folders[0])
-    assert selu.os.environ["TORCHINDUCTOR_CACHE_DIR"] == "before"
+    with selu.empty_torch_cache():
+        folder = pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+        assert list(folder.iterdir()) == []
+    assert not folder.exists()
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "before"
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    with selu.empty_torch_cache():
+        pass
+    assert "TORCHINDUCTOR_CACHE_DIR" not in os.environ
 
 
 def test_largest_difference():
     assert selu.largest_difference(np.float32([1, 2]), np.array([1.0, 2.5])) == 0.5
 
 
-@pytest.fixture
-def measured(monkeypatch):
-    """Run what would be measured once, and keep the result by name."""
-    seen = {}
-
-    def fake(name, function, *args, **settings):
-        seen[name] = function(*args)
-        return name
-
-    monkeypatch.setattr(selu, "measure", fake)
-    return seen
-
-
-def test_what_is_measured_in_jax_is_selu(measured):
-    x = selu.normal(8)
-    assert selu.measure_jax("some", jnp.asarray(x)) == ("some/eager", "some/jit")
-    selu.measure_jit_in_the_loop("some", jnp.asarray(x))
-    assert set(measured) == {"some/eager", "some/jit", "some/jit_again", "some/jit_a_lambda"}
-    for result in measured.values():
-        assert selu.largest_difference(result, selu.exact_selu(x)) < 5e-6
-
-
-def test_what_is_measured_in_tensorflow_is_selu(measured):
-    x = selu.normal(8)
-    assert selu.measure_tensorflow(tf.constant(x)) == tuple(measured)
-    assert list(measured) == ["selu/eager", "selu/graph", "selu/xla"]
-    for result in measured.values():
-        assert selu.largest_difference(result, selu.exact_selu(x)) < 5e-6
-
-
-def test_what_is_measured_in_torch_is_selu(measured, monkeypatch):
-    monkeypatch.setattr(selu.torch, "compile", lambda function: function)
-    monkeypatch.setattr(selu.shutil, "which", lambda name: name)
-    x = selu.normal(8)
-    assert selu.measure_torch(torch.tensor(x)) == ("selu/eager", "selu/compile")
-    for result in measured.values():
-        assert selu.largest_difference(result, selu.exact_selu(x)) < 5e-6
-
-
-def test_in_place_takes_over_the_memory_of_its_argument(measured):
+def test_in_place_takes_over_the_memory_of_its_last_result():
     x = jnp.asarray(selu.normal(8))
-    assert selu.measure_in_place("some", x) == "some/jit_in_place"
-    assert selu.largest_difference(measured["some/jit_in_place"], selu.exact_selu(x)) < 5e-6
+    step = selu.in_place(x)
+    first = step()
+    once = np.array(first)
+    second = step()
+    assert first.is_deleted()
     assert not x.is_deleted()
-    given_away = jnp.copy(x)
-    result = selu.selu_in_place(given_away)
-    assert given_away.is_deleted()
-    assert selu.largest_difference(result, selu.exact_selu(x)) < 5e-6
+    assert selu.largest_difference(once, selu.exact_selu(x)) < 5e-6
+    assert selu.largest_difference(second, selu.exact_selu(once)) < 5e-6
 
 
-def test_page_faults_are_counted_for_one_call(monkeypatch):
-    counts = iter([100, 140])
+def test_functions_are_compared_on_the_same_numbers():
+    functions = {
+        "jit": (jax.jit(selu.selu), jnp.asarray),
+        "eager@torch": (selu.selu_torch, torch.tensor),
+        "eager@tensorflow": (selu.selu_tensorflow, tf.constant),
+    }
+    bound = selu.at_size(functions, 20)
+    assert list(bound) == list(functions)
+    for function in bound.values():
+        assert selu.largest_difference(function(), selu.exact_selu(selu.normal(20))) < 5e-6
+
+
+def test_new_memory_is_counted_in_arrays_for_one_call(monkeypatch):
+    counts = iter([100, 148])
     usage = lambda who: types.SimpleNamespace(ru_minflt=next(counts))  # noqa: E731
     monkeypatch.setattr(selu.resource, "getrusage", usage)
+    monkeypatch.setattr(selu.resource, "getpagesize", lambda: 4096)
     called = []
-    assert selu.page_faults(called.append, 3, calls=4) == 10
-    assert called == [3] * 4
+    x = np.ones((128, 64), np.float32)
+    assert selu.fresh_arrays(called.append, x, calls=4) == 1.5
+    assert len(called) == 4

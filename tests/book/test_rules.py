@@ -107,7 +107,7 @@ UNSEEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 # Pages that are still to be split. One that has no long cell any more leaves this list.
 WITH_LONG_CELLS = set(
     """
-    appendix/other_timers benchmarks/matmul benchmarks/selu timing/timer
+    
     """.split()
 )
 

@@ -9,24 +9,6 @@ import torch
 from snippets.timing import dispatch
 
 
-class Calls:
-    """Stands for `measure` and keeps what it was called with."""
-
-    def __init__(self):
-        self.seen = {}
-
-    def __call__(self, name, function, *args, **settings):
-        function(*args)
-        self.seen[name] = (args, settings)
-
-
-@pytest.fixture
-def calls(monkeypatch):
-    recorder = Calls()
-    monkeypatch.setattr(dispatch, "measure", recorder)
-    return recorder
-
-
 def test_the_product_is_larger_where_devices_are_faster(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
     on_a_cpu = dispatch.size_worth_waiting_for()
@@ -43,17 +25,6 @@ def test_random_square_is_finished_and_normal():
     assert abs(float(x.std()) - 1) < 0.02
 
 
-def test_a_call_returns_a_jax_array_and_no_device_array():
-    x = dispatch.random_square(3)
-    assert dispatch.describe(jnp.dot(x, x)) == {
-        "a jax.Array": True,
-        "shape": (3, 3),
-        "dtype": "float32",
-    }
-    assert dispatch.describe(np.ones(2))["a jax.Array"] is False
-    assert not dispatch.has_device_array()
-
-
 class Product:
     """Stands for a result that exists only once it was waited for."""
 
@@ -68,19 +39,10 @@ class Product:
         return self
 
 
-def test_looking_does_not_wait_and_blocking_does(monkeypatch):
-    monkeypatch.setattr(dispatch.jnp, "dot", lambda x, y: Product())
-    assert dispatch.call_and_look(None) == {"when the call returned": False, "after blocking": True}
-
-
 def test_ready_after_tells_actions_that_wait_from_those_that_do_not(monkeypatch):
     monkeypatch.setattr(dispatch.jnp, "dot", lambda x, y: Product())
     assert dispatch.ready_after(lambda product: product.block_until_ready(), None)
     assert not dispatch.ready_after(lambda product: product, None)
-
-
-def test_a_blocked_array_is_ready():
-    assert dispatch.call_and_look(dispatch.random_square(4))["after blocking"]
 
 
 @pytest.mark.parametrize("action", list(dispatch.WAITING)[3:])
@@ -165,23 +127,6 @@ def test_all_ready_needs_every_leaf():
     assert not dispatch.all_ready({"a": [done, waiting]})
 
 
-def test_dispatch_is_measured_without_and_with_waiting(calls):
-    x = dispatch.random_square(4)
-    dispatch.measure_dispatch(jnp.dot, x, x)
-    assert set(calls.seen) == {"dispatch/returns", "dispatch/result"}
-    without = calls.seen["dispatch/returns"][1]
-    assert without.pop("budget") == calls.seen["dispatch/result"][1].pop("budget")
-    assert without == {"wait": dispatch.no_wait, "calls": 1}
-    assert calls.seen["dispatch/result"][1] == {}
-    dispatch.measure_dispatch(jnp.dot, x, x, name="dispatch/1000")
-    assert {"dispatch/1000/returns", "dispatch/1000/result"} < set(calls.seen)
-
-
-def test_calls_in_a_row_are_not_waited_for(calls):
-    dispatch.measure_in_a_row(dispatch.random_square(4), 8)
-    assert calls.seen["dispatch/row/8"][1] == {"wait": dispatch.no_wait, "calls": 8}
-
-
 def test_the_same_numbers_in_every_framework(monkeypatch):
     x = dispatch.random_square(6)
     np.testing.assert_array_equal(dispatch.in_torch(x).cpu().numpy(), x)
@@ -215,3 +160,29 @@ def test_a_timeline_has_every_call_the_wait_and_every_product_in_order():
         max(call[2], ready)
         for call, ready in zip(calls, [0, *(p[3] for p in products[:-1])], strict=True)
     ]
+
+
+class Queue:
+    """Stands for a device whose queue has `places`; its first product takes for ever."""
+
+    def __init__(self, places):
+        self.places, self.products = places, []
+
+    def dot(self, x, y):
+        if len(self.products) >= self.places:
+            for product in self.products:
+                product.done = True
+        self.products.append(Product())
+        return self.products[-1]
+
+
+@pytest.mark.parametrize(("places", "ahead"), [(1, 1), (5, 5), (200, 100)])
+def test_calls_are_counted_until_one_waits_for_a_place(monkeypatch, places, ahead):
+    monkeypatch.setattr(dispatch.jnp, "dot", lambda x, y: queue.dot(x, y))
+    queue = Queue(places)
+    assert dispatch._calls_before_ready(None, 100) == ahead
+    assert len(queue.products) == min(places, 100) + 1
+
+
+def test_the_queue_of_a_cpu_has_an_end():
+    assert 1 < dispatch.calls_ahead(dispatch.random_square(1000), most=100) < 100

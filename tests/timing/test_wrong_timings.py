@@ -1,4 +1,3 @@
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -6,20 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snippets.timing import wrong_timings
-from snippets.timing.timer import no_wait
-
-
-@pytest.fixture
-def measured(monkeypatch):
-    """Run what would be measured once, and keep it by name and framework."""
-    seen = {}
-
-    def fake(name, function, *args, **settings):
-        result = function(*args)
-        seen.setdefault(name, []).append((function, args, settings, result))
-
-    monkeypatch.setattr(wrong_timings, "measure", fake)
-    return seen
 
 
 @settings(deadline=None)
@@ -38,64 +23,24 @@ def test_random_square_has_the_dtype_asked_for():
         assert abs(x.std() - 1) < 0.02
 
 
-def test_only_the_wrong_one_does_not_wait(measured):
-    wrong_timings.unblocked(jnp.ones((3, 3)))
-    (_, _, wrong, _), (_, _, right, _) = (
-        measured[f"gallery/{name}"][0] for name in ("unblocked", "blocked")
-    )
-    assert wrong == {"wait": no_wait, "calls": 1}
-    assert right == {}
+def test_ten_calls_are_ten_and_each_is_waited_for():
+    made = []
+
+    class Result:
+        def block_until_ready(self):
+            made.append("waited")
+            return self
+
+    def function(x):
+        made.append(x)
+        return Result()
+
+    wrong_timings.ten_calls(function, 3)
+    assert made == [3, "waited"] * 10
 
 
-def test_the_first_call_is_in_one_loop_only(measured, monkeypatch):
-    compiled = []
-    jit = jax.jit
-
-    def counting(function):
-        compiled.append(function)
-        return jit(function)
-
-    monkeypatch.setattr(wrong_timings.jax, "jit", counting)
-    wrong_timings.with_first_call(jnp.ones(3))
-    (wrong, _, settings, _) = measured["gallery/first_call_included"][0]
-    (right, _, _, _) = measured["gallery/first_call_apart"][0]
-    assert settings["framework"] == "jax"
-    before = len(compiled)
-    right()
-    assert len(compiled) == before
-    wrong()
-    assert len(compiled) == before + 1
-
-
-def test_numpy_computes_in_double_and_jax_in_single(measured):
+def test_numpy_computes_in_double_and_jax_in_single():
     assert wrong_timings.result_dtypes(3) == {"NumPy": np.float64, "JAX": np.float32}
-    with jax.default_device(jax.devices()[3]):
-        wrong_timings.two_precisions(3)
-    assert [x.dtype for x in measured["gallery/float64"][0][1]] == [np.float64] * 2
-    in_numpy, in_jax = measured["gallery/float32"]
-    assert isinstance(in_numpy[3], np.ndarray)
-    assert isinstance(in_jax[3], jax.Array)
-    assert {x.device for x in in_jax[1]} == {jax.devices("cpu")[0]}
-    assert {x.dtype for x in in_jax[1]} == {np.dtype("float32")}
-    np.testing.assert_allclose(in_numpy[3], in_jax[3], rtol=1e-5)
-
-
-def test_the_wrong_one_converts_in_every_call(measured):
-    wrong_timings.with_conversion(4)
-    (_, (on_host,), _, wrong) = measured["gallery/converted_each_call"][0]
-    (_, (on_device,), _, right) = measured["gallery/converted_before"][0]
-    assert isinstance(on_host, np.ndarray)
-    assert isinstance(on_device, jax.Array)
-    np.testing.assert_array_equal(wrong, right)
-
-
-def test_all_ways_to_compile_give_the_same_values(measured):
-    x = jnp.linspace(-2, 2, 7)
-    wrong_timings.jit_once(x)
-    wrong_timings.jit_in_the_loop(x)
-    assert len(measured) == 4
-    for ((_, _, _, result),) in measured.values():
-        np.testing.assert_allclose(result, wrong_timings.smooth(x), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
