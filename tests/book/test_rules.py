@@ -104,12 +104,6 @@ def test_the_search_leaves_other_numbers_alone(sentence):
 
 LONGEST_CELL = 25
 UNSEEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
-# Pages that are still to be split. One that has no long cell any more leaves this list.
-WITH_LONG_CELLS = set(
-    """
-    
-    """.split()
-)
 
 
 def long_cells(path):
@@ -126,10 +120,7 @@ def long_cells(path):
 @pytest.mark.parametrize("path", PAGES, ids=name)
 def test_no_cell_is_longer_than_one_can_read(path):
     found = long_cells(path)
-    if docname(path) in WITH_LONG_CELLS:
-        assert found, f"{docname(path)} can leave WITH_LONG_CELLS"
-    else:
-        assert not found, "fold helpers with ':folded:', or split:\n" + "\n".join(found)
+    assert not found, "fold helpers with ':folded:', or split:\n" + "\n".join(found)
 
 
 def shown_names(path):
