@@ -38,11 +38,6 @@ redirects = {
 book_measurements = "snippets/timing/measurement.schema.json"
 
 # Pages that still divide medians of different moments; each is to use `compare` in their place.
-book_loose_ratios = [
-    "claims/course",
-    "claims/post",
-    "index",
-]
 
 book_sources = {
     "post": {
