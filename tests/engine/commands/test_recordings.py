@@ -287,6 +287,9 @@ def test_a_recorded_site_says_what_is_not_recorded(two_devices, noting):
 
 def test_a_recording_that_comes_or_goes_changes_its_page_alone(two_devices):
     two_devices.page("b/two", two_devices.cell("2"))
+    two_devices.page("c/three", two_devices.cell("3"))
+    assert two_devices.record("c/three").returncode == 0
+    two_devices.recorded_elsewhere("c/three")
     assert two_devices.build().green
     other = two_devices.root / "build" / "html" / "b" / "two.html"
     written = other.stat().st_mtime_ns
@@ -301,15 +304,17 @@ def test_a_recording_that_comes_or_goes_changes_its_page_alone(two_devices):
     assert "0 added, 0 changed, 0 removed" in two_devices.build().output
 
 
-def test_measurements_have_a_place_for_every_device(two_devices, noting):
+def test_measurements_have_no_place_for_a_device_that_recorded_none(two_devices, noting):
     two_devices.configure(DEVICES, 'book_devices["tpu-v5e"] = "TPU"')
-    two_devices.page("b/bench", two_devices.cell("note('x', 0.5)", snippet="a.notes.note"))
+    bench = two_devices.cell("note('x', 0.5)", snippet="a.notes.note")
+    two_devices.page("b/bench", bench)
+    assert two_devices.build().green
+    assert tabs(two_devices, "b/bench") == []
+    assert two_devices.record("b/bench").returncode == 0
+    two_devices.recorded_elsewhere("b/bench", ("took 0.5", "took 0.2"))
     assert two_devices.build().green
     (found,) = tabs(two_devices, "b/bench")
-    assert found["CPU"] == "x took 0.5"
-    assert found["NVIDIA H200"] == (
-        "Not recorded on NVIDIA H200 yet; nox -s record -- b/bench on such a machine records it."
-    )
+    assert found == {"CPU": "x took 0.5", "NVIDIA H200": "x took 0.2"}
 
 
 def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
@@ -327,6 +332,8 @@ def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
     build = two_devices.build()
     assert build.green, build.output
     page = BeautifulSoup(two_devices.html("b/bench"), "html.parser")
+    for note in page.select(".note"):
+        note.decompose()
     sentence = page.find(string=lambda text: "Here" in text).find_parent("p").get_text()
     assert sentence == (
         "Here 500 ms CPU, there 2 ms NVIDIA H200, 250× CPU and NVIDIA H200, "
@@ -393,6 +400,7 @@ def test_a_page_for_one_device_is_recorded_there_alone(two_devices):
     build = two_devices.build()
     assert red(build, "gpu-h200/b/two.ipynb", "stale: the page is now executed on cpu only")
     two_devices.recording("b/two", "gpu-h200").unlink()
+    two_devices.recorded_elsewhere("a/one")
     assert two_devices.build().green
     assert "executed on CPU only" in two_devices.html("b/two")
     done = two_devices.run("record", BOOK_DEVICE="gpu-h200")
