@@ -1,11 +1,13 @@
 """Files that may be shared, damaged or full of surprises: read with care, written whole or not."""
 
 import contextlib
+import json
 import os
 import pathlib
 import shutil
 import stat
 from collections.abc import Iterator
+from typing import Any
 
 
 class Unusable(Exception):
@@ -61,6 +63,15 @@ def read(path: pathlib.Path, limit: int) -> str:
         raise Unusable("it is not UTF-8") from None
     except OSError as error:
         raise Unusable(error.strerror or type(error).__name__) from None
+
+
+def remembered(path: pathlib.Path, limit: int) -> dict[str, Any]:
+    """Return the JSON object that a build left for the next; empty where it cannot be used."""
+    try:
+        found = json.loads(read(path, limit))
+    except (OSError, Unusable, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def replace_folder(path: pathlib.Path) -> None:

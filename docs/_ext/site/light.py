@@ -100,6 +100,7 @@ SUMMARY = re.compile(r"<summary[^>]*>.*?</summary>", re.DOTALL)
 PARAGRAPH = re.compile(r"<(/?)p\b([^>]*)>")
 BUTTON = re.compile(r"<button\b([^>]*)>")
 MEMORY = "light.json"
+LARGEST_MEMORY = 50_000_000
 logger = logging.getLogger(__name__)
 # It tells of every table of a font that it touches.
 stdlib_logging.getLogger("fontTools").setLevel(stdlib_logging.WARNING)
@@ -213,7 +214,7 @@ def finish(app: Any, exception: Exception | None) -> None:
         if name not in {_name(js) for js in app.builder._js_files if js.priority < EARLY}
     ]
     memory = pathlib.Path(app.doctreedir, MEMORY)
-    former = _remembered(memory)
+    former = files.remembered(memory, LARGEST_MEMORY)
     pages = _pages(pathlib.Path(app.outdir), former.get("pages", {}))
     used = {word for page in pages.values() for word in page["words"]}
     state = hashlib.sha256(
@@ -234,14 +235,6 @@ def _local(assets: Iterable[Any], static: pathlib.Path) -> list[str]:
     ordered = sorted(assets, key=lambda asset: asset.priority)
     names = [_name(asset).removeprefix("_static/") for asset in ordered]
     return [name for name in dict.fromkeys(names) if name and (static / name).is_file()]
-
-
-def _remembered(path: pathlib.Path) -> dict[str, Any]:
-    try:
-        found = json.loads(files.read(path, 50_000_000))
-        return found if isinstance(found, dict) else {}
-    except (OSError, files.Unusable, ValueError):
-        return {}
 
 
 def _pages(site: pathlib.Path, former: dict[str, Any]) -> dict[str, Any]:

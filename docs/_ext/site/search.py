@@ -20,6 +20,7 @@ from .states import book_of
 
 FOLDER = "pagefind"
 MEMORY = "search.json"
+LARGEST_MEMORY = 1_000_000
 SECTION = re.compile(
     r'<section( class="[^"]*")? id="([^"]+)"([^>]*)>'
     r"((?:\s*<span[^>]*></span>)*\s*<h[1-6])"
@@ -35,7 +36,7 @@ def finish(app: Any, exception: Exception | None) -> None:
         return
     site, memory = pathlib.Path(app.outdir), pathlib.Path(app.doctreedir, MEMORY)
     pages = {name: site / app.builder.get_target_uri(name) for name in sorted(app.env.found_docs)}
-    known = _remembered(memory)
+    known = files.remembered(memory, LARGEST_MEMORY)
     states = {name: [path.stat().st_size, path.stat().st_mtime_ns] for name, path in pages.items()}
     folder = site / FOLDER
     if known.get("states") == states and folder.is_dir():
@@ -63,14 +64,6 @@ async def _index(texts: dict[str, str], folder: pathlib.Path) -> None:
     for pattern in SURFACES:
         for path in folder.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def _remembered(path: pathlib.Path) -> dict[str, Any]:
-    try:
-        found = json.loads(files.read(path, 1_000_000))
-        return found if isinstance(found, dict) else {}
-    except (OSError, files.Unusable, ValueError):
-        return {}
 
 
 def setup(app: Sphinx) -> None:
