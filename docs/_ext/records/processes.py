@@ -17,20 +17,12 @@ Name = tuple[str, str, str]
 
 def disturbed(run: PageOutputs, schema: Schema | None) -> bool:
     """Say whether the machine did something else while one of the measurements was made."""
-    return any(
-        each.get("machine", {}).get("disturbed")
-        for _, found in _records(run, schema)
-        for each in found.get("alternatives", [found])
-    )
+    return any(each.get("machine", {}).get("disturbed") for each in _single(run, schema))
 
 
 def are_missing(run: PageOutputs, schema: Schema | None, wanted: int) -> bool:
     """Say whether outputs hold a measurement that was made in fewer processes than wanted."""
-    return any(
-        len(each.get("processes", ())) < wanted > 1
-        for _, found in _records(run, schema)
-        for each in found.get("alternatives", [found])
-    )
+    return any(len(each.get("processes", ())) < wanted > 1 for each in _single(run, schema))
 
 
 def merged(runs: Sequence[PageOutputs], schema: Schema | None, wanted: int) -> PageOutputs:
@@ -85,6 +77,12 @@ def _records(run: PageOutputs, schema: Schema | None) -> Iterator[tuple[Name, Ma
             found = record(output, schema)
             if found is not None and schema and schema.problem(found) is None:
                 yield _name(cell.key, found), found
+
+
+def _single(run: PageOutputs, schema: Schema | None) -> Iterator[Mapping[str, Any]]:
+    """Yield the records of single measurements: of a comparison, those of its alternatives."""
+    for _, found in _records(run, schema):
+        yield from found.get("alternatives", [found])
 
 
 def _name(key: str, found: Mapping[str, Any]) -> Name:
