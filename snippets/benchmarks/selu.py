@@ -1,12 +1,8 @@
 """The activation SELU, eager and compiled, in three frameworks."""
 
-import contextlib
 import functools
 import math
-import os
 import resource
-import shutil
-import tempfile
 
 import jax
 import jax.numpy as jnp
@@ -58,12 +54,6 @@ def normal(size):
     return np.random.default_rng(0).standard_normal((size, size), dtype=np.float32)
 
 
-def torch_tensor(array):
-    """Return a NumPy array as a tensor on the accelerator, or the CPU without one."""
-    found = torch.accelerator.current_accelerator(check_available=True)
-    return torch.tensor(array, device=found or "cpu")
-
-
 @jax.jit(donate_argnames="x")
 def selu_in_place(x):
     """Return SELU of `x`, any shape, in the memory of `x`, which is then gone."""
@@ -107,44 +97,3 @@ def at_size(functions, size):
         key: functools.partial(function, convert(x))
         for key, (function, convert) in functions.items()
     }
-
-
-def calls_until_paid(comparison, other, compiled):
-    """Return from how many calls on `compiled` takes no longer in all than `other`.
-
-    Both are keys of a comparison. The compiled total includes its first call; every
-    call of the other is taken at the median. None where the compiled one is not
-    the faster, or the two cannot be told apart.
-    """
-    slow, fast = (comparison.alternatives[key] for key in (other, compiled))
-    if fast.first_call <= slow.median:
-        return 1
-    ratio = comparison.ratio(other, compiled)
-    if not ratio.different or ratio.value < 1:
-        return None
-    return math.ceil((fast.first_call - fast.median) / (slow.median - fast.median))
-
-
-def has_cpp_compiler():
-    """Say whether a C++ compiler is installed, which torch.compile needs on a CPU."""
-    return any(
-        shutil.which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++")
-    )
-
-
-@contextlib.contextmanager
-def empty_torch_cache():
-    """Let torch.compile start from an empty cache, which is then thrown away."""
-    before = dict(os.environ)
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-        try:
-            yield
-        finally:
-            os.environ.pop("TORCHINDUCTOR_CACHE_DIR")
-            os.environ.update(before)
-
-
-def largest_difference(result, exact):
-    """Return the largest absolute difference of an array from the exact one."""
-    return float(np.max(np.abs(np.asarray(result, np.float64) - exact)))

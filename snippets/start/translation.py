@@ -1926,6 +1926,11 @@ GRADIENTS = [
         """,
         given={"v": [0.0]},
         differs=True,
+        meaning=(
+            "np.float32(0.5 / np.sqrt(v[0]) if v[0] > 0 else np.nan)",
+            "np.float32(0.5 / np.sqrt(v[0]) if v[0] > 0 else 0)",
+            "np.float32(0.5 / np.sqrt(v[0]) if v[0] > 0 else np.nan)",
+        ),
     ),
     Row(
         "torch-clip-grad-norm",

@@ -1,0 +1,102 @@
+import os
+import pathlib
+import statistics
+import types
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snippets.benchmarks import race
+from snippets.timing.timer import Comparison
+
+
+def test_torch_uses_the_cpu_without_an_accelerator(monkeypatch):
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available: None)
+    assert race.torch_tensor(np.ones(2, np.float32)).device.type == "cpu"
+
+
+def timed(first_call, *samples):
+    return types.SimpleNamespace(
+        first_call=first_call, median=statistics.median(samples), samples=list(samples)
+    )
+
+
+def compared(other, compiled, control=None):
+    alternatives = {"other": other, "compiled": compiled}
+    return Comparison.of("a/b", alternatives, control or other.samples)
+
+
+@given(st.floats(1e-6, 1), st.floats(1e-6, 1), st.floats(1e-6, 100))
+def test_calls_until_paid_is_the_first_count_at_which_the_totals_meet(eager, compiled, first):
+    both = compared(timed(0, eager), timed(first, compiled))
+    calls = race.calls_until_paid(both, "other", "compiled")
+
+    def total(n):
+        return first + (n - 1) * compiled
+
+    if calls is None:
+        assert compiled >= eager
+        assert first > eager
+    else:
+        assert total(calls) <= calls * eager * (1 + 1e-9)
+        if calls > 1:
+            assert total(calls - 1) > (calls - 1) * eager * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("first", "sample", "calls"), [(10.5, 0.5, 20), (0.9, 5.0, 1), (10.0, 1.0, None)]
+)
+def test_calls_until_paid_by_hand(first, sample, calls):
+    both = compared(timed(9, 1.0), timed(first, sample))
+    assert race.calls_until_paid(both, "other", "compiled") == calls
+
+
+def test_what_cannot_be_told_apart_is_not_said_to_pay():
+    slow, fast = timed(9, *[0.5, 1.0, 1.5] * 9), timed(20, *[0.4, 0.9, 1.4] * 9)
+    assert race.calls_until_paid(compared(slow, fast), "other", "compiled") is None
+
+
+def test_without_a_compiler_there_is_none(monkeypatch):
+    monkeypatch.setattr(race.shutil, "which", lambda name: None)
+    assert not race.has_cpp_compiler()
+
+
+def test_the_compiler_is_looked_for_by_name(monkeypatch):
+    monkeypatch.setenv("CXX", "my-own-c++")
+    monkeypatch.setattr(race.shutil, "which", lambda name: name == "my-own-c++")
+    assert race.has_cpp_compiler()
+
+
+def test_the_cache_of_torch_is_empty_and_then_what_it_was(monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "before")
+    with race.empty_torch_cache():
+        folder = pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+        assert list(folder.iterdir()) == []
+    assert not folder.exists()
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "before"
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    with race.empty_torch_cache():
+        pass
+    assert "TORCHINDUCTOR_CACHE_DIR" not in os.environ
+
+
+def test_largest_difference():
+    assert race.largest_difference(np.float32([1, 2]), np.array([1.0, 2.5])) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("ours", "size"),
+    [
+        ({10: 2.0, 100: 0.5, 1000: 0.5}, 100),
+        ({10: 0.5, 100: 2.0, 1000: 0.5}, 1000),
+        ({10: 0.5, 100: 1.0, 1000: 0.5}, 1000),
+        ({10: 0.5, 100: 0.5, 1000: 1.0}, None),
+        ({10: 0.5, 100: 0.5, 1000: 0.5}, 10),
+    ],
+)
+def test_it_pays_from_the_size_that_no_larger_one_takes_back(ours, size):
+    races = {n: compared(timed(1, 1.0), timed(1, seconds)) for n, seconds in ours.items()}
+    assert race.pays_from(races, "other", "compiled") == size
