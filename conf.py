@@ -10,7 +10,7 @@ project = "JAX, Measured"
 author = "The authors of JAX, Measured"
 copyright = author
 extensions = ["_ext", "myst_nb", "sphinx_design", "sphinx_copybutton", "sphinx_reredirects"]
-exclude_patterns = ["_ext", "_templates"]
+exclude_patterns = ["_ext", "_templates", "_versions"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -160,6 +160,26 @@ book_card = {
     "title": "The gradient of each of 64 examples, six ways, measured",
 }
 book_record_command = "nox -s record --"
+# The versions of JAX on which pages are recorded besides (nox -s jax_versions), the oldest first.
+# On those that the book supports every page must come out as it declares.
+book_versions = {
+    "package": "jax",
+    "recorded": [
+        "0.4.31",
+        "0.4.38",
+        "0.5.3",
+        "0.6.2",
+        "0.7.2",
+        "0.8.3",
+        "0.9.2",
+        "0.10.2",
+        "0.12.0.1",
+    ],
+    "supported": ["0.10.2", "0.12.0.1"],
+    "prelude": "snippets/versions/prelude.py",
+    "recordings": "docs/_versions",
+    "command": "nox -s jax_versions --",
+}
 
 html_theme = "sphinx_book_theme"
 html_title = project

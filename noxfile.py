@@ -8,6 +8,7 @@ frameworks than `cpu`: `cuda`, `tpu` or `jax` (see requirements/).
 import hashlib
 import os
 import pathlib
+import runpy
 import shutil
 import sys
 
@@ -30,6 +31,12 @@ LOCKS = {
     "": sorted(path.stem for path in REQUIREMENTS.glob("*.txt") if path.stem != "compile"),
     "-compile": ["compile"],
 }
+
+# The versions of JAX that pages are recorded on. From 0.11 on it needs a later Python than the book.
+JAX_VERSIONS = [
+    ("3.11" if int(version.split(".")[1]) < 11 else "3.12", version)
+    for version in runpy.run_path("conf.py")["book_versions"]["recorded"]
+]
 
 # Files for hosts, by the schema that they follow.
 HOSTS = {
@@ -117,6 +124,26 @@ def record(session):
     """Record what pages print on this machine's device: the pages named, or all."""
     install(session, FRAMEWORKS, "record")
     session.run("python", "-m", "_ext.commands.record", *session.posargs, env=ENGINE)
+
+
+@nox.session(venv_backend="virtualenv", reuse_venv=True)
+@nox.parametrize("python, version", JAX_VERSIONS)
+def jax_versions(session, version):
+    """Record what pages come to on other versions of JAX: the pages named, or all.
+
+    `nox -s "jax_versions-3.11(version='0.4.31')"` is a single one. One whose Python is not on this
+    machine is left out, and said to be.
+    """
+    session.install(
+        *(
+            "-r",
+            REQUIREMENTS / "record.txt",
+            "-r",
+            REQUIREMENTS / "versions" / f"jax-{version}.txt",
+        ),
+        *("-c", REQUIREMENTS / "locks" / f"jax-{version}.txt"),
+    )
+    session.run("python", "-m", "_ext.commands.versions", *session.posargs, env=ENGINE)
 
 
 @nox.session
@@ -228,14 +255,20 @@ def lock(session):
     """
     # Without a lock, which may contradict the new requirements.
     install(session, "lock", into="lock", lock=None)
-    for python in PYTHONS:
-        for part, sets in LOCKS.items():
-            session.run(
-                *("uv", "pip", "compile", "--quiet", "--custom-compile-command", "nox -s lock"),
-                # The oldest Linux that libtpu runs on.
-                *("--python-version", python, "--python-platform", "x86_64-manylinux_2_31"),
-                *("--only-binary", ":all:", "--no-binary", "mpi4jax"),
-                *("--output-file", REQUIREMENTS / "locks" / f"{python}{part}.txt"),
-                *(REQUIREMENTS / f"{name}.txt" for name in sets),
-                *session.posargs,
-            )
+    wanted = [
+        (python, f"{python}{part}", sets) for python in PYTHONS for part, sets in LOCKS.items()
+    ]
+    wanted += [
+        (python, f"jax-{version}", ("record", f"versions/jax-{version}"))
+        for python, version in JAX_VERSIONS
+    ]
+    for python, name, sets in wanted:
+        session.run(
+            *("uv", "pip", "compile", "--quiet", "--custom-compile-command", "nox -s lock"),
+            # The oldest Linux that libtpu runs on.
+            *("--python-version", python, "--python-platform", "x86_64-manylinux_2_31"),
+            *("--only-binary", ":all:", "--no-binary", "mpi4jax"),
+            *("--output-file", REQUIREMENTS / "locks" / f"{name}.txt"),
+            *(REQUIREMENTS / f"{each}.txt" for each in sets),
+            *session.posargs,
+        )

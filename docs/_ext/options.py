@@ -49,6 +49,12 @@ class Options:
     markdown: write each page in Markdown too, and a list of them.
     search: make an index for Pagefind.
     record_command, compile_command: what messages tell people to run.
+    versions: the versions of a package on which pages are recorded besides, {package, recorded,
+        supported, prelude, recordings, command}; see `commands.versions`.
+
+    Three are no matter of conf.py: `root`, the folder of that file; `any_outcome`, which keeps
+    what cells come to, be it what they declare or not; and `prelude`, code for each kernel before
+    the first cell.
     """
 
     pages: str = _option("docs")
@@ -76,12 +82,15 @@ class Options:
     search: bool = _option(False)
     record_command: str = _option("python -m _ext.commands.record", "env")
     compile_command: str = _option("python -m _ext.commands.compile", "env")
+    versions: Mapping[str, Any] = _option(dict, "env")
     root: pathlib.Path = dataclasses.field(default=pathlib.Path())
+    any_outcome: bool = dataclasses.field(default=False)
+    prelude: str = dataclasses.field(default="")
 
     @classmethod
     def table(cls) -> list[dataclasses.Field[Any]]:
         """Return the options that conf.py may set."""
-        return [field for field in dataclasses.fields(cls) if field.name != "root"]
+        return [field for field in dataclasses.fields(cls) if field.metadata]
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any], root: str | os.PathLike[str]) -> Self:

@@ -49,8 +49,13 @@ def read_pages(names: Sequence[str], options: Options) -> tuple[list[Page], list
     return pages, problems
 
 
-def record(names: Sequence[str], options: Options, jobs: int | None) -> list[str]:
-    """Execute pages and record each that goes well; return the problems met."""
+def record(
+    names: Sequence[str], options: Options, jobs: int | None, edition: str = ""
+) -> list[str]:
+    """Execute pages and record each that goes well; return the problems met.
+
+    The recordings are those of the device, or of another `edition`.
+    """
     pages, problems = read_pages(names, options)
     if names and problems:
         return problems
@@ -70,7 +75,11 @@ def record(names: Sequence[str], options: Options, jobs: int | None) -> list[str
             )
             return
         try:
-            path = recordings.write(result.outputs, options.record_command)
+            facts = dataclasses.replace(
+                result.outputs.facts, device=edition or result.outputs.facts.device
+            )
+            outputs = dataclasses.replace(result.outputs, facts=facts)
+            path = recordings.write(outputs, options.record_command)
         except (files.Unusable, Refused) as error:
             problems.append(f"{file}: its outputs cannot be recorded: {error}")
             return

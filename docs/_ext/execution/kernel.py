@@ -386,6 +386,7 @@ def main() -> None:
     warnings.formatwarning = lambda message, category, *rest, **named: (
         f"{category.__name__}: {Scrubber(app.shell).clean(str(message))}\n"
     )
+    exec(compile(page["prelude"], "prelude", "exec"), {})
     app.start()
 
 

@@ -4,10 +4,36 @@ import ast
 import importlib.util
 import symtable
 from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
 
 from ..frameworks import Framework
 from ..source.expansion import bound_names
 from .imports import imported
+
+Reason = TypeVar("Reason")
+
+
+class Lost(Generic[Reason]):
+    """The names that cells would have made, had they gone well, each with the reason."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Reason] = {}
+
+    def reason(self, source: str) -> Reason | None:
+        """Return why a cell cannot run that takes over names from those before it, or None."""
+        try:
+            taken = _taken_over(ast.parse(source), source)
+        except SyntaxError:
+            return None
+        return next((self.names[name] for name in taken if name in self.names), None)
+
+    def note(self, source: str, reason: Reason | None, kept: Iterable[str] = ()) -> None:
+        """Note that the names which a cell binds are lost, all but those kept; or that none is."""
+        for name in bound_names(source):
+            if reason is not None and name not in kept:
+                self.names[name] = reason
+            else:
+                self.names.pop(name, None)
 
 
 class Frameworks:
@@ -25,7 +51,7 @@ class Frameworks:
             for module in framework.modules
             if find(module) is None
         }
-        self.lost: dict[str, Framework] = {}
+        self.lost: Lost[Framework] = Lost()
 
     def needed_by(self, source: str) -> Framework | None:
         """Return the framework that is absent and without which a cell cannot run, or None."""
@@ -36,14 +62,8 @@ class Frameworks:
         except SyntaxError:
             return None
         needed = next((self.absent[n] for n in imported(source) if n in self.absent), None)
-        if needed is None:
-            needed = next((self.lost[n] for n in _taken_over(tree, source) if n in self.lost), None)
-        kept = set(_bound(self._imports(tree)))
-        for name in _bound(tree):
-            if needed and name not in kept:
-                self.lost[name] = needed
-            else:
-                self.lost.pop(name, None)
+        needed = needed or self.lost.reason(source)
+        self.lost.note(source, needed, kept=_bound(self._imports(tree)))
         return needed
 
     def imports(self, source: str) -> str:
@@ -81,6 +101,15 @@ def _taken_over(tree: ast.Module, source: str) -> list[str]:
             taken |= _globals_read(symtable.symtable(text, "cell", "exec")) - bound - own
         bound |= new
     return sorted(taken)
+
+
+def made_before(source: str, line: int) -> set[str]:
+    """Return the names that a cell binds in statements which end before a line."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:
+        return set()
+    return _bound(ast.Module([node for node in body if (node.end_lineno or 0) < line], []))
 
 
 def _globals_read(table: symtable.SymbolTable) -> set[str]:

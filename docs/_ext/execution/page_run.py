@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import queue
+import re
 import signal
 import sys
 import tempfile
@@ -27,13 +28,15 @@ from ..records.form import CellOutputs, Facts, PageOutputs
 from ..source.pages import Page
 from . import devices, environment, machine, provisioning
 from .expectations import Raised, judge
-from .missing import Frameworks
+from .missing import Frameworks, Lost, made_before
 
 # How long a kernel may take to answer a question of the build.
 ANSWER = 30.0
 PORTS = ("shell", "iopub", "stdin", "control")
 # How much of what native code wrote past Python is kept for the case that the kernel dies.
 LOG = 1_000_000
+# Where a traceback says in which line of its cell it begins.
+FAILED = re.compile(r"^  line (\d+)", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -252,6 +255,7 @@ class PageRun:
         work.mkdir()
         facts = {
             "output_limit": self.options.output_limit,
+            "prelude": self.options.prelude,
             "devices": [
                 (framework.name, module, framework.device)
                 for framework in self.options.registry
@@ -298,15 +302,23 @@ class PageRun:
                     await client._async_cleanup_kernel()
 
     async def _cells(self, client: _Client, folder: pathlib.Path) -> None:
-        """Execute the cells one after the other, up to the first failure."""
+        """Execute the cells one after the other, up to the first failure.
+
+        Where any outcome is kept, those go on that do not need what a failed one would have made.
+        """
         executed = 0
+        lost: Lost[str] = Lost()
         for number, (cell, code) in enumerate(zip(self.cells, self.notebook.cells, strict=True)):
             if cell.key in self.missing:
-                if not self.imports[cell.key]:
+                if not self.imports.get(cell.key):
                     continue
                 # Of a cell that is left out its imports remain, for those that follow.
                 cell = dataclasses.replace(cell, source=self.imports[cell.key], expected=None)
                 code = nbformat.v4.new_code_cell(cell.source)
+            elif why := lost.reason(cell.source):
+                self.missing[cell.key] = why
+                lost.note(cell.source, why)
+                continue
             self.number = number
             try:
                 await client.async_execute_cell(code, number)
@@ -326,8 +338,11 @@ class PageRun:
                 if file.exists():
                     self.whole[cell.key] = file
                     code.outputs.append(_notice(answer))
-            if problem := judge(code.outputs, cell.expected, raised):
+            problem = judge(code.outputs, cell.expected, raised)
+            if problem and not self.options.any_outcome:
                 return self._fail(problem)
+            why = f"cell {number + 1}" if problem and failed else None
+            lost.note(cell.source, why, kept=made_before(cell.source, _failed_at(code.outputs)))
         await self._check_device(client)
 
     async def _check_device(self, client: _Client) -> None:
@@ -350,6 +365,13 @@ class PageRun:
                 f"'{found}'; set BOOK_DEVICE to the device that is meant"
             )
         self.kind = kind
+
+
+def _failed_at(shown: Sequence[NotebookNode]) -> int:
+    """Return the line of a cell in which its error came, or 1 where it does not say."""
+    error = next((output for output in shown if output.output_type == "error"), None)
+    found = FAILED.search("\n".join(error.traceback)) if error else None
+    return int(found[1]) if found else 1
 
 
 def used_versions(options: Options) -> dict[str, str]:

@@ -136,3 +136,46 @@ def test_what_a_left_out_cell_imports_is_there_for_later_cells(project, execute)
     assert not found.failures
     assert [cell.missing for cell in found.outputs.cells] == ["nothere", "", "nothere"]
     assert [len(cell.outputs) for cell in found.outputs.cells] == [0, 1, 0]
+
+
+def test_where_any_outcome_is_kept_cells_go_on_that_need_nothing_of_a_failed_one(project, execute):
+    cells = [
+        "x = 1\ny = 1 / 0\nz = 2",
+        "x + 1",
+        "y",
+        "z",
+        "y = 3",
+        "y",
+    ]
+    project.page("a/one", *map(project.cell, cells))
+    found = execute("a/one", any_outcome=True)["a/one"]
+    assert not found.failures
+    shown = found.outputs.cells
+    assert shown[0].outputs[0].ename == "ZeroDivisionError"
+    assert [cell.missing for cell in shown] == ["", "", "cell 1", "cell 1", "", ""]
+    assert [len(cell.outputs) for cell in shown] == [1, 1, 0, 0, 0, 1]
+
+
+def raising(code, error):
+    return f"```{{code-cell}} python\n:raises: {error}\n{code}\n```"
+
+
+def test_where_any_outcome_is_kept_an_error_other_than_the_declared_is_one(project, execute):
+    project.page(
+        "a/one",
+        raising("x = 1 / 0", "ValueError zero"),
+        raising("y = 1 / 0", "ZeroDivisionError division"),
+        raising("z = 1", "ValueError zero"),
+        project.cell("z"),
+        project.cell("x"),
+    )
+    assert execute("a/one")["a/one"].failures
+    found = execute("a/one", any_outcome=True)["a/one"]
+    assert not found.failures
+    assert [cell.missing for cell in found.outputs.cells] == ["", "", "", "", "cell 1"]
+
+
+def test_a_prelude_is_executed_before_the_first_cell_and_leaves_no_name(project, execute):
+    project.page("a/one", project.cell("import math\nmath.tau"), project.cell("'math2' in dir()"))
+    found = execute("a/one", prelude="import math\nmath2 = math\nmath.tau = 7.0")["a/one"]
+    assert [cell.outputs[0].data["text/plain"] for cell in found.outputs.cells] == ["7.0", "False"]

@@ -1,0 +1,73 @@
+"""Pages are recorded on versions of a package, apart from the recordings of devices."""
+
+import json
+
+import pytest
+
+BOOK = """
+import importlib.metadata
+book_versions = {
+    "package": "ipykernel",
+    "recorded": [%s],
+    "supported": %s,
+    "prelude": "prelude.py",
+    "recordings": "docs/_versions",
+    "command": "nox -s versions --",
+}
+"""
+HERE = 'importlib.metadata.version("ipykernel")'
+
+
+@pytest.fixture
+def record(project):
+    """Return a function that records all pages with the version that is installed."""
+    project.page("a/one", project.cell("1 / zero"), project.cell("print('pears')"))
+    (project.root / "prelude.py").write_text("import builtins\nbuiltins.zero = 0\n", "utf8")
+
+    def run(supported="[]", listed=HERE):
+        project.configure(BOOK % (listed, supported))
+        return project.run("versions")
+
+    return run
+
+
+def kept(project):
+    return list((project.root / "docs" / "_versions").rglob("*.ipynb"))
+
+
+def test_what_an_old_version_makes_of_a_page_is_recorded(project, record):
+    done = record()
+    assert done.returncode == 0, done.stderr
+    (path,) = kept(project)
+    edition = path.parts[-3]
+    assert edition.startswith("ipykernel-")
+    notebook = json.loads(path.read_text("utf8"))
+    facts = notebook["metadata"]["recording"]
+    assert facts["device"] == edition
+    assert facts["command"] == "nox -s versions -- a/one"
+    (error,), (printed,) = (cell["outputs"] for cell in notebook["cells"])
+    assert error["ename"] == "ZeroDivisionError"
+    assert printed["text"] == ["pears\n"]
+    assert not (project.root / "docs" / "_recorded").exists()
+
+
+def test_on_a_supported_version_a_page_must_come_out_as_it_declares(project, record):
+    done = record(supported=f"[{HERE}]")
+    assert done.returncode == 1
+    assert "a/one.md:" in done.stderr
+    # The prelude is for others.
+    assert "NameError" in done.stderr
+    assert kept(project) == []
+
+
+def test_another_version_than_those_listed_is_refused(project, record):
+    done = record(listed="'0.0.1'")
+    assert done.returncode == 2
+    assert "conf.py lists 0.0.1" in done.stderr
+    assert kept(project) == []
+
+
+def test_without_a_list_of_versions_nothing_is_recorded(project):
+    done = project.run("versions")
+    assert done.returncode == 2
+    assert "book_versions" in done.stderr
