@@ -32,7 +32,7 @@ LOCKS = {
     "-compile": ["compile"],
 }
 
-# The versions of JAX that pages are recorded on. From 0.11 on it needs a later Python than the book.
+# The versions of JAX that pages are recorded on. From 0.11 on it needs a later Python.
 JAX_VERSIONS = [
     ("3.11" if int(version.split(".")[1]) < 11 else "3.12", version)
     for version in runpy.run_path("conf.py")["book_versions"]["recorded"]
@@ -141,7 +141,7 @@ def jax_versions(session, version):
             "-r",
             REQUIREMENTS / "versions" / f"jax-{version}.txt",
         ),
-        *("-c", REQUIREMENTS / "locks" / f"jax-{version}.txt"),
+        *("-c", REQUIREMENTS / "versions" / "locks" / f"jax-{version}.txt"),
     )
     session.run("python", "-m", "_ext.commands.versions", *session.posargs, env=ENGINE)
 
@@ -256,19 +256,21 @@ def lock(session):
     # Without a lock, which may contradict the new requirements.
     install(session, "lock", into="lock", lock=None)
     wanted = [
-        (python, f"{python}{part}", sets) for python in PYTHONS for part, sets in LOCKS.items()
+        (python, f"locks/{python}{part}", sets)
+        for python in PYTHONS
+        for part, sets in LOCKS.items()
     ]
     wanted += [
-        (python, f"jax-{version}", ("record", f"versions/jax-{version}"))
+        (python, f"versions/locks/jax-{version}", ["record", f"versions/jax-{version}"])
         for python, version in JAX_VERSIONS
     ]
-    for python, name, sets in wanted:
+    for python, file, sets in wanted:
         session.run(
             *("uv", "pip", "compile", "--quiet", "--custom-compile-command", "nox -s lock"),
             # The oldest Linux that libtpu runs on.
             *("--python-version", python, "--python-platform", "x86_64-manylinux_2_31"),
             *("--only-binary", ":all:", "--no-binary", "mpi4jax"),
-            *("--output-file", REQUIREMENTS / "locks" / f"{name}.txt"),
+            *("--output-file", REQUIREMENTS / f"{file}.txt"),
             *(REQUIREMENTS / f"{each}.txt" for each in sets),
             *session.posargs,
         )

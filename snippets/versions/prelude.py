@@ -53,6 +53,7 @@ def places():
         jax.shard_map = shard_map
 
 
-jit_with_options()
-number_of_cpu_devices()
-places()
+if __name__ == "__main__":
+    jit_with_options()
+    number_of_cpu_devices()
+    places()

@@ -5,6 +5,7 @@ import functools
 import importlib.metadata
 import pathlib
 import re
+import runpy
 import sys
 import sysconfig
 
@@ -25,6 +26,7 @@ PARTS = {
     "record": [
         "commands/record.py",
         "commands/recordings.py",
+        "commands/versions.py",
         "execution",
     ],
     "docs": ["__init__.py", "site"],
@@ -211,6 +213,16 @@ def test_a_lock_gives_each_package_one_version_and_names_no_place(name):
 
 def test_there_is_a_lock_for_each_python_and_no_other():
     assert {path.stem for path in (REQUIREMENTS / "locks").iterdir()} == set(LOCKS)
+
+
+def test_each_recorded_version_of_jax_is_required_and_locked():
+    folder = REQUIREMENTS / "versions"
+    recorded = runpy.run_path(str(ROOT / "conf.py"))["book_versions"]["recorded"]
+    names = {f"jax-{version}" for version in recorded}
+    for files in (folder, folder / "locks"):
+        assert {path.stem for path in files.glob("*.txt")} == names
+        for name in names:
+            assert f"\n{name.replace('-', '==')}\n" in "\n" + (files / f"{name}.txt").read_text()
 
 
 def test_what_is_installed_has_the_version_of_the_lock():

@@ -386,7 +386,7 @@ def main() -> None:
     warnings.formatwarning = lambda message, category, *rest, **named: (
         f"{category.__name__}: {Scrubber(app.shell).clean(str(message))}\n"
     )
-    exec(compile(page["prelude"], "prelude", "exec"), {})
+    exec(compile(page["prelude"], "prelude", "exec"), {"__name__": "__main__"})
     app.start()
 
 
