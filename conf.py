@@ -176,7 +176,7 @@ book_versions = {
         "0.12.0.1",
     ],
     "supported": ["0.10.2", "0.12.0.1"],
-    "prelude": "snippets/versions/prelude.py",
+    "prelude": "docs/_versions/prelude.py",
     "recordings": "docs/_versions",
     "command": "nox -s jax_versions --",
 }

@@ -1,10 +1,15 @@
+import importlib.util
 import os
+import pathlib
 import types
 
 import jax
 import pytest
 
-from snippets.versions import prelude
+PATH = pathlib.Path(__file__).parents[2] / "docs" / "_versions" / "prelude.py"
+SPEC = importlib.util.spec_from_file_location("prelude", PATH)
+prelude = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(prelude)
 
 
 @pytest.fixture
