@@ -194,6 +194,7 @@ html_css_files = [
     "notes.css",
     "pictures.css",
     "translation.css",
+    "errors.css",
     "face.css",
 ]
 # The first before everything else, so that a page comes up with the chosen device.
@@ -201,6 +202,7 @@ html_js_files = [
     ("devices.js", {"priority": 50}),
     "predict.js",
     "translation.js",
+    "errors.js",
     "menus.js",
     "search.js",
 ]

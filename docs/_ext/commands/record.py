@@ -90,7 +90,7 @@ def record(
         missing = f", but for cells that need {' or '.join(left)} (not installed)" if left else ""
         say(f"      recorded {path}{missing}")
 
-    meant = [page for page in pages if page.device in (None, options.device)]
+    meant = [page for page in pages if page.device in (None, "" if edition else options.device)]
     for page in pages:
         if page not in meant:
             say(f"      left out {page.docname}, which is executed on {page.device} only")

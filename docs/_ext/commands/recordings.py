@@ -32,7 +32,10 @@ def main() -> None:
     """Print the list, and leave with 1 where a strict build would fail."""
     options = Options.from_file()
     pages, problems = read_pages([], options)
-    found = states(pages, Recordings(options.folder("recordings"), Schema.of(options)))
+    schema = Schema.of(options)
+    found = states(pages, Recordings(options.folder("recordings"), schema))
+    if known := dict(options.versions):
+        found |= states(pages, Recordings(options.root / known["recordings"], schema))
     for device, of_device in found.items():
         count = collections.Counter(state.word for state in of_device.values())
         print(f"{device}: " + ", ".join(f"{number} {word}" for word, number in count.items()))

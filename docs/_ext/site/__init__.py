@@ -5,6 +5,7 @@ again, `parser` hands the executed notebook to MyST-NB, and `tabs` puts the outp
 side by side, and the cells of frameworks. `predictions` covers outputs with a question, and
 `folding` those that a table or a chart shows again. `references` and `tables` fill in numbers,
 tables and charts once all `measurements` are known, and `notes` says where a number comes from.
+`errors` shows what declared errors came to, here and with other versions.
 `compiled` shows compiled programs, and `status` says on what each page was true. `downloads` writes
 the notebooks that readers take with them. `reminders` keeps a red page red until it is mended, and
 `offline` refuses a site that would ask another host for anything.
@@ -24,6 +25,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         build,
         compiled,
         downloads,
+        errors,
         light,
         measurements,
         notes,
@@ -39,7 +41,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
     parts = [build, measurements, compiled, tabs, predictions, notes, references, tables]
-    for part in (*parts, downloads, about, light, search, offline, status):
+    for part in (*parts, errors, downloads, about, light, search, offline, status):
         part.setup(app)
     sources = sorted(pathlib.Path(__file__).parents[1].rglob("*.py"))
     engine = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

@@ -19,11 +19,14 @@ from ..measurements.schema import Schema, single
 from ..options import PREFIX, Options
 from ..records import outputs
 from ..records.editions import Edition, editions
+from ..records.outcomes import declared_errors
+from ..records.recordings import Recordings
 from ..records.states import State
 from ..source.pages import Page, PageError, read_page
 from ..source.snippets import Library
 from . import (
     downloads,
+    errors,
     folding,
     freshness,
     measurements,
@@ -76,6 +79,7 @@ def start(app: Any) -> None:
         app.env.book_shown = []
     freshness.prepare(app.env)
     app.book_records = measurements.all_records(app.env)
+    app.book_errors = errors.all_errors(app.env)
     app.book_reminder = reminders.Reminder(app)
     app.book_reminder.start()
 
@@ -152,6 +156,11 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     for edition in found:
         if edition.recorded.red:
             _warn_of_recording(app, page.docname, edition.device, edition.recorded)
+    old = book.of_versions(page.docname, page)
+    made = {name: outputs for name, (_, outputs) in old.items() if outputs}
+    for name, (stands, _) in old.items():
+        if stands.red:
+            _warn_of_recording(app, page.docname, name, stands)
     first = found[0].outputs
     used = key.packages(page, book.options) if result else ()
     records, refused = _records(page, found, book.schema)
@@ -176,6 +185,7 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
         states={edition.device: edition.recorded for edition in found},
         recorded={e.device: e.recording.facts for e in found if e.recording},
         files=files,
+        errors=declared_errors(page, first, made),
         names=names,
         gaps=gaps,
     )
@@ -235,10 +245,12 @@ def _warn(docname: str, line: int, message: str) -> None:
 
 def _warn_of_recording(app: Any, docname: str, device: str, state: State) -> None:
     book: Book = app.book
-    path = book.recordings.path(device, docname).relative_to(book.options.root)
+    path = _recordings(book, device).path(device, docname).relative_to(book.options.root)
+    of_version = device in book.editions
+    command = book.options.versions["command"] if of_version else book.options.record_command
     logger.warning(
-        f"the recording {path} is {state}; record it again on its device with "
-        f"'{book.options.record_command} {docname}', or remove the file",
+        f"the recording {path} is {state}; record it again on its "
+        f"{'version' if of_version else 'device'} with '{command} {docname}', or remove the file",
         # With a line Sphinx takes it for a file, not for the name of a page.
         location=(docname, 1) if docname in app.env.found_docs else f"{path}:1",
         type="book",
@@ -246,14 +258,19 @@ def _warn_of_recording(app: Any, docname: str, device: str, state: State) -> Non
     )
 
 
+def _recordings(book: Book, edition: str) -> Recordings:
+    """Return the recordings that those of a device or of a version are among."""
+    return book.versions if book.versions and edition in book.editions else book.recordings
+
+
 def dependents(app: Any, env: Any) -> list[str]:
     """Return the pages to write again because records or states on other pages changed."""
     book: Book = app.book
-    for device in book.recordings.devices():
-        for docname in book.recordings.pages(device):
+    for edition in (*book.recordings.devices(), *book.editions):
+        kept = _recordings(book, edition)
+        for docname in kept.pages(edition):
             if docname not in env.book_pages:
-                state, _ = book.recordings.state(device, docname, None)
-                _warn_of_recording(app, docname, device, state)
+                _warn_of_recording(app, docname, edition, kept.state(edition, docname, None)[0])
     measurements.report_duplicates(env)
     freshness.note_rest(app, env)
     if env.book_shown != book.shown:
@@ -262,6 +279,8 @@ def dependents(app: Any, env: Any) -> list[str]:
         return sorted(env.found_docs)
     if measurements.all_records(env) != app.book_records:
         app.book_changed.add("book_uses_records")
+    if errors.all_errors(env) != app.book_errors:
+        app.book_changed.add("book_uses_errors")
     found = {name for name in env.found_docs if app.book_changed & set(env.metadata[name])}
     return sorted(found | downloads.gone(app))
 

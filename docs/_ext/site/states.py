@@ -12,6 +12,7 @@ from ..execution.schedule import Failure
 from ..measurements.declared import Gap
 from ..options import PREFIX, Options
 from ..records.form import Facts
+from ..records.outcomes import DeclaredError
 from ..records.recordings import Recordings
 from ..records.states import State
 from ..source.pages import Page
@@ -25,6 +26,7 @@ class PageState:
     `modules`, `packages` and `ground` are what its outputs depend on besides its own text.
     `home` is the device whose outputs come first, `only` whether the page is executed on no
     other. `recorded` are the facts of its recordings, `files` the digests of their files.
+    `errors` are those that its cells declare, with what came.
     `names` are those that its code measures, `gaps` those of them that were not, by device.
     """
 
@@ -41,6 +43,7 @@ class PageState:
     states: dict[str, State] = dataclasses.field(default_factory=dict)
     recorded: dict[str, Facts] = dataclasses.field(default_factory=dict)
     files: dict[str, str] = dataclasses.field(default_factory=dict)
+    errors: tuple[DeclaredError, ...] = ()
     names: frozenset[str] = frozenset()
     gaps: tuple[Gap, ...] = ()
 
@@ -67,6 +70,12 @@ class Book:
         self.options = Options.from_values(values(app.config), app.confdir)
         self.schema = measurements.schema(app.config)
         self.recordings = Recordings(self.options.folder("recordings"), self.schema)
+        known: Any = self.options.versions
+        self.versions = (
+            Recordings(self.options.root / known["recordings"], self.schema) if known else None
+        )
+        # Their names in order, as the recorder of versions gives them.
+        self.editions = [f"{known['package']}-{each}" for each in known.get("recorded", ())]
         found = self.recordings.devices()
         home = self.options.device
         if self.options.recorded:
@@ -85,11 +94,18 @@ class Book:
         """
         return not self.options.recorded and page.device in (None, "cpu", self.options.device)
 
+    def of_versions(self, docname: str, page: Page | None) -> dict[str, tuple[State, Any]]:
+        """Return how a page's recordings on versions stand, and their content, by version."""
+        if self.versions is None:
+            return {}
+        return {name: self.versions.state(name, docname, page) for name in self.editions}
+
     def recording_digests(self, docname: str) -> dict[str, str]:
-        """Return the digests of a page's recordings, by device."""
-        found = {
-            device: file_digest(self.recordings.path(device, docname)) for device in self.devices
-        }
+        """Return the digests of a page's recordings, by device and by version."""
+        paths = {device: self.recordings.path(device, docname) for device in self.devices}
+        if self.versions is not None:
+            paths |= {name: self.versions.path(name, docname) for name in self.editions}
+        found = {name: file_digest(path) for name, path in paths.items()}
         return {device: digest for device, digest in found.items() if digest}
 
 

@@ -1,0 +1,62 @@
+"""What declared errors came to: where the site is built, and with other versions of a package."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from ..source.pages import Cell, Page
+from .form import PageOutputs
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The type and the message of an error; both are empty where none came."""
+
+    type: str = ""
+    message: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class DeclaredError:
+    """An error that a cell of a page must raise: its type, and a fragment of its message.
+
+    `here` is what came where the site is built, None where nothing is known. `versions` maps
+    those versions with which the cell was executed to what came there, in their order.
+    """
+
+    page: str
+    line: int
+    type: str
+    fragment: str
+    here: Outcome | None
+    versions: Mapping[str, Outcome]
+
+
+def declared_errors(
+    page: Page, here: PageOutputs | None, versions: Mapping[str, PageOutputs]
+) -> tuple[DeclaredError, ...]:
+    """Return the errors that the cells of a page declare, with what they came to."""
+    found = []
+    for cell in page.cells:
+        if cell.expected is None:
+            continue
+        came = {name: _outcome(cell, outputs) for name, outputs in versions.items()}
+        kind = cell.expected.type.rpartition(".")[2]
+        found.append(
+            DeclaredError(
+                page=page.docname,
+                line=cell.line,
+                type=kind,
+                fragment=cell.expected.fragment,
+                here=_outcome(cell, here),
+                versions={name: outcome for name, outcome in came.items() if outcome},
+            )
+        )
+    return tuple(found)
+
+
+def _outcome(cell: Cell, outputs: PageOutputs | None) -> Outcome | None:
+    made = outputs.cell(cell.key) if outputs else None
+    if made is None or made.missing:
+        return None
+    error = next((output for output in made.outputs if output.output_type == "error"), None)
+    return Outcome(error.ename, error.evalue) if error else Outcome()

@@ -1,0 +1,172 @@
+"""A list of errors: beside each row the messages as they were printed, here and elsewhere.
+
+A page writes the list as a table in an `{error-list}`. The first column has the type and how the
+message begins, with `…` for what differs from case to case; the others are the page's own.
+"""
+
+import html
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from ..frameworks import registered
+from ..records.outcomes import DeclaredError, Outcome
+from .states import pages_of
+
+logger = logging.getLogger(__name__)
+# What may differ between two messages that say the same: numbers, addresses of pages.
+VARIES = re.compile(r"\d+|https?://\S+|0x[0-9a-f]+")
+LONGEST = 1500
+
+
+class error_list(nodes.General, nodes.Element):
+    """A list of errors; its child is a table."""
+
+
+class messages(nodes.General, nodes.Element):
+    """The messages of one error: `shown` is a list of pairs, a heading and a text."""
+
+
+class ErrorListDirective(SphinxDirective):
+    """A table of errors, which the build completes by what was printed."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table, in a node that is filled in when the page is written."""
+        node = error_list("", *self.parse_content_to_nodes())
+        self.set_source_info(node)
+        self.env.metadata[self.env.docname]["book_uses_errors"] = True
+        return [node]
+
+
+def all_errors(env: Any) -> list[DeclaredError]:
+    """Return the errors that pages declare, in the order of pages and cells."""
+    return [error for name in sorted(env.book_pages) for error in env.book_pages[name].errors]
+
+
+def is_meant(row: str, error: DeclaredError) -> bool:
+    """Say whether a row stands for a declared error: by its type, and by what both say."""
+    kind, _, words = row.partition(": ")
+    if kind != error.type or error.fragment not in words:
+        return False
+    if error.here is None:
+        return True
+    pieces = (re.escape(piece.strip()) for piece in words.split("…"))
+    message = error.here.message.replace("`", "")
+    return re.match(".*".join(pieces), message, re.DOTALL) is not None
+
+
+def said(outcome: Outcome) -> str:
+    """Return what a terminal shows at the end of a traceback."""
+    return f"{outcome.type}: {outcome.message}"[:LONGEST].strip() if outcome.type else ""
+
+
+def differing(error: DeclaredError) -> Iterator[tuple[str, str, Outcome]]:
+    """Return where other versions raise something else: the first and the last, and what came."""
+    for outcome, group in itertools.groupby(error.versions.items(), lambda each: _key(each[1])):
+        found = list(group)
+        if error.here is None or outcome != _key(error.here):
+            yield found[0][0], found[-1][0], found[0][1]
+
+
+def _key(outcome: Outcome) -> tuple[str, str]:
+    """Return what two outcomes have in common that say the same."""
+    first = outcome.message.strip().partition("\n\n")[0]
+    return outcome.type, VARIES.sub("0", " ".join(first.split()))
+
+
+class ShowErrors(SphinxPostTransform):
+    """Put the messages into the rows of error lists."""
+
+    default_priority = 5
+
+    def run(self, **options: Any) -> None:
+        """Complete the lists of one page."""
+        lists = list(self.document.findall(error_list))
+        if not lists:
+            return
+        known = all_errors(self.env)
+        taken: set[str] = set()
+        for row in itertools.chain.from_iterable(each.findall(nodes.tbody) for each in lists):
+            for each in row.findall(nodes.row):
+                self._complete(each, known, taken)
+
+    def _complete(self, row: nodes.row, known: Iterable[DeclaredError], taken: set[str]) -> None:
+        first = next(row.findall(nodes.entry))
+        words = next((literal.astext() for literal in first.findall(nodes.literal)), "")
+        meant = [error for error in known if is_meant(words, error)]
+        if not meant:
+            message = f"no cell of the book declares the error '{words}'"
+            logger.warning(message, location=row, type="book", subtype="errors")
+            return
+        anchor = base = "error-" + "-".join(re.findall(r"[a-z0-9]+", words.lower())[:6])
+        for number in itertools.count(2):
+            if anchor not in taken:
+                break
+            anchor = f"{base}-{number}"
+        taken.add(anchor)
+        row["ids"].append(anchor)
+        best = max(meant, key=lambda error: (error.here is not None, len(error.versions)))
+        if shown := list(self._shown(best)):
+            first += messages("", shown=shown)
+
+    def _shown(self, error: DeclaredError) -> Iterator[tuple[str, str]]:
+        labels = {each.name: each.label for each in registered(self.config.book_frameworks)}
+        package = dict(self.config.book_versions).get("package", "")
+        label = labels.get(package, package)
+        if error.here is not None and error.here.type:
+            facts = pages_of(self.env)[error.page].facts
+            version = facts.versions.get(package, "") if facts else ""
+            yield f"{label} {version}".strip() if version else "", said(error.here)
+        for first, last, outcome in differing(error):
+            span = [name.removeprefix(f"{package}-") for name in (first, last)]
+            versions = span[0] if first == last else f"{span[0]} to {span[1]}"
+            yield f"{label} {versions}", said(outcome)
+
+
+def _visit(self: Any, node: messages) -> None:
+    """Open a fold with all messages."""
+    mark = ' class="differs"' if len(node["shown"]) > 1 else ""
+    self.body.append(f"<details{mark}><summary>The whole message</summary>")
+    for heading, text in node["shown"]:
+        if heading:
+            self.body.append(f"<p>{html.escape(heading)}{'' if text else ': no error'}</p>")
+        if text:
+            self.body.append(f"<pre>{html.escape(text)}</pre>")
+    self.body.append("</details>")
+    raise nodes.SkipNode
+
+
+def _skip(self: Any, node: messages) -> None:
+    raise nodes.SkipNode
+
+
+def _open(self: Any, node: error_list) -> None:
+    self.body.append('<div class="error-list">')
+
+
+def _close(self: Any, node: error_list) -> None:
+    self.body.append("</div>")
+
+
+def _pass(self: Any, node: nodes.Element) -> None:
+    """Show the children alone, where no HTML is written."""
+
+
+def setup(app: Sphinx) -> None:
+    """Register the directive and what it is made of."""
+    app.add_directive("error-list", ErrorListDirective)
+    others = ("latex", "text", "man", "texinfo")
+    alone: Any = dict.fromkeys(others, (_pass, _pass))
+    app.add_node(error_list, html=(_open, _close), **alone)
+    left_out: Any = dict.fromkeys(others, (_skip, None))
+    app.add_node(messages, html=(_visit, None), **left_out)
+    app.add_post_transform(ShowErrors)

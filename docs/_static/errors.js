@@ -1,0 +1,125 @@
+// Find a pasted error in the lists of errors. Without scripts the lists are there, and no field.
+(() => {
+  "use strict";
+
+  const TYPE = /^[ \t>E]*(?:[\w]+\.)*(\w*(?:Error|Exception|Interrupt|Warning))\b(?::[ \t]*|$)/gm;
+  // One class under the names that it has had.
+  const RENAMED = { XlaRuntimeError: "JaxRuntimeError" };
+  const COMMON = new Set(
+    "a an and are as at be but by can did do does for from got has have if in is it its line not of on or such than that the then this to use used using was were when which while with you your".split(
+      " ",
+    ),
+  );
+  const LONGEST = 1500;
+  const FEWEST = 0.18;
+
+  // The last error of a traceback: its type, and what it says.
+  const lastError = (text) => {
+    const plain = text.replace(/\x1b\[[\d;]*m/g, "").replace(/\r/g, "");
+    const found = [...plain.matchAll(TYPE)].at(-1);
+    if (!found) return { type: "", message: plain.slice(-LONGEST) };
+    const message = plain.slice(found.index + found[0].length, found.index + LONGEST);
+    return { type: RENAMED[found[1]] ?? found[1], message };
+  };
+
+  const wordsOf = (text) => {
+    const found = new Set();
+    for (const word of text.toLowerCase().match(/[a-z_]{2,}/g) ?? []) {
+      for (const part of [word, ...word.split("_")]) {
+        if (part.length > 1 && !COMMON.has(part)) found.add(part.replace(/(?:ing|ed|es|s)$/, ""));
+      }
+    }
+    return found;
+  };
+
+  // What an entry is known by: its row, and every message that was printed.
+  const entriesOf = (rows) => {
+    const entries = rows.map((row) => {
+      const texts = [row.querySelector("code").textContent];
+      for (const pre of row.querySelectorAll("details pre")) texts.push(pre.textContent);
+      const told = texts.map((text) => lastError(text));
+      return {
+        row,
+        types: new Set(told.map(({ type }) => type)),
+        texts: told.map(({ type, message }) => wordsOf(`${type} ${message}`)),
+      };
+    });
+    const count = new Map();
+    for (const { texts } of entries) {
+      for (const word of new Set(texts.flatMap((text) => [...text]))) {
+        count.set(word, (count.get(word) ?? 0) + 1);
+      }
+    }
+    const weight = (word) => Math.log(1 + entries.length / (count.get(word) ?? 0.5));
+    const known = (word) => count.has(word);
+    return { entries, weight, known };
+  };
+
+  const rank = (text, { entries, weight, known }) => {
+    const { type, message } = lastError(text);
+    // Names of somebody's own program are in no message.
+    const asked = [...wordsOf(`${type} ${message}`)].filter(known);
+    const length = (words) => Math.sqrt(words.reduce((sum, word) => sum + weight(word) ** 2, 0));
+    const alike = (words) => {
+      const both = asked.filter((word) => words.has(word));
+      const product = both.reduce((sum, word) => sum + weight(word) ** 2, 0);
+      return product / (length(asked) * length([...words]) || 1);
+    };
+    return entries
+      .map(({ row, types, texts }) => {
+        const best = Math.max(...texts.map(alike));
+        return { row, score: best + (type && types.has(type) ? 0.3 : 0), best };
+      })
+      .filter(({ best }) => best >= FEWEST)
+      .sort((one, other) => other.score - one.score);
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const lists = [...document.querySelectorAll(".error-list")];
+    if (!lists.length) return;
+    const rows = lists.flatMap((list) => [...list.querySelectorAll("tbody tr[id]")]);
+    const known = entriesOf(rows);
+
+    const form = document.createElement("form");
+    form.className = "error-finder";
+    form.setAttribute("role", "search");
+    const label = document.createElement("label");
+    label.htmlFor = "error-finder";
+    label.textContent = "Paste your error message, or the whole traceback";
+    const input = document.createElement("textarea");
+    input.id = "error-finder";
+    input.rows = 4;
+    input.spellcheck = false;
+    input.placeholder = "TracerBoolConversionError: Attempted boolean conversion of …";
+    const results = document.createElement("output");
+    results.htmlFor = "error-finder";
+    form.append(label, input, results);
+    const page = lists[0].closest("section").parentElement;
+    page.querySelector(":scope > p").after(form);
+
+    const show = () => {
+      results.replaceChildren();
+      if (!input.value.trim()) return;
+      const found = rank(input.value, known).slice(0, 3);
+      if (!found.length) {
+        results.textContent = "No message of this book resembles it.";
+        return;
+      }
+      const list = document.createElement("ol");
+      for (const { row } of found) {
+        const item = document.createElement("li");
+        const link = document.createElement("a");
+        link.href = `#${row.id}`;
+        link.textContent = row.querySelector("code").textContent;
+        const ways = document.createElement("span");
+        ways.append(...[...row.cells].at(-1).cloneNode(true).childNodes);
+        item.append(link, ways);
+        list.append(item);
+      }
+      results.append(list);
+    };
+
+    form.addEventListener("submit", (event) => event.preventDefault());
+    input.addEventListener("input", show);
+  });
+})();
