@@ -10,7 +10,7 @@ project = "JAX, Measured"
 author = "The authors of JAX, Measured"
 copyright = author
 extensions = ["_ext", "myst_nb", "sphinx_design", "sphinx_copybutton", "sphinx_reredirects"]
-exclude_patterns = ["_ext", "_templates", "_versions"]
+exclude_patterns = ["_ext", "_templates"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3

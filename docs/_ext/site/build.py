@@ -36,7 +36,7 @@ from . import (
     reminders,
     tabs,
 )
-from .states import Book, PageState, pages_of
+from .states import Book, PageState, pages_of, values
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,10 @@ def configure(app: Sphinx, config: Config) -> None:
     config.nb_execution_mode = "off"
     # The lexer for IPython's tracebacks warns of those that the kernel writes here.
     config.nb_render_error_lexer = "none"
-    config.exclude_patterns = [*config.exclude_patterns, "_recorded"]
+    options = Options.from_values(values(config), "")
+    kept = [options.recordings, *filter(None, [dict(options.versions).get("recordings")])]
+    patterns = [pathlib.PurePosixPath(folder).name for folder in kept]
+    config.exclude_patterns = [*config.exclude_patterns, *patterns]
 
 
 def lock_output(app: Any, config: Config) -> None:

@@ -1,0 +1,121 @@
+"""Lists of errors: each row has the message that was printed, here and with other versions."""
+
+import json
+
+import pytest
+from bs4 import BeautifulSoup
+
+VERSIONS = """
+book_versions = {
+    "package": "ipykernel",
+    "recorded": ["1.0", "2.0", "3.0"],
+    "supported": [],
+    "prelude": "prelude.py",
+    "recordings": "docs/_versions",
+    "command": "nox -s versions --",
+}
+"""
+RAISING = """
+```{code-cell} python
+:raises: ValueError no pears
+raise ValueError("no pears, 3 apples")
+```
+"""
+LIST = """
+```{error-list}
+| the message | what to do |
+|---|---|
+| `ValueError: no pears` | [buy some](one.md) |
+```
+"""
+
+
+@pytest.fixture
+def book(project):
+    project.configure(VERSIONS)
+    project.page("a/one", RAISING)
+    project.page("a/list", LIST)
+    return project
+
+
+def recorded(project, version, **error):
+    """Keep a recording of the page with a version, where its cell came to another error."""
+    if not project.recording("a/one").exists():
+        assert project.record().returncode == 0
+    notebook = json.loads(project.recording("a/one").read_text("utf8"))
+    notebook["metadata"]["recording"]["device"] = f"ipykernel-{version}"
+    outputs = notebook["cells"][0]["outputs"]
+    outputs[0] |= error
+    if not error.get("ename", True):
+        outputs.clear()
+    path = project.root / "docs" / "_versions" / f"ipykernel-{version}" / "a" / "one.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(notebook), "utf8")
+    return path
+
+
+def row(project):
+    return BeautifulSoup(project.html("a/list"), "html.parser").select_one(".error-list tbody tr")
+
+
+def test_a_row_shows_the_message_as_it_was_printed_and_has_an_anchor(book):
+    build = book.build()
+    assert build.green, build.output
+    found = row(book)
+    assert found["id"] == "error-valueerror-no-pears"
+    assert found.select_one("details pre").text == "ValueError: no pears, 3 apples"
+    assert found.select_one("details.differs") is None
+
+
+def test_versions_that_say_something_else_are_shown_together(book):
+    recorded(book, "1.0", evalue="pears are out, 3 apples")
+    recorded(book, "2.0", evalue="pears are out, 4 apples")
+    recorded(book, "3.0", evalue="no pears, 17 apples")
+    build = book.build()
+    assert build.green, build.output
+    found = row(book).select_one("details.differs")
+    assert [heading.text for heading in found.select("p")] == ["ipykernel 1.0 to 2.0"]
+    assert [text.text for text in found.select("pre")] == [
+        "ValueError: no pears, 3 apples",
+        "ValueError: pears are out, 3 apples",
+    ]
+
+
+def test_a_version_without_the_error_says_so(book):
+    recorded(book, "1.0", ename="")
+    build = book.build()
+    assert build.green, build.output
+    found = row(book).select_one("details.differs")
+    assert found.select("p")[-1].text == "ipykernel 1.0: no error"
+    assert len(found.select("pre")) == 1
+
+
+def test_a_row_that_no_cell_declares_is_refused(book):
+    book.page("a/list", LIST.replace("no pears", "no plums"))
+    build = book.build()
+    assert not build.green
+    (warning,) = build.warnings
+    assert "a/list.md" in warning
+    assert "no cell of the book declares the error 'ValueError: no plums'" in warning
+
+
+def test_a_recording_of_a_version_is_stale_once_the_cell_has_changed(book):
+    recorded(book, "1.0", evalue="pears are out")
+    build = book.build()
+    assert build.green, build.output
+    book.edit(book.path("a/one"), "3 apples", "5 apples")
+    build = book.build()
+    assert not build.green
+    assert any(
+        "_versions/ipykernel-1.0/a/one.ipynb is stale" in line and "nox -s versions" in line
+        for line in build.warnings
+    )
+
+
+def test_a_list_follows_what_the_page_of_the_error_prints(book):
+    build = book.build()
+    assert build.green, build.output
+    book.edit(book.path("a/one"), "3 apples", "5 apples")
+    build = book.build()
+    assert build.green, build.output
+    assert row(book).select_one("details pre").text == "ValueError: no pears, 5 apples"
