@@ -2,7 +2,7 @@
 (() => {
   "use strict";
 
-  const TYPE = /^[ \t>E]*(?:[\w]+\.)*(\w*(?:Error|Exception|Interrupt|Warning))\b(?::[ \t]*|$)/gm;
+  const TYPE = /\b(\w*(?:Error|Exception|Interrupt|Warning))\b(?=[:(])[:(][ \t]*/g;
   // One class under the names that it has had.
   const RENAMED = { XlaRuntimeError: "JaxRuntimeError" };
   const COMMON = new Set(
@@ -11,15 +11,18 @@
     ),
   );
   const LONGEST = 1500;
+  const MOST = 4;
   const FEWEST = 0.18;
+  const SAME_TYPE = 0.3;
 
-  // The last error of a traceback: its type, and what it says.
-  const lastError = (text) => {
+  // The errors that a text names, the last ones: their types, and what follows.
+  const errorsIn = (text) => {
     const plain = text.replace(/\x1b\[[\d;]*m/g, "").replace(/\r/g, "");
-    const found = [...plain.matchAll(TYPE)].at(-1);
-    if (!found) return { type: "", message: plain.slice(-LONGEST) };
-    const message = plain.slice(found.index + found[0].length, found.index + LONGEST);
-    return { type: RENAMED[found[1]] ?? found[1], message };
+    const found = [...plain.matchAll(TYPE)].slice(-MOST).map((each) => {
+      const start = each.index + each[0].length;
+      return { type: RENAMED[each[1]] ?? each[1], message: plain.slice(start, start + LONGEST) };
+    });
+    return found.length ? found : [{ type: "", message: plain.slice(-LONGEST) }];
   };
 
   const wordsOf = (text) => {
@@ -37,7 +40,7 @@
     const entries = rows.map((row) => {
       const texts = [row.querySelector("code").textContent];
       for (const pre of row.querySelectorAll("details pre")) texts.push(pre.textContent);
-      const told = texts.map((text) => lastError(text));
+      const told = texts.map((text) => errorsIn(text)[0]);
       return {
         row,
         types: new Set(told.map(({ type }) => type)),
@@ -56,19 +59,24 @@
   };
 
   const rank = (text, { entries, weight, known }) => {
-    const { type, message } = lastError(text);
-    // Names of somebody's own program are in no message.
-    const asked = [...wordsOf(`${type} ${message}`)].filter(known);
+    const errors = errorsIn(text).map(({ type, message }) => {
+      // Names of somebody's own program are in no message.
+      return { type, words: [...wordsOf(`${type} ${message}`)].filter(known) };
+    });
     const length = (words) => Math.sqrt(words.reduce((sum, word) => sum + weight(word) ** 2, 0));
-    const alike = (words) => {
+    const alike = (asked, words) => {
       const both = asked.filter((word) => words.has(word));
       const product = both.reduce((sum, word) => sum + weight(word) ** 2, 0);
-      return product / (length(asked) * length([...words]) || 1);
+      return both.length > 1 ? product / (length(asked) * length([...words])) : 0;
     };
     return entries
       .map(({ row, types, texts }) => {
-        const best = Math.max(...texts.map(alike));
-        return { row, score: best + (type && types.has(type) ? 0.3 : 0), best };
+        const scores = errors.map(({ type, words }) => {
+          const best = Math.max(...texts.map((text) => alike(words, text)));
+          return { best, score: best + (types.has(type) ? SAME_TYPE : 0) };
+        });
+        const [first] = scores.sort((one, other) => other.score - one.score);
+        return { row, ...first };
       })
       .filter(({ best }) => best >= FEWEST)
       .sort((one, other) => other.score - one.score);
