@@ -89,13 +89,26 @@ MENDED = [
     )
 ]
 # The theme looks whether each part of a page scrolls, and writes down what it found before it looks
-# at the next, which lays out the page each time. Here it looks at all of them first.
-SCROLLED = "e.scrollWidth>e.clientWidth||e.scrollHeight>e.clientHeight?0:-1"
+# at the next, which lays out the page each time. Here it looks at all of them first, and not at
+# what is folded away, which a browser need not style before somebody opens it; then it looks again.
+SCROLLS = "e.scrollWidth>e.clientWidth||e.scrollHeight>e.clientHeight"
+RESIZED = 'window.addEventListener("resize",t)'
 MENDED_SCRIPT = (
-    f".forEach(e=>{{e.tabIndex={SCROLLED}}})",
-    f".forEach((e,n,all)=>{{n||[...all].map(e=>[e,{SCROLLED}])"
-    ".forEach(([e,to])=>{e.tabIndex===to||(e.tabIndex=to)})})",
+    (
+        f".forEach(e=>{{e.tabIndex={SCROLLS}?0:-1}})",
+        f".forEach((e,n,all)=>{{n||[...all].map(e=>[e,e.checkVisibility()&&({SCROLLS})?0:-1])"
+        ".forEach(([e,to])=>{e.tabIndex===to||(e.tabIndex=to)})})",
+    ),
+    (
+        f"{RESIZED},",
+        f'["toggle","change"].forEach(e=>document.addEventListener(e,t,!0)),{RESIZED},',
+    ),
 )
+# What ends in `~ *` is asked of every element, and answered by a look at all that are before it in
+# their parent. A word of code has thousands before it, and is never meant.
+AFTER, AFTER_BUT_WORDS = re.compile(r"~\s*\*"), "~:not(:where(span))"
+# Names and brackets have the colour of text; they are more than half of the elements of most pages.
+PLAIN = re.compile(r'<span class="(?:n|nn|p|w)">([^<]*)</span>')
 SUMMARY = re.compile(r"<summary[^>]*>.*?</summary>", re.DOTALL)
 PARAGRAPH = re.compile(r"<(/?)p\b([^>]*)>")
 BUTTON = re.compile(r"<button\b([^>]*)>")
@@ -135,9 +148,11 @@ def mended(text: str) -> str:
     """Return the content of a page without what validators and readers of screens stumble over.
 
     All of it is written by the theme or by MyST-NB where no template or option of theirs reaches.
+    Code loses the elements around words that have no colour of their own.
     """
     for pattern, replacement in MENDED:
         text = pattern.sub(replacement, text)
+    text = PLAIN.sub(r"\1", text)
     text = SUMMARY.sub(lambda found: PARAGRAPH.sub(r"<\1span\2>", found[0]), text)
     return BUTTON.sub(_named, text)
 
@@ -266,6 +281,7 @@ def style_sheet(
     `on_pages` are the words of pages alone, from which it is known which icon fonts are used.
     """
     text = "\n".join(_moved((static / name).read_text("utf8"), name) for name in names)
+    text = AFTER.sub(AFTER_BUT_WORDS, text)
     asked = {found.replace("\\", "") for found in NAME.findall(text)}
     text = _minified(text, asked - words)
     while unused := set(DECLARED.findall(text)) - set(READ.findall(text)) - words - {"--fa"}:
@@ -326,7 +342,9 @@ def script(bundled: dict[str, str]) -> str:
             for name, text in bundled.items()
         )
     )
-    return whole.replace(*MENDED_SCRIPT)
+    for found, mend in MENDED_SCRIPT:
+        whole = whole.replace(found, mend)
+    return whole
 
 
 def setup(app: Sphinx) -> None:
