@@ -34,6 +34,8 @@ redirects = {
     "timing/other_timers": "../appendix/other_timers.html",
 }
 
+redirect_html_template_file = "_templates/redirect.html"
+
 # What a record of the timer holds.
 book_measurements = "snippets/timing/measurement.schema.json"
 
@@ -196,6 +198,7 @@ html_css_files = [
     "translation.css",
     "errors.css",
     "face.css",
+    "room.css",
 ]
 # The first before everything else, so that a page comes up with the chosen device.
 html_js_files = [

@@ -12,7 +12,7 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "index.md"
 
 
 def test_the_line_of_code_gives_the_gradient_of_each_example():
-    (line,) = re.findall(r"```python\n(.+)\n```", PAGE.read_text("utf8"))
+    (line,) = re.findall(r"```{code-block} python\n(?::.*\n)*\n(.+)\n```", PAGE.read_text("utf8"))
     params = per_example.some_params(inputs=4, hidden=8)
     xs, ys = per_example.some_examples(count=3, inputs=4)
     names = {"jax": jax, "loss": per_example.loss, "params": params, "xs": xs, "ys": ys}

@@ -173,7 +173,7 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     panels = tabs.panels(page, found, book.options, whole, book.schema)
     panels, undrawn = pictures.drawn(page, panels, failed=bool(failed))
     failures = (*failed, *refused, *undrawn, *([] if failed else wrong))
-    names, gaps = _gaps(page, found, book.home, book.schema)
+    names, gaps = _gaps(page, found, book.home, book.schema, failed=bool(failures))
     state = PageState(
         modules=dict(page.modules),
         packages=used,
@@ -221,15 +221,22 @@ def _records(
 
 
 def _gaps(
-    page: Page, found: Iterable[Edition], built_on: str, schema: Schema | None
+    page: Page,
+    found: Iterable[Edition],
+    built_on: str,
+    schema: Schema | None,
+    failed: bool = False,
 ) -> tuple[frozenset[str], tuple[declared.Gap, ...]]:
-    """Return the names that a page measures, and the gaps: those that it did not measure."""
+    """Return the names that a page measures, and the gaps: those that it did not measure.
+
+    Nothing is kept of what a page measured that has `failed`.
+    """
     timers = (schema.functions, schema.comparisons, schema.frameworks) if schema else ((),)
     of_cells = declared.names([cell.source for cell in page.cells], *timers)
     gaps: tuple[declared.Gap, ...] = ()
     for edition in found:
         missing = None
-        if edition.outputs:
+        if edition.outputs and not failed:
             cells = [edition.outputs.cell(cell.key) for cell in page.cells]
             missing = {
                 number: cell.missing if cell else ""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 import nbformat
 from docutils import nodes
+from myst_nb.core.read import MystMetadataParsingError
 from myst_nb.sphinx_ import Parser
 
 from ..options import Options
@@ -72,7 +73,11 @@ class PageParser(Parser):
         """Parse one page."""
         env = document.settings.env
         if env.docname not in _notebooks:
-            return super().parse(inputstring, document)
+            try:
+                return super().parse(inputstring, document)
+            except MystMetadataParsingError:
+                # The build could not read it either, and has said so.
+                return super().parse(inputstring.replace("{code-cell}", ""), document)
         shared = env.mystnb_config
         reader = (f"{__name__}.read_shown", {"docname": env.docname}, False)
         env.mystnb_config = shared.copy(

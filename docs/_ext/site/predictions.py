@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import nbformat
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -44,6 +45,9 @@ class PredictDirective(SphinxDirective):
         for text in (asked.question, *(answer.text for answer in asked.answers)):
             inline, problems = self.parse_inline(text, lineno=self.lineno)
             node += [nodes.paragraph("", "", *inline), *problems]
+        for answer in node.children[1:]:
+            if any(answer.findall(_is_link)):
+                raise self.error(f"the answer '{answer.astext()}' is a button and has no links")
         return [node]
 
 
@@ -176,12 +180,16 @@ def _is(node: nodes.Node, part: str) -> bool:
     return isinstance(node, nodes.Element) and node.get("nb_element") == part
 
 
+def _is_link(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.reference | addnodes.pending_xref)
+
+
 def _question(node: nodes.Element, right: int | None) -> nodes.container:
     """Return the question with its answers as buttons, which scripts switch on."""
     question, *answers = [child.children for child in node.children]
     container = nodes.container(classes=["predict"])
     container += raw(f'<fieldset disabled data-right="{"" if right is None else right}"><legend>')
-    container += [*question, raw("</legend>")]
+    container += [nodes.inline("", "", *question), raw("</legend>")]
     for answer in answers:
         container += [raw('<button type="button">'), *answer, raw("</button>")]
     container += raw('<p class="predict-verdict" role="status"></p></fieldset>')

@@ -128,6 +128,8 @@ class FillInReferences(SphinxPostTransform):
         note = " ".join(filter(None, (quantity.unstable, quantity.origin)))
         if verdict and quantity.ratio:
             note = f"{quantity.text}. {note}"
+        if quantity.text == references.NO_DIFFERENCE:
+            classes.append("in-words")
         number = noted("", verdict or quantity.text, note=note, classes=classes)
         if quantity.unstable:
             number += nodes.inline("", " (unstable)", classes=["unstable"])

@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = ["HELPERS", "Cell", "Page", "PageError", "digest", "find_pages", "read
 
 KERNEL = {"name": "python3", "display_name": "Python 3"}
 NOT_BEFORE_A_CELL = "a predict must stand directly before the code cell that it asks about"
+CELL_AT = re.compile(r"^Code cell \d+ at line (\d+)")
 LANGUAGE = {"name": "python", "pygments_lexer": "ipython3", "file_extension": ".py"}
 
 
@@ -127,7 +129,9 @@ def read_page(
     except yaml.YAMLError as error:
         raise PageError(1, f"the head of the page cannot be read: {error}") from None
     except MystMetadataParsingError as error:
-        raise PageError(1, str(error)) from None
+        place = CELL_AT.search(str(error))
+        hint = "a value that has a colon in it is written in quotes"
+        raise PageError(int(place[1]) if place else 1, f"{error}; {hint}") from None
     if not isinstance(options, dict):
         raise PageError(1, "the head of the page is not a list of names with values")
     if not any(cell.cell_type == "code" for cell in notebook.cells):

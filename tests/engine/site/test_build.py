@@ -271,3 +271,16 @@ def test_the_engine_imports_no_framework(project):
     )
     project.page("a/one", project.cell("1"))
     assert "imported: []" in project.build().output
+
+
+def test_an_option_of_a_cell_that_cannot_be_read_is_named_with_its_line(project):
+    project.page("a/one", "Prose.", "```{code-cell} python\n:caption: One: two.\n1\n```")
+    project.page("a/two", project.cell("print(2)"))
+    build = project.build()
+    line = project.line("a/one", "{code-cell}")
+    assert build.status == 1 and "Traceback" not in build.output, build.output
+    assert f"docs/a/one.md:{line}: WARNING: Code cell 1 at line {line} could" in build.output
+    assert "a value that has a colon in it is written in quotes" in build.output
+    assert "2" in project.html("a/two")
+    project.page("a/one", "Prose.", '```{code-cell} python\n:caption: "One: two."\n1\n```')
+    assert project.build().green

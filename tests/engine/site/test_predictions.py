@@ -63,6 +63,18 @@ def test_the_question_stands_between_code_and_output(project):
     assert "{predict}" not in soup(project).text
 
 
+def test_a_question_may_hold_a_link_and_an_answer_may_not(project):
+    asked = '```{predict} How [many](https://many.example)?\n- one ~ "1"\n- %s ~ "2"\n```'
+    project.page("a/one", asked % "two", project.cell("1"))
+    assert project.build().green
+    link = soup(project).select_one("legend a")
+    assert (link.text, link["href"]) == ("many", "https://many.example")
+    project.page("a/one", asked % "[two](https://two.example)", project.cell("1"))
+    build = project.build()
+    line = project.line("a/one", "{predict}")
+    assert f"docs/a/one.md:{line}: ERROR: the answer 'two' is a button" in build.output
+
+
 @pytest.mark.parametrize(
     ("code", "words"),
     [

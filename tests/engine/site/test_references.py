@@ -114,6 +114,16 @@ def test_what_names_no_record_is_red_at_its_line_until_it_is_mended(project, not
     assert project.build().green
 
 
+def test_what_a_failed_page_measures_is_not_recorded_and_no_wrong_name(project, noting):
+    cells = [project.cell("note('x', 0.5)", snippet="a.notes.note"), project.cell("1 / 0")]
+    project.page("b/one", *cells)
+    project.page("c/uses", "It took {measured}`x@python`.", notebook=False)
+    build = project.build()
+    assert build.status == 1 and "ZeroDivisionError" in build.output
+    assert "no measurement is called" not in build.output
+    assert "not recorded: x with python" in soup(project, "c/uses").text
+
+
 GAP = """
 import numpy as np
 
