@@ -337,7 +337,9 @@ def picture(program: Program, record: ProgramRecord) -> nodes.Node:
         'class="jaxpr-picture" stroke="currentColor">'
         f"<title>{html.escape(title)}</title>{''.join(shapes)}</svg>"
     )
-    return box("table-scroll", nodes.raw("", svg, format="html"))
+    # It scrolls on a phone, where it must be reached by keyboard.
+    scrolls = '<div class="table-scroll" tabindex="0" role="group" aria-label="Picture">'
+    return nodes.raw("", f"{scrolls}{svg}</div>", format="html")
 
 
 # The cost by itself, and single numbers
