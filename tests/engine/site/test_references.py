@@ -265,6 +265,8 @@ def test_a_ratio_of_one_comparison_is_shown_with_its_interval(project, comparing
     page = soup(project, "x/uses")
     found = [each.text for each in page.select(".noted > .measured")]
     assert found == ["2×", "no difference measured", "500 ms"]
+    # Words may be broken into lines, a number and its unit may not.
+    assert [each.text for each in page.select(".in-words")] == ["no difference measured"]
     assert "from 1.9× to 2.1×" in page.select_one(".noted .note").text
     assert [each.text for each in page.select(".noted > .verdict")] == [
         "cannot tell on this machine",
