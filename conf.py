@@ -3,6 +3,7 @@
 import os
 import pathlib
 import sys
+import tomllib
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "docs"))
 
@@ -53,6 +54,16 @@ book_sources = {
         "url": "https://training.westdri.ca/",
     },
 }
+# Of documentation that changes, the sentences that pages quote are kept, with their revisions.
+for kept in sorted(pathlib.Path(__file__).parent.glob("docs/claims/*.toml")):
+    book_sources |= {
+        key: {
+            "title": f"{source['title']} as of {source['changed']}",
+            "author": source["author"],
+            "url": source["url"],
+        }
+        for key, source in tomllib.loads(kept.read_text("utf8")).items()
+    }
 
 # The devices that readers can choose between, in this order; the first is the one that builds.
 book_devices = {

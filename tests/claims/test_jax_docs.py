@@ -1,0 +1,108 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snippets.claims import jax_docs
+
+X = np.linspace(0, 1, 7, dtype=np.float32)
+
+
+def test_programs_counts_what_a_call_compiles():
+    def twice(x):
+        return 2 * x
+
+    jitted = jax.jit(twice)
+    assert [jax_docs.programs(jitted, X) for _ in range(2)] == [1, 0]
+
+
+def test_without_jit_every_shape_brings_programs_and_with_jit_arrays_bring_instructions():
+    def all_integers(arrays):
+        return [jax_docs.to_integers(x) for x in arrays]
+
+    arrays = [np.ones(n, np.float32) for n in (31, 37)]
+    assert jax_docs.programs(all_integers, arrays[:1]) > 1
+    assert jax_docs.programs(all_integers, arrays) > 1
+    assert jax_docs.programs(all_integers, arrays) == 0
+    assert jax_docs.programs(jax.jit(all_integers), arrays) == 1
+    assert jax_docs.instructions(all_integers, arrays) > jax_docs.instructions(
+        all_integers, arrays[:1]
+    )
+
+
+def test_to_integers_uses_the_whole_range():
+    assert jax_docs.to_integers(jnp.array([-2.0, 0.0, 1.0])).tolist() == [-127, 0, 64]
+
+
+def test_a_program_exported_for_every_length_is_traced_once():
+    seen = []
+
+    def lengths(x):
+        seen.append(x.shape)
+        return jax_docs.lengths(x)
+
+    general = jax_docs.for_any_length(lengths)
+    results = [general(np.full((n, 3), 2, np.float32)) for n in (2, 5)]
+    assert len(seen) == 1
+    for n, result in zip((2, 5), results, strict=True):
+        np.testing.assert_allclose(result, np.full(n, np.sqrt(12)), rtol=1e-6)
+
+
+def test_every_number_of_a_list_is_an_input():
+    assert jax_docs.sum_of_list([1, 2, 3]) == 6
+    for n in (2, 9):
+        assert len(jax.make_jaxpr(jax_docs.sum_of_list)(list(range(n))).jaxpr.invars) == n
+
+
+def test_repeated_sine():
+    assert jax_docs.repeated_sine(1.0, 3) == pytest.approx(np.sin(np.sin(np.sin(1.0))))
+
+
+def test_a_donated_array_cannot_be_read(raises_declared):
+    raises_declared(jax_docs.read_donated, jnp.ones(3))
+
+
+def test_a_ref_is_increased_where_it_is():
+    ref = jax.new_ref(jnp.zeros(3))
+    address = ref.unsafe_buffer_pointer()
+    jax_docs.increase(ref)
+    assert ref[...].tolist() == [1, 1, 1] and ref.unsafe_buffer_pointer() == address
+
+
+def test_to_host_gives_an_array_of_numpy():
+    result = jax_docs.to_host(jnp.eye(3) * 2)
+    assert isinstance(result, np.ndarray) and result.tolist() == (np.eye(3) * 4).tolist()
+
+
+def test_the_chain_is_one_function_in_jax_and_numpy():
+    by_numpy = jax_docs.chain(X, np)
+    assert isinstance(by_numpy, np.ndarray) and by_numpy.dtype == np.float32
+    np.testing.assert_allclose(jax_docs.chain(X, jnp), jax_docs.chain(X, np), rtol=1e-5)
+
+
+def test_standardized_columns():
+    x = jax_docs.standardized(jnp.array([[1.0, 5.0], [3.0, 9.0]]))
+    np.testing.assert_allclose(x, [[-1, -1], [1, 1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("way", ["in_a_loop", "by_hand", "by_vmap"])
+def test_a_batch_of_products(way):
+    matrix, batch = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(4, 3)
+    np.testing.assert_allclose(getattr(jax_docs, way)(matrix, batch), batch @ matrix.T)
+
+
+def test_two_layers():
+    weights = np.full((2, 3), 0.5), np.eye(2)
+    result = jax_docs.two_layers(weights, np.ones(3))
+    np.testing.assert_allclose(result, [np.tanh(np.tanh(1.5))] * 2, rtol=1e-6)
+
+
+def test_the_shape_of_a_jacobian_decides_which_way_is_cheaper():
+    count = jax_docs.jacobian_operations
+    assert count(jax.jacfwd, 2, 40) < count(jax.jacrev, 2, 40)
+    assert count(jax.jacfwd, 40, 2) > count(jax.jacrev, 40, 2)
+
+
+def test_an_unknown_flag_ends_the_process():
+    assert not jax_docs.starts_with_flags("--xla_gpu_make_it_fast=true")
+    assert jax_docs.starts_with_flags("--xla_force_host_platform_device_count=1")
