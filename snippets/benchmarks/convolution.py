@@ -131,19 +131,33 @@ def plane(size):
     return np.empty((size, size), np.float32)
 
 
-def program(function, *args):
+def steps(text):
     """Return the operations of a compiled program, and who computes a fused one."""
+    found = []
+    for line in text[text.index("ENTRY") :].splitlines():
+        if match := re.search(r"%([\w.]+) = \S+ ([\w-]+)\(", line):
+            name, operation = match.groups()
+            kind = re.search(r'"kind":"(__\w+)"', line)
+            fused = kind.group(1) if kind else name.rstrip(".0123456789")
+            found.append(fused if operation == "fusion" else operation)
+    return [each for each in found if each != "parameter"]
+
+
+def program(function, *args):
+    """Return the steps of what JAX compiles for a CPU, from arrays like `args`."""
     cpu = jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])
     shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=cpu) for x in args]
-    text = jax.jit(function).lower(*shapes).compile().as_text()
-    lines = [line for line in text[text.index("ENTRY") :].splitlines() if " = " in line]
-    found = []
-    for line in lines:
-        kind = re.search(r'"kind":"(__\w+)"', line)
-        name = re.search(r"%([a-z_]+)", line).group(1)
-        if "parameter(" not in line:
-            found.append(kind.group(1) if kind else name)
-    return found
+    return steps(jax.jit(function).lower(*shapes).compile().as_text())
+
+
+def xla_of_tensorflow(images, kernel):
+    """Return the steps of what the XLA within TensorFlow compiles for a CPU."""
+    function = tf.function(convolve_tensorflow, jit_compile=True)
+    with tf.device("/CPU:0"):
+        describe = function.experimental_get_compiler_ir(
+            tf.constant(images), tf.constant(kernel)
+        )
+        return steps(describe(stage="optimized_hlo"))
 
 
 def torch_log(images, kernel):

@@ -78,6 +78,11 @@ def test_the_other_layout_costs_two_copies(operands):
     assert "transpose" in last
 
 
+@CPU_ONLY
+def test_the_xla_of_tensorflow_hands_the_convolution_to_no_library(operands):
+    assert convolution.xla_of_tensorflow(*operands) == ["convolution"]
+
+
 def test_a_program_without_a_library_is_listed_by_its_operations():
     assert convolution.program(lambda x: jnp.sort(x), np.ones(8, np.float32)) == ["sort"]
 
