@@ -1,0 +1,127 @@
+import pytest
+import torch
+import torch.utils.checkpoint
+
+from snippets.claims import pytorch_docs
+
+ONES = torch.ones(3)
+LENGTHS = [(torch.ones(n), 1) for n in range(8)]
+
+
+def test_a_graph_for_zero_one_and_all_other_lengths():
+    assert pytorch_docs.compilations(pytorch_docs.shift, LENGTHS) == [1, 2] + [3] * 6
+    assert pytorch_docs.compilations(pytorch_docs.shift, LENGTHS, dynamic=True) == [1, 2] + [3] * 6
+    from_two = pytorch_docs.compilations(pytorch_docs.shift, LENGTHS[2:], dynamic=True)
+    assert from_two == [1] * 6
+
+
+def test_after_eight_graphs_no_further_is_made():
+    calls = [(torch.ones(n), 1) for n in range(2, 14)]
+    counts = pytorch_docs.compilations(pytorch_docs.shift, calls, dynamic=False)
+    assert counts == [1, 2, 3, 4, 5, 6, 7, 8, 8, 8, 8, 8]
+
+
+def test_compilations_calls_the_function_with_every_argument():
+    seen = []
+
+    def remember(x, by):
+        seen.append(by)
+        return pytorch_docs.shift(x, by)
+
+    torch.compiler.reset()
+    assert len(pytorch_docs.compilations(torch.compiler.disable(remember), LENGTHS)) == 8
+    assert seen == [1] * 8
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_second_number_compiles_a_graph_for_all_further_ones(backend):
+    torch.compiler.reset()
+    counter = torch._dynamo.testing.CompileCounterWithBackend(backend)
+    compiled = torch.compile(pytorch_docs.shift, backend=counter)
+    results = [compiled(ONES, 0.5 + n) for n in range(6)]
+    assert counter.frame_count == 2
+    assert [result[0] for result in results] == [1.5 + n for n in range(6)]
+
+
+def test_a_tensor_saves_the_second_graph_of_a_learning_rate():
+    assert pytorch_docs.scheduled_steps(0.1, 4) == [1, 2, 2, 2]
+    assert pytorch_docs.scheduled_steps(torch.tensor(0.1), 4) == [1, 1, 1, 1]
+
+
+def test_lambdas_of_one_line_share_their_graph():
+    assert pytorch_docs.fresh_lambdas(12) == 1
+
+
+def test_a_counter_in_a_module_compiles_in_each_call():
+    counting = pytorch_docs.Counting()
+    counts = pytorch_docs.compilations(counting, [(ONES,)] * 10)
+    assert counts == [1, 2, 3, 4, 5, 6, 7, 8, 8, 8]
+    assert counting.calls == 10 and counting(ONES)[0] == 11
+
+
+def test_what_comes_before_a_graph_break_is_compiled_once():
+    calls = [(ONES, n) for n in range(1, 5)]
+    whole = pytorch_docs.operations_compiled(pytorch_docs.in_one_piece, calls, dynamic=False)
+    broken = pytorch_docs.operations_compiled(pytorch_docs.in_two_pieces, calls, dynamic=False)
+    assert (whole, broken) == ([3] * 4, [2, 1, 1, 1, 1])
+    for x, by in calls:
+        torch.testing.assert_close(
+            pytorch_docs.in_one_piece(x, by), pytorch_docs.in_two_pieces(x, by)
+        )
+
+
+def test_an_if_on_a_value_makes_three_graphs():
+    calls = [(ONES, 2 * ONES), (ONES, -2 * ONES)]
+    assert len(pytorch_docs.operations_compiled(pytorch_docs.branch, calls)) == 3
+    torch.testing.assert_close(pytorch_docs.branch(ONES, -ONES), ONES / 2)
+    torch.testing.assert_close(pytorch_docs.branch(ONES, ONES), ONES / 2)
+
+
+def test_a_frozen_function_compiles_no_more():
+    calls = [(torch.ones(n), 1) for n in (3, 4, 5)]
+    assert pytorch_docs.after_freezing(pytorch_docs.shift, calls) == [1, 1, 1]
+
+
+def test_bytes_kept_for_the_backward_pass():
+    x = torch.ones(100, requires_grad=True)
+    chain = pytorch_docs.chain
+    assert pytorch_docs.bytes_kept(chain, x) == 4 * x.nbytes
+    for mode in (torch.no_grad, torch.inference_mode):
+        assert pytorch_docs.bytes_kept(pytorch_docs.under(mode, chain), x) == 0
+
+    def checkpointed(x):
+        return torch.utils.checkpoint.checkpoint(chain, x, use_reentrant=False)
+
+    assert pytorch_docs.bytes_kept(checkpointed, x) == x.nbytes
+    assert pytorch_docs.runs_with_checkpoint() == 2
+
+
+def test_train_on_gives_the_features_as_gradient():
+    torch.testing.assert_close(pytorch_docs.train_on(2 * ONES), 2 * ONES)
+
+
+def test_train_on_refuses_tensors_of_inference_mode(raises_declared):
+    with torch.inference_mode():
+        features = ONES * 2
+    raises_declared(pytorch_docs.train_on, features)
+
+
+def test_networks_have_the_size_that_is_asked_for():
+    network = pytorch_docs.small_network(layers=3, width=5)
+    assert len(network) == 6 and network(torch.ones(2, 5)).shape == (2, 5)
+    block = pytorch_docs.image_block(channels=4)
+    assert not block.training and block(torch.ones(1, 4, 6, 6)).shape == (1, 4, 6, 6)
+
+
+def test_the_bias_before_a_batch_norm_has_no_gradient():
+    convolution, norm = pytorch_docs.biased_layers()
+    norm(convolution(torch.randn(8, 3, 16, 16))).square().mean().backward()
+    assert convolution.bias.grad.abs().max() < 1e-6 < convolution.weight.grad.abs().max()
+
+
+def test_weights_or_images_in_channels_last_are_enough():
+    assert [result for *_, result in pytorch_docs.orders()] == [False, True, True, True]
+
+
+def test_the_timer_runs_a_statement_before_it_times_it():
+    assert pytorch_docs.calls_made(100) == 102
