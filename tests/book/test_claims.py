@@ -35,36 +35,3 @@ def test_verdicts_on_numbers_come_from_records(path):
         if "{measured}" in finding and "cannot be checked" not in conclusion:
             from_numbers = "?" in conclusion or "conditions" in conclusion
             assert from_numbers, f"{claim}: the verdict is typed in beside a measurement"
-
-
-CELL = re.compile(r"^```\{code-cell\} python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-SECTION = re.compile(r"^#+ (.+?)$(.*?)(?=^#+ |\Z)", re.DOTALL | re.MULTILINE)
-
-
-def anchor(heading):
-    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
-
-
-def reproductions(path):
-    """Return {anchor: cell} of the statements that a page says it reproduces."""
-    text = path.read_text("utf8")
-    # Comments of the code are no headings.
-    hidden = CELL.sub(lambda cell: re.sub("^#", " #", cell[0], flags=re.MULTILINE), text)
-    sections = {anchor(title): body for title, body in SECTION.findall(hidden)}
-    wanted = dict.fromkeys(re.findall(r"\[reproduced\]\([^)#]*#([^)]+)\)", text))
-    return {
-        each: next((cell for cell in CELL.findall(sections[each]) if "assert " in cell), None)
-        for each in wanted
-    }
-
-
-REPRODUCED = [(path, each) for path in PAGES for each in reproductions(path)]
-
-
-@pytest.mark.parametrize(
-    ("path", "where"), REPRODUCED, ids=lambda value: getattr(value, "stem", value)
-)
-def test_a_reproduction_runs_alone_and_checks_its_outcome(path, where):
-    cell = reproductions(path)[where]
-    assert cell and cell.startswith(("import ", "from ")), "it has its imports and an assert"
-    exec(compile(cell, f"{path.stem}#{where}", "exec"), {"__name__": "__main__"})
