@@ -1,0 +1,313 @@
+"""One training step of three small models, with equal numbers in three frameworks."""
+
+import functools
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+import torch
+
+from snippets.benchmarks.race import largest_difference, torch_tensor
+from snippets.jaxprs.reading import primitives
+
+RATE = 0.01
+HEADS = 4
+EPSILON = 1e-5
+
+
+def mlp(params, x):
+    """Return (batch, 10) for `x`, (batch, 64), through two layers of tanh."""
+    x = jnp.tanh(x @ params["w1"] + params["b1"])
+    x = jnp.tanh(x @ params["w2"] + params["b2"])
+    return x @ params["w3"] + params["b3"]
+
+
+def mlp_torch(params, x):
+    """Return what `mlp` does, in PyTorch."""
+    x = torch.tanh(x @ params["w1"] + params["b1"])
+    x = torch.tanh(x @ params["w2"] + params["b2"])
+    return x @ params["w3"] + params["b3"]
+
+
+def mlp_tensorflow(params, x):
+    """Return what `mlp` does, in TensorFlow."""
+    x = tf.tanh(x @ params["w1"] + params["b1"])
+    x = tf.tanh(x @ params["w2"] + params["b2"])
+    return x @ params["w3"] + params["b3"]
+
+
+def convolve(x, kernel):
+    """Convolve `x`, (batch, n, n, in), with steps of 2; no padding."""
+    layout = ("NHWC", "HWIO", "NHWC")
+    return jax.lax.conv_general_dilated(
+        x, kernel, (2, 2), "VALID", dimension_numbers=layout
+    )
+
+
+def cnn(params, x):
+    """Return (batch, 10) for images `x`, (batch, n, n, 3)."""
+    x = jax.nn.relu(convolve(x, params["k1"]))
+    x = jax.nn.relu(convolve(x, params["k2"]))
+    return x.mean((1, 2)) @ params["w"] + params["b"]
+
+
+def cnn_torch(params, x):
+    """Return what `cnn` does, for images and kernels with the channels first."""
+    x = torch.relu(torch.conv2d(x, params["k1"], stride=2))
+    x = torch.relu(torch.conv2d(x, params["k2"], stride=2))
+    return x.mean((2, 3)) @ params["w"] + params["b"]
+
+
+def cnn_tensorflow(params, x):
+    """Return what `cnn` does, in TensorFlow."""
+    x = tf.nn.relu(tf.nn.conv2d(x, params["k1"], 2, "VALID"))
+    x = tf.nn.relu(tf.nn.conv2d(x, params["k2"], 2, "VALID"))
+    return tf.reduce_mean(x, (1, 2)) @ params["w"] + params["b"]
+
+
+def standardized(x):
+    """Return `x` with mean 0 and variance 1 along its last axis."""
+    return jax.nn.standardize(x, epsilon=EPSILON)
+
+
+def block(params, x):
+    """Return a transformer block of `x`, (batch, length, width), same shape."""
+    batch, length, _ = x.shape
+    heads = (standardized(x) @ params["qkv"]).reshape(batch, length, 3, HEADS, -1)
+    q, k, v = jnp.moveaxis(heads, 2, 0)
+    attended = jax.nn.dot_product_attention(q, k, v)
+    x = x + attended.reshape(x.shape) @ params["out"]
+    return x + jax.nn.relu(standardized(x) @ params["up"]) @ params["down"]
+
+
+def standardized_torch(x):
+    """Return what `standardized` does, in PyTorch."""
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], eps=EPSILON)
+
+
+def block_torch(params, x):
+    """Return what `block` does, in PyTorch."""
+    batch, length, _ = x.shape
+    heads = (standardized_torch(x) @ params["qkv"]).view(batch, length, 3, HEADS, -1)
+    q, k, v = heads.permute(2, 0, 3, 1, 4)
+    attended = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    x = x + attended.transpose(1, 2).reshape(x.shape) @ params["out"]
+    return x + torch.relu(standardized_torch(x) @ params["up"]) @ params["down"]
+
+
+def standardized_tensorflow(x):
+    """Return what `standardized` does, in TensorFlow."""
+    mean, variance = tf.nn.moments(x, -1, keepdims=True)
+    return (x - mean) * tf.math.rsqrt(variance + EPSILON)
+
+
+def block_tensorflow(params, x):
+    """Return what `block` does, in TensorFlow, which has no attention of its own."""
+    batch, length, _ = x.shape
+    heads = standardized_tensorflow(x) @ params["qkv"]
+    heads = tf.reshape(heads, (batch, length, 3, HEADS, -1))
+    q, k, v = tf.unstack(tf.transpose(heads, (2, 0, 3, 1, 4)))
+    weights = tf.nn.softmax(tf.matmul(q, k, transpose_b=True) * q.shape[-1] ** -0.5)
+    attended = tf.transpose(weights @ v, (0, 2, 1, 3))
+    x = x + tf.reshape(attended, x.shape) @ params["out"]
+    hidden = tf.nn.relu(standardized_tensorflow(x) @ params["up"])
+    return x + hidden @ params["down"]
+
+
+MODELS = {"mlp": mlp, "cnn": cnn, "block": block}
+SHAPES = {
+    "mlp": {
+        "w1": (64, 256),
+        "b1": (256,),
+        "w2": (256, 256),
+        "b2": (256,),
+        "w3": (256, 10),
+        "b3": (10,),
+    },
+    "cnn": {"k1": (3, 3, 3, 16), "k2": (3, 3, 16, 32), "w": (32, 10), "b": (10,)},
+    "block": {
+        "qkv": (128, 384),
+        "out": (128, 128),
+        "up": (128, 512),
+        "down": (512, 128),
+    },
+}
+DATA = {
+    "mlp": ((64,), (10,)),
+    "cnn": ((32, 32, 3), (10,)),
+    "block": ((64, 128), (64, 128)),
+}
+
+
+def draw(name, batch):
+    """Return weights, inputs and targets for a model as float32 NumPy arrays.
+
+    Weights are normal with variance 1 / (numbers that are added up); biases are 0.
+    """
+    rng = np.random.default_rng(0)
+
+    def normal(shape):
+        return rng.standard_normal(shape, dtype=np.float32)
+
+    weights = {
+        key: normal(shape) / np.float32(np.sqrt(np.prod(shape[:-1])))
+        if len(shape) > 1
+        else np.zeros(shape, np.float32)
+        for key, shape in SHAPES[name].items()
+    }
+    return weights, *(normal((batch, *shape)) for shape in DATA[name])
+
+
+def loss(model, params, x, y):
+    """Return the mean squared error of a model's result against `y`."""
+    return jnp.mean((model(params, x) - y) ** 2)
+
+
+def train_step(model, params, x, y):
+    """Return the loss, and the parameters after a step of gradient descent."""
+    value, slopes = jax.value_and_grad(loss, argnums=1)(model, params, x, y)
+    return value, jax.tree.map(lambda p, slope: p - RATE * slope, params, slopes)
+
+
+def keep_training(step, params, x, y):
+    """Return a function that does the next step at each call: (loss, parameters)."""
+    params = jax.tree.map(jnp.copy, params)
+
+    def next_step():
+        nonlocal params
+        value, params = step(params, x, y)
+        return value, params
+
+    return next_step
+
+
+def steps_jax(model, numbers):
+    """Return steps to compare: compiled, and with the old weights donated."""
+    step, numbers = functools.partial(train_step, model), jax.device_put(numbers)
+    donating = jax.jit(step, donate_argnames="params")
+    return {
+        "jit": keep_training(jax.jit(step), *numbers),
+        "donated": keep_training(donating, *numbers),
+    }
+
+
+def loss_torch(model, params, x, y):
+    """Return what `loss` does, in PyTorch."""
+    return torch.mean((model(params, x) - y) ** 2)
+
+
+def channels_first(array):
+    """Return images, (batch, n, n, channels), as PyTorch wants them; others as is."""
+    return np.ascontiguousarray(np.moveaxis(array, -1, 1)) if array.ndim == 4 else array
+
+
+def in_torch(numbers):
+    """Return NumPy's weights, inputs and targets as tensors.
+
+    A convolution of PyTorch has the channels first, in its kernels as well.
+    """
+    weights, x, y = numbers
+    kernels = {
+        key: np.moveaxis(array, -1, 0) if array.ndim == 4 else array
+        for key, array in weights.items()
+    }
+    params = {
+        key: torch_tensor(channels_first(array)).requires_grad_()
+        for key, array in kernels.items()
+    }
+    return params, torch_tensor(channels_first(x)), torch_tensor(y)
+
+
+def train_step_torch(loss, model, params, x, y):
+    """Do one step of gradient descent in place; return the loss before it."""
+    value = loss(model, params, x, y)
+    slopes = torch.autograd.grad(value, list(params.values()))
+    with torch.no_grad():
+        for p, slope in zip(params.values(), slopes, strict=True):
+            p.sub_(slope, alpha=RATE)
+    return value.detach()
+
+
+def train_step_tensorflow(model, params, x, y):
+    """Do one step of gradient descent in place; return the loss before it."""
+    with tf.GradientTape() as tape:
+        value = tf.reduce_mean((model(params, x) - y) ** 2)
+    for key, slope in tape.gradient(value, params).items():
+        params[key].assign_sub(RATE * slope)
+    return value
+
+
+def steps_tensorflow(model, numbers):
+    """Return steps to compare: eager, and as a graph."""
+    weights, x, y = numbers
+    variables = {key: tf.Variable(array) for key, array in weights.items()}
+    data = tf.constant(x), tf.constant(y)
+    step = functools.partial(train_step_tensorflow, model, variables, *data)
+    return {"eager@tensorflow": step, "graph@tensorflow": tf.function(step)}
+
+
+def error_of(loss, weights, exact):
+    """Return the largest difference of a loss and weights from exact ones.
+
+    `exact` is a pair of a number and a dictionary, as `weights` of NumPy's arrays.
+    """
+    pairs = [(loss, exact[0]), *((weights[key], exact[1][key]) for key in weights)]
+    return max(largest_difference(ours, other) for ours, other in pairs)
+
+
+def compiled_step(name, batch, **options):
+    """Compile the step of a model for a batch; `options` are those of `jax.jit`."""
+    step = functools.partial(train_step, MODELS[name])
+    return jax.jit(step, **options).lower(*draw(name, batch)).compile()
+
+
+def bytes_needed(program):
+    """Return the bytes that a program needs for arguments and results, and within.
+
+    A result in the memory of a donated argument is not counted again.
+    """
+    needs = program.memory_analysis()
+    new = needs.output_size_in_bytes - needs.alias_size_in_bytes
+    return needs.argument_size_in_bytes + new, needs.temp_size_in_bytes
+
+
+def bytes_kept(model, params, x, y):
+    """Return the bytes that JAX keeps for the derivative, the arguments aside."""
+    _, backward = jax.vjp(functools.partial(loss, model, x=x, y=y), params)
+    kept = {
+        array.unsafe_buffer_pointer(): array.nbytes
+        for array in jax.tree.leaves(backward)
+    }
+    for given in (*params.values(), x, y):
+        kept.pop(given.unsafe_buffer_pointer(), None)
+    return sum(kept.values())
+
+
+def bytes_kept_torch(model, params, x, y):
+    """Return the bytes that PyTorch keeps for the derivative, the arguments aside."""
+    kept = {}
+
+    def note(tensor):
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        loss_torch(model, params, x, y)
+    for given in (*params.values(), x, y):
+        kept.pop(given.untyped_storage().data_ptr(), None)
+    return sum(kept.values())
+
+
+FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}
+
+
+def steps_counted(name, batch, program):
+    """Return how many operations a step of JAX writes down, and its program runs."""
+    step = functools.partial(train_step, MODELS[name])
+    written = primitives(jax.make_jaxpr(step)(*draw(name, batch)))
+    text = program.as_text()
+    run = re.findall(r"= (?:\(.*?\)|\S+) ([\w-]+)\(", text[text.index("ENTRY") :])
+    return len(written), sum(each not in FREE for each in run)
