@@ -1,10 +1,8 @@
-import functools
 
 import jax
 import numpy as np
 import pytest
 import tensorflow as tf
-import torch
 
 from snippets.benchmarks import training_step as steps
 
