@@ -1,0 +1,142 @@
+"""The way from NumPy into three frameworks and back, and what it costs."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+import torch
+
+
+def numbers(*shape):
+    """Return a float32 NumPy array, standard normal."""
+    return np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+
+
+def aligned(array, alignment=64):
+    """Return a copy of a NumPy array that begins at a multiple of `alignment` bytes."""
+    room = np.empty(array.nbytes + alignment, np.uint8)
+    start = -room.ctypes.data % alignment
+    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def shifted(array):
+    """Return a copy of a NumPy array that begins 16 bytes behind a multiple of 64."""
+    room = aligned(np.empty(array.nbytes + 16, np.uint8))
+    copy = room[16:].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def address(array):
+    """Return where the numbers of an array on a CPU begin, in any framework."""
+    if isinstance(array, torch.Tensor):
+        return array.data_ptr()
+    if isinstance(array, np.ndarray):
+        return array.ctypes.data
+    return np.from_dlpack(array).ctypes.data
+
+
+def copies(way, array):
+    """Say whether a way of conversion shares the memory of `array` or copies it."""
+    try:
+        return "shared" if address(way(array)) == address(array) else "copied"
+    except (BufferError, RuntimeError):
+        return "copied, to another device"
+
+
+INTO_JAX = {
+    "jnp.asarray(x)": jnp.asarray,
+    "jax.device_put(x)": jax.device_put,
+    "jnp.from_dlpack(x)": jnp.from_dlpack,
+}
+INTO_TORCH = {
+    "torch.from_numpy(x)": torch.from_numpy,
+    "torch.tensor(x)": torch.tensor,
+}
+INTO_TENSORFLOW = {
+    "tf.constant(x)": tf.constant,
+    "tf.convert_to_tensor(x)": tf.convert_to_tensor,
+}
+
+
+def changed_afterwards(x):
+    """Put `x` on the CPU, write a 7 into it, and return what JAX holds then."""
+    array = jax.device_put(x, jax.devices("cpu")[0]).block_until_ready()
+    x[0] = 7
+    return array
+
+
+@jax.jit
+def smooth(x):
+    """Return 1 / (1 + exp(-x)) for `x` of any shape."""
+    return 1 / (1 + jnp.exp(-x))
+
+
+@jax.jit
+def square(x):
+    """Return the matrix product of `x`, (n, n), with itself."""
+    return x @ x
+
+
+def smooth_torch(x):
+    """Return what `smooth` does, in PyTorch."""
+    return 1 / (1 + torch.exp(-x))
+
+
+def smooth_tensorflow(x):
+    """Return what `smooth` does, in TensorFlow."""
+    return 1 / (1 + tf.exp(-x))
+
+
+def smooth_numpy(x):
+    """Return what `smooth` does, in NumPy."""
+    return 1 / (1 + np.exp(-x))
+
+
+def square_torch(x):
+    """Return what `square` does, in PyTorch, TensorFlow or NumPy."""
+    return x @ x
+
+
+def in_and_out(function, x):
+    """Compute in JAX with a NumPy array, and return a NumPy array."""
+    return np.asarray(function(jnp.asarray(x)))
+
+
+def in_and_out_torch(function, x):
+    """Compute in PyTorch with a NumPy array, and return a NumPy array."""
+    tensor = torch.from_numpy(x)
+    found = torch.accelerator.current_accelerator(check_available=True)
+    return function(tensor.to(found) if found else tensor).cpu().numpy()
+
+
+def in_and_out_tensorflow(function, x):
+    """Compute in TensorFlow with a NumPy array, and return a NumPy array."""
+    return function(tf.constant(x)).numpy()
+
+
+def journeys(in_jax, in_torch, in_tensorflow, x):
+    """Return what to compare: data on JAX's device, and data that come from NumPy."""
+    return {
+        "device": functools.partial(in_jax, jnp.asarray(x)),
+        "numpy@jax": functools.partial(in_and_out, in_jax, x),
+        "numpy@torch": functools.partial(in_and_out_torch, in_torch, x),
+        "numpy@tensorflow": functools.partial(in_and_out_tensorflow, in_tensorflow, x),
+    }
+
+
+def outweighs(races):
+    """Return the smallest size from which on the way takes less time than the rest.
+
+    `races` maps sizes to comparisons of `journeys`. None where it never does.
+    """
+    found = None
+    for size in sorted(races, reverse=True):
+        if races[size].ratio("numpy@jax", "device").high >= 2:
+            break
+        found = size
+    return found
