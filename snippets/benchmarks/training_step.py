@@ -183,14 +183,10 @@ def keep_training(step, params, x, y):
     return next_step
 
 
-def steps_jax(model, numbers):
-    """Return steps to compare: compiled, and with the old weights donated."""
-    step, numbers = functools.partial(train_step, model), jax.device_put(numbers)
-    donating = jax.jit(step, donate_argnames="params")
-    return {
-        "jit": keep_training(jax.jit(step), *numbers),
-        "donated": keep_training(donating, *numbers),
-    }
+def step_jax(model, numbers, **options):
+    """Return a compiled step to be compared; `options` are those of `jax.jit`."""
+    step = jax.jit(functools.partial(train_step, model), **options)
+    return keep_training(step, *jax.device_put(numbers))
 
 
 def loss_torch(model, params, x, y):
@@ -230,6 +226,11 @@ def train_step_torch(loss, model, params, x, y):
     return value.detach()
 
 
+def step_torch(model, numbers, loss=loss_torch):
+    """Return a step to be compared, with weights of its own."""
+    return functools.partial(train_step_torch, loss, model, *in_torch(numbers))
+
+
 def train_step_tensorflow(model, params, x, y):
     """Do one step of gradient descent in place; return the loss before it."""
     with tf.GradientTape() as tape:
@@ -239,13 +240,12 @@ def train_step_tensorflow(model, params, x, y):
     return value
 
 
-def steps_tensorflow(model, numbers):
-    """Return steps to compare: eager, and as a graph."""
-    weights, x, y = numbers
+def step_tensorflow(model, numbers):
+    """Return a step to be compared, with variables of its own."""
+    weights, *data = numbers
     variables = {key: tf.Variable(array) for key, array in weights.items()}
-    data = tf.constant(x), tf.constant(y)
-    step = functools.partial(train_step_tensorflow, model, variables, *data)
-    return {"eager@tensorflow": step, "graph@tensorflow": tf.function(step)}
+    given = model, variables, *map(tf.constant, data)
+    return functools.partial(train_step_tensorflow, *given)
 
 
 def error_of(loss, weights, exact):
