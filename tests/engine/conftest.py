@@ -1,5 +1,6 @@
 """A miniature project for the tests of the engine: a book of a few pages, built in a subprocess."""
 
+import contextlib
 import functools
 import json
 import os
@@ -22,7 +23,9 @@ REPOSITORY = pathlib.Path(__file__).parents[2]
 FORK_SERVER = pathlib.Path(__file__).with_name("fork_server.py")
 # Another copy of the engine can be tested by naming the folder that holds its `_ext`.
 ENGINE = pathlib.Path(os.environ.get("BOOK_ENGINE", REPOSITORY / "docs"))
-SCHEMA = REPOSITORY / "snippets" / "timing" / "measurement.schema.json"
+SCHEMA = json.loads(
+    REPOSITORY.joinpath("snippets", "timing", "measurement.schema.json").read_text("utf8")
+) | {"functions": ["measure", "note"]}
 PATIENCE = 60.0
 SPHINX = ("-m", "sphinx")
 
@@ -70,7 +73,10 @@ class Forks:
         requests, self.requests = os.pipe()
         replies, replied = os.pipe()
         subprocess.run(
-            [sys.executable, FORK_SERVER, *map(str, (requests, replied, ENGINE))],
+            [
+                *(sys.executable, FORK_SERVER),
+                *map(str, (requests, replied, ENGINE, json.dumps(SCHEMA))),
+            ],
             env=inherited() | {"OPENBLAS_NUM_THREADS": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -81,6 +87,10 @@ class Forks:
         os.close(replied)
         self.replies = open(replies, "rb", buffering=0)
         self.unread = b""
+        while not self.unread.endswith(b"\n"):
+            self.unread += self.replies.read(1)
+        pid, self.keeper = self.unread.decode().split()
+        self.kept, self.unread = psutil.Process(int(pid)), b""
         self.statuses = {}
         self.pids = []
 
@@ -98,6 +108,12 @@ class Forks:
         while pid not in self.statuses and self._reply(max(0, end - time.monotonic())):
             pass
         return self.statuses.get(pid)
+
+    def kernels(self):
+        """Return the kernels that were forked from the parents that builds share."""
+        below = self.kept.children(recursive=True)
+        roots = {process.pid for process in below if process.ppid() == self.kept.pid}
+        return [one for one in below if one.pid not in roots and _leads_a_session(one)]
 
     def _reply(self, seconds):
         """Take in what is replied within some time; return whether something was."""
@@ -144,6 +160,12 @@ class Fork:
     def kill(self):
         """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
+
+
+def _leads_a_session(process):
+    with contextlib.suppress(ProcessLookupError):
+        return os.getsid(process.pid) == process.pid
+    return False
 
 
 @functools.cache
@@ -194,10 +216,10 @@ class Project:
     def __init__(self, root):
         self.root = root
         self.engine = ENGINE
+        self.own_keeper = False
         self.stamps = root / "stamps"
         self.stamps.mkdir()
-        schema = json.loads(SCHEMA.read_text("utf8")) | {"functions": ["measure", "note"]}
-        (root / "measurement.schema.json").write_text(json.dumps(schema), "utf8")
+        (root / "measurement.schema.json").write_text(json.dumps(SCHEMA), "utf8")
         self.configure()
         self.page("index", "Nothing is executed here.")
 
@@ -264,12 +286,14 @@ class Project:
     def environment(self, **variables):
         """Return the environment of a build; cells find the folder for their stamps in it."""
         own = {"STAMPS": str(self.stamps), "BOOK_LOCKS": str(self.root)}
+        if not self.own_keeper and self.engine == ENGINE:
+            own["BOOK_KEEPER"] = forks().keeper
         return inherited() | own | variables
 
     def forkable(self, variables):
         """Whether a process that was forked differs in nothing from one that was started."""
-        started = any(name.startswith(("PYTHON", "LD_", "LC_")) for name in variables)
-        return self.engine == ENGINE and not started
+        started = {n for n in variables if n.startswith(("PYTHON", "LD_", "LC_"))}
+        return self.engine == ENGINE and started <= {"PYTHONPATH"}
 
     def log(self, out):
         """Return the path of a new file for what a build prints."""
@@ -293,7 +317,8 @@ class Project:
         log = self.log(out)
         arguments = self.arguments(options, out, strict)
         if command is SPHINX and not program and self.forkable(variables):
-            process = self.fork("sphinx", arguments, log, log, **variables)
+            paths = filter(None, [variables.get("PYTHONPATH")])
+            process = self.fork("sphinx", arguments, log, log, paths, **variables)
         else:
             with log.open("w") as stream:
                 process = subprocess.Popen(
@@ -332,11 +357,11 @@ class Project:
         """Build the book, as `start` does, and return its Build."""
         return self.wait(self.start(*options, **settings))
 
-    def run(self, module, *arguments, **variables):
+    def run(self, module, *arguments, program=False, **variables):
         """Run a module of the engine from the command line, as the recorder, and return it done."""
         module = f"_ext.commands.{module}"
         paths = [str(self.engine), *filter(None, [variables.get("PYTHONPATH")])]
-        if not self.forkable(variables):
+        if program or not self.forkable(variables):
             return subprocess.run(
                 [sys.executable, "-m", module, *arguments],
                 cwd=self.root,
@@ -346,7 +371,7 @@ class Project:
                 timeout=PATIENCE,
             )
         stdout, stderr = self.log("stdout"), self.log("stderr")
-        variables["PYTHONPATH"] = str(self.engine)
+        variables["PYTHONPATH"] = os.pathsep.join(paths)
         process = self.fork(module, arguments, stdout, stderr, paths, **variables)
         try:
             process.wait(PATIENCE)
@@ -356,9 +381,9 @@ class Project:
             [module, *arguments], process.returncode, stdout.read_text(), stderr.read_text()
         )
 
-    def record(self, *pages, **variables):
+    def record(self, *pages, **settings):
         """Record pages for the device 'cpu' and return the recorder's process, done."""
-        return self.run("record", *pages, BOOK_DEVICE="cpu", **variables)
+        return self.run("record", *pages, BOOK_DEVICE="cpu", **settings)
 
     def recording(self, docname, device="cpu"):
         """Return the path of a page's recording."""
@@ -419,6 +444,8 @@ def project(tmp_path):
     try:
         yield made
         wait_until(lambda: not made.processes(), "processes of the build are still running")
+        if forks.cache_info().currsize:
+            wait_until(lambda: not forks().kernels(), "kernels of the build are still running")
     finally:
         for process in made.processes():
             process.kill()

@@ -1,9 +1,12 @@
 """A process that has imported what builds import, and forks for each build of the tests.
 
 Runs as a script, with (file descriptor to read requests from, file descriptor to write replies to,
-folder that holds the engine) as arguments. A request is a line of JSON; `start` of Forks in
+folder that holds the engine, schema of measurements) as arguments. A request is a line of JSON; `start` of Forks in
 conftest.py writes it. The replies are `pid` for each request, and `pid status` for each process
 that has ended. It ends when nobody can write requests any more, however the tests ended.
+
+The first reply is `pid path` of a keeper: all builds that are told of it share the parents of their
+kernels.
 """
 
 import atexit
@@ -17,7 +20,9 @@ import os
 import pathlib
 import pkgutil
 import runpy
+import shutil
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -42,6 +47,7 @@ sys.path.insert(0, {engine!r})
 extensions = ["_ext"]
 nb_execution_mode = "off"
 html_theme = "basic"
+book_measurements = "schema.json"
 """
 WARM_THEME = """
 book = runpy.run_path({conf!r})
@@ -65,9 +71,11 @@ print("text", 1.0)
 ```
 """
 LONG = 1000
+# What pages of one project find in their environment, and those of another otherwise.
+OF_A_PROJECT = ("STAMPS",)
 
 
-def prepare(engine):
+def prepare(engine, schema):
     """Import what builds need, and of the engine all that can be imported without frameworks."""
     sys.path.insert(0, engine)
     sys.modules.update(dict.fromkeys(FRAMEWORKS))
@@ -79,21 +87,26 @@ def prepare(engine):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if module.name not in SCRIPTS and not module.name.endswith("__main__"):
                 _import(module.name)
-    warm(engine)
+    warm(engine, schema)
     for name in FRAMEWORKS:
         del sys.modules[name]
     sys.path.remove(engine)
 
 
-def warm(engine):
+def warm(engine, schema):
     """Build a page, so that no build has to do again what is the same in all of them.
 
-    Libraries keep patterns, lexers and schemas by themselves. Compiled templates and parsed style
-    sheets are kept here, by their text. What the engine itself keeps is forgotten.
+    Libraries keep patterns and lexers by themselves. Kept here are compiled templates, by their
+    text, and what depends on its arguments alone: parsed and minified style sheets, schemas that
+    were found right, and what the files of themes load. All else that the engine keeps is
+    forgotten.
     """
     import jinja2
+    import jsonschema
+    import lightningcss
     import sphinx.jinja2glue
     import tinycss2
+    from _ext.site import offline
     from sphinx.cmd.build import main
 
     class Compiled(jinja2.BytecodeCache):
@@ -105,25 +118,19 @@ def warm(engine):
         def dump_bytecode(self, bucket):
             self.codes[bucket.key, bucket.checksum] = bucket.code
 
-    init, parse = sphinx.jinja2glue.BuiltinTemplateLoader.init, tinycss2.parse_component_value_list
-    compiled, parsed = Compiled(), {}
+    init, compiled = sphinx.jinja2glue.BuiltinTemplateLoader.init, Compiled()
 
     @functools.wraps(init)
     def init_with_compiled(self, *arguments, **named):
         init(self, *arguments, **named)
         self.environment.bytecode_cache = compiled
 
-    @functools.wraps(parse)
-    def parse_once(text, skip_comments=False):
-        if not isinstance(text, str) or len(text) < LONG:
-            return parse(text, skip_comments)
-        key = hashlib.sha256(text.encode("utf8", "surrogatepass")).digest(), skip_comments
-        if key not in parsed:
-            parsed[key] = parse(text, skip_comments)
-        return parsed[key]
-
     sphinx.jinja2glue.BuiltinTemplateLoader.init = init_with_compiled
-    tinycss2.parse_component_value_list = parse_once
+    tinycss2.parse_component_value_list = kept(tinycss2.parse_component_value_list)
+    lightningcss.process_stylesheet = kept(lightningcss.process_stylesheet)
+    offline.requests = kept(offline.requests)
+    validator = jsonschema.Draft202012Validator
+    validator.check_schema = kept(validator.check_schema)
     book = pathlib.Path(engine).parent
     places = {
         "engine": engine,
@@ -135,6 +142,7 @@ def warm(engine):
         with tempfile.TemporaryDirectory() as folder, unchanged(folder):
             pathlib.Path("docs").mkdir()
             pathlib.Path("conf.py").write_text(conf.format(**places), "utf8")
+            pathlib.Path("schema.json").write_text(schema, "utf8")
             pathlib.Path("docs", "index.md").write_text(WARM_PAGE, "utf8")
             with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
                 main(["-Q", "-c", ".", "docs", "build"])
@@ -142,6 +150,23 @@ def warm(engine):
         for function in vars(module).values():
             if hasattr(function, "cache_clear"):
                 function.cache_clear()
+
+
+def kept(function):
+    """Return a function of long texts that is computed once for the same arguments."""
+    known = {}
+
+    @functools.wraps(function)
+    def found(*arguments, **named):
+        said = repr((arguments, sorted(named.items())))
+        if len(said) < LONG:
+            return function(*arguments, **named)
+        key = hashlib.sha256(said.encode("utf8", "surrogatepass")).digest()
+        if key not in known:
+            known[key] = function(*arguments, **named)
+        return known[key]
+
+    return found
 
 
 @contextlib.contextmanager
@@ -163,6 +188,41 @@ def _import(name):
     """Import a module; one that cannot be imported is left to the builds."""
     with contextlib.suppress(Exception):
         return importlib.import_module(name)
+
+
+def keep():
+    """Start a keeper that ends with this process; return its pid and the path of its socket."""
+    from _ext.execution.keeper import Keeper
+
+    class Lasting(Keeper):
+        """Keeps what it has: projects differ in variables that only their cells read."""
+
+        def _parent(self, key, kernel, environment, modules):
+            shared = {k: v for k, v in environment.items() if k not in OF_A_PROJECT}
+            return super()._parent(json.dumps([kernel, shared]), kernel, shared, modules)
+
+        def _retire(self, unwanted):
+            pass
+
+    folder = tempfile.mkdtemp(prefix="keeper-")
+    path = os.path.join(folder, "socket")
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listening.bind(path)
+    listening.listen()
+    server = os.pidfd_open(os.getpid())
+    with listening:
+        if pid := os.fork():
+            os.close(server)
+            return pid, path
+        # Ctrl-C is for the tests, and for what they interrupt.
+        os.setsid()
+        keeper = Lasting()
+        try:
+            keeper.serve(listening, until=server)
+        finally:
+            keeper.close()
+            shutil.rmtree(folder)
+            os._exit(0)
 
 
 def served(requests, replies):
@@ -213,6 +273,9 @@ def run(request):
     tempfile.tempdir = None
     sys.path[:0] = [os.getcwd(), *request["paths"]]
     sys.argv = ["-m", *request["arguments"]]
+    for path in request["paths"]:
+        if os.path.exists(at_start := os.path.join(path, "sitecustomize.py")):
+            runpy.run_path(at_start)
     if not hasattr(sys.modules.get(request["module"]), "__path__"):
         # It runs once more, as `__main__`.
         sys.modules.pop(request["module"], None)
@@ -221,14 +284,16 @@ def run(request):
 
 def main():
     """Serve until the tests have ended; a forked process ends as its module does."""
-    requests, replies, engine = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    requests, replies = map(int, sys.argv[1:3])
+    engine, schema = sys.argv[3:]
     # No child of the tests: some of them look at their children.
     if os.fork():
         os._exit(0)
     # The folder of this script.
     del sys.path[0]
-    prepare(engine)
+    prepare(engine, schema)
     gc.freeze()
+    os.write(replies, "{} {}\n".format(*keep()).encode())
     request = served(requests, replies)
     status = 0
     try:

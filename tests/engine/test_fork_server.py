@@ -110,7 +110,7 @@ project = conftest.Project(pathlib.Path({root!r}))
 project.root.joinpath("look.py").write_text("import time; time.sleep(300)")
 log = project.log("out")
 fork = project.fork("look", (), log, log)
-print(fork.pid, flush=True)
+print(fork.pid, conftest.forks().kept.pid, flush=True)
 fork.wait(300)
 """
 
@@ -120,8 +120,9 @@ def test_no_fork_outlives_the_tests_that_were_killed(tmp_path, until):
     (tmp_path / "book").mkdir()
     code = HOLD.format(folder=folder, root=str(tmp_path / "book"))
     tests = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    fork = psutil.Process(int(tests.stdout.readline()))
+    fork, keeper = (psutil.Process(int(pid)) for pid in tests.stdout.readline().split())
     server = fork.parent()
+    assert keeper.parent() == server
     assert server.is_running() and server.pid != tests.pid
     assert os.path.basename(server.cmdline()[1]) == "fork_server.py"
     tests.kill()
@@ -129,6 +130,7 @@ def test_no_fork_outlives_the_tests_that_were_killed(tmp_path, until):
     tests.stdout.close()
     until(lambda: not running(fork), "the fork outlives the tests")
     until(lambda: not running(server), "the server outlives the tests")
+    until(lambda: not running(keeper), "the keeper outlives the tests")
 
 
 def running(process):

@@ -10,8 +10,10 @@ from _ext.source.snippets import Library
 @pytest.fixture
 def execute(project, monkeypatch):
     """Return a function that executes pages and returns {page: Execution}, in their order."""
-    monkeypatch.setenv("STAMPS", str(project.stamps))
-    monkeypatch.setenv("BOOK_LOCKS", str(project.root))
+    own = project.environment()
+    for name in ("STAMPS", "BOOK_LOCKS", "BOOK_KEEPER"):
+        if name in own:
+            monkeypatch.setenv(name, own[name])
 
     def run(*docnames, done=None, durations=(), say=str, jobs=None, device="cpu", **options):
         library = Library(project.root / "snippets")

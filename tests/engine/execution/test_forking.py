@@ -14,6 +14,13 @@ from _ext.execution import keeper, provisioning
 
 pytestmark = pytest.mark.skipif(not provisioning.can_fork(), reason="kernels are not forked here")
 
+
+@pytest.fixture(autouse=True)
+def own_keeper(project):
+    """Let each build start a keeper, as it does for readers."""
+    project.own_keeper = True
+
+
 LIBRARY = {"lib": {"modules": ["colorsys"]}, "more": {"modules": ["ftplib"]}}
 
 

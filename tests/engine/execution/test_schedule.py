@@ -295,6 +295,7 @@ def test_cells_run_in_an_empty_folder_of_their_own(project):
 def test_an_interrupted_build_loses_no_finished_page(
     project, stamping, until, short_folder, number, benchmark, status
 ):
+    project.own_keeper = True
     project.page("a/one", project.cell("1"))
     project.page("a/two", project.cell("2"))
     project.page(
