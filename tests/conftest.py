@@ -82,6 +82,13 @@ def pytest_collection_finish(session):
     gc.freeze()
 
 
+def pytest_collection_modifyitems(items):
+    # Their subject is not the snippets, and to follow each line of them takes time.
+    for item in items:
+        if item.path.relative_to(ROOT / "tests").parts[0] in ("engine", "book"):
+            item.add_marker("no_cover")
+
+
 not_collected = []
 
 

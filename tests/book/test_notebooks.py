@@ -22,19 +22,21 @@ PAGES = [
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Build the book with these pages alone, in another folder."""
+    """Build the book with these pages alone from its recordings, in another folder."""
     root = tmp_path_factory.mktemp("book")
     shutil.copytree(ROOT / "snippets", root / "snippets")
     shutil.copytree(ROOT / "docs" / "_ext", root / "docs" / "_ext")
     for folder in ("_static", "_templates"):
         shutil.copytree(ROOT / "docs" / folder, root / "docs" / folder)
     shutil.copy(ROOT / "conf.py", root)
-    for page in PAGES:
-        target = root / "docs" / f"{page}.md"
-        target.parent.mkdir(parents=True)
-        shutil.copy(ROOT / "docs" / f"{page}.md", target)
+    names = [name for page in PAGES for name in (f"{page}.md", f"_recorded/cpu/{page}.ipynb")]
+    for name in names:
+        target = root / "docs" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "docs" / name, target)
     (root / "docs" / "index.md").write_text("# Book\n", "utf8")
-    command = [sys.executable, "-m", "sphinx", "-c", ".", "docs", "build/html"]
+    options = ["-c", ".", "-D", "book_recorded=1", "-D", "book_search=0"]
+    command = [sys.executable, "-m", "sphinx", *options, "docs", "build/html"]
     subprocess.run(command, cwd=root, check=True, capture_output=True)
     return root / "build" / "html"
 

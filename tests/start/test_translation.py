@@ -34,7 +34,7 @@ def on_the_page(name):
 
 
 def draw_inputs(data, row):
-    """Draw every input by its name: those that belong together fit each other."""
+    """Draw the inputs that a row reads, by their names: those that belong together fit."""
     m, n = (
         (2, 3)
         if row.fixed or "labels" in row.given
@@ -52,31 +52,36 @@ def draw_inputs(data, row):
     def integers(low, high, *shape):
         return array(st.integers(low, high), *shape).tolist()
 
-    factor = floats(2, 2)
-    images, kernels = floats(1, 2, 4, 4), floats(3, 2, 3, 3)
-    part = data.draw(st.floats(0.1, 0.9))
-    return {
-        "v": floats(n),
-        "w": floats(n),
-        "x": floats(m, n),
-        "y": floats(2, n) if row.name == "torch-linear" else floats(m, n),
-        "a": floats(m, n),
-        "b": floats(n, 2),
-        "s": (factor @ factor.T + 10 * np.eye(2)).astype(np.float32),
-        "k": integers(-9, 9, 4),
-        "d": array(st.integers(-9, 9).filter(bool), 4).tolist(),
-        "i": integers(0, 2, 2),
-        "mask": array(st.booleans(), n).tolist(),
-        "labels": integers(0, n - 1, m),
-        "g": integers(0, 2, 3),
-        "c": floats(2),
-        "p": [part, 1 - part],
-        "q": [0.25, 0.75],
+    def definite():
+        factor = floats(2, 2)
+        return (factor @ factor.T + 10 * np.eye(2)).astype(np.float32)
+
+    images = functools.cache(lambda: floats(1, 2, 4, 4))
+    kernels = functools.cache(lambda: floats(3, 2, 3, 3))
+    part = functools.cache(lambda: data.draw(st.floats(0.1, 0.9)))
+    drawing = {
+        "v": lambda: floats(n),
+        "w": lambda: floats(n),
+        "x": lambda: floats(m, n),
+        "y": lambda: floats(2, n) if row.name == "torch-linear" else floats(m, n),
+        "a": lambda: floats(m, n),
+        "b": lambda: floats(n, 2),
+        "s": definite,
+        "k": lambda: integers(-9, 9, 4),
+        "d": lambda: array(st.integers(-9, 9).filter(bool), 4).tolist(),
+        "i": lambda: integers(0, 2, 2),
+        "mask": lambda: array(st.booleans(), n).tolist(),
+        "labels": lambda: integers(0, n - 1, m),
+        "g": lambda: integers(0, 2, 3),
+        "c": lambda: floats(2),
+        "p": lambda: [part(), 1 - part()],
+        "q": lambda: [0.25, 0.75],
         "nchw": images,
-        "nhwc": images.transpose(0, 2, 3, 1),
+        "nhwc": lambda: images().transpose(0, 2, 3, 1),
         "oihw": kernels,
-        "hwio": kernels.transpose(2, 3, 1, 0),
+        "hwio": lambda: kernels().transpose(2, 3, 1, 0),
     }
+    return {name: draw() for name, draw in drawing.items() if name in inputs(row)}
 
 
 def run(row, drawn):

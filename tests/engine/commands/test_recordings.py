@@ -426,30 +426,44 @@ DAMAGE = {
         lambda text: text.replace(' "cells"', '<<<<<<< ours\n "cells"', 1),
         "it has the marks of a merge conflict",
     ),
-    "another page": (lambda text: text.replace("a/one", "a/other"), "of the page a/other"),
+    "another page": (lambda text: text.replace('"a/another-page"', '"a/other"'), "of the page a/other"),
     "wrong fact": (lambda text: text.replace('"threads": ', '"threads": "x", "y": '), "threads"),
     "oversized": (large, "is larger than"),
     "unknown type": (unknown_type, "application/javascript, which is not accepted"),
 }
 
 
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory, empty_project):
+    """Damage recordings, each in its way: the project, two builds after that, and the list."""
+    made = empty_project(tmp_path_factory.mktemp("damaged"))
+    made.configure(DEVICES)
+    pages = {kind: f"a/{kind.replace(' ', '-')}" for kind in DAMAGE}
+    for name in (*pages.values(), "b/two"):
+        made.page(name, made.cell("'first'"), made.cell("print('pears')"))
+    done = made.record()
+    assert done.returncode == 0, done.stderr
+    made.recorded_elsewhere("b/two", ("pears", "zweites"))
+    for kind, (damage, _) in DAMAGE.items():
+        path = made.recorded_elsewhere(pages[kind], ("pears", "zweites"))
+        path.write_text(damage(path.read_text("utf8")), "utf8")
+    return made, pages, (made.build(), made.build()), made.run("recordings")
+
+
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_a_damaged_recording_names_itself_and_harms_nothing_else(two_devices, kind):
-    two_devices.page("b/two", two_devices.cell("2"))
-    assert two_devices.record("b/two").returncode == 0
-    two_devices.recorded_elsewhere("b/two", ('"2"', '"3"'))
-    path = two_devices.recorded_elsewhere("a/one", ("pears", "zweites"))
-    damage, words = DAMAGE[kind]
-    path.write_text(damage(path.read_text("utf8")), "utf8")
-    for build in (two_devices.build(), two_devices.build()):
-        assert red(build, "gpu-h200/a/one.ipynb is unreadable", words)
-        assert len(build.warnings) == 1
-    assert outputs(two_devices, "a/one") == ["'first'", "pears"]
-    assert "The recording on NVIDIA H200 is unreadable" in two_devices.html("a/one")
-    assert tabs(two_devices, "b/two") == [{"CPU": "2", "NVIDIA H200": "3"}]
-    listed = two_devices.run("recordings")
+def test_a_damaged_recording_names_itself_and_harms_nothing_else(damaged, kind):
+    project, pages, builds, listed = damaged
+    name = pages[kind]
+    for build in builds:
+        assert build.status != 0
+        (warning,) = [line for line in build.warnings if f"{name}.ipynb" in line]
+        assert f"gpu-h200/{name}.ipynb is unreadable" in warning and DAMAGE[kind][1] in warning
+        assert len(build.warnings) == len(DAMAGE)
+    assert outputs(project, name) == ["'first'", "pears"]
+    assert "The recording on NVIDIA H200 is unreadable" in project.html(name)
+    assert tabs(project, "b/two") == [{"CPU": "pears", "NVIDIA H200": "zweites"}]
     assert listed.returncode == 1
-    assert "unreadable" in listed.stdout
+    assert any(name in line and "unreadable" in line for line in listed.stdout.splitlines())
 
 
 def test_the_list_says_the_state_of_every_page_on_every_device(two_devices):
