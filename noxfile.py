@@ -64,6 +64,9 @@ def install(session, *sets, into=FRAMEWORKS, lock=""):
     session.log(f"Installing {', '.join(sets)} into {place}")
     session.run_install(sys.executable, "-m", "virtualenv", "--quiet", place)
     pip(session, *sets, lock=lock)
+    # On all cores, which pip would not; packages bring templates that are no Python.
+    words = ["-m", "compileall", "-qq", "-j", "0", place / "lib"]
+    session.run_install("python", *words, success_codes=[0, 1])
     if FRAMEWORKS not in sets or install_mpi(session):
         (place / f"installed-{'-'.join(sets)}").write_text(digest(place))
 
@@ -82,7 +85,8 @@ def digest(place):
 
 def pip(session, *sets, lock="", options=("--only-binary", ":all:"), env=None):
     """Install sets of requirements in one step, so that what contradicts is seen."""
-    words = [word for name in sets for word in ("-r", REQUIREMENTS / f"{name}.txt")]
+    words = ["--no-compile"]
+    words += [word for name in sets for word in ("-r", REQUIREMENTS / f"{name}.txt")]
     if lock is not None:
         words += ["-c", REQUIREMENTS / "locks" / f"{PYTHON}{lock}.txt"]
     session.run_install("python", "-m", "pip", "install", *options, *words, env=env, silent=True)

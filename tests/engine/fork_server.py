@@ -1,9 +1,10 @@
 """A process that has imported what builds import, and forks for each build of the tests.
 
 Runs as a script, with (file descriptor to read requests from, file descriptor to write replies to,
-folder that holds the engine, schema of measurements) as arguments. A request is a line of JSON; `start` of Forks in
-conftest.py writes it. The replies are `pid` for each request, and `pid status` for each process
-that has ended. It ends when nobody can write requests any more, however the tests ended.
+folder that holds the engine, schema of measurements) as arguments. A request is a line of JSON;
+`start` of Forks in conftest.py writes it. The replies are `pid` for each request, and `pid status`
+for each process that has ended. It ends when nobody can write requests any more, however the tests
+ended.
 
 The first reply is `pid path` of a keeper: all builds that are told of it share the parents of their
 kernels.

@@ -426,7 +426,10 @@ DAMAGE = {
         lambda text: text.replace(' "cells"', '<<<<<<< ours\n "cells"', 1),
         "it has the marks of a merge conflict",
     ),
-    "another page": (lambda text: text.replace('"a/another-page"', '"a/other"'), "of the page a/other"),
+    "another page": (
+        lambda text: text.replace('"a/another-page"', '"a/other"'),
+        "of the page a/other",
+    ),
     "wrong fact": (lambda text: text.replace('"threads": ', '"threads": "x", "y": '), "threads"),
     "oversized": (large, "is larger than"),
     "unknown type": (unknown_type, "application/javascript, which is not accepted"),
