@@ -293,7 +293,9 @@ class Project:
     def forkable(self, variables):
         """Whether a process that was forked differs in nothing from one that was started."""
         started = {n for n in variables if n.startswith(("PYTHON", "LD_", "LC_"))}
-        return self.engine == ENGINE and started <= {"PYTHONPATH"}
+        paths = filter(None, variables.get("PYTHONPATH", "").split(os.pathsep))
+        early = any(os.path.exists(os.path.join(path, "sitecustomize.py")) for path in paths)
+        return self.engine == ENGINE and started <= {"PYTHONPATH"} and not early
 
     def log(self, out):
         """Return the path of a new file for what a build prints."""
@@ -357,11 +359,11 @@ class Project:
         """Build the book, as `start` does, and return its Build."""
         return self.wait(self.start(*options, **settings))
 
-    def run(self, module, *arguments, program=False, **variables):
+    def run(self, module, *arguments, **variables):
         """Run a module of the engine from the command line, as the recorder, and return it done."""
         module = f"_ext.commands.{module}"
         paths = [str(self.engine), *filter(None, [variables.get("PYTHONPATH")])]
-        if program or not self.forkable(variables):
+        if not self.forkable(variables):
             return subprocess.run(
                 [sys.executable, "-m", module, *arguments],
                 cwd=self.root,
@@ -381,9 +383,9 @@ class Project:
             [module, *arguments], process.returncode, stdout.read_text(), stderr.read_text()
         )
 
-    def record(self, *pages, **settings):
+    def record(self, *pages, **variables):
         """Record pages for the device 'cpu' and return the recorder's process, done."""
-        return self.run("record", *pages, BOOK_DEVICE="cpu", **settings)
+        return self.run("record", *pages, BOOK_DEVICE="cpu", **variables)
 
     def recording(self, docname, device="cpu"):
         """Return the path of a page's recording."""

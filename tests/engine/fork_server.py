@@ -274,9 +274,6 @@ def run(request):
     tempfile.tempdir = None
     sys.path[:0] = [os.getcwd(), *request["paths"]]
     sys.argv = ["-m", *request["arguments"]]
-    for path in request["paths"]:
-        if os.path.exists(at_start := os.path.join(path, "sitecustomize.py")):
-            runpy.run_path(at_start)
     if not hasattr(sys.modules.get(request["module"]), "__path__"):
         # It runs once more, as `__main__`.
         sys.modules.pop(request["module"], None)

@@ -182,7 +182,7 @@ def test_the_recorder_needs_no_sphinx(two_devices, tmp_path):
     names = "sphinx", "myst_nb", "myst_parser", "jupyter_cache", "docutils", "matplotlib"
     lines = [f"sys.modules[{name!r}] = None" for name in names]
     (blocked / "sitecustomize.py").write_text("\n".join(["import sys", *lines]))
-    done = two_devices.record(program=True, PYTHONPATH=str(blocked))
+    done = two_devices.record(PYTHONPATH=str(blocked))
     assert done.returncode == 0, done.stderr
 
 
