@@ -25,10 +25,13 @@ PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
 SHORTEST_SAMPLE = 0.01
 FEWEST_SAMPLES = 5
 MOST_SAMPLES = 50
-FEWEST_ROUNDS = 10
+FEWEST_ROUNDS = 20
+PATIENCE = 5
+LONGEST_REST = 0.1
 UNSTABLE = 0.20
 FENCE = 1.5
 RESAMPLES = 2000
+WITHIN = (0.01, 0.99)
 MOST_STEAL = 0.05
 MOST_CORES_OF_OTHERS = 0.25
 THREAD_VARIABLES = {
@@ -91,8 +94,8 @@ class Measurement:
 
     @property
     def stable(self):
-        """False where the quartiles are more than 20 % of the median apart."""
-        return self.spread <= UNSTABLE
+        """False where the median itself is not known to 20 %, by `median_interval`."""
+        return is_stable(self.samples)
 
     @property
     def rate(self):
@@ -127,8 +130,9 @@ class Measurement:
 class Ratio:
     """How many times as long one alternative takes as another.
 
-    `low` and `high` are the ends of a 95 % interval. `floor` is the noise floor of
-    the comparison: how far from 1 the ratio of a function to itself may be.
+    `value` is the median of the rounds' ratios, `low` and `high` are the ends of a
+    95 % interval. `floor` is the noise floor of the comparison: how far from 1 the
+    ratio of a function to itself was.
     """
 
     value: float
@@ -138,9 +142,8 @@ class Ratio:
 
     @property
     def different(self):
-        """True where the interval leaves out 1, and the ratio is beyond the floor."""
-        beyond = abs(math.log(self.value)) > math.log1p(self.floor)
-        return beyond and not self.low <= 1 <= self.high
+        """True where the interval leaves out 1."""
+        return not self.low <= 1 <= self.high
 
     def __repr__(self):
         interval = f"{self.low:.3g} to {self.high:.3g}"
@@ -167,13 +170,12 @@ class Comparison:
     def of(cls, name, alternatives, control):
         """Compare what was measured with intervals from the bootstrap."""
         first = next(iter(alternatives.values()))
-        same = ratio_of(first.samples, control)
-        floor = max(1 / same.low, same.high) - 1
-        off = max(same.value, 1 / same.value)
+        same = ratio_of(first.samples, control).value
+        floor = max(same, 1 / same) - 1
         ratios = {}
         for above, below in itertools.combinations(alternatives, 2):
             pair = alternatives[above].samples, alternatives[below].samples
-            ratios[above, below] = ratio_of(*pair, off=off, floor=floor)
+            ratios[above, below] = ratio_of(*pair, floor)
         return cls(name, alternatives, control, floor, ratios)
 
     def ratio(self, above, below):
@@ -373,6 +375,37 @@ def time_calls(function, args, wait, settle, calls):
     return seconds
 
 
+def median_interval(samples):
+    """Return two of the samples, between which the true median lies in 95 % of cases.
+
+    Each sample is above the true median with a chance of one half, whatever the shape
+    of the noise; so this counts ranks from the middle, like tosses of a coin.
+    """
+    ordered, count = sorted(samples), len(samples)
+    rank = max(0, math.floor(count / 2 - 0.98 * math.sqrt(count)))
+    return [ordered[rank], ordered[-1 - rank]]
+
+
+def is_stable(samples):
+    """Say whether the interval of the median is at most 20 % of it wide."""
+    low, high = median_interval(samples)
+    return high - low <= UNSTABLE * statistics.median(samples)
+
+
+def goes_on(lists, fewest, start, budget):
+    """Say whether to take more samples, which all functions have as many of.
+
+    At least `fewest`, at most 50, and between them as many as fit into `budget` seconds
+    since `start`, or into five times as many while one of the medians is unstable.
+    """
+    count, spent = len(lists[0]), time.perf_counter() - start
+    if not fewest <= count < MOST_SAMPLES:
+        return count < fewest
+    return spent < budget or (
+        spent < PATIENCE * budget and not all(map(is_stable, lists))
+    )
+
+
 def calls_for_a_sample(time_them):
     """Double the number of calls until `time_them(calls)` takes at least 10 ms."""
     calls = 1
@@ -382,55 +415,83 @@ def calls_for_a_sample(time_them):
 
 
 def sample(time_them, calls, budget):
-    """Take 5 to 50 samples, as many as fit into `budget` seconds."""
-    samples = []
-    end = time.perf_counter() + budget
-    while len(samples) < FEWEST_SAMPLES or (
-        len(samples) < MOST_SAMPLES and time.perf_counter() < end
-    ):
+    """Take 5 to 50 samples, as many as fit into `budget` seconds; see `goes_on`."""
+    samples, start = [], time.perf_counter()
+    while goes_on([samples], FEWEST_SAMPLES, start, budget):
         samples.append(time_them(calls) / calls)
     return samples
 
 
-def resampled_medians(samples, seed):
+def resampled_medians(samples, seed=0):
     """Return the medians of 2000 lists drawn from `samples`, each as long as they."""
     drawn = np.random.default_rng(seed).choice(samples, (RESAMPLES, len(samples)))
     return np.median(drawn, axis=1)
 
 
-def ratio_of(above, below, off=1.0, floor=0.0):
-    """Return the `Ratio` of two medians, its 95 % interval widened by the factor `off`.
+def ratio_of(above, below, floor=0.0):
+    """Return the `Ratio` of samples that took turns: the median of the rounds' ratios.
 
-    Each side is resampled by itself: a percentile bootstrap (Efron, 1979).
+    The interval is that of a percentile bootstrap (Efron, 1979) of the rounds, and is
+    wider by the noise floor at both ends. It takes the middle 98 % of what is drawn, as
+    rounds have moods in common: they tell less than as many independent ones.
     """
-    drawn = resampled_medians(above, seed=0) / resampled_medians(below, seed=1)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    value = statistics.median(above) / statistics.median(below)
-    return Ratio(value, float(low / off), float(high * off), floor)
+    rounds = np.log(above) - np.log(below)
+    low, high = np.exp(np.quantile(resampled_medians(rounds), WITHIN))
+    value = math.exp(np.median(rounds))
+    return Ratio(value, float(low / (1 + floor)), float(high * (1 + floor)), floor)
 
 
-def alike(calls):
-    """Raise numbers of calls that are within a factor of 4 to the largest of them.
+def alike(calls, seconds):
+    """Give functions of similar speed, within a factor of 4, the same number of calls.
 
     Equal functions must be timed equally: a mean over more calls holds more of the
     slow moments, and a chance in the search for a number of calls would look like a
-    difference.
+    difference. `seconds` says how long a call of each takes.
     """
-    return [max(each for each in calls if each <= 4 * own) for own in calls]
+    known = list(zip(calls, seconds, strict=True))
+    return [
+        max(c for c, s in known if own <= 4 * s and s <= 4 * own) for own in seconds
+    ]
+
+
+def rest():
+    """Sleep until this process' other threads rest too, 0.1 seconds at most.
+
+    After a call the threads of a library may spin on for a while, to be ready for the
+    next: those of OpenBLAS for 26 ms, those of OpenMP for 9. That slows others down.
+    """
+    end = time.perf_counter() + LONGEST_REST
+    while time.perf_counter() < end:
+        start, busy = time.perf_counter(), time.process_time()
+        time.sleep(0.002)
+        busy = time.process_time() - busy
+        if busy < 0.1 * (time.perf_counter() - start):
+            return
+
+
+def choose_calls(timed, calls=None):
+    """Give each `Timed` of a dictionary its number of calls in a sample.
+
+    That is `calls`, one for all or a dictionary, or what a sample needs; see `alike`.
+    """
+    for key, each in timed.items():
+        each.calls = own(calls, key) or calls_for_a_sample(each.seconds)
+    if calls is None:
+        seconds = [each.sample() for each in timed.values()]
+        equal = alike([each.calls for each in timed.values()], seconds)
+        for each, number in zip(timed.values(), equal, strict=True):
+            each.calls = number
 
 
 def turns(alternatives, budget, seed=0):
     """Let functions that return seconds take turns, in random order in each round.
 
-    Takes a list of them and returns a list of samples for each: those of 10 to 50
-    rounds, as many as fit into `budget` seconds.
+    Takes a list of them and returns a list of samples for each: those of 20 to 50
+    rounds, as many as fit into `budget` seconds; see `goes_on`.
     """
-    shuffled = random.Random(seed)
+    shuffled, start = random.Random(seed), time.perf_counter()
     samples = [[] for _ in alternatives]
-    end = time.perf_counter() + budget
-    while len(samples[0]) < FEWEST_ROUNDS or (
-        len(samples[0]) < MOST_SAMPLES and time.perf_counter() < end
-    ):
+    while goes_on(samples, FEWEST_ROUNDS, start, budget):
         for number in shuffled.sample(range(len(alternatives)), len(alternatives)):
             samples[number].append(alternatives[number]())
     return samples
@@ -554,7 +615,13 @@ class Timed:
         return time_calls(self.function, self.args, self.wait, self.settle, calls)
 
     def sample(self):
-        """Return the time of one call, the mean of one sample, in seconds."""
+        """Return the time of one call, the mean of one sample, in seconds.
+
+        A call that does not count comes first. It wakes the function's own threads and
+        fills the caches, after those of others have come to rest.
+        """
+        rest()
+        self.seconds(1)
         return self.seconds(self.calls) / self.calls
 
     def measurement(
@@ -614,6 +681,11 @@ def measure(
     return measurement
 
 
+def own(value, key):
+    """Return what an argument of `compare` means for the alternative of that key."""
+    return value.get(key) if isinstance(value, dict) else value
+
+
 def alternative_name(name, key):
     """Return the name and the framework, or None, of an alternative by its key.
 
@@ -647,9 +719,6 @@ def compare(
     alternatives would have the same name.
     """
 
-    def own(value, key):
-        return value.get(key) if isinstance(value, dict) else value
-
     timed, names = {}, {}
     for key, function in alternatives.items():
         names[key], chosen = alternative_name(name, key)
@@ -660,12 +729,7 @@ def compare(
         raise ValueError(f"two alternatives of {name} have the same name")
     before = processor_seconds()
     with no_garbage_collection():
-        for key, each in timed.items():
-            each.calls = own(calls, key) or calls_for_a_sample(each.seconds)
-        if calls is None:
-            numbers = alike([each.calls for each in timed.values()])
-            for each, number in zip(timed.values(), numbers, strict=True):
-                each.calls = number
+        choose_calls(timed, calls)
         contestants = [*timed.values(), next(iter(timed.values()))]
         samplers = [each.sample for each in contestants]
         *samples, control = turns(samplers, budget * len(samplers))

@@ -160,11 +160,11 @@ def resolve(expression: str, measurements: Measurements, loose: bool = False) ->
         raise ReferenceProblem(f"'{expression}' divides by zero")
     value = _number(above, field) / _number(below, other)
     devices = tuple(dict.fromkeys((above.device, below.device)))
-    ratio = _in_turns(field, above, below, value) if field == other else None
+    ratio = _in_turns(field, above, below) if field == other else None
     if ratio:
-        text = ratio_text(value) if ratio.different else NO_DIFFERENCE
+        text = ratio_text(ratio.value) if ratio.different else NO_DIFFERENCE
         origin = f"{_interval(ratio)} {above.origin}; {below.origin}."
-        return Quantity(value, text, origin, devices, ratio)
+        return Quantity(ratio.value, text, origin, devices, ratio)
     if not loose and field in IN_TURNS and other in IN_TURNS:
         raise ReferenceProblem(
             f"'{expression}' divides what was measured at different moments; "
@@ -175,7 +175,7 @@ def resolve(expression: str, measurements: Measurements, loose: bool = False) ->
     return Quantity(value, ratio_text(value), origin, devices, unstable=unstable)
 
 
-def _in_turns(field: str, above: Measurement, below: Measurement, value: float) -> Ratio | None:
+def _in_turns(field: str, above: Measurement, below: Measurement) -> Ratio | None:
     """Return the ratio of two alternatives with its interval; None where they took no turns."""
     if field not in IN_TURNS or (above.page, above.device) != (below.page, below.device):
         return None
@@ -184,18 +184,19 @@ def _in_turns(field: str, above: Measurement, below: Measurement, value: float) 
     measured = first.ratios.get(second.reference)
     if measured is None or first.comparison != second.comparison:
         return None
-    scale = value / measured.value
-    return Ratio(value, measured.low * scale, measured.high * scale, measured.floor)
+    scale = (above.work or 1) / (below.work or 1) if field == "rate" else 1
+    ends = measured.low * scale, measured.high * scale
+    return Ratio(measured.value * scale, *ends, measured.floor)
 
 
 def _interval(ratio: Ratio) -> str:
     """Say in sentences how sure a ratio is."""
     low, high = ratio_text(ratio.low), ratio_text(ratio.high)
     floor = f"{ratio.floor:.1%}" if ratio.floor < 0.1 else f"{ratio.floor:.0%}"
-    value = "" if ratio.different else f"The medians have a ratio of {ratio_text(ratio.value)}. "
+    value = "" if ratio.different else f"The ratio came out as {ratio_text(ratio.value)}. "
     return (
         f"{value}95 % interval from {low} to {high}, measured in turns. The same code twice "
-        f"differed by up to {floor}."
+        f"differed by {floor}."
     )
 
 
@@ -217,8 +218,8 @@ def _sampling(field: str, of: Measurement) -> str:
 def _unstable(of: Measurement) -> str:
     if of.stable:
         return ""
-    low, high = map(seconds_text, of.quartiles)
-    return f"{of.reference} is unstable: half of its samples lie from {low} to {high}."
+    low, high = map(seconds_text, of.known_within)
+    return f"{of.reference} is unstable: its median may be anything from {low} to {high}."
 
 
 def _number(measurement: Measurement, field: str) -> float:

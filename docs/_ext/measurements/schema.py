@@ -16,8 +16,8 @@ from .. import files
 from ..options import Options
 
 LARGEST_FILE = 100_000
-# Half of the samples lie within the quartiles. Where these are further apart than this part of
-# the median, the measurement is unstable.
+# The median of all possible samples lies within an interval in 95 % of cases. Where that is
+# wider than this part of the median, the measurement is unstable.
 UNSTABLE = 0.20
 # Tukey's fences: what lies further from the quartiles than this many of their distances is an
 # outlier. It is counted, and kept.
@@ -266,10 +266,18 @@ class Measurement:
             return None
         return (max(self.processes) - min(self.processes)) / self.median
 
+    @functools.cached_property
+    def known_within(self) -> tuple[float, float]:
+        """Between which of the samples the true median lies in 95 % of cases: a sign test."""
+        ordered, count = sorted(self.samples), len(self.samples)
+        rank = max(0, math.floor(count / 2 - 0.98 * math.sqrt(count)))
+        return ordered[rank], ordered[-1 - rank]
+
     @property
     def stable(self) -> bool:
-        """Whether the quartiles are close enough together to quote the median."""
-        return self.spread <= UNSTABLE
+        """Whether the median is known well enough to quote it."""
+        low, high = self.known_within
+        return high - low <= UNSTABLE * self.median
 
     @property
     def unstable(self) -> bool:
