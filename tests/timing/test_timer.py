@@ -747,7 +747,7 @@ def test_an_interval_is_that_of_scipy():
     ).confidence_interval
     ours = timer.ratio_of(above, below)
     assert ours.value == pytest.approx(statistic(above, below, 0))
-    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), rel=0.02)
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), rel=0.04)
 
 
 def test_the_control_widens_the_interval_and_sets_the_floor():
