@@ -31,7 +31,7 @@ LONGEST_REST = 0.1
 UNSTABLE = 0.20
 FENCE = 1.5
 RESAMPLES = 2000
-WITHIN = (0.005, 0.995)
+WITHIN = (0.01, 0.99)
 MOST_STEAL = 0.05
 MOST_CORES_OF_OTHERS = 0.25
 THREAD_VARIABLES = {
@@ -432,7 +432,7 @@ def ratio_of(above, below, floor=0.0):
     """Return the `Ratio` of samples that took turns: the median of the rounds' ratios.
 
     The interval is that of a percentile bootstrap (Efron, 1979) of the rounds, and is
-    wider by the noise floor at both ends. It takes the middle 99 % of what is drawn, as
+    wider by the noise floor at both ends. It takes the middle 98 % of what is drawn, as
     rounds have moods in common: they tell less than as many independent ones.
     """
     rounds = np.log(above) - np.log(below)
