@@ -39,7 +39,6 @@ class Options:
     cell_timeout, page_timeout: limits in seconds.
     output_limit: characters of a cell's output that its page shows.
     measurements: the JSON schema of a measurement; without it no output is one.
-    loose_ratios: pages that may still divide medians of different moments, as patterns.
     processes: in how many processes a page that measures is executed.
     sources: sources that may be quoted, {key: {title, author, url}}.
     targets: devices that programs are compiled for, {short name: facts}; see
@@ -73,7 +72,6 @@ class Options:
     output_limit: int = _option(100_000, "env")
     measurements: str = _option("", "env")
     processes: int = _option(1)
-    loose_ratios: tuple[str, ...] = _option((), "env", (tuple, list))
     sources: Mapping[str, Mapping[str, str]] = _option(dict, "env")
     targets: Mapping[str, Any] = _option(dict, "env")
     light: str = _option("", "html")

@@ -44,7 +44,6 @@ book_variables = ["STAMPS"]
 book_frameworks = {frameworks!r}
 book_record_command = "nox -s record --"
 book_measurements = "measurement.schema.json"
-book_loose_ratios = ["[!x]*"]
 book_sources = {{"post": {{"title": "A post", "author": "Somebody", "url": "https://post.example"}}}}
 """
 
@@ -464,7 +463,6 @@ globals().update(
 )
 book_variables = ["STAMPS"]
 book_measurements = "measurement.schema.json"
-book_loose_ratios = ["[!x]*"]
 sys.path.insert(0, {engine!r})
 html_static_path = [{static!r}]
 templates_path = [{templates!r}]

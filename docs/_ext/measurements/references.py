@@ -132,11 +132,10 @@ def field_text(field: str, measurement: Measurement) -> str:
     return str(value)
 
 
-def resolve(expression: str, measurements: Measurements, loose: bool = False) -> Quantity:
+def resolve(expression: str, measurements: Measurements) -> Quantity:
     """Return the Quantity that a reference, or a ratio of two, stands for.
 
-    `loose` allows the ratio of two medians that were measured at different moments. Raises
-    ReferenceProblem.
+    Raises ReferenceProblem.
     """
     parts = [part.strip() for part in expression.split(" / ")]
     if len(parts) > 2:
@@ -165,7 +164,7 @@ def resolve(expression: str, measurements: Measurements, loose: bool = False) ->
         text = ratio_text(ratio.value) if ratio.different else NO_DIFFERENCE
         origin = f"{_interval(ratio)} {above.origin}; {below.origin}."
         return Quantity(ratio.value, text, origin, devices, ratio)
-    if not loose and field in IN_TURNS and other in IN_TURNS:
+    if field in IN_TURNS and other in IN_TURNS:
         raise ReferenceProblem(
             f"'{expression}' divides what was measured at different moments; "
             "let one comparison measure both"
@@ -272,9 +271,7 @@ def _missing(
     return ReferenceProblem(f"{refused}{near}")
 
 
-def verdict(
-    text: str, measurements: Measurements, loose: bool = False
-) -> tuple[str, Quantity | None]:
+def verdict(text: str, measurements: Measurements) -> tuple[str, Quantity | None]:
     """Return (verdict, Quantity or None) for the text of a verdict role.
 
     Either a verdict by itself, or `reference in low..high ? verdict : verdict`,
@@ -294,7 +291,7 @@ def verdict(
     if not match:
         return possible[0], None
     low, high = _range(match[2])
-    quantity = resolve(match[1], measurements, loose)
+    quantity = resolve(match[1], measurements)
     least = quantity.ratio.low if quantity.ratio else quantity.value
     most = quantity.ratio.high if quantity.ratio else quantity.value
     if low <= least and most <= high:

@@ -1,5 +1,6 @@
 """A page that measures, executed in several processes: the outputs of one, and how others vary."""
 
+import collections
 import copy
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,8 +12,9 @@ from ..measurements.schema import Schema
 from .form import PageOutputs
 from .outputs import record
 
-# Which comparison or measurement of a page a record is of: its cell, and its name.
-Name = tuple[str, str, str]
+# Which comparison or measurement of a page a record is of: its cell, what was measured, and the
+# how manieth of these it is, because a cell may measure the same twice.
+Name = tuple[str, tuple[str, ...], int]
 
 
 def disturbed(run: PageOutputs, schema: Schema | None) -> bool:
@@ -34,18 +36,21 @@ def merged(runs: Sequence[PageOutputs], schema: Schema | None, wanted: int) -> P
     kept = sorted(runs, key=lambda run: disturbed(run, schema))[:wanted]
     shown, repeated = kept[0], len(runs) - len(kept)
     made = [dict(_records(run, schema)) for run in kept]
+    # In the order of the outputs.
+    names = iter(made[0])
 
-    def completed(key: str, output: NotebookNode) -> NotebookNode:
+    def completed(output: NotebookNode) -> NotebookNode:
         found = record(output, schema)
-        if found is None or schema is None:
+        if found is None or schema is None or schema.problem(found) is not None:
             return output
-        same = [each[name] for each in made if (name := _name(key, found)) in each]
+        name = next(names)
         output = copy.deepcopy(output)
+        same = [each[name] for each in made if name in each]
         output["data"][schema.media_type] = _with(found, same, repeated)
         return output
 
     cells = tuple(
-        dataclasses.replace(cell, outputs=tuple(completed(cell.key, o) for o in cell.outputs))
+        dataclasses.replace(cell, outputs=tuple(map(completed, cell.outputs)))
         for cell in shown.cells
     )
     return dataclasses.replace(shown, cells=cells)
@@ -73,10 +78,13 @@ def _with(
 def _records(run: PageOutputs, schema: Schema | None) -> Iterator[tuple[Name, Mapping[str, Any]]]:
     """Yield what a page measured. What is no measurement is the site's to refuse."""
     for cell in run.cells:
+        seen: collections.Counter[tuple[str, ...]] = collections.Counter()
         for output in cell.outputs:
             found = record(output, schema)
             if found is not None and schema and schema.problem(found) is None:
-                yield _name(cell.key, found), found
+                measured = _measured(found)
+                yield (cell.key, measured, seen[measured]), found
+                seen[measured] += 1
 
 
 def _single(run: PageOutputs, schema: Schema | None) -> Iterator[Mapping[str, Any]]:
@@ -85,5 +93,8 @@ def _single(run: PageOutputs, schema: Schema | None) -> Iterator[Mapping[str, An
         yield from found.get("alternatives", [found])
 
 
-def _name(key: str, found: Mapping[str, Any]) -> Name:
-    return key, str(found.get("name")), str(found.get("framework", ""))
+def _measured(found: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say what a record is of: a comparison's name, and each measurement's with its framework."""
+    whole = (found["name"],) if "alternatives" in found else ()
+    each = found.get("alternatives", [found])
+    return whole + tuple(f"{one['name']}@{one['framework']}" for one in each)

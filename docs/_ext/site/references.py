@@ -1,6 +1,5 @@
 """The roles for numbers in sentences: measured, verdicts that follow from them, and quoted."""
 
-import fnmatch
 import re
 from collections.abc import Callable
 from typing import Any
@@ -99,12 +98,10 @@ class FillInReferences(SphinxPostTransform):
         if not numbers and not verdicts:
             return
         known = measurements.known(self.env)
-        allowed = self.config.book_loose_ratios
-        loose = any(fnmatch.fnmatchcase(self.env.docname, pattern) for pattern in allowed)
         for number in numbers:
-            self._fill_in(number, lambda text: (None, references.resolve(text, known, loose)))
+            self._fill_in(number, lambda text: (None, references.resolve(text, known)))
         for verdict in verdicts:
-            self._fill_in(verdict, lambda text: references.verdict(text, known, loose))
+            self._fill_in(verdict, lambda text: references.verdict(text, known))
 
     def _fill_in(
         self,

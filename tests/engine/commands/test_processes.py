@@ -109,3 +109,22 @@ def test_a_comparison_keeps_the_ratios_of_all_processes(project, comparing):
     project.page("x/uses", "{measured}`x/slow@python / x/fast@python`", notebook=False)
     assert project.build().green
     assert "interval from 1.5× to 4×" in project.html("x/uses")
+
+
+def test_a_cell_that_compares_twice_by_one_name_keeps_both(project, comparing):
+    twice = "for more in (0, 10): contest('x', 2.0 + number + more, 1.5, 30.0)"
+    cells = project.cell(RUNS), project.cell(twice, "a.contests.contest")
+    project.page("a/timed", *cells, benchmark=True)
+    assert project.record("a/timed").returncode == 0
+    found = [each["ratios"][0]["processes"] for each in recorded(project, "a/timed")]
+    assert found == [[2.0, 3.0, 4.0], [12.0, 13.0, 14.0]]
+
+
+def test_what_other_processes_did_not_measure_is_not_mixed_up(project, comparing):
+    """One name stands for other alternatives in the second process."""
+    other = "contest('x' if number != 1 else 'y', 2.0 + number, 1.5, 30.0)"
+    cells = project.cell(RUNS), project.cell(other, "a.contests.contest")
+    project.page("a/timed", *cells, benchmark=True)
+    assert project.record("a/timed").returncode == 0
+    (record,) = recorded(project, "a/timed")
+    assert record["ratios"][0]["processes"] == [2.0, 4.0]

@@ -323,7 +323,7 @@ def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
         "b/bench",
         two_devices.cell("note('x', 0.5)\nnote('y', 0.25)", snippet="a.notes.note"),
         "Here {measured}`x@python`, there {measured}`x@python on gpu-h200`, "
-        "{measured}`x@python / x@python on gpu-h200`, far {measured}`x@python on tpu`.",
+        "{measured}`x@python.first_call / x@python on gpu-h200`, far {measured}`x@python on tpu`.",
         "```{measurements} x y\n:columns: name median dtype\n```",
         "```{measurement-chart} x y\n\nA chart.\n```",
     )
@@ -336,7 +336,7 @@ def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
         note.decompose()
     sentence = page.find(string=lambda text: "Here" in text).find_parent("p").get_text()
     assert sentence == (
-        "Here 500 ms CPU, there 2 ms NVIDIA H200, 250× CPU and NVIDIA H200, "
+        "Here 500 ms CPU, there 2 ms NVIDIA H200, 750× CPU and NVIDIA H200, "
         "far not recorded on TPU."
     )
     head, *rows = page.select_one("table.measurements").select("tr")

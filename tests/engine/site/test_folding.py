@@ -6,7 +6,7 @@ from bs4 import BeautifulSoup
 CELL = "note('x/a', 0.5)"
 TABLE = "```{measurements} x/*\n```"
 CHART = "```{measurement-chart} x/a x/b\n```"
-ROW = "| a | b |\n|---|---|\n| {measured}`x/b@python / x/a@python` | 1 |"
+ROW = "| a | b |\n|---|---|\n| {measured}`x/b@python.first_call / x/a@python` | 1 |"
 
 
 def folds(project):
