@@ -253,7 +253,8 @@ def build_benchmark(session):
 def timer_check(session):
     """Check the timer: equal functions against themselves, quiet and busy, and other timers.
 
-    `-- --experiments 20` is a short version; the whole one wants a machine to itself.
+    It takes nine minutes and wants a machine to itself. `-- --experiments 20 --slower 10` is a
+    short version.
     """
     install(session, FRAMEWORKS, "docs", "tests")
     session.run("python", "tests/timer_check.py", *session.posargs)

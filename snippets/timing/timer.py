@@ -14,6 +14,7 @@ import random
 import re
 import statistics
 import sys
+import threading
 import time
 
 import numpy as np
@@ -26,8 +27,9 @@ SHORTEST_SAMPLE = 0.01
 FEWEST_SAMPLES = 5
 MOST_SAMPLES = 50
 FEWEST_ROUNDS = 20
+EXACT = 0.05
 PATIENCE = 5
-LONGEST_REST = 0.1
+LONGEST_REST = 0.2
 UNSTABLE = 0.20
 FENCE = 1.5
 RESAMPLES = 2000
@@ -95,7 +97,7 @@ class Measurement:
     @property
     def stable(self):
         """False where the median itself is not known to 20 %, by `median_interval`."""
-        return is_stable(self.samples)
+        return uncertainty(self.samples) <= UNSTABLE
 
     @property
     def rate(self):
@@ -386,23 +388,23 @@ def median_interval(samples):
     return [ordered[rank], ordered[-1 - rank]]
 
 
-def is_stable(samples):
-    """Say whether the interval of the median is at most 20 % of it wide."""
+def uncertainty(samples):
+    """Return how wide the interval of the median is, as a fraction of the median."""
     low, high = median_interval(samples)
-    return high - low <= UNSTABLE * statistics.median(samples)
+    return (high - low) / statistics.median(samples)
 
 
 def goes_on(lists, fewest, start, budget):
     """Say whether to take more samples, which all functions have as many of.
 
     At least `fewest`, at most 50, and between them as many as fit into `budget` seconds
-    since `start`, or into five times as many while one of the medians is unstable.
+    since `start`, or into five times as many while a median is not known to 5 %.
     """
     count, spent = len(lists[0]), time.perf_counter() - start
     if not fewest <= count < MOST_SAMPLES:
         return count < fewest
     return spent < budget or (
-        spent < PATIENCE * budget and not all(map(is_stable, lists))
+        spent < PATIENCE * budget and max(map(uncertainty, lists)) > EXACT
     )
 
 
@@ -454,19 +456,31 @@ def alike(calls, seconds):
     ]
 
 
+def threads_running():
+    """Return how many other threads of this process run, or would if they could.
+
+    Linux says so; elsewhere the answer is 0.
+    """
+    running, folder = 0, "/proc/self/task"
+    for thread in os.listdir(folder) if os.path.isdir(folder) else []:
+        try:
+            with open(f"{folder}/{thread}/stat") as file:
+                state = file.read().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        running += state == "R" and thread != str(threading.get_native_id())
+    return running
+
+
 def rest():
-    """Sleep until this process' other threads rest too, 0.1 seconds at most.
+    """Sleep until this process' other threads rest too, 0.2 seconds at most.
 
     After a call the threads of a library may spin on for a while, to be ready for the
-    next: those of OpenBLAS for 26 ms, those of OpenMP for 9. That slows others down.
+    next: those of OpenBLAS for 100 ms, those of OpenMP for 10. That slows others down.
     """
     end = time.perf_counter() + LONGEST_REST
-    while time.perf_counter() < end:
-        start, busy = time.perf_counter(), time.process_time()
-        time.sleep(0.002)
-        busy = time.process_time() - busy
-        if busy < 0.1 * (time.perf_counter() - start):
-            return
+    while threads_running() and time.perf_counter() < end:
+        time.sleep(0.001)
 
 
 def choose_calls(timed, calls=None):

@@ -34,18 +34,13 @@ class Clock:
 
     def __init__(self):
         self.now = 0.0
-        self.busy = 0.0
         self.spinning = 0.0
 
     def __call__(self):
         return self.now
 
     def sleep(self, seconds):
-        """Let time go by, of which other threads of the process may use some."""
-        used = min(seconds, self.spinning)
         self.now += seconds
-        self.busy += used
-        self.spinning -= used
 
     def takes(self, *durations):
         """Return a function whose calls last `durations`, then the last of them for ever."""
@@ -64,8 +59,8 @@ class Clock:
 def clock(monkeypatch):
     fake = Clock()
     monkeypatch.setattr(timer.time, "perf_counter", fake)
-    monkeypatch.setattr(timer.time, "process_time", lambda: fake.busy)
     monkeypatch.setattr(timer.time, "sleep", fake.sleep)
+    monkeypatch.setattr(timer, "threads_running", lambda: fake.now < fake.spinning)
     return fake
 
 
@@ -678,19 +673,37 @@ def test_moods_that_rounds_share_do_not_hide_a_difference(clock):
 
 
 def test_before_a_sample_the_threads_of_others_come_to_rest(clock):
-    """One whose threads spin on for 26 ms does not slow down the next."""
+    """One whose threads spin on for 100 ms does not slow down the next."""
 
     def spins():
         clock.now += 0.02
-        clock.spinning = 0.026
+        clock.spinning = clock.now + 0.1
 
     def is_hindered():
-        clock.now += 0.06 if clock.spinning > 0.001 else 0.02
+        clock.now += 0.06 if clock.now < clock.spinning else 0.02
 
     timed = {"spins": spins, "hindered": is_hindered}
     found = timer.compare("a", timed, budget=0, calls=1)
     assert found.alternatives["hindered"].median == pytest.approx(0.02)
     assert max(found.alternatives["hindered"].samples) == pytest.approx(0.02)
+
+
+def test_threads_are_counted_by_their_state(monkeypatch, tmp_path):
+    states = {"1": "1 (a) S 0 0", "2": "2 (b) R) R 0 0", "3": "3 (c) R 0 0", "4": "4 (R) S 0 0"}
+    for thread, line in states.items():
+        (tmp_path / thread).mkdir()
+        (tmp_path / thread / "stat").write_text(line)
+    real = open
+    monkeypatch.setattr(timer.os, "listdir", lambda folder: [*states, "ended"])
+    monkeypatch.setattr(timer.os.path, "isdir", lambda folder: True)
+    monkeypatch.setattr(timer.threading, "get_native_id", lambda: 3)
+    here = f"{tmp_path}/"
+    monkeypatch.setattr(
+        timer, "open", lambda name: real(name.replace("/proc/self/task/", here)), raising=False
+    )
+    assert timer.threads_running() == 1
+    monkeypatch.setattr(timer.os.path, "isdir", lambda folder: False)
+    assert timer.threads_running() == 0
 
 
 def test_a_process_that_never_rests_is_timed_all_the_same(clock):
@@ -716,7 +729,7 @@ def test_the_first_call_after_others_does_not_count(clock):
 
 
 @pytest.mark.parametrize(("noisy_one", "rounds"), [(steady(0.02), 20), (None, 50)])
-def test_an_unstable_comparison_is_given_more_time(clock, noisy_one, rounds):
+def test_an_uncertain_comparison_is_given_more_time(clock, noisy_one, rounds):
     two = itertools.cycle([0.02, 0.02, 0.03, 0.03])
     found, _ = in_turns(clock, {"a": noisy_one or two, "b": steady(0.02)}, budget=0.5)
     assert len(found.control) == rounds

@@ -209,8 +209,11 @@ def _sampling(field: str, of: Measurement) -> str:
     if of.variation is not None:
         ends = seconds_text(min(of.processes)), seconds_text(max(of.processes))
         said += f" In {len(of.processes)} processes the median was {ends[0]} to {ends[1]}."
-    if of.repeated:
-        said += f" The machine was disturbed, and this was measured again {of.repeated}×."
+    if of.disturbed:
+        again = f", although it was measured again {of.repeated}×"
+        said += f" The machine did other work meanwhile{again if of.repeated else ''}."
+    elif of.repeated:
+        said += f" Measured again {of.repeated}×, as the machine did other work at first."
     return said
 
 

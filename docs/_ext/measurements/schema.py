@@ -23,7 +23,7 @@ UNSTABLE = 0.20
 # outlier. It is counted, and kept.
 FENCE = 1.5
 # What a measurement has beside what its own record must say.
-ADDED = {"page", "device", "processes", "repeated", "comparison", "ratios"}
+ADDED = {"page", "device", "processes", "repeated", "disturbed", "comparison", "ratios"}
 FORMATS = jsonschema.FormatChecker(formats=())
 
 
@@ -216,6 +216,7 @@ class Measurement:
     device: str
     processes: tuple[float, ...] = ()
     repeated: int = 0
+    disturbed: bool = False
     comparison: str = ""
     ratios: Mapping[str, Ratio] = dataclasses.field(default_factory=dict)
 
@@ -227,7 +228,9 @@ class Measurement:
         values["shape"] = tuple(tuple(map(int, lengths)) for lengths in record["shape"])
         values["samples"] = tuple(record["samples"])
         values["processes"] = tuple(record.get("processes") or ())
-        values["repeated"] = int((record.get("machine") or {}).get("repeated", 0))
+        machine = record.get("machine") or {}
+        values["repeated"] = int(machine.get("repeated", 0))
+        values["disturbed"] = bool(machine.get("disturbed"))
         # To JSON, 2.0 is an integer too.
         values["threads"] = int(record["threads"])
         if comparison := record.get("comparison"):

@@ -75,6 +75,9 @@ def test_a_disturbed_process_is_replaced_by_another(project, noted):
     (record,) = recorded(project, "a/timed")
     assert (record["median"], record["processes"]) == (2.0, [2.0, 4.0, 5.0])
     assert record["machine"]["repeated"] == 2
+    project.page("x/uses", "{measured}`x@python`", notebook=False)
+    assert project.build("-D", "book_recorded=1").green
+    assert "Measured again 2×, as the machine did other work at first." in project.html("x/uses")
 
 
 def test_where_all_are_disturbed_there_is_an_end(project, noted):
@@ -84,6 +87,10 @@ def test_where_all_are_disturbed_there_is_an_end(project, noted):
     (record,) = recorded(project, "a/timed")
     assert record["processes"] == [1.0, 2.0, 3.0]
     assert record["machine"]["disturbed"] is True
+    project.page("x/uses", "{measured}`x@python`", notebook=False)
+    assert project.build("-D", "book_recorded=1").green
+    said = "The machine did other work meanwhile, although it was measured again 2×."
+    assert said in project.html("x/uses")
 
 
 def test_a_failure_in_one_process_fails_the_page(project):
@@ -118,13 +125,3 @@ def test_a_cell_that_compares_twice_by_one_name_keeps_both(project, comparing):
     assert project.record("a/timed").returncode == 0
     found = [each["ratios"][0]["processes"] for each in recorded(project, "a/timed")]
     assert found == [[2.0, 3.0, 4.0], [12.0, 13.0, 14.0]]
-
-
-def test_what_other_processes_did_not_measure_is_not_mixed_up(project, comparing):
-    """One name stands for other alternatives in the second process."""
-    other = "contest('x' if number != 1 else 'y', 2.0 + number, 1.5, 30.0)"
-    cells = project.cell(RUNS), project.cell(other, "a.contests.contest")
-    project.page("a/timed", *cells, benchmark=True)
-    assert project.record("a/timed").returncode == 0
-    (record,) = recorded(project, "a/timed")
-    assert record["ratios"][0]["processes"] == [2.0, 4.0]

@@ -420,7 +420,19 @@ def test_a_number_says_what_was_found_in_other_processes():
     more = {"processes": [2.0, 2.2, 1.9], "machine": {"repeated": 1}}
     said = resolve("x@jax", known({("x", "jax"): {"cpu": record("x", 2.0, **more)}})).origin
     assert "In 3 processes the median was 1.9 s to 2.2 s." in said
-    assert "measured again 1×" in said
+    assert "Measured again 1×" in said
+
+
+@pytest.mark.parametrize(
+    ("machine", "words"),
+    [
+        ({"disturbed": True}, "The machine did other work meanwhile."),
+        ({"disturbed": True, "repeated": 2}, "meanwhile, although it was measured again 2×."),
+    ],
+)
+def test_a_disturbed_number_says_so(machine, words):
+    found = record("x", 2.0, machine=machine)
+    assert words in resolve("x@jax", known({("x", "jax"): {"cpu": found}})).origin
 
 
 def test_a_table_shows_quartiles_and_counts_what_is_far_off():
