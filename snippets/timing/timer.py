@@ -23,12 +23,12 @@ from IPython.display import display
 RECORD_TYPE = "application/vnd.jax-measured.record+json"
 FRAMEWORKS = ("jax", "torch", "tensorflow")
 PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
-SHORTEST_SAMPLE = 0.01
+SHORTEST_SAMPLE = 0.005
 FEWEST_SAMPLES = 5
 MOST_SAMPLES = 50
 FEWEST_ROUNDS = 20
 EXACT = 0.05
-PATIENCE = 5
+PATIENCE = 2
 LONGEST_REST = 0.2
 UNSTABLE = 0.20
 FENCE = 1.5
@@ -398,7 +398,7 @@ def goes_on(lists, fewest, start, budget):
     """Say whether to take more samples, which all functions have as many of.
 
     At least `fewest`, at most 50, and between them as many as fit into `budget` seconds
-    since `start`, or into five times as many while a median is not known to 5 %.
+    since `start`, or into twice as many while a median is not known to 5 %.
     """
     count, spent = len(lists[0]), time.perf_counter() - start
     if not fewest <= count < MOST_SAMPLES:
@@ -409,7 +409,7 @@ def goes_on(lists, fewest, start, budget):
 
 
 def calls_for_a_sample(time_them):
-    """Double the number of calls until `time_them(calls)` takes at least 10 ms."""
+    """Double the number of calls until `time_them(calls)` takes at least 5 ms."""
     calls = 1
     while time_them(calls) < SHORTEST_SAMPLE:
         calls *= 2
@@ -489,7 +489,7 @@ def choose_calls(timed, calls=None):
     That is `calls`, one for all or a dictionary, or what a sample needs; see `alike`.
     """
     for key, each in timed.items():
-        each.calls = own(calls, key) or calls_for_a_sample(each.seconds)
+        each.calls = option_of(calls, key) or calls_for_a_sample(each.seconds)
     if calls is None:
         seconds = [each.sample() for each in timed.values()]
         equal = alike([each.calls for each in timed.values()], seconds)
@@ -679,7 +679,7 @@ def measure(
 
     The first call is timed alone, for it may trace and compile. Then come the
     samples, with the garbage collector off. One sample is `calls` calls, or as
-    many as last 10 ms. `budget` is in seconds. `wait` blocks until a result
+    many as last 5 ms. `budget` is in seconds. `wait` blocks until a result
     exists; by default it is that of the result's framework, or of `framework`.
     `inputs` replaces `args` as the source of shape and dtype in the record, and
     `precision` what the framework is set to, where the page knows what was used.
@@ -695,7 +695,7 @@ def measure(
     return measurement
 
 
-def own(value, key):
+def option_of(value, key):
     """Return what an argument of `compare` means for the alternative of that key."""
     return value.get(key) if isinstance(value, dict) else value
 
@@ -736,8 +736,10 @@ def compare(
     timed, names = {}, {}
     for key, function in alternatives.items():
         names[key], chosen = alternative_name(name, key)
-        chosen = chosen or own(framework, key)
-        timed[key] = Timed(function, args, chosen, own(wait, key), own(inputs, key))
+        chosen = chosen or option_of(framework, key)
+        timed[key] = Timed(
+            function, args, chosen, option_of(wait, key), option_of(inputs, key)
+        )
     references = [(names[key], each.framework) for key, each in timed.items()]
     if len(set(references)) < len(references):
         raise ValueError(f"two alternatives of {name} have the same name")
@@ -753,9 +755,9 @@ def compare(
             names[key],
             samples_of_each,
             machine,
-            own(precision, key),
-            own(work, key),
-            own(error, key),
+            option_of(precision, key),
+            option_of(work, key),
+            option_of(error, key),
         )
         for (key, each), samples_of_each in zip(timed.items(), samples, strict=True)
     }
