@@ -51,16 +51,17 @@ def note(what, value, target="", reached=True):
     print(f"| {what:<52} | {value:>30} | {said:<32} |", flush=True)
 
 
-def loop():
-    """Keep one core busy."""
-    while True:
+def loop(parent):
+    """Keep one core busy, as long as the process lives that asked for it."""
+    while os.getppid() == parent:
         pass
 
 
 @contextlib.contextmanager
 def busy_loops():
     """Keep as many cores busy as there are loops."""
-    loops = [multiprocessing.get_context("spawn").Process(target=loop) for _ in range(BUSY_LOOPS)]
+    spawned = multiprocessing.get_context("spawn")
+    loops = [spawned.Process(target=loop, args=(os.getpid(),)) for _ in range(BUSY_LOOPS)]
     for each in loops:
         each.start()
     try:

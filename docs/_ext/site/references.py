@@ -132,7 +132,9 @@ class FillInReferences(SphinxPostTransform):
             number += nodes.inline("", " (unstable)", classes=["unstable"])
         shown: list[nodes.Node] = [number]
         env: Any = self.env
-        if len(env.book_shown) > 1 or ON_DEVICE.search(node["expression"]):
+        # Of a verdict, what stands before its conditions.
+        reference = node["expression"].partition(" ? ")[0]
+        if len(env.book_shown) > 1 or ON_DEVICE.search(reference):
             where = " and ".join(map(self._label, quantity.devices))
             shown.append(nodes.inline("", f" {where}", classes=["on-device"]))
         node.replace_self(shown)

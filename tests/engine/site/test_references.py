@@ -302,7 +302,10 @@ def test_the_device_of_a_number_is_said_where_there_are_several_or_the_role_name
 ):
     project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
     project.page("b/one", project.cell("note('x', 0.5)", "a.notes.note"))
-    project.page("c/uses", "{measured}`x@python` and {measured}`x@python on cpu`", notebook=False)
+    # The words of a verdict name no device.
+    verdict = "{verdict}`x@python in ..1 ? holds : not so on this device`"
+    numbers = f"{{measured}}`x@python` and {{measured}}`x@python on cpu`, {verdict}"
+    project.page("c/uses", numbers, notebook=False)
     assert project.record().returncode == 0
     assert project.build().green
     devices = [each.text.strip() for each in soup(project, "c/uses").select(".on-device")]
@@ -310,4 +313,4 @@ def test_the_device_of_a_number_is_said_where_there_are_several_or_the_role_name
     project.recorded_elsewhere("b/one")
     assert project.build().green
     devices = [each.text.strip() for each in soup(project, "c/uses").select(".on-device")]
-    assert devices == ["CPU", "CPU"]
+    assert devices == ["CPU", "CPU", "CPU"]
