@@ -58,7 +58,7 @@ def repeated_sine(x, times):
 def read_donated(x):
     """Give the memory of x to a result, then read x; raises RuntimeError."""
     jax.jit(jnp.negative, donate_argnums=0)(x)
-    return x + 1
+    return np.asarray(x)
 
 
 @jax.jit

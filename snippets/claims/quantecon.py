@@ -23,12 +23,6 @@ def highest_by_vmap(grid):
     return jnp.max(jax.vmap(lambda y: ripple_jit(grid, y))(grid))
 
 
-@jax.jit
-def highest_of_rows(grid):
-    """Return the largest ripple on all pairs, each row's maximum within vmap."""
-    return jnp.max(jax.vmap(lambda y: jnp.max(ripple_jit(grid, y)))(grid))
-
-
 def mebibytes(function, *args):
     """Return (arguments, result, temporary) of the compiled program, in MiB."""
     memory = jax.jit(function).lower(*args).compile().memory_analysis()

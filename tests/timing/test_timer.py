@@ -152,7 +152,7 @@ def test_settling_is_outside_the_clock(clock, monkeypatch):
 
 def test_every_call_is_waited_for(clock):
     waited = []
-    function = clock.takes(0.004)
+    function = clock.takes(0.002)
     m = timer.measure("a/every", function, np.ones(2), wait=waited.append)
     assert m.calls_per_sample == 4
     assert len(waited) == function.calls
@@ -729,13 +729,15 @@ def test_the_first_call_after_others_does_not_count(clock):
 
 
 @pytest.mark.parametrize(("noisy_one", "rounds"), [(steady(0.02), 20), (None, 50)])
-def test_an_uncertain_comparison_is_given_more_time(clock, noisy_one, rounds):
+def test_an_uncertain_comparison_is_given_more_time(clock, monkeypatch, noisy_one, rounds):
+    monkeypatch.setattr(timer, "PATIENCE", 5)
     two = itertools.cycle([0.02, 0.02, 0.03, 0.03])
     found, _ = in_turns(clock, {"a": noisy_one or two, "b": steady(0.02)}, budget=0.5)
     assert len(found.control) == rounds
 
 
-def test_patience_has_an_end(clock):
+def test_patience_has_an_end(clock, monkeypatch):
+    monkeypatch.setattr(timer, "PATIENCE", 5)
     two = itertools.cycle([0.2, 0.2, 0.3, 0.3])
     found, _ = in_turns(clock, {"a": two, "b": steady(0.02)}, budget=2.0)
     assert 20 < len(found.control) < 50
@@ -873,8 +875,8 @@ def test_functions_of_similar_speed_get_the_same_number_of_calls(found, seconds,
 
 def test_equal_functions_are_timed_equally_whatever_the_search_met(clock):
     hindered = {
-        "a": itertools.chain([0.004, 0.02], steady(0.004)),
-        "b": itertools.chain([0.004, 0.004], steady(0.004)),
+        "a": itertools.chain([0.002, 0.02], steady(0.002)),
+        "b": itertools.chain([0.002, 0.002], steady(0.002)),
     }
     calls = {key: clock.takes(*itertools.islice(times, 9)) for key, times in hindered.items()}
     found = timer.compare("a", calls, budget=0)

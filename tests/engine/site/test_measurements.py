@@ -211,4 +211,4 @@ def test_numbers_of_a_forged_recording_are_refused_or_short(project, noting):
     assert "median: 1e-300 is less than the minimum" in build.output
     path.write_text(text.replace('"median": 0.5', '"median": 1e9', 1), "utf8")
     assert project.build("-D", "book_recorded=1").green
-    assert soup(project, "c/uses").select_one(".measured").text == "6.7e+08×"
+    assert soup(project, "c/uses").select_one(".measured").text == "6.67e+08×"
