@@ -103,7 +103,10 @@
     results.htmlFor = "error-finder";
     form.append(label, input, results);
     const page = lists[0].closest("section").parentElement;
-    page.querySelector(":scope > p").after(form);
+    const introduction = page.querySelector(":scope > p");
+    introduction.after(form);
+    // The style sheet has kept its place free.
+    introduction.style.marginBottom = "0";
 
     const show = () => {
       results.replaceChildren();

@@ -7,12 +7,14 @@ const unfold = async () => {
   for (const content of document.querySelectorAll(".sd-tab-content")) {
     content.style.setProperty("display", "block", "important");
   }
-  // The page then makes what scrolls reachable by keyboard, in a moment, or on a busy machine later.
-  dispatchEvent(new Event("resize"));
+  // The page then makes what scrolls reachable by keyboard, in a moment, or on a busy machine later,
+  // once its script listens.
   const scrolls = (e) => e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight;
   const missed = (e) => e.tabIndex < 0 && scrolls(e);
   const all = [...document.querySelectorAll("pre, .pst-scrollable-table-container, .output")];
   for (let wait = 0; wait < 40 && all.some(missed); wait++) {
+    // Now and then: it waits for a pause between two of them.
+    if (wait % 10 === 0) dispatchEvent(new Event("resize"));
     await new Promise((resolve) => setTimeout(resolve, 250));
   }
 };
