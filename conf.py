@@ -40,8 +40,6 @@ redirect_html_template_file = "_templates/redirect.html"
 # What a record of the timer holds.
 book_measurements = "snippets/timing/measurement.schema.json"
 
-# Pages that still divide medians of different moments; each is to use `compare` in their place.
-
 book_sources = {
     "post": {
         "title": "JAX Basics - Framework Benchmarks & JIT Compilation",

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from nbformat import NotebookNode
 
+from ..records.outputs import error as error_among
 from ..source.snippets import ExpectedError
 
 
@@ -24,7 +25,7 @@ def judge(
     Three verdicts: the declared error did not come, another came instead, or
     an error came that nothing declares.
     """
-    error = next((out for out in outputs if out.output_type == "error"), None)
+    error = error_among(outputs)
     shown = "\n".join(error.traceback) if error else ""
     if expected is None:
         return f"raised {error.ename}, which no snippet declares\n{shown}" if error else None

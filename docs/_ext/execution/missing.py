@@ -21,6 +21,8 @@ class Lost(Generic[Reason]):
 
     def reason(self, source: str) -> Reason | None:
         """Return why a cell cannot run that takes over names from those before it, or None."""
+        if not self.names:
+            return None
         try:
             taken = _taken_over(ast.parse(source), source)
         except SyntaxError:

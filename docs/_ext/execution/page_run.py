@@ -326,9 +326,9 @@ class PageRun:
                 return self._fail(f"took longer than its {self.options.cell_timeout:g} s")
             executed += bool(cell.source.strip())
             file = folder / f"{executed}.txt"
-            failed = any(output.output_type == "error" for output in code.outputs)
+            error = outputs.error(code.outputs)
             raised = None
-            if failed or file.exists():
+            if error or file.exists():
                 declared = cell.expected.type if cell.expected else ""
                 answer = await client.ask("cell_request", declared=declared)
                 if answer is None:
@@ -339,10 +339,14 @@ class PageRun:
                     self.whole[cell.key] = file
                     code.outputs.append(_notice(answer))
             problem = judge(code.outputs, cell.expected, raised)
-            if problem and not self.options.any_outcome:
-                return self._fail(problem)
-            why = f"cell {number + 1}" if problem and failed else None
-            lost.note(cell.source, why, kept=made_before(cell.source, _failed_at(code.outputs)))
+            if not self.options.any_outcome:
+                if problem:
+                    return self._fail(problem)
+            elif problem and error:
+                kept = made_before(cell.source, _failed_at(error))
+                lost.note(cell.source, f"cell {number + 1}", kept)
+            else:
+                lost.note(cell.source, None)
         await self._check_device(client)
 
     async def _check_device(self, client: _Client) -> None:
@@ -367,10 +371,9 @@ class PageRun:
         self.kind = kind
 
 
-def _failed_at(shown: Sequence[NotebookNode]) -> int:
+def _failed_at(error: NotebookNode) -> int:
     """Return the line of a cell in which its error came, or 1 where it does not say."""
-    error = next((output for output in shown if output.output_type == "error"), None)
-    found = FAILED.search("\n".join(error.traceback)) if error else None
+    found = FAILED.search("\n".join(error.traceback))
     return int(found[1]) if found else 1
 
 

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from ..source.pages import Cell, Page
+from . import outputs
 from .form import PageOutputs
 
 
@@ -39,7 +40,7 @@ def declared_errors(
     for cell in page.cells:
         if cell.expected is None:
             continue
-        came = {name: _outcome(cell, outputs) for name, outputs in versions.items()}
+        came = {name: _outcome(cell, of_page) for name, of_page in versions.items()}
         kind = cell.expected.type.rpartition(".")[2]
         found.append(
             DeclaredError(
@@ -54,9 +55,9 @@ def declared_errors(
     return tuple(found)
 
 
-def _outcome(cell: Cell, outputs: PageOutputs | None) -> Outcome | None:
-    made = outputs.cell(cell.key) if outputs else None
+def _outcome(cell: Cell, of_page: PageOutputs | None) -> Outcome | None:
+    made = of_page.cell(cell.key) if of_page else None
     if made is None or made.missing:
         return None
-    error = next((output for output in made.outputs if output.output_type == "error"), None)
+    error = outputs.error(made.outputs)
     return Outcome(error.ename, error.evalue) if error else Outcome()

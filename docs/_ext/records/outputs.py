@@ -39,6 +39,11 @@ def record(output: NotebookNode, schema: Schema | None) -> dict[str, Any] | None
     return None if found is None else dict(found) if isinstance(found, dict) else {}
 
 
+def error(outputs: Iterable[NotebookNode]) -> NotebookNode | None:
+    """Return the error among a cell's outputs, if it ended with one."""
+    return next((output for output in outputs if output.output_type == "error"), None)
+
+
 def records(outputs: Iterable[NotebookNode], schema: Schema | None) -> list[dict[str, Any]]:
     """Return the records of measurements and comparisons among a cell's outputs, each once."""
     found: list[dict[str, Any]] = []

@@ -159,7 +159,7 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     for edition in found:
         if edition.recorded.red:
             _warn_of_recording(app, page.docname, edition.device, edition.recorded)
-    old = book.of_versions(page.docname, page)
+    old = book.of_versions(page)
     made = {name: outputs for name, (_, outputs) in old.items() if outputs}
     for name, (stands, _) in old.items():
         if stands.red:

@@ -11,7 +11,7 @@ from sphinx.config import Config
 from ..execution.schedule import Failure
 from ..measurements.declared import Gap
 from ..options import PREFIX, Options
-from ..records.form import Facts
+from ..records.form import Facts, PageOutputs
 from ..records.outcomes import DeclaredError
 from ..records.recordings import Recordings
 from ..records.states import State
@@ -94,11 +94,11 @@ class Book:
         """
         return not self.options.recorded and page.device in (None, "cpu", self.options.device)
 
-    def of_versions(self, docname: str, page: Page | None) -> dict[str, tuple[State, Any]]:
+    def of_versions(self, page: Page) -> dict[str, tuple[State, PageOutputs | None]]:
         """Return how a page's recordings on versions stand, and their content, by version."""
         if self.versions is None:
             return {}
-        return {name: self.versions.state(name, docname, page) for name in self.editions}
+        return {name: self.versions.state(name, page.docname, page) for name in self.editions}
 
     def recording_digests(self, docname: str) -> dict[str, str]:
         """Return the digests of a page's recordings, by device and by version."""
