@@ -19,8 +19,9 @@ const unfold = async () => {
   }
 };
 window.violations = async () => {
-  await unfold();
+  // A sidebar slides in or out where the width has changed.
   for (const animation of document.getAnimations()) animation.finish();
+  await unfold();
   const seen = new Map();
   const kinds = new Map([[document.body, ""]]);
   const kind = (element) => {

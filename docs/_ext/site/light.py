@@ -101,7 +101,7 @@ MENDED_SCRIPT = (
     ),
     (
         f"{RESIZED},",
-        f'["toggle","change"].forEach(e=>document.addEventListener(e,t,!0)),{RESIZED},',
+        f'["toggle","change","transitionend"].forEach(e=>document.addEventListener(e,t,!0)),{RESIZED},',
     ),
 )
 # What ends in `~ *` is asked of every element, and answered by a look at all that are before it in
