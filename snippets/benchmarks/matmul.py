@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 import torch
 
+from snippets.benchmarks.race import relative_error, torch_tensor
 from snippets.timing.timer import (
     compare,
     device_kind,
@@ -55,12 +56,6 @@ JAX = Contestant("jax", jnp.asarray, jnp.matmul, np.asarray, jnp.astype, jax_sho
 def jax_terms():
     """Ask JAX for full float32 products."""
     jax.config.update("jax_default_matmul_precision", "highest")
-
-
-def torch_tensor(array):
-    """Return a NumPy array as a tensor on the accelerator, or the CPU without one."""
-    found = torch.accelerator.current_accelerator(check_available=True)
-    return torch.tensor(array, device=found or "cpu")
 
 
 def torch_cast(tensor, dtype):
@@ -190,12 +185,6 @@ def loops(contestants, size):
         arrays = map(each.on_device, pair)
         found[f"in_a_row@{each.name}"] = partial(in_a_row, each.product, *arrays)
     return found
-
-
-def relative_error(product, exact):
-    """Return the Frobenius norm of `product - exact` divided by that of `exact`."""
-    difference = np.asarray(product, np.float64) - exact
-    return float(np.linalg.norm(difference) / np.linalg.norm(exact))
 
 
 def float64_product(pair):

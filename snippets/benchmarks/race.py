@@ -1,6 +1,7 @@
 """What the benchmarks share: terms that are equal, errors, and when something pays."""
 
 import contextlib
+import functools
 import math
 import os
 import shutil
@@ -14,6 +15,18 @@ def torch_tensor(array):
     """Return a NumPy array as a tensor on the accelerator, or the CPU without one."""
     found = torch.accelerator.current_accelerator(check_available=True)
     return torch.tensor(array, device=found or "cpu")
+
+
+def bound(functions, *arrays):
+    """Return what to compare: functions of copies of the same NumPy arrays.
+
+    `functions` maps keys to pairs of a function and how its framework takes a
+    NumPy array.
+    """
+    return {
+        key: functools.partial(function, *map(convert, arrays))
+        for key, (function, convert) in functions.items()
+    }
 
 
 def calls_until_paid(comparison, other, compiled):
@@ -55,6 +68,12 @@ def empty_torch_cache():
 def largest_difference(result, exact):
     """Return the largest absolute difference of an array from the exact one."""
     return float(np.max(np.abs(np.asarray(result, np.float64) - exact)))
+
+
+def relative_error(product, exact):
+    """Return the Frobenius norm of `product - exact` divided by that of `exact`."""
+    difference = np.asarray(product, np.float64) - exact
+    return float(np.linalg.norm(difference) / np.linalg.norm(exact))
 
 
 def pays_from(races, other, ours):

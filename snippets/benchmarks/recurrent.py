@@ -1,7 +1,5 @@
 """One recurrent loop, written in every way that three frameworks offer."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -103,19 +101,6 @@ def exact_states(xs, w, u):
         h = np.tanh(h @ w + x @ u)
         states.append(h)
     return np.stack(states)
-
-
-def of_length(functions, length):
-    """Return what to compare: functions of the same inputs and weights.
-
-    `functions` maps keys to pairs of a function and how its framework takes a
-    NumPy array.
-    """
-    arrays = draw(length)
-    return {
-        key: functools.partial(function, *map(convert, arrays))
-        for key, (function, convert) in functions.items()
-    }
 
 
 def operations(function, length):

@@ -1,6 +1,5 @@
 """The activation SELU, eager and compiled, in three frameworks."""
 
-import functools
 import math
 import resource
 
@@ -84,16 +83,3 @@ def fresh_arrays(function, x, calls=3):
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
     size = math.prod(x.shape) * 4
     return round(faults / calls * resource.getpagesize() / size, 1)
-
-
-def at_size(functions, size):
-    """Return what to compare: functions of arrays of shape (size, size).
-
-    `functions` maps keys to pairs of a function and how its framework takes a
-    NumPy array.
-    """
-    x = normal(size)
-    return {
-        key: functools.partial(function, convert(x))
-        for key, (function, convert) in functions.items()
-    }

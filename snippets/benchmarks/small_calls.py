@@ -1,6 +1,5 @@
 """What a call costs, on arrays so small that the work does not count."""
 
-import functools
 import itertools
 import math
 
@@ -107,16 +106,3 @@ def size_of_share(shares, share):
             way = math.log(high / share) / math.log(high / low)
             return round(small * (large / small) ** way)
     return None
-
-
-def bound(functions, size):
-    """Return what to compare: functions of the same array of shape (size,).
-
-    `functions` maps keys to pairs of a function and how its framework takes a
-    NumPy array.
-    """
-    x = numbers(size)
-    return {
-        key: functools.partial(function, convert(x))
-        for key, (function, convert) in functions.items()
-    }

@@ -79,12 +79,6 @@ def contenders(teams, size):
     return found
 
 
-def relative_error(result, exact):
-    """Return the norm of the difference from the exact array, over its own norm."""
-    difference = np.asarray(result, np.float64) - exact
-    return float(np.linalg.norm(difference) / np.linalg.norm(exact))
-
-
 def compiled_text(function, *arrays):
     """Return the program that XLA made of a function for these arguments."""
     return jax.jit(function).lower(*arrays).compile().as_text()

@@ -51,7 +51,7 @@ def test_torchs_own_loop_learns_nothing():
 
 
 def test_ways_are_compared_on_the_same_numbers():
-    bound = recurrent.of_length(WAYS, 9)
+    bound = race.bound(WAYS, *recurrent.draw(9))
     assert list(bound) == list(WAYS)
     exact = recurrent.exact_states(*ARRAYS)
     for function in bound.values():

@@ -85,7 +85,7 @@ def test_functions_are_compared_on_the_same_numbers():
         "eager@torch": (selu.selu_torch, torch.tensor),
         "eager@tensorflow": (selu.selu_tensorflow, tf.constant),
     }
-    bound = selu.at_size(functions, 20)
+    bound = race.bound(functions, selu.normal(20))
     assert list(bound) == list(functions)
     for function in bound.values():
         assert race.largest_difference(function(), selu.exact_selu(selu.normal(20))) < 5e-6

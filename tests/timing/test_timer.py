@@ -211,22 +211,11 @@ def test_the_engine_finds_the_same_in_the_samples(samples):
     )
 
 
-@pytest.mark.parametrize("count", [6, 10, 20, 35, 50])
-def test_the_interval_of_a_median_holds_in_95_percent(count):
-    random = np.random.default_rng(count)
-    ends = [timer.median_interval(random.pareto(1.5, count)) for _ in range(2000)]
-    true = 2 ** (1 / 1.5) - 1
-    held = sum(low <= true <= high for low, high in ends)
-    assert 0.93 <= held / 2000 <= 0.985
-
-
-def test_unstable_where_the_median_is_not_known_to_a_fifth():
+def test_unstable_where_half_of_the_samples_spread_over_a_fifth_of_the_median():
     assert a_measurement([0.91, 1.0, 1.09]).stable
-    assert not a_measurement([0.89, 1.0, 1.11]).stable
-    # Three of ten are far slower: the quartiles differ, and the median is known all the same.
-    third = [1.0 + k / 1000 for k in range(35)] + [1.4] * 15
-    assert a_measurement(third).spread > 0.2
-    assert a_measurement(third).stable
+    assert not a_measurement([0.79, 1.0, 1.21]).stable
+    # Outliers decide nothing, however far they are.
+    assert a_measurement([1.0 + k / 1000 for k in range(40)] + [9.0] * 5).stable
     assert not a_measurement([1.0] * 10 + [1.4] * 10).stable
     assert "unstable" in repr(a_measurement([1.0, 2.0]))
     assert "unstable" not in repr(a_measurement([1.0, 1.0]))
@@ -510,7 +499,7 @@ def noisy(seconds, seed, spread=0.05):
 
 
 def test_alternatives_take_turns_in_random_order_with_the_first_twice(clock):
-    _, calls = in_turns(clock, {"a": steady(0.02), "b": steady(0.02), "c": steady(0.02)})
+    _, calls = in_turns(clock, {"a": steady(0.01), "b": steady(0.01), "c": steady(0.01)})
     # Each sample comes after a call that does not count.
     assert calls[3::2] == calls[4::2]
     rounds = [tuple(calls[k : k + 8 : 2]) for k in range(3, len(calls), 8)]
@@ -718,30 +707,32 @@ def test_the_first_call_after_others_does_not_count(clock):
 
     def cold_after_others(key):
         def function():
-            clock.now += 0.02 if latest[-1:] == [key] else 0.05
+            clock.now += 0.01 if latest[-1:] == [key] else 0.015
             latest.append(key)
 
         return function
 
     found = timer.compare("a", {key: cold_after_others(key) for key in "ab"}, budget=0)
     for each in found.alternatives.values():
-        assert max(each.samples) == pytest.approx(0.02)
+        assert max(each.samples) == pytest.approx(0.01)
 
 
-@pytest.mark.parametrize(("noisy_one", "rounds"), [(steady(0.02), 20), (None, 50)])
-def test_an_uncertain_comparison_is_given_more_time(clock, monkeypatch, noisy_one, rounds):
-    monkeypatch.setattr(timer, "PATIENCE", 5)
-    two = itertools.cycle([0.02, 0.02, 0.03, 0.03])
-    found, _ = in_turns(clock, {"a": noisy_one or two, "b": steady(0.02)}, budget=0.5)
-    assert len(found.control) == rounds
+def test_what_takes_long_is_called_once_for_a_sample(clock):
+    calls = {}
 
+    def lasting(key, seconds):
+        def function():
+            calls[key] = calls.get(key, 0) + 1
+            clock.now += seconds
 
-def test_patience_has_an_end(clock, monkeypatch):
-    monkeypatch.setattr(timer, "PATIENCE", 5)
-    two = itertools.cycle([0.2, 0.2, 0.3, 0.3])
-    found, _ = in_turns(clock, {"a": two, "b": steady(0.02)}, budget=2.0)
-    assert 20 < len(found.control) < 50
-    assert clock.now < 1 + timer.PATIENCE * 3 * 2.0 + 2
+        return function
+
+    times = {"short": 0.01, "long": 0.1}
+    timed = {key: lasting(key, seconds) for key, seconds in times.items()}
+    timer.compare("a", timed, budget=0, calls=1)
+    rounds = timer.FEWEST_ROUNDS
+    assert calls["long"] < rounds + 5
+    assert calls["short"] >= 2 * rounds
 
 
 def test_an_interval_is_that_of_scipy():

@@ -220,8 +220,8 @@ def _sampling(field: str, of: Measurement) -> str:
 def _unstable(of: Measurement) -> str:
     if of.stable:
         return ""
-    low, high = map(seconds_text, of.known_within)
-    return f"{of.reference} is unstable: its median may be anything from {low} to {high}."
+    low, high = map(seconds_text, of.quartiles)
+    return f"{of.reference} is unstable: half of its samples lie between {low} and {high}."
 
 
 def _number(measurement: Measurement, field: str) -> float:

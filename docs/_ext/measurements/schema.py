@@ -269,18 +269,10 @@ class Measurement:
             return None
         return (max(self.processes) - min(self.processes)) / self.median
 
-    @functools.cached_property
-    def known_within(self) -> tuple[float, float]:
-        """Between which of the samples the true median lies in 95 % of cases: a sign test."""
-        ordered, count = sorted(self.samples), len(self.samples)
-        rank = max(0, math.floor(count / 2 - 0.98 * math.sqrt(count)))
-        return ordered[rank], ordered[-1 - rank]
-
     @property
     def stable(self) -> bool:
-        """Whether the median is known well enough to quote it."""
-        low, high = self.known_within
-        return high - low <= UNSTABLE * self.median
+        """Whether half of its samples lie close enough together to quote the median."""
+        return self.spread <= UNSTABLE
 
     @property
     def unstable(self) -> bool:

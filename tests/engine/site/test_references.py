@@ -294,7 +294,7 @@ def test_an_unstable_number_is_marked(project, noting):
     assert project.build().green
     page = soup(project, "b/one")
     assert page.select_one(".noted > .measured").text == "500 ms (unstable)"
-    assert page.select_one(".noted > .note").text.startswith("a@python is unstable: its median may")
+    assert page.select_one(".noted > .note").text.startswith("a@python is unstable: half of its")
 
 
 def test_the_device_of_a_number_is_said_where_there_are_several_or_the_role_names_it(
