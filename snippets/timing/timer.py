@@ -27,6 +27,8 @@ SHORTEST_SAMPLE = 0.005
 FEWEST_SAMPLES = 5
 MOST_SAMPLES = 50
 FEWEST_ROUNDS = 20
+LONG_RACE = 5
+FEWEST_LONG_ROUNDS = 8
 LONGEST_REST = 0.2
 WARMS_ITSELF = 0.02
 UNSTABLE = 0.20
@@ -380,10 +382,12 @@ def goes_on(count, fewest, start, budget):
     """Say whether to take more samples when there are `count` of them.
 
     At least `fewest`, at most 50, and between them as many as fit into `budget` seconds
-    since `start`.
+    since `start`. Where they take more than 5 seconds, 8 will do.
     """
-    in_time = time.perf_counter() - start < budget
-    return count < fewest or (count < MOST_SAMPLES and in_time)
+    spent = time.perf_counter() - start
+    if count < fewest:
+        return count < FEWEST_LONG_ROUNDS or spent < LONG_RACE
+    return count < MOST_SAMPLES and spent < budget
 
 
 def calls_for_a_sample(time_them):
@@ -413,10 +417,16 @@ def ratio_of(above, below, floor=0.0):
 
     The interval is that of a percentile bootstrap (Efron, 1979) of the rounds, and is
     wider by the noise floor at both ends. It takes the middle 98 % of what is drawn, as
-    rounds have moods in common: they tell less than as many independent ones.
+    rounds have moods in common: they tell less than as many independent ones. Fewer
+    rounds than 20 have no such interval but their whole range: that all 8 are on one
+    side of the true median happens once in 128 times.
     """
     rounds = np.log(above) - np.log(below)
-    low, high = np.exp(np.quantile(resampled_medians(rounds), WITHIN))
+    if len(rounds) < FEWEST_ROUNDS:
+        ends = min(rounds), max(rounds)
+    else:
+        ends = np.quantile(resampled_medians(rounds), WITHIN)
+    low, high = np.exp(ends)
     value = math.exp(np.median(rounds))
     return Ratio(value, float(low / (1 + floor)), float(high * (1 + floor)), floor)
 
@@ -479,7 +489,7 @@ def turns(alternatives, budget, seed=0):
     """Let functions that return seconds take turns, in random order in each round.
 
     Takes a list of them and returns a list of samples for each: those of 20 to 50
-    rounds, as many as fit into `budget` seconds; see `goes_on`.
+    rounds, as many as fit into `budget` seconds, or of fewer long ones; see `goes_on`.
     """
     shuffled, start = random.Random(seed), time.perf_counter()
     samples = [[] for _ in alternatives]

@@ -513,6 +513,20 @@ def test_a_comparison_has_at_most_fifty_rounds(clock):
     assert len(found.control) == len(found.alternatives["b"].samples) == 50
 
 
+def test_long_calls_have_fewer_rounds(clock):
+    for seconds, rounds in ((0.05, 20), (0.1, 17), (1.0, 8)):
+        found, _ = in_turns(clock, {"a": steady(seconds), "b": steady(seconds)})
+        assert len(found.control) == rounds
+
+
+def test_few_rounds_have_their_whole_range_as_an_interval():
+    ratios = [1.1, 1.3, 1.2, 1.25, 1.15, 1.4, 1.02, 1.22]
+    found = timer.ratio_of(ratios, [1.0] * 8, floor=0.01)
+    assert (found.low, found.high) == pytest.approx((1.02 / 1.01, 1.4 * 1.01))
+    assert found.different
+    assert not timer.ratio_of([0.99, *ratios[1:]], [1.0] * 8).different
+
+
 def test_a_ratio_is_that_of_the_medians(clock):
     found, _ = in_turns(clock, {"a": steady(0.06), "b": steady(0.02)})
     ratio = found.ratio("a", "b")
