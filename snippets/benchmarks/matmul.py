@@ -135,7 +135,7 @@ def operations(size):
 
 def sizes():
     """Return the sizes to measure: from 64, up to what the device does quickly."""
-    largest = 2048 if jax.default_backend() == "cpu" else 8192
+    largest = 1024 if jax.default_backend() == "cpu" else 8192
     return [2**power for power in range(6, largest.bit_length())]
 
 

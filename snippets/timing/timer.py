@@ -415,11 +415,8 @@ def resampled_medians(samples, seed=0):
 def ratio_of(above, below, floor=0.0):
     """Return the `Ratio` of samples that took turns: the median of the rounds' ratios.
 
-    The interval is that of a percentile bootstrap (Efron, 1979) of the rounds, and is
-    wider by the noise floor at both ends. It takes the middle 98 % of what is drawn, as
-    rounds have moods in common: they tell less than as many independent ones. Fewer
-    rounds than 20 have no such interval but their whole range: that all 8 are on one
-    side of the true median happens once in 128 times.
+    The interval is the middle 98 % of a percentile bootstrap (Efron, 1979) of the
+    rounds, or of fewer than 20 rounds the whole range, widened by the noise floor.
     """
     rounds = np.log(above) - np.log(below)
     if len(rounds) < FEWEST_ROUNDS:

@@ -145,7 +145,7 @@ def test_each_framework_leaves_its_product_and_brings_it_to_the_host():
     assert found["copied@torch"]().device.type == "cpu"
 
 
-@pytest.mark.parametrize(("backend", "largest"), [("cpu", 2048), ("gpu", 8192), ("tpu", 8192)])
+@pytest.mark.parametrize(("backend", "largest"), [("cpu", 1024), ("gpu", 8192), ("tpu", 8192)])
 def test_larger_sizes_are_measured_on_accelerators(monkeypatch, backend, largest):
     monkeypatch.setattr(matmul.jax, "default_backend", lambda: backend)
     sizes = matmul.sizes()
