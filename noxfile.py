@@ -218,6 +218,8 @@ def lint(session):
 def page_check(session):
     """Look at every page of build/html in a browser, with validators and Lighthouse; a table.
 
+    And at the workflows, with actionlint.
+
     Arguments go to tests/page_check/check.py: `--site build/recorded`, `--only` pages, and the
     pages that Lighthouse looks at, or `all`, or `some`, the default. It needs Debian's chromium,
     and npm with Node 20.
@@ -230,6 +232,7 @@ def page_check(session):
     if not done.is_file() or done.stat().st_mtime < (folder / "package-lock.json").stat().st_mtime:
         words = ["--prefix", folder, "--no-audit", "--no-fund"]
         session.run_install("npm", "ci", *words, external=True)
+    session.run("node", folder / "workflows.mjs", *HOSTS["github-workflows"], external=True)
     if not shutil.which("chromium"):
         session.skip("no page is checked: chromium cannot be found")
     session.run("python", folder / "check.py", *(session.posargs or ["some"]))
