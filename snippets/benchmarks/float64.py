@@ -119,9 +119,16 @@ def contenders_torch(operation, size):
 
 
 def contenders_tensorflow(operation, size):
-    """Return what takes part for TensorFlow, eager."""
-    found = both(TENSORFLOW[operation], tf.constant, operation, size)
-    return {f"{key}@tensorflow": function for key, function in found.items()}
+    """Return what takes part for TensorFlow: eager, and `gauss` in a graph as well.
+
+    A single operation is the same kernel in a graph.
+    """
+    function = TENSORFLOW[operation]
+    found = both(function, tf.constant, operation, size)
+    if operation == "gauss":
+        in_graph = both(tf.function(function), tf.constant, operation, size)
+        found |= {f"{key}_graph": each for key, each in in_graph.items()}
+    return {f"{key}@tensorflow": each for key, each in found.items()}
 
 
 def costs(operation, size, dtype):

@@ -121,11 +121,13 @@ def in_and_out_tensorflow(function, x):
 
 def journeys(in_jax, in_torch, in_tensorflow, x):
     """Return what to compare: data on JAX's device, and data that come from NumPy."""
+    in_graph = tf.function(in_tensorflow)
     return {
         "device": functools.partial(in_jax, jnp.asarray(x)),
         "numpy@jax": functools.partial(in_and_out, in_jax, x),
         "numpy@torch": functools.partial(in_and_out_torch, in_torch, x),
         "numpy@tensorflow": functools.partial(in_and_out_tensorflow, in_tensorflow, x),
+        "graph@tensorflow": functools.partial(in_and_out_tensorflow, in_graph, x),
     }
 
 
