@@ -77,14 +77,14 @@ def equal(experiments):
     product = jax.jit(jnp.dot)
     calls = max(1, round(SAMPLE / (timer.Timed(product, (x, x)).seconds(200) / 200)))
     both = {"one": product, "other": product}
-    found = [timer.compare("check", both, x, x, budget=0, calls=calls) for _ in range(experiments)]
+    found = [timer.compare("check", both, x, x, calls=calls) for _ in range(experiments)]
     return [each.ratio("one", "other") for each in found]
 
 
 def unequal(experiments):
     """Compare a sum of so many numbers with one of a fifth more."""
     both = {"more": lambda: sum(range(MORE)), "less": lambda: sum(range(LESS))}
-    found = [timer.compare("check", both, budget=BUDGET) for _ in range(experiments)]
+    found = [timer.compare("check", both) for _ in range(experiments)]
     return [each.ratio("more", "less") for each in found]
 
 
@@ -127,9 +127,9 @@ def contestants(size):
 def check_race(size):
     """Compare the times of products in a race of frameworks with those of each alone."""
     functions = contestants(size)
-    race = timer.compare("check", functions, budget=BUDGET)
+    race = timer.compare("check", functions)
     for key, function in functions.items():
-        alone = timer.compare("check", {key: function, f"again@{key}": function}, budget=BUDGET)
+        alone = timer.compare("check", {key: function, f"again@{key}": function})
         times = race.alternatives[key].median, alone.alternatives[key].median
         ratio = times[0] / times[1]
         value = f"{timer.in_unit(times[1])}, {timer.in_unit(times[0])}, {ratio:.2f}×"
@@ -140,7 +140,7 @@ def check_race(size):
 def check_others():
     """Time one operation with the timers of others."""
     x = torch.ones(300, 300)
-    ours = timer.measure("check", torch.matmul, x, x, budget=BUDGET)
+    ours = timer.measure("check", torch.matmul, x, x)
     names = {"torch": torch, "x": x}
     calls = ours.calls_per_sample
     note("torch.matmul: measure", timer.in_unit(ours.median))

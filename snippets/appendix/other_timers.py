@@ -54,14 +54,11 @@ def three_timers(function, *args):
     }
 
 
-def in_turns(name, function, *args, budget=1.0):
-    """Time one operation by three timers in turn; return and display a comparison.
-
-    `budget` is in seconds, for all of them together.
-    """
+def in_turns(name, function, *args):
+    """Time one operation by three timers in turn; return and display a comparison."""
     ours, timers = three_timers(function, *args)
     before = processor_seconds()
-    *samples, control = turns([*timers.values(), ours.sample], budget)
+    *samples, control = turns([*timers.values(), ours.sample])
     machine = machine_since(before)
     found = {
         key: ours.measurement(f"{name}/{key}", times, machine)

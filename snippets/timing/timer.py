@@ -24,11 +24,9 @@ RECORD_TYPE = "application/vnd.jax-measured.record+json"
 FRAMEWORKS = ("jax", "torch", "tensorflow")
 PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
 SHORTEST_SAMPLE = 0.005
-FEWEST_SAMPLES = 5
-MOST_SAMPLES = 50
-FEWEST_ROUNDS = 20
-LONG_RACE = 5
-FEWEST_LONG_ROUNDS = 8
+ROUNDS = 20
+LONG = 5
+LONG_ROUNDS = 8
 LONGEST_REST = 0.2
 WARMS_ITSELF = 0.02
 UNSTABLE = 0.20
@@ -378,16 +376,10 @@ def time_calls(function, args, wait, settle, calls):
     return seconds
 
 
-def goes_on(count, fewest, start, budget):
-    """Say whether to take more samples when there are `count` of them.
-
-    At least `fewest`, at most 50, and between them as many as fit into `budget` seconds
-    since `start`. Where they take more than 5 seconds, 8 will do.
-    """
-    spent = time.perf_counter() - start
-    if count < fewest:
-        return count < FEWEST_LONG_ROUNDS or spent < LONG_RACE
-    return count < MOST_SAMPLES and spent < budget
+def enough(count, start):
+    """Say whether `count` samples since `start` are enough: 20, or 8 in 5 seconds."""
+    long = time.perf_counter() - start > LONG
+    return count >= (LONG_ROUNDS if long else ROUNDS)
 
 
 def calls_for_a_sample(time_them):
@@ -398,10 +390,10 @@ def calls_for_a_sample(time_them):
     return calls
 
 
-def sample(time_them, calls, budget):
-    """Take 5 to 50 samples, as many as fit into `budget` seconds; see `goes_on`."""
+def sample(time_them, calls):
+    """Take 20 samples of `calls` calls each, or fewer long ones; see `enough`."""
     samples, start = [], time.perf_counter()
-    while goes_on(len(samples), FEWEST_SAMPLES, start, budget):
+    while not enough(len(samples), start):
         samples.append(time_them(calls) / calls)
     return samples
 
@@ -419,7 +411,7 @@ def ratio_of(above, below, floor=0.0):
     rounds, or of fewer than 20 rounds the whole range, widened by the noise floor.
     """
     rounds = np.log(above) - np.log(below)
-    if len(rounds) < FEWEST_ROUNDS:
+    if len(rounds) < ROUNDS:
         ends = min(rounds), max(rounds)
     else:
         ends = np.quantile(resampled_medians(rounds), WITHIN)
@@ -482,15 +474,15 @@ def choose_calls(timed, calls=None):
             each.calls = number
 
 
-def turns(alternatives, budget, seed=0):
+def turns(alternatives, seed=0):
     """Let functions that return seconds take turns, in random order in each round.
 
-    Takes a list of them and returns a list of samples for each: those of 20 to 50
-    rounds, as many as fit into `budget` seconds, or of fewer long ones; see `goes_on`.
+    Takes a list of them and returns a list of samples for each: those of 20 rounds, or
+    of fewer long ones; see `enough`.
     """
     shuffled, start = random.Random(seed), time.perf_counter()
     samples = [[] for _ in alternatives]
-    while goes_on(len(samples[0]), FEWEST_ROUNDS, start, budget):
+    while not enough(len(samples[0]), start):
         for number in shuffled.sample(range(len(alternatives)), len(alternatives)):
             samples[number].append(alternatives[number]())
     return samples
@@ -510,13 +502,13 @@ def moody_machine(seed):
     return seconds
 
 
-def false_differences(experiments, in_turns, rounds=FEWEST_ROUNDS):
+def false_differences(experiments, in_turns, rounds=ROUNDS):
     """Return how many times one function seems to be two of different speed."""
     found = 0
     for seed in range(experiments):
         seconds = moody_machine(seed)
         if in_turns:
-            one, same = turns([seconds, seconds], budget=0, seed=seed)
+            one, same = turns([seconds, seconds], seed)
         else:
             one, same = ([seconds() for _ in range(rounds)] for _ in range(2))
         ratio = ratio_of(one, same)
@@ -659,7 +651,6 @@ def measure(
     wait=None,
     work=None,
     error=None,
-    budget=0.3,
     calls=None,
     inputs=None,
     precision=None,
@@ -668,8 +659,8 @@ def measure(
 
     The first call is timed alone, for it may trace and compile. Then come the
     samples, with the garbage collector off. One sample is `calls` calls, or as
-    many as last 5 ms. `budget` is in seconds. `wait` blocks until a result
-    exists; by default it is that of the result's framework, or of `framework`.
+    many as last 5 ms. `wait` blocks until a result exists; by default it is that of
+    the result's framework, or of `framework`.
     `inputs` replaces `args` as the source of shape and dtype in the record, and
     `precision` what the framework is set to, where the page knows what was used.
     """
@@ -677,7 +668,7 @@ def measure(
     before = processor_seconds()
     with no_garbage_collection():
         timed.calls = calls or calls_for_a_sample(timed.seconds)
-        samples = sample(timed.seconds, timed.calls, budget)
+        samples = sample(timed.seconds, timed.calls)
     machine = machine_since(before)
     measurement = timed.measurement(name, samples, machine, precision, work, error)
     display(measurement)
@@ -708,7 +699,6 @@ def compare(
     wait=None,
     work=None,
     error=None,
-    budget=0.3,
     calls=None,
     inputs=None,
     precision=None,
@@ -716,10 +706,9 @@ def compare(
     """Time functions in turns; return a `Comparison`, which is also displayed.
 
     `alternatives` maps keys to functions, all of which are called with `args`. They
-    take turns in random order, and the first takes part twice, as a control. `budget`
-    is in seconds for each of them. The other arguments are those of `measure`; a
-    dictionary with the same keys gives each alternative its own. ValueError where two
-    alternatives would have the same name.
+    take turns in random order, and the first takes part twice, as a control. The other
+    arguments are those of `measure`; a dictionary with the same keys gives each
+    alternative its own. ValueError where two alternatives would have the same name.
     """
 
     timed, names = {}, {}
@@ -737,7 +726,7 @@ def compare(
         choose_calls(timed, calls)
         contestants = [*timed.values(), next(iter(timed.values()))]
         samplers = [each.sample for each in contestants]
-        *samples, control = turns(samplers, budget * len(samplers))
+        *samples, control = turns(samplers)
     machine = machine_since(before)
     measured = {
         key: each.measurement(
