@@ -6,7 +6,7 @@
   // One class under the names that it has had.
   const RENAMED = { XlaRuntimeError: "JaxRuntimeError" };
   const COMMON = new Set(
-    "a an and are as at be but by can did do does for from got has have if in is it its line not of on or such than that the then this to use used using was were when which while with you your".split(
+    "a an and are as at be but by can did do does for from got has have if in is it its line not of on or same such than that the then this to use used using was were when which while with you your".split(
       " ",
     ),
   );

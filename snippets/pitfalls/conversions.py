@@ -1,0 +1,153 @@
+"""Python's numbers, keys and comparisons asked of traced arrays, and the ways out."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+EXPECTED_ERRORS = {
+    "whole_minutes_by_int": (
+        jax.errors.ConcretizationTypeError,
+        "Abstract tracer value encountered",
+    ),
+    "length_by_math": (
+        jax.errors.ConcretizationTypeError,
+        "Abstract tracer value encountered",
+    ),
+    "extremes_by_numpy": (ValueError, "setting an array element with a sequence"),
+    "rate_from_list": (
+        jax.errors.TracerIntegerConversionError,
+        "__index__() method was called",
+    ),
+    "report_by_format": (TypeError, "unsupported format string passed to"),
+    "name_by_array": (TypeError, "unhashable type"),
+    "penalty_by_if": (
+        ValueError,
+        "The truth value of an array with more than one element is ambiguous",
+    ),
+}
+
+RATES = [0.05, 0.1, 0.2]
+NAMES = {0: "cat", 1: "dog", 2: "bird"}
+
+
+@jax.jit
+def whole_minutes_by_int(seconds):
+    """Return the whole minutes in `seconds`; raises ConcretizationTypeError."""
+    return int(seconds / 60)
+
+
+@jax.jit
+def whole_minutes(seconds):
+    """Return the whole minutes in `seconds` as int32, in its shape."""
+    return (seconds / 60).astype(jnp.int32)
+
+
+def square_by_item(x):
+    """Return x², with one of its factors as a number of Python. x: float ()."""
+    return x * x.item()
+
+
+def square(x):
+    """Return x²."""
+    return x * x
+
+
+@jax.jit
+def length_by_math(x):
+    """Return the length of a vector; raises ConcretizationTypeError."""
+    return math.sqrt(jnp.sum(x * x))
+
+
+@jax.jit
+def length(x):
+    """Return the length of a vector (n,), of shape ()."""
+    return jnp.sqrt(jnp.sum(x * x))
+
+
+@jax.jit
+def extremes_by_numpy(x):
+    """Write minimum and maximum into an array of NumPy; raises ValueError."""
+    result = np.zeros(2)
+    result[0], result[1] = x.min(), x.max()
+    return result
+
+
+@jax.jit
+def extremes(x):
+    """Return minimum and maximum of `x` as a vector (2,)."""
+    return jnp.stack([x.min(), x.max()])
+
+
+@jax.jit
+def rate_from_list(bracket):
+    """Look `bracket` up in a list; raises TracerIntegerConversionError."""
+    return RATES[bracket]
+
+
+@jax.jit
+def rate(bracket):
+    """Return the rate of a bracket, an integer from 0 to 2."""
+    return jnp.asarray(RATES)[bracket]
+
+
+@jax.jit
+def report_by_format(x):
+    """Print the sum of `x` with two decimals by an f-string; raises TypeError."""
+    print(f"the sum is {jnp.sum(x):.2f}")
+
+
+@jax.jit
+def report(x):
+    """Print the sum of `x` with two decimals, at every run."""
+    jax.debug.print("the sum is {:.2f}", jnp.sum(x))
+
+
+def name_by_array(scores):
+    """Use an array as a key of a dictionary; raises TypeError."""
+    return NAMES[jnp.argmax(scores)]
+
+
+def best_name(scores):
+    """Return the name of the largest of three scores (3,)."""
+    return NAMES[int(jnp.argmax(scores))]
+
+
+@jax.jit
+def penalty_by_if(x, target):
+    """Return 0 where x equals the target, else 1; raises ValueError for vectors."""
+    return 0.0 if x == target else 1.0
+
+
+@jax.jit
+def penalty(x, target):
+    """Return 0 where all of x equals the target, else 1, of shape ()."""
+    return jnp.where(jnp.array_equal(x, target), 0.0, 1.0)
+
+
+def same_leaves(one, other):
+    """Return whether two pytrees of one structure hold equal arrays."""
+    return jax.tree.all(jax.tree.map(jnp.array_equal, one, other))
+
+
+def contains(arrays, x):
+    """Return whether one of `arrays` has the shape and the elements of `x`."""
+    return any(jnp.array_equal(array, x) for array in arrays)
+
+
+@jax.jit
+def is_even_digit(x):
+    """Return whether each element of `x` is 0, 2, 4, 6 or 8, in its shape."""
+    return jnp.isin(x, jnp.array([0, 2, 4, 6, 8]))
+
+
+def half_by_isinstance(x):
+    """Return half of a float, and the whole part of half of anything else."""
+    return x / 2 if isinstance(x, float) else x // 2
+
+
+def half(x):
+    """Return half of what is of a floating-point dtype, else its whole part."""
+    floating = jnp.issubdtype(jnp.result_type(x), jnp.floating)
+    return x / 2 if floating else x // 2

@@ -1,0 +1,149 @@
+"""Arguments that `jit` refuses, or freezes, and what to pass in their place."""
+
+import math
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+
+EXPECTED_ERRORS = {
+    "activate_by_dynamic_name": (TypeError, "Error interpreting argument to"),
+    "with_label": (TypeError, "which is not a valid JAX type"),
+    "rescaled_by_or": (
+        jax.errors.TracerBoolConversionError,
+        "Attempted boolean conversion of traced array",
+    ),
+    "updated_by_map": (ValueError, "pytree structure error"),
+}
+
+
+@jax.jit
+def activate_by_dynamic_name(x, kind="relu"):
+    """Apply relu or tanh to `x`; raises TypeError where `kind` is passed."""
+    return jax.nn.relu(x) if kind == "relu" else jnp.tanh(x)
+
+
+@jax.jit(static_argnames="kind")
+def activate(x, kind="relu"):
+    """Apply relu or tanh to `x`, for `kind` "relu" or "tanh"."""
+    return jax.nn.relu(x) if kind == "relu" else jnp.tanh(x)
+
+
+@jax.jit
+def with_label(x):
+    """Return a text beside the sum of `x`; raises TypeError."""
+    return "sum", jnp.sum(x)
+
+
+@jax.jit
+def by_label(x):
+    """Return the sum of `x` in a dictionary."""
+    return {"sum": jnp.sum(x)}
+
+
+@jax.jit(static_argnames="axes")
+def summed(x, axes):
+    """Return the sum of `x` over a tuple of axes."""
+    return jnp.sum(x, axis=axes)
+
+
+@jax.jit(static_argnames="factors")
+def scaled(x, factors):
+    """Return `x` times each of a tuple of numbers."""
+    return x * math.prod(factors)
+
+
+@jax.jit(static_argnames="factors")
+def scaled_by_floats(x, factors):
+    """Return `x` times each of a tuple of numbers, as floats."""
+    return x * math.prod(factors, start=1.0)
+
+
+class Scaler:
+    """Scales arrays by a factor that can be changed."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    @jax.jit(static_argnums=0)
+    def apply(self, x):
+        """Return `x` times the factor at the time of tracing."""
+        return self.factor * x
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Scale:
+    """Scales arrays by a factor, a pytree that may pass through `jit`."""
+
+    factor: jax.Array
+
+    @jax.jit
+    def apply(self, x):
+        """Return `x` times the factor."""
+        return self.factor * x
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class StaticTable:
+    """A table (n,) in a field that is wrongly static."""
+
+    values: jax.Array = field(metadata={"static": True})
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Table:
+    """A table (n,), and the name of its unit."""
+
+    values: jax.Array
+    unit: str = field(metadata={"static": True})
+
+
+@jax.jit
+def look_up(table, i):
+    """Return entry `i` of a table."""
+    return table.values[i]
+
+
+def power(base, x, n):
+    """Return base · xⁿ."""
+    return base * x**n
+
+
+def product(table, x):
+    """Return the table times x, elementwise."""
+    return table * x
+
+
+@jax.jit
+def rescaled_by_or(x, scale=None):
+    """Return x times `scale`; raises TracerBoolConversionError where it is given."""
+    return x * (scale or 1.0)
+
+
+@jax.jit
+def rescaled(x, scale=None):
+    """Return x times `scale`, or x."""
+    return x if scale is None else x * scale
+
+
+def as_matrix(columns):
+    """Return the values of a dictionary, stacked in its order."""
+    return jnp.stack(list(columns.values()))
+
+
+def as_named_matrix(columns):
+    """Return the width above the height."""
+    return jnp.stack([columns["width"], columns["height"]])
+
+
+def updated_by_map(params, updates):
+    """Add two pytrees; raises ValueError where their structures differ."""
+    return jax.tree.map(jnp.add, params, updates)
+
+
+def updated(params, updates):
+    """Return a dictionary with `updates` added to those that it has."""
+    return params | {name: params[name] + update for name, update in updates.items()}
