@@ -94,7 +94,7 @@ def rate(bracket):
 
 @jax.jit
 def report_by_format(x):
-    """Print the sum of `x` with two decimals by an f-string; raises TypeError."""
+    """Print the sum of `x` by an f-string; raises TypeError."""
     print(f"the sum is {jnp.sum(x):.2f}")
 
 
@@ -116,7 +116,7 @@ def best_name(scores):
 
 @jax.jit
 def penalty_by_if(x, target):
-    """Return 0 where x equals the target, else 1; raises ValueError for vectors."""
+    """Return 0 if x equals the target, else 1; raises ValueError."""
     return 0.0 if x == target else 1.0
 
 
@@ -143,7 +143,7 @@ def is_even_digit(x):
 
 
 def half_by_isinstance(x):
-    """Return half of a float, and the whole part of half of anything else."""
+    """Return half of a float, and of anything else its whole part."""
     return x / 2 if isinstance(x, float) else x // 2
 
 

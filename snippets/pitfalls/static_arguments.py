@@ -55,7 +55,7 @@ def scaled(x, factors):
 
 @jax.jit(static_argnames="factors")
 def scaled_by_floats(x, factors):
-    """Return `x` times each of a tuple of numbers, as floats."""
+    """Return `x` times each of some numbers, as floats."""
     return x * math.prod(factors, start=1.0)
 
 
@@ -119,7 +119,7 @@ def product(table, x):
 
 @jax.jit
 def rescaled_by_or(x, scale=None):
-    """Return x times `scale`; raises TracerBoolConversionError where it is given."""
+    """Return x times `scale`; raises TracerBoolConversionError."""
     return x * (scale or 1.0)
 
 
@@ -146,4 +146,5 @@ def updated_by_map(params, updates):
 
 def updated(params, updates):
     """Return a dictionary with `updates` added to those that it has."""
-    return params | {name: params[name] + update for name, update in updates.items()}
+    added = {name: params[name] + update for name, update in updates.items()}
+    return params | added

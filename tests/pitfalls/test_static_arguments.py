@@ -190,6 +190,8 @@ def test_a_dictionary_arrives_sorted():
     assert static_arguments.as_matrix(sizes).tolist() == [1, 2]
     assert jax.jit(static_arguments.as_matrix)(sizes).tolist() == [2, 1]
     assert list(jax.tree.map(abs, sizes)) == ["height", "width"]
+    assert list(jax.grad(lambda tree: tree["width"])(sizes)) == ["height", "width"]
+    assert list(jax.vmap(lambda tree: tree)({"b": X, "a": X})) == ["a", "b"]
     ordered = collections.OrderedDict(sizes)
     assert jax.jit(static_arguments.as_matrix)(ordered).tolist() == [1, 2]
     for named in (static_arguments.as_named_matrix, jax.jit(static_arguments.as_named_matrix)):
