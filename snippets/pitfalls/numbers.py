@@ -1,0 +1,208 @@
+"""Numbers that come out wrong without an error."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+EXPECTED_ERRORS = {
+    "days_to_milliseconds": (
+        OverflowError,
+        "An overflow was encountered while parsing",
+    ),
+    "averages_strictly": (
+        jax.dtypes.TypePromotionError,
+        "no available implicit dtype promotion path",
+    ),
+}
+
+
+def label_of(labels, i):
+    """Read int32 label `i` in three ways; none raises IndexError."""
+    return {
+        "labels[i]": labels[i],
+        "jnp.take": jnp.take(labels, i),
+        "fill": labels.at[i].get(mode="fill", fill_value=-1),
+    }
+
+
+@jax.jit
+def last_days(prices, day):
+    """Return four prices from `day` on; a window beyond the end is moved."""
+    return jax.lax.dynamic_slice(prices, (day,), (4,))
+
+
+@jax.jit
+def last_days_filled(prices, day):
+    """Return four prices from `day` on, nan for days that do not exist."""
+    days = day + jnp.arange(4)
+    return prices.at[days].get(
+        mode="fill", fill_value=jnp.nan, wrap_negative_indices=False
+    )
+
+
+def largest_square(n):
+    """Return (n - 1)², computed in int32 as the last of n squares."""
+    return (jnp.arange(n) ** 2)[-1]
+
+
+def largest_square_float(n):
+    """Return (n - 1)² in float32, which rounds large numbers."""
+    return (jnp.arange(n, dtype=jnp.float32) ** 2)[-1]
+
+
+def largest_square_x64(n):
+    """Return (n - 1)² in int64."""
+    with jax.enable_x64(True):
+        return (jnp.arange(n) ** 2)[-1]
+
+
+def difference(before, after):
+    """Return |after - before| in the dtype of the images, uint8."""
+    return jnp.abs(after - before)
+
+
+def difference_widened(before, after):
+    """Return |after - before| of uint8 images as int32."""
+    return jnp.abs(after.astype(jnp.int32) - before)
+
+
+@jax.jit
+def days_to_milliseconds(days):
+    """Convert days to ms; raises OverflowError for an int of over 32 bits."""
+    return days * 86_400_000
+
+
+def three_hundred():
+    """Bring 300 into 8 bits in four ways."""
+    return {
+        "full": jnp.full(1, 300, jnp.int8),
+        "add": jnp.zeros(1, jnp.int8) + 300,
+        "int to uint8": jnp.array([300]).astype(jnp.uint8),
+        "float to uint8": jnp.array([300.0]).astype(jnp.uint8),
+    }
+
+
+def divisions(x, y):
+    """Divide int32 arrays: with floor, with truncation, and as floats."""
+    return {
+        "x // y": x // y,
+        "lax.div": jax.lax.div(x, y),
+        "x % y": x % y,
+        "lax.rem": jax.lax.rem(x, y),
+        "x / y": x / y,
+    }
+
+
+def divide_or_zero(x, y):
+    """Return x // y in int32, and 0 where y is 0."""
+    return jnp.where(y == 0, 0, x // jnp.where(y == 0, 1, y))
+
+
+def seconds_between(start, end):
+    """Return end - start of two times in s, subtracted in float32."""
+    return jnp.asarray(end) - jnp.asarray(start)
+
+
+def seconds_since(start, times):
+    """Return times - start in s, subtracted in float64 before JAX sees them."""
+    return jnp.asarray(np.asarray(times) - start)
+
+
+@jax.jit(static_argnames="dtype")
+def tally(groups, dtype):
+    """Count how often group 0 occurs, by adding ones of `dtype`."""
+    return jnp.zeros(1, dtype).at[groups].add(1)[0]
+
+
+def half_statistics(x):
+    """Return the norm and the mean square of a float16 array, in float16."""
+    return jnp.linalg.norm(x), jnp.mean(x**2)
+
+
+def votes(first, second, third):
+    """Count the votes of three boolean arrays; `+` of booleans is *or*."""
+    return first + second + third
+
+
+def votes_counted(first, second, third):
+    """Count the votes of three boolean arrays in int32."""
+    return jnp.stack([first, second, third]).sum(axis=0)
+
+
+def averages_strictly(totals, counts):
+    """Divide float32 by int32, mixing refused; raises TypePromotionError."""
+    with jax.numpy_dtype_promotion("strict"):
+        return totals / counts
+
+
+def comparisons():
+    """Compare numbers that are not equal."""
+    return {
+        "int32, float": jnp.array([16_777_217]) == 16_777_216.0,
+        "uint8, int": jnp.array([44], jnp.uint8) == 300,
+        "float32, float64": jnp.array([0.1]) == np.array([0.1]),
+    }
+
+
+def mean_by_product(x, mask):
+    """Average what `mask` keeps, by a product, which may keep a nan."""
+    return (x * mask).sum() / mask.sum()
+
+
+def mean_where(x, mask):
+    """Average what `mask` keeps; the rest is not read."""
+    return x.mean(where=mask)
+
+
+def best(scores):
+    """Return the largest of `scores` as four functions find it."""
+    return {
+        "argmax": scores[scores.argmax()],
+        "top_k": jax.lax.top_k(scores, 1)[0][0],
+        "sort": jnp.sort(scores)[-1],
+        "nanargmax": scores[jnp.nanargmax(scores)],
+    }
+
+
+def sum_of_distances(points):
+    """Add up the distances between all pairs of `points` (n, axes)."""
+    return jnp.linalg.norm(points[:, None] - points, axis=-1).sum()
+
+
+def sum_of_distances_safe(points):
+    """Add up the distances between all pairs; slope 0 where they meet."""
+    squares = ((points[:, None] - points) ** 2).sum(axis=-1)
+    apart = squares > 0
+    return jnp.where(apart, jnp.sqrt(jnp.where(apart, squares, 1.0)), 0.0).sum()
+
+
+def slopes_at_corners():
+    """Return gradients where a function has no single slope, or none."""
+    return {
+        "abs(x) at 0": jax.grad(jnp.abs)(0.0),
+        "relu(x) at 0": jax.grad(jax.nn.relu)(0.0),
+        "clip(x, 0, 1) at 0": jax.grad(lambda x: jnp.clip(x, 0, 1))(0.0),
+        "max of a tie": jax.grad(jnp.max)(jnp.ones(2)),
+        "sqrt(x) at 0": jax.grad(jnp.sqrt)(0.0),
+    }
+
+
+def round_trip(x):
+    """Add 10⁸ to a float32 number and subtract it again."""
+    return (x + 1e8) - 1e8
+
+
+@jax.jit
+def round_trip_kept(x):
+    """Add 10⁸ and subtract it again; XLA may not join the two steps."""
+    return jax.lax.optimization_barrier(x + 1e8) - 1e8
+
+
+def log_of_exp(x):
+    """Return log eˣ; eˣ overflows in float32 for x > 88."""
+    return jnp.log(jnp.exp(x))
+
+
+def line(x, slope, start):
+    """Return slope · x + start, which rounds twice; once if compiled."""
+    return slope * x + start

@@ -1,0 +1,237 @@
+import math
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from snippets.pitfalls import numbers
+
+INT32 = np.iinfo(np.int32)
+
+
+@pytest.fixture(autouse=True)
+def silent():
+    """Every wrong number on the page comes without a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.mark.parametrize(("i", "nearest"), [(3, 9), (-4, 7), (99, 9)])
+def test_a_label_out_of_bounds_is_a_number_and_can_be_told_from_labels_by_fill(i, nearest):
+    for read in (numbers.label_of, jax.jit(numbers.label_of)):
+        found = read(jnp.array([7, 8, 9]), i)
+        assert found["labels[i]"] == nearest
+        assert found["jnp.take"] == INT32.min
+        assert found["fill"] == -1
+
+
+def test_a_label_within_bounds_is_the_same_in_each_form():
+    for i, label in ((1, 8), (-1, 9)):
+        assert set(map(int, numbers.label_of(jnp.array([7, 8, 9]), i).values())) == {label}
+
+
+def test_a_window_beyond_the_end_is_moved():
+    prices = jnp.arange(8.0)
+    assert numbers.last_days(prices, 2).tolist() == [2, 3, 4, 5]
+    assert numbers.last_days(prices, 6).tolist() == [4, 5, 6, 7]
+    overwritten = jax.lax.dynamic_update_slice(prices, -jnp.ones(4), (6,))
+    assert overwritten.tolist() == [0, 1, 2, 3, -1, -1, -1, -1]
+
+
+@pytest.mark.parametrize("day", range(-5, 10))
+def test_a_filled_window_has_each_price_in_its_place(day):
+    expected = [float(d) if 0 <= d < 8 else math.nan for d in range(day, day + 4)]
+    np.testing.assert_array_equal(numbers.last_days_filled(jnp.arange(8.0), day), expected)
+
+
+def test_squares_are_cut_to_32_bits():
+    n = 70_000
+    right = (n - 1) ** 2
+    assert numbers.largest_square(n) == (right + 2**31) % 2**32 - 2**31
+    assert numbers.largest_square(n).dtype == jnp.int32
+    assert (jnp.arange(n) ** 2).min() < 0
+    assert float(numbers.largest_square_float(n)) == np.float32(right)
+    assert int(numbers.largest_square_x64(n)) == right
+    assert (np.arange(n, dtype=np.int64) ** 2)[-1] == right
+
+
+def test_sums_and_factorials_are_cut_too():
+    assert jnp.full(3, 2**30).sum() == 3 * 2**30 - 2**32
+    assert jnp.prod(jnp.arange(1, 13)) == math.factorial(12)
+    assert int(jnp.prod(jnp.arange(1, 14))) != math.factorial(13)
+
+
+bytes_ = st.lists(st.integers(0, 255), min_size=2, max_size=2)
+
+
+@given(bytes_, bytes_)
+@settings(deadline=None, max_examples=50)
+def test_differences_of_bytes_wrap_unless_widened(before, after):
+    one, other = jnp.array(before, jnp.uint8), jnp.array(after, jnp.uint8)
+    exact = np.array(after) - np.array(before)
+    assert numbers.difference(one, other).tolist() == (exact % 256).tolist()
+    assert numbers.difference_widened(one, other).tolist() == np.abs(exact).tolist()
+
+
+def test_300_wraps_or_saturates_and_only_one_form_refuses():
+    results = {way: int(x[0]) for way, x in numbers.three_hundred().items()}
+    assert results == {"full": 44, "add": 44, "int to uint8": 44, "float to uint8": 255}
+    with pytest.raises(OverflowError, match="300 out of bounds for int8"):
+        jnp.array(300, jnp.int8)
+
+
+def test_a_float_saturates_at_both_ends_and_nan_becomes_0():
+    x = jnp.array([300.0, -300.0, jnp.nan, jnp.inf])
+    assert x.astype(jnp.int8).tolist() == [127, -128, 0, 127]
+    assert x.astype(jnp.uint8).tolist() == [255, 0, 0, 255]
+
+
+def test_a_large_python_integer_is_refused(raises_declared):
+    raises_declared(numbers.days_to_milliseconds, 2**31)
+
+
+def test_products_overflow_and_large_numpy_integers_are_cut():
+    wrapped = (20_000 * 86_400_000 + 2**31) % 2**32 - 2**31
+    assert numbers.days_to_milliseconds(20_000) == wrapped
+    assert numbers.days_to_milliseconds(np.int64(2**32 + 1)) == numbers.days_to_milliseconds(1)
+    assert numbers.days_to_milliseconds(1) == 86_400_000
+
+
+def test_divisions_by_zero_and_of_negative_numbers():
+    found = numbers.divisions(jnp.array([-7, 7]), jnp.array([2, 0]))
+    assert {form: x.tolist() for form, x in found.items()} == {
+        "x // y": [-4, -2],
+        "lax.div": [-3, -1],
+        "x % y": [1, 0],
+        "lax.rem": [-1, 7],
+        "x / y": [-3.5, math.inf],
+    }
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        assert np.array([7]) // 0 == 0
+
+
+@given(st.integers(-99, 99), st.integers(-5, 5))
+@settings(deadline=None, max_examples=50)
+def test_divide_or_zero(x, y):
+    assert numbers.divide_or_zero(jnp.array([x]), jnp.array([y])).tolist() == [x // y if y else 0]
+
+
+def test_times_in_float32_move_in_steps_of_128_seconds():
+    start = 1_763_761_439.0
+    assert jnp.spacing(jnp.float32(start)) == 128
+    assert numbers.seconds_between(start, start + 30) == 0
+    assert numbers.seconds_since(start, [start + 30, start + 0.5]).tolist() == [30, 0.5]
+
+
+def test_a_bfloat16_counter_stops_and_its_sum_does_not():
+    groups = jnp.zeros(1000, int)
+    assert numbers.tally(groups, jnp.bfloat16) == 256
+    assert jnp.ones(1000, jnp.bfloat16).sum() == 1000
+    assert jax.ops.segment_sum(jnp.ones(1000, jnp.bfloat16), groups, 1)[0] == 256
+    assert numbers.tally(groups, jnp.int32) == 1000
+    assert jnp.float32(2**24) + 1 == 2**24
+    assert jnp.bfloat16(1) - 0.001 == 1
+
+
+def test_squares_of_halves_overflow():
+    x = jnp.array([300, 1], jnp.float16)
+    assert [float(value) for value in numbers.half_statistics(x)] == [math.inf, math.inf]
+    for wide in (jnp.float32, jnp.bfloat16):
+        norm, mean = numbers.half_statistics(x.astype(wide))
+        np.testing.assert_allclose([float(norm), float(mean)], [300, 45_000], rtol=0.01)
+    assert jnp.finfo(jnp.float16).max == 65504
+
+
+def test_plus_of_booleans_does_not_count():
+    ballots = jnp.array([[1, 1, 0], [1, 0, 0], [1, 0, 0]], bool)
+    assert numbers.votes(*ballots).tolist() == [True, True, False]
+    assert numbers.votes_counted(*ballots).tolist() == [3, 1, 0]
+
+
+def test_strict_promotion_refuses_arrays_and_misses_small_integers(raises_declared):
+    raises_declared(numbers.averages_strictly, jnp.ones(2), jnp.array([1, 2]))
+    cast = jnp.array([1, 2]).astype(jnp.float32)
+    assert numbers.averages_strictly(jnp.ones(2), cast).tolist() == [1, 0.5]
+    with jax.numpy_dtype_promotion("strict"):
+        assert (jnp.zeros(1, jnp.int8) + 300).tolist() == [44]
+        assert (jnp.ones(1) * 2.5).tolist() == [2.5]
+
+
+def test_unequal_numbers_compare_equal_in_jax_and_not_in_numpy():
+    assert all(bool(equal[0]) for equal in numbers.comparisons().values())
+    assert not (np.array([16_777_217], np.int32) == 16_777_216.0).any()
+    assert not (np.array([44], np.uint8) == 300).any()
+    assert not (np.array([0.1], np.float32) == np.array([0.1])).any()
+
+
+def test_a_float_mask_keeps_the_nan():
+    x, mask = jnp.array([1.0, jnp.nan, 3.0]), jnp.array([True, False, True])
+    assert jnp.isnan(numbers.mean_by_product(x, mask.astype(jnp.float32)))
+    assert numbers.mean_by_product(x, mask) == 2
+    assert np.isnan(numbers.mean_by_product(np.array(x), np.array(mask)))
+    assert numbers.mean_where(x, mask) == 2
+
+
+def test_the_largest_is_nan_unless_asked_otherwise():
+    found = numbers.best(jnp.array([1.0, jnp.nan, 3.0]))
+    assert [name for name, value in found.items() if jnp.isnan(value)] == [
+        "argmax",
+        "top_k",
+        "sort",
+    ]
+    assert found["nanargmax"] == 3
+    assert jnp.nanargmax(jnp.full(2, jnp.nan)) == -1
+    with pytest.raises(ValueError, match="All-NaN"):
+        np.nanargmax(np.full(2, np.nan))
+
+
+def test_distances_have_a_gradient_only_if_zeros_are_kept_from_the_root():
+    points = jnp.array([[0.0, 0.0], [3.0, 4.0]])
+    assert numbers.sum_of_distances(points) == numbers.sum_of_distances_safe(points) == 10
+    assert jnp.isnan(jax.grad(numbers.sum_of_distances)(points)).all()
+    slopes = jax.grad(numbers.sum_of_distances_safe)(points)
+    np.testing.assert_allclose(slopes, [[-1.2, -1.6], [1.2, 1.6]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("function", "x"), [(jnp.linalg.norm, jnp.zeros(2)), (jnp.std, jnp.ones(2))]
+)
+def test_norm_and_deviation_have_the_same_hole(function, x):
+    assert function(x) == 0
+    assert jnp.isnan(jax.grad(function)(x)).all()
+
+
+def test_slopes_at_corners():
+    assert {place: slope.tolist() for place, slope in numbers.slopes_at_corners().items()} == {
+        "abs(x) at 0": 1,
+        "relu(x) at 0": 0,
+        "clip(x, 0, 1) at 0": 0.5,
+        "max of a tie": [0.5, 0.5],
+        "sqrt(x) at 0": math.inf,
+    }
+
+
+def test_jit_simplifies_and_a_barrier_keeps_it_from_doing_so():
+    one = jnp.float32(1)
+    assert numbers.round_trip(one) == 0
+    assert jax.jit(numbers.round_trip)(one) == 1
+    assert numbers.round_trip_kept(one) == 0
+    assert numbers.log_of_exp(200.0) == math.inf
+    assert jax.jit(numbers.log_of_exp)(200.0) == 200
+
+
+def test_jit_rounds_a_product_and_a_sum_once():
+    x = jnp.linspace(0, 1, 1000)
+    plain, compiled = numbers.line(x, 0.3, 0.1), jax.jit(numbers.line)(x, 0.3, 0.1)
+    assert not jnp.array_equal(plain, compiled)
+    np.testing.assert_allclose(plain, compiled, rtol=1e-6)
+
+
+def test_debug_nans_finds_the_gradient():
+    with jax.debug_nans(True), pytest.raises(FloatingPointError, match="nan"):
+        jax.grad(numbers.sum_of_distances)(jnp.zeros((2, 2)))
