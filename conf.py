@@ -206,6 +206,7 @@ html_css_files = [
     "pictures.css",
     "translation.css",
     "errors.css",
+    "logs.css",
     "face.css",
     "room.css",
 ]
@@ -215,6 +216,7 @@ html_js_files = [
     "predict.js",
     "translation.js",
     "errors.js",
+    "logs.js",
     "menus.js",
     "search.js",
 ]

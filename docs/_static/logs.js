@@ -15,9 +15,9 @@
   const KNOWN = [
     /^(all previously seen cache keys |closest seen |never seen input (type|pytree))/,
     /^(different (input types|input pytree|static_argnums):|dynamic argnums now )/,
-    /^(types now: |now: |before: |!= before: |now .* and before |now \d+ args |before \d+ args )/,
+    /^(types now: |now: |before: |!= before: |now \d+ args |before \d+ args )/,
     /^(where weak_type=True |weak_type=False means |See https:)/,
-    /^(found differences at positions|\[\d+\]: now |compare to tuple |\S.* differs: now )/,
+    /^(found differences at positions|compare to tuple )/,
     /^(but seen another function |being re-defined repeatedly, preventing caching)/,
     /^never seen passing /,
   ];
@@ -123,7 +123,7 @@
     };
     const blame = (made, line) => {
       const cause = causeOf(line);
-      if (cause && !made.causes.has(cause)) made.causes.set(cause, line);
+      if (cause) made.causes.set(cause, line);
       return Boolean(cause);
     };
 
@@ -228,12 +228,8 @@
         finish();
         compiled(nameOf(found[1]), Number(found[2]));
       } else if (CACHED.test(line)) finish();
-      else if (block && (block.lines.length < 1 || /^\s|^$|^where |^weak_|^See |^expl/.test(line)))
-        block.lines.push(line);
-      else if (line.trim()) {
-        finish();
-        unknown.push(line);
-      }
+      else if (block && /^\s|^$|^where |^weak_|^See |^expl/.test(line)) block.lines.push(line);
+      else if (line.trim()) unknown.push(line);
     }
     finish();
     return { functions: [...functions.values()], unknown, own, explained };

@@ -1,0 +1,233 @@
+"""A pasted log says which functions JAX traced again, and why: logs of four versions of JAX.
+
+`make_logs.py` made the logs, a case for each cause. Cases of "development" may be looked at to
+make the reader better. Those that are "held" are only measured.
+"""
+
+import html
+import json
+import os
+import pathlib
+import re
+import shutil
+
+import pytest
+
+from tests.pitfalls.make_logs import CASES
+
+ROOT = pathlib.Path(__file__).parents[2]
+LOGS = {
+    path.stem.removeprefix("jax-"): json.loads(path.read_text("utf8"))
+    for path in sorted(pathlib.Path(__file__).with_name("logs").glob("*.json"))
+}
+SCRIPT = (ROOT / "docs" / "_static" / "logs.js").read_text("utf8")
+PAGE = (ROOT / "docs" / "pitfalls" / "retracing.md").read_text("utf8")
+# What the table calls each cause of a case.
+WORDS = {
+    "committed": "committed or not",
+    "device": "the device",
+    "dtype": "a dtype",
+    "function": "the function object",
+    "cleared": "the function object",
+    "layout": "the layout on a mesh",
+    "metadata": "the metadata of a pytree",
+    "names": "by position or by name",
+    "none": "None or a value",
+    "setting": "a setting",
+    "shape": "a shape",
+    "static": "a static argument",
+    "structure": "the structure of a pytree",
+    "weak": "a weak type",
+}
+# JAX 0.4.31 has one explanation for all changes of a pytree, and does not say which.
+COARSER = {"0.4.31": {"none": "structure", "metadata": "structure"}}
+
+
+def table():
+    """Return the table of causes of the page, as HTML."""
+    rows = re.findall(r"^\| (`.*) \| (.*) \| (.*) \|$", PAGE, re.MULTILINE)
+
+    def cell(text):
+        code = re.sub("`(.*?)`", lambda found: f"<code>{html.escape(found[1])}</code>", text)
+        return f"<td>{code}</td>"
+
+    body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
+    return f"<div class='log-causes'><table><tbody>{body}</tbody></table></div>"
+
+
+@pytest.fixture(scope="module")
+def reader():
+    """Return a function that pastes a text and returns what the page says of it.
+
+    That is a dictionary {function: {cause: times}}, the lines that it does not know, and the text.
+    """
+    path = os.environ.get("BOOK_BROWSER") or shutil.which("chromium")
+    if not path:
+        pytest.skip("no browser: install Debian's chromium, or name one in BOOK_BROWSER")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_content(f"{table()}<script>{SCRIPT}</script>")
+
+        def said(text):
+            page.fill("textarea", text)
+            functions = {}
+            for entry in page.query_selector_all(".log-reader ol > li"):
+                causes = functions.setdefault(entry.query_selector("p code").text_content(), {})
+                for reason in entry.query_selector_all("ul > li"):
+                    what = reason.query_selector("b").text_content()
+                    causes[what] = causes.get(what, 0) + int(reason.text_content().split()[0])
+            fold = page.query_selector(".log-reader details pre")
+            unknown = fold.text_content().splitlines() if fold else []
+            return functions, unknown, page.inner_text(".log-reader output")
+
+        yield said
+        browser.close()
+
+
+def wanted(name, version):
+    """Return what the reader must say of a case: {function: {cause: times}}."""
+    coarser = COARSER.get(version, {})
+    return {
+        function: {WORDS[coarser.get(cause, cause)]: number for cause, number in causes.items()}
+        for function, causes in CASES[name]["expected"].items()
+        if causes
+    }
+
+
+def cases(part):
+    """Return (version, name) of the cases of a part that a version can have."""
+    return [
+        (version, name)
+        for version, logs in LOGS.items()
+        for name, case in CASES.items()
+        if case["part"] == part and logs[name]
+    ]
+
+
+@pytest.mark.parametrize(("version", "name"), cases("development"))
+def test_a_log_names_the_functions_and_the_causes(reader, version, name):
+    functions, unknown, _ = reader(LOGS[version][name])
+    assert functions == wanted(name, version)
+    assert unknown == []
+
+
+@pytest.mark.parametrize("version", LOGS)
+def test_most_of_the_logs_that_are_held_back_are_understood(reader, version):
+    held = [name for each, name in cases("held") if each == version]
+    right = [reader(LOGS[version][name])[0] == wanted(name, version) for name in held]
+    assert len(held) >= 18
+    assert sum(right) >= 0.95 * len(held)
+
+
+def test_the_cases_have_every_cause_in_both_parts():
+    for part in ("development", "held"):
+        cases_of_part = [case for case in CASES.values() if case["part"] == part]
+        functions = [causes for case in cases_of_part for causes in case["expected"].values()]
+        assert {cause for causes in functions for cause in causes} == set(WORDS)
+
+
+def test_every_cause_leads_to_a_section_that_exists():
+    rows = re.findall(r"^\| `.*` \| .* \| (.*) \|$", PAGE, re.MULTILINE)
+    headings = [
+        "-".join(re.findall(r"[a-z0-9]+", heading.lower()))
+        for heading in re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
+    ]
+    links = [link for row in rows for link in re.findall(r"\]\(#([\w-]+)\)", row)]
+    assert len(rows) == len(set(WORDS.values())) + 1
+    assert set(links) <= set(headings)
+    assert all("](" in row for row in rows if not row.startswith("nothing"))
+
+
+def test_the_link_of_a_cause_comes_with_it(reader):
+    link = re.search(r"\| a shape \| \[(.*?)\]", PAGE)[1]
+    assert link in reader(LOGS["0.10.2"]["last_batch"])[2]
+
+
+def test_a_line_that_nothing_is_known_of_is_said_to_be_unknown(reader):
+    log = LOGS["0.10.2"]["four_lengths"].splitlines()
+    functions, unknown, said = reader("\n".join([*log[:8], "step 3, loss 0.25", *log[8:]]))
+    assert functions == wanted("four_lengths", "0.10.2")
+    assert unknown == ["step 3, loss 0.25"]
+    assert "1 line is unknown to this page" in said
+
+
+def test_a_reason_that_is_not_in_the_table_is_shown_as_it_is(reader):
+    log = LOGS["0.10.2"]["last_batch"]
+    strange = log.replace("now f32[5,3] and before f32[8,3]", "the moon has another phase")
+    functions, _, said = reader(strange)
+    assert functions == {"train_step": {"a reason not in the table": 1}}
+    assert "at batch, the moon has another phase" in said
+
+
+def test_a_text_that_is_no_log_names_no_function(reader):
+    functions, unknown, said = reader("Epoch 1\nloss 0.3")
+    assert functions == {}
+    assert unknown == ["Epoch 1", "loss 0.3"]
+    assert "no cache miss" in said
+
+
+def test_an_empty_field_says_nothing(reader):
+    reader(LOGS["0.10.2"]["last_batch"])
+    assert reader("")[2] == ""
+
+
+def test_a_good_program_is_told_so(reader):
+    assert "Nothing was traced again" in reader(LOGS["0.9.2"]["nothing_wrong"])[2]
+
+
+LOG = """\
+TRACING CACHE MISS at train.py:9:4 (main):
+  never seen function:
+    step id=1 defined at train.py:3
+Finished tracing step for jit in 0.125 sec
+Compiling jit(step) with global shapes and types (ShapedArray(float32[3]),). \
+Argument mapping: (UnspecifiedValue,).
+Finished jaxpr to MLIR module conversion jit(step) in 0.25 sec
+Finished XLA compilation of jit(step) in 4.0 sec
+TRACING CACHE MISS at train.py:9:4 (main):
+  for step defined at train.py:3
+  all previously seen cache keys differ. For the closest previous key:
+  different input types:
+  * at x, now f32[2] and before f32[3]
+Finished tracing step for jit in 0.5 sec
+Compiling jit(step) with global shapes and types (ShapedArray(float32[2]),). \
+Argument mapping: (UnspecifiedValue,).
+Finished jaxpr to MLIR module conversion jit(step) in 0.25 sec
+Finished XLA compilation of jit(step) in 1.5 sec
+"""
+
+
+def test_the_cost_is_that_of_all_but_the_first(reader):
+    assert "all but the first took 2.25 s" in reader(LOG)[2]
+
+
+def test_a_log_without_times_says_how_to_get_them(reader):
+    short = "\n".join(line for line in LOG.splitlines() if not line.startswith(("Fin", "Com")))
+    assert "JAX_LOG_COMPILES=1" in reader(short)[2]
+    assert "JAX_LOG_COMPILES=1" not in reader(LOG)[2]
+
+
+def test_the_time_of_tracing_alone_is_read_from_the_explanation(reader):
+    said = reader(LOGS["0.6.2"]["last_batch"])[2]
+    spent = re.findall(r"costing ([\d.]+) ms", LOGS["0.6.2"]["last_batch"])[1]
+    assert f"took {float(spent):#.3g} ms" in said
+
+
+def test_colours_and_line_ends_of_a_terminal_do_not_matter(reader):
+    coloured = LOG.replace("TRACING", "\x1b[33mTRACING").replace("\n", "\x1b[0m\r\n")
+    assert reader(coloured)[0] == {"step": {"a shape": 1}}
+
+
+def test_two_functions_of_one_name_are_kept_apart(reader):
+    other = LOG.replace("train.py:3", "model.py:7").replace("id=1", "id=2")
+    said = reader(LOG + other)[2]
+    assert "train.py:3" in said and "model.py:7" in said
+    assert said.count("traced 2 times") == 2
+
+
+def test_what_is_pasted_is_text_and_no_markup(reader):
+    functions, unknown, _ = reader("<b>bold</b>\n" + LOG.replace("step", "<img src=x>"))
+    assert functions == {"<img src=x>": {"a shape": 1}}
+    assert unknown == ["<b>bold</b>"]
