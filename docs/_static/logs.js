@@ -84,7 +84,7 @@
   // The lines of a log. Where JAX and the program both write it, each message is there twice in a
   // row, behind two kinds of prefix.
   const once = (text) => {
-    const plain = text.replace(/\x1b\[[\d;]*m/g, "").replace(/\r/g, "");
+    const plain = text.replace(/\x1b\[[\d;]*m/g, "");
     const messages = [];
     for (const line of plain.split("\n")) {
       const prefix = PREFIX.exec(line)?.[1];

@@ -220,6 +220,22 @@ def test_colours_and_line_ends_of_a_terminal_do_not_matter(reader):
     assert reader(coloured)[0] == {"step": {"a shape": 1}}
 
 
+@pytest.mark.parametrize(
+    ("closest", "cause"),
+    [("'tree'", "the structure of a pytree"), ("'x'", "by position or by name")],
+)
+def test_before_0_6_names_that_are_the_same_mean_another_structure(reader, closest, cause):
+    log = f"""\
+TRACING CACHE MISS at train.py:9:4 (main) because:
+  for main.<locals>.step defined at train.py:3
+  never seen passing 0 positional args and 1 keyword args with keys:
+    'tree'
+  closest seen passes 1 keyword args with keys:
+    {closest}
+"""
+    assert reader(log)[0] == {"step": {cause: 1}}
+
+
 def test_two_functions_of_one_name_are_kept_apart(reader):
     other = LOG.replace("train.py:3", "model.py:7").replace("id=1", "id=2")
     said = reader(LOG + other)[2]
