@@ -41,7 +41,7 @@ import jax.numpy as jnp
 NAMES = [
     (
         "from jax.experimental.sharded_jit import sharded_jit",
-        "by 0.4.9",
+        "0.4.9 or before",
         "jax.jit(f, in_shardings=…)",
         "jax.jit(abs, in_shardings=None)",
     ),
@@ -465,18 +465,22 @@ class Gone:
         """The first version in which it fails, or an empty text."""
         return next((v for v, error in self.outcomes.items() if error), "")
 
-    def row(self):
-        """Return one text for each column of a `GoneTable`."""
-        works = self.last or "none of these"
+    def history(self):
+        """Return a sentence on where the code works and where it fails."""
+        works = f"works in {self.last}" if self.last else "works in none of these"
+        fails = (
+            f"fails in {self.first} with" if self.first else "fails in none of these"
+        )
+        return f"Removed in {self.removed}; {works}, {fails}"
+
+    def texts(self):
+        """Return the code, what to write today, the history, and the first message."""
         said = self.outcomes.get(self.first, "")
-        fails = self.first or "none of these"
-        return [self.code, self.instead, self.removed, works, fails, said]
+        return [self.code, self.instead, self.history(), said]
 
 
 class GoneTable:
     """What became of old names, with the message where each is missing first."""
-
-    HEAD = ("code", "today", "removed in", "last works in", "first fails in", "message")
 
     def __init__(self, processes, names):
         """Execute the code in all versions; `names` are rows such as those of NAMES.
@@ -491,18 +495,16 @@ class GoneTable:
             self.rows.append(Gone(code, removed, instead, found))
 
     def __repr__(self):
-        return "\n".join(" | ".join(row) for row in [self.HEAD, *self._texts()])
-
-    def _texts(self):
-        return [each.row() for each in self.rows]
+        return "\n".join(" | ".join(row.texts()) for row in self.rows)
 
     def _repr_html_(self):
-        head = "".join(f'<th scope="col">{name}</th>' for name in self.HEAD)
-        lines = []
-        for row in self._texts():
-            code, instead, *versions, said = map(html.escape, row)
-            cells = [f"<code>{code}</code>", f"<code>{instead}</code>", *versions]
-            cells.append(f"<samp>{said}</samp>")
-            lines.append("".join(f"<td>{cell}</td>" for cell in cells))
-        body = "".join(f"<tr>{line}</tr>" for line in lines)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        head = '<th scope="col">in old code</th><th scope="col">today</th>'
+        style = 'style="table-layout: fixed; width: 100%; overflow-wrap: anywhere"'
+        parts = []
+        for row in self.rows:
+            code, instead, history, said = map(html.escape, row.texts())
+            names = f"<td><code>{code}</code></td><td><code>{instead}</code></td>"
+            below = f'<td colspan="2">{history} <samp>{said}</samp></td>'
+            parts.append(f"<tbody><tr>{names}</tr><tr>{below}</tr></tbody>")
+        head = f"<thead><tr>{head}</tr></thead>"
+        return f"<table {style}>{head}{''.join(parts)}</table>"
