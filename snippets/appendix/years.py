@@ -386,7 +386,8 @@ class TimedElsewhere(Timed):
         """Let `name()` of the source make the function, and call it once."""
         self.process = process
         self.first_call, self.shape, self.dtype = process.ask("prepare", source, name)
-        self.framework, self.kind, self.calls = "jax", "cpu", None
+        self.framework, self.kind = "jax", "cpu"
+        self.calls, self.last = None, 0.0
 
     def seconds(self, calls):
         """Return the time of `calls` calls in a row there, in seconds."""
@@ -410,12 +411,12 @@ def machine_but_for(processes, before, computed):
     return machine_since(before)
 
 
-def across(name, function, processes, *, using=(), budget=0.2):
+def across(name, function, processes, *, using=()):
     """Time what `function()` returns in all processes, in turns; display a comparison.
 
     `processes` are those of `all_versions`. The first takes part once more, in a second
-    process, as the control. `using` are functions that the first one calls. `budget` is
-    in seconds for each process. Without any process nothing is done.
+    process, as the control. `using` are functions that the first one calls. Without any
+    process nothing is done.
     """
     source = "\n".join(map(inspect.getsource, (*using, function)))
     if not processes:
@@ -430,7 +431,7 @@ def across(name, function, processes, *, using=(), budget=0.2):
     before, computed = processor_seconds(), sum(each.computed for each in all_of_them)
     with no_garbage_collection():
         samplers = [each.sample for each in timed.values()]
-        *samples, control = turns(samplers, budget * len(samplers))
+        *samples, control = turns(samplers)
     machine = machine_but_for(all_of_them, before, computed)
     again.close()
     found = {
