@@ -205,6 +205,7 @@ html_css_files = [
     "notes.css",
     "pictures.css",
     "translation.css",
+    "gone.css",
     "errors.css",
     "logs.css",
     "face.css",

@@ -38,6 +38,9 @@ JAX_VERSIONS = [
     for version in runpy.run_path("conf.py")["book_versions"]["recorded"]
 ]
 
+# The pages that compare these versions.
+YEARS = ["appendix/years"]
+
 # Files for hosts, by the schema that they follow.
 HOSTS = {
     "github-workflows": sorted(pathlib.Path(".github", "workflows").glob("*.yml")),
@@ -154,6 +157,23 @@ def jax_versions(session, version):
         *("-c", REQUIREMENTS / "versions" / "locks" / f"jax-{version}.txt"),
     )
     session.run("python", "-m", "_ext.commands.versions", *session.posargs, env=ENGINE)
+
+
+@nox.session
+def jax_years(session):
+    """Record the page that compares versions of JAX: all that jax_versions can install, in turns.
+
+    Nothing else should run on the machine meanwhile.
+    """
+    words = ["-m", "nox", "-s", "jax_versions", "--install-only"]
+    session.run_install(sys.executable, *words, external=True)
+    install(session, FRAMEWORKS, "record")
+    places = [pathlib.Path(".nox", path) for path in sorted(os.listdir(".nox"))]
+    pythons = [
+        place.absolute() / "bin" / "python" for place in places if "jax_versions" in place.name
+    ]
+    env = ENGINE | {"JAX_PYTHONS": os.pathsep.join(str(each) for each in pythons if each.exists())}
+    session.run("python", "-m", "_ext.commands.record", *(session.posargs or YEARS), env=env)
 
 
 @nox.session

@@ -245,12 +245,13 @@ class Project:
         path.write_text(textwrap.dedent(text).lstrip("\n"), "utf8")
         return path
 
-    def page(self, docname, *parts, benchmark=False, notebook=True, device=None):
+    def page(self, docname, *parts, benchmark=False, notebook=True, device=None, recorded=None):
         """Write a page of prose and cells, or one that never has cells."""
         head = ["---", "orphan: true"]
         head += ["file_format: mystnb", "kernelspec:", "  name: python3"] if notebook else []
         head += ["benchmark: true"] if benchmark else []
         head += [f"device: {device}"] if device else []
+        head += [f"recorded: {recorded}"] if recorded else []
         text = "\n".join([*head, "---", f"# Page {docname}", "", "\n\n".join(parts), ""])
         path = self.path(docname)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -79,7 +79,7 @@ def record(
                 result.outputs.facts, device=edition or result.outputs.facts.device
             )
             outputs = dataclasses.replace(result.outputs, facts=facts)
-            path = recordings.write(outputs, options.record_command)
+            path = recordings.write(outputs, result.page.recorded or options.record_command)
         except (files.Unusable, Refused) as error:
             problems.append(f"{file}: its outputs cannot be recorded: {error}")
             return
@@ -90,10 +90,14 @@ def record(
         missing = f", but for cells that need {' or '.join(left)} (not installed)" if left else ""
         say(f"      recorded {path}{missing}")
 
-    meant = [page for page in pages if page.device in (None, "" if edition else options.device)]
+    meant = []
     for page in pages:
-        if page not in meant:
+        if page.device not in (None, "" if edition else options.device):
             say(f"      left out {page.docname}, which is executed on {page.device} only")
+        elif page.recorded and (edition or not names):
+            say(f"      left out {page.docname}, which '{page.recorded} {page.docname}' records")
+        else:
+            meant.append(page)
     deliver(meant, options, done, say, trouble, jobs)
     return problems
 

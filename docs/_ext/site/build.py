@@ -158,7 +158,7 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     found = editions(page, live, book.recordings, home, book.devices)
     for edition in found:
         if edition.recorded.red:
-            _warn_of_recording(app, page.docname, edition.device, edition.recorded)
+            _warn_of_recording(app, page.docname, edition.device, edition.recorded, page.recorded)
     old = book.of_versions(page)
     made = {name: outputs for name, (_, outputs) in old.items() if outputs}
     for name, (stands, _) in old.items():
@@ -253,11 +253,15 @@ def _warn(docname: str, line: int, message: str) -> None:
     logger.warning(message, location=(docname, line), type="book", subtype="page")
 
 
-def _warn_of_recording(app: Any, docname: str, device: str, state: State) -> None:
+def _warn_of_recording(
+    app: Any, docname: str, device: str, state: State, command: str = ""
+) -> None:
+    """Warn that a recording is of no use; `command` is the page's own, where it has one."""
     book: Book = app.book
     path = _recordings(book, device).path(device, docname).relative_to(book.options.root)
     of_version = device in book.editions
-    command = book.options.versions["command"] if of_version else book.options.record_command
+    if not command:
+        command = book.options.versions["command"] if of_version else book.options.record_command
     logger.warning(
         f"the recording {path} is {state}; record it again on its "
         f"{'version' if of_version else 'device'} with '{command} {docname}', or remove the file",

@@ -92,7 +92,8 @@ class Book:
 
         A page for the CPU is executed on the CPU of every machine.
         """
-        return not self.options.recorded and page.device in (None, "cpu", self.options.device)
+        here = page.device in (None, "cpu", self.options.device)
+        return here and not self.options.recorded and not page.recorded
 
     def of_versions(self, page: Page) -> dict[str, tuple[State, PageOutputs | None]]:
         """Return how a page's recordings on versions stand, and their content, by version."""

@@ -39,9 +39,9 @@ class Panel:
     measured: bool = False
 
 
-def command(docname: str, options: Options) -> str:
+def command(page: Page, options: Options) -> str:
     """Return the command that records a page."""
-    return f"{options.record_command} {docname}"
+    return f"{page.recorded or options.record_command} {page.docname}"
 
 
 def panels(
@@ -75,7 +75,7 @@ def _panel(
     schema: Schema | None,
 ) -> Panel:
     device, name = edition.device, options.label(edition.device)
-    again = f"‘{command(page.docname, options)}’ on such a machine records it"
+    again = f"‘{command(page, options)}’ on such a machine records it"
     if edition.outputs is None:
         if edition.recorded.word == "missing":
             return Panel(device, None, f"Not recorded on {name} yet; {again}.")

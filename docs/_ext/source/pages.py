@@ -57,7 +57,8 @@ class Page:
 
     `text` is the digest of its file. `modules` maps each snippet module that it reaches to the
     digest of its source, empty where the page looked for one that does not exist. A `benchmark`
-    page is executed alone. A page with a `device` is executed on that one only.
+    page is executed alone. A page with a `device` is executed on that one only. No build
+    executes a page that names the command by which it is `recorded`, such as `nox -s years --`.
     """
 
     docname: str
@@ -67,6 +68,7 @@ class Page:
     modules: Mapping[str, str]
     benchmark: bool = False
     device: str | None = None
+    recorded: str = ""
 
     @property
     def imports(self) -> list[str]:
@@ -136,7 +138,7 @@ def read_page(
         raise PageError(1, "the head of the page is not a list of names with values")
     if not any(cell.cell_type == "code" for cell in notebook.cells):
         return None
-    benchmark, device = _execution(options, devices)
+    benchmark, device, recorded = _execution(options, devices)
     written = text.splitlines()
     expansion = Expansion(docname, library, written)
     cells, lines, code = [], [], []
@@ -180,18 +182,22 @@ def read_page(
         dict(sorted(modules.items())),
         benchmark,
         device,
+        recorded,
     )
 
 
-def _execution(options: dict[str, Any], devices: Collection[str]) -> tuple[bool, str | None]:
+def _execution(options: dict[str, Any], devices: Collection[str]) -> tuple[bool, str | None, str]:
     """Take what decides how a page is executed out of its head."""
     benchmark, device = options.pop("benchmark", False), options.pop("device", None)
+    recorded = options.pop("recorded", "")
     if not isinstance(benchmark, bool):
         raise PageError(1, f"'benchmark: {benchmark}' in the head must be true or false")
     if device is not None and devices and device not in devices:
         hint = nearest(str(device), devices)
         raise PageError(1, f"there is no device '{device}', which the head names{hint}")
-    return benchmark, device
+    if not isinstance(recorded, str):
+        raise PageError(1, f"'recorded: {recorded}' in the head must be a command")
+    return benchmark, device, recorded
 
 
 def _check_frameworks(

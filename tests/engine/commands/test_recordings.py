@@ -508,3 +508,44 @@ def test_the_recorder_finds_the_device_by_itself(project):
     assert done.stdout.startswith("recording on cpu")
     assert project.recording("a/one").exists()
     assert pathlib.Path(os.fspath(project.recording("a/one"))).parent.parent.name == "cpu"
+
+
+def of_its_own(project):
+    """Write two pages, one of which is recorded by a command of its own."""
+    project.configure(DEVICES)
+    project.page("a/one", project.cell("'first'"), recorded="nox -s years --")
+    project.page("a/two", project.cell("'second'"))
+
+
+def test_a_page_with_a_command_of_its_own_is_recorded_where_it_is_named(project):
+    of_its_own(project)
+    done = project.record()
+    assert done.returncode == 0, done.stderr
+    assert "left out a/one, which 'nox -s years -- a/one' records" in done.stdout
+    assert not project.recording("a/one").exists()
+    assert project.recording("a/two").exists()
+    assert project.record("a/one").returncode == 0
+    facts = json.loads(project.recording("a/one").read_text("utf8"))["metadata"]["recording"]
+    assert facts["command"] == "nox -s years -- a/one"
+
+
+def test_no_build_executes_a_page_with_a_command_of_its_own(project):
+    of_its_own(project)
+    build = project.build()
+    assert build.green, build.output
+    assert build.executed == ["a/two"]
+    (shown,) = outputs(project, "a/one")
+    assert "nox -s years -- a/one" in shown
+    assert project.record("a/one").returncode == 0
+    again = project.build()
+    assert again.green, again.output
+    assert again.executed == []
+    assert outputs(project, "a/one") == ["'first'"]
+
+
+def test_a_stale_recording_names_the_command_of_its_page(project):
+    of_its_own(project)
+    assert project.record("a/one").returncode == 0
+    project.edit(project.path("a/one"), "'first'", "'changed'")
+    build = project.build()
+    assert red(build, "a/one.ipynb is stale", "'nox -s years -- a/one'")

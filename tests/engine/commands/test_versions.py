@@ -24,9 +24,9 @@ def record(project):
     project.page("a/one", project.cell("1 / zero"), project.cell("print('pears')"))
     (project.root / "prelude.py").write_text("import builtins\nbuiltins.zero = 0\n", "utf8")
 
-    def run(supported="[]", listed=HERE):
+    def run(*pages, supported="[]", listed=HERE):
         project.configure(BOOK % (listed, supported))
-        return project.run("versions")
+        return project.run("versions", *pages)
 
     return run
 
@@ -71,3 +71,11 @@ def test_without_a_list_of_versions_nothing_is_recorded(project):
     done = project.run("versions")
     assert done.returncode == 2
     assert "book_versions" in done.stderr
+
+
+def test_a_page_with_a_command_of_its_own_is_recorded_on_no_version(project, record):
+    project.page("a/two", project.cell("1"), recorded="nox -s years --")
+    done = record("a/one", "a/two")
+    assert done.returncode == 0, done.stderr
+    assert [path.stem for path in kept(project)] == ["one"]
+    assert "left out a/two" in done.stdout

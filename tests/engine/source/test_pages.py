@@ -222,6 +222,7 @@ def test_a_cell_of_a_snippet_that_declares_its_error_declares_no_other(project, 
     ("head", "words"),
     [
         ("benchmark: yess", "'benchmark: yess' in the head must be true or false"),
+        ("recorded: true", "'recorded: True' in the head must be a command"),
         ("device: gpu-h300", "there is no device 'gpu-h300'.*nearest are gpu-h200"),
         ("- a\n- b", "not a list of names with values"),
         ("a: [", "cannot be read"),
@@ -281,6 +282,13 @@ def test_a_page_without_cells_is_not_executed(project, read):
 def test_a_page_says_that_it_measures(project, read):
     assert read("a/one", project.cell("1"), benchmark=True).benchmark
     assert not read("a/one", project.cell("1")).benchmark
+
+
+def test_a_page_names_the_command_that_records_it(project, read):
+    page = read("a/one", project.cell("1"), recorded="nox -s years --")
+    assert page.recorded == "nox -s years --"
+    assert "recorded" not in page.notebook.metadata
+    assert read("a/one", project.cell("1")).recorded == ""
 
 
 def test_an_error_in_the_lines_of_a_page_is_reported_at_its_line(project, read):
