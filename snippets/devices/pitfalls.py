@@ -54,7 +54,7 @@ def add(x, y):
 
 
 def total_of_split(x, mesh):
-    """Return the sum of x, split over "i"; raises ValueError if x is elsewhere."""
+    """Return the sum of x, split over "i"; raises ValueError for another layout."""
     rows = jax.NamedSharding(mesh, jax.P("i"))
     return jax.jit(jnp.sum, in_shardings=rows)(x)
 

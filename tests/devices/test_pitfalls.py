@@ -82,8 +82,9 @@ def test_jit_cannot_split_uneven_rows():
 
 
 def test_in_shardings_do_not_move_what_is_committed(raises_declared):
-    committed = jax.device_put(np.ones(8), CPUS[0])
-    raises_declared(pitfalls.total_of_split, committed, MESH)
+    for layout in (CPUS[0], WHOLE):
+        committed = jax.device_put(np.ones(8), layout)
+        raises_declared(pitfalls.total_of_split, committed, MESH)
     assert pitfalls.total_of_split(jax.device_put(committed, ROWS), MESH) == 8
     assert pitfalls.total_of_split(jnp.ones(8), MESH) == 8
 
