@@ -57,7 +57,7 @@ def test_a_late_change_of_platforms_does_nothing():
 
 def test_a_device_is_an_object():
     with pytest.raises(ValueError, match="only accepts"):
-        jax.device_put(1.0, "cpu")
+        jax.device_put(1.0, "cpu:3")
     with pytest.raises(IndexError):
         jax.devices()[jax.device_count()]
     assert jax.device_put(1.0, CPUS[3]).devices() == {CPUS[3]}
