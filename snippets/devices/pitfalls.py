@@ -6,14 +6,26 @@ import numpy as np
 
 EXPECTED_ERRORS = {
     "split_rows": (ValueError, "does not evenly divide the dimension size"),
+    "total_of_split": (ValueError, "Sharding passed to jit does not match"),
     "add": (ValueError, "Received incompatible devices for jitted computation"),
     "refuse_copies": (ValueError, "are not split"),
 }
 
 
+def mesh_of_all(columns):
+    """Return a mesh of all devices, with axes "x" and "y", and `columns` along "y"."""
+    return jax.make_mesh((jax.device_count() // columns, columns), ("x", "y"))
+
+
 def split_rows(x, mesh):
     """Split the rows of x over "i"; raises ValueError if they cannot be even."""
     return jax.device_put(x, jax.NamedSharding(mesh, jax.P("i")))
+
+
+def doubled_rows(x, mesh):
+    """Split the rows of 2 x over "i"; raises IndivisibleError, a ValueError."""
+    rows = jax.NamedSharding(mesh, jax.P("i"))
+    return jax.jit(lambda x: 2 * x, out_shardings=rows)(x)
 
 
 def pad_rows(x, parts):
@@ -39,6 +51,12 @@ def fitting_devices(count, devices):
 def add(x, y):
     """Return x + y; raises ValueError if they are committed to different devices."""
     return x + y
+
+
+def total_of_split(x, mesh):
+    """Return the sum of x, split over "i"; raises ValueError for another layout."""
+    rows = jax.NamedSharding(mesh, jax.P("i"))
+    return jax.jit(jnp.sum, in_shardings=rows)(x)
 
 
 def add_where_x_is(x, y):

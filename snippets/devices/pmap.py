@@ -35,6 +35,12 @@ def double(x):
     return 2 * x
 
 
+@partial(jax.pmap, backend="cpu")
+def add(x, y):
+    """Return x + y, row by row; raises ValueError for different numbers of rows."""
+    return x + y
+
+
 def double_in_rounds(x, devices):
     """Return 2 * x (n, ...), computed by rounds of `devices` rows; n a multiple."""
     rounds = jnp.split(x, len(x) // devices)

@@ -1,3 +1,8 @@
+import os
+import pathlib
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +16,77 @@ CPUS = jax.devices("cpu")
 MESH = jax.make_mesh((8,), ("i",), devices=CPUS)
 ROWS = jax.NamedSharding(MESH, jax.P("i"))
 WHOLE = jax.NamedSharding(MESH, jax.P())
+
+
+def started(platforms):
+    """Return the last line that a new process prints of its devices, or of an error."""
+    code = "import jax; print(jax.default_backend(), jax.device_count())"
+    environment = os.environ | {"JAX_PLATFORMS": platforms}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+    return (run.stdout or run.stderr).decode().splitlines()[-1]
+
+
+@pytest.mark.skipif(
+    any(pathlib.Path("/dev").glob("nvidia*")) or pathlib.Path("/dev/kfd").exists(),
+    reason="this machine has a GPU",
+)
+def test_platforms_that_are_not_there():
+    missing = "RuntimeError: Unable to initialize backend 'rocm'"
+    assert started("rocm,cpu").startswith(missing)
+    assert started("gpu").startswith(missing)
+    assert started("cuda") == "AssertionError"
+    assert started("cuda,cpu") == "cpu 8"
+
+
+def test_a_platform_that_has_not_started():
+    with pytest.raises(RuntimeError, match="Unknown backend"):
+        jax.devices("no such platform")
+    if "gpu" not in {device.platform for device in jax.devices()}:
+        with pytest.raises(RuntimeError, match="no platforms that are instances of gpu"):
+            jax.devices("gpu")
+
+
+def test_a_late_change_of_platforms_does_nothing():
+    before, devices = jax.config.jax_platforms, jax.devices()
+    try:
+        jax.config.update("jax_platforms", "rocm")
+        assert jax.devices() == devices
+    finally:
+        jax.config.update("jax_platforms", before)
+
+
+def test_a_device_is_an_object():
+    with pytest.raises(ValueError, match="only accepts"):
+        jax.device_put(1.0, "cpu:3")
+    with pytest.raises(IndexError):
+        jax.devices()[jax.device_count()]
+    assert jax.device_put(1.0, CPUS[3]).devices() == {CPUS[3]}
+
+
+def test_meshes():
+    with pytest.raises(ValueError, match="must be >= the product of mesh_shape"):
+        jax.make_mesh((4, 4), ("x", "y"))
+    assert jax.make_mesh((2, 2), ("x", "y")).size == 4
+    for columns in (1, 2, 4, 8):
+        mesh = pitfalls.mesh_of_all(columns)
+        assert dict(mesh.shape) == {"x": 8 // columns, "y": columns}
+    with pytest.raises(ValueError, match="is not found in mesh"):
+        jax.NamedSharding(mesh, jax.P("model"))
+
+
+def test_jit_cannot_split_uneven_rows():
+    with pytest.raises(ValueError, match="implies that array axis 0 is partitioned") as error:
+        pitfalls.doubled_rows(np.ones((10, 2)), MESH)
+    assert error.typename == "IndivisibleError"
+    assert pitfalls.doubled_rows(np.ones((16, 2)), MESH).sharding == ROWS
+
+
+def test_in_shardings_do_not_move_what_is_committed(raises_declared):
+    for layout in (CPUS[0], WHOLE):
+        committed = jax.device_put(np.ones(8), layout)
+        raises_declared(pitfalls.total_of_split, committed, MESH)
+    assert pitfalls.total_of_split(jax.device_put(committed, ROWS), MESH) == 8
+    assert pitfalls.total_of_split(jnp.ones(8), MESH) == 8
 
 
 def test_uneven_rows_raise(raises_declared):

@@ -37,6 +37,13 @@ def test_power(values, exponent):
     np.testing.assert_allclose(pmap.power(x, exponent), x**exponent, rtol=1e-5)
 
 
+def test_arguments_have_equally_many_rows():
+    with pytest.raises(ValueError, match="implies that array axis 0 is partitioned") as error:
+        pmap.add(np.ones(4), np.ones(3))
+    assert error.typename == "IndivisibleError"
+    assert pmap.add(np.ones(4), np.ones(4)).tolist() == [2, 2, 2, 2]
+
+
 def test_more_rows_than_devices():
     with pytest.raises(ValueError, match="cannot select an axis to squeeze out"):
         pmap.double(np.arange(16.0))
