@@ -6,13 +6,13 @@
   // One class under the names that it has had.
   const RENAMED = { XlaRuntimeError: "JaxRuntimeError" };
   const COMMON = new Set(
-    "a an and are as at be but by can did do does for from got has have if in is it its line not of on or same such than that the then this to use used using was were when which while with you your".split(
+    "a an and are as at be but by can did do does for from got has have if in is it its line must not of on or same such than that the then this to use used using was were when which while with you your".split(
       " ",
     ),
   );
   const LONGEST = 1500;
   const MOST = 4;
-  const FEWEST = 0.18;
+  const FEWEST = 0.17;
   const SAME_TYPE = 0.3;
 
   // The errors that a text names, the last ones: their types, and what follows.

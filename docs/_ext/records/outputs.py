@@ -19,6 +19,10 @@ NATIVE_LOG = re.compile(
     r"^(?:[IW]\d{4} [\d:. ]+\S+:\d+\] .*|WARNING: All log messages before absl::Init.*)\n?",
     re.MULTILINE,
 )
+# When and in which thread a native library logged an error.
+LOGGED = re.compile(r"^([EF])\d{4} [\d:.]+ +\d+ (?=\S+:\d+\] )", re.MULTILINE)
+# The number that Python's `id` gives an object, after the name of its type.
+NUMBERED = re.compile(r"(<[A-Za-z_][\w.]*) \d{12,20}(?=>)")
 # What Python's own reprs print of objects, `<... at 0x7f...>`, which may stand in each other.
 # No object lies at an address below 64 KiB.
 ADDRESS = re.compile(r"(?<= at )0x0*[1-9a-fA-F][0-9a-fA-F]{4,15}(?=[>:;,]| )")
@@ -85,7 +89,7 @@ def joined(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
     for output in outputs:
         if output.output_type == "stream":
             if output.name == "stderr":
-                output["text"] = NATIVE_LOG.sub("", output.text)
+                output["text"] = LOGGED.sub(r"\1… ", NATIVE_LOG.sub("", output.text))
             if not output.text:
                 continue
             if found and found[-1].output_type == "stream" and found[-1].name == output.name:
@@ -111,6 +115,7 @@ def scrubbed(text: str) -> str:
     text = INSTALLED.sub("", text)
     text = WORK_FOLDER.sub(".", text)
     text = PROCESS_ID.sub(lambda found: f"{found[1] or found[2]}…", text)
+    text = NUMBERED.sub(r"\1 …", text)
     if " at 0x" not in text:
         return text
     return "".join(map(_without_addresses, text.splitlines(keepends=True)))

@@ -1,0 +1,250 @@
+"""Side effects in traced functions: what happens once, and what to write instead."""
+
+import random
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import checkify, io_callback
+
+EXPECTED_ERRORS = {
+    "asserted_root": (
+        jax.errors.TracerBoolConversionError,
+        "Attempted boolean conversion of traced array",
+    ),
+    "sines_of_rows": (
+        NotImplementedError,
+        "vmap is only supported for the pure_callback primitive when vmap_method",
+    ),
+    "slope_of_host_sine": (ValueError, "Pure callbacks do not support JVP"),
+    "log_rows_ordered": (ValueError, "ordered IO callback"),
+}
+
+
+def total_with_print(xs):
+    """Return the sum of `xs` (n,), printing in the body of the loop."""
+
+    def step(total, x):
+        print("adding", x, "to", total)
+        return total + x, None
+
+    return jax.lax.scan(step, 0.0, xs)[0]
+
+
+def total_with_debug_print(xs):
+    """Return the sum of `xs` (n,), printing in each pass of the loop."""
+
+    def step(total, x):
+        jax.debug.print("adding {} to {}", x, total)
+        return total + x, None
+
+    return jax.lax.scan(step, 0.0, xs)[0]
+
+
+def root_or_zero(x):
+    """Return the root of `x` (), printing it, or 0 where `x` is negative."""
+
+    def root(x):
+        jax.debug.print("root of {}", x)
+        return jnp.sqrt(x)
+
+    return jax.lax.cond(x >= 0, root, jnp.zeros_like, x)
+
+
+def collect_by_append(xs):
+    """Return the list to which a loop over `xs` (n,) appends its sums."""
+    seen = []
+
+    def step(total, x):
+        seen.append(total + x)
+        return total + x, None
+
+    jax.lax.scan(step, 0.0, xs)
+    return seen
+
+
+def collect_by_scan(xs):
+    """Return the running sums of `xs`, (n,)."""
+
+    def step(total, x):
+        return total + x, total + x
+
+    return jax.lax.scan(step, 0.0, xs)[1]
+
+
+def count_in_closure(rounds):
+    """Count the passes of a compiled loop in a variable outside of it."""
+    count = 0
+
+    def body(i, x):
+        nonlocal count
+        count += 1
+        return x + i
+
+    jax.lax.fori_loop(0, rounds, body, 0)
+    return count
+
+
+def count_in_carry(rounds):
+    """Count the passes of a compiled loop in what the loop carries along."""
+
+    def body(i, carry):
+        x, count = carry
+        return x + i, count + 1
+
+    return jax.lax.fori_loop(0, rounds, body, (0, 0))[1]
+
+
+def shift_by_table(table):
+    """Return a jitted function of x (n,) that adds NumPy's `table` (n,)."""
+    return jax.jit(lambda x: x + table)
+
+
+@jax.jit
+def shift_by(x, table):
+    """Return x + table, both (n,)."""
+    return x + table
+
+
+def steps_that_call_next(batches, steps):
+    """Add a batch of an iterator to 0 in each of `steps` calls; return the sums."""
+
+    @jax.jit
+    def step(x):
+        return x + next(batches)
+
+    return [float(step(0.0)) for _ in range(steps)]
+
+
+def steps_that_get_batches(batches, steps):
+    """Add a batch of an iterator to 0 in each of `steps` calls; return the sums."""
+
+    @jax.jit
+    def step(x, batch):
+        return x + batch
+
+    return [float(step(0.0, next(batches))) for _ in range(steps)]
+
+
+def weighted_sum(weights):
+    """Return a jitted function that multiplies its argument by the sum of `weights`."""
+    return jax.jit(lambda x: sum(weight * x for weight in weights))
+
+
+@jax.jit
+def jittered(x):
+    """Return x plus one random number of Python's."""
+    return x + random.random()
+
+
+@jax.jit
+def asserted_root(x):
+    """Return the root of `x` (); raises TracerBoolConversionError."""
+    assert x >= 0, "x is negative"
+    return jnp.sqrt(x)
+
+
+@jax.jit
+@checkify.checkify
+def checked_root(x):
+    """Return an error, empty unless `x` () is negative, and the root of `x`."""
+    checkify.check(x >= 0, "x is negative: {}", x)
+    return jnp.sqrt(x)
+
+
+def log_losses(losses):
+    """Return the list that a callback fills with `losses` (n,), as floats."""
+    seen = []
+
+    @jax.jit
+    def step(loss):
+        jax.debug.callback(lambda value: seen.append(float(value)), loss)
+        return loss
+
+    for loss in losses:
+        step(loss)
+    jax.effects_barrier()
+    return seen
+
+
+def host_sine(x, **options):
+    """Return sin x, computed by NumPy; `options` are those of pure_callback."""
+    result = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    return jax.pure_callback(np.sin, result, x, **options)
+
+
+def count_host_calls(function, x):
+    """Count how often the jitted `function` calls NumPy on the host.
+
+    It gets a sine by `jax.pure_callback`, and `x`; both return arrays of x's shape.
+    """
+    calls, result = [], jax.ShapeDtypeStruct(x.shape, x.dtype)
+
+    def sine_on_host(x):
+        calls.append(x.shape)
+        return np.sin(x)
+
+    def sine(x):
+        return jax.pure_callback(sine_on_host, result, x)
+
+    jax.jit(lambda x: function(sine, x))(x).block_until_ready()
+    return len(calls)
+
+
+def five_sines(sine, x):
+    """Add sin x to `x` five times, in a loop."""
+    return jax.lax.fori_loop(0, 5, lambda i, y: y + sine(x), x)
+
+
+def unused_sine(sine, x):
+    """Compute sin x, and return `x`."""
+    sine(x)
+    return x
+
+
+def sines_of_rows(rows):
+    """Map a pure callback over `rows` (n, m); raises NotImplementedError."""
+    return jax.vmap(host_sine)(rows)
+
+
+def sines_of_rows_at_once(rows):
+    """Map a pure callback over `rows` (n, m), handing all rows to one call."""
+    return jax.vmap(lambda row: host_sine(row, vmap_method="broadcast_all"))(rows)
+
+
+def slope_of_host_sine(x):
+    """Differentiate through a pure callback; raises ValueError."""
+    return jax.grad(host_sine)(x)
+
+
+@jax.custom_jvp
+def sine_with_slope(x):
+    """Return sin x, computed on the host."""
+    return host_sine(x)
+
+
+@sine_with_slope.defjvp
+def sine_with_slope_jvp(primals, tangents):
+    """Return sin x and its tangent cos x · dx."""
+    (x,), (dx,) = primals, tangents
+    return sine_with_slope(x), jnp.cos(x) * dx
+
+
+def log_in_order(values):
+    """Return the list that an ordered callback fills with `values` (n,), and a sum."""
+    seen = []
+
+    @jax.jit
+    def total(values):
+        def step(total, value):
+            io_callback(lambda v: seen.append(float(v)), None, value, ordered=True)
+            return total + value, None
+
+        return jax.lax.scan(step, 0.0, values)[0]
+
+    return total(values), seen
+
+
+def log_rows_ordered(rows):
+    """Map an ordered callback over `rows` (n,); raises ValueError."""
+    return jax.vmap(lambda x: io_callback(print, None, x, ordered=True))(rows)
