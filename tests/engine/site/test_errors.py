@@ -90,6 +90,23 @@ def test_a_version_without_the_error_says_so(book):
     assert len(found.select("pre")) == 1
 
 
+def test_what_unrecorded_versions_said_is_shown_last(book):
+    book.configure(VERSIONS.replace('"command"', '"earlier": "earlier.toml", "command"'))
+    path = book.root / "earlier.toml"
+    path.write_text(
+        '["ValueError: no p"]\n"0.1" = "LookupError: pears?"\n[other]\n1 = "x"\n', "utf8"
+    )
+    build = book.build()
+    assert build.green, build.output
+    found = row(book).select_one("details.differs")
+    assert found.select("p")[-1].text == "ipykernel 0.1"
+    assert found.select("pre")[-1].text == "LookupError: pears?"
+    book.edit(path, "pears?", "plums?")
+    build = book.build()
+    assert build.green, build.output
+    assert row(book).select("pre")[-1].text == "LookupError: plums?"
+
+
 def test_a_row_that_no_cell_declares_is_refused(book):
     book.page("a/list", LIST.replace("no pears", "no plums"))
     build = book.build()
