@@ -27,6 +27,7 @@ from .states import pages_of
 logger = logging.getLogger(__name__)
 # What may differ between two messages that say the same: numbers, addresses of pages.
 VARIES = re.compile(r"\d+|https?://\S+|0x[0-9a-f]+")
+COLOURS = re.compile(r"\x1b\[[\d;]*m")
 LONGEST = 1500
 
 
@@ -83,7 +84,8 @@ def is_meant(row: str, error: DeclaredError) -> bool:
 
 def said(outcome: Outcome) -> str:
     """Return what a terminal shows at the end of a traceback."""
-    return f"{outcome.type}: {outcome.message}"[:LONGEST].strip() if outcome.type else ""
+    message = COLOURS.sub("", outcome.message)
+    return f"{outcome.type}: {message}"[:LONGEST].strip() if outcome.type else ""
 
 
 def differing(error: DeclaredError) -> Iterator[tuple[str, str, Outcome]]:

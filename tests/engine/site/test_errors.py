@@ -67,6 +67,13 @@ def test_a_row_shows_the_message_as_it_was_printed_and_has_an_anchor(book):
     assert found.select_one("details.differs") is None
 
 
+def test_a_message_is_shown_without_the_colours_of_a_terminal(book):
+    book.page("a/one", RAISING.replace("no pears, 3", "no pears, \\x1b[35m3\\x1b[39m"))
+    build = book.build()
+    assert build.green, build.output
+    assert row(book).select_one("details pre").text == "ValueError: no pears, 3 apples"
+
+
 def test_versions_that_say_something_else_are_shown_together(book):
     recorded(book, "1.0", evalue="pears are out, 3 apples")
     recorded(book, "2.0", evalue="pears are out, 4 apples")
