@@ -189,6 +189,7 @@ book_versions = {
     "supported": ["0.10.2", "0.12.0.1"],
     "prelude": "docs/_versions/prelude.py",
     "recordings": "docs/_versions",
+    "earlier": "docs/_versions/earlier.toml",
     "command": "nox -s jax_versions --",
 }
 
@@ -204,6 +205,7 @@ html_css_files = [
     "predict.css",
     "notes.css",
     "pictures.css",
+    "finder.css",
     "translation.css",
     "gone.css",
     "errors.css",
@@ -215,6 +217,7 @@ html_css_files = [
 html_js_files = [
     ("devices.js", {"priority": 50}),
     "predict.js",
+    "finder.js",
     "translation.js",
     "errors.js",
     "logs.js",

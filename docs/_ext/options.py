@@ -49,7 +49,8 @@ class Options:
     search: make an index for Pagefind.
     record_command, compile_command: what messages tell people to run.
     versions: the versions of a package on which pages are recorded besides, {package, recorded,
-        supported, prelude, recordings, command}; see `commands.versions`.
+        supported, prelude, recordings, command, earlier}; see `commands.versions`, and
+        `site.errors` for the last.
 
     Three are no matter of conf.py: `root`, the folder of that file; `any_outcome`, which keeps
     what cells come to, be it what they declare or not; and `prelude`, code for each kernel before

@@ -1,10 +1,19 @@
-// Find a pasted error in the lists of errors. Without scripts the lists are there, and no field.
+// Find a pasted error in the lists of errors.
 (() => {
   "use strict";
 
-  const TYPE = /\b(\w*(?:Error|Exception|Interrupt|Warning))\b(?=[:(])[:(][ \t]*/g;
-  // One class under the names that it has had.
+  // Classes under the names that they had before.
   const RENAMED = { XlaRuntimeError: "JaxRuntimeError" };
+  // What JAX raised in their place before it had classes of its own, and what they still are.
+  const BASES = {
+    ConcretizationTypeError: "TypeError",
+    JaxRuntimeError: "RuntimeError",
+    NonConcreteBooleanIndexError: "IndexError",
+    TracerArrayConversionError: "TypeError",
+    TracerBoolConversionError: "TypeError",
+    TracerIntegerConversionError: "TypeError",
+    UnexpectedTracerError: "TypeError",
+  };
   const COMMON = new Set(
     "a an and are as at be but by can did do does for from got has have if in is it its line must not of on or same such than that the then this to use used using was were when which while with you your".split(
       " ",
@@ -14,11 +23,19 @@
   const MOST = 4;
   const FEWEST = 0.17;
   const SAME_TYPE = 0.3;
+  const ENOUGH = 15;
+  const OWN_WORDS = 0.3;
 
-  // The errors that a text names, the last ones: their types, and what follows.
-  const errorsIn = (text) => {
-    const plain = text.replace(/\x1b\[[\d;]*m/g, "").replace(/\r/g, "");
-    const found = [...plain.matchAll(TYPE)].slice(-MOST).map((each) => {
+  // The errors that a text names, the last ones: their types, and what follows. Types that do not
+  // end like one are known from the lists.
+  const errorsIn = (text, types = []) => {
+    const ends = "\\w*(?:Error|Exception|Interrupt|Warning)";
+    const named = new RegExp(`\\b(${[ends, ...types].join("|")})\\b(?:[:(][ \\t]*)?`, "g");
+    const plain = text
+      .replace(/\x1b\[[\d;]*m/g, "")
+      .replace(/\r/g, "")
+      .replace(/https?:\/\/\S+|<class '[^']*'>/g, "");
+    const found = [...plain.matchAll(named)].slice(-MOST).map((each) => {
       const start = each.index + each[0].length;
       return { type: RENAMED[each[1]] ?? each[1], message: plain.slice(start, start + LONGEST) };
     });
@@ -35,51 +52,80 @@
     return found;
   };
 
-  // What an entry is known by: its row, and every message that was printed.
-  const entriesOf = (rows) => {
-    const entries = rows.map((row) => {
-      const texts = [row.querySelector("code").textContent];
-      for (const pre of row.querySelectorAll("details pre")) texts.push(pre.textContent);
-      const told = texts.map((text) => errorsIn(text)[0]);
-      return {
-        row,
-        types: new Set(told.map(({ type }) => type)),
-        texts: told.map(({ type, message }) => wordsOf(`${type} ${message}`)),
-      };
-    });
+  // A type as it is written, and its words: people also write "tracer array conversion error".
+  const apart = (type) => `${type} ${type.replace(/([a-z])(?=[A-Z])/g, "$1 ")}`;
+
+  // How many entries have each of these; what few have says more.
+  const weighing = (all) => {
     const count = new Map();
-    for (const { texts } of entries) {
-      for (const word of new Set(texts.flatMap((text) => [...text]))) {
-        count.set(word, (count.get(word) ?? 0) + 1);
-      }
+    for (const each of all.flatMap((some) => [...new Set(some)])) {
+      count.set(each, (count.get(each) ?? 0) + 1);
     }
-    const weight = (word) => Math.log(1 + entries.length / (count.get(word) ?? 0.5));
-    const known = (word) => count.has(word);
-    return { entries, weight, known };
+    return { count, weight: (each) => Math.log(1 + all.length / (count.get(each) ?? 0.5)) };
   };
 
-  const rank = (text, { entries, weight, known }) => {
-    const errors = errorsIn(text).map(({ type, message }) => {
-      // Names of somebody's own program are in no message.
-      return { type, words: [...wordsOf(`${type} ${message}`)].filter(known) };
+  // What an entry is known by: its row, and every message that was printed.
+  const entriesOf = (rows) => {
+    const said = rows.map((row) => [
+      row.querySelector("code").textContent,
+      ...[...row.querySelectorAll("details pre")].map((pre) => pre.textContent),
+    ]);
+    const kinds = [...new Set(said.map(([first]) => first.split(":")[0]))];
+    const entries = rows.map((row, number) => {
+      const told = said[number].map((text) => errorsIn(text, kinds)[0]);
+      return {
+        row,
+        own: told.map(({ message }) => wordsOf(message)),
+        types: new Set(told.map(({ type }) => type).filter(Boolean)),
+        texts: told.map(({ type, message }) => wordsOf(`${apart(type)} ${message}`)),
+      };
     });
-    const length = (words) => Math.sqrt(words.reduce((sum, word) => sum + weight(word) ** 2, 0));
-    const alike = (asked, words) => {
-      const both = asked.filter((word) => words.has(word));
-      const product = both.reduce((sum, word) => sum + weight(word) ** 2, 0);
-      return both.length > 1 ? product / (length(asked) * length([...words])) : 0;
+    const words = weighing(entries.map(({ texts }) => texts.flatMap((text) => [...text])));
+    const types = weighing(entries.map((entry) => [...entry.types]));
+    return { entries, kinds, words, types };
+  };
+
+  const rank = (text, { entries, kinds, words, types }) => {
+    const errors = errorsIn(text, kinds).map(({ type, message }) => {
+      // Names of somebody's own program are in no message; a type counts all the same.
+      const known = [...wordsOf(message)].filter((word) => words.count.has(word));
+      return { type, asked: [...new Set([...wordsOf(apart(type)), ...known])] };
+    });
+    const length = (some) => Math.sqrt(some.reduce((sum, word) => sum + words.weight(word) ** 2, 0));
+    const alike = (asked, told) => {
+      const both = asked.filter((word) => told.has(word));
+      const product = both.reduce((sum, word) => sum + words.weight(word) ** 2, 0);
+      // Few words in common may be chance, however short the message.
+      const enough = product / (product + ENOUGH);
+      return both.length > 1 ? (enough * product) / (length(asked) * length([...told])) : 0;
     };
-    return entries
-      .map(({ row, types, texts }) => {
-        const scores = errors.map(({ type, words }) => {
-          const best = Math.max(...texts.map((text) => alike(words, text)));
-          return { best, score: best + (types.has(type) ? SAME_TYPE : 0) };
+    // How much of what tells an entry from others is in the text.
+    const part = (own, asked) => {
+      const there = [...own].filter((word) => asked.includes(word));
+      return there.length ? length(there) / length([...own]) : 0;
+    };
+    const rarest = types.weight("");
+    const bonus = (type, entry) => {
+      if (entry.types.has(type)) return (SAME_TYPE * types.weight(type)) / rarest;
+      const based = [...entry.types].some((each) => BASES[each] === type);
+      return based ? (SAME_TYPE * types.weight(type)) / rarest : 0;
+    };
+    const found = entries
+      .map((entry) => {
+        const scores = errors.map(({ type, asked }) => {
+          // A type that no other entry has is enough.
+          const alone = types.count.get(type) === 1 && entry.types.has(type) ? FEWEST : 0;
+          const best = Math.max(alone, ...entry.texts.map((told) => alike(asked, told)));
+          const whole = Math.max(...entry.own.map((told) => part(told, asked)));
+          return { best, score: best + OWN_WORDS * whole ** 2 + bonus(type, entry) };
         });
         const [first] = scores.sort((one, other) => other.score - one.score);
-        return { row, ...first };
+        return { row: entry.row, ...first };
       })
       .filter(({ best }) => best >= FEWEST)
       .sort((one, other) => other.score - one.score);
+    // What is far behind the first is no help.
+    return found.filter(({ score }) => score > found[0].score / 2);
   };
 
   document.addEventListener("DOMContentLoaded", () => {
@@ -88,32 +134,18 @@
     const rows = lists.flatMap((list) => [...list.querySelectorAll("tbody tr[id]")]);
     const known = entriesOf(rows);
 
-    const form = document.createElement("form");
-    form.className = "error-finder";
-    form.setAttribute("role", "search");
-    const label = document.createElement("label");
-    label.htmlFor = "error-finder";
-    label.textContent = "Paste your error message, or the whole traceback";
-    const input = document.createElement("textarea");
-    input.id = "error-finder";
-    input.rows = 4;
-    input.spellcheck = false;
-    input.placeholder = "TracerBoolConversionError: Attempted boolean conversion of …";
-    const results = document.createElement("output");
-    results.htmlFor = "error-finder";
-    form.append(label, input, results);
-    const page = lists[0].closest("section").parentElement;
-    const introduction = page.querySelector(":scope > p");
-    introduction.after(form);
-    // The style sheet has kept its place free.
-    introduction.style.marginBottom = "0";
+    const { input, output } = window.finderAbove(lists[0], {
+      name: "error-finder",
+      label: "Paste your error message, or the whole traceback",
+      field: { rows: 4, placeholder: "TracerBoolConversionError: Attempted boolean conversion of …" },
+    });
 
     const show = () => {
-      results.replaceChildren();
+      output.replaceChildren();
       if (!input.value.trim()) return;
       const found = rank(input.value, known).slice(0, 3);
       if (!found.length) {
-        results.textContent = "No message of this book resembles it.";
+        output.textContent = "No message of this book resembles it.";
         return;
       }
       const list = document.createElement("ol");
@@ -127,10 +159,9 @@
         item.append(link, ways);
         list.append(item);
       }
-      results.append(list);
+      output.append(list);
     };
 
-    form.addEventListener("submit", (event) => event.preventDefault());
     input.addEventListener("input", show);
   });
 })();

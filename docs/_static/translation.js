@@ -1,12 +1,10 @@
-// The filter above the translation table. Without scripts there is none, and all rows are shown.
+// Filter the rows of the translation table. Without scripts all are shown.
 (() => {
   "use strict";
 
   document.addEventListener("DOMContentLoaded", () => {
     const cells = [...document.querySelectorAll(".tag_translation")];
     if (!cells.length) return;
-    const page = cells[0].closest("section").parentElement;
-    const introduction = page.querySelector(":scope > p");
     const rows = cells.flatMap((cell) =>
       [...cell.querySelectorAll("tbody")].map((body) => ({
         body,
@@ -15,22 +13,11 @@
       })),
     );
 
-    const form = document.createElement("form");
-    form.className = "translation-filter";
-    form.setAttribute("role", "search");
-    const label = document.createElement("label");
-    label.htmlFor = "translation-filter";
-    label.textContent = "Filter the rows";
-    const input = document.createElement("input");
-    input.type = "search";
-    input.id = "translation-filter";
-    input.placeholder = "cat, gather, einsum, differs";
-    input.autocomplete = "off";
-    input.spellcheck = false;
-    const count = document.createElement("output");
-    count.htmlFor = "translation-filter";
-    form.append(label, input, count);
-    introduction.after(form);
+    const { input, output } = window.finderAbove(cells[0], {
+      name: "translation-filter",
+      label: "Filter the rows",
+      field: { type: "search", placeholder: "cat, gather, einsum, differs" },
+    });
 
     const filter = () => {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -43,7 +30,7 @@
         found += shown;
       }
       for (const [group, shown] of groups) group.hidden = !shown;
-      count.textContent = words.length
+      output.textContent = words.length
         ? `${found} of ${rows.length} rows`
         : `${rows.length} rows`;
     };
@@ -63,7 +50,6 @@
       row.body.scrollIntoView({ behavior: "instant" });
     };
 
-    form.addEventListener("submit", (event) => event.preventDefault());
     input.addEventListener("input", typed);
     input.addEventListener("keydown", (event) => {
       if (event.key === "Escape") {

@@ -51,6 +51,10 @@ def places():
         from jax.experimental.shard_map import shard_map
 
         jax.shard_map = shard_map
+    from jax.extend import core
+
+    if not hasattr(core, "check_jaxpr"):
+        core.check_jaxpr = jax.core.check_jaxpr
 
 
 if __name__ == "__main__":

@@ -13,6 +13,10 @@ EXPECTED_ERRORS = {
         jax.errors.ConcretizationTypeError,
         "devices() method was called",
     ),
+    "export_halves": (
+        jax.errors.InconclusiveDimensionOperation,
+        "Cannot divide evenly",
+    ),
     "run_elsewhere": (ValueError, "was exported for platforms"),
     "too_large_integer": (OverflowError, "too large"),
 }
@@ -52,6 +56,25 @@ def run_elsewhere(function, x):
     """Run here what was exported for another platform only; raises ValueError."""
     other = "cpu" if jax.default_backend() == "tpu" else "tpu"
     return export.export(jax.jit(function), platforms=(other,))(x).call(x)
+
+
+def export_open(function, length="n"):
+    """Return `function` of a float32 vector, exported for every such `length`.
+
+    `length` is a formula of integers that are 1 or more, such as "2*n".
+    """
+    shape = export.symbolic_shape(length)
+    return export.export(jax.jit(function))(jax.ShapeDtypeStruct(shape, jnp.float32))
+
+
+def halves(x):
+    """Return the two halves of a vector as rows. x: (n,), n even."""
+    return x.reshape(2, -1)
+
+
+def export_halves():
+    """Export `halves` for odd lengths too; raises InconclusiveDimensionOperation."""
+    return export_open(halves)
 
 
 def constants(text):

@@ -3,8 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr
+from jax.extend.core import ClosedJaxpr, Jaxpr, check_jaxpr
 
+EXPECTED_ERRORS = {
+    "without_first": (jax.errors.JaxprTypeError, "not defined"),
+}
 WEIGHTS = np.array([1.0, 2.0, 3.0], dtype=np.float32)
 
 
@@ -79,3 +82,13 @@ def primitives(jaxpr):
         for inner in inner_jaxprs(equation):
             names += primitives(inner)
     return names
+
+
+def without_first(jaxpr):
+    """Return a jaxpr without its first equation.
+
+    Raises JaxprTypeError where another equation needs the result.
+    """
+    shorter = jaxpr.jaxpr.replace(eqns=jaxpr.eqns[1:])
+    check_jaxpr(shorter)
+    return jaxpr.replace(jaxpr=shorter)

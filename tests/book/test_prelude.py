@@ -4,6 +4,7 @@ import pathlib
 import types
 
 import jax
+import jax.extend.core
 import pytest
 
 PATH = pathlib.Path(__file__).parents[2] / "docs" / "_versions" / "prelude.py"
@@ -32,6 +33,16 @@ def test_the_jax_of_today_stays_as_it_is():
     prelude.number_of_cpu_devices()
     prelude.places()
     assert (jax.jit, jax.config.update, jax.enable_x64, jax.shard_map) == before
+
+
+def test_what_checks_a_jaxpr_gets_its_place(monkeypatch):
+    check = jax.extend.core.check_jaxpr
+    monkeypatch.delattr(jax.extend.core, "check_jaxpr")
+    places = types.SimpleNamespace(check_jaxpr=check)
+    old = types.SimpleNamespace(core=places, enable_x64=None, shard_map=None)
+    monkeypatch.setattr(prelude, "jax", old)
+    prelude.places()
+    assert jax.extend.core.check_jaxpr is check
 
 
 def test_jit_takes_options_alone_and_a_function_as_before(old):

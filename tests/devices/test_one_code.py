@@ -54,6 +54,30 @@ def test_what_was_exported_for_another_platform_does_not_run(raises_declared):
     raises_declared(one_code.run_elsewhere, one_code.standardise, jnp.ones((3, 2)))
 
 
+@pytest.mark.parametrize("length", [1, 2, 7])
+def test_an_open_length_takes_every_length(length):
+    exported = one_code.export_open(one_code.add_positions)
+    assert exported.call(jnp.zeros(length)).tolist() == list(range(length))
+
+
+def test_halves_need_an_even_length(raises_declared):
+    raises_declared(one_code.export_halves)
+    exported = one_code.export_open(one_code.halves, "2*n")
+    assert exported.call(jnp.arange(6.0)).tolist() == [[0, 1, 2], [3, 4, 5]]
+    with pytest.raises(ValueError, match="2\\*n"):
+        exported.call(jnp.arange(5.0))
+
+
+def test_a_length_that_is_always_enough_decides_a_comparison():
+    def last(x):
+        return x if x.shape[0] < 8 else x[-8:]
+
+    with pytest.raises(jax.errors.InconclusiveDimensionOperation, match="comparison"):
+        one_code.export_open(last)
+    exported = one_code.export_open(last, "n + 8")
+    assert exported.call(jnp.arange(9.0)).tolist() == list(range(1, 9))
+
+
 def test_a_python_branch_is_fixed_while_tracing():
     x = jnp.zeros(2)
     expected = 1.0 if jax.default_backend() == "cpu" else 2.0

@@ -124,3 +124,18 @@ def test_scan_holds_its_body_once():
         assert names(jaxpr) == ["scan"]
         assert jaxpr.eqns[0].params["length"] == length
         assert reading.primitives(jaxpr) == ["scan", "add"]
+
+
+def test_an_equation_that_others_need_cannot_go(raises_declared):
+    error = raises_declared(reading.without_first, jax.make_jaxpr(reading.shifted_product)(X, Y))
+    assert "dot_general" in str(error)
+
+
+def test_an_equation_that_nothing_needs_can_go():
+    def wasteful(x):
+        jnp.sin(x)
+        return x + 1
+
+    jaxpr = jax.make_jaxpr(wasteful)(1.0)
+    assert names(jaxpr) == ["sin", "add"]
+    assert names(reading.without_first(jaxpr)) == ["add"]

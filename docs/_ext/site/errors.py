@@ -2,11 +2,14 @@
 
 A page writes the list as a table in an `{error-list}`. The first column has the type and how the
 message begins, with `…` for what differs from case to case; the others are the page's own.
+A file that `book_versions` names as `earlier` adds what versions said that are not recorded.
 """
 
 import html
 import itertools
+import pathlib
 import re
+import tomllib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -17,12 +20,14 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from ..frameworks import registered
+from ..options import Options
 from ..records.outcomes import DeclaredError, Outcome
 from .states import pages_of
 
 logger = logging.getLogger(__name__)
 # What may differ between two messages that say the same: numbers, addresses of pages.
 VARIES = re.compile(r"\d+|https?://\S+|0x[0-9a-f]+")
+COLOURS = re.compile(r"\x1b\[[\d;]*m")
 LONGEST = 1500
 
 
@@ -44,7 +49,20 @@ class ErrorListDirective(SphinxDirective):
         node = error_list("", *self.parse_content_to_nodes())
         self.set_source_info(node)
         self.env.metadata[self.env.docname]["book_uses_errors"] = True
+        if path := _earlier_file(self.env):
+            self.env.note_dependency(str(path))
         return [node]
+
+
+def _earlier_file(env: Any) -> pathlib.Path | None:
+    options: Options = env.book_options
+    name = dict(options.versions).get("earlier")
+    return options.root / name if name else None
+
+
+def earlier(path: pathlib.Path) -> dict[str, dict[str, str]]:
+    """Return what other versions said, {how a row begins: {version: message}}."""
+    return tomllib.loads(path.read_text("utf8"))
 
 
 def all_errors(env: Any) -> list[DeclaredError]:
@@ -66,7 +84,8 @@ def is_meant(row: str, error: DeclaredError) -> bool:
 
 def said(outcome: Outcome) -> str:
     """Return what a terminal shows at the end of a traceback."""
-    return f"{outcome.type}: {outcome.message}"[:LONGEST].strip() if outcome.type else ""
+    message = COLOURS.sub("", outcome.message)
+    return f"{outcome.type}: {message}"[:LONGEST].strip() if outcome.type else ""
 
 
 def differing(error: DeclaredError) -> Iterator[tuple[str, str, Outcome]]:
@@ -95,6 +114,8 @@ class ShowErrors(SphinxPostTransform):
             return
         known = all_errors(self.env)
         taken: set[str] = set()
+        path = _earlier_file(self.env)
+        self.earlier = earlier(path) if path else {}
         for row in itertools.chain.from_iterable(each.findall(nodes.tbody) for each in lists):
             for each in row.findall(nodes.row):
                 self._complete(each, known, taken)
@@ -115,13 +136,22 @@ class ShowErrors(SphinxPostTransform):
         taken.add(anchor)
         row["ids"].append(anchor)
         best = max(meant, key=lambda error: (error.here is not None, len(error.versions)))
-        if shown := list(self._shown(best)):
+        if shown := [*self._shown(best), *self._earlier(words)]:
             first += messages("", shown=shown)
 
-    def _shown(self, error: DeclaredError) -> Iterator[tuple[str, str]]:
+    def _package(self) -> tuple[str, str]:
         labels = {each.name: each.label for each in registered(self.config.book_frameworks)}
-        package = dict(self.config.book_versions).get("package", "")
-        label = labels.get(package, package)
+        package = str(dict(self.config.book_versions).get("package", ""))
+        return package, labels.get(package) or package
+
+    def _earlier(self, words: str) -> Iterator[tuple[str, str]]:
+        _, label = self._package()
+        for begins, said_by in self.earlier.items():
+            if words.startswith(begins):
+                yield from ((f"{label} {version}", text) for version, text in said_by.items())
+
+    def _shown(self, error: DeclaredError) -> Iterator[tuple[str, str]]:
+        package, label = self._package()
         if error.here is not None and error.here.type:
             facts = pages_of(self.env)[error.page].facts
             version = facts.versions.get(package, "") if facts else ""

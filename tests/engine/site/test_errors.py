@@ -67,6 +67,13 @@ def test_a_row_shows_the_message_as_it_was_printed_and_has_an_anchor(book):
     assert found.select_one("details.differs") is None
 
 
+def test_a_message_is_shown_without_the_colours_of_a_terminal(book):
+    book.page("a/one", RAISING.replace("no pears, 3", "no pears, \\x1b[35m3\\x1b[39m"))
+    build = book.build()
+    assert build.green, build.output
+    assert row(book).select_one("details pre").text == "ValueError: no pears, 3 apples"
+
+
 def test_versions_that_say_something_else_are_shown_together(book):
     recorded(book, "1.0", evalue="pears are out, 3 apples")
     recorded(book, "2.0", evalue="pears are out, 4 apples")
@@ -88,6 +95,23 @@ def test_a_version_without_the_error_says_so(book):
     found = row(book).select_one("details.differs")
     assert found.select("p")[-1].text == "ipykernel 1.0: no error"
     assert len(found.select("pre")) == 1
+
+
+def test_what_unrecorded_versions_said_is_shown_last(book):
+    book.configure(VERSIONS.replace('"command"', '"earlier": "earlier.toml", "command"'))
+    path = book.root / "earlier.toml"
+    path.write_text(
+        '["ValueError: no p"]\n"0.1" = "LookupError: pears?"\n[other]\n1 = "x"\n', "utf8"
+    )
+    build = book.build()
+    assert build.green, build.output
+    found = row(book).select_one("details.differs")
+    assert found.select("p")[-1].text == "ipykernel 0.1"
+    assert found.select("pre")[-1].text == "LookupError: pears?"
+    book.edit(path, "pears?", "plums?")
+    build = book.build()
+    assert build.green, build.output
+    assert row(book).select("pre")[-1].text == "LookupError: plums?"
 
 
 def test_a_row_that_no_cell_declares_is_refused(book):
