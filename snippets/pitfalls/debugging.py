@@ -1,7 +1,6 @@
 """Switches that say where a number, a tracer, a copy or a compilation comes from."""
 
 import contextlib
-import functools
 import io
 import logging
 import re
@@ -93,9 +92,9 @@ def running_sums(xs):
     return jax.lax.scan(add, 0.0, xs)[1]
 
 
-@functools.partial(jax.jit, static_argnames="commands")
+@jax.jit(static_argnames="commands")
 def root(x, commands=None):
-    """Return the square root of `x`, and stop before; `commands` replaces the keys."""
+    """Return the square root of `x`, and stop; `commands` replaces the keyboard."""
     y = jnp.sqrt(x)
     stdin = io.StringIO(commands) if commands else None
     jax.debug.breakpoint(backend="cli", stdin=stdin)
@@ -149,7 +148,7 @@ def under_guard(**actions):
 
 
 def frames(mode, function, *args):
-    """Return the functions in the traceback of a call that fails, from outside in.
+    """Return the functions in the traceback of a failing call, from outside in.
 
     `mode` is one of jax_traceback_filtering: "off", "remove_frames", ...
     """
