@@ -21,6 +21,7 @@ EXPECTED_ERRORS = {
         "Attempted boolean conversion of traced array",
     ),
     "negate_if_mixed_types": (TypeError, "branches must have equal output types"),
+    "activation_of_sign": (TypeError, "Index type must be an integer"),
     "power_by_range": (
         jax.errors.TracerIntegerConversionError,
         "__index__() method was called",
@@ -45,6 +46,34 @@ def negate_if(x, neg):
 def clip_below(x):
     """Return x, or 0 where it is less; raises TracerBoolConversionError."""
     return max(x, 0)
+
+
+def is_inside(x):
+    """Return x where 0 < x < 1, else 0, by a chained comparison of Python."""
+    return x if 0 < x < 1 else 0 * x
+
+
+def is_inside_array(x):
+    """Return whether 0 < x < 1, for `x` of any shape."""
+    return (0 < x) & (x < 1)
+
+
+TRANSFORMED = {
+    "nothing": lambda f: f(0.5),
+    "grad": lambda f: jax.grad(f)(0.5),
+    "vmap": lambda f: jax.vmap(f)(jnp.array([0.5, 2.0])),
+    "jit": lambda f: jax.jit(f)(0.5),
+    "grad of jit": lambda f: jax.grad(jax.jit(f))(0.5),
+}
+
+
+def works(function, name):
+    """Return whether a transformation of that name lets Python branch on a value."""
+    try:
+        TRANSFORMED[name](function)
+    except jax.errors.TracerBoolConversionError:
+        return False
+    return True
 
 
 @jax.jit
@@ -115,6 +144,12 @@ def safer_log(x):
 def apply_activation(number, x):
     """Apply relu, tanh or the identity to `x`, for number 0, 1 or 2."""
     return jax.lax.switch(number, [jax.nn.relu, jnp.tanh, lambda x: x], x)
+
+
+@jax.jit
+def activation_of_sign(x):
+    """Choose a branch by a bool; raises TypeError."""
+    return jax.lax.switch(x > 0, [jnp.tanh, jax.nn.relu], x)
 
 
 @jax.jit
@@ -194,3 +229,35 @@ def jaxpr_lines(function, *args, **static):
     """Return how many lines the jaxpr of `function` has."""
     jaxpr = jax.make_jaxpr(lambda *args: function(*args, **static))(*args)
     return len(str(jaxpr).splitlines())
+
+
+CUBES = {
+    "cond": lambda x: jax.lax.cond(x > 0, lambda x: x**3, jnp.negative, x),
+    "switch": lambda x: jax.lax.switch(1, [jnp.negative, lambda x: x**3], x),
+    "scan": lambda x: jax.lax.scan(lambda y, _: (y * x, None), 1.0, length=3)[0],
+    "fori_loop, length known": lambda x: jax.lax.fori_loop(
+        0, 3, lambda _, y: y * x, 1.0
+    ),
+    "fori_loop, length traced": lambda x: power(x, 3),
+    "while_loop": lambda x: jax.lax.while_loop(
+        lambda state: state[0] < 3,
+        lambda state: (state[0] + 1, state[1] * x),
+        (0, 1.0),
+    )[1],
+}
+
+
+def slope_or_error(differentiate):
+    """Return the derivative that a function gives, or the name of its error."""
+    try:
+        return float(differentiate())
+    except ValueError as error:
+        return type(error).__name__
+
+
+def slopes(function):
+    """Return the derivatives of a function at 2, by forward and by backward mode."""
+    return (
+        slope_or_error(lambda: jax.jvp(function, (2.0,), (1.0,))[1]),
+        slope_or_error(lambda: jax.grad(function)(2.0)),
+    )

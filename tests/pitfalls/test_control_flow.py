@@ -37,6 +37,28 @@ def test_other_hidden_branches(hidden):
         jax.jit(hidden)(0.5)
 
 
+def test_values_are_there_under_grad_alone():
+    found = {
+        name: control_flow.works(control_flow.is_inside, name) for name in control_flow.TRANSFORMED
+    }
+    assert [name for name, works in found.items() if works] == ["nothing", "grad"]
+
+    def asserted(x):
+        assert x < 1 or x == 2
+        return x
+
+    for name in control_flow.TRANSFORMED:
+        assert control_flow.works(lambda x: 2 * x, name)
+        assert control_flow.works(asserted, name) is found[name]
+
+
+@pytest.mark.parametrize(("x", "inside"), [(-1.0, False), (0.0, False), (0.5, True), (1.0, False)])
+def test_a_chain_of_comparisons_in_two_parts(x, inside):
+    assert bool(control_flow.is_inside_array(x)) is inside
+    assert jax.jit(jax.vmap(control_flow.is_inside_array))(jnp.array([x])).tolist() == [inside]
+    assert control_flow.is_inside(x) == (x if inside else 0)
+
+
 def test_a_branch_on_the_shape_is_allowed():
     assert control_flow.flatten_images(jnp.ones((2, 3, 4))).shape == (2, 12)
     assert control_flow.flatten_images(jnp.ones((2, 5))).shape == (2, 5)
@@ -112,11 +134,15 @@ def test_gradient_of_a_branch_that_was_not_chosen():
 
 @pytest.mark.parametrize(
     ("number", "expected"),
-    [(-3, [0, 2]), (0, [0, 2]), (1, np.tanh([-1, 2])), (2, [-1, 2]), (9, [-1, 2])],
+    [(-1, [0, 2]), (0, [0, 2]), (1, np.tanh([-1, 2])), (2, [-1, 2]), (9, [-1, 2])],
 )
 def test_switch_chooses_and_keeps_the_number_in_range(number, expected):
     x = jnp.array([-1.0, 2.0])
     np.testing.assert_allclose(control_flow.apply_activation(number, x), expected, rtol=1e-5)
+
+
+def test_a_bool_is_no_number_of_a_branch(raises_declared):
+    raises_declared(control_flow.activation_of_sign, jnp.array(-1.0))
 
 
 def test_python_loops_raise(raises_declared):
@@ -144,6 +170,19 @@ def test_an_unrolled_loop_grows_and_a_compiled_one_does_not():
 def test_a_loop_of_unknown_length_has_no_backward_pass(raises_declared):
     raises_declared(control_flow.slope_of_power, 2.0, 3)
     assert jax.jvp(lambda x: control_flow.power(x, 3), (2.0,), (1.0,))[1] == 12
+
+
+def test_every_cube_is_one():
+    for function in control_flow.CUBES.values():
+        assert function(2.0) == 8
+
+
+def test_loops_of_unknown_length_differentiate_forward_alone():
+    found = {name: control_flow.slopes(f) for name, f in control_flow.CUBES.items()}
+    assert {forward for forward, _ in found.values()} == {12.0}
+    refused = {name for name, (_, backward) in found.items() if backward == "ValueError"}
+    assert refused == {"fori_loop, length traced", "while_loop"}
+    assert {backward for _, backward in found.values()} == {12.0, "ValueError"}
 
 
 @given(st.floats(0, 1e6, width=32))

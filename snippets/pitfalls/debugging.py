@@ -1,0 +1,218 @@
+"""Switches that say where a number, a tracer, a copy or a compilation comes from."""
+
+import contextlib
+import io
+import logging
+import re
+import traceback
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import checkify
+
+from snippets.tracing.first_step import anew
+
+EXPECTED_ERRORS = {
+    "log_odds": (FloatingPointError, "invalid value (nan) encountered in"),
+    "take_share": (ValueError, "Cannot abstractly evaluate a checkify.check"),
+    "share_or_error": (checkify.JaxRuntimeError, "failed)"),
+    "sine_of_numpy": (jax.errors.JaxRuntimeError, "Disallowed host-to-device transfer"),
+}
+
+HISTORY = []
+
+
+@jax.jit
+def log_odds(p):
+    """Return the logarithm of p / (1 - p), for probabilities of any shape."""
+    other = 1 - p
+    odds = p / other
+    return jnp.log(odds)
+
+
+@jax.jit
+def sum_of_logs(xs):
+    """Return the sum of log x over `xs`, (n,), by a loop in the program."""
+
+    def add(total, x):
+        total = total + jnp.log(x)
+        return total, None
+
+    return jax.lax.scan(add, 0.0, xs)[0]
+
+
+def log_or_zero(x):
+    """Return log x, and 0 for x ≤ 0; the logarithm is computed for both."""
+    return jnp.where(x > 0, jnp.log(x), 0.0)
+
+
+def outcome(function, *args):
+    """Return what a call returns, or the type and the first line of its error."""
+    try:
+        return function(*args)
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+
+
+def look_in(x):
+    """Print the argument wherever this function runs in Python; return its double."""
+    print("x is", x)
+    return 2 * x
+
+
+def look_at_each(xs):
+    """Apply `look_in` to each of `xs`, (n,), by a loop in the program."""
+    return jax.lax.map(look_in, xs)
+
+
+def take_share(weights, i):
+    """Return element `i` of `weights`, (n,), divided by their sum."""
+    total = weights.sum()
+    checkify.check(total > 0, "the sum is {total}, not positive", total=total)
+    return weights[i] / total
+
+
+def share_or_error(weights, i):
+    """Return `take_share(weights, i)`; raises JaxRuntimeError where a check fails."""
+    checked = checkify.checkify(take_share, errors=checkify.all_checks)
+    error, share = jax.jit(checked)(weights, i)
+    error.throw()
+    return share
+
+
+@jax.jit
+def running_sums(xs):
+    """Return the sums of the first one, two, ... of `xs`, (n,), and print each."""
+
+    def add(total, x):
+        total = total + x
+        jax.debug.print("{x} makes {total}", x=x, total=total, ordered=True)
+        return total, total
+
+    return jax.lax.scan(add, 0.0, xs)[1]
+
+
+@jax.jit(static_argnames="commands")
+def root(x, commands=None):
+    """Return the square root of `x`, and stop; `commands` replaces the keyboard."""
+    y = jnp.sqrt(x)
+    stdin = io.StringIO(commands) if commands else None
+    jax.debug.breakpoint(backend="cli", stdin=stdin)
+    return y
+
+
+@jax.jit
+def remember(x):
+    """Return twice `x`, which a list keeps as well: a leak."""
+    HISTORY.append(x)
+    return 2 * x
+
+
+def who_holds(function, *args):
+    """Return the name of what keeps a tracer, as `checking_leaks` says, or None."""
+    try:
+        with jax.checking_leaks():
+            function(*args)
+    except Exception as error:
+        return re.search(r"referred to by .*(?:\['|\.)(\w+)", str(error))[1]
+    return None
+
+
+def log_of(function, *args):
+    """Call `function` with `log_compiles`; return what is logged, without details."""
+    log = io.StringIO()
+    logger, handler = logging.getLogger("jax"), logging.StreamHandler(log)
+    logger.addHandler(handler)
+    try:
+        with jax.log_compiles(True):
+            function(*args)
+    finally:
+        logger.removeHandler(handler)
+    lines = log.getvalue().splitlines()
+    return [re.sub(r" (in [\d.]+ sec|with global .*)$", "", line) for line in lines]
+
+
+def sine_of_numpy(x):
+    """Return the sine of an array of NumPy, which JAX must copy to the device."""
+    with jax.transfer_guard("disallow"):
+        return jnp.sin(x)
+
+
+def under_guard(**actions):
+    """Call functions without arguments under the guard; return who may pass."""
+    passed = {}
+    with jax.transfer_guard("disallow"):
+        for name, action in actions.items():
+            passed[name] = not str(outcome(action)).startswith("JaxRuntimeError")
+    return passed
+
+
+def frames(mode, function, *args):
+    """Return the functions in the traceback of a failing call, from outside in.
+
+    `mode` is one of jax_traceback_filtering: "off", "remove_frames", ...
+    """
+    before = jax.config.jax_traceback_filtering
+    jax.config.update("jax_traceback_filtering", mode)
+    try:
+        function(*args)
+    except Exception as error:
+        return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+    finally:
+        jax.config.update("jax_traceback_filtering", before)
+
+
+def switched_on(switch, function):
+    """Return `function`, called under a switch such as `jax.debug_nans(True)`.
+
+    `switch` makes the context of a call, without arguments.
+    """
+
+    def call(*args):
+        with switch():
+            return function(*args)
+
+    return call
+
+
+def thrown(function, errors):
+    """Return `function`, jitted with checks; a failed one is an error of the call."""
+    checked = anew(checkify.checkify(function, errors=errors))
+
+    def call(*args):
+        error, result = checked(*args)
+        error.throw()
+        return result
+
+    return call
+
+
+def printing(function):
+    """Return `function`, jitted, that prints one number of its result into the void."""
+
+    def print_first(*args):
+        result = function(*args)
+        jax.debug.print("{}", result.ravel()[0])
+        return result
+
+    jitted = jax.jit(print_first)
+
+    def call(*args):
+        with contextlib.redirect_stdout(io.StringIO()):
+            result = jitted(*args)
+            jax.effects_barrier()
+        return result
+
+    return call
+
+
+@contextlib.contextmanager
+def silent_log():
+    """Keep what JAX logs from being shown."""
+    logger = logging.getLogger("jax")
+    propagate, handlers = logger.propagate, logger.handlers[:]
+    logger.propagate, logger.handlers[:] = False, [logging.NullHandler()]
+    try:
+        yield
+    finally:
+        logger.propagate, logger.handlers[:] = propagate, handlers

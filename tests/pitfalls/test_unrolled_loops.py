@@ -1,0 +1,72 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snippets.pitfalls import unrolled_loops
+
+XS = jnp.linspace(-1, 1, 9)
+
+
+def levels(xs):
+    level, found = 0.0, []
+    for x in np.asarray(xs, np.float64):
+        level = 0.9 * level + 0.1 * np.tanh(x)
+        found.append(level)
+    return found
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        unrolled_loops.levels_by_loop,
+        unrolled_loops.levels_by_jitted_steps,
+        unrolled_loops.levels_by_scan,
+        unrolled_loops.unrolled(unrolled_loops.levels_by_scan, 2),
+    ],
+)
+def test_every_loop_gives_the_same_levels(function):
+    np.testing.assert_allclose(jax.jit(function)(XS), levels(XS), rtol=1e-5, atol=1e-7)
+
+
+def grown(function):
+    return [unrolled_loops.equations(function, jnp.ones(n)) for n in unrolled_loops.LENGTHS]
+
+
+def test_pythons_loop_grows_with_its_length_and_scan_does_not():
+    loop, scan = grown(unrolled_loops.levels_by_loop), grown(unrolled_loops.levels_by_scan)
+    assert loop == [6 * n + 1 for n in unrolled_loops.LENGTHS]
+    assert len(set(scan)) == 1
+    jitted = grown(unrolled_loops.levels_by_jitted_steps)
+    assert all(more > less for more, less in zip(jitted, loop, strict=True))
+
+
+def test_loops_in_loops_multiply():
+    counts = [
+        unrolled_loops.equations(lambda n=n: unrolled_loops.grid_sum(n, n)) for n in (5, 10, 20)
+    ]
+    assert counts == [2 * n * n for n in (5, 10, 20)]
+    assert unrolled_loops.equations(lambda: unrolled_loops.grid_sum_at_once(20, 20)) < 20
+
+
+def test_the_grid_has_one_sum():
+    expected = np.cos(np.outer(np.arange(4), np.arange(6))).sum()
+    assert unrolled_loops.grid_sum(4, 6) == pytest.approx(expected, rel=1e-5)
+    assert unrolled_loops.grid_sum_at_once(4, 6) == pytest.approx(expected, rel=1e-5)
+
+
+def test_unrolling_gives_the_compiler_more_and_the_jaxpr_stays():
+    ways = [unrolled_loops.unrolled(unrolled_loops.levels_by_scan, n) for n in (1, 2, 4)]
+    lines = [unrolled_loops.lines_to_compile(way, jnp.ones(8)) for way in ways]
+    assert lines == sorted(set(lines))
+    assert len({unrolled_loops.equations(way, jnp.ones(8)) for way in ways}) == 1
+
+
+def test_states_are_those_of_a_loop():
+    xs, w = jnp.linspace(0, 1, 24).reshape(4, 2, 3), jnp.linspace(-1, 1, 9).reshape(3, 3)
+    h = np.zeros((2, 3))
+    for x in np.asarray(xs):
+        h = np.tanh(h @ np.asarray(w) + x)
+    for unroll in (1, 3):
+        found = unrolled_loops.states_by_scan(xs, w, unroll)
+        np.testing.assert_allclose(found, h, rtol=1e-5)
