@@ -144,8 +144,8 @@ def record(session):
 def jax_versions(session, version):
     """Record what pages come to on other versions of JAX: the pages named, or all.
 
-    `nox -s "jax_versions(python='3.11', version='0.4.31')"` is a single one. One whose Python is not on this
-    machine is left out, and said to be.
+    `nox -s "jax_versions(python='3.11', version='0.4.31')"` is a single one. One whose
+    Python is not on this machine is left out, and said to be.
     """
     session.install(
         *(
