@@ -3,6 +3,7 @@ import gc
 import io
 import logging
 import pdb
+import sys
 import traceback
 
 import jax
@@ -90,7 +91,15 @@ def test_without_jit_every_loop_sees_numbers(loop):
     assert values and values[0] == 1
 
 
-def test_without_jit_a_debugger_has_numbers():
+@pytest.fixture
+def kept_trace():
+    """Give back what traces the tests, such as coverage: a debugger that continues ends it."""
+    trace = sys.gettrace()
+    yield
+    sys.settrace(trace)
+
+
+def test_without_jit_a_debugger_has_numbers(kept_trace):
     text = io.StringIO()
 
     def double(x):
