@@ -1,23 +1,29 @@
-// A field above the lists of a page, to find something in them, below the page's first paragraph.
+// A field with a label and a place for results, and where it stands above the lists of a page.
 // Without scripts the lists are there, and no field.
 (() => {
   "use strict";
 
-  window.finderAbove = (list, { name, label, field }) => {
+  window.finder = ({ name, label, field }) => {
     const form = document.createElement("form");
     form.className = `finder ${name}`;
-    form.setAttribute("role", "search");
     const words = document.createElement("label");
     words.htmlFor = name;
     words.textContent = label;
     const input = Object.assign(document.createElement(field.rows ? "textarea" : "input"), field);
     input.id = name;
-    input.autocomplete = "off";
     input.spellcheck = false;
     const output = document.createElement("output");
     output.htmlFor = name;
     form.append(words, input, output);
     form.addEventListener("submit", (event) => event.preventDefault());
+    return { form, input, output };
+  };
+
+  // To find something in the lists, below the page's first paragraph.
+  window.finderAbove = (list, given) => {
+    const { form, input, output } = window.finder(given);
+    form.setAttribute("role", "search");
+    input.autocomplete = "off";
     const introduction = list.closest("section").parentElement.querySelector(":scope > p");
     introduction.after(form);
     // Where a style sheet has kept the place free.

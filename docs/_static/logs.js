@@ -314,25 +314,20 @@
     const table = document.querySelector(".log-causes table");
     if (!table) return;
     const causes = causesOf(table);
-    const form = document.createElement("form");
-    form.className = "log-reader";
-    const label = document.createElement("label");
-    label.htmlFor = "log-reader";
-    label.textContent = "Paste your log";
-    const input = document.createElement("textarea");
-    input.id = "log-reader";
-    input.rows = 6;
-    input.spellcheck = false;
-    input.placeholder = "TRACING CACHE MISS at train.py:65:18 (main): …";
-    const results = document.createElement("output");
-    results.htmlFor = "log-reader";
-    form.append(label, input, results);
+    const {
+      form,
+      input,
+      output: results,
+    } = window.finder({
+      name: "log-reader",
+      label: "Paste your log",
+      field: { rows: 6, placeholder: "TRACING CACHE MISS at train.py:65:18 (main): …" },
+    });
     const place = table.closest(".log-causes");
     place.before(form);
     // The style sheet has kept its place free.
     place.style.marginTop = "0";
 
-    form.addEventListener("submit", (submitted) => submitted.preventDefault());
     input.addEventListener("input", () => {
       if (input.value.trim()) show(read(input.value, causes), results);
       else results.replaceChildren();

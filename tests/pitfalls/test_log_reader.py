@@ -20,7 +20,8 @@ LOGS = {
     path.stem.removeprefix("jax-"): json.loads(path.read_text("utf8"))
     for path in sorted(pathlib.Path(__file__).with_name("logs").glob("*.json"))
 }
-SCRIPT = (ROOT / "docs" / "_static" / "logs.js").read_text("utf8")
+STATIC = ROOT / "docs" / "_static"
+SCRIPT = "".join((STATIC / name).read_text("utf8") for name in ("finder.js", "logs.js"))
 PAGE = (ROOT / "docs" / "pitfalls" / "retracing.md").read_text("utf8")
 # What the table calls each cause of a case.
 WORDS = {
