@@ -116,6 +116,9 @@ class ShowErrors(SphinxPostTransform):
         taken: set[str] = set()
         path = _earlier_file(self.env)
         self.earlier = earlier(path) if path else {}
+        labels = {each.name: each.label for each in registered(self.config.book_frameworks)}
+        self.package = str(dict(self.config.book_versions).get("package", ""))
+        self.label = labels.get(self.package) or self.package
         for row in itertools.chain.from_iterable(each.findall(nodes.tbody) for each in lists):
             for each in row.findall(nodes.row):
                 self._complete(each, known, taken)
@@ -139,19 +142,13 @@ class ShowErrors(SphinxPostTransform):
         if shown := [*self._shown(best), *self._earlier(words)]:
             first += messages("", shown=shown)
 
-    def _package(self) -> tuple[str, str]:
-        labels = {each.name: each.label for each in registered(self.config.book_frameworks)}
-        package = str(dict(self.config.book_versions).get("package", ""))
-        return package, labels.get(package) or package
-
     def _earlier(self, words: str) -> Iterator[tuple[str, str]]:
-        _, label = self._package()
         for begins, said_by in self.earlier.items():
             if words.startswith(begins):
-                yield from ((f"{label} {version}", text) for version, text in said_by.items())
+                yield from ((f"{self.label} {version}", text) for version, text in said_by.items())
 
     def _shown(self, error: DeclaredError) -> Iterator[tuple[str, str]]:
-        package, label = self._package()
+        package, label = self.package, self.label
         if error.here is not None and error.here.type:
             facts = pages_of(self.env)[error.page].facts
             version = facts.versions.get(package, "") if facts else ""
