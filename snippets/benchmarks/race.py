@@ -9,6 +9,7 @@ import tempfile
 
 import numpy as np
 import torch
+from torch._inductor import config as inductor_config
 
 
 def torch_tensor(array):
@@ -54,12 +55,16 @@ def has_cpp_compiler():
 
 @contextlib.contextmanager
 def empty_torch_cache():
-    """Let torch.compile start from an empty cache, which is then thrown away."""
+    """Let torch.compile start from an empty cache, which is then thrown away.
+
+    It does not try out which vector instructions a machine has: done once, for all.
+    """
     before = dict(os.environ)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
         try:
-            yield
+            with inductor_config.patch({"cpp.vec_isa_ok": True}):
+                yield
         finally:
             os.environ.pop("TORCHINDUCTOR_CACHE_DIR")
             os.environ.update(before)

@@ -10,7 +10,6 @@ import tensorflow as tf
 import torch
 
 SIZES = (1_000, 30_000, 1_000_000)
-CALLS = {1_000: 64, 30_000: 8, 1_000_000: 1}
 GROUPS = 100
 
 IN_JAX = {
@@ -65,18 +64,18 @@ def with_long_index(convert):
 
 
 def contenders(teams, size):
-    """Return what to compare: the operations of frameworks on the same numbers.
+    """Return for each operation what to compare: frameworks on the same numbers.
 
     A team is a dictionary of operations, functions of two arrays, with how the arrays
-    are converted from NumPy and the name of the framework. The keys are those of
-    `compare`, such as "sort@torch".
+    are converted from NumPy and the name of the framework.
     """
-    found = {}
+    races = {}
     for operations, take, framework in teams:
         arrays = take(*draw(size))
         for name, function in operations.items():
-            found[f"{name}@{framework}"] = functools.partial(function, *arrays)
-    return found
+            race = races.setdefault(name, {})
+            race[framework] = functools.partial(function, *arrays)
+    return races
 
 
 def compiled_text(function, *arrays):

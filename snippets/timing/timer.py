@@ -25,8 +25,8 @@ FRAMEWORKS = ("jax", "torch", "tensorflow")
 PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
 SHORTEST_SAMPLE = 0.005
 ROUNDS = 20
-LONG = 5
-LONG_ROUNDS = 8
+LONG = 2
+LONG_ROUNDS = 7
 LONGEST_REST = 0.2
 WARMS_ITSELF = 0.02
 UNSTABLE = 0.20
@@ -377,17 +377,17 @@ def time_calls(function, args, wait, settle, calls):
 
 
 def enough(count, start):
-    """Say whether `count` samples since `start` are enough: 20, or 8 in 5 seconds."""
+    """Say whether `count` samples since `start` are enough: 20, or 7 in 2 seconds."""
     long = time.perf_counter() - start > LONG
     return count >= (LONG_ROUNDS if long else ROUNDS)
 
 
 def calls_for_a_sample(time_them):
-    """Double the number of calls until `time_them(calls)` takes at least 5 ms."""
+    """Return how many calls last 5 ms, by doubling their number in `time_them(calls)`."""
     calls = 1
-    while time_them(calls) < SHORTEST_SAMPLE:
+    while (seconds := time_them(calls)) < SHORTEST_SAMPLE:
         calls *= 2
-    return calls
+    return math.ceil(calls * SHORTEST_SAMPLE / seconds)
 
 
 def sample(time_them, calls):
@@ -404,15 +404,30 @@ def resampled_medians(samples, seed=0):
     return np.median(drawn, axis=1)
 
 
+def middle_ranks(samples):
+    """Return two of at least 7 samples that have the true median between them.
+
+    They are the closest of equal rank, from below and above, that miss the median of
+    what the samples are drawn from in less than 2 % of all draws: a sample lies below
+    it as often as a coin shows tails (the interval of the sign test).
+    """
+    ordered, rank = sorted(samples), 0
+    while sum(math.comb(len(ordered), k) for k in range(rank + 2)) < (
+        WITHIN[0] * 2 ** len(ordered)
+    ):
+        rank += 1
+    return ordered[rank], ordered[-1 - rank]
+
+
 def ratio_of(above, below, floor=0.0):
     """Return the `Ratio` of samples that took turns: the median of the rounds' ratios.
 
     The interval is the middle 98 % of a percentile bootstrap (Efron, 1979) of the
-    rounds, or of fewer than 20 rounds the whole range, widened by the noise floor.
+    rounds, or of fewer than 20 rounds their `middle_ranks`, widened by the noise floor.
     """
     rounds = np.log(above) - np.log(below)
     if len(rounds) < ROUNDS:
-        ends = min(rounds), max(rounds)
+        ends = middle_ranks(rounds)
     else:
         ends = np.quantile(resampled_medians(rounds), WITHIN)
     low, high = np.exp(ends)
@@ -421,7 +436,7 @@ def ratio_of(above, below, floor=0.0):
 
 
 def alike(calls, seconds):
-    """Give functions of similar speed, within a factor of 4, the same number of calls.
+    """Give functions of similar speed, within a factor of 2, the same number of calls.
 
     Equal functions must be timed equally: a mean over more calls holds more of the
     slow moments, and a chance in the search for a number of calls would look like a
@@ -429,7 +444,7 @@ def alike(calls, seconds):
     """
     known = list(zip(calls, seconds, strict=True))
     return [
-        max(c for c, s in known if own <= 4 * s and s <= 4 * own) for own in seconds
+        max(c for c, s in known if own <= 2 * s and s <= 2 * own) for own in seconds
     ]
 
 

@@ -38,7 +38,7 @@ def test_calls_until_paid_is_the_first_count_at_which_the_totals_meet(eager, com
         return first + (n - 1) * compiled
 
     if calls is None:
-        assert compiled >= eager
+        assert compiled >= eager * (1 - 1e-9)
         assert first > eager
     else:
         assert total(calls) <= calls * eager * (1 + 1e-9)
@@ -81,6 +81,18 @@ def test_the_cache_of_torch_is_empty_and_then_what_it_was(monkeypatch):
     with race.empty_torch_cache():
         pass
     assert "TORCHINDUCTOR_CACHE_DIR" not in os.environ
+
+
+def test_the_cache_of_torch_needs_no_trial_of_instructions():
+    found = []
+    with race.empty_torch_cache():
+        function = torch.compile(lambda x: torch.tanh(x) + 1)
+        function(torch.ones(64))
+        folder = pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+        found += [path.read_text() for path in folder.rglob("*.cpp")]
+    assert any("tanh" in text for text in found)
+    assert not any("test_vec" in text or "in_out_ptr0[16]" in text for text in found), found
+    assert race.inductor_config.cpp.vec_isa_ok is None
 
 
 def test_largest_difference():
