@@ -1,6 +1,7 @@
-"""What a page imports, and whether its kernel can be forked from a parent that has done so."""
+"""What a page imports, and what of it its kernel may find imported already."""
 
 import ast
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -20,7 +21,7 @@ def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple
     needs a process of its own, because it touches what its imports depend on before the last of
     them, or because a framework cannot be imported before a fork.
     """
-    owners = {module: framework for framework in registry for module in framework.modules}
+    owners = _owners(registry)
     found: set[str] = set()
     last = -1
     for number, source in enumerate(sources):
@@ -32,6 +33,21 @@ def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple
     if not all(owners[name].forkable for name in found):
         return None
     return tuple(name for name in owners if name in found)
+
+
+def early_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple[str, ...]:
+    """Return the modules of frameworks that a process of the page's own may import beforehand.
+
+    They are those that the page imports before it touches what imports depend on.
+    """
+    owners = _owners(registry)
+    early = itertools.takewhile(lambda source: not TOUCHES.search(source), sources)
+    found = {name for source in early for name in imported(source)}
+    return tuple(name for name in owners if name in found and owners[name].forkable)
+
+
+def _owners(registry: Iterable[Framework]) -> dict[str, Framework]:
+    return {module: framework for framework in registry for module in framework.modules}
 
 
 def imported(source: str) -> list[str]:

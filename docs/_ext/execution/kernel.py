@@ -2,7 +2,8 @@
 
 It runs in the kernel's own process and imports nothing of this package: either as a script, or
 called by `parents.py` after a fork. What it needs of a page stands in `page.json` beside the
-connection file: the limit of characters that a cell may print, and how to ask for the device.
+connection file: the limit of characters that a cell may print, how to ask for the device, and
+what to import before the first cell.
 Answers to the build use only what was bound before the first cell ran, so that a page may
 rebind whatever it likes.
 """
@@ -11,6 +12,8 @@ import builtins
 import codecs
 import contextlib
 import ctypes
+import importlib
+import io
 import json
 import os
 import pathlib
@@ -57,6 +60,27 @@ def end_with(parent: int) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
+
+
+class ZMQInteractiveShell:
+    """What `get_ipython()` gives during imports: some decide by its name what they print later."""
+
+
+def imported_quietly(modules: Sequence[str]) -> bool:
+    """Import modules as a notebook does; False where that fails or prints something.
+
+    What an import prints belongs on the page: a process that has not imported shows it.
+    """
+    said = io.StringIO()
+    vars(builtins)["get_ipython"] = ZMQInteractiveShell
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            for name in modules:
+                importlib.import_module(name)
+    except BaseException:
+        return False
+    del vars(builtins)["get_ipython"]
+    return not said.getvalue()
 
 
 class Meter:
@@ -359,6 +383,9 @@ def main() -> None:
     app: Any = IPKernelApp.instance()
     home = pathlib.Path(sys.argv[sys.argv.index("-f") + 1]).parent
     page = json.loads((home / "page.json").read_text("utf8"))
+    if not imported_quietly(page["modules"]):
+        (home / "page.json").write_text(json.dumps(page | {"modules": []}), "utf8")
+        os.execv(sys.executable, sys.orig_argv)
     meter = Meter(page["output_limit"], home / "whole")
     app.session = BoundedSession(parent=app)
     app.session.meter = meter

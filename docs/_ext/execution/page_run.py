@@ -13,7 +13,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
 import nbformat
@@ -58,6 +58,14 @@ class Execution:
     outputs: PageOutputs
     failures: list[Failure]
     whole: dict[str, pathlib.Path]
+
+
+@dataclasses.dataclass(frozen=True)
+class Turns:
+    """When a kernel may start, and when its cells may be executed, as far as others decide it."""
+
+    start: Callable[[], contextlib.AbstractAsyncContextManager[None]] = contextlib.nullcontext
+    cells: Callable[[], contextlib.AbstractAsyncContextManager[None]] = contextlib.nullcontext
 
 
 def _this_task() -> asyncio.Task[Any]:
@@ -142,15 +150,19 @@ class PageRun:
         modules: Sequence[str] = (),
         shared: bool = False,
         last: bool = True,
+        turns: Turns = Turns(),
     ) -> None:
-        """Take the page, the device it must run on, and the modules its parent has imported.
+        """Take the page, the device it must run on, and the modules to import before its cells.
 
-        `shared` says that other kernels use the device at the same time, `last` that the page
-        fails where the parent ends once more.
+        The parent has imported them, or without `warm` its own process does. `shared` says that
+        other kernels use the device at the same time, `last` that the page fails where the
+        parent ends once more.
         """
         self.page, self.options, self.device = page, options, device
         self.warm, self.modules, self.shared = warm, modules, shared
-        self.last = last
+        self.last, self.turns = last, turns
+        self.clock = asyncio.timeout(None)
+        self.waited = 0.0
         self.cells = page.cells
         self.failures: list[Failure] = []
         self.kind = device
@@ -185,7 +197,7 @@ class PageRun:
                 device=self.device,
                 device_kind=self.kind,
                 executed=date,
-                seconds=time.perf_counter() - started,
+                seconds=time.perf_counter() - started - self.waited,
                 processor=machine.processor(),
                 threads=machine.threads(),
                 versions=used_versions(self.options),
@@ -224,15 +236,15 @@ class PageRun:
 
     async def _in_time(self, home: pathlib.Path) -> None:
         limit = self.options.page_timeout
-        clock = asyncio.timeout(limit)
+        self.clock = asyncio.timeout(limit)
         try:
-            async with clock:
+            async with self.clock:
                 await self._in_kernel(home)
         except (TimeoutError, DeadKernelError):
             # nbclient takes it for the death of the kernel when it is cancelled.
             if _this_task().cancelling():
                 raise asyncio.CancelledError from None
-            if clock.expired():
+            if self.clock.expired():
                 self._fail(f"the page took longer than its {limit:g} s")
             else:
                 name = ""
@@ -249,6 +261,20 @@ class PageRun:
             # A full disk, or a page that sends messages which nobody understands.
             self._fail(f"could not be executed: {type(error).__name__}: {error}")
 
+    @contextlib.asynccontextmanager
+    async def _at_its_turn(
+        self, turn: contextlib.AbstractAsyncContextManager[None]
+    ) -> AsyncIterator[None]:
+        """Wait for a turn; the time until then is not the page's."""
+        loop, end = asyncio.get_running_loop(), self.clock.when()
+        since = loop.time()
+        self.clock.reschedule(None)
+        async with turn:
+            waited = loop.time() - since
+            self.waited += waited
+            self.clock.reschedule(None if end is None else end + waited)
+            yield
+
     async def _in_kernel(self, home: pathlib.Path) -> None:
         """Start a kernel, execute the cells, and end it with all that it has started."""
         work, log, connection = home / "work", home / "kernel.log", home / "kernel.json"
@@ -256,6 +282,7 @@ class PageRun:
         facts = {
             "output_limit": self.options.output_limit,
             "prelude": self.options.prelude,
+            "modules": () if self.warm else self.modules,
             "devices": [
                 (framework.name, module, framework.device)
                 for framework in self.options.registry
@@ -280,15 +307,17 @@ class PageRun:
         with log.open("a") as stream:
             watcher = asyncio.create_task(_keep_short(log))
             try:
-                await client.async_start_new_kernel(
-                    cwd=str(work),
-                    env=variables,
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=stream,
-                    stderr=stream,
-                )
-                await client.connect()
-                await self._cells(client, home / "whole")
+                async with self._at_its_turn(self.turns.start()):
+                    await client.async_start_new_kernel(
+                        cwd=str(work),
+                        env=variables,
+                        stdin=asyncio.subprocess.DEVNULL,
+                        stdout=stream,
+                        stderr=stream,
+                    )
+                    await client.connect()
+                async with self._at_its_turn(self.turns.cells()):
+                    await self._cells(client, home / "whole")
             except (RuntimeError, DeadKernelError):
                 said = outputs.scrubbed(_end_of(log)).strip()
                 self.last_words = f"\n{said[-2000:]}" if said else ""

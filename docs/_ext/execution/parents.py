@@ -8,12 +8,9 @@ connection to whoever asked: the process id goes out on it, then the exit status
 in, and when it is closed the kernel is killed.
 """
 
-import builtins
 import contextlib
 import gc
-import importlib
 import importlib.util
-import io
 import json
 import os
 import selectors
@@ -128,28 +125,6 @@ def _kill(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-class ZMQInteractiveShell:
-    """What `get_ipython()` gives during imports: some decide by its name what they print later."""
-
-
-def import_quietly(modules: list[str]) -> None:
-    """Import modules as a notebook does; ends this process where that fails or prints something.
-
-    What an import prints belongs on the page: a kernel that does the import itself shows it.
-    """
-    said = io.StringIO()
-    vars(builtins)["get_ipython"] = ZMQInteractiveShell
-    try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            for name in modules:
-                importlib.import_module(name)
-    except BaseException:
-        os._exit(1)
-    if said.getvalue():
-        os._exit(1)
-    del vars(builtins)["get_ipython"]
-
-
 def become_kernel(job: dict, started_with: dict[str, str]) -> None:
     """Turn a forked child into the process that a kernel would have been started as."""
     os.setsid()
@@ -180,7 +155,8 @@ if __name__ == "__main__":
         job, connection = parent.run()
         if job["do"] == "kernel":
             break
-        import_quietly(job["modules"])
+        if not kernel.imported_quietly(job["modules"]):
+            os._exit(1)
         parent = Parent(connection)
     become_kernel(job, environment)
     del parent, connection

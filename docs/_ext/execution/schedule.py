@@ -9,7 +9,7 @@ import json
 import math
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
 from tqdm import tqdm
@@ -19,11 +19,13 @@ from ..options import Options
 from ..records import processes
 from ..source.pages import Page
 from . import environment, imports, machine, provisioning
-from .page_run import Execution, Failure, PageRun, used_versions
+from .page_run import Execution, Failure, PageRun, Turns, used_versions
 
 __all__ = ["Execution", "Failure", "execute_all"]
 
 Done = Callable[[Page, Execution], None]
+# How many kernels of pages that measure are there at once; all but one of them rest.
+STARTING = 2
 
 
 def execute_all(
@@ -37,11 +39,12 @@ def execute_all(
 ) -> None:
     """Execute pages and call `done(page, execution)` for each as soon as it is finished.
 
-    Pages that measure run one at a time after all others. `durations` maps the names of pages to
-    the seconds they last took: the longest begin first, and those never executed before them.
-    `say` receives a line for each page. `jobs` pages run at once: by default one for each core,
-    or a single one on an accelerator, which belongs to one process. Where `done` raises, the
-    other pages go on; its first error is raised when all are done.
+    Pages that measure run one at a time after all others; the kernel of the next one has started
+    by then. `durations` maps the names of pages to the seconds they last took: the longest begin
+    first, and those never executed before them. `say` receives a line for each page. `jobs` pages
+    run at once: by default one for each core, or a single one on an accelerator, which belongs to
+    one process. Where `done` raises, the other pages go on; its first error is raised when all
+    are done.
     """
 
     def length(page: Page) -> float:
@@ -76,27 +79,28 @@ class _Slots:
     """As many pages at once as there are slots; of those that wait, the first in order."""
 
     def __init__(self, count: int) -> None:
-        self.free = count
-        self.waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self.count = self.free = count
+        self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
 
     @contextlib.asynccontextmanager
-    async def one(self, order: int) -> AsyncIterator[None]:
-        if self.free:
-            self.free -= 1
-        else:
-            turn = asyncio.get_running_loop().create_future()
-            heapq.heappush(self.waiting, (order, turn))
-            await turn
+    async def taken(self, order: int, wanted: int = 1) -> AsyncIterator[None]:
+        turn = asyncio.get_running_loop().create_future()
+        heapq.heappush(self.waiting, (order, wanted, turn))
+        self._serve()
+        await turn
         try:
             yield
         finally:
-            while self.waiting:
-                _, turn = heapq.heappop(self.waiting)
-                if not turn.done():
-                    turn.set_result(None)
-                    break
-            else:
-                self.free += 1
+            self.free += wanted
+            # Not at once: who gives slots back may ask for others, and be the first in order.
+            asyncio.get_running_loop().call_soon(self._serve)
+
+    def _serve(self) -> None:
+        while self.waiting and self.waiting[0][1] <= self.free:
+            _, wanted, turn = heapq.heappop(self.waiting)
+            if not turn.done():
+                self.free -= wanted
+                turn.set_result(None)
 
 
 class _Build:
@@ -130,10 +134,10 @@ class _Build:
             async with asyncio.TaskGroup() as group:
                 for order, (page, modules) in enumerate(ordinary):
                     group.create_task(self._ordinary(order, page, warm, modules))
-        for page in pages:
-            if page.benchmark:
-                async with self.machine.alone():
-                    await self._measure(page)
+        measuring = enumerate(page for page in pages if page.benchmark)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self.jobs, STARTING)):
+                group.create_task(self._measure_all(measuring))
 
     async def _ordinary(
         self,
@@ -145,7 +149,7 @@ class _Build:
         # Not in a slot: others run while the parent still imports.
         if modules is None or warm is None or not await warm.ready(modules):
             warm, modules = None, ()
-        async with self.slots.one(order), self.machine.beside_others():
+        async with self._beside_others(order):
             try:
                 await self._execute(page, warm, modules, last=False)
                 return
@@ -159,13 +163,22 @@ class _Build:
                     return
             await self._execute(page, None, ())
 
-    async def _measure(self, page: Page) -> None:
-        """Execute a page in as many processes as wanted, and in more where it was disturbed."""
+    async def _measure_all(self, pages: Iterator[tuple[int, Page]]) -> None:
+        for order, page in pages:
+            await self._measure(order, page)
+
+    async def _measure(self, order: int, page: Page) -> None:
+        """Execute a page in as many processes as wanted, and in more where it was disturbed.
+
+        Kernels start and import beside each other, and rest while cells of one are executed.
+        """
+        early = imports.early_modules([c.source for c in page.cells], self.options.registry)
+        turns = Turns(lambda: self._beside_others(order), lambda: self._alone(order))
         wanted, quiet = self.options.processes, 0
         runs: list[Execution] = []
         async with contextlib.AsyncExitStack() as stack:
             while quiet < wanted and len(runs) < 2 * wanted - 1:
-                run = PageRun(page, self.options, self._device(page))
+                run = PageRun(page, self.options, self._device(page), modules=early, turns=turns)
                 execution = await stack.enter_async_context(run.executed())
                 runs.append(execution)
                 if execution.failures:
@@ -175,6 +188,16 @@ class _Build:
             made = processes.merged([each.outputs for each in runs], self.schema, wanted)
             of = next(each for each in runs if each.outputs.facts == made.facts)
             self.finished(page, dataclasses.replace(of, outputs=made) if wanted > 1 else of)
+
+    @contextlib.asynccontextmanager
+    async def _beside_others(self, order: int) -> AsyncIterator[None]:
+        async with self.slots.taken(order), self.machine.beside_others():
+            yield
+
+    @contextlib.asynccontextmanager
+    async def _alone(self, order: int) -> AsyncIterator[None]:
+        async with self.slots.taken(order, self.slots.count), self.machine.alone():
+            yield
 
     async def _execute(
         self,

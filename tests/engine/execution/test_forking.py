@@ -10,7 +10,7 @@ import sys
 
 import psutil
 import pytest
-from _ext.execution import keeper, provisioning
+from _ext.execution import keeper, page_run, provisioning
 
 pytestmark = pytest.mark.skipif(not provisioning.can_fork(), reason="kernels are not forked here")
 
@@ -152,6 +152,37 @@ def test_an_import_that_prints_or_fails_happens_on_the_page(project, execute, mo
     found = execute("a/says", "a/fails", frameworks=frameworks)
     assert path
     assert {one.outputs.facts.process for one in found.values()} == {"own"}
+
+
+def test_a_page_that_measures_finds_its_imports_done_unless_they_show_something(
+    project, execute, monkeypatch
+):
+    folder = project.root / "installed"
+    folder.mkdir()
+    (folder / "says.py").write_text("print('hello from says')")
+    (folder / "fails.py").write_text("raise ValueError('no luck')")
+    (folder / "quiet.py").write_text("")
+    whole = page_run.environment.kernel_environment
+
+    def with_folder(*rest):
+        return whole(*rest) | {"PYTHONPATH": str(folder)}
+
+    monkeypatch.setattr(page_run.environment, "kernel_environment", with_folder)
+    from _ext.execution import missing
+
+    monkeypatch.setattr(missing.Frameworks.__init__, "__defaults__", (lambda name: True,))
+    loaded = "import sys\nprint([x in getattr(sys, 'mod' + 'ules') for x in ('quiet', 'colorsys')])"
+    late = "import os\nos.environ['A'] = 'b'\nimport colorsys"
+    cells = {"says": "import says, quiet", "fails": "import fails, quiet", "quiet": "import quiet"}
+    for name, code in cells.items():
+        parts = project.cell(loaded), project.cell(code), project.cell(late)
+        project.page(f"a/{name}", *parts, benchmark=True)
+    frameworks = {name: {} for name in (*cells, "colorsys")}
+    found = execute(*(f"a/{name}" for name in cells), frameworks=frameworks)
+    (failure,) = found.pop("a/fails").failures
+    assert failure.message.startswith("cell 2") and "no luck" in failure.message
+    assert printed(found["a/says"])[:2] == ["[False, False]\n", "hello from says\n"]
+    assert printed(found["a/quiet"])[:2] == ["[True, False]\n", ""]
 
 
 def test_a_page_that_kills_its_parent_harms_no_other(project, execute, stamping):

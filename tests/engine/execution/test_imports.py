@@ -1,7 +1,7 @@
 """Which kernels are forked, and from a parent that has imported what."""
 
 import pytest
-from _ext.execution.imports import imported, warm_modules
+from _ext.execution.imports import early_modules, imported, warm_modules
 from _ext.frameworks import registered
 
 REGISTRY = registered({"jax": {}, "torch": {}, "mpi": {"forkable": False}, "numpy": {}})
@@ -57,3 +57,10 @@ def test_what_starts_something_when_it_is_imported_is_not_forked():
 
 def test_a_relative_import_imports_no_framework():
     assert imported("from . import jax\nfrom .torch import x") == []
+
+
+@pytest.mark.parametrize("touching", TOUCHING)
+def test_what_is_imported_before_the_environment_is_touched_may_be_there_early(touching):
+    cells = ["import jax, mpi, math", "1", touching + "\nimport numpy", "import torch"]
+    assert early_modules(cells, REGISTRY) == ("jax",)
+    assert early_modules(["import torch", "import jax"], REGISTRY) == ("jax", "torch")
