@@ -25,7 +25,7 @@ FRAMEWORKS = ("jax", "torch", "tensorflow")
 PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
 SHORTEST_SAMPLE = 0.005
 ROUNDS = 20
-LONG = 2
+LONG = 1.5
 LONG_ROUNDS = 7
 LONGEST_REST = 0.2
 WARMS_ITSELF = 0.02
@@ -377,13 +377,13 @@ def time_calls(function, args, wait, settle, calls):
 
 
 def enough(count, start):
-    """Say whether `count` samples since `start` are enough: 20, or 7 in 2 seconds."""
+    """Say whether `count` samples since `start` are enough: 20, or 7 in 1.5 seconds."""
     long = time.perf_counter() - start > LONG
     return count >= (LONG_ROUNDS if long else ROUNDS)
 
 
 def calls_for_a_sample(time_them):
-    """Return how many calls last 5 ms, by doubling their number in `time_them(calls)`."""
+    """Double the calls until `time_them(calls)` is 5 ms; return how many are enough."""
     calls = 1
     while (seconds := time_them(calls)) < SHORTEST_SAMPLE:
         calls *= 2

@@ -103,7 +103,9 @@ def test_one_sample_lasts_at_least_five_milliseconds(seconds):
     assert m.calls_per_sample * seconds >= 0.005 * (1 - 1e-6)
     assert (m.calls_per_sample - 1) * seconds < 0.005 * (1 + 1e-6)
     assert m.median == pytest.approx(seconds, rel=1e-6)
-    assert len(m.samples) in (7, 20) or 2 < seconds * len(m.samples) * (1 + 1e-6) <= 2.001 + seconds
+    assert (
+        len(m.samples) in (7, 20) or 1.5 < seconds * len(m.samples) * (1 + 1e-6) <= 1.501 + seconds
+    )
 
 
 def test_a_slow_call_is_made_nine_times(clock):
@@ -497,7 +499,7 @@ def noisy(seconds, seed, spread=0.05):
 
 
 def test_alternatives_take_turns_in_random_order_with_the_first_twice(clock):
-    _, calls = in_turns(clock, {"a": steady(0.01), "b": steady(0.01), "c": steady(0.01)})
+    _, calls = in_turns(clock, {"a": steady(0.007), "b": steady(0.007), "c": steady(0.007)})
     # Each sample comes after a call that does not count.
     assert calls[3::2] == calls[4::2]
     rounds = [tuple(calls[k : k + 8 : 2]) for k in range(3, len(calls), 8)]
@@ -507,7 +509,7 @@ def test_alternatives_take_turns_in_random_order_with_the_first_twice(clock):
 
 
 def test_long_calls_have_fewer_rounds(clock):
-    for seconds, rounds in ((0.02, 20), (0.06, 11), (1.0, 7)):
+    for seconds, rounds in ((0.02, 20), (0.06, 8), (1.0, 7)):
         found, _ = in_turns(clock, {"a": steady(seconds), "b": steady(seconds)})
         assert len(found.control) == rounds
 
@@ -607,7 +609,7 @@ def test_a_comparison_is_one_record_that_the_engine_can_read(clock):
 def test_a_comparison_is_displayed_once_and_says_its_ratios(clock, monkeypatch):
     displayed = []
     monkeypatch.setattr(timer, "display", displayed.append)
-    found, _ = in_turns(clock, {"a": steady(0.02), "b": steady(0.01), "c": steady(0.02)})
+    found, _ = in_turns(clock, {"a": steady(0.01), "b": steady(0.005), "c": steady(0.01)})
     assert displayed == [found]
     *_, first, second, last = repr(found).splitlines()
     assert first == "a / b: 2× (2 to 2)"

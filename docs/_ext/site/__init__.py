@@ -5,7 +5,8 @@ again, `parser` hands the executed notebook to MyST-NB, and `tabs` puts the outp
 side by side, and the cells of frameworks. `predictions` covers outputs with a question, and
 `folding` those that a table or a chart shows again. `references` and `tables` fill in numbers,
 tables and charts once all `measurements` are known, and `notes` says where a number comes from.
-`errors` shows what declared errors came to, here and with other versions.
+`errors` shows what declared errors came to, here and with other versions, and `versions` what
+cells printed there.
 `compiled` shows compiled programs, and `status` says on what each page was true. `downloads` writes
 the notebooks that readers take with them. `reminders` keeps a red page red until it is mended, and
 `offline` refuses a site that would ask another host for anything.

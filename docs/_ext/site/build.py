@@ -35,6 +35,7 @@ from . import (
     predictions,
     reminders,
     tabs,
+    versions,
 )
 from .states import Book, PageState, pages_of, values
 
@@ -171,6 +172,7 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     answers, wrong = predictions.right_answers(page, found, book.schema, book.options.label)
     whole = downloads.keep_whole(app, page, result.whole if result else {})
     panels = tabs.panels(page, found, book.options, whole, book.schema)
+    panels = versions.beside(page, panels, first, made, book.options)
     panels, undrawn = pictures.drawn(page, panels, failed=bool(failed))
     failures = (*failed, *refused, *undrawn, *([] if failed else wrong))
     names, gaps = _gaps(page, found, book.home, book.schema, failed=bool(failures))

@@ -1,0 +1,74 @@
+"""Below what a cell prints: what other versions of a package print in its place.
+
+A cell asks for it with `:by-version: true`. Outputs are compared line by line.
+"""
+
+import dataclasses
+import html
+import itertools
+from collections.abc import Iterable, Mapping
+
+import nbformat
+
+from ..options import Options
+from ..records.form import CellOutputs, PageOutputs
+from ..source.pages import Page
+from .predictions import printed
+from .tabs import LINK, Panel
+
+OPTION = "by-version"
+
+
+def beside(
+    page: Page,
+    panels: Iterable[list[Panel]],
+    here: PageOutputs | None,
+    versions: Mapping[str, PageOutputs],
+    options: Options,
+) -> list[list[Panel]]:
+    """Add what `versions` printed to the first panel of each cell that asks for it."""
+    found = []
+    for cell, of_cell in zip(page.cells, panels, strict=True):
+        own = here.cell(cell.key) if here else None
+        if own and cell.node.metadata.get(OPTION):
+            made = {name: of_page.cell(cell.key) for name, of_page in versions.items()}
+            executed = {name: one for name, one in made.items() if one and not one.missing}
+            first, *others = of_cell
+            if executed and first.outputs is not None:
+                text = _compared(own, executed, options)
+                data = {"data": {"text/html": text}, "metadata": {LINK: True}}
+                shown = nbformat.v4.new_output("display_data", **data)
+                of_cell = [dataclasses.replace(first, outputs=[*first.outputs, shown]), *others]
+        found.append(of_cell)
+    return found
+
+
+def _compared(own: CellOutputs, made: Mapping[str, CellOutputs], options: Options) -> str:
+    here = _lines(own)
+    parts = []
+    for lines, group in itertools.groupby(made, lambda name: _lines(made[name])):
+        if lines != here:
+            other = [line for line in lines if line not in here] or lines
+            text = html.escape("\n".join(other))
+            parts.append(f"<p>{_span(list(group), options)}</p><pre>{text}</pre>")
+    if not parts:
+        return f'<p class="by-version">The same with {_span(list(made), options)}.</p>'
+    label = _label(options)
+    summary = f"<summary>Where other versions of {label} print something else</summary>"
+    return f'<details class="by-version">{summary}{"".join(parts)}</details>'
+
+
+def _lines(made: CellOutputs) -> list[str]:
+    return printed(made.outputs).splitlines()
+
+
+def _label(options: Options) -> str:
+    package = str(dict(options.versions)["package"])
+    return next((each.label for each in options.registry if each.name == package), package)
+
+
+def _span(editions: list[str], options: Options) -> str:
+    """Name versions in a row, such as `JAX 0.4.31 to 0.6.2`, by the names of their recordings."""
+    package = str(dict(options.versions)["package"])
+    first, last = (editions[end].removeprefix(f"{package}-") for end in (0, -1))
+    return f"{_label(options)} {first}" + (f" to {last}" if last != first else "")
