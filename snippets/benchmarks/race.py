@@ -5,11 +5,12 @@ import functools
 import math
 import os
 import shutil
+import sys
 import tempfile
+from unittest import mock
 
 import numpy as np
 import torch
-from torch._inductor import config as inductor_config
 
 
 def torch_tensor(array):
@@ -55,19 +56,16 @@ def has_cpp_compiler():
 
 @contextlib.contextmanager
 def empty_torch_cache():
-    """Let torch.compile start from an empty cache, which is then thrown away.
+    """Let torch.compile start from an empty cache, without a trial of instructions."""
+    with contextlib.ExitStack() as given:
+        if "torch" in sys.modules:
+            from torch._inductor import config
 
-    It does not try out which vector instructions a machine has: done once, for all.
-    """
-    before = dict(os.environ)
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-        try:
-            with inductor_config.patch({"cpp.vec_isa_ok": True}):
-                yield
-        finally:
-            os.environ.pop("TORCHINDUCTOR_CACHE_DIR")
-            os.environ.update(before)
+            given.enter_context(config.patch({"cpp.vec_isa_ok": True}))
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        empty = {"TORCHINDUCTOR_CACHE_DIR": given.enter_context(folder)}
+        given.enter_context(mock.patch.dict(os.environ, empty))
+        yield
 
 
 def largest_difference(result, exact):

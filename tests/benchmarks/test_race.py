@@ -70,13 +70,13 @@ def test_the_compiler_is_looked_for_by_name(monkeypatch):
     assert race.has_cpp_compiler()
 
 
-def test_the_cache_of_torch_is_empty_and_then_what_it_was(monkeypatch):
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "before")
+def test_the_cache_of_torch_is_empty_and_then_what_it_was(monkeypatch, tmp_path):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     with race.empty_torch_cache():
         folder = pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
         assert list(folder.iterdir()) == []
     assert not folder.exists()
-    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "before"
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path)
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
     with race.empty_torch_cache():
         pass
@@ -92,7 +92,7 @@ def test_the_cache_of_torch_needs_no_trial_of_instructions():
         found += [path.read_text() for path in folder.rglob("*.cpp")]
     assert any("tanh" in text for text in found)
     assert not any("test_vec" in text or "in_out_ptr0[16]" in text for text in found), found
-    assert race.inductor_config.cpp.vec_isa_ok is None
+    assert torch._inductor.config.cpp.vec_isa_ok is None
 
 
 def test_largest_difference():
