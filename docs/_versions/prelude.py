@@ -6,9 +6,11 @@ nothing that a version has itself.
 
 import functools
 import inspect
+import math
 import os
 
 import jax
+import numpy
 
 
 def jit_with_options():
@@ -57,7 +59,36 @@ def places():
         core.check_jaxpr = jax.core.check_jaxpr
 
 
+def layouts():
+    """Give what describes layouts on devices the names that it has now."""
+    if not hasattr(jax, "P"):
+        jax.P = jax.sharding.PartitionSpec
+    if not hasattr(jax, "set_mesh") and hasattr(jax.sharding, "use_mesh"):
+        jax.set_mesh = jax.sharding.use_mesh
+    if hasattr(jax, "make_mesh"):
+        return
+
+    def make_mesh(shape, names, *, devices=None):
+        devices = jax.devices() if devices is None else devices
+        return jax.sharding.Mesh(numpy.reshape(devices[: math.prod(shape)], shape), names)
+
+    jax.make_mesh = make_mesh
+
+
+def listeners():
+    """Let `jax.monitoring` take a listener out again where only its insides can."""
+    if hasattr(jax.monitoring, "unregister_event_duration_listener"):
+        return
+    from jax._src import monitoring
+
+    jax.monitoring.unregister_event_duration_listener = (
+        monitoring._unregister_event_duration_listener_by_callback
+    )
+
+
 if __name__ == "__main__":
     jit_with_options()
     number_of_cpu_devices()
     places()
+    layouts()
+    listeners()

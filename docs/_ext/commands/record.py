@@ -87,12 +87,12 @@ def record(
             problems.append(f"{file}: its recording cannot be written: {error.strerror or error}")
             return
         left = sorted({cell.missing for cell in result.outputs.cells if cell.missing})
-        missing = f", but for cells that need {' or '.join(left)} (not installed)" if left else ""
+        missing = f", but for cells that need {' or '.join(left)}" if left else ""
         say(f"      recorded {path}{missing}")
 
     meant = []
     for page in pages:
-        if page.device not in (None, "" if edition else options.device):
+        if page.device not in (None, options.device):
             say(f"      left out {page.docname}, which is executed on {page.device} only")
         elif page.recorded and (edition or not names):
             say(f"      left out {page.docname}, which '{page.recorded} {page.docname}' records")

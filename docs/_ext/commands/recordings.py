@@ -20,7 +20,7 @@ def states(pages: Iterable[Page], recordings: Recordings) -> dict[str, dict[str,
     by_name = {page.docname: page for page in pages}
     found = {}
     for device in recordings.devices():
-        meant = {name for name, page in by_name.items() if page.device in (None, device)}
+        meant = {name for name, page in by_name.items() if recordings.takes(page, device)}
         names = sorted(meant | set(recordings.pages(device)))
         found[device] = {
             name: recordings.state(device, name, by_name.get(name))[0] for name in names
@@ -35,7 +35,8 @@ def main() -> None:
     schema = Schema.of(options)
     found = states(pages, Recordings(options.folder("recordings"), schema))
     if known := dict(options.versions):
-        found |= states(pages, Recordings(options.root / known["recordings"], schema))
+        of_versions = Recordings(options.root / known["recordings"], schema, made_on="cpu")
+        found |= states(pages, of_versions)
     for device, of_device in found.items():
         count = collections.Counter(state.word for state in of_device.values())
         print(f"{device}: " + ", ".join(f"{number} {word}" for word, number in count.items()))

@@ -22,9 +22,12 @@ LARGEST = 4_000_000
 class Recordings:
     """The recordings of a book: a folder for each device, with a file for each page."""
 
-    def __init__(self, root: str | os.PathLike[str], schema: Schema | None = None) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], schema: Schema | None = None, made_on: str = ""
+    ) -> None:
+        """Take their folder; `made_on` is the device of all of them, by default each its own."""
         self.root = pathlib.Path(root)
-        self.schema = schema
+        self.schema, self.made_on = schema, made_on
 
     def path(self, device: str, docname: str) -> pathlib.Path:
         """Return the file in which a page's recording on a device is kept."""
@@ -89,6 +92,10 @@ class Recordings:
             path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.ipynb")
         )
 
+    def takes(self, page: Page, device: str) -> bool:
+        """Say whether a page is executed where recordings of a device, or of a version, are made."""
+        return page.device in (None, self.made_on or device)
+
     def state(
         self, device: str, docname: str, page: Page | None
     ) -> tuple[State, PageOutputs | None]:
@@ -104,7 +111,7 @@ class Recordings:
             return State("missing"), None
         if page is None:
             return State("stale", ("the page is gone, or has no code any more",)), None
-        if page.device not in (None, device):
+        if not self.takes(page, device):
             return State("stale", (f"the page is now executed on {page.device} only",)), None
         reasons = changes(outputs, page)
         return State("stale" if reasons else "current", reasons), outputs

@@ -72,7 +72,9 @@ class Book:
         self.recordings = Recordings(self.options.folder("recordings"), self.schema)
         known: Any = self.options.versions
         self.versions = (
-            Recordings(self.options.root / known["recordings"], self.schema) if known else None
+            Recordings(self.options.root / known["recordings"], self.schema, made_on="cpu")
+            if known
+            else None
         )
         # Their names in order, as the recorder of versions gives them.
         self.editions = [f"{known['package']}-{each}" for each in known.get("recorded", ())]

@@ -73,6 +73,17 @@ def test_without_a_list_of_versions_nothing_is_recorded(project):
     assert "book_versions" in done.stderr
 
 
+def test_a_version_is_recorded_on_the_cpu_also_what_is_executed_there_alone(project, record):
+    project.page("a/two", project.cell("print('plums')"), device="cpu")
+    project.page("a/three", project.cell("1"), device="gpu-h200")
+    done = record("a/two", "a/three")
+    assert done.returncode == 0, done.stderr
+    assert [path.stem for path in kept(project)] == ["two"]
+    assert "left out a/three, which is executed on gpu-h200 only" in done.stdout
+    build = project.build()
+    assert "stale" not in build.output
+
+
 def test_a_page_with_a_command_of_its_own_is_recorded_on_no_version(project, record):
     project.page("a/two", project.cell("1"), recorded="nox -s years --")
     done = record("a/one", "a/two")
