@@ -6,6 +6,7 @@ import types
 import numpy as np
 import pytest
 import torch
+from torch._inductor import cpu_vec_isa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,13 +86,15 @@ def test_the_cache_of_torch_is_empty_and_then_what_it_was(monkeypatch, tmp_path)
 
 def test_the_cache_of_torch_needs_no_trial_of_instructions():
     found = []
+    # What one test has tried out, another one does not try again.
+    cpu_vec_isa.valid_vec_isa_list.cache_clear()
     with race.empty_torch_cache():
         function = torch.compile(lambda x: torch.tanh(x) + 1)
         function(torch.ones(64))
         folder = pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
         found += [path.read_text() for path in folder.rglob("*.cpp")]
     assert any("tanh" in text for text in found)
-    assert not any("test_vec" in text or "in_out_ptr0[16]" in text for text in found), found
+    assert not any("__avx_chk_kernel" in text for text in found), found
     assert torch._inductor.config.cpp.vec_isa_ok is None
 
 
