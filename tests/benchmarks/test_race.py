@@ -6,9 +6,9 @@ import types
 import numpy as np
 import pytest
 import torch
-from torch._inductor import cpu_vec_isa
 from hypothesis import given
 from hypothesis import strategies as st
+from torch._inductor import cpu_vec_isa
 
 from snippets.benchmarks import race
 from snippets.timing.timer import Comparison
