@@ -190,6 +190,8 @@ book_versions = {
         "0.12.0.1",
     ],
     "supported": ["0.10.2", "0.12.0.1"],
+    # They start processes that need MPI or PyTorch.
+    "without": ["processes/*"],
     "prelude": "docs/_versions/prelude.py",
     "recordings": "docs/_versions",
     "earlier": "docs/_versions/earlier.toml",

@@ -5,14 +5,16 @@ a device needs, and leaves what it records in a folder of its own:
 
     PYTHONPATH=docs python -m _ext.commands.versions [page ...]
 
-On a version that the book supports every page must go well. On another an outcome that a page
-does not declare is recorded like any other, and the cells that need what a failed one would have
-made are left out. There a prelude is executed before each page, which gives names of today to
-what the version has under others.
+Pages that `book_versions` of conf.py names as `without` are left out: they need more than the
+package. On a version that the book supports every other page must go well. On another an outcome
+that a page does not declare is recorded like any other, and the cells that need what a failed one
+would have made are left out. There a prelude is executed before each page, which gives names of
+today to what the version has under others.
 """
 
 import argparse
 import dataclasses
+import fnmatch
 import importlib.metadata
 import sys
 from typing import Any
@@ -54,9 +56,16 @@ def main() -> None:
             f"{options.versions['package']} {version} is installed, and conf.py lists "
             f"{', '.join(options.versions['recorded'])}"
         )
+    names = asked.pages or [
+        page.docname
+        for page in record.read_pages([], options)[0]
+        if not any(
+            fnmatch.fnmatchcase(page.docname, p) for p in options.versions.get("without", ())
+        )
+    ]
     options, edition = of_version(options, version)
     print(f"recording {edition}", flush=True)
-    problems = record.record(asked.pages, options, asked.jobs, edition)
+    problems = record.record(names, options, asked.jobs, edition)
     for problem in problems:
         print(f"not recorded: {problem}", file=sys.stderr)
     sys.exit(1 if problems else 0)

@@ -7,6 +7,9 @@ from ..source.pages import Cell, Page
 from . import outputs
 from .form import PageOutputs
 
+# What is raised where a version does not have something yet, or not any more.
+MISSING_NAMES = {"AttributeError", "ImportError", "ModuleNotFoundError", "NameError"}
+
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
@@ -42,6 +45,7 @@ def declared_errors(
             continue
         came = {name: _outcome(cell, of_page) for name, of_page in versions.items()}
         kind = cell.expected.type.rpartition(".")[2]
+        came = {name: None if _not_there(each, kind) else each for name, each in came.items()}
         found.append(
             DeclaredError(
                 page=page.docname,
@@ -53,6 +57,11 @@ def declared_errors(
             )
         )
     return tuple(found)
+
+
+def _not_there(outcome: Outcome | None, kind: str) -> bool:
+    """Say whether a version lacks a name that the cell uses before it comes to its error."""
+    return outcome is not None and outcome.type in MISSING_NAMES - {kind}
 
 
 def _outcome(cell: Cell, of_page: PageOutputs | None) -> Outcome | None:

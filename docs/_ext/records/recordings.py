@@ -93,7 +93,7 @@ class Recordings:
         )
 
     def takes(self, page: Page, device: str) -> bool:
-        """Say whether a page is executed where recordings of a device, or of a version, are made."""
+        """Say whether a page is executed where recordings of a device or version are made."""
         return page.device in (None, self.made_on or device)
 
     def state(

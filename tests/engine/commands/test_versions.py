@@ -13,6 +13,7 @@ book_versions = {
     "prelude": "prelude.py",
     "recordings": "docs/_versions",
     "command": "nox -s versions --",
+    "without": ["b/*"],
 }
 """
 HERE = 'importlib.metadata.version("ipykernel")'
@@ -82,6 +83,14 @@ def test_a_version_is_recorded_on_the_cpu_also_what_is_executed_there_alone(proj
     assert "left out a/three, which is executed on gpu-h200 only" in done.stdout
     build = project.build()
     assert "stale" not in build.output
+
+
+def test_pages_that_need_more_than_the_package_are_left_out_unless_they_are_named(project, record):
+    project.page("b/two", project.cell("1"))
+    assert record().returncode == 0
+    assert [path.stem for path in kept(project)] == ["one"]
+    assert record("b/two").returncode == 0
+    assert sorted(path.stem for path in kept(project)) == ["one", "two"]
 
 
 def test_a_page_with_a_command_of_its_own_is_recorded_on_no_version(project, record):
