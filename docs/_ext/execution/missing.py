@@ -55,8 +55,11 @@ class Frameworks:
         }
         self.lost: Lost[Framework] = Lost()
 
-    def needed_by(self, source: str) -> Framework | None:
-        """Return the framework that is absent and without which a cell cannot run, or None."""
+    def needed_by(self, source: str, own: str = "") -> Framework | None:
+        """Return the framework that is absent and without which a cell cannot run, or None.
+
+        `own` is the name of the framework whose cell it is, if a page says so.
+        """
         if not self.absent:
             return None
         try:
@@ -64,6 +67,7 @@ class Frameworks:
         except SyntaxError:
             return None
         needed = next((self.absent[n] for n in imported(source) if n in self.absent), None)
+        needed = needed or next((each for each in self.absent.values() if each.name == own), None)
         needed = needed or self.lost.reason(source)
         self.lost.note(source, needed, kept=_bound(self._imports(tree)))
         return needed

@@ -12,8 +12,8 @@ REGISTRY = registered(
 class Named(Frameworks):
     """Says the names of frameworks, which is what the tests compare."""
 
-    def needed_by(self, source):
-        needed = super().needed_by(source)
+    def needed_by(self, source, own=""):
+        needed = super().needed_by(source, own)
         return needed and needed.name
 
 
@@ -38,6 +38,14 @@ def test_an_import_needs_its_framework(source):
 
 def test_a_framework_need_not_be_called_as_its_package():
     assert without("sklearn").needed_by("from sklearn.svm import SVC") == "learn"
+
+
+def test_a_cell_that_is_said_to_be_of_a_framework_needs_it():
+    page = without("tensorflow")
+    assert page.needed_by("y = arrays['tensorflow']", own="tensorflow") == "tensorflow"
+    assert page.needed_by("print(y)") == "tensorflow"
+    assert page.needed_by("z = arrays['torch']", own="torch") is None
+    assert page.needed_by("arrays") is None
 
 
 def test_an_import_inside_a_function_is_only_tried_when_it_runs():
