@@ -19,10 +19,10 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from ..frameworks import registered
 from ..options import Options
 from ..records.outcomes import DeclaredError, Outcome
 from .states import pages_of
+from .versions import label, span
 
 logger = logging.getLogger(__name__)
 # What may differ between two messages that say the same: numbers, addresses of pages.
@@ -116,9 +116,10 @@ class ShowErrors(SphinxPostTransform):
         taken: set[str] = set()
         path = _earlier_file(self.env)
         self.earlier = earlier(path) if path else {}
-        labels = {each.name: each.label for each in registered(self.config.book_frameworks)}
-        self.package = str(dict(self.config.book_versions).get("package", ""))
-        self.label = labels.get(self.package) or self.package
+        env: Any = self.env
+        self.options: Options = env.book_options
+        self.package = str(dict(self.options.versions).get("package", ""))
+        self.label = label(self.options) if self.package else ""
         for row in itertools.chain.from_iterable(each.findall(nodes.tbody) for each in lists):
             for each in row.findall(nodes.row):
                 self._complete(each, known, taken)
@@ -148,15 +149,12 @@ class ShowErrors(SphinxPostTransform):
                 yield from ((f"{self.label} {version}", text) for version, text in said_by.items())
 
     def _shown(self, error: DeclaredError) -> Iterator[tuple[str, str]]:
-        package, label = self.package, self.label
         if error.here is not None and error.here.type:
             facts = pages_of(self.env)[error.page].facts
-            version = facts.versions.get(package, "") if facts else ""
-            yield f"{label} {version}".strip() if version else "", said(error.here)
+            version = facts.versions.get(self.package, "") if facts else ""
+            yield f"{self.label} {version}".strip() if version else "", said(error.here)
         for first, last, outcome in differing(error):
-            span = [name.removeprefix(f"{package}-") for name in (first, last)]
-            versions = span[0] if first == last else f"{span[0]} to {span[1]}"
-            yield f"{label} {versions}", said(outcome)
+            yield span([first, last], self.options), said(outcome)
 
 
 def _visit(self: Any, node: messages) -> None:

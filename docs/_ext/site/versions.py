@@ -50,11 +50,10 @@ def _compared(own: CellOutputs, made: Mapping[str, CellOutputs], options: Option
         if lines != here:
             other = [line for line in lines if line not in here] or lines
             text = html.escape("\n".join(other))
-            parts.append(f"<p>{_span(list(group), options)}</p><pre>{text}</pre>")
+            parts.append(f"<p>{span(list(group), options)}</p><pre>{text}</pre>")
     if not parts:
-        return f'<p class="by-version">The same with {_span(list(made), options)}.</p>'
-    label = _label(options)
-    summary = f"<summary>Where other versions of {label} print something else</summary>"
+        return f'<p class="by-version">The same with {span(list(made), options)}.</p>'
+    summary = f"<summary>Where other versions of {label(options)} print something else</summary>"
     return f'<details class="by-version">{summary}{"".join(parts)}</details>'
 
 
@@ -62,13 +61,14 @@ def _lines(made: CellOutputs) -> list[str]:
     return printed(made.outputs).splitlines()
 
 
-def _label(options: Options) -> str:
+def label(options: Options) -> str:
+    """Return what readers know the package as of which versions are recorded."""
     package = str(dict(options.versions)["package"])
     return next((each.label for each in options.registry if each.name == package), package)
 
 
-def _span(editions: list[str], options: Options) -> str:
+def span(editions: list[str], options: Options) -> str:
     """Name versions in a row, such as `JAX 0.4.31 to 0.6.2`, by the names of their recordings."""
     package = str(dict(options.versions)["package"])
     first, last = (editions[end].removeprefix(f"{package}-") for end in (0, -1))
-    return f"{_label(options)} {first}" + (f" to {last}" if last != first else "")
+    return f"{label(options)} {first}" + (f" to {last}" if last != first else "")
