@@ -9,6 +9,7 @@ What the cache of this machine holds already is recorded without being executed.
 
 import argparse
 import dataclasses
+import fnmatch
 import os
 import sys
 from collections.abc import Sequence
@@ -91,9 +92,12 @@ def record(
         say(f"      recorded {path}{missing}")
 
     meant = []
+    without = dict(options.versions).get("without", ())
     for page in pages:
         if page.device not in (None, options.device):
             say(f"      left out {page.docname}, which is executed on {page.device} only")
+        elif edition and not names and any(fnmatch.fnmatchcase(page.docname, p) for p in without):
+            say(f"      left out {page.docname}, which needs more than {edition}")
         elif page.recorded and (edition or not names):
             say(f"      left out {page.docname}, which '{page.recorded} {page.docname}' records")
         else:

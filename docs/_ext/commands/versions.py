@@ -14,7 +14,6 @@ today to what the version has under others.
 
 import argparse
 import dataclasses
-import fnmatch
 import importlib.metadata
 import sys
 from typing import Any
@@ -56,16 +55,9 @@ def main() -> None:
             f"{options.versions['package']} {version} is installed, and conf.py lists "
             f"{', '.join(options.versions['recorded'])}"
         )
-    names = asked.pages or [
-        page.docname
-        for page in record.read_pages([], options)[0]
-        if not any(
-            fnmatch.fnmatchcase(page.docname, p) for p in options.versions.get("without", ())
-        )
-    ]
     options, edition = of_version(options, version)
     print(f"recording {edition}", flush=True)
-    problems = record.record(names, options, asked.jobs, edition)
+    problems = record.record(asked.pages, options, asked.jobs, edition)
     for problem in problems:
         print(f"not recorded: {problem}", file=sys.stderr)
     sys.exit(1 if problems else 0)
