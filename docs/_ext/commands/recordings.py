@@ -34,8 +34,7 @@ def main() -> None:
     pages, problems = read_pages([], options)
     schema = Schema.of(options)
     found = states(pages, Recordings(options.folder("recordings"), schema))
-    if known := dict(options.versions):
-        of_versions = Recordings(options.root / known["recordings"], schema, made_on="cpu")
+    if of_versions := Recordings.of_versions(options, schema):
         found |= states(pages, of_versions)
     for device, of_device in found.items():
         count = collections.Counter(state.word for state in of_device.values())

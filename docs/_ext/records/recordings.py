@@ -10,6 +10,7 @@ import pathlib
 
 from .. import files
 from ..measurements.schema import Schema
+from ..options import Options
 from ..source.pages import Page
 from . import form, sanitising
 from .form import PageOutputs
@@ -28,6 +29,12 @@ class Recordings:
         """Take their folder; `made_on` is the device of all of them, by default each its own."""
         self.root = pathlib.Path(root)
         self.schema, self.made_on = schema, made_on
+
+    @classmethod
+    def of_versions(cls, options: Options, schema: Schema | None = None) -> "Recordings | None":
+        """Return the recordings of versions, all of them made on a CPU; None without any."""
+        known = dict(options.versions)
+        return cls(options.root / known["recordings"], schema, made_on="cpu") if known else None
 
     def path(self, device: str, docname: str) -> pathlib.Path:
         """Return the file in which a page's recording on a device is kept."""

@@ -71,11 +71,7 @@ class Book:
         self.schema = measurements.schema(app.config)
         self.recordings = Recordings(self.options.folder("recordings"), self.schema)
         known: Any = self.options.versions
-        self.versions = (
-            Recordings(self.options.root / known["recordings"], self.schema, made_on="cpu")
-            if known
-            else None
-        )
+        self.versions = Recordings.of_versions(self.options, self.schema)
         # Their names in order, as the recorder of versions gives them.
         self.editions = [f"{known['package']}-{each}" for each in known.get("recorded", ())]
         found = self.recordings.devices()
