@@ -93,8 +93,9 @@ book_frameworks = {
         "device": (
             "('gpu', torch.cuda.get_device_name()) if torch.cuda.is_available() else ('cpu', 'cpu')"
         ),
-        # On a CPU PyTorch and TensorFlow would use a GPU that is there.
-        "environment": {"cpu": {"CUDA_VISIBLE_DEVICES": ""}},
+        # On a CPU PyTorch and TensorFlow would use a GPU that is there. After a call the threads of
+        # OpenMP go ten times this number round a loop, and whoever is timed next has to wait.
+        "environment": {"": {"GOMP_SPINCOUNT": "30000"}, "cpu": {"CUDA_VISIBLE_DEVICES": ""}},
         "colour": {"light": "#b3261e", "dark": "#ff9d94"},
     },
     "tensorflow": {
@@ -117,8 +118,7 @@ book_frameworks = {
     "numpy": {
         "label": "NumPy",
         "packages": ["numpy"],
-        # After a call the threads of OpenBLAS keep the cores busy for 2**20 cycles, where they
-        # would for 2**28, and whoever is timed next has to wait for that.
+        # The threads of OpenBLAS do so for 2**20 cycles, where they would for 2**28.
         "environment": {"": {"OPENBLAS_THREAD_TIMEOUT": "20"}},
         "colour": {"light": "#0b6b3a", "dark": "#6fd49b"},
     },

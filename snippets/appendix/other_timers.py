@@ -12,6 +12,7 @@ from snippets.timing.timer import (
     Comparison,
     Timed,
     calls_for_a_sample,
+    in_calm_moments,
     machine_since,
     processor_seconds,
     turns,
@@ -58,7 +59,7 @@ def in_turns(name, function, *args):
     """Time one operation by three timers in turn; return and display a comparison."""
     ours, timers = three_timers(function, *args)
     before = processor_seconds()
-    *samples, control = turns([*timers.values(), ours.sample])
+    *samples, control = turns(in_calm_moments([*timers.values(), ours.sample]))
     machine = machine_since(before)
     found = {
         key: ours.measurement(f"{name}/{key}", times, machine)

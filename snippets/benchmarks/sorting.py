@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 import torch
 
-SIZES = (1_000, 30_000, 1_000_000)
+SIZES = (1_000, 30_000, 300_000)
 GROUPS = 100
 
 IN_JAX = {

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import datetime
+import functools
 import gc
 import importlib.metadata
 import importlib.util
@@ -23,12 +24,15 @@ from IPython.display import display
 RECORD_TYPE = "application/vnd.jax-measured.record+json"
 FRAMEWORKS = ("jax", "torch", "tensorflow")
 PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
-SHORTEST_SAMPLE = 0.005
+SHORTEST_SAMPLE = 0.0025
 ROUNDS = 20
 LONG = 1.5
 LONG_ROUNDS = 7
 LONGEST_REST = 0.2
 WARMS_ITSELF = 0.02
+COUNTED = 4000
+SLOW = 1.2
+PATIENCE = 0.5
 UNSTABLE = 0.20
 FENCE = 1.5
 RESAMPLES = 2000
@@ -383,19 +387,11 @@ def enough(count, start):
 
 
 def calls_for_a_sample(time_them):
-    """Double the calls until `time_them(calls)` is 5 ms; return how many are enough."""
+    """Double the calls until they take 2.5 ms; return how many are enough."""
     calls = 1
     while (seconds := time_them(calls)) < SHORTEST_SAMPLE:
         calls *= 2
     return math.ceil(calls * SHORTEST_SAMPLE / seconds)
-
-
-def sample(time_them, calls):
-    """Take 20 samples of `calls` calls each, or fewer long ones; see `enough`."""
-    samples, start = [], time.perf_counter()
-    while not enough(len(samples), start):
-        samples.append(time_them(calls) / calls)
-    return samples
 
 
 def resampled_medians(samples, seed=0):
@@ -475,6 +471,62 @@ def rest():
         time.sleep(0.001)
 
 
+def count_to(number):
+    """Return the seconds that Python takes to count: what a core gives just now."""
+    start, counted = time.perf_counter(), 0
+    for _ in range(number):
+        counted += 1
+    return time.perf_counter() - start
+
+
+class Moments:
+    """Takes samples in calm moments of the processor, while patience lasts.
+
+    A core of a virtual machine is often half of a real one. While the other half works
+    for somebody else it gives about half of its speed, and no counter of the system
+    tells. `lost` are the seconds spent on waiting and on samples thrown away.
+    """
+
+    fastest = math.inf
+
+    def __init__(self):
+        """Start with half a second of patience."""
+        self.lost, self.calm = 0.0, self.look()
+
+    def look(self):
+        """Say whether a core is at most 20 % slower than this process has seen it."""
+        rest()
+        seconds = count_to(COUNTED)
+        Moments.fastest = min(Moments.fastest, seconds)
+        return seconds <= SLOW * Moments.fastest
+
+    def take(self, sample):
+        """Return `sample()` from between two calm moments, in the end any."""
+        while True:
+            start, calm = time.perf_counter(), self.calm
+            patient = self.lost < PATIENCE
+            if calm or not patient:
+                seconds = sample()
+            self.calm = self.look()
+            if (calm and self.calm) or not patient:
+                return seconds
+            self.lost += time.perf_counter() - start
+
+
+def in_calm_moments(samplers):
+    """Return functions that call those given in calm moments, with one patience."""
+    moments = Moments()
+    return [functools.partial(moments.take, each) for each in samplers]
+
+
+def sample(time_them, calls):
+    """Take 20 samples of `calls` calls each, or fewer long ones; see `enough`."""
+    samples, start, moments = [], time.perf_counter(), Moments()
+    while not enough(len(samples), start):
+        samples.append(moments.take(lambda: time_them(calls) / calls))
+    return samples
+
+
 def choose_calls(timed, calls=None):
     """Give each `Timed` of a dictionary its number of calls in a sample.
 
@@ -483,7 +535,8 @@ def choose_calls(timed, calls=None):
     for key, each in timed.items():
         each.calls = option_of(calls, key) or calls_for_a_sample(each.seconds)
     if calls is None:
-        seconds = [each.sample() for each in timed.values()]
+        samplers = in_calm_moments([each.sample for each in timed.values()])
+        seconds = [sampler() for sampler in samplers]
         equal = alike([each.calls for each in timed.values()], seconds)
         for each, number in zip(timed.values(), equal, strict=True):
             each.calls = number
@@ -628,7 +681,6 @@ class Timed:
         fills the caches, after those of others have come to rest. To a call of more
         than 20 ms that is a small part of its time, and it goes without.
         """
-        rest()
         if self.last < WARMS_ITSELF:
             self.seconds(1)
         self.last = self.seconds(self.calls) / self.calls
@@ -674,7 +726,7 @@ def measure(
 
     The first call is timed alone, for it may trace and compile. Then come the
     samples, with the garbage collector off. One sample is `calls` calls, or as
-    many as last 5 ms. `wait` blocks until a result exists; by default it is that of
+    many as last 2.5 ms. `wait` blocks until a result exists; by default it is that of
     the result's framework, or of `framework`.
     `inputs` replaces `args` as the source of shape and dtype in the record, and
     `precision` what the framework is set to, where the page knows what was used.
@@ -741,7 +793,7 @@ def compare(
         choose_calls(timed, calls)
         contestants = [*timed.values(), next(iter(timed.values()))]
         samplers = [each.sample for each in contestants]
-        *samples, control = turns(samplers)
+        *samples, control = turns(in_calm_moments(samplers))
     machine = machine_since(before)
     measured = {
         key: each.measurement(

@@ -6,7 +6,10 @@ import pytest
 from bs4 import BeautifulSoup
 from nbclient import NotebookClient
 
-FRAMEWORKS = {"one": {"label": "The One", "modules": ["colorsys"]}, "two": {"modules": ["textwrap"]}}
+FRAMEWORKS = {
+    "one": {"label": "The One", "modules": ["colorsys"]},
+    "two": {"modules": ["textwrap"]},
+}
 
 
 def cell(framework, code, *options):
