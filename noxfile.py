@@ -276,7 +276,7 @@ def build_benchmark(session):
 def timer_check(session):
     """Check the timer: equal functions against themselves, quiet and busy, and other timers.
 
-    It takes five minutes and wants a machine to itself. `-- --experiments 20 --slower 10` is a
+    It takes seven minutes and wants a machine to itself. `-- --experiments 20 --slower 10` is a
     short version.
     """
     install(session, FRAMEWORKS, "docs", "tests")

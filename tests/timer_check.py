@@ -1,6 +1,6 @@
 """Check the timer on this machine: what it claims of equal functions, and of unequal ones.
 
-Run it with `nox -s timer_check`, on a machine with nothing else to do; it takes five minutes.
+Run it with `nox -s timer_check`, on a machine with nothing else to do; it takes seven minutes.
 `--experiments 20 --slower 10` is a short version.
 """
 
@@ -36,7 +36,7 @@ from snippets.timing import timer  # noqa: E402
 BUSY_LOOPS = 2
 ALONE = 3
 # Seconds for a sample of equal functions, as long as the shortest on a page.
-SAMPLE = 0.005
+SAMPLE = 0.004
 # To sum up so many numbers takes a fifth more than so few. Seconds for each alternative.
 MORE, LESS, BUDGET = 120_000, 100_000, 0.2
 SIZES = 64, 256, 1024

@@ -10,9 +10,9 @@ from IPython.display import display
 
 from snippets.timing.timer import (
     Comparison,
+    Moments,
     Timed,
     calls_for_a_sample,
-    in_calm_moments,
     machine_since,
     processor_seconds,
     turns,
@@ -59,7 +59,8 @@ def in_turns(name, function, *args):
     """Time one operation by three timers in turn; return and display a comparison."""
     ours, timers = three_timers(function, *args)
     before = processor_seconds()
-    *samples, control = turns(in_calm_moments([*timers.values(), ours.sample]))
+    contestants = [*timers.values(), ours.sample]
+    *samples, control = turns(contestants, moments=Moments())
     machine = machine_since(before)
     found = {
         key: ours.measurement(f"{name}/{key}", times, machine)

@@ -21,9 +21,9 @@ from IPython.display import display
 from snippets.timing.timer import (
     LONGEST_REST,
     Comparison,
+    Moments,
     Timed,
     choose_calls,
-    in_calm_moments,
     machine_since,
     no_garbage_collection,
     processor_seconds,
@@ -432,7 +432,7 @@ def across(name, function, processes, *, using=()):
     before, computed = processor_seconds(), sum(each.computed for each in all_of_them)
     with no_garbage_collection():
         samplers = [each.sample for each in timed.values()]
-        *samples, control = turns(in_calm_moments(samplers))
+        *samples, control = turns(samplers, moments=Moments())
     machine = machine_but_for(all_of_them, before, computed)
     again.close()
     found = {

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import datetime
-import functools
 import gc
 import importlib.metadata
 import importlib.util
@@ -24,7 +23,7 @@ from IPython.display import display
 RECORD_TYPE = "application/vnd.jax-measured.record+json"
 FRAMEWORKS = ("jax", "torch", "tensorflow")
 PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
-SHORTEST_SAMPLE = 0.0025
+SHORTEST_SAMPLE = 0.004
 ROUNDS = 20
 LONG = 1.5
 LONG_ROUNDS = 7
@@ -387,7 +386,7 @@ def enough(count, start):
 
 
 def calls_for_a_sample(time_them):
-    """Double the calls until they take 2.5 ms; return how many are enough."""
+    """Double the calls until they take 4 ms; return how many are enough."""
     calls = 1
     while (seconds := time_them(calls)) < SHORTEST_SAMPLE:
         calls *= 2
@@ -513,16 +512,10 @@ class Moments:
             self.lost += time.perf_counter() - start
 
 
-def in_calm_moments(samplers):
-    """Return functions that call those given in calm moments, with one patience."""
-    moments = Moments()
-    return [functools.partial(moments.take, each) for each in samplers]
-
-
 def sample(time_them, calls):
     """Take 20 samples of `calls` calls each, or fewer long ones; see `enough`."""
     samples, start, moments = [], time.perf_counter(), Moments()
-    while not enough(len(samples), start):
+    while not enough(len(samples), start + moments.lost):
         samples.append(moments.take(lambda: time_them(calls) / calls))
     return samples
 
@@ -535,24 +528,25 @@ def choose_calls(timed, calls=None):
     for key, each in timed.items():
         each.calls = option_of(calls, key) or calls_for_a_sample(each.seconds)
     if calls is None:
-        samplers = in_calm_moments([each.sample for each in timed.values()])
-        seconds = [sampler() for sampler in samplers]
+        moments = Moments()
+        seconds = [moments.take(each.sample) for each in timed.values()]
         equal = alike([each.calls for each in timed.values()], seconds)
         for each, number in zip(timed.values(), equal, strict=True):
             each.calls = number
 
 
-def turns(alternatives, seed=0):
+def turns(alternatives, seed=0, moments=None):
     """Let functions that return seconds take turns, in random order in each round.
 
     Takes a list of them and returns a list of samples for each: those of 20 rounds, or
-    of fewer long ones; see `enough`.
+    of fewer long ones; see `enough`. They are taken in calm `moments`, if given.
     """
     shuffled, start = random.Random(seed), time.perf_counter()
     samples = [[] for _ in alternatives]
-    while not enough(len(samples[0]), start):
+    while not enough(len(samples[0]), start + (moments.lost if moments else 0)):
         for number in shuffled.sample(range(len(alternatives)), len(alternatives)):
-            samples[number].append(alternatives[number]())
+            take = alternatives[number]
+            samples[number].append(moments.take(take) if moments else take())
     return samples
 
 
@@ -726,7 +720,7 @@ def measure(
 
     The first call is timed alone, for it may trace and compile. Then come the
     samples, with the garbage collector off. One sample is `calls` calls, or as
-    many as last 2.5 ms. `wait` blocks until a result exists; by default it is that of
+    many as last 4 ms. `wait` blocks until a result exists; by default it is that of
     the result's framework, or of `framework`.
     `inputs` replaces `args` as the source of shape and dtype in the record, and
     `precision` what the framework is set to, where the page knows what was used.
@@ -793,7 +787,7 @@ def compare(
         choose_calls(timed, calls)
         contestants = [*timed.values(), next(iter(timed.values()))]
         samplers = [each.sample for each in contestants]
-        *samples, control = turns(in_calm_moments(samplers))
+        *samples, control = turns(samplers, moments=Moments())
     machine = machine_since(before)
     measured = {
         key: each.measurement(
