@@ -32,6 +32,14 @@ SPHINX = ("-m", "sphinx")
 sys.path.insert(0, str(ENGINE))
 
 BOOK = runpy.run_path(str(REPOSITORY / "conf.py"))
+VERSIONS = {
+    "package": "ipykernel",
+    "recorded": ["1.0", "2.0", "3.0"],
+    "supported": [],
+    "prelude": "prelude.py",
+    "recordings": "docs/_versions",
+    "command": "nox -s versions --",
+}
 CONF = """
 import sys
 sys.path.insert(0, {engine!r})
@@ -403,6 +411,27 @@ class Project:
         path = self.recording(docname, device)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf8")
+        return path
+
+    def with_versions(self, **more):
+        """Let pages be recorded on versions of a package; `more` of `book_versions` may follow."""
+        self.configure(f"book_versions = {VERSIONS | more}")
+
+    def recorded_on(self, version, docname, change=lambda outputs: None):
+        """Keep a recording of a page with a version, and return its path.
+
+        It is that of this device, where it has one. `change` may alter the outputs of its cell.
+        """
+        if not self.recording(docname).exists():
+            assert self.record().returncode == 0
+        notebook = json.loads(self.recording(docname).read_text("utf8"))
+        notebook["metadata"]["recording"]["device"] = f"{VERSIONS['package']}-{version}"
+        (cell,) = notebook["cells"]
+        change(cell["outputs"])
+        path = self.root / VERSIONS["recordings"] / f"{VERSIONS['package']}-{version}"
+        path = path / f"{docname}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(notebook), "utf8")
         return path
 
     def html(self, docname, out="build/html"):

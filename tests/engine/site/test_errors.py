@@ -1,20 +1,8 @@
 """Lists of errors: each row has the message that was printed, here and with other versions."""
 
-import json
-
 import pytest
 from bs4 import BeautifulSoup
 
-VERSIONS = """
-book_versions = {
-    "package": "ipykernel",
-    "recorded": ["1.0", "2.0", "3.0"],
-    "supported": [],
-    "prelude": "prelude.py",
-    "recordings": "docs/_versions",
-    "command": "nox -s versions --",
-}
-"""
 RAISING = """
 ```{code-cell} python
 :raises: ValueError no pears
@@ -32,7 +20,7 @@ LIST = """
 
 @pytest.fixture
 def book(project):
-    project.configure(VERSIONS)
+    project.with_versions()
     project.page("a/one", RAISING)
     project.page("a/list", LIST)
     return project
@@ -40,18 +28,13 @@ def book(project):
 
 def recorded(project, version, **error):
     """Keep a recording of the page with a version, where its cell came to another error."""
-    if not project.recording("a/one").exists():
-        assert project.record().returncode == 0
-    notebook = json.loads(project.recording("a/one").read_text("utf8"))
-    notebook["metadata"]["recording"]["device"] = f"ipykernel-{version}"
-    outputs = notebook["cells"][0]["outputs"]
-    outputs[0] |= error
-    if not error.get("ename", True):
-        outputs.clear()
-    path = project.root / "docs" / "_versions" / f"ipykernel-{version}" / "a" / "one.ipynb"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(notebook), "utf8")
-    return path
+
+    def change(outputs):
+        outputs[0] |= error
+        if not error.get("ename", True):
+            outputs.clear()
+
+    return project.recorded_on(version, "a/one", change)
 
 
 def row(project):
@@ -97,8 +80,16 @@ def test_a_version_without_the_error_says_so(book):
     assert len(found.select("pre")) == 1
 
 
+def test_a_version_that_lacks_a_name_the_cell_uses_says_nothing_of_its_error(book):
+    for version, kind in (("1.0", "AttributeError"), ("2.0", "NameError"), ("3.0", "KeyError")):
+        recorded(book, version, ename=kind, evalue="pears")
+    build = book.build()
+    assert build.green, build.output
+    assert [p.text for p in row(book).select("details.differs p")] == ["ipykernel 3.0"]
+
+
 def test_what_unrecorded_versions_said_is_shown_last(book):
-    book.configure(VERSIONS.replace('"command"', '"earlier": "earlier.toml", "command"'))
+    book.with_versions(earlier="earlier.toml")
     path = book.root / "earlier.toml"
     path.write_text(
         '["ValueError: no p"]\n"0.1" = "LookupError: pears?"\n[other]\n1 = "x"\n', "utf8"
