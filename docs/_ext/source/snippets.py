@@ -55,13 +55,15 @@ class Excerpt:
 
 def names_used(text: str) -> tuple[str, ...]:
     """Return the names that a piece of code reads from around it, in the order of first use."""
-    shared = set()
-    tables = [symtable.symtable(text, "<snippet>", "exec")]
+    top = symtable.symtable(text, "<snippet>", "exec")
+    # Python 3.12 finds no other names in a comprehension than around it.
+    own = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_local()}
+    shared = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
+    tables = top.get_children()
     for table in tables:
         tables += table.get_children()
-        outside = table.get_type() == "module"
         read = [symbol for symbol in table.get_symbols() if symbol.is_referenced()]
-        shared |= {symbol.get_name() for symbol in read if outside or symbol.is_global()}
+        shared |= {symbol.get_name() for symbol in read if symbol.is_global()} - own
     names = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
     return tuple(name for name in dict.fromkeys(names) if name in shared)
 

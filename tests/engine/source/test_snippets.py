@@ -54,6 +54,15 @@ def test_lines_of_the_page_bring_the_imports_and_helpers_that_they_read(project,
     assert names(found) == ["area", "LIMIT"]
 
 
+def test_what_lines_of_the_page_bind_themselves_is_not_brought(project, library):
+    """Whatever Python says of the names in a comprehension; 3.12 says something else than 3.11."""
+    project.snippet("a.one", "import math\nLIMIT = 3\ndef area(r): return r\n")
+    lines = "import math\nLIMIT = 4\n[area(math.pi) + LIMIT for r in [1]]"
+    found = excerpt(library, "one.area", page_lines=lines)
+    assert imported(found) == []
+    assert names(found) == ["area"]
+
+
 def test_helpers_come_before_what_uses_them_through_several_modules(project, library):
     project.snippet("a.low", "import math\nSCALE = 2\ndef low(x): return math.floor(SCALE * x)\n")
     project.snippet("b.middle", "from snippets.a.low import low\ndef middle(x): return low(x)\n")
