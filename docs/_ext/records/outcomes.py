@@ -7,7 +7,7 @@ from ..source.pages import Cell, Page
 from . import outputs
 from .form import PageOutputs
 
-# What is raised where a version does not have something yet, or not any more.
+# What is raised where a version lacks a name that a cell uses before it comes to its error.
 MISSING_NAMES = {"AttributeError", "ImportError", "ModuleNotFoundError", "NameError"}
 
 
@@ -43,9 +43,8 @@ def declared_errors(
     for cell in page.cells:
         if cell.expected is None:
             continue
-        came = {name: _outcome(cell, of_page) for name, of_page in versions.items()}
         kind = cell.expected.type.rpartition(".")[2]
-        came = {name: None if _not_there(each, kind) else each for name, each in came.items()}
+        came = {name: _outcome(cell, of_page) for name, of_page in versions.items()}
         found.append(
             DeclaredError(
                 page=page.docname,
@@ -53,15 +52,14 @@ def declared_errors(
                 type=kind,
                 fragment=cell.expected.fragment,
                 here=_outcome(cell, here),
-                versions={name: outcome for name, outcome in came.items() if outcome},
+                versions={
+                    name: outcome
+                    for name, outcome in came.items()
+                    if outcome and outcome.type not in MISSING_NAMES - {kind}
+                },
             )
         )
     return tuple(found)
-
-
-def _not_there(outcome: Outcome | None, kind: str) -> bool:
-    """Say whether a version lacks a name that the cell uses before it comes to its error."""
-    return outcome is not None and outcome.type in MISSING_NAMES - {kind}
 
 
 def _outcome(cell: Cell, of_page: PageOutputs | None) -> Outcome | None:

@@ -208,7 +208,7 @@ def test_a_missing_framework_costs_its_own_cells_alone(project, tmp_path):
     (folder / "sitecustomize.py").write_text(WITHOUT)
     done = project.record(PYTHONPATH=str(folder))
     assert done.returncode == 0, done.stderr
-    assert "but for cells that need tensorflow" in done.stdout
+    assert "but for cells that need tensorflow\n" in done.stdout
     build = project.build("-D", "book_recorded=1", out="build/recorded")
     assert build.green, build.output
     without = "Not recorded: tensorflow is not installed."

@@ -1,22 +1,11 @@
 """Pages are recorded on versions of a package, apart from the recordings of devices."""
 
+import importlib.metadata
 import json
 
 import pytest
 
-BOOK = """
-import importlib.metadata
-book_versions = {
-    "package": "ipykernel",
-    "recorded": [%s],
-    "supported": %s,
-    "prelude": "prelude.py",
-    "recordings": "docs/_versions",
-    "command": "nox -s versions --",
-    "without": ["b/*"],
-}
-"""
-HERE = 'importlib.metadata.version("ipykernel")'
+HERE = importlib.metadata.version("ipykernel")
 
 
 @pytest.fixture
@@ -25,8 +14,8 @@ def record(project):
     project.page("a/one", project.cell("1 / zero"), project.cell("print('pears')"))
     (project.root / "prelude.py").write_text("import builtins\nbuiltins.zero = 0\n", "utf8")
 
-    def run(*pages, supported="[]", listed=HERE):
-        project.configure(BOOK % (listed, supported))
+    def run(*pages, supported=(), listed=HERE):
+        project.with_versions(recorded=[listed], supported=supported, without=["b/*"])
         return project.run("versions", *pages)
 
     return run
@@ -53,7 +42,7 @@ def test_what_an_old_version_makes_of_a_page_is_recorded(project, record):
 
 
 def test_on_a_supported_version_a_page_must_come_out_as_it_declares(project, record):
-    done = record(supported=f"[{HERE}]")
+    done = record(supported=[HERE])
     assert done.returncode == 1
     assert "a/one.md:" in done.stderr
     # The prelude is for others.
@@ -62,7 +51,7 @@ def test_on_a_supported_version_a_page_must_come_out_as_it_declares(project, rec
 
 
 def test_another_version_than_those_listed_is_refused(project, record):
-    done = record(listed="'0.0.1'")
+    done = record(listed="0.0.1")
     assert done.returncode == 2
     assert "conf.py lists 0.0.1" in done.stderr
     assert kept(project) == []
