@@ -15,6 +15,10 @@ EXPECTED_ERRORS = {
         jax.errors.TracerBoolConversionError,
         "Attempted boolean conversion of traced array",
     ),
+    "root_of_positive": (
+        jax.errors.TracerBoolConversionError,
+        "Attempted boolean conversion of traced array",
+    ),
     "negate_if_stacked": (ValueError, "Non-hashable static arguments"),
     "negate_if_stacked_other_way": (
         jax.errors.TracerBoolConversionError,
@@ -46,6 +50,13 @@ def negate_if(x, neg):
 def clip_below(x):
     """Return x, or 0 where it is less; raises TracerBoolConversionError."""
     return max(x, 0)
+
+
+@jax.jit
+def root_of_positive(x):
+    """Return the square root of x > 0; raises TracerBoolConversionError."""
+    assert x > 0, "not positive"
+    return jnp.sqrt(x)
 
 
 def is_inside(x):

@@ -15,6 +15,10 @@ EXPECTED_ERRORS = {
         jax.errors.ConcretizationTypeError,
         "size argument of jnp.nonzero",
     ),
+    "distinct_jitted": (
+        jax.errors.ConcretizationTypeError,
+        "the first argument of jnp.unique()",
+    ),
     "first_jitted": (IndexError, "Got slice(None"),
     "count_up_jitted": (
         jax.errors.ConcretizationTypeError,
@@ -40,6 +44,12 @@ def negatives_jitted(x):
 def positions_jitted(x):
     """Return where a vector is negative; raises ConcretizationTypeError."""
     return jnp.nonzero(x < 0)
+
+
+@jax.jit
+def distinct_jitted(x):
+    """Return the different elements of a vector; raises ConcretizationTypeError."""
+    return jnp.unique(x)
 
 
 @jax.jit
@@ -119,6 +129,12 @@ def negatives_padded(x, size):
 def positions_default_fill(x, size):
     """Return where `x` is negative, padded with 0, which is a position too."""
     return jnp.nonzero(x < 0, size=size)[0]
+
+
+@jax.jit(static_argnames="size")
+def distinct_padded(x, size):
+    """Return the `size` least of the different elements of `x`, padded with nan."""
+    return jnp.unique(x, size=size, fill_value=jnp.nan)
 
 
 @jax.jit(static_argnames="length")

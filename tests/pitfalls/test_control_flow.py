@@ -22,6 +22,7 @@ def test_branch_on_a_value_raises(raises_declared):
 
 def test_max_hides_a_branch(raises_declared):
     raises_declared(control_flow.clip_below, 1.0)
+    raises_declared(control_flow.root_of_positive, 4.0)
 
 
 def assert_small(x):

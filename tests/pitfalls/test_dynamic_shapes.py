@@ -29,8 +29,17 @@ def test_boolean_index_raises_under_jit(raises_declared):
 def test_relatives_raise_under_jit(raises_declared):
     x = jnp.array([-1.0, 2, -3])
     raises_declared(dynamic_shapes.positions_jitted, x)
+    raises_declared(dynamic_shapes.distinct_jitted, x)
     raises_declared(dynamic_shapes.first_jitted, x, 2)
     raises_declared(dynamic_shapes.count_up_jitted, 3)
+
+
+@pytest.mark.parametrize("size", range(1, 6))
+def test_different_elements_in_a_fixed_number_are_the_least_padded(size):
+    x = np.array([3.0, 1.0, 3.0, 2.0], np.float32)
+    expected = [*np.unique(x), *[np.nan] * 5][:size]
+    found = dynamic_shapes.distinct_padded(jnp.asarray(x), size)
+    np.testing.assert_array_equal(found, np.array(expected, np.float32))
 
 
 def test_jit_sees_only_the_shape_and_type_of_the_mask(raises_declared):
