@@ -76,6 +76,8 @@ def pytest_collection_finish(session):
         config.update("jax_compilation_cache_dir", given.get("compiled") or compiled.name)
         config.update("jax_persistent_cache_min_compile_time_secs", 0)
         config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        # Nor does it look for the fastest code, as in JAX's own tests; sites are built with it.
+        config.update("jax_disable_most_optimizations", True)
     # What the frameworks made when they were imported lives until the end; searched by each full
     # garbage collection, it takes a tenth of the time of all tests.
     gc.collect()

@@ -55,6 +55,22 @@ def table():
     body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
     return f"<div class='log-causes'><table><tbody>{body}</tbody></table></div>"
 
+# Pastes a text into the field, and returns what the page says of it.
+PASTED = """text => {
+  const field = document.querySelector("textarea");
+  field.value = text;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  const reader = document.querySelector(".log-reader");
+  const functions = [...reader.querySelectorAll("ol > li")].map(entry => [
+    entry.querySelector("p code").textContent,
+    [...entry.querySelectorAll("ul > li")].map(
+      reason => [reason.querySelector("b").textContent, reason.textContent]),
+  ]);
+  const fold = reader.querySelector("details pre");
+  const unknown = fold ? fold.textContent : "";
+  return { functions, unknown, said: reader.querySelector("output").innerText };
+}"""
+
 
 @pytest.fixture(scope="module")
 def reader():
@@ -72,16 +88,13 @@ def reader():
         page.set_content(f"{table()}<script>{SCRIPT}</script>")
 
         def said(text):
-            page.fill("textarea", text)
+            answer = page.evaluate(PASTED, text)
             functions = {}
-            for entry in page.query_selector_all(".log-reader ol > li"):
-                causes = functions.setdefault(entry.query_selector("p code").text_content(), {})
-                for reason in entry.query_selector_all("ul > li"):
-                    what = reason.query_selector("b").text_content()
-                    causes[what] = causes.get(what, 0) + int(reason.text_content().split()[0])
-            fold = page.query_selector(".log-reader details pre")
-            unknown = fold.text_content().splitlines() if fold else []
-            return functions, unknown, page.inner_text(".log-reader output")
+            for function, reasons in answer["functions"]:
+                causes = functions.setdefault(function, {})
+                for what, times in reasons:
+                    causes[what] = causes.get(what, 0) + int(times.split()[0])
+            return functions, answer["unknown"].splitlines(), answer["said"]
 
         yield said
         browser.close()

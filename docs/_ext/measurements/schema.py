@@ -16,8 +16,8 @@ from .. import files
 from ..options import Options
 
 LARGEST_FILE = 100_000
-# The median of all possible samples lies within an interval in 95 % of cases. Where that is
-# wider than this part of the median, the measurement is unstable.
+# Where the quartiles of the samples are further apart than this part of the median, the
+# measurement is unstable.
 UNSTABLE = 0.20
 # Tukey's fences: what lies further from the quartiles than this many of their distances is an
 # outlier. It is counted, and kept.

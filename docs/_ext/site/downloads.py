@@ -24,9 +24,8 @@ DIRECTIVE = re.compile(
 COLUMNS = re.compile(r"^:columns: (.+)$", re.MULTILINE)
 
 
-def plain(text: str, env: Any) -> str:
+def plain(text: str, env: Any, records: references.Measurements) -> str:
     """Return the Markdown of a cell with the book's own roles and directives resolved."""
-    records = measurements.known(env)
 
     def role(found: re.Match[str]) -> str:
         kind, content = found.groups()
@@ -45,8 +44,8 @@ def plain(text: str, env: Any) -> str:
         given = COLUMNS.search(found["body"])
         columns = (given[1] if given else tables.DEFAULT_COLUMNS).split()
         columns = [column for column in columns if column in tables.COLUMNS]
-        records = measurements.matching(env, found["patterns"].split())
-        head, rows = tables.grid(columns, records, measurements.labels(env.config))
+        shown = measurements.matching(env, found["patterns"].split())
+        head, rows = tables.grid(columns, shown, measurements.labels(env.config))
         lines = [head, ["---"] * len(head), *rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -83,9 +82,10 @@ def add_notebook(
     if not path.is_file():
         return
     notebook = nbformat.read(path, as_version=4)
+    records = measurements.known(app.env)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell["source"] = plain(cell.source, app.env)
+            cell["source"] = plain(cell.source, app.env, records)
         elif cell.cell_type == "code":
             cell["outputs"] = tabs.first_outputs(cell.outputs)
     notebook.metadata.pop("source_map", None)
