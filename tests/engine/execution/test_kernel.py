@@ -149,7 +149,7 @@ def test_what_a_child_wrote_last_belongs_to_its_cell(project, execute):
         read = os.read
         def read_late(*rest):
             if threading.current_thread() is not threading.main_thread():
-                time.sleep(2)
+                time.sleep(0.7)
             return read(*rest)
         os.read = read_late
     """

@@ -94,11 +94,11 @@ def test_the_longest_pages_begin_first(project, execute):
 
 def test_what_a_page_waits_for_its_turn_is_not_its_time(project, execute):
     for name in ("a/one", "a/two"):
-        project.page(name, project.cell("import time\ntime.sleep(4)"), benchmark=True)
-    found = execute("a/one", "a/two", page_timeout=7)
+        project.page(name, project.cell("import time\ntime.sleep(2.5)"), benchmark=True)
+    found = execute("a/one", "a/two", page_timeout=4.8)
     assert not any(one.failures for one in found.values())
     took = [one.outputs.facts.seconds for one in found.values()]
-    assert all(4 <= seconds < 7 for seconds in took), took
+    assert all(2.5 <= seconds < 4.8 for seconds in took), took
 
 
 def test_lengths_that_are_no_numbers_are_not_known(project, execute):
@@ -140,7 +140,9 @@ def test_pages_that_took_long_begin_first_and_new_ones_before_them(project):
         project.page(name, project.cell("2"), benchmark=True)
     build = project.build()
     assert build.green
-    assert [page for _, page in build.progress] == ["b/new", "b/two", "b/one"]
+    *first, last = [page for _, page in build.progress]
+    # The kernels of two pages start at once, and either may be there before the other.
+    assert (sorted(first), last) == (["b/new", "b/two"], "b/one")
 
 
 @pytest.mark.parametrize("seconds", ['"x"', "null", "[]", "-1", "1" * 400])
@@ -202,7 +204,7 @@ FAILURES = {
         "  line 2, in f\n    raise ValueError('no luck')\n"
         "ValueError: no luck",
     ),
-    "hangs": ("import time\nwhile True:\n    time.sleep(0.1)", "cell 2: took longer than its 3 s"),
+    "hangs": ("import time\nwhile True:\n    time.sleep(0.1)", "cell 2: took longer than its 2 s"),
     "kills its kernel": (
         "import os\nos.kill(os.getpid(), 9)",
         "cell 2: the cell ended the kernel's process (SIGKILL)",
@@ -213,7 +215,7 @@ FAILURES = {
 @pytest.mark.parametrize("kind", FAILURES)
 def test_a_failing_cell_fails_its_own_page_until_it_is_mended(project, kind):
     code, message = FAILURES[kind]
-    project.configure("book_cell_timeout = 3")
+    project.configure("book_cell_timeout = 2")
     bad = project.page("a/bad", "Prose.", project.cell("1"), "More.", project.cell(code))
     project.page("a/good", project.cell("41 + 1"))
     project.page("b/good", project.cell("42 + 1"), benchmark=True)
@@ -246,15 +248,15 @@ def test_a_failing_cell_fails_its_own_page_until_it_is_mended(project, kind):
 
 
 def test_a_page_that_takes_too_long_fails_until_it_is_mended(project):
-    project.configure("book_page_timeout = 2")
-    cells = [project.cell(f"time.sleep(0.4)  # {number}") for number in range(9)]
+    project.configure("book_page_timeout = 1")
+    cells = [project.cell(f"time.sleep(0.3)  # {number}") for number in range(6)]
     project.page("a/slow", project.cell("import time"), *cells)
     for build in (project.build(), project.build(strict=False)):
         assert build.status == 1
         assert build.progress == [("failed", "a/slow")]
         (warning,) = build.warnings
         assert re.search(
-            r"docs/a/slow\.md:\d+: WARNING: cell \d+: the page took longer than its 2 s", warning
+            r"docs/a/slow\.md:\d+: WARNING: cell \d+: the page took longer than its 1 s", warning
         )
         assert project.cached() == []
     project.configure("book_page_timeout = 60")
@@ -340,9 +342,9 @@ def test_an_interrupted_build_loses_no_finished_page(
     assert after.executed == ["b/slow", "c/last"]
 
 
-@pytest.mark.parametrize(("jobs", "most"), [(None, 1), (2, 2)])
+@pytest.mark.parametrize(("jobs", "most", "patience"), [(None, 1, 1.5), (2, 2, 10)])
 def test_an_accelerator_executes_one_page_at_a_time_unless_told_otherwise(
-    project, execute, stamping, jobs, most
+    project, execute, stamping, jobs, most, patience
 ):
     frameworks = {"lib": {"modules": ["colorsys"], "device": "('gpu', 'NVIDIA H200')"}}
     for name in ("one", "two"):
@@ -352,7 +354,7 @@ def test_an_accelerator_executes_one_page_at_a_time_unless_told_otherwise(
             stamping,
             project.cell(f"stamp('open-{name}')\nstamp('begun-{name}')"),
             project.cell(
-                "import time\nend = time.monotonic() + 3\nmost = 0\n"
+                f"import time\nend = time.monotonic() + {patience}\nmost = 0\n"
                 "while time.monotonic() < end and most < 2:\n"
                 "    most = max(most, len(list(stamps.glob('open-*'))))\n"
                 "    time.sleep(0.05)\n"
