@@ -191,7 +191,7 @@ book_versions = {
     ],
     "supported": ["0.10.2", "0.12.0.1"],
     # They start processes that need MPI or PyTorch.
-    "without": ["processes/*"],
+    "without": ["processes/*", "appendix/other_timers"],
     "prelude": "docs/_versions/prelude.py",
     "recordings": "docs/_versions",
     "earlier": "docs/_versions/earlier.toml",

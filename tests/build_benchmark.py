@@ -20,6 +20,7 @@ import time
 import timeit
 
 import nbformat
+from IPython.core.inputtransformer2 import TransformerManager
 
 ROOT = pathlib.Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
@@ -42,6 +43,10 @@ html_css_files = []
 # Links to the pages that are left out lead nowhere; a page with a warning would be read again.
 LEAVING_OUT = """
 suppress_warnings = ["myst", "toc", "book.measured"]
+"""
+SHELL = """
+from IPython.core.interactiveshell import InteractiveShell
+get_ipython = InteractiveShell.instance
 """
 results = []
 
@@ -119,14 +124,20 @@ def read_all_pages():
 
 
 def write_script(page, path):
-    """Write the code of a page as a plain script; cells that must raise are caught."""
+    """Write the code of a page as a plain script; cells that must raise are caught.
+
+    Where a page uses magics of IPython, its script does.
+    """
     parts = []
     for cell in page.cells:
+        code = TransformerManager().transform_cell(cell.source)
+        if code.strip() != cell.source.strip() and parts[:1] != [SHELL]:
+            parts.insert(0, SHELL)
         if cell.expected:
-            body = textwrap.indent(cell.source, "    ")
+            body = textwrap.indent(code, "    ")
             parts.append(f"try:\n{body}\nexcept Exception as error:\n    print(error)")
         else:
-            parts.append(cell.source)
+            parts.append(code)
     path.write_text("\n\n".join(parts) + "\n", "utf8")
 
 

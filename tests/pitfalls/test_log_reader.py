@@ -55,6 +55,7 @@ def table():
     body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
     return f"<div class='log-causes'><table><tbody>{body}</tbody></table></div>"
 
+
 # Pastes a text into the field, and returns what the page says of it.
 PASTED = """text => {
   const field = document.querySelector("textarea");

@@ -9,7 +9,6 @@ What the cache of this machine holds already is recorded without being executed.
 
 import argparse
 import dataclasses
-import fnmatch
 import os
 import sys
 from collections.abc import Sequence
@@ -51,16 +50,19 @@ def read_pages(names: Sequence[str], options: Options) -> tuple[list[Page], list
 
 
 def record(
-    names: Sequence[str], options: Options, jobs: int | None, edition: str = ""
+    names: Sequence[str],
+    options: Options,
+    jobs: int | None,
+    recordings: Recordings,
+    edition: str = "",
 ) -> list[str]:
     """Execute pages and record each that goes well; return the problems met.
 
-    The recordings are those of the device, or of another `edition`.
+    The recordings are of the device, or of another `edition`.
     """
     pages, problems = read_pages(names, options)
     if names and problems:
         return problems
-    recordings = Recordings(options.folder("recordings"), Schema.of(options))
 
     def say(line: str) -> None:
         print(line, flush=True)
@@ -92,14 +94,12 @@ def record(
         say(f"      recorded {path}{missing}")
 
     meant = []
-    without = dict(options.versions).get("without", ())
     for page in pages:
-        if page.device not in (None, options.device):
-            say(f"      left out {page.docname}, which is executed on {page.device} only")
-        elif edition and not names and any(fnmatch.fnmatchcase(page.docname, p) for p in without):
-            say(f"      left out {page.docname}, which needs more than {edition}")
-        elif page.recorded and (edition or not names):
-            say(f"      left out {page.docname}, which '{page.recorded} {page.docname}' records")
+        refusal = recordings.refusal(page, edition or options.device)
+        if page.recorded and not names:
+            refusal = refusal or f"is recorded by '{page.recorded} {page.docname}'"
+        if refusal:
+            say(f"      left out {page.docname}, which {refusal}")
         else:
             meant.append(page)
     deliver(meant, options, done, say, trouble, jobs)
@@ -129,7 +129,8 @@ def main() -> None:
     options = dataclasses.replace(options, processes=max(PROCESSES, options.processes))
     # A machine to record on may lack a framework; the cells that need it say so.
     options = dataclasses.replace(options, device=name, leave_out=True)
-    problems = record(asked.pages, options, asked.jobs)
+    recordings = Recordings(options.folder("recordings"), Schema.of(options))
+    problems = record(asked.pages, options, asked.jobs, recordings)
     for problem in problems:
         print(f"not recorded: {problem}", file=sys.stderr)
     if problems:

@@ -20,7 +20,7 @@ def states(pages: Iterable[Page], recordings: Recordings) -> dict[str, dict[str,
     by_name = {page.docname: page for page in pages}
     found = {}
     for device in recordings.devices():
-        meant = {name for name, page in by_name.items() if recordings.takes(page, device)}
+        meant = {name for name, page in by_name.items() if not recordings.refusal(page, device)}
         names = sorted(meant | set(recordings.pages(device)))
         found[device] = {
             name: recordings.state(device, name, by_name.get(name))[0] for name in names

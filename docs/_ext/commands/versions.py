@@ -18,7 +18,9 @@ import importlib.metadata
 import sys
 from typing import Any
 
+from ..measurements.schema import Schema
 from ..options import Options
+from ..records.recordings import Recordings
 from . import record
 
 
@@ -34,7 +36,6 @@ def of_version(options: Options, version: str) -> tuple[Options, str]:
         any_outcome=old,
         prelude=(options.root / known["prelude"]).read_text("utf8") if old else "",
         cache=f"{options.cache}/{edition}",
-        recordings=known["recordings"],
         record_command=known["command"],
     )
     return changed, edition
@@ -47,7 +48,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, help="pages to execute at once")
     asked = parser.parse_args()
     options = Options.from_file()
-    if not options.versions:
+    recordings = Recordings.of_versions(options, Schema.of(options))
+    if recordings is None:
         parser.error("conf.py has no book_versions")
     version = importlib.metadata.version(options.versions["package"])
     if version not in options.versions["recorded"]:
@@ -57,7 +59,7 @@ def main() -> None:
         )
     options, edition = of_version(options, version)
     print(f"recording {edition}", flush=True)
-    problems = record.record(asked.pages, options, asked.jobs, edition)
+    problems = record.record(asked.pages, options, asked.jobs, recordings, edition)
     for problem in problems:
         print(f"not recorded: {problem}", file=sys.stderr)
     sys.exit(1 if problems else 0)

@@ -5,8 +5,10 @@ checked, and a file that cannot be read says why without harming anything else.
 """
 
 import dataclasses
+import fnmatch
 import os
 import pathlib
+from collections.abc import Sequence
 
 from .. import files
 from ..measurements.schema import Schema
@@ -24,17 +26,27 @@ class Recordings:
     """The recordings of a book: a folder for each device, with a file for each page."""
 
     def __init__(
-        self, root: str | os.PathLike[str], schema: Schema | None = None, made_on: str = ""
+        self,
+        root: str | os.PathLike[str],
+        schema: Schema | None = None,
+        made_on: str = "",
+        without: Sequence[str] = (),
     ) -> None:
-        """Take their folder; `made_on` is the device of all of them, by default each its own."""
+        """Take their folder, and for those of versions the device that all are `made_on`.
+
+        `without` are patterns of the pages that need more than a version.
+        """
         self.root = pathlib.Path(root)
-        self.schema, self.made_on = schema, made_on
+        self.schema, self.made_on, self.without = schema, made_on, without
 
     @classmethod
     def of_versions(cls, options: Options, schema: Schema | None = None) -> "Recordings | None":
         """Return the recordings of versions, all of them made on a CPU; None without any."""
         known = dict(options.versions)
-        return cls(options.root / known["recordings"], schema, made_on="cpu") if known else None
+        if not known:
+            return None
+        folder = options.root / known["recordings"]
+        return cls(folder, schema, made_on="cpu", without=known.get("without", ()))
 
     def path(self, device: str, docname: str) -> pathlib.Path:
         """Return the file in which a page's recording on a device is kept."""
@@ -99,9 +111,15 @@ class Recordings:
             path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.ipynb")
         )
 
-    def takes(self, page: Page, device: str) -> bool:
-        """Say whether a page is executed where recordings of a device or version are made."""
-        return page.device in (None, self.made_on or device)
+    def refusal(self, page: Page, device: str) -> str:
+        """Say why a page has no recording on a device or version; nothing where it has one."""
+        if page.device not in (None, self.made_on or device):
+            return f"is executed on {page.device} only"
+        if self.made_on and page.recorded:
+            return f"is recorded by '{page.recorded} {page.docname}'"
+        if any(fnmatch.fnmatchcase(page.docname, pattern) for pattern in self.without):
+            return f"needs more than {device}"
+        return ""
 
     def state(
         self, device: str, docname: str, page: Page | None
@@ -118,8 +136,8 @@ class Recordings:
             return State("missing"), None
         if page is None:
             return State("stale", ("the page is gone, or has no code any more",)), None
-        if not self.takes(page, device):
-            return State("stale", (f"the page is now executed on {page.device} only",)), None
+        if refusal := self.refusal(page, device):
+            return State("stale", (f"the page {refusal}",)), None
         reasons = changes(outputs, page)
         return State("stale" if reasons else "current", reasons), outputs
 

@@ -398,7 +398,7 @@ def test_a_page_for_one_device_is_recorded_there_alone(two_devices):
     assert done.returncode == 0
     two_devices.recorded_elsewhere("b/two")
     build = two_devices.build()
-    assert red(build, "gpu-h200/b/two.ipynb", "stale: the page is now executed on cpu only")
+    assert red(build, "gpu-h200/b/two.ipynb", "stale: the page is executed on cpu only")
     two_devices.recording("b/two", "gpu-h200").unlink()
     two_devices.recorded_elsewhere("a/one")
     assert two_devices.build().green
@@ -521,7 +521,7 @@ def test_a_page_with_a_command_of_its_own_is_recorded_where_it_is_named(project)
     of_its_own(project)
     done = project.record()
     assert done.returncode == 0, done.stderr
-    assert "left out a/one, which 'nox -s years -- a/one' records" in done.stdout
+    assert "left out a/one, which is recorded by 'nox -s years -- a/one'" in done.stdout
     assert not project.recording("a/one").exists()
     assert project.recording("a/two").exists()
     assert project.record("a/one").returncode == 0

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import re
 
 import pytest
 
@@ -74,12 +75,23 @@ def test_a_version_is_recorded_on_the_cpu_also_what_is_executed_there_alone(proj
     assert "stale" not in build.output
 
 
-def test_pages_that_need_more_than_the_package_are_left_out_unless_they_are_named(project, record):
+def test_pages_that_need_more_than_the_package_are_left_out(project, record):
     project.page("b/two", project.cell("1"))
-    assert record().returncode == 0
-    assert [path.stem for path in kept(project)] == ["one"]
-    assert record("b/two").returncode == 0
-    assert sorted(path.stem for path in kept(project)) == ["one", "two"]
+    for names in ((), ("a/one", "b/two")):
+        done = record(*names)
+        assert done.returncode == 0
+        assert re.search(r"left out b/two, which needs more than \S+", done.stdout)
+        assert [path.stem for path in kept(project)] == ["one"]
+
+
+def test_pages_that_are_recorded_on_no_version_are_not_missing_there(project, record):
+    project.page("b/two", project.cell("1"))
+    project.page("c/three", project.cell("1"), recorded="nox -s years --")
+    assert record("a/one").returncode == 0
+    listed = project.run("recordings")
+    assert listed.returncode == 0, listed.stderr
+    assert "a/one" in listed.stdout
+    assert "b/two" not in listed.stdout and "c/three" not in listed.stdout
 
 
 def test_a_page_with_a_command_of_its_own_is_recorded_on_no_version(project, record):
@@ -87,4 +99,4 @@ def test_a_page_with_a_command_of_its_own_is_recorded_on_no_version(project, rec
     done = record("a/one", "a/two")
     assert done.returncode == 0, done.stderr
     assert [path.stem for path in kept(project)] == ["one"]
-    assert "left out a/two" in done.stdout
+    assert "left out a/two, which is recorded by 'nox -s years -- a/two'" in done.stdout
