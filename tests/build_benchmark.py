@@ -40,9 +40,10 @@ nb_execution_timeout = 120
 html_static_path = []
 html_css_files = []
 """
-# Links to the pages that are left out lead nowhere; a page with a warning would be read again.
+# What leads to the pages that are left out leads nowhere; a page with a warning would be read again.
 LEAVING_OUT = """
-suppress_warnings = ["myst", "toc", "book.measured"]
+suppress_warnings = ["myst", "toc", "ref", "book"]
+redirects = {}
 """
 SHELL = """
 from IPython.core.interactiveshell import InteractiveShell
@@ -95,9 +96,15 @@ def copy_of_book(folder, exclude):
     """
     for name in ("docs", "snippets"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("compiled"))
+    # Pages show these as tables.
+    for table in (ROOT / "tests").rglob("*.csv"):
+        copy = folder / table.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(table, copy)
     for docname in exclude:
         (folder / "docs" / f"{docname}.md").unlink()
-        (folder / "docs" / "_recorded" / "cpu" / f"{docname}.ipynb").unlink()
+        for recording in (folder / "docs").glob(f"_*/*/{docname}.ipynb"):
+            recording.unlink()
         contents = folder / "docs" / docname.rpartition("/")[0] / "index.md"
         lines = contents.read_text("utf8").splitlines()
         # Sphinx reads a page again and again whose contents name a page that is not there.
