@@ -40,7 +40,7 @@ nb_execution_timeout = 120
 html_static_path = []
 html_css_files = []
 """
-# What leads to the pages that are left out leads nowhere; a page with a warning would be read again.
+# What leads to the pages that are left out leads nowhere; pages with warnings are read again.
 LEAVING_OUT = """
 suppress_warnings = ["myst", "toc", "ref", "book"]
 redirects = {}

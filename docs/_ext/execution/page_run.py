@@ -369,6 +369,9 @@ class PageRun:
                     self.whole[cell.key] = file
                     code.outputs.append(_notice(answer))
             problem = judge(code.outputs, cell.expected, raised)
+            if broken := outputs.unshowable(code.outputs):
+                # No page can be written with them, not even one that says so.
+                code.outputs, problem = [], problem or broken
             if not self.options.any_outcome:
                 if problem:
                     return self._fail(problem)

@@ -17,6 +17,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+import psutil
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
@@ -222,8 +223,12 @@ class PageProvisioner(LocalProvisioner):
         process = self.process
         if process is None:
             return None
+        started = _started_by(process.pid)
         status: int | None = process.poll()
         await self.kill()
+        for each in started:
+            with contextlib.suppress(psutil.Error):
+                each.kill()
         while process.poll() is None:
             await asyncio.sleep(0.002)
         if isinstance(process, ForkedProcess):
@@ -231,6 +236,14 @@ class PageProvisioner(LocalProvisioner):
             if process.lost:
                 raise ParentLost(begun=True)
         return status
+
+
+def _started_by(pid: int) -> list[psutil.Process]:
+    """Return the processes below one; some may have left its group, and no signal reaches them."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except (psutil.Error, ValueError):
+        return []
 
 
 def manager(

@@ -1,5 +1,7 @@
 """Prepare the outputs of a page for being shown, without the places of this machine."""
 
+import base64
+import binascii
 import copy
 import re
 from collections.abc import Callable, Iterable
@@ -27,6 +29,8 @@ NUMBERED = re.compile(r"(<[A-Za-z_][\w.]*) \d{12,20}(?=>)")
 # No object lies at an address below 64 KiB.
 ADDRESS = re.compile(r"(?<= at )0x0*[1-9a-fA-F][0-9a-fA-F]{4,15}(?=[>:;,]| )")
 REPR = re.compile(r"<(?=[A-Za-z_])|(?<![-=])>")
+# What MyST-NB decodes when it writes a page.
+ENCODED = {"image/png", "image/jpeg", "image/gif", "application/pdf"}
 # What printed text may not hold: devices.py marks the outputs of devices with it.
 MARKING = "\x02"
 # The number of a process, in a repr or after its whole name. A process of JAX has a small
@@ -46,6 +50,29 @@ def record(output: NotebookNode, schema: Schema | None) -> dict[str, Any] | None
 def error(outputs: Iterable[NotebookNode]) -> NotebookNode | None:
     """Return the error among a cell's outputs, if it ended with one."""
     return next((output for output in outputs if output.output_type == "error"), None)
+
+
+def unshowable(outputs: Iterable[NotebookNode]) -> str:
+    """Say which output is not what it is displayed as, and would end a build; else nothing."""
+    for output in outputs:
+        for kind, value in output.get("data", {}).items():
+            if kind.endswith("json"):
+                continue
+            if not isinstance(value, str):
+                return f"displays {kind} that is no text"
+            if kind in ENCODED and not decoded(value):
+                return f"displays {kind} that is not encoded in base64"
+            if not isinstance(output.get("metadata", {}).get(kind, {}), dict):
+                return f"displays {kind} with metadata that are no dictionary"
+    return ""
+
+
+def decoded(text: str) -> bytes:
+    """Return what a text in base64 holds; nothing where it is none."""
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
 
 
 def records(outputs: Iterable[NotebookNode], schema: Schema | None) -> list[dict[str, Any]]:

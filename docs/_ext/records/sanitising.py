@@ -1,7 +1,5 @@
 """Outputs that go to other machines or come from them: cleaned when written, checked when read."""
 
-import base64
-import binascii
 import copy
 import getpass
 import json
@@ -17,7 +15,7 @@ from nbformat import NotebookNode
 from ..measurements.schema import Schema
 from . import markup
 from .markup import DRAWING, TEXT, Refused
-from .outputs import change_texts, joined, record, scrubbed
+from .outputs import change_texts, decoded, joined, record, scrubbed
 
 LARGEST_OUTPUT = 400_000
 LARGEST_PICTURE = 10_000
@@ -167,10 +165,7 @@ def _text(value: Any) -> str:
 
 
 def _png(value: Any) -> str:
-    try:
-        start = base64.b64decode(_text(value)[:64], validate=False)[:24]
-    except binascii.Error:
-        start = b""
+    start = decoded(_text(value))[:24]
     if not start.startswith(b"\x89PNG\r\n\x1a\n") or start[12:16] != b"IHDR":
         raise Refused("holds a PNG image that is none")
     if max(struct.unpack(">II", start[16:24])) > LARGEST_PICTURE:

@@ -195,11 +195,16 @@ def test_a_page_that_kills_its_parent_harms_no_other(project, execute, stamping)
     assert printed(found["a/good"])[1] == "42\n"
 
 
-def test_what_a_kernel_has_started_ends_with_it(project, execute):
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_a_kernel_has_started_ends_with_it(project, execute, apart):
     for name in ("a/one", "a/two"):
         project.page(
             name,
-            project.cell("import subprocess\nprint(subprocess.Popen(['sleep', '1000']).pid)"),
+            project.cell(
+                "import subprocess\n"
+                f"child = subprocess.Popen(['sleep', '1000'], start_new_session={apart})\n"
+                "print(child.pid)"
+            ),
             benchmark=name == "a/two",
         )
     for execution in execute("a/one", "a/two").values():

@@ -369,6 +369,28 @@ def test_an_accelerator_executes_one_page_at_a_time_unless_told_otherwise(
         assert execution.outputs.cells[-1].outputs[0].text == f"{most}\n"
 
 
+UNSHOWABLE = {
+    "{'image/png': 'not base64 !!'}": "displays image/png that is not encoded in base64",
+    "{'image/png': 'iVBORw0KGgo=A'}": "displays image/png that is not encoded in base64",
+    "{'image/svg+xml': ['<svg/>']}": "displays image/svg+xml that is no text",
+    "{'text/html': 5}": "5 is not valid",
+    "{'image/png': 'AAAA'}, metadata={'image/png': 5}": "metadata that are no dictionary",
+}
+
+
+@pytest.mark.parametrize("data", UNSHOWABLE)
+def test_what_is_not_what_it_is_displayed_as_fails_its_cell(project, data):
+    code = f"from IPython.display import display\ndisplay({data}, raw=True)"
+    project.page("a/bad", project.cell("1"), project.cell(code))
+    project.page("a/good", project.cell("41 + 1"))
+    build = project.build()
+    assert build.status == 1
+    (warning,) = build.warnings
+    assert re.search(r"docs/a/bad\.md:\d+: WARNING: cell 2: ", warning)
+    assert UNSHOWABLE[data] in warning
+    assert "42" in project.html("a/good")
+
+
 BABBLING = {
     "a comm that nobody knows": "import comm\ncomm.create_comm(target_name='x', data={})\nNone",
     "a message without content": (

@@ -148,6 +148,7 @@ def test_a_measurement_without_its_median_is_refused():
         display(**{"text/plain": {"not": "text"}}),
         display(png=base64.b64encode(b"GIF89a").decode()),
         display(png="no base64"),
+        display(png=base64.b64encode(png() * 9).decode() + "A"),
         display(png=base64.b64encode(png(20_000, 1)).decode()),
         display(html="<div>" * 5_000),
         display(html="<p>" + "<b title='{}'>" * 99 + "</p>" + "<p>x</p>" * 999),
