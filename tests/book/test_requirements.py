@@ -39,7 +39,8 @@ FRAMEWORKS = ["cpu", "cuda", "mpi", "mpi4jax"]
 FRAMEWORK = "frameworks are sets of their own, and a machine that records may bring others"
 NOT_REQUIRED = {"jax": FRAMEWORK}
 
-SETS = ["record", "docs", "compile", "tests"]
+# The sets of which each package is imported by something.
+OF_LIBRARIES = ["record", "docs", "compile", "tests"]
 # Required, and imported by nothing that requires it, because:
 NOT_IMPORTED = {
     "ipython": "the kernel's shell; an output may change with its version",
@@ -175,14 +176,14 @@ def unused(name):
     return {canonicalize_name(requirement.name) for requirement in lines(name)} - used
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", OF_LIBRARIES)
 def test_what_is_required_is_imported(name):
     assert unused(name) <= NOT_IMPORTED.keys(), f"take them out of requirements/{name}.txt"
 
 
 def test_no_exception_is_kept_that_nothing_needs():
     assert NOT_REQUIRED.keys() <= set().union(*map(not_required, PARTS)), "they are required"
-    needed = set().union(*map(unused, SETS))
+    needed = set().union(*map(unused, OF_LIBRARIES))
     assert NOT_IMPORTED.keys() <= needed, "they are imported, or not required"
 
 
