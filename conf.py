@@ -190,7 +190,7 @@ book_versions = {
         "0.12.0.1",
     ],
     "supported": ["0.10.2", "0.12.0.1"],
-    # They start processes that need MPI or PyTorch.
+    # They need MPI or PyTorch.
     "without": ["processes/*", "appendix/other_timers"],
     "prelude": "docs/_versions/prelude.py",
     "recordings": "docs/_versions",

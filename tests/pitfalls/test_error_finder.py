@@ -53,7 +53,7 @@ def known():
     options = Options.from_file(ROOT / "conf.py")
     schema = Schema.of(options)
     here = Recordings(options.folder("recordings"), schema)
-    elsewhere = Recordings(options.root / options.versions["recordings"], schema)
+    elsewhere = Recordings.of_versions(options, schema)
     library, found = Library(options.folder("snippets")), []
     for name, path in find_pages(options.folder("pages")).items():
         page = read_page(name, path, library)

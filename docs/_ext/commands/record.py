@@ -95,10 +95,7 @@ def record(
 
     meant = []
     for page in pages:
-        refusal = recordings.refusal(page, edition or options.device)
-        if page.recorded and not names:
-            refusal = refusal or f"is recorded by '{page.recorded} {page.docname}'"
-        if refusal:
+        if refusal := recordings.refusal(page, edition or options.device, unasked=not names):
             say(f"      left out {page.docname}, which {refusal}")
         else:
             meant.append(page)

@@ -371,7 +371,8 @@ class PageRun:
             problem = judge(code.outputs, cell.expected, raised)
             if broken := outputs.unshowable(code.outputs):
                 # No page can be written with them, not even one that says so.
-                code.outputs, problem = [], problem or broken
+                code.outputs = []
+                return self._fail(problem or broken)
             if not self.options.any_outcome:
                 if problem:
                     return self._fail(problem)

@@ -223,8 +223,9 @@ class PageProvisioner(LocalProvisioner):
         process = self.process
         if process is None:
             return None
-        started = _started_by(process.pid)
         status: int | None = process.poll()
+        # The number of one that has ended may be that of another by now.
+        started = _started_by(process.pid) if status is None else []
         await self.kill()
         for each in started:
             with contextlib.suppress(psutil.Error):
@@ -242,7 +243,7 @@ def _started_by(pid: int) -> list[psutil.Process]:
     """Return the processes below one; some may have left its group, and no signal reaches them."""
     try:
         return psutil.Process(pid).children(recursive=True)
-    except (psutil.Error, ValueError):
+    except psutil.Error:
         return []
 
 

@@ -111,11 +111,14 @@ class Recordings:
             path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.ipynb")
         )
 
-    def refusal(self, page: Page, device: str) -> str:
-        """Say why a page has no recording on a device or version; nothing where it has one."""
+    def refusal(self, page: Page, device: str, unasked: bool = False) -> str:
+        """Say why a page has no recording on a device or version; nothing where it has one.
+
+        A page with a command of its own has none on versions, and on a device none `unasked`.
+        """
         if page.device not in (None, self.made_on or device):
             return f"is executed on {page.device} only"
-        if self.made_on and page.recorded:
+        if page.recorded and (self.made_on or unasked):
             return f"is recorded by '{page.recorded} {page.docname}'"
         if any(fnmatch.fnmatchcase(page.docname, pattern) for pattern in self.without):
             return f"needs more than {device}"

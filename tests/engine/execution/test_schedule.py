@@ -391,6 +391,13 @@ def test_what_is_not_what_it_is_displayed_as_fails_its_cell(project, data):
     assert "42" in project.html("a/good")
 
 
+def test_what_cannot_be_shown_is_no_outcome_to_keep(project, execute):
+    code = "from IPython.display import display\ndisplay({'image/png': '!'}, raw=True)"
+    project.page("a/bad", project.cell(code))
+    (failure,) = execute("a/bad", any_outcome=True)["a/bad"].failures
+    assert "displays image/png that is not encoded in base64" in failure.message
+
+
 BABBLING = {
     "a comm that nobody knows": "import comm\ncomm.create_comm(target_name='x', data={})\nNone",
     "a message without content": (
