@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ..frameworks import Framework
 
-# What a page may change that frameworks read when they are imported.
+# What a page may change that frameworks read when they are imported. To read it changes nothing.
 TOUCHES = re.compile(
     r"\b(?:environ|environb|putenv|unsetenv|set_env|meta_path|path_hooks|setrlimit)\b"
     r"|\bsys\s*\.\s*(?:modules|path|flags)\b|%env\b|\breload\b"
@@ -28,7 +28,7 @@ def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple
         if names := {name for name in imported(source) if name in owners}:
             found |= names
             last = number
-    if any(TOUCHES.search(source) for source in sources[: last + 1]):
+    if any(touches(source) for source in sources[: last + 1]):
         return None
     if not all(owners[name].forkable for name in found):
         return None
@@ -41,9 +41,42 @@ def early_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tupl
     They are those that the page imports before it touches what imports depend on.
     """
     owners = _owners(registry)
-    early = itertools.takewhile(lambda source: not TOUCHES.search(source), sources)
+    early = itertools.takewhile(lambda source: not touches(source), sources)
     found = {name for source in early for name in imported(source)}
     return tuple(name for name in owners if name in found and owners[name].forkable)
+
+
+class _WithoutReading(ast.NodeTransformer):
+    """Takes out of code what only reads a mapping: `x in a.b`, `a.b[x]`, `a.b.get(x)`."""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if all(isinstance(each, ast.In | ast.NotIn) for each in node.ops):
+            return node.left
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        reads = isinstance(node.value, ast.Attribute) and isinstance(node.ctx, ast.Load)
+        return node.slice if reads else node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node.func:
+            case ast.Attribute(attr="get", value=ast.Attribute()):
+                return ast.Tuple(node.args, ast.Load())
+        return node
+
+
+def touches(source: str) -> bool:
+    """Say whether a cell may change what frameworks read when they are imported."""
+    if not TOUCHES.search(source):
+        return False
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return True
+    return bool(TOUCHES.search(ast.unparse(_WithoutReading().visit(tree))))
 
 
 def _owners(registry: Iterable[Framework]) -> dict[str, Framework]:
