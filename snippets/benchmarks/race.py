@@ -54,17 +54,33 @@ def has_cpp_compiler():
     )
 
 
+def headers_folder():
+    """Return where PyTorch keeps translated C++ headers for all programs of a machine."""
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir
+
+    unset = mock.patch.dict(os.environ, dict.fromkeys(("TMPDIR", "TEMP", "TMP"), ""))
+    with unset, mock.patch.object(tempfile, "tempdir", None):
+        return os.path.join(default_cache_dir(), "precompiled_headers")
+
+
 @contextlib.contextmanager
 def empty_torch_cache():
-    """Let torch.compile start from an empty cache, without a trial of instructions."""
-    with contextlib.ExitStack() as given:
-        if "torch" in sys.modules:
-            from torch._inductor import config
+    """Let torch.compile start from an empty cache, without what only a first program pays.
 
+    It knows the processor's instructions, and a program that does not count has
+    made it import its compiler and translate its headers.
+    """
+    with contextlib.ExitStack() as given:
+        given.enter_context(mock.patch.dict(os.environ))
+        if "torch" in sys.modules and has_cpp_compiler():
+            from torch._inductor import codecache, config
+
+            headers = mock.patch.object(codecache, "_HEADER_DIR", headers_folder())
+            given.enter_context(headers)
             given.enter_context(config.patch({"cpp.vec_isa_ok": True}))
+            torch.compile(torch.sin)(torch_tensor(np.ones(3, np.float32)))
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        empty = {"TORCHINDUCTOR_CACHE_DIR": given.enter_context(folder)}
-        given.enter_context(mock.patch.dict(os.environ, empty))
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = given.enter_context(folder)
         yield
 
 

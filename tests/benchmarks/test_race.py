@@ -1,6 +1,9 @@
 import os
 import pathlib
 import statistics
+import subprocess
+import sys
+import tempfile
 import types
 
 import numpy as np
@@ -8,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch._inductor import cpu_vec_isa
+from torch._inductor import codecache, cpu_vec_isa
 
 from snippets.benchmarks import race
 from snippets.timing.timer import Comparison
@@ -82,6 +85,33 @@ def test_the_cache_of_torch_is_empty_and_then_what_it_was(monkeypatch, tmp_path)
     with race.empty_torch_cache():
         pass
     assert "TORCHINDUCTOR_CACHE_DIR" not in os.environ
+
+
+def test_the_headers_lie_where_other_programs_find_them(monkeypatch, tmp_path):
+    others = race.headers_folder()
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert race.headers_folder() == others
+    assert tempfile.gettempdir() == str(tmp_path)
+    with race.empty_torch_cache():
+        assert codecache._HEADER_DIR == others
+        torch.compile(lambda x: torch.tanh(x) + 2)(torch.ones(64))
+    assert not list(tmp_path.rglob("*.gch"))
+
+
+def test_a_first_program_does_not_pay_what_only_the_first_in_a_process_does():
+    # In another process: this one has compiled before.
+    code = """
+import torch
+from snippets.benchmarks.race import empty_torch_cache
+with empty_torch_cache():
+    print(bool(torch._dynamo.utils.counters["stats"]["unique_graphs"]))
+    torch._dynamo.utils.counters.clear()
+    torch.compile(lambda x: torch.tanh(x) + 3)(torch.ones(64))
+    print(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "1"], done
 
 
 def test_the_cache_of_torch_needs_no_trial_of_instructions():
