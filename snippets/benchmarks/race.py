@@ -55,7 +55,7 @@ def has_cpp_compiler():
 
 
 def headers_folder():
-    """Return where PyTorch keeps translated C++ headers for all programs of a machine."""
+    """Return where PyTorch keeps its translated C++ headers, for all programs."""
     from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
     unset = mock.patch.dict(os.environ, dict.fromkeys(("TMPDIR", "TEMP", "TMP"), ""))
@@ -65,7 +65,7 @@ def headers_folder():
 
 @contextlib.contextmanager
 def empty_torch_cache():
-    """Let torch.compile start from an empty cache, without what only a first program pays.
+    """Let torch.compile start from an empty cache, spared what a first program pays.
 
     It knows the processor's instructions, and a program that does not count has
     made it import its compiler and translate its headers.
