@@ -64,21 +64,23 @@ def headers_folder():
 
 
 @contextlib.contextmanager
-def empty_torch_cache():
-    """Let torch.compile start from an empty cache, spared what a first program pays.
+def after_a_first_program():
+    """Let torch.compile know the processor, its own headers and what it imports."""
+    from torch._inductor import codecache, config
 
-    It knows the processor's instructions, and a program that does not count has
-    made it import its compiler and translate its headers.
-    """
+    headers = mock.patch.object(codecache, "_HEADER_DIR", headers_folder())
+    with headers, config.patch({"cpp.vec_isa_ok": True}):
+        torch.compile(torch.sin)(torch_tensor(np.ones(3, np.float32)))
+        yield
+
+
+@contextlib.contextmanager
+def empty_torch_cache():
+    """Let torch.compile start from an empty cache, spared what a first program pays."""
     with contextlib.ExitStack() as given:
         given.enter_context(mock.patch.dict(os.environ))
         if "torch" in sys.modules and has_cpp_compiler():
-            from torch._inductor import codecache, config
-
-            headers = mock.patch.object(codecache, "_HEADER_DIR", headers_folder())
-            given.enter_context(headers)
-            given.enter_context(config.patch({"cpp.vec_isa_ok": True}))
-            torch.compile(torch.sin)(torch_tensor(np.ones(3, np.float32)))
+            given.enter_context(after_a_first_program())
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = given.enter_context(folder)
         yield
