@@ -99,6 +99,15 @@ def test_the_headers_lie_where_other_programs_find_them(monkeypatch, tmp_path):
     assert not list(tmp_path.rglob("*.gch"))
 
 
+def test_without_a_compiler_the_cache_is_empty_all_the_same():
+    config = torch._inductor.config
+    torch._dynamo.reset()
+    with config.patch({"cpp.cxx": ("no-such-compiler",), "fx_graph_cache": False}):
+        with race.empty_torch_cache():
+            with pytest.raises(torch._inductor.exc.InductorError):
+                torch.compile(lambda x: torch.tanh(x) + 4)(torch.ones(64))
+
+
 def test_a_first_program_does_not_pay_what_only_the_first_in_a_process_does():
     # In another process: this one has compiled before.
     code = """
