@@ -64,6 +64,7 @@ SAME = {
     "a pool": "import multiprocessing as m\nwith m.get_context('fork').Pool(2) as p: print(p.map(abs, [-1]))",
     "threads": "import threading\nt = threading.Thread(target=print, args=('x',)); t.start(); t.join()",
     "a display": "from IPython.display import HTML\nHTML('<b>x</b>')",
+    "garbage": "import gc\nassert gc.isenabled() and gc.get_threshold()[0]",
     "async": "import asyncio\nawait asyncio.sleep(0)\nprint('slept')",
 }
 
@@ -161,7 +162,7 @@ def test_a_page_that_measures_finds_its_imports_done_unless_they_show_something(
     folder.mkdir()
     (folder / "says.py").write_text("print('hello from says')")
     (folder / "fails.py").write_text("raise ValueError('no luck')")
-    (folder / "quiet.py").write_text("")
+    (folder / "quiet.py").write_text("import gc\ncollecting = gc.isenabled()")
     whole = page_run.environment.kernel_environment
 
     def with_folder(*rest):
@@ -174,6 +175,7 @@ def test_a_page_that_measures_finds_its_imports_done_unless_they_show_something(
     loaded = "import sys\nprint([x in getattr(sys, 'mod' + 'ules') for x in ('quiet', 'colorsys')])"
     late = "import os\nos.environ['A'] = 'b'\nimport colorsys"
     cells = {"says": "import says, quiet", "fails": "import fails, quiet", "quiet": "import quiet"}
+    cells["quiet"] += "\nimport gc; print(quiet.collecting, gc.isenabled())"
     for name, code in cells.items():
         parts = project.cell(loaded), project.cell(code), project.cell(late)
         project.page(f"a/{name}", *parts, benchmark=True)
@@ -182,7 +184,7 @@ def test_a_page_that_measures_finds_its_imports_done_unless_they_show_something(
     (failure,) = found.pop("a/fails").failures
     assert failure.message.startswith("cell 2") and "no luck" in failure.message
     assert printed(found["a/says"])[:2] == ["[False, False]\n", "hello from says\n"]
-    assert printed(found["a/quiet"])[:2] == ["[True, False]\n", ""]
+    assert printed(found["a/quiet"])[:2] == ["[True, False]\n", "False True\n"]
 
 
 def test_a_page_that_kills_its_parent_harms_no_other(project, execute, stamping):
