@@ -1,7 +1,7 @@
 """An index for Pagefind, which finds words section by section and loads only what a search needs.
 
-Pages are given to it as they are built, but with the names of sections at their headings, where
-it looks for them. It is made again only where a page has changed.
+It is given copies of the built pages with the names of sections at their headings, where it looks
+for them. It is made again only where a page has changed.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import json
 import pathlib
 import re
 import shutil
+import tempfile
 from typing import Any
 
 from pagefind.index import IndexConfig, PagefindIndex
@@ -57,10 +58,14 @@ async def _index(texts: dict[str, str], folder: pathlib.Path) -> None:
         output_path=str(folder),
         keep_index_url=True,
     )
-    async with PagefindIndex(config=config) as index:
+    with tempfile.TemporaryDirectory(prefix="book-") as marked:
         for uri, text in texts.items():
-            marked = SECTION.sub(r'<section\1\3>\4 id="\2"', text)
-            await index.add_html_file(content=marked, source_path=uri)
+            page = pathlib.Path(marked, uri)
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(SECTION.sub(r'<section\1\3>\4 id="\2"', text), "utf8")
+        # In one go: after each answer Pagefind's client for Python sleeps for a tenth of a second.
+        async with PagefindIndex(config=config) as index:
+            await index.add_directory(marked)
     for pattern in SURFACES:
         for path in folder.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
