@@ -46,24 +46,29 @@ def early_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tupl
     return tuple(name for name in owners if name in found and owners[name].forkable)
 
 
+def _is_place(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+
+
 class _WithoutReading(ast.NodeTransformer):
     """Takes out of code what only reads a mapping: `x in a.b`, `a.b[x]`, `a.b.get(x)`."""
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
-        if all(isinstance(each, ast.In | ast.NotIn) for each in node.ops):
-            return node.left
-        return node
+        if not all(isinstance(each, ast.In | ast.NotIn) for each in node.ops):
+            return node
+        others = [each for each in node.comparators if not _is_place(each)]
+        return ast.Tuple([node.left, *others], ast.Load())
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
-        reads = isinstance(node.value, ast.Attribute) and isinstance(node.ctx, ast.Load)
+        reads = _is_place(node.value) and isinstance(node.ctx, ast.Load)
         return node.slice if reads else node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         match node.func:
-            case ast.Attribute(attr="get", value=ast.Attribute()):
+            case ast.Attribute(attr="get", value=place) if _is_place(place):
                 return ast.Tuple(node.args, ast.Load())
         return node
 

@@ -42,6 +42,9 @@ TOUCHING = [
     "import os\nwith patch.dict(os.environ, empty):\n    pass",
     "import os\nset_all(os.environ, 'A' in os.environ)",
     "import os\nplace = os.environ\nplace['A'] = 'b'",
+    "import os\n'A' in set_up(os.environ)",
+    "import os\nset_up(os.environ).found['A']",
+    "import os\nset_up(os.environ).found.get('A')",
 ]
 
 
