@@ -48,6 +48,7 @@ NOT_IMPORTED = {
     "pydata-sphinx-theme": "the theme below the theme; the site's templates replace some of its",
     "sphinx-copybutton": "an extension that conf.py names",
     "sphinx-reredirects": "an extension that conf.py names",
+    "pystemmer": "snowballstemmer, and with it Sphinx's search, hands its work to it",
     "brotli": "fontTools writes woff2 with it",
     "libtpu": "JAX loads it to compile for a TPU",
     "jax-cuda13-plugin": "JAX loads it to compile for an NVIDIA card",

@@ -7,9 +7,10 @@ import json
 import math
 import pathlib
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
+import fastjsonschema
 import jsonschema
 
 from .. import files
@@ -25,6 +26,11 @@ FENCE = 1.5
 # What a measurement has beside what its own record must say.
 ADDED = {"page", "device", "processes", "repeated", "disturbed", "comparison", "ratios"}
 FORMATS = jsonschema.FormatChecker(formats=())
+# Words of JSON schema that fastjsonschema, which stops at draft 7, would pass over.
+NEWER = set(
+    "$anchor $dynamicAnchor $dynamicRef $id dependentRequired dependentSchemas maxContains "
+    "minContains prefixItems unevaluatedItems unevaluatedProperties".split()
+)
 
 
 @FORMATS.checks("date-time", raises=ValueError)
@@ -33,6 +39,16 @@ def _is_date(value: object) -> bool:
     return not isinstance(value, str) or (
         "T" in value and datetime.datetime.fromisoformat(value).tzinfo is not None
     )
+
+
+def _is_newer(rules: object) -> bool:
+    """Say whether a part of a schema means to draft 7 less than it says."""
+    if isinstance(rules, dict):
+        words = set(rules)
+        if words & NEWER or ("$ref" in words and len(words) > 1):
+            return True
+        return any(map(_is_newer, rules.values()))
+    return isinstance(rules, list) and any(map(_is_newer, rules))
 
 
 class SchemaError(Exception):
@@ -119,6 +135,23 @@ class Schema:
     def _validator(self) -> jsonschema.Draft202012Validator:
         return jsonschema.Draft202012Validator(self.rules, format_checker=FORMATS)
 
+    @functools.cached_property
+    def _fast(self) -> Callable[[object], object] | None:
+        """What raises for a record that the rules may not allow, in a twentieth of the time.
+
+        A recording holds hundreds of records. None where only jsonschema knows all the rules.
+        """
+        if _is_newer(self.rules):
+            return None
+        formats = {"date-time": lambda value: FORMATS.conforms(value, "date-time")}
+        return fastjsonschema.compile(self.rules, formats=formats, use_default=False)
+
+    def _allows(self, record: object) -> bool:
+        try:
+            return self._fast is not None and self._fast(record) is not None
+        except fastjsonschema.JsonSchemaValueException:
+            return False
+
     def problem(self, record: object) -> str | None:
         """Say what keeps a record from being a measurement; None where nothing does."""
         try:
@@ -132,6 +165,8 @@ class Schema:
                 f"it is of version {str(version)[:20].lower()}, where version {self.versions[-1]} "
                 "is needed; measure again"
             )
+        if self._allows(record):
+            return None
         error = jsonschema.exceptions.best_match(self._validator.iter_errors(record))
         if error is None:
             return None

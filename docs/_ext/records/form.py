@@ -4,6 +4,7 @@ It is a notebook without code, whose cells are named by the hashes of their code
 """
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -104,7 +105,7 @@ def read(text: str, page: str, device: str) -> PageOutputs:
     try:
         notebook = nbformat.reads(text, as_version=4)
         nbformat.validate(notebook)
-        nbformat.writes(notebook).encode("utf8")
+        json.dumps(notebook, ensure_ascii=False).encode("utf8")
         facts = dict(notebook.metadata["recording"])
     except Exception as error:
         # Any content must end here: the file may be from elsewhere, and nbformat raises what

@@ -3,6 +3,7 @@
 import fnmatch
 import json
 import pathlib
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -50,18 +51,29 @@ def all_records(env: Environment) -> list[dict[str, Any]]:
     ]
 
 
+# What was made of the records of an environment, for as long as they are the same ones.
+_MADE: weakref.WeakKeyDictionary[Environment, list[tuple[dict[str, Any], Measurement]]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
 def measurements(env: Environment) -> list[Measurement]:
     """Return the measurements of the whole book, in the order of pages and cells."""
-    return [Measurement.from_plain(record) for record in all_records(env)]
+    records, made = all_records(env), _MADE.get(env, [])
+    if len(records) != len(made) or any(
+        record is not of for record, (of, _) in zip(records, made, strict=True)
+    ):
+        made = _MADE[env] = [(record, Measurement.from_plain(record)) for record in records]
+    return [measurement for _, measurement in made]
 
 
 def matching(env: Environment, patterns: Iterable[str]) -> list[Measurement]:
     """Return the measurements whose names match one of the patterns."""
     patterns = list(patterns)
     return [
-        Measurement.from_plain(record)
-        for record in all_records(env)
-        if any(fnmatch.fnmatchcase(record["name"], pattern) for pattern in patterns)
+        each
+        for each in measurements(env)
+        if any(fnmatch.fnmatchcase(each.name, pattern) for pattern in patterns)
     ]
 
 

@@ -187,6 +187,23 @@ def test_a_file_that_is_no_schema_of_measurements_says_why(written, change, mess
     assert path.name in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"prefixItems": [{"maximum": 0.1}]},
+        {"unevaluatedItems": {"maximum": 0.1}},
+        {"$ref": "#/$defs/samples", "maxItems": 1},
+        {"items": {"$ref": "#/$defs/seconds", "maximum": 0.1}},
+    ],
+    ids=str,
+)
+def test_rules_that_older_drafts_do_not_have_count_too(written, rules):
+    def change(schema):
+        schema["$defs"]["measurement"]["properties"]["samples"] = rules
+
+    assert Schema.load(written(change)).problem(RECORD).startswith("samples")
+
+
 @pytest.mark.parametrize("text", ["", "[]", "null", "5", '"x"', "{", "{}", "\x00"])
 def test_a_file_of_anything_else_says_that_it_is_no_schema(tmp_path, text):
     path = tmp_path / "x.json"
