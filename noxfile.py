@@ -24,6 +24,7 @@ PYTHONS = ["3.11", "3.12", "3.13"]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 REQUIREMENTS = pathlib.Path("requirements")
 ENGINE = {"PYTHONPATH": "docs"}
+TEST = ["pytest", "-n", "2", "--dist", "worksteal"]
 BUILD = ["sphinx-build", "-W", "--keep-going", "-c", ".", "docs", "build/html"]
 
 # Compiling for a TPU needs another libtpu than running on one.
@@ -121,7 +122,8 @@ def docs(session):
     """Build the site into build/html, executing what changed. Arguments go to sphinx-build.
 
     With --recorded nothing is executed and no framework installed: the pages show what was
-    recorded. That site goes into build/recorded.
+    recorded. That site goes into build/recorded. With --brief everything is executed, but what
+    is measured is measured briefly, beside other pages: to see that pages work.
     """
     if "--recorded" in session.posargs:
         arguments = [word for word in session.posargs if word != "--recorded"]
@@ -129,7 +131,8 @@ def docs(session):
         session.run(*BUILD[:-1], "build/recorded", "-D", "book_recorded=1", *arguments)
         return
     install(session, FRAMEWORKS, "docs")
-    session.run(*BUILD, *session.posargs)
+    brief = ["-D", "book_brief=1"] if "--brief" in session.posargs else []
+    session.run(*BUILD, *brief, *(word for word in session.posargs if word != "--brief"))
 
 
 @nox.session
@@ -217,10 +220,21 @@ def compile_programs(session):
 
 @nox.session
 def tests(session):
-    """Run the tests; with no arguments also check how much of snippets/ they cover."""
+    """Run the tests. Arguments go to pytest."""
     install(session, FRAMEWORKS, "docs", "tests")
-    coverage = ["--cov", "--cov-report=term"] if FRAMEWORKS != "jax" else []
-    session.run("pytest", "-n", "2", "--dist", "worksteal", *(session.posargs or coverage))
+    session.run(*TEST, *session.posargs)
+
+
+@nox.session
+def coverage(session):
+    """Run the tests of snippets/, and check how much of it they cover.
+
+    Python tells the tracer of every call, those inside of the frameworks too. So it takes longer.
+    """
+    install(session, FRAMEWORKS, "docs", "tests")
+    folders = sorted(path for path in pathlib.Path("snippets").iterdir() if path.is_dir())
+    chapters = [pathlib.Path("tests", path.name) for path in folders if path.name != "__pycache__"]
+    session.run(*TEST, "--cov", "--cov-report=term", *(session.posargs or chapters))
 
 
 @nox.session
