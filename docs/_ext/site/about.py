@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import html_to_markdown
 from docutils import nodes
 from selectolax.lexbor import LexborHTMLParser
 from sphinx.application import Sphinx
@@ -82,6 +81,9 @@ def description(doctree: Any) -> str:
 
 def markdown(body: str) -> str:
     """Return the body of a page in Markdown."""
+    # Imported here, for a build that writes no page.
+    import html_to_markdown
+
     tree = LexborHTMLParser(f"<article>{body}</article>")
     for node in tree.css(USED):
         node.decompose()

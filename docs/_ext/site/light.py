@@ -23,7 +23,6 @@ from typing import Any
 
 import lightningcss
 import rjsmin
-from fontTools import subset
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
@@ -317,6 +316,9 @@ def _face(rule: str, static: pathlib.Path, icons: set[int], words: set[str]) -> 
         return rule
     if not FONTS[stem] & words:
         return ""
+    # Imported here, for a build that draws no icon anew.
+    from fontTools import subset
+
     options = subset.Options(flavor="woff2", layout_features=[], hinting=False)
     font = subset.load_font(str(static / address[1]), options)
     subsetter = subset.Subsetter(options)

@@ -111,9 +111,11 @@ def report_duplicates(env: Environment) -> None:
 
 
 def publish(env: Environment, outdir: str | pathlib.Path) -> None:
-    """Write all records of the book to `measurements.json` in the built site."""
-    text = json.dumps(all_records(env), indent=1, sort_keys=True, ensure_ascii=False)
-    pathlib.Path(outdir, "measurements.json").write_text(text + "\n", "utf8")
+    """Write all records of the book to `measurements.json` in the built site, one on a line."""
+    records = all_records(env)
+    lines = [json.dumps(each, sort_keys=True, ensure_ascii=False) for each in records]
+    text = "[\n" + ",\n".join(lines) + "\n]\n"
+    pathlib.Path(outdir, "measurements.json").write_text(text, "utf8")
 
 
 def setup(app: Sphinx) -> None:
