@@ -122,8 +122,8 @@ def docs(session):
     """Build the site into build/html, executing what changed. Arguments go to sphinx-build.
 
     With --recorded nothing is executed and no framework installed: the pages show what was
-    recorded. That site goes into build/recorded. With --brief everything is executed, but what
-    is measured is measured briefly, beside other pages: to see that pages work.
+    recorded. That site goes into build/recorded. With --trial pages that
+    measure are executed beside others, only to see that they work.
     """
     if "--recorded" in session.posargs:
         arguments = [word for word in session.posargs if word != "--recorded"]
@@ -131,8 +131,8 @@ def docs(session):
         session.run(*BUILD[:-1], "build/recorded", "-D", "book_recorded=1", *arguments)
         return
     install(session, FRAMEWORKS, "docs")
-    brief = ["-D", "book_brief=1"] if "--brief" in session.posargs else []
-    session.run(*BUILD, *brief, *(word for word in session.posargs if word != "--brief"))
+    trial = ["-D", "book_trial=1"] if "--trial" in session.posargs else []
+    session.run(*BUILD, *trial, *(word for word in session.posargs if word != "--trial"))
 
 
 @nox.session

@@ -40,6 +40,7 @@ class Options:
     output_limit: characters of a cell's output that its page shows.
     measurements: the JSON schema of a measurement; without it no output is one.
     processes: in how many processes a page that measures is executed.
+    trial: only try whether pages work: those that measure run beside others, as all pages do.
     sources: sources that may be quoted, {key: {title, author, url}}.
     targets: devices that programs are compiled for, {short name: facts}; see
         `programs.targets.Target`.
@@ -73,6 +74,7 @@ class Options:
     output_limit: int = _option(100_000, "env")
     measurements: str = _option("", "env")
     processes: int = _option(1)
+    trial: bool = _option(False, "env")
     sources: Mapping[str, Mapping[str, str]] = _option(dict, "env")
     targets: Mapping[str, Any] = _option(dict, "env")
     light: str = _option("", "html")

@@ -125,7 +125,7 @@ def main() -> None:
     # One process is one draw of a lottery: where things lie in memory is settled at its start.
     options = dataclasses.replace(options, processes=max(PROCESSES, options.processes))
     # A machine to record on may lack a framework; the cells that need it say so.
-    options = dataclasses.replace(options, device=name, leave_out=True)
+    options = dataclasses.replace(options, device=name, leave_out=True, trial=False)
     recordings = Recordings(options.folder("recordings"), Schema.of(options))
     problems = record(asked.pages, options, asked.jobs, recordings)
     for problem in problems:

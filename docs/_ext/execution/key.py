@@ -51,6 +51,7 @@ def ground(
                 entry.variables(device.partition("-")[0], False) for entry in options.registry
             ],
             "output_limit": options.output_limit,
+            "trial": options.trial,
             "any_outcome": [options.any_outcome, options.prelude],
             "engine": identity_of_engine(),
         }

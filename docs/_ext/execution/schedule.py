@@ -12,8 +12,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
-from tqdm import tqdm
-
 from ..measurements.schema import Schema
 from ..options import Options
 from ..records import processes
@@ -40,12 +38,15 @@ def execute_all(
     """Execute pages and call `done(page, execution)` for each as soon as it is finished.
 
     Pages that measure run one at a time after all others; the kernel of the next one has started
-    by then. `durations` maps the names of pages to the seconds they last took: the longest begin
-    first, and those never executed before them. `say` receives a line for each page. `jobs` pages
-    run at once: by default one for each core, or a single one on an accelerator, which belongs to
-    one process. Where `done` raises, the other pages go on; its first error is raised when all
-    are done.
+    by then. In a trial build they are like all others. `durations` maps the names of pages to the
+    seconds they last took: the longest begin first, and those never executed before them. `say`
+    receives a line for each page. `jobs` pages run at once: by default one for each core, or a
+    single one on an accelerator, which belongs to one process. Where `done` raises, the other
+    pages go on; its first error is raised when all are done.
     """
+
+    # Imported here, for a build that executes nothing.
+    from tqdm import tqdm
 
     def length(page: Page) -> float:
         known = durations.get(page.docname)
@@ -117,14 +118,17 @@ class _Build:
     def _device(self, page: Page) -> str:
         return page.device or self.device
 
+    def _measures(self, page: Page) -> bool:
+        return page.benchmark and not self.options.trial
+
     def _modules(self, page: Page) -> tuple[str, ...] | None:
         """Return what the parent of a page's kernel imports; None for a process of its own."""
-        if page.benchmark or self._device(page) != "cpu" or not provisioning.can_fork():
+        if self._measures(page) or self._device(page) != "cpu" or not provisioning.can_fork():
             return None
         return imports.warm_modules([c.source for c in page.cells], self.options.registry)
 
     async def run(self, pages: Sequence[Page]) -> None:
-        ordinary = [(page, self._modules(page)) for page in pages if not page.benchmark]
+        ordinary = [(page, self._modules(page)) for page in pages if not self._measures(page)]
         async with contextlib.AsyncExitStack() as stack:
             warm = None
             if any(modules is not None for _, modules in ordinary):
@@ -134,7 +138,7 @@ class _Build:
             async with asyncio.TaskGroup() as group:
                 for order, (page, modules) in enumerate(ordinary):
                     group.create_task(self._ordinary(order, page, warm, modules))
-        measuring = enumerate(page for page in pages if page.benchmark)
+        measuring = enumerate(page for page in pages if self._measures(page))
         async with asyncio.TaskGroup() as group:
             for _ in range(min(self.jobs, STARTING)):
                 group.create_task(self._measure_all(measuring))
@@ -206,7 +210,7 @@ class _Build:
         modules: tuple[str, ...],
         last: bool = True,
     ) -> None:
-        shared = self.jobs > 1 and not page.benchmark
+        shared = self.jobs > 1 and not self._measures(page)
         run = PageRun(page, self.options, self._device(page), warm, modules, shared, last)
         async with run.executed() as execution:
             self.finished(page, execution)

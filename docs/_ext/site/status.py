@@ -14,6 +14,7 @@ from .states import Book, PageState, book_of, pages_of
 from .tables import table_node
 
 HEAD = ("page", "executed (UTC)", "on", "took", "kernel", "this build", "unstable")
+TRIAL = "Pages were only tried out, beside each other: their times are no measurements."
 KERNELS = {"forked": "forked", "own": "own"}
 
 
@@ -98,6 +99,8 @@ class FillInStatus(SphinxPostTransform):
             if (names := unstable_measurements(states[docname].records))
         ]
         parts: list[nodes.Node] = [bullets(f"{sign}: {name}" for name, sign in letters.items())]
+        if book_of(self.app).options.trial:
+            parts.append(nodes.important("", nodes.paragraph("", TRIAL)))
         parts.append(table_node(HEAD, rows, classes=["page-status"]))
         if unstable:
             parts += [nodes.rubric("", "Unstable measurements"), bullets(unstable)]
@@ -194,7 +197,8 @@ def add_provenance(
     only_recorded = book_of(app).options.recorded
     lines = []
     if state.facts and not state.failures and not only_recorded:
-        lines.append(f"Executed {when(state.facts)} on {place(state.facts)}.")
+        tried = f" {TRIAL}" if state.records and book_of(app).options.trial else ""
+        lines.append(f"Executed {when(state.facts)} on {place(state.facts)}.{tried}")
     for device, facts in state.recorded.items():
         if device != state.home or only_recorded:
             stale = "" if state.states[device].word == "current" else f" ({state.states[device]})"

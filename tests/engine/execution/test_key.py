@@ -56,6 +56,7 @@ def test_the_key_follows_the_head_of_the_page(project, key):
 def test_the_key_follows_what_decides_how_a_page_is_executed(project, key, monkeypatch):
     project.page("a/one", project.cell("import jax"))
     found = [key("a/one"), key("a/one", device="gpu-h200"), key("a/one", output_limit=7)]
+    found.append(key("a/one", trial=True))
     monkeypatch.setenv("JAX_ENABLE_X64", "1")
     assert key("a/one") == found[0]
     found.append(key("a/one", variables=("JAX_*",)))

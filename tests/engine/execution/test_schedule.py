@@ -80,6 +80,29 @@ def test_benchmarks_run_alone_and_other_pages_beside_each_other(project, stampin
     assert [page for _, page in build.progress][3:] == ["a/bench", "z/bench"]
 
 
+MEETS = """
+import time
+stamp(mine)
+wait_for(other)
+"""
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
+def test_in_a_trial_pages_that_measure_run_beside_each_other(project, stamping):
+    for mine, other in (("a", "b"), ("b", "a")):
+        here = f"mine, other = {mine!r}, {other!r}"
+        cells = [project.cell(each) for each in (here, MEETS)]
+        project.page(f"{mine}/bench", stamping, *cells, benchmark=True)
+    build = project.build("-D", "book_trial=1")
+    assert build.green, build.output
+
+
+def test_a_page_that_measures_is_forked_in_a_trial_alone(project, execute):
+    project.page("a/bench", project.cell("1"), benchmark=True)
+    for trial, process in ((False, "own"), (True, "forked")):
+        assert execute("a/bench", trial=trial)["a/bench"].outputs.facts.process == process
+
+
 def test_the_longest_pages_begin_first(project, execute):
     names = ["a/one", "a/two", "a/three", "a/new"]
     measuring = ["b/one", "b/two"]

@@ -86,6 +86,26 @@ def test_each_page_says_on_what_its_outputs_came_about(project):
     assert "provenance" not in project.html("a/prose")
 
 
+def test_what_was_measured_in_a_trial_says_so_and_is_not_kept(noting, project, stamping):
+    """Neither the next build nor the recorder takes it for a measurement."""
+    project.page("status", "```{page-status}\n```")
+    count = "note('f', 1.0 + len(list(stamps.glob('run-*'))))\nstamp(f'run-{os.getpid()}')"
+    measured = project.cell(count, snippet="notes.note")
+    project.page("a/bench", stamping, measured, benchmark=True)
+    project.page("a/one", project.cell("1"))
+    said = "their times are no measurements"
+    for option, trial in (("1", True), ("0", False)):
+        assert project.build("-D", f"book_trial={option}").green
+        assert project.records()[0]["median"] == (1.0 if trial else 2.0)
+        assert (said in project.html("a/bench")) == trial
+        assert (said in project.html("status")) == trial
+        assert said not in project.html("a/one")
+    project.configure("book_trial = True")
+    assert project.record().returncode == 0
+    # The recorder has measured in three processes, one after the other.
+    assert len(list(project.stamps.glob("run-*"))) == 2 + 3
+
+
 def test_a_page_says_on_what_its_recordings_were_made(project):
     project.page("a/one", project.cell("1"))
     assert project.record().returncode == 0
