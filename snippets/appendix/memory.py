@@ -72,16 +72,16 @@ def taken(process):
     return {"main memory": main} | ({} if gpu is None else {"GPU memory": gpu})
 
 
-def memory_after(steps):
+def memory_after(steps, **variables):
     """Run lines of Python in a process of their own; return the memory after each.
 
     steps: {what a line does: the line}. The result is {what: {memory: bytes}}.
-    RuntimeError if a line fails.
+    `variables` are added to its environment. RuntimeError if a line fails.
     """
     after = {}
     with subprocess.Popen(
         [sys.executable, "-c", WORKER],
-        env=without_switches(),
+        env=without_switches() | variables,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

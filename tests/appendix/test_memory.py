@@ -116,14 +116,20 @@ def test_a_line_that_fails_is_named(process_has):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="there is no /proc")
 @pytest.mark.parametrize(
-    ("steps", "kept"),
-    [(memory.JAX_STEPS, 0), (memory.TORCH_STEPS, 0), (memory.TENSORFLOW_STEPS, 2**28)],
-    ids=["jax", "torch", "tensorflow"],
+    ("steps", "variables", "kept"),
+    [
+        (memory.JAX_STEPS, {}, 0),
+        (memory.TORCH_STEPS, {}, 0),
+        (memory.TENSORFLOW_STEPS, {"TF_ENABLE_ONEDNN_OPTS": "1"}, 2**28),
+        (memory.TENSORFLOW_STEPS, {"TF_ENABLE_ONEDNN_OPTS": "0"}, 0),
+    ],
+    ids=["jax", "torch", "tensorflow", "tensorflow without oneDNN"],
 )
-def test_who_gives_the_memory_of_an_array_back(steps, kept, monkeypatch):
+def test_who_gives_the_memory_of_an_array_back(steps, variables, kept, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    after = {what: taken["main memory"] for what, taken in memory.memory_after(steps).items()}
+    found = memory.memory_after(steps, **variables)
+    after = {what: taken["main memory"] for what, taken in found.items()}
     near = 2**26
     assert after["256 MiB"] - after["one number"] == pytest.approx(2**28, abs=near)
     assert after["deleted"] - after["one number"] == pytest.approx(kept, abs=near)
