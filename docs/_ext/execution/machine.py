@@ -13,6 +13,9 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
+CPUINFO = pathlib.Path("/proc/cpuinfo")
+# What tells processors of one name apart.
+NUMBERS = ("cpu family", "model")
 # Where the lock lies that all builds of a machine share, whoever runs them.
 LOCKS = "BOOK_LOCKS"
 
@@ -56,12 +59,21 @@ def _quota(group: pathlib.Path) -> Iterator[float]:
 
 @functools.cache
 def processor() -> str:
-    """Return the processor's model name as the operating system gives it."""
+    """Return the processor's model name as the operating system gives it.
+
+    In a virtual machine it may be that of a whole line of products. Then family and model follow:
+    of two that are called the same, one may be twice as fast, and know more instructions.
+    """
+    facts: dict[str, str] = {}
     with contextlib.suppress(OSError):
-        for line in pathlib.Path("/proc/cpuinfo").read_text("utf8", "replace").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+        for line in CPUINFO.read_text("utf8", "replace").splitlines():
+            key, _, value = line.partition(":")
+            facts.setdefault(key.strip(), value.strip())
+    name = facts.get("model name") or platform.processor() or platform.machine()
+    if any(map(str.isdigit, name)):
+        return name
+    more = [f"{key.removeprefix('cpu ')} {facts[key]}" for key in NUMBERS if key in facts]
+    return ", ".join([name, *more])
 
 
 @functools.cache

@@ -169,3 +169,24 @@ def test_two_builds_do_not_measure_at_the_same_time(empty_project, tmp_path, unt
     builds = [project.wait(process) for project, process in processes]
     assert all(build.green for build in builds), [build.output for build in builds]
     assert pathlib.Path(tmp_path, "book-measuring-room.lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("cpu family : 25\nmodel : 1\nmodel name : AMD EPYC\n\nmodel : 9", "family 25, model 1"),
+        ("cpu family : 6\nmodel : 85\nmodel name : Intel(R) Xeon(R) CPU @ 2.00GHz", ""),
+        ("model name : Neoverse", ""),
+    ],
+)
+def test_a_processor_whose_name_tells_little_says_its_numbers(lines, said, tmp_path, monkeypatch):
+    path = tmp_path / "cpuinfo"
+    path.write_text(lines, "utf8")
+    monkeypatch.setattr(machine, "CPUINFO", path)
+    name = lines.partition("model name : ")[2].splitlines()[0]
+    assert machine.processor.__wrapped__() == f"{name}{said and ', '}{said}"
+
+
+def test_without_a_list_of_processors_python_names_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "CPUINFO", tmp_path / "nothing")
+    assert machine.processor.__wrapped__()
