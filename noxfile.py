@@ -122,17 +122,17 @@ def docs(session):
     """Build the site into build/html, executing what changed. Arguments go to sphinx-build.
 
     With --recorded nothing is executed and no framework installed: the pages show what was
-    recorded. That site goes into build/recorded. With --trial pages that
-    measure are executed beside others, only to see that they work.
+    recorded. That site goes into build/recorded. With --trial pages that measure are executed
+    beside others, only to see that they work.
     """
+    arguments = [word for word in session.posargs if word not in ("--recorded", "--trial")]
     if "--recorded" in session.posargs:
-        arguments = [word for word in session.posargs if word != "--recorded"]
         install(session, "docs")
         session.run(*BUILD[:-1], "build/recorded", "-D", "book_recorded=1", *arguments)
         return
     install(session, FRAMEWORKS, "docs")
     trial = ["-D", "book_trial=1"] if "--trial" in session.posargs else []
-    session.run(*BUILD, *trial, *(word for word in session.posargs if word != "--trial"))
+    session.run(*BUILD, *trial, *arguments)
 
 
 @nox.session

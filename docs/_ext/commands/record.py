@@ -99,7 +99,8 @@ def record(
             say(f"      left out {page.docname}, which {refusal}")
         else:
             meant.append(page)
-    deliver(meant, options, done, say, trouble, jobs)
+    # Whatever conf.py says, what is recorded is measured properly.
+    deliver(meant, dataclasses.replace(options, trial=False), done, say, trouble, jobs)
     return problems
 
 
@@ -125,7 +126,7 @@ def main() -> None:
     # One process is one draw of a lottery: where things lie in memory is settled at its start.
     options = dataclasses.replace(options, processes=max(PROCESSES, options.processes))
     # A machine to record on may lack a framework; the cells that need it say so.
-    options = dataclasses.replace(options, device=name, leave_out=True, trial=False)
+    options = dataclasses.replace(options, device=name, leave_out=True)
     recordings = Recordings(options.folder("recordings"), Schema.of(options))
     problems = record(asked.pages, options, asked.jobs, recordings)
     for problem in problems:
