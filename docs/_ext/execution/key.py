@@ -51,7 +51,6 @@ def ground(
                 entry.variables(device.partition("-")[0], False) for entry in options.registry
             ],
             "output_limit": options.output_limit,
-            "trial": options.trial,
             "any_outcome": [options.any_outcome, options.prelude],
             "engine": identity_of_engine(),
         }
@@ -73,4 +72,6 @@ def key(page: Page, options: Options, device: str, *, known: dict[Any, str] | No
     ]
     on = page.device or device
     below = ground(packages(page, options), options, on, known=known)
-    return digest([cells, page.benchmark, page.device, below])[:32]
+    # Only pages that measure are executed otherwise in a trial.
+    alone = "trial" if page.benchmark and options.trial else page.benchmark
+    return digest([cells, alone, page.device, below])[:32]

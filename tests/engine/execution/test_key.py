@@ -53,10 +53,16 @@ def test_the_key_follows_the_head_of_the_page(project, key):
     assert len(found) == len(heads)
 
 
+def test_the_key_of_a_page_that_measures_follows_whether_it_is_a_trial(project, key):
+    project.page("a/one", project.cell("1"))
+    project.page("a/bench", project.cell("1"), benchmark=True)
+    assert key("a/bench", trial=True) not in (key("a/bench"), key("a/one"))
+    assert key("a/one", trial=True) == key("a/one")
+
+
 def test_the_key_follows_what_decides_how_a_page_is_executed(project, key, monkeypatch):
     project.page("a/one", project.cell("import jax"))
     found = [key("a/one"), key("a/one", device="gpu-h200"), key("a/one", output_limit=7)]
-    found.append(key("a/one", trial=True))
     monkeypatch.setenv("JAX_ENABLE_X64", "1")
     assert key("a/one") == found[0]
     found.append(key("a/one", variables=("JAX_*",)))
