@@ -173,6 +173,8 @@ book_card = {
     "measurements": "per_example/*",
     "title": "The gradient of each of 64 examples, six ways, measured",
 }
+# Before each page that measures in a build which only tries whether pages work.
+book_trial_prelude = "docs/_trial/prelude.py"
 book_record_command = "nox -s record --"
 # The versions of JAX on which pages are recorded besides (nox -s jax_versions), the oldest first.
 # On those that the book supports every page must come out as it declares.

@@ -41,6 +41,7 @@ class Options:
     measurements: the JSON schema of a measurement; without it no output is one.
     processes: in how many processes a page that measures is executed.
     trial: only try whether pages work: those that measure run beside others, as all pages do.
+    trial_prelude: a file of code that is executed in a trial before pages that measure.
     sources: sources that may be quoted, {key: {title, author, url}}.
     targets: devices that programs are compiled for, {short name: facts}; see
         `programs.targets.Target`.
@@ -75,6 +76,7 @@ class Options:
     measurements: str = _option("", "env")
     processes: int = _option(1)
     trial: bool = _option(False, "env")
+    trial_prelude: str = _option("", "env")
     sources: Mapping[str, Mapping[str, str]] = _option(dict, "env")
     targets: Mapping[str, Any] = _option(dict, "env")
     light: str = _option("", "html")
@@ -105,6 +107,12 @@ class Options:
         path = pathlib.Path(conf)
         values = runpy.run_path(str(path)) if path.exists() else {}
         return cls.from_values(values, path.parent)
+
+    def before(self, benchmark: bool) -> str:
+        """Return the code that is executed before a page, which measures if `benchmark`."""
+        if not (self.trial and benchmark and self.trial_prelude):
+            return self.prelude
+        return f"{self.prelude}\n{self.folder('trial_prelude').read_text('utf8')}"
 
     def folder(self, name: str) -> pathlib.Path:
         """Return the path of one of the folders, such as `snippets`."""

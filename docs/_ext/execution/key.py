@@ -51,7 +51,7 @@ def ground(
                 entry.variables(device.partition("-")[0], False) for entry in options.registry
             ],
             "output_limit": options.output_limit,
-            "any_outcome": [options.any_outcome, options.prelude],
+            "any_outcome": options.any_outcome,
             "engine": identity_of_engine(),
         }
         found = kept[(device, *of)] = digest(facts)
@@ -73,5 +73,5 @@ def key(page: Page, options: Options, device: str, *, known: dict[Any, str] | No
     on = page.device or device
     below = ground(packages(page, options), options, on, known=known)
     # Only pages that measure are executed otherwise in a trial.
-    alone = "trial" if page.benchmark and options.trial else page.benchmark
-    return digest([cells, alone, page.device, below])[:32]
+    how = [page.benchmark, page.benchmark and options.trial, options.before(page.benchmark)]
+    return digest([cells, how, page.device, below])[:32]

@@ -282,7 +282,7 @@ class PageRun:
         work.mkdir()
         facts = {
             "output_limit": self.options.output_limit,
-            "prelude": self.options.prelude,
+            "prelude": self.options.before(self.page.benchmark),
             "modules": () if self.warm else self.modules,
             "devices": [
                 (framework.name, module, framework.device)

@@ -58,6 +58,13 @@ def test_the_key_of_a_page_that_measures_follows_whether_it_is_a_trial(project, 
     project.page("a/bench", project.cell("1"), benchmark=True)
     assert key("a/bench", trial=True) not in (key("a/bench"), key("a/one"))
     assert key("a/one", trial=True) == key("a/one")
+    prelude = project.root / "trial.py"
+    prelude.write_text("1", "utf8")
+    options = {"trial": True, "trial_prelude": "trial.py", "root": project.root}
+    found = {key(f"a/{name}", **options) for name in ("one", "bench")}
+    assert found == {key("a/one"), key("a/bench", **options)}
+    prelude.write_text("2", "utf8")
+    assert key("a/bench", **options) not in found
 
 
 def test_the_key_follows_what_decides_how_a_page_is_executed(project, key, monkeypatch):
