@@ -25,7 +25,9 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 REQUIREMENTS = pathlib.Path("requirements")
 ENGINE = {"PYTHONPATH": "docs"}
 TEST = ["pytest", "-n", "2", "--dist", "worksteal"]
-BUILD = ["sphinx-build", "-W", "--keep-going", "-c", ".", "docs", "build/html"]
+# Of the processes in which Sphinx reads and writes pages the first only hands them out.
+JOBS = ["-j", str(min(os.cpu_count() or 1, 4) + 1)]
+BUILD = ["sphinx-build", "-W", "--keep-going", *JOBS, "-c", ".", "docs", "build/html"]
 
 # Compiling for a TPU needs another libtpu than running on one.
 LOCKS = {
@@ -195,7 +197,7 @@ def live(session):
         *("python", "-m", "_ext.execution.keeper", "--"),
         "sphinx-autobuild",
         # Sphinx's own search will do, until all is done.
-        *("-D", "book_search=0", "-c", ".", "docs", "build/live"),
+        *("-D", "book_search=0", *JOBS, "-c", ".", "docs", "build/live"),
         *("--watch", "snippets", "--watch", "conf.py", "--ignore", "*/__pycache__/*"),
         *("--port", "0", "--open-browser"),
         *session.posargs,

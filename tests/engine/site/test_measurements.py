@@ -133,7 +133,7 @@ def test_the_same_measurement_twice_is_red(project, noting):
     assert project.build().green
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", ["1", "3"])
 def test_reading_and_writing_in_parallel_changes_nothing(project, noting, workers):
     for number in range(6):
         following = (number + 1) % 6
