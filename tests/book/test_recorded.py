@@ -26,7 +26,8 @@ def without_frameworks(tmp_path_factory):
 def built(without_frameworks, tmp_path_factory):
     """Build the site from recordings; return the finished process and the folder."""
     folder = tmp_path_factory.mktemp("site")
-    options = ["-W", "--keep-going", "-j", "3", "-c", ".", "-D", "book_recorded=1", "-D", "book_search=0"]
+    options = ["-W", "--keep-going", "-j", "3", "-c", "."]
+    options += ["-D", "book_recorded=1", "-D", "book_search=0"]
     folders = ["-d", str(folder / "doctrees"), "docs", str(folder / "html")]
     return run(["sphinx", *options, *folders], without_frameworks), folder / "html"
 

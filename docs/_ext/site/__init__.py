@@ -9,7 +9,8 @@ tables and charts once all `measurements` are known, and `notes` says where a nu
 cells printed there.
 `compiled` shows compiled programs, and `status` says on what each page was true. `downloads` writes
 the notebooks that readers take with them. `reminders` keeps a red page red until it is mended, and
-`offline` refuses a site that would ask another host for anything.
+`offline` refuses a site that would ask another host for anything. `templates` and `garbage` make
+builds faster.
 """
 
 import hashlib
@@ -18,9 +19,23 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
+from . import garbage
+
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register all parts with Sphinx."""
+    with garbage.seldom():
+        _load(app)
+    sources = sorted(pathlib.Path(__file__).parents[1].rglob("*.py"))
+    engine = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    return {
+        "env_version": int(engine[:8], 16),
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }
+
+
+def _load(app: Sphinx) -> None:
     from . import (
         about,
         build,
@@ -37,17 +52,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
         status,
         tables,
         tabs,
+        templates,
     )
 
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
     parts = [build, measurements, compiled, tabs, predictions, notes, references, tables]
-    for part in (*parts, errors, downloads, about, light, search, offline, status):
+    parts += [errors, downloads, about, light, search, offline, status, templates, garbage]
+    for part in parts:
         part.setup(app)
-    sources = sorted(pathlib.Path(__file__).parents[1].rglob("*.py"))
-    engine = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    return {
-        "env_version": int(engine[:8], 16),
-        "parallel_read_safe": True,
-        "parallel_write_safe": True,
-    }

@@ -1,6 +1,5 @@
 """The order of a build: find what is outdated, read, execute, put beside recordings, show."""
 
-import gc
 import pathlib
 from collections.abc import Iterable
 from typing import Any
@@ -301,21 +300,6 @@ def dependents(app: Any, env: Any) -> list[str]:
     return sorted(found | downloads.gone(app))
 
 
-def collect_less_garbage(app: Any) -> None:
-    """Let Python look for garbage seldom as long as the build lasts.
-
-    Modules, options and doctrees live until it ends; searched again and again, they take a tenth
-    of a build.
-    """
-    app.book_garbage = gc.get_threshold()
-    gc.set_threshold(200_000, 20, 20)
-
-
-def collect_garbage_as_before(app: Any, exception: Exception | None) -> None:
-    """Give the process back as it was."""
-    gc.set_threshold(*app.book_garbage)
-
-
 def finish(app: Any, exception: Exception | None) -> None:
     """Publish the records; make the build fail as long as any page fails."""
     if exception is None:
@@ -338,7 +322,6 @@ def setup(app: Sphinx) -> None:
     app.add_source_parser(parser.PageParser, override=True)
     app.connect("config-inited", configure)
     app.connect("config-inited", lock_output)
-    app.connect("builder-inited", collect_less_garbage)
     app.connect("builder-inited", start)
     app.connect("env-get-outdated", outdated)
     app.connect("env-before-read-docs", run_pages)

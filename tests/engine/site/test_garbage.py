@@ -1,0 +1,25 @@
+"""Python looks for garbage as often after a build as before it."""
+
+CONF = """
+import gc
+
+BEFORE = gc.get_threshold()
+
+
+def setup(app):
+    app.connect("env-updated", lambda app, env: say("during", BEFORE))
+    app.connect("build-finished", lambda app, error: say("after", BEFORE), priority=2000)
+
+
+def say(when, before):
+    print(when, "as before" if gc.get_threshold() == before else "other")
+"""
+
+
+def test_the_process_is_as_before_when_a_build_has_finished(project):
+    project.page("a/one", "Prose.")
+    project.configure(CONF)
+    build = project.build()
+    assert build.green, build.output
+    assert "during other" in build.output
+    assert "after as before" in build.output
