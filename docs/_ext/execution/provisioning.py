@@ -17,7 +17,6 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-import psutil
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
@@ -225,11 +224,10 @@ class PageProvisioner(LocalProvisioner):
             return None
         status: int | None = process.poll()
         # The number of one that has ended may be that of another by now.
-        started = _started_by(process.pid) if status is None else []
+        started = _Below(process.pid) if status is None else None
         await self.kill()
-        for each in started:
-            with contextlib.suppress(psutil.Error):
-                each.kill()
+        if started:
+            started.kill()
         while process.poll() is None:
             await asyncio.sleep(0.002)
         if isinstance(process, ForkedProcess):
@@ -239,12 +237,21 @@ class PageProvisioner(LocalProvisioner):
         return status
 
 
-def _started_by(pid: int) -> list[psutil.Process]:
-    """Return the processes below one; some may have left its group, and no signal reaches them."""
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
+class _Below:
+    """The processes below one; some may have left its group, and no signal reaches them."""
+
+    def __init__(self, pid: int) -> None:
+        # Imported here, for a build that executes nothing.
+        import psutil
+
+        self.error, self.processes = psutil.Error, []
+        with contextlib.suppress(psutil.Error):
+            self.processes = psutil.Process(pid).children(recursive=True)
+
+    def kill(self) -> None:
+        for process in self.processes:
+            with contextlib.suppress(self.error):
+                process.kill()
 
 
 def manager(
