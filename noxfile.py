@@ -24,9 +24,11 @@ PYTHONS = ["3.11", "3.12", "3.13"]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 REQUIREMENTS = pathlib.Path("requirements")
 ENGINE = {"PYTHONPATH": "docs"}
-TEST = ["pytest", "-n", "2", "--dist", "worksteal"]
+# Each process that tests holds all frameworks.
+CORES = min(os.cpu_count() or 1, 4)
+TEST = ["pytest", "-n", str(CORES), "--dist", "worksteal"]
 # Of the processes in which Sphinx reads and writes pages the first only hands them out.
-JOBS = ["-j", str(min(os.cpu_count() or 1, 4) + 1)]
+JOBS = ["-j", str(CORES + 1)]
 BUILD = ["sphinx-build", "-W", "--keep-going", *JOBS, "-c", ".", "docs", "build/html"]
 
 # Compiling for a TPU needs another libtpu than running on one.
