@@ -29,6 +29,6 @@ def test_the_numbers_of_the_timer_are_those_of_a_trial_from_the_next_cell_on(she
 
 
 def test_a_page_keeps_its_own_numbers(shell):
-    shell.run_cell("ROUNDS, other = 21, 20")
-    assert (shell.user_ns["ROUNDS"], shell.user_ns["other"]) == (21, 20)
+    shell.run_cell("LONG, other = 2, 1.5")
+    assert (shell.user_ns["LONG"], shell.user_ns["other"]) == (2, 1.5)
     assert "LONG_ROUNDS" not in shell.user_ns
