@@ -34,14 +34,19 @@ def packages(page: Page, options: Options) -> tuple[str, ...]:
 
 
 def ground(
-    of: Sequence[str], options: Options, device: str, *, known: dict[Any, str] | None = None
+    of: Sequence[str],
+    options: Options,
+    device: str,
+    benchmark: bool,
+    *,
+    known: dict[Any, str] | None = None,
 ) -> str:
     """Return a digest of what outputs depend on besides code, for pages that use packages.
 
-    `known` spares asking for the same packages twice.
+    `benchmark` says whether they measure. `known` spares asking for the same packages twice.
     """
     kept = {} if known is None else known
-    if (found := kept.get((device, *of))) is None:
+    if (found := kept.get((device, benchmark, *of))) is None:
         facts = {
             "device": device,
             "python": f"{sys.version_info.major}.{sys.version_info.minor}",
@@ -51,10 +56,13 @@ def ground(
                 entry.variables(device.partition("-")[0], False) for entry in options.registry
             ],
             "output_limit": options.output_limit,
+            # Only pages that measure are executed otherwise in a trial.
+            "trial": benchmark and options.trial,
+            "before": options.before(benchmark),
             "any_outcome": options.any_outcome,
             "engine": identity_of_engine(),
         }
-        found = kept[(device, *of)] = digest(facts)
+        found = kept[(device, benchmark, *of)] = digest(facts)
     return found
 
 
@@ -71,7 +79,5 @@ def key(page: Page, options: Options, device: str, *, known: dict[Any, str] | No
         for cell in page.cells
     ]
     on = page.device or device
-    below = ground(packages(page, options), options, on, known=known)
-    # Only pages that measure are executed otherwise in a trial.
-    how = [page.benchmark, page.benchmark and options.trial, options.before(page.benchmark)]
-    return digest([cells, how, page.device, below])[:32]
+    below = ground(packages(page, options), options, on, page.benchmark, known=known)
+    return digest([cells, page.benchmark, page.device, below])[:32]

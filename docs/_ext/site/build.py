@@ -178,7 +178,10 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     state = PageState(
         modules=dict(page.modules),
         packages=used,
-        ground=key.ground(used, book.options, home, known=book.grounds) if result else "",
+        benchmark=page.benchmark,
+        ground=key.ground(used, book.options, home, page.benchmark, known=book.grounds)
+        if result
+        else "",
         home=home,
         only=page.device is not None,
         facts=first.facts if first else None,

@@ -74,6 +74,8 @@ def _has_changed(app: Any, docname: str, state: PageState) -> bool:
         or (
             bool(state.ground)
             and state.ground
-            != key.ground(state.packages, options, state.home, known=app.book.grounds)
+            != key.ground(
+                state.packages, options, state.home, state.benchmark, known=app.book.grounds
+            )
         )
     )

@@ -23,7 +23,8 @@ from . import measurements
 class PageState:
     """What came of a page: on what it ran, what it measured, why it is red.
 
-    `modules`, `packages` and `ground` are what its outputs depend on besides its own text.
+    `modules`, `packages` and `ground` are what its outputs depend on besides its own text, and
+    `benchmark` says whether it measures.
     `home` is the device whose outputs come first, `only` whether the page is executed on no
     other. `recorded` are the facts of its recordings, `files` the digests of their files.
     `errors` are those that its cells declare, with what came.
@@ -32,6 +33,7 @@ class PageState:
 
     modules: dict[str, str] = dataclasses.field(default_factory=dict)
     packages: tuple[str, ...] = ()
+    benchmark: bool = False
     ground: str = ""
     home: str = ""
     only: bool = False

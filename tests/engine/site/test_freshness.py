@@ -104,6 +104,18 @@ def test_a_head_that_changes_how_a_page_is_executed_executes_it_again(project, h
     assert project.build().executed == []
 
 
+def test_a_page_that_measures_follows_what_precedes_it_in_a_trial(project):
+    prelude = project.root / "trial.py"
+    prelude.write_text("import math\nmath.tau = 7", "utf8")
+    project.configure("book_trial = True", "book_trial_prelude = 'trial.py'")
+    for name in ("one", "bench"):
+        project.page(f"a/{name}", project.cell("import math\nmath.tau"), benchmark=name == "bench")
+    assert sorted(project.build().executed) == ["a/bench", "a/one"]
+    prelude.write_text("import math\nmath.tau = 8", "utf8")
+    assert project.build().executed == ["a/bench"]
+    assert project.build().executed == []
+
+
 def test_a_page_for_another_device_shows_its_recording_alone(project):
     page = project.page("a/one", project.cell("print('from the', 'other device')"))
     assert project.record("a/one").returncode == 0
