@@ -372,17 +372,18 @@ def growth(work, counts):
 
 
 def benchmark_pages(work):
-    """Execute the pages that measure, and add up their time."""
-    ordinary, benchmarks = read_all_pages()
+    """Build the benchmarks' chapter alone, whose pages are executed one after the other."""
+    ordinary, measuring = read_all_pages()
+    benchmarks = {page.docname for page in measuring if page.docname.startswith("benchmarks/")}
     site = work / "benchmarks"
     site.mkdir()
-    copy_of_book(site, [page.docname for page in ordinary])
-    _, executed = build(site)
-    assert set(executed) == {page.docname for page in benchmarks}, "a page was not executed"
+    others = [page.docname for page in [*ordinary, *measuring] if page.docname not in benchmarks]
+    copy_of_book(site, [docname for docname in others if not docname.startswith("claims/")])
+    total, executed = build(site)
+    assert set(executed) == benchmarks, f"not executed: {sorted(benchmarks - set(executed))}"
     for page, seconds in executed.items():
         print(f"  {page}: {seconds:.1f} s")
-    total = sum(executed.values())
-    note("all benchmark pages", f"{total:.0f} s", "≤ 120 s", total <= 120)
+    note("all benchmarks, built from nothing", f"{total:.0f} s", "≤ 240 s", total <= 240)
 
 
 def timer_against_others():

@@ -65,6 +65,8 @@ def pytest_unconfigure(config):
 
 def pytest_collection():
     os.environ.update(WAITING)
+    # Nothing that is imported becomes garbage.
+    gc.disable()
 
 
 def pytest_collection_finish(session):
@@ -82,6 +84,7 @@ def pytest_collection_finish(session):
     # garbage collection, it takes a tenth of the time of all tests.
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items):

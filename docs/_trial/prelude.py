@@ -1,4 +1,4 @@
-"""Let the timer take three samples, at any moment, in a build that only tries pages out.
+"""Let the timer take two samples, at any moment, in a build that only tries pages out.
 
 Nobody reads the times of such a build. The timer is pasted into the pages, so its numbers are
 names of theirs, and are given anew after each cell. ROUNDS stays: experiments without a clock
@@ -10,7 +10,7 @@ from IPython import get_ipython
 # Of each name, what the timer and what a trial has.
 NUMBERS = {
     "LONG": (1.5, 0.0),
-    "LONG_ROUNDS": (7, 3),
+    "LONG_ROUNDS": (7, 2),
     "LONGEST_REST": (0.2, 0.0),
     "PATIENCE": (0.5, 0.0),
     "COUNTED": (4000, 1),
