@@ -105,8 +105,11 @@ def rate_text(rate: float) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """Write a ratio with two digits, three from 100 up."""
-    return f"{_digits(ratio, 3 if ratio >= 100 else 2)}×"
+    """Write a ratio with two digits, three from 100 up, or up to four where fewer would say 1."""
+    if ratio >= 100:
+        return f"{_digits(ratio, 3)}×"
+    texts = [_digits(ratio, count) for count in (2, 3, 4)]
+    return f"{next((text for text in texts if float(text) != 1), '1')}×"
 
 
 def _digits(value: float, count: int) -> str:
