@@ -6,8 +6,7 @@ import jax.numpy as jnp
 
 def ripple(x, y, xp=jnp):
     """Return cos(x² + y²) / (1 + x² + y²), elementwise, by the module `xp`."""
-    squares = x**2 + y**2
-    return xp.cos(squares) / (1 + squares)
+    return xp.cos(x**2 + y**2) / (1 + x**2 + y**2)
 
 
 ripple_jit = jax.jit(ripple)
