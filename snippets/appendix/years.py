@@ -134,7 +134,7 @@ def perceptron(width=256, batch=128, inputs=784, outputs=10):
 
     All are float32. The step returns the loss, a scalar, and the new parameters.
     """
-    keys = jax.random.split(jax.random.PRNGKey(0), 4)
+    keys = jax.random.split(jax.random.key(0), 4)
     first = 0.05 * jax.random.normal(keys[0], (inputs, width))
     second = 0.05 * jax.random.normal(keys[1], (width, outputs))
     x = jax.random.normal(keys[2], (batch, inputs))
@@ -169,7 +169,7 @@ def first_call():
 
 def product():
     """Return a product of two float32 matrices of shape (512, 512)."""
-    a = jax.random.normal(jax.random.PRNGKey(0), (512, 512))
+    a = jax.random.normal(jax.random.key(0), (512, 512))
     return functools.partial(jax.jit(jnp.dot), a, a)
 
 
@@ -186,7 +186,7 @@ def chain():
 
 def loop():
     """Return 1000 steps of `scan`, each a product of 16 x 16 and of 16 numbers."""
-    weights = 0.1 * jax.random.normal(jax.random.PRNGKey(0), (16, 16))
+    weights = 0.1 * jax.random.normal(jax.random.key(0), (16, 16))
 
     def states(start):
         def step(state, _):
@@ -199,13 +199,13 @@ def loop():
 
 def sorting():
     """Return the sorting of 20 000 float32 numbers."""
-    x = jax.random.normal(jax.random.PRNGKey(0), (20_000,))
+    x = jax.random.normal(jax.random.key(0), (20_000,))
     return functools.partial(jax.jit(jnp.sort), x)
 
 
 def convolution():
     """Return a 3 x 3 convolution of 16 images of 32 x 32 with 16 channels, float32."""
-    keys = jax.random.split(jax.random.PRNGKey(0))
+    keys = jax.random.split(jax.random.key(0))
     images = jax.random.normal(keys[0], (16, 32, 32, 16))
     filters = jax.random.normal(keys[1], (3, 3, 16, 16))
     convolve = functools.partial(
@@ -219,7 +219,7 @@ def convolution():
 
 def small_systems():
     """Return the solution of 1000 linear systems of size 4, by `vmap`."""
-    keys = jax.random.split(jax.random.PRNGKey(0))
+    keys = jax.random.split(jax.random.key(0))
     a = jax.random.normal(keys[0], (1000, 4, 4)) + 4 * jnp.eye(4)
     b = jax.random.normal(keys[1], (1000, 4))
     return functools.partial(jax.jit(jax.vmap(jnp.linalg.solve)), a, b)
@@ -232,7 +232,7 @@ def roughness(x):
 
 def neighbours(of=roughness):
     """Return `roughness` of float32 numbers of shape (128, 128, 128)."""
-    x = jax.random.normal(jax.random.PRNGKey(0), (128, 128, 128))
+    x = jax.random.normal(jax.random.key(0), (128, 128, 128))
     return functools.partial(jax.jit(of), x)
 
 
