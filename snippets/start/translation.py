@@ -1266,7 +1266,7 @@ LAYERS = [
     ),
     Row(
         "torch-attention",
-        "Attention",
+        "Attention: order of the axes",
         """
         q = nchw.permute(0, 2, 1, 3) / 32
         F.scaled_dot_product_attention(q, q, q)
@@ -1277,7 +1277,7 @@ LAYERS = [
         p @ q
         """,
         """
-        q = nchw.swapaxes(2, 1).swapaxes(1, 2) / 32
+        q = nchw / 32
         jax.nn.dot_product_attention(q, q, q)
         """,
         view={"jax": "r.swapaxes(1, 2)"},
