@@ -63,10 +63,15 @@ def pytest_unconfigure(config):
         compiled.cleanup()
 
 
+@pytest.hookimpl(wrapper=True)
 def pytest_collection():
     os.environ.update(WAITING)
     # Nothing that is imported becomes garbage.
     gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish(session):
@@ -84,7 +89,6 @@ def pytest_collection_finish(session):
     # garbage collection, it takes a tenth of the time of all tests.
     gc.collect()
     gc.freeze()
-    gc.enable()
 
 
 def pytest_collection_modifyitems(items):
