@@ -2,8 +2,9 @@
 
 The tools are Debian's chromium, and of npm what package.json names. The site is served as a host
 does it, compressed. Each page is opened at 360, 390 and 1280 pixels, light and dark. Lighthouse
-looks at the pages that are named on the command line, for a phone. A table says what was found,
-and the exit status whether anything misses its target.
+looks at the pages that are named on the command line, for a phone: alone on the machine, because
+it measures, but beside the rest where less speed is asked for than the book's target. A table
+says what was found, and the exit status whether anything misses its target.
 """
 
 import argparse
@@ -228,28 +229,35 @@ def main():
         "--performance",
         type=int,
         default=SCORES["performance"],
-        help="the lowest that passes of what Lighthouse measures; lower on a busy machine",
+        help="the lowest that passes of what Lighthouse measures; lower on a busy machine, "
+        "and then it looks beside the rest",
     )
     parser.add_argument("--only", nargs="*", help="pages to look at, such as a/page.html")
     parser.add_argument(
         "lighthouse", nargs="*", help="pages for Lighthouse; `all`, or `some` for five"
     )
     given = parser.parse_args()
+    alone = given.performance >= SCORES["performance"]
     SCORES["performance"] = given.performance
     site, chromium = given.site.resolve(), shutil.which("chromium")
     names = given.only or pages_of(site)
     known = {("all",): names, ("some",): SOME}
     chosen = known.get(tuple(given.lighthouse), given.lighthouse)
     address = serve(site)
-    scores, faults = {}, collections.defaultdict(list)
-    # Alone on the machine, because it measures.
-    for name in chosen:
-        scores[name], found = lighthouse(address, name, chromium)
-        faults[name] += found
-    weights = {}
+    scores, weights, faults = {}, {}, collections.defaultdict(list)
+
+    def rate():
+        for name in chosen:
+            scores[name], found = lighthouse(address, name, chromium)
+            faults[name] += found
+
+    if alone:
+        rate()
     with concurrent.futures.ProcessPoolExecutor(given.workers) as pool:
         shares = [names[place :: given.workers] for place in range(given.workers)]
         seen = [pool.submit(look, site, address, share, chromium) for share in shares]
+        if not alone:
+            rate()
         for name, found in validate(site, names).items():
             faults[name] += found
         for share in seen:
