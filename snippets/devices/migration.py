@@ -87,12 +87,16 @@ def gradient_of_all(w, x, y):
     return jax.grad(loss_of_all)(w, x, y)
 
 
-def on_all(gradient, w, x, y, mesh):
+def on_all(gradient, w, x, y, mesh, check=True):
     """Return what a gradient function gives, the rows of x and y split over "i"."""
     rows = jax.P("i")
     x, y = jax.device_put((x, y), jax.NamedSharding(mesh, rows))
     mapped = jax.shard_map(
-        gradient, mesh=mesh, in_specs=(jax.P(), rows, rows), out_specs=jax.P()
+        gradient,
+        mesh=mesh,
+        in_specs=(jax.P(), rows, rows),
+        out_specs=jax.P(),
+        check_vma=check,
     )
     return mapped(w, x, y)
 

@@ -23,7 +23,7 @@ EPSILON = 1e-8
 
 COLLECTIVE = re.compile(
     r"= (.*?) (all-reduce|all-gather|reduce-scatter|all-to-all"
-    r"|collective-permute)\("
+    r"|collective-permute)(?:-done)?\("
 )
 
 

@@ -68,6 +68,16 @@ def test_gradients_inside_of_shard_map(function, factor):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+def test_without_the_check_the_order_is_the_other_way_round():
+    x, y = migration.line_data(64)
+    expected = jax.grad(migration.loss)(START, x, y)
+    inside = migration.on_all(migration.gradient_of_all, START, x, y, MESH, check=False)
+    parts = np.array([part.data for part in inside.addressable_shards])
+    assert len(np.unique(parts.round(4), axis=0)) == 8
+    outside = migration.on_all(migration.gradient_as_in_pmap, START, x, y, MESH, check=False)
+    np.testing.assert_allclose(outside, expected, rtol=1e-4)
+
+
 def test_loss_of_all_is_the_loss_of_all_rows():
     x, y = jax.device_put(migration.line_data(64), jax.NamedSharding(MESH, jax.P("i")))
     split = jax.P("i")

@@ -1,4 +1,5 @@
 import re
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -255,6 +256,20 @@ def test_collectives_counts_each_kind(collective, kind, numbers):
     rows = 24 if kind != "reduce-scatter" else 32
     x = jax.device_put(jnp.ones((rows, 2)), SPLIT)
     assert data_parallel.collectives(step, x) == {kind: {"operations": 1, "numbers": numbers}}
+
+
+def test_collectives_in_two_operations_count_once():
+    text = """
+  all-gather-start = (f32[6,2], f32[48,2]) all-gather-start(part), dimensions={0}
+  all-gather-done = f32[48,2]{1,0} all-gather-done(all-gather-start)
+  all-reduce.1 = (f32[3]{0}, f32[4]{0}) all-reduce(a, b), to_apply=add
+"""
+    step = mock.Mock()
+    step.lower.return_value.compile.return_value.as_text.return_value = text
+    assert data_parallel.collectives(step, 1) == {
+        "all-gather": {"operations": 1, "numbers": 96},
+        "all-reduce": {"operations": 1, "numbers": 7},
+    }
 
 
 @given(st.sampled_from([1, 2, 4, 8, 16]))

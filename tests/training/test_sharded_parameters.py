@@ -136,6 +136,16 @@ def test_the_sharded_step_has_equal_losses_and_keeps_its_layout(state, data, aut
     assert_laid_out(end, automatic)
 
 
+def test_a_state_made_in_parts_is_the_one_that_was_split(state, specs, shardings):
+    key = jax.random.key(0)
+    shapes = jax.eval_shape(data_parallel.first_state, key)
+    parts = jax.tree.map(lambda x: sharded_parameters.split_one_axis(x, 8), shapes)
+    assert parts == specs
+    made = jax.jit(data_parallel.first_state, out_shardings=shardings)(key)
+    assert_laid_out(made, shardings)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), made, state)
+
+
 def test_the_step_by_hand_has_equal_losses_and_keeps_its_layout(
     state, data, specs, shardings, one_losses
 ):
