@@ -85,6 +85,12 @@ def channels_last(tensors):
     return [each.to(memory_format=torch.channels_last) for each in tensors]
 
 
+def in_order(result):
+    """Return a result of any framework and order as NumPy (n, height, width, 32)."""
+    array = np.asarray(result.cpu() if isinstance(result, torch.Tensor) else result)
+    return array if array.shape[-1] == CHANNELS else np.moveaxis(array, 1, -1)
+
+
 def in_jax(size):
     """Return what to compare in JAX, by key, for images of (size, size)."""
     images, kernel = images_and_kernel(size)

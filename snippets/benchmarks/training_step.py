@@ -104,7 +104,7 @@ def standardized_tensorflow(x):
 
 
 def block_tensorflow(params, x):
-    """Return what `block` does, in TensorFlow, which has no attention of its own."""
+    """Return what `block` does, in TensorFlow, with attention written out."""
     batch, length, _ = x.shape
     heads = standardized_tensorflow(x) @ params["qkv"]
     heads = tf.reshape(heads, (batch, length, 3, HEADS, -1))

@@ -25,7 +25,7 @@ EXPECTED_ERRORS = {
 
 
 def accuracy(w, x, labels):
-    """Return which part of the rows of x (n, m) @ w (m, k) have labels (n,)."""
+    """Return the fraction of the rows x (n, m) @ w (m, k) that peak at labels (n,)."""
     return (jnp.argmax(x @ w, axis=1) == labels).mean()
 
 

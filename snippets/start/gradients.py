@@ -81,18 +81,20 @@ def line_error(params, x, y):
 
 
 def accumulated_torch(w, parts):
-    """Return the sum of the gradients over `parts`, pairs of x and y."""
+    """Return the gradient over all rows of `parts`, pairs of x and y."""
     w = torch.tensor(w, requires_grad=True)
+    count = sum(len(x) for x, _ in parts)
     for x, y in parts:
-        squared_error(w, torch.tensor(x), torch.tensor(y)).backward()
+        error = squared_error(w, torch.tensor(x), torch.tensor(y))
+        (len(x) / count * error).backward()
     return w.grad
 
 
 def accumulated(w, parts):
-    """Return the sum of the gradients over `parts`, pairs of x and y."""
-    total = jnp.zeros_like(w)
+    """Return the gradient over all rows of `parts`, pairs of x and y."""
+    total, count = jnp.zeros_like(w), sum(len(x) for x, _ in parts)
     for x, y in parts:
-        total = total + jax.grad(squared_error)(w, x, y)
+        total += len(x) / count * jax.grad(squared_error)(w, x, y)
     return total
 
 
