@@ -86,8 +86,13 @@ def channels_last(tensors):
 
 
 def in_order(result):
-    """Return a result of any framework and order as NumPy (n, height, width, 32)."""
+    """Return a result of any framework and order as NumPy (n, size, size, 32).
+
+    ValueError where the size is 32, which leaves open what is a channel.
+    """
     array = np.asarray(result.cpu() if isinstance(result, torch.Tensor) else result)
+    if array.shape.count(CHANNELS) > 1:
+        raise ValueError(f"one of the axes {array.shape} must be the channels")
     return array if array.shape[-1] == CHANNELS else np.moveaxis(array, 1, -1)
 
 

@@ -47,6 +47,11 @@ def test_every_contender_is_the_exact_convolution(operands):
         assert race.largest_difference(result, exact) < 1e-5, key
 
 
+def test_the_order_of_axes_that_look_alike_is_not_guessed():
+    with pytest.raises(ValueError, match="must be the channels"):
+        convolution.in_order(np.ones((8, 32, 32, 32)))
+
+
 def test_channels_last_changes_the_memory_and_not_the_values(operands):
     tensors = convolution.torch_operands(*operands, torch.tensor)
     for before, after in zip(tensors, convolution.channels_last(tensors), strict=True):

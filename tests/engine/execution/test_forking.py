@@ -202,7 +202,11 @@ def ends(number):
     """Say whether a process that was killed is gone within ten seconds, or waits to be buried."""
     end = time.monotonic() + 10
     while time.monotonic() < end:
-        if not psutil.pid_exists(number) or psutil.Process(number).status() == "zombie":
+        try:
+            gone = psutil.Process(number).status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            gone = True
+        if gone:
             return True
         time.sleep(0.01)
     return False
