@@ -56,7 +56,7 @@ def test_flops_of_a_product_are_the_closed_form(n, m, k):
     closed_form = lowering.product_flops(n, m, k)
     assert lowering.costs(jax.jit(jnp.matmul).lower(a, b))["flops"] == closed_form
     # A single long sum is made of partial sums, whose additions to zeros count too.
-    assume(n * k > 1)
+    assume(n * k > 1 or m <= 32)
     assert lowering.costs(compiled(jnp.matmul, a, b))["flops"] == pytest.approx(
         closed_form, abs=n * k
     )

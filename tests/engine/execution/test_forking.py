@@ -1,5 +1,6 @@
 """Kernels are forked from warm parents; a page looks the same as in a process of its own."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -7,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
@@ -198,22 +198,8 @@ def test_a_page_that_kills_its_parent_harms_no_other(project, execute, stamping)
     assert printed(found["a/good"])[1] == "42\n"
 
 
-def ends(number):
-    """Say whether a process that was killed is gone within ten seconds, or waits to be buried."""
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        try:
-            gone = psutil.Process(number).status() == psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            gone = True
-        if gone:
-            return True
-        time.sleep(0.01)
-    return False
-
-
 @pytest.mark.parametrize("apart", [False, True])
-def test_what_a_kernel_has_started_ends_with_it(project, execute, apart):
+def test_what_a_kernel_has_started_ends_with_it(project, execute, until, apart):
     for name in ("a/one", "a/two"):
         project.page(
             name,
@@ -226,7 +212,9 @@ def test_what_a_kernel_has_started_ends_with_it(project, execute, apart):
         )
     for execution in execute("a/one", "a/two").values():
         number = int(printed(execution)[0])
-        assert ends(number)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = psutil.Process(number)
+            until(lambda process=process: not alive(process), "what a kernel started lives on")
 
 
 @pytest.mark.parametrize("victim", ["build", "keeper", "root", "kernel"])
