@@ -9,10 +9,11 @@ from IPython import get_ipython
 
 # Of each name, what the timer and what a trial has.
 NUMBERS = {
-    "LONG": (1.5, 0.0),
+    "LONG": (1.0, 0.0),
     "LONG_ROUNDS": (7, 2),
     "LONGEST_REST": (0.2, 0.0),
     "PATIENCE": (0.5, 0.0),
+    "FIRST_LOOK": (0.25, 0.0),
     "COUNTED": (4000, 1),
 }
 

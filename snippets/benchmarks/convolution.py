@@ -9,6 +9,7 @@ import tensorflow as tf
 import torch
 
 from snippets.benchmarks.matmul import printed
+from snippets.benchmarks.race import on_host
 
 IMAGES = 8
 CHANNELS = 32
@@ -90,7 +91,7 @@ def in_order(result):
 
     ValueError where the size is 32, which leaves open what is a channel.
     """
-    array = np.asarray(result.cpu() if isinstance(result, torch.Tensor) else result)
+    array = on_host(result)
     if array.shape.count(CHANNELS) > 1:
         raise ValueError(f"one of the axes {array.shape} must be the channels")
     return array if array.shape[-1] == CHANNELS else np.moveaxis(array, 1, -1)

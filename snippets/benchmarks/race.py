@@ -19,6 +19,11 @@ def torch_tensor(array):
     return torch.tensor(array, device=found or "cpu")
 
 
+def on_host(array):
+    """Return an array of any framework as NumPy, copied if it is on an accelerator."""
+    return np.asarray(array.cpu() if isinstance(array, torch.Tensor) else array)
+
+
 def bound(functions, *arrays):
     """Return what to compare: functions of copies of the same NumPy arrays.
 
@@ -93,8 +98,8 @@ def empty_torch_cache():
 
 
 def largest_difference(result, exact):
-    """Return the largest absolute difference of an array from the exact one."""
-    return float(np.max(np.abs(np.asarray(result, np.float64) - exact)))
+    """Return the largest absolute difference of any framework's array from `exact`."""
+    return float(np.max(np.abs(on_host(result).astype(np.float64) - exact)))
 
 
 def relative_error(product, exact):

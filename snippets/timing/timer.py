@@ -25,12 +25,13 @@ FRAMEWORKS = ("jax", "torch", "tensorflow")
 PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
 SHORTEST_SAMPLE = 0.004
 ROUNDS = 20
-LONG = 1.5
+LONG = 1.0
 LONG_ROUNDS = 7
 LONGEST_REST = 0.2
 WARMS_ITSELF = 0.02
 COUNTED = 4000
-SLOW = 1.2
+FIRST_LOOK = 0.25
+SLOW = 1.5
 PATIENCE = 0.5
 UNSTABLE = 0.20
 FENCE = 1.5
@@ -38,6 +39,7 @@ RESAMPLES = 2000
 WITHIN = (0.01, 0.99)
 MOST_STEAL = 0.05
 MOST_CORES_OF_OTHERS = 0.25
+PROCESSOR_NUMBERS = {"family": "cpu family", "model": "model"}
 THREAD_VARIABLES = {
     "numpy": ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
     "jax": ("PJRT_NPROC", "NPROC"),
@@ -313,13 +315,22 @@ def float32_precision(framework):
 
 
 def processor_name():
-    """Return the processor's model name as the operating system gives it."""
+    """Return the processor's model name as the operating system gives it.
+
+    In a virtual machine it may be that of a whole line of products. Family and model
+    follow then, which tell a slow processor of that name from a fast one.
+    """
+    facts = {}
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo") as lines:
             for line in lines:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+                key, _, value = line.partition(":")
+                facts.setdefault(key.strip(), value.strip())
+    name = facts.get("model name") or platform.processor() or platform.machine()
+    if any(map(str.isdigit, name)):
+        return name
+    known = [(short, facts.get(key)) for short, key in PROCESSOR_NUMBERS.items()]
+    return ", ".join([name, *(f"{short} {value}" for short, value in known if value)])
 
 
 def usable_cores():
@@ -380,7 +391,7 @@ def time_calls(function, args, wait, settle, calls):
 
 
 def enough(count, start):
-    """Say whether `count` samples since `start` are enough: 20, or 7 in 1.5 seconds."""
+    """Say whether `count` samples since `start` are enough: 20, or 7 in a second."""
     long = time.perf_counter() - start > LONG
     return count >= (LONG_ROUNDS if long else ROUNDS)
 
@@ -446,9 +457,13 @@ def alike(calls, seconds):
 def threads_running():
     """Return how many other threads of this process run, or would if they could.
 
-    Linux says so; elsewhere the answer is 0.
+    Linux says so; elsewhere the answer is 0. Asking each of them takes a while, so the
+    whole machine is asked first: the fourth figure of its load is what runs just now.
     """
     running, folder = 0, "/proc/self/task"
+    with contextlib.suppress(OSError), open("/proc/loadavg") as file:
+        if file.read().split()[3].startswith("1/"):
+            return 0
     for thread in os.listdir(folder) if os.path.isdir(folder) else []:
         try:
             with open(f"{folder}/{thread}/stat") as file:
@@ -478,6 +493,14 @@ def count_to(number):
     return time.perf_counter() - start
 
 
+def fastest_count():
+    """Return the shortest time of counting within a quarter of a second."""
+    end, shortest = time.perf_counter() + FIRST_LOOK, count_to(COUNTED)
+    while time.perf_counter() < end:
+        shortest = min(shortest, count_to(COUNTED))
+    return shortest
+
+
 class Moments:
     """Takes samples in calm moments of the processor, while patience lasts.
 
@@ -490,10 +513,12 @@ class Moments:
 
     def __init__(self):
         """Start with half a second of patience."""
+        if Moments.fastest == math.inf:
+            Moments.fastest = fastest_count()
         self.lost, self.calm = 0.0, self.look()
 
     def look(self):
-        """Say whether a core is at most 20 % slower than this process has seen it."""
+        """Say whether counting takes at most half longer than it ever did here."""
         rest()
         seconds = count_to(COUNTED)
         Moments.fastest = min(Moments.fastest, seconds)
@@ -514,7 +539,7 @@ class Moments:
 
 def sample(time_them, calls):
     """Take 20 samples of `calls` calls each, or fewer long ones; see `enough`."""
-    samples, start, moments = [], time.perf_counter(), Moments()
+    samples, moments, start = [], Moments(), time.perf_counter()
     while not enough(len(samples), start + moments.lost):
         samples.append(moments.take(lambda: time_them(calls) / calls))
     return samples
@@ -530,7 +555,11 @@ def choose_calls(timed, calls=None):
     if calls is None:
         moments = Moments()
         seconds = [moments.take(each.sample) for each in timed.values()]
-        equal = alike([each.calls for each in timed.values()], seconds)
+        found = [
+            max(each.calls, math.ceil(SHORTEST_SAMPLE / own))
+            for each, own in zip(timed.values(), seconds, strict=True)
+        ]
+        equal = alike(found, seconds)
         for each, number in zip(timed.values(), equal, strict=True):
             each.calls = number
 
