@@ -72,12 +72,24 @@ def install(session, *sets, into=FRAMEWORKS, lock=""):
     session.log(f"Installing {', '.join(sets)} into {place}")
     session.run_install(sys.executable, "-m", "virtualenv", "--quiet", place)
     pip(session, *sets, lock=lock)
-    # On all cores, which pip would not, and without the packages' own tests, a fifth of all;
-    # packages bring templates that are no Python.
-    words = ["-m", "compileall", "-qq", "-j", "0", "-x", r"[/\\]tests?[/\\]", place / "lib"]
-    session.run_install("python", *words, success_codes=[0, 1])
     if FRAMEWORKS not in sets or install_mpi(session):
         (place / f"installed-{'-'.join(sets)}").write_text(digest(place))
+
+
+def compile_installed(session):
+    """Let Python compile all that is installed, so that no first call that is shown pays for it.
+
+    On all cores, which pip would not, and without the packages' own tests, a fifth of all. Where
+    nothing but a program's result counts, what is imported is compiled when it is.
+    """
+    place = pathlib.Path(os.environ["VIRTUAL_ENV"])
+    done, known = place / "compiled", digest(place)
+    if done.is_file() and done.read_text() == known:
+        return
+    # Packages bring templates that are no Python.
+    words = ["-m", "compileall", "-qq", "-j", "0", "-x", r"[/\\]tests?[/\\]", place / "lib"]
+    session.run("python", *words, success_codes=[0, 1])
+    done.write_text(known)
 
 
 def names(path):
@@ -136,14 +148,18 @@ def docs(session):
         session.run(*BUILD[:-1], "build/recorded", "-D", "book_recorded=1", *arguments)
         return
     install(session, FRAMEWORKS, "docs")
-    trial = ["-D", "book_trial=1"] if "--trial" in session.posargs else []
-    session.run(*BUILD, *trial, *arguments)
+    if "--trial" in session.posargs:
+        arguments += ["-D", "book_trial=1"]
+    else:
+        compile_installed(session)
+    session.run(*BUILD, *arguments)
 
 
 @nox.session
 def record(session):
     """Record what pages print on this machine's device: the pages named, or all."""
     install(session, FRAMEWORKS, "record")
+    compile_installed(session)
     session.run("python", "-m", "_ext.commands.record", *session.posargs, env=ENGINE)
 
 
@@ -176,6 +192,7 @@ def jax_years(session):
     words = ["-m", "nox", "-s", "jax_versions", "--install-only"]
     session.run_install(sys.executable, *words, external=True)
     install(session, FRAMEWORKS, "record")
+    compile_installed(session)
     places = [pathlib.Path(".nox", path) for path in sorted(os.listdir(".nox"))]
     pythons = [
         place.absolute() / "bin" / "python" for place in places if "jax_versions" in place.name
@@ -195,6 +212,7 @@ def recordings(session):
 def live(session):
     """Serve the site on this machine, and rebuild and reload it whenever a file is saved."""
     install(session, FRAMEWORKS, "docs", "live")
+    compile_installed(session)
     # Its keeper has the frameworks imported while nothing is built.
     session.run(
         *("python", "-m", "_ext.execution.keeper", "--"),
@@ -288,6 +306,7 @@ def linkcheck(session):
 def build_benchmark(session):
     """Measure the build itself against plain scripts and stock MyST-NB, in one run."""
     install(session, FRAMEWORKS, "docs")
+    compile_installed(session)
     session.run("python", "tests/build_benchmark.py", *session.posargs)
 
 

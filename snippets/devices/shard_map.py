@@ -58,24 +58,28 @@ def draw_exchange(before, after):
     return picture(width, 8 + height * len(old), parts, "; ".join(words))
 
 
+@jax.jit
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
 def plus_own_number(x):
     """Return a block plus the number of the device along "i"."""
     return x + jax.lax.axis_index("i")
 
 
+@jax.jit
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P())
 def own_sum(x):
     """Return the sum of a block; ValueError unless all are known to agree."""
     return x.sum(keepdims=True)
 
 
+@jax.jit
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
 def own_sums(x):
     """Return the sum of each block."""
     return x.sum(keepdims=True)
 
 
+@jax.jit
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P())
 def psum(x):
     """Return the sum of the blocks, on all devices."""
@@ -87,6 +91,7 @@ def psum_numpy(blocks):
     return [blocks.sum(axis=0)] * len(blocks)
 
 
+@jax.jit
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P())
 def all_gather(x):
     """Return all blocks behind one another, on all devices."""
@@ -98,6 +103,7 @@ def all_gather_numpy(blocks):
     return [blocks.ravel()] * len(blocks)
 
 
+@jax.jit
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
 def psum_scatter(x):
     """Return the sum of the blocks, a part of it on each device."""
@@ -109,6 +115,7 @@ def psum_scatter_numpy(blocks):
     return np.split(blocks.sum(axis=0), len(blocks))
 
 
+@jax.jit
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
 def shift(x):
     """Return the block of the device before, in a ring."""
@@ -122,6 +129,7 @@ def shift_numpy(blocks):
     return np.roll(blocks, 1, axis=0)
 
 
+@jax.jit
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
 def shift_to_end(x):
     """Return the block of the device before; the first device gets zeros."""
@@ -130,6 +138,7 @@ def shift_to_end(x):
     return jax.lax.ppermute(x, "i", line)
 
 
+@jax.jit
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
 def all_to_all(x):
     """Return the k-th part of each block on the k-th device."""

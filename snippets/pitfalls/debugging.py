@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.experimental import checkify
 
-from snippets.tracing.first_step import anew
+from snippets.tracing.first_step import anew, train_step
 
 EXPECTED_ERRORS = {
     "log_odds": (FloatingPointError, "invalid value (nan) encountered in"),
@@ -185,6 +185,13 @@ def thrown(function, errors):
         return result
 
     return call
+
+
+def checked_step(weights, x, y):
+    """Return `train_step(weights, x, y)`, checked to be finite."""
+    weights = train_step(weights, x, y)
+    checkify.check(jnp.isfinite(weights).all(), "the weights are not finite")
+    return weights
 
 
 def printing(function):

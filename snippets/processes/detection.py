@@ -139,14 +139,14 @@ def by_hand_program():
 
     if "OMPI_COMM_WORLD_RANK" in os.environ:
         count, number = "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"
-        on_machine = "OMPI_COMM_WORLD_LOCAL_RANK"
+        local = "OMPI_COMM_WORLD_LOCAL_RANK"
     else:
-        count, number, on_machine = "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"
+        count, number, local = "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"
     jax.distributed.initialize(
         os.environ["JAX_COORDINATOR_ADDRESS"],
         num_processes=int(os.environ[count]),
         process_id=int(os.environ[number]),
-        local_device_ids=int(os.environ[on_machine]),
+        local_device_ids=int(os.environ[local]),
         cluster_detection_method="deactivate",
     )
     print("number from", number)

@@ -214,10 +214,17 @@ def test_every_switch_leaves_the_step_as_it_is():
     for function in (
         debugging.switched_on(lambda: jax.debug_nans(True), jax.jit(step)),
         debugging.switched_on(jax.disable_jit, jax.jit(step)),
+        debugging.thrown(debugging.checked_step, checkify.user_checks),
         debugging.thrown(step, checkify.float_checks),
         debugging.printing(step),
     ):
         np.testing.assert_allclose(function(*arguments), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_step_with_a_check_refuses_weights_that_are_not_finite():
+    weights, x, y = first_step.example(depth=2, width=4, batch=3)
+    with pytest.raises(checkify.JaxRuntimeError, match="the weights are not finite"):
+        debugging.thrown(debugging.checked_step, checkify.user_checks)(weights, x * jnp.inf, y)
 
 
 def test_switches_are_on_during_the_call_alone():

@@ -104,8 +104,8 @@ def test_the_file_for_slurm_starts_the_program(folder, port):
     executable(
         folder / "venv" / "bin" / "srun",
         f"""#!/bin/bash
-test "$1" = --kill-on-bad-exit=1 || exit 2
-shift
+test "$1 $2" = "--kill-on-bad-exit=1 --cpus-per-task=8" || exit 2
+shift 2
 export SLURM_JOB_ID=1 SLURM_STEP_NODELIST=localhost SLURM_NTASKS=2
 export JAX_COORDINATOR_PORT={port}
 for number in 0 1; do

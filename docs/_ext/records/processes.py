@@ -22,18 +22,24 @@ def disturbed(run: PageOutputs, schema: Schema | None) -> bool:
     return any(each.get("machine", {}).get("disturbed") for each in _single(run, schema))
 
 
+def unstable(run: PageOutputs, schema: Schema | None) -> int:
+    """Return how many measurements spread widely."""
+    return sum(each.get("stable") is False for each in _single(run, schema))
+
+
 def are_missing(run: PageOutputs, schema: Schema | None, wanted: int) -> bool:
     """Say whether outputs hold a measurement that was made in fewer processes than wanted."""
     return any(len(each.get("processes", ())) < wanted > 1 for each in _single(run, schema))
 
 
 def merged(runs: Sequence[PageOutputs], schema: Schema | None, wanted: int) -> PageOutputs:
-    """Return the outputs of one run, whose records tell what the others measured too.
+    """Return the outputs of the steadiest run, whose records tell what the others measured too.
 
     Runs that were disturbed come last; those beyond the number wanted are left out, and each
     record says how many these are.
     """
-    kept = sorted(runs, key=lambda run: disturbed(run, schema))[:wanted]
+    by_unrest = sorted(runs, key=lambda run: (disturbed(run, schema), unstable(run, schema)))
+    kept = by_unrest[:wanted]
     shown, repeated = kept[0], len(runs) - len(kept)
     made = [dict(_records(run, schema)) for run in kept]
     # In the order of the outputs.

@@ -7,5 +7,6 @@ hosts="${1:-hosts}"
 # Where JAX is installed, at the same place on all machines.
 export PATH="$HOME/venv/bin:$PATH"
 
-# One process for each slot. -x hands a variable on to the other machines.
-mpirun --hostfile "$hosts" -x PATH --output tag python train.py
+# One process for each slot, free to use all cores of its machine.
+# -x hands a variable on to the other machines.
+mpirun --hostfile "$hosts" --bind-to none -x PATH --output tag python train.py

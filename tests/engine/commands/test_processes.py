@@ -65,6 +65,14 @@ def test_other_pages_are_recorded_in_one(project, noted):
     assert runs(project) == 1
 
 
+def test_the_steadiest_of_the_processes_is_shown(project, noted):
+    noted(", stable=number == 1")
+    assert project.record("a/timed").returncode == 0
+    (record,) = recorded(project, "a/timed")
+    assert (record["median"], record["stable"]) == (2.0, True)
+    assert sorted(record["processes"]) == [1.0, 2.0, 3.0]
+
+
 NEWER = ", version=2, quartiles=[1.0, 1.0], outliers=0, machine="
 
 
