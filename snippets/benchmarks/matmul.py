@@ -241,7 +241,8 @@ def jax_library(dtype):
     """
     cpu = jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])
     x = jax.ShapeDtypeStruct((512, 512), dtype, sharding=cpu)
-    program = jax.jit(jnp.matmul).lower(x, x).compile().as_text()
+    with jax.default_matmul_precision("highest" if dtype == "float32" else "default"):
+        program = jax.jit(jnp.matmul).lower(x, x).compile().as_text()
     multiplied = re.search(r"= (\w+)\[512,512\]\S* (?:dot|custom-call)\(", program)
     kind = re.search(r'"kind":"(__\w+)"', program)
     return multiplied.group(1), kind.group(1) if kind else "no library"

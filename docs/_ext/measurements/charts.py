@@ -114,7 +114,7 @@ def chart(
 
 def _value_text(measurement: Measurement, y: str) -> str:
     text = field_text(y, measurement)
-    return text if measurement.stable else f"{text} ({UNSTABLE})"
+    return f"{text} ({UNSTABLE})" if measurement.unstable else text
 
 
 def _said(measurement: Measurement, y: str, name: str) -> str:

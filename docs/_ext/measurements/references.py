@@ -221,8 +221,11 @@ def _sampling(field: str, of: Measurement) -> str:
 
 
 def _unstable(of: Measurement) -> str:
-    if of.stable:
+    if not of.unstable:
         return ""
+    if of.stable:
+        low, high = map(seconds_text, (min(of.processes), max(of.processes)))
+        return f"{of.reference} is unstable: its medians lie between {low} and {high}."
     low, high = map(seconds_text, of.quartiles)
     return f"{of.reference} is unstable: half of its samples lie between {low} and {high}."
 

@@ -311,8 +311,8 @@ class Measurement:
 
     @property
     def unstable(self) -> bool:
-        """Whether a page must mark the median."""
-        return not self.stable
+        """Whether a page must mark the median: samples or processes lie far apart."""
+        return not self.stable or (self.variation or 0) > UNSTABLE
 
     @property
     def reference(self) -> str:

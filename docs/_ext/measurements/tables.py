@@ -64,10 +64,10 @@ def cell_text(column: str, measurement: Measurement, labels: Labels) -> str:
     if column == "framework":
         return labels.framework(measurement.framework)
     if column == "stable":
-        return "yes" if measurement.stable else "no"
+        return "no" if measurement.unstable else "yes"
     if column == "quartiles":
         return " to ".join(map(seconds_text, measurement.quartiles))
     if column == "outliers":
         return f"{measurement.outliers} of {len(measurement.samples)}"
     text = field_text(column, measurement)
-    return text if measurement.stable or column != "median" else f"{text} (unstable)"
+    return f"{text} (unstable)" if measurement.unstable and column == "median" else text

@@ -9,6 +9,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
+from ..measurements.schema import Measurement
 from ..records.form import Facts
 from .states import Book, PageState, book_of, pages_of
 from .tables import table_node
@@ -169,8 +170,9 @@ def letter(number: int) -> str:
 
 
 def unstable_measurements(records: Iterable[dict[str, Any]]) -> list[str]:
-    """Name the records whose samples scatter too much."""
-    return [f"{r['name']}@{r['framework']}" for r in records if not r["stable"]]
+    """Name the records whose samples, or processes, lie too far apart."""
+    measurements = map(Measurement.from_plain, records)
+    return [each.reference for each in measurements if each.unstable]
 
 
 def place(facts: Facts) -> str:

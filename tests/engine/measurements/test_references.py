@@ -419,6 +419,9 @@ def test_an_unstable_number_says_so():
     assert resolve("x@jax.first_call / x@jax", known(made)).unstable == found.unstable
     assert not resolve("x@jax.threads", known(made)).unstable
     assert not resolve("selu/jit@jax", KNOWN).unstable
+    steady = {("x", "jax"): {"cpu": record("x", 1.5, processes=[1.5, 1.0, 2.0])}}
+    found = resolve("x@jax", known(steady))
+    assert found.unstable == "x@jax is unstable: its medians lie between 1 s and 2 s."
 
 
 def test_a_number_says_what_was_found_in_other_processes():

@@ -378,3 +378,9 @@ def test_the_variation_is_between_the_medians_of_processes():
     record = JIT | {"processes": [0.5, 0.55, 0.45]}
     assert measurements_in(record)[0].variation == pytest.approx(0.2)
     assert measurements_in(JIT)[0].variation is None
+
+
+def test_unstable_where_the_medians_of_processes_lie_far_apart():
+    for processes, far in (([0.5, 0.55, 0.46], False), ([0.5, 0.55, 0.44], True)):
+        found = measurements_in(JIT | {"processes": processes})[0]
+        assert (found.stable, found.unstable) == (True, far)
