@@ -30,7 +30,7 @@ def test_every_page_has_its_row_in_each_build(project, noting):
     project.page(
         "b/bench",
         project.cell(
-            "note('quiet', 0.5)\nnote('shaky', 0.5, stable=False, spread=0.3)",
+            "note('quiet', 0.5)\nnote('shaky', 0.5, samples=[0.3, 0.5, 0.7])",
             snippet="a.notes.note",
         ),
         benchmark=True,
