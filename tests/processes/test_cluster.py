@@ -114,7 +114,8 @@ done
 wait -n && wait -n
 """,
     )
-    check([run(folder, "bash", LAUNCH / "train.sbatch", http_proxy="http://nowhere")], rows=32)
+    given = {"SLURM_CPUS_PER_TASK": "8", "http_proxy": "http://nowhere"}
+    check([run(folder, "bash", LAUNCH / "train.sbatch", **given)], rows=32)
 
 
 def test_the_container_of_kubernetes_starts_the_program(folder, port):

@@ -224,10 +224,11 @@ def _unstable(of: Measurement) -> str:
     if not of.unstable:
         return ""
     if of.stable:
-        low, high = map(seconds_text, (min(of.processes), max(of.processes)))
-        return f"{of.reference} is unstable: its medians lie between {low} and {high}."
-    low, high = map(seconds_text, of.quartiles)
-    return f"{of.reference} is unstable: half of its samples lie between {low} and {high}."
+        what, ends = "its medians lie", (min(of.processes), max(of.processes))
+    else:
+        what, ends = "half of its samples lie", of.quartiles
+    low, high = map(seconds_text, ends)
+    return f"{of.reference} is unstable: {what} between {low} and {high}."
 
 
 def _number(measurement: Measurement, field: str) -> float:
