@@ -94,11 +94,29 @@ def memory_after(steps, **variables):
     return after
 
 
+def memory_by_switch(steps, switches):
+    """Return the memory after each line but the first, for each set of variables.
+
+    switches: {name: {variable: value}}. Returns {name and line: {memory: bytes}}.
+    """
+    return {
+        f"{name}: {what}": memory
+        for name, variables in switches.items()
+        for what, memory in list(memory_after(steps, **variables).items())[1:]
+    }
+
+
 JAX_STEPS = {
     "import": "import jax.numpy as jnp",
     "one number": "jnp.ones(1).block_until_ready()",
     "256 MiB": "x = jnp.ones((2**13, 2**13)).block_until_ready()",
     "deleted": "del x",
+}
+JAX_SWITCHES = {
+    "on demand": {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+    "a half": {"XLA_CLIENT_MEM_FRACTION": ".50"},
+    "platform": {"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"},
+    "cuda_async": {"XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async"},
 }
 TORCH_STEPS = {
     "import": "import torch; device = 'cuda' if torch.cuda.is_available() else 'cpu'",

@@ -10,6 +10,8 @@ import numpy as np
 import tensorflow as tf
 import torch
 
+from snippets.benchmarks.race import torch_tensor
+
 HEADS = 4
 WIDTH = 64
 
@@ -177,6 +179,7 @@ def fresh_scores(call, length, calls=1):
 
 def torch_choice(length):
     """Name the implementation that PyTorch picks, by how it would differentiate it."""
-    query = torch.ones(1, HEADS, length, WIDTH, requires_grad=True)
+    query = torch_tensor(np.ones((1, HEADS, length, WIDTH), np.float32))
+    query.requires_grad_()
     result = torch.nn.functional.scaled_dot_product_attention(query, query, query)
     return result.grad_fn.name()

@@ -32,19 +32,19 @@ def uniform(size):
 
 
 def chains(arrays, length):
-    """Return what to compare: chains in each framework, of which `arrays` has one."""
+    """Return what to compare, of frameworks that have an array in `arrays`."""
     eager = functools.partial(chain, length=length)
-    found = {
-        "jit@jax": functools.partial(jax.jit(eager), arrays["jax"]),
-        "eager@jax": functools.partial(eager, arrays["jax"]),
+    compiled = {"jit@jax": functools.partial(jax.jit(eager), arrays["jax"])}
+    return compiled | {
+        f"eager@{name}": functools.partial(eager, array)
+        for name, array in arrays.items()
     }
-    if "torch" in arrays:
-        found["eager@torch"] = functools.partial(eager, arrays["torch"])
-    if "tensorflow" in arrays:
-        xla = tf.function(eager, jit_compile=True)
-        found["eager@tensorflow"] = functools.partial(eager, arrays["tensorflow"])
-        found["xla@tensorflow"] = functools.partial(xla, arrays["tensorflow"])
-    return found
+
+
+def chain_in_xla(tensor, length):
+    """Return what takes part for TensorFlow's compiler."""
+    xla = tf.function(functools.partial(chain, length=length), jit_compile=True)
+    return functools.partial(xla, tensor)
 
 
 def kernels(function, x):

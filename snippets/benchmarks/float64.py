@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 import torch
 
-from snippets.benchmarks.race import torch_tensor
+from snippets.benchmarks.race import on_host, torch_tensor
 
 
 def gauss(x):
@@ -59,7 +59,7 @@ def error_of(operation, size, result):
     A product is compared on its first rows. Except for a system, whose solution is
     known, the exact result comes from NumPy's longdouble.
     """
-    result = np.asarray(result, np.longdouble)
+    result = on_host(result).astype(np.longdouble)
     given = [array.astype(np.longdouble) for array in inputs(operation, size)]
     if operation == "solve":
         exact = system(size)[2]
@@ -85,7 +85,7 @@ def both(function, convert, operation, size):
 def errors(contenders, operation, size):
     """Return the error of each function's result."""
     return {
-        key: error_of(operation, size, np.asarray(function()))
+        key: error_of(operation, size, function())
         for key, function in contenders.items()
     }
 

@@ -8,6 +8,8 @@ import numpy as np
 import tensorflow as tf
 import torch
 
+from snippets.benchmarks.race import on_host
+
 
 def numbers(*shape):
     """Return a float32 NumPy array, standard normal."""
@@ -107,11 +109,16 @@ def in_and_out(function, x):
     return np.asarray(function(jnp.asarray(x)))
 
 
-def in_and_out_torch(function, x):
-    """Compute in PyTorch with a NumPy array, and return a NumPy array."""
+def into_torch(x):
+    """Return a NumPy array as a tensor: in its own memory, or on the accelerator."""
     tensor = torch.from_numpy(x)
     found = torch.accelerator.current_accelerator(check_available=True)
-    return function(tensor.to(found) if found else tensor).cpu().numpy()
+    return tensor.to(found) if found else tensor
+
+
+def in_and_out_torch(function, x):
+    """Compute in PyTorch with a NumPy array, and return a NumPy array."""
+    return on_host(function(into_torch(x)))
 
 
 def in_and_out_tensorflow(function, x):
@@ -119,14 +126,19 @@ def in_and_out_tensorflow(function, x):
     return function(tf.constant(x)).numpy()
 
 
-def journeys(in_jax, in_torch, in_tensorflow, x):
+def journeys(function, x):
     """Return what to compare: data on JAX's device, and data that come from NumPy."""
-    in_graph = tf.function(in_tensorflow)
     return {
-        "device": functools.partial(in_jax, jnp.asarray(x)),
-        "numpy@jax": functools.partial(in_and_out, in_jax, x),
-        "numpy@torch": functools.partial(in_and_out_torch, in_torch, x),
-        "numpy@tensorflow": functools.partial(in_and_out_tensorflow, in_tensorflow, x),
+        "device": functools.partial(function, jnp.asarray(x)),
+        "numpy@jax": functools.partial(in_and_out, function, x),
+    }
+
+
+def journeys_tensorflow(function, x):
+    """Return what takes part for TensorFlow, eager and as a graph."""
+    in_graph = tf.function(function)
+    return {
+        "numpy@tensorflow": functools.partial(in_and_out_tensorflow, function, x),
         "graph@tensorflow": functools.partial(in_and_out_tensorflow, in_graph, x),
     }
 

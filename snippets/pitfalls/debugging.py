@@ -140,11 +140,9 @@ def sine_of_numpy(x):
 
 def under_guard(**actions):
     """Call functions without arguments under the guard; return who may pass."""
-    passed = {}
     with jax.transfer_guard("disallow"):
-        for name, action in actions.items():
-            passed[name] = not str(outcome(action)).startswith("JaxRuntimeError")
-    return passed
+        outcomes = {name: outcome(action) for name, action in actions.items()}
+    return {name: not isinstance(found, str) for name, found in outcomes.items()}
 
 
 def frames(mode, function, *args):

@@ -1,7 +1,5 @@
 """A first regression in three frameworks; then grad, jit and vmap on it."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -57,10 +55,13 @@ def step_torch(params, x, y, rate):
 
 
 def in_torch(weights, x, y):
-    """Return NumPy arrays as tensors, on the accelerator if there is one."""
+    """Return arrays of NumPy or JAX as tensors, on the accelerator if there is one."""
     found = torch.accelerator.current_accelerator(check_available=True)
-    tensor = functools.partial(torch.tensor, device=found or "cpu")
-    params = {n: tensor(w, requires_grad=True) for n, w in weights.items()}
+
+    def tensor(array):
+        return torch.tensor(np.asarray(array), device=found or "cpu")
+
+    params = {name: tensor(w).requires_grad_() for name, w in weights.items()}
     return params, tensor(x), tensor(y)
 
 

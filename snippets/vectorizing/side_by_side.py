@@ -34,6 +34,11 @@ def map_tensorflow(function):
     return mapped
 
 
+def map_anew(function):
+    """Return `function`, mapped over the first axis, as a new graph in each call."""
+    return lambda elements: tf.vectorized_map(function, elements)
+
+
 def all_equal(first, *others):
     """Say whether arrays of any framework hold the same numbers."""
     arrays = [np.asarray(array) for array in (first, *others)]
@@ -48,20 +53,20 @@ def outcome(function, *args):
         return type(error).__name__
 
 
-def add_pair(pair):
-    """Add the two numbers of a pair."""
-    return pair[0] + pair[1]
+def add_jax(a, b):
+    """Map an addition over two NumPy arrays, each (n,), in JAX."""
+    return jax.vmap(jnp.add)(jnp.array(a), jnp.array(b))
 
 
-def adding(a, b):
-    """Map an addition over NumPy arrays; say what each framework does."""
-    in_torch = torch.func.vmap(torch.add)
-    in_tensorflow = tf.function(lambda ab: tf.vectorized_map(add_pair, ab))
-    return {
-        "JAX": outcome(jax.vmap(jnp.add), jnp.array(a), jnp.array(b)),
-        "PyTorch": outcome(in_torch, torch.tensor(a), torch.tensor(b)),
-        "TensorFlow": outcome(in_tensorflow, (tf.constant(a), tf.constant(b))),
-    }
+def add_torch(a, b):
+    """Map an addition over two NumPy arrays, each (n,), in PyTorch."""
+    return torch.func.vmap(torch.add)(torch.tensor(a), torch.tensor(b))
+
+
+@tf.function
+def add_tensorflow(a, b):
+    """Map an addition over two NumPy arrays, each (n,), in TensorFlow."""
+    return tf.vectorized_map(lambda pair: tf.add(*pair), (a, b))
 
 
 def negate_small(x):
@@ -69,17 +74,6 @@ def negate_small(x):
     if x < 2:
         x = -x
     return x
-
-
-def by_if(numbers):
-    """Map `negate_small` over NumPy numbers; say what each framework does."""
-    in_torch = torch.func.vmap(negate_small)
-    in_tensorflow = tf.function(lambda xs: tf.vectorized_map(negate_small, xs))
-    return {
-        "JAX": outcome(jax.vmap(negate_small), jnp.array(numbers)),
-        "PyTorch": outcome(in_torch, torch.tensor(numbers)),
-        "TensorFlow": outcome(in_tensorflow, tf.constant(numbers)),
-    }
 
 
 def negate_small_jax(x):
@@ -117,25 +111,15 @@ def add_one_in_place(x):
     return x.add_(1)
 
 
-def count_body_runs(calls=3):
-    """Return how often `calls` calls of a mapped function run its body."""
+def count_body_runs(transform, x, calls=3):
+    """Return how often Python runs a body in `calls` calls of it, mapped over `x`."""
     runs = []
 
     def body(x):
         runs.append(1)
         return x + 1
 
-    mapped = {
-        "jax.vmap": (jax.vmap(body), jnp.ones(2)),
-        "jax.jit of jax.vmap": (jax.jit(jax.vmap(body)), jnp.ones(2)),
-        "torch.func.vmap": (torch.func.vmap(body), torch.ones(2)),
-        "tf.vectorized_map": (lambda x: tf.vectorized_map(body, x), tf.ones(2)),
-        "tf.function of it": (map_tensorflow(body), tf.ones(2)),
-    }
-    counts = {}
-    for name, (function, x) in mapped.items():
-        runs.clear()
-        for _ in range(calls):
-            function(x)
-        counts[name] = len(runs)
-    return counts
+    mapped = transform(body)
+    for _ in range(calls):
+        mapped(x)
+    return len(runs)

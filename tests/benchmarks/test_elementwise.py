@@ -38,6 +38,7 @@ def test_products_and_sums_take_turns(length, result):
 @pytest.mark.parametrize("length", [1, 2, 7, 32])
 def test_every_contender_computes_the_chain(arrays, numbers, length):
     contenders = elementwise.chains(arrays, length)
+    contenders["xla@tensorflow"] = elementwise.chain_in_xla(arrays["tensorflow"], length)
     assert len(contenders) == 5
     exact = elementwise.exact_chain(numbers, length)
     for key, function in contenders.items():

@@ -1,3 +1,4 @@
+import functools
 import statistics
 import sys
 import types
@@ -51,6 +52,11 @@ def test_the_way_back():
     assert transfers.copies(np.from_dlpack, tensor) == "shared"
 
 
+def test_a_tensor_has_the_memory_of_its_array():
+    x = transfers.shifted(transfers.numbers(50))
+    assert transfers.copies(transfers.into_torch, x) == "shared"
+
+
 def test_what_has_no_address_here_is_on_another_device():
     def elsewhere(array):
         raise BufferError("not on the CPU")
@@ -95,8 +101,11 @@ def test_all_journeys_give_the_same():
         "smooth": 1 / (1 + np.exp(-x.astype(np.float64))),
         "square": x.astype(np.float64) @ x,
     }
-    for name, of_each in functions.items():
-        for key, journey in transfers.journeys(*of_each, x).items():
+    for name, (in_jax, in_torch, in_tensorflow) in functions.items():
+        trips = transfers.journeys(in_jax, x) | transfers.journeys_tensorflow(in_tensorflow, x)
+        trips["numpy@torch"] = functools.partial(transfers.in_and_out_torch, in_torch, x)
+        assert len(trips) == 5
+        for key, journey in trips.items():
             result = journey()
             assert isinstance(result, jax.Array if key == "device" else np.ndarray)
             np.testing.assert_allclose(result, exact[name], atol=1e-5)

@@ -84,20 +84,29 @@ def test_outcome_is_the_numbers_or_the_name_of_the_error():
     assert side_by_side.outcome(lambda: 1 / 0) == "ZeroDivisionError"
 
 
+def adding(a, b):
+    """Return what the addition of each framework makes of two NumPy arrays."""
+    adders = {
+        "JAX": side_by_side.add_jax,
+        "PyTorch": side_by_side.add_torch,
+        "TensorFlow": side_by_side.add_tensorflow,
+    }
+    return {name: side_by_side.outcome(add, a, b) for name, add in adders.items()}
+
+
 def test_what_each_does_with_sizes():
-    assert side_by_side.add_pair((1, 2)) == 3
     equal = [11.0, 22.0, 33.0]
-    assert side_by_side.adding(NUMBERS, 10 * NUMBERS) == {
+    assert adding(NUMBERS, 10 * NUMBERS) == {
         "JAX": equal,
         "PyTorch": equal,
         "TensorFlow": equal,
     }
-    assert side_by_side.adding(NUMBERS, NUMBERS[:2]) == {
+    assert adding(NUMBERS, NUMBERS[:2]) == {
         "JAX": "ValueError",
         "PyTorch": "ValueError",
         "TensorFlow": "InvalidArgumentError",
     }
-    assert side_by_side.adding(NUMBERS, 10 * NUMBERS[:1]) == {
+    assert adding(NUMBERS, 10 * NUMBERS[:1]) == {
         "JAX": "ValueError",
         "PyTorch": "ValueError",
         "TensorFlow": [11.0, 12.0, 13.0],
@@ -105,7 +114,13 @@ def test_what_each_does_with_sizes():
 
 
 def test_a_branch_fails_in_each_and_a_selection_works():
-    assert side_by_side.by_if(NUMBERS) == {
+    negate = side_by_side.negate_small
+    mapped = {
+        "JAX": (jax.vmap(negate), jnp.array(NUMBERS)),
+        "PyTorch": (torch.func.vmap(negate), torch.tensor(NUMBERS)),
+        "TensorFlow": (side_by_side.map_tensorflow(negate), tf.constant(NUMBERS)),
+    }
+    assert {name: side_by_side.outcome(*call) for name, call in mapped.items()} == {
         "JAX": "TracerBoolConversionError",
         "PyTorch": "RuntimeError",
         "TensorFlow": "OperatorNotAllowedInGraphError",
@@ -142,11 +157,19 @@ def test_torch_changes_the_tensor_of_the_caller():
 
 
 def test_how_often_the_body_runs():
-    assert side_by_side.count_body_runs() == {
+    transforms = {
+        "jax.vmap": (jax.vmap, jnp.ones(2)),
+        "jax.jit of jax.vmap": (lambda f: jax.jit(jax.vmap(f)), jnp.ones(2)),
+        "torch.func.vmap": (torch.func.vmap, torch.ones(2)),
+        "tf.vectorized_map": (side_by_side.map_anew, tf.ones(2)),
+        "tf.function of it": (side_by_side.map_tensorflow, tf.ones(2)),
+    }
+    count = side_by_side.count_body_runs
+    assert {name: count(*each) for name, each in transforms.items()} == {
         "jax.vmap": 3,
         "jax.jit of jax.vmap": 1,
         "torch.func.vmap": 3,
         "tf.vectorized_map": 3,
         "tf.function of it": 1,
     }
-    assert side_by_side.count_body_runs(calls=1)["jax.vmap"] == 1
+    assert count(jax.vmap, jnp.ones(2), calls=1) == 1

@@ -1,0 +1,64 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snippets.benchmarks import accelerator
+
+SIZES = {"smooth": (50,), "product": (20, 20), "orbit": (3,)}
+EXACT = {
+    "smooth": lambda x: 1 / (1 + np.exp(-x)),
+    "product": np.matmul,
+}
+
+
+@pytest.fixture
+def second_device(monkeypatch):
+    """Let the last of the virtual CPU devices count as an accelerator."""
+    devices = jax.devices()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(
+        jax, "devices", lambda name=None: devices if name else [devices[-1], *devices]
+    )
+    return devices[-1]
+
+
+def test_without_an_accelerator_there_is_the_cpu_alone():
+    assert accelerator.processors() == {"cpu": jax.devices("cpu")[0]}
+    assert list(accelerator.contenders(accelerator.smooth, accelerator.draw(3))) == ["cpu"]
+
+
+def test_each_contender_computes_where_it_says(second_device):
+    found = accelerator.contenders(accelerator.smooth, accelerator.draw(10))
+    assert found["cpu"]().device == jax.devices("cpu")[0] != second_device
+    assert found["accelerator"]().device == second_device
+    assert isinstance(found["with_copies"](), np.ndarray)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_all_compute_the_same(second_device, name):
+    arrays = accelerator.draw(*SIZES[name], count=2 if name == "product" else 1)
+    exact = EXACT[name](*(array.astype(np.float64) for array in arrays))
+    contenders = accelerator.contenders(getattr(accelerator, name), arrays)
+    assert len(contenders) == 3
+    for function in contenders.values():
+        np.testing.assert_allclose(function(), exact, rtol=1e-5)
+
+
+def test_an_orbit_is_a_thousand_steps():
+    x = np.float64(0.4)
+    with jax.enable_x64(True):
+        got = accelerator.orbit(jnp.array([x]))
+    # Errors double with each step: after a thousand only the range is certain.
+    assert 0 <= got[0] <= 3.7 / 4
+    fixed = 1 - 1 / 3.7
+    assert accelerator.orbit(jnp.float32([0, 1])).tolist() == [0, 0]
+    assert accelerator.orbit(jnp.float32([fixed])).shape == (1,)
+
+
+def test_numbers_lie_between_0_and_1():
+    a, b = accelerator.draw(4, 5, count=2)
+    assert a.shape == b.shape == (4, 5)
+    assert a.dtype == np.float32
+    assert not np.array_equal(a, b)
+    assert 0 <= min(a.min(), b.min()) <= max(a.max(), b.max()) < 1
