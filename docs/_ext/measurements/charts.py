@@ -53,18 +53,13 @@ def chart(
 ) -> str:
     """Return an SVG of measurements that can be drawn: bars over names, or lines over sizes.
 
-    `series` is the field by which they are grouped; where there are several devices, each
-    has series of its own. `labels` name devices and frameworks, and names of bars lack the parts
-    that all of them begin with. `inks` are the colours of frameworks. The largest of `ceilings`,
-    on each device, is a line across a chart over sizes. With `logarithmic` there are dots in
-    place of bars; lines are always on logarithmic axes.
+    All are of one device. `series` is the field by which they are grouped. `labels` name
+    frameworks, and names of bars lack the parts that all of them begin with. `inks` are the
+    colours of frameworks. The largest of `ceilings` is a line across a chart over sizes. With
+    `logarithmic` there are dots in place of bars; lines are always on logarithmic axes.
     """
     scale, y_label = QUANTITIES[y]
-    on_several = len({each.device for each in measurements}) > 1
     several = len({each.framework for each in measurements}) > 1
-
-    def on(device: str) -> str:
-        return f" on {labels.device(device)}" if on_several else ""
 
     def ink(each: Measurement) -> svg.Ink:
         names = list(dict.fromkeys(getattr(other, series) for other in measurements))
@@ -78,11 +73,11 @@ def chart(
         names = short(each.name for each in measurements)
         found = [
             Row(
-                f"{names[each.name]}{f' · {made_with(each)}' if several else ''}{on(each.device)}",
+                f"{names[each.name]}{f' · {made_with(each)}' if several else ''}",
                 _value_text(each, y),
                 0,
                 getattr(each, y) * scale,
-                _said(each, y, f"{made_with(each)}{on(each.device)}"),
+                _said(each, y, made_with(each)),
                 ink(each),
                 _spread(each, y, scale),
                 each.unstable,
@@ -94,21 +89,14 @@ def chart(
     lines: dict[str, list[Point]] = {}
     colours: dict[str, svg.Ink] = {}
     for each in measurements:
-        of = made_with(each) if series == "framework" else getattr(each, series)
-        name = f"{of}{on(each.device)}"
+        name = made_with(each) if series == "framework" else getattr(each, series)
         said = _said(each, y, f"{name}, {svg.number(each.size or 0)}")
         spread = _spread(each, y, scale)
         point = Point(each.size or 0, getattr(each, y) * scale, said, spread, each.unstable)
         lines.setdefault(name, []).append(point)
         colours[name] = ink(each)
-    limits: dict[str, float] = {}
-    for each in ceilings:
-        limits[each.device] = max(limits.get(each.device, 0), getattr(each, y))
-    across = {
-        f"ceiling{on(device)} {rate_text(value)}": value * scale
-        for device, value in limits.items()
-        if device in {each.device for each in measurements}
-    }
+    limit = max((getattr(each, y) for each in ceilings), default=None)
+    across = {f"ceiling {rate_text(limit)}": limit * scale} if limit else {}
     return line_chart(lines, "size", y_label, title, inks=colours, across=across)
 
 

@@ -320,6 +320,11 @@ class Measurement:
         return f"{self.name}@{self.framework}"
 
     @property
+    def alternative(self) -> str:
+        """The last part of its name: what it is called among those that it is compared with."""
+        return self.name.rpartition("/")[2].replace("_", " ")
+
+    @property
     def size(self) -> int | None:
         """The first length of its first array; None where it has none that can be drawn."""
         return (self.shape[0][0] or None) if self.shape and self.shape[0] else None

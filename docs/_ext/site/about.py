@@ -136,7 +136,7 @@ def _draw(app: Any, card: Mapping[str, str]) -> None:
                 field_text("median", each),
             )
             for each in found
-            if each.median
+            if each.median and each.device == app.env.book_home
         ),
         reverse=True,
     )

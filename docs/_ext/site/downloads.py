@@ -44,10 +44,15 @@ def plain(text: str, env: Any, records: references.Measurements) -> str:
         given = COLUMNS.search(found["body"])
         columns = (given[1] if given else tables.DEFAULT_COLUMNS).split()
         columns = [column for column in columns if column in tables.COLUMNS]
-        shown = measurements.matching(env, found["patterns"].split())
-        head, rows = tables.grid(columns, shown, measurements.labels(env.config))
-        lines = [head, ["---"] * len(head), *rows]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        shown = tables.by_device(measurements.matching(env, found["patterns"].split()))
+        labels, parts = measurements.labels(env.config), []
+        for device, measured in shown.items():
+            if shown.keys() - {env.book_home}:
+                parts.append(f"On {labels.device(device)}:")
+            head, rows = tables.grid(columns, measured, labels)
+            lines = [head, ["---"] * len(head), *rows]
+            parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+        return "\n\n".join(parts)
 
     return ROLE.sub(role, DIRECTIVE.sub(directive, FENCE.sub(question, text)))
 

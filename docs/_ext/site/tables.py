@@ -1,6 +1,6 @@
 """The directives that show many measurements at once: tables and charts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -15,8 +15,9 @@ from ..frameworks import registered
 from ..measurements import charts
 from ..measurements.references import Measurements
 from ..measurements.schema import Measurement
-from ..measurements.tables import COLUMNS, DEFAULT_COLUMNS, grid
+from ..measurements.tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid
 from . import measurements
+from .tabs import tab_set
 
 logger = logging.getLogger(__name__)
 DEFAULTS = {"x": "name", "y": "median", "series": "framework", "scale": "linear"}
@@ -60,7 +61,7 @@ class ChartDirective(MeasurementsDirective):
     option_spec = {  # noqa: RUF012
         "x": lambda value: directives.choice(value, ("size", "name")),
         "y": lambda value: directives.choice(value, tuple(charts.QUANTITIES)),
-        "series": lambda value: directives.choice(value, ("framework", "name")),
+        "series": lambda value: directives.choice(value, ("framework", "alternative")),
         "scale": lambda value: directives.choice(value, ("linear", "logarithmic")),
         "ceiling": directives.unchanged,
         "columns": directives.unchanged,
@@ -90,7 +91,8 @@ class FillInTables(SphinxPostTransform):
         known = measurements.known(self.env)
         for table in tables:
             found = self._matching(table, table["patterns"], known)
-            table.replace_self(self._table(table, found) if found else [])
+            made = {device: self._table(table, of) for device, of in by_device(found).items()}
+            table.replace_self(self._by_device(made))
         for node in figures:
             found = self._matching(node, node["patterns"], known)
             drawn = [each for each in found if charts.can_be_drawn(each, node["x"], node["y"])]
@@ -99,7 +101,21 @@ class FillInTables(SphinxPostTransform):
                 logger.warning(message, location=node, type="book", subtype="measured")
             ceilings = self._matching(node, node["ceiling"], known) if node["ceiling"] else []
             ceilings = [each for each in ceilings if charts.can_be_drawn(each, "name", node["y"])]
-            node.replace_self(self._figure(node, found, drawn, ceilings) if drawn else [])
+            of, limits = by_device(found), by_device(ceilings)
+            made = {
+                device: self._figure(node, of[device], each, limits.get(device, []))
+                for device, each in by_device(drawn).items()
+            }
+            node.replace_self(self._by_device(made))
+
+    def _by_device(self, made: Mapping[str, nodes.Element]) -> list[nodes.Element]:
+        """Return what was made for the devices: as tabs, unless it is that of the build alone."""
+        home = self.env.book_home
+        if not made.keys() - {home}:
+            return list(made.values())
+        labels = measurements.labels(self.config)
+        order = sorted(made, key=lambda device: device != home)
+        return [tab_set("device", [(d, labels.device(d), [made[d]]) for d in order])]
 
     def _matching(
         self, node: nodes.Element, patterns: Sequence[str], known: Measurements
@@ -134,7 +150,8 @@ class FillInTables(SphinxPostTransform):
         svg = charts.chart(drawn, *axes, labels, node["caption"], inks, ceilings, logarithmic)
         figure = nodes.container(classes=["measurement-figure"])
         figure += nodes.raw("", svg, format="html")
-        figure += nodes.container("", *node.children, classes=["measurement-caption"])
+        caption = [child.deepcopy() for child in node.children]
+        figure += nodes.container("", *caption, classes=["measurement-caption"])
         figure += nodes.raw("", "<details><summary>The numbers as a table</summary>", format="html")
         figure += self._table(node, found)
         figure += nodes.raw("", "</details>", format="html")

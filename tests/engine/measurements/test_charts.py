@@ -11,7 +11,7 @@ from _ext.measurements.labels import Labels, short
 from _ext.measurements.schema import Measurement
 
 SERIES = {"jax": [(64, 1.5), (256, 4.0)], "torch": [(256, 5.0), (64, 2.0)]}
-LABELS = Labels({"cpu": "CPU", "tpu": "TPU"}, {"torch": "PyTorch"})
+LABELS = Labels({"cpu": "CPU"}, {"torch": "PyTorch"})
 INKS = {"jax": svg.Ink("#111111", "#eeeeee"), "torch": svg.Ink("#222222", "#dddddd")}
 
 
@@ -166,19 +166,14 @@ def test_a_number_made_once_has_no_spread(given):
     assert "spread" not in titles(chart([measurement("a")], "name", "first_call"))[1]
 
 
-def test_the_ceiling_is_a_line_at_the_highest_rate_of_each_device():
+def test_the_ceiling_is_a_line_at_the_highest_rate():
     ceilings = [measurement("c", 1.0, work=work) for work in (7e12, 5e12)]
-    elsewhere = measurement("c", 1.0, work=9e12, device="gpu")
-    drawn = chart(of_sizes(), y="rate", ceilings=[*ceilings, elsewhere])
+    drawn = chart(of_sizes(), y="rate", ceilings=ceilings)
     (group,) = elements(drawn, "g", "ceiling")
     assert "".join(group.itertext()) == "ceiling 7000 GFLOP/s"
     assert texts(drawn, "y-tick")[0] == "5,000"
     drawn = chart(of_sizes(), y="rate", ceilings=[measurement("c", 1.0, work=3e15)])
     assert texts(drawn, "y-tick")[-1] == "5,000,000"
-    both = [*of_sizes(), *of_sizes(device="gpu")]
-    drawn = chart(both, y="rate", ceilings=[*ceilings, elsewhere])
-    found = ["".join(group.itertext()) for group in elements(drawn, "g", "ceiling")]
-    assert found == ["ceiling on CPU 7000 GFLOP/s", "ceiling on gpu 9000 GFLOP/s"]
 
 
 def test_dots_on_a_logarithmic_scale_are_between_its_powers_of_ten():
@@ -266,11 +261,10 @@ def test_what_lacks_a_number_for_an_axis_cannot_be_drawn(x, y, fields, drawn):
     assert charts.can_be_drawn(measurement("a", 0.5, **fields), x, y) is drawn
 
 
-def test_bars_are_named_after_measurements_frameworks_and_devices_and_say_their_value():
-    two = [measurement("a", 0.5), measurement("a", 0.25, device="tpu")]
-    drawn = chart(two, "name")
+def test_bars_are_named_after_measurements_and_frameworks_and_say_their_value():
+    drawn = chart([measurement("a", 0.5), measurement("b", 0.25)], "name")
     assert "median time" in texts(drawn, "heading")
-    assert "a on CPU500 ms" in texts(drawn) and "a on TPU250 ms" in texts(drawn)
+    assert "a500 ms" in texts(drawn) and "b250 ms" in texts(drawn)
     both = [measurement("a", 0.5), measurement("a", 0.25, "torch")]
     seen = texts(chart(both, "name", "first_call"))
     assert "time of the first call" in seen
@@ -282,6 +276,14 @@ def test_a_framework_bears_its_name_in_bars_and_lines():
     assert texts(chart(both), "name") == ["jax", "PyTorch"]
     assert "PyTorch, 64: 64 ms, spread 0%" in titles(chart(both))
     assert "PyTorch: 64 ms, spread 0%" in titles(chart(both, "name"))
+
+
+def test_lines_of_one_framework_can_be_those_of_alternatives():
+    names = [f"a/{size}/{key}" for key in ("cpu", "with_copies") for size in (64, 128)]
+    both = [measurement(each, shape=((int(each.split("/")[1]),),)) for each in names]
+    drawn = chart(both, series="alternative")
+    assert texts(drawn, "name") == ["cpu", "with copies"]
+    assert titles(drawn)[1].startswith("cpu, 64: ")
 
 
 @pytest.mark.parametrize(

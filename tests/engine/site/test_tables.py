@@ -1,5 +1,8 @@
 """Tables and charts show the measurements that match a pattern, always as they are now."""
 
+import json
+import shutil
+
 from bs4 import BeautifulSoup
 
 
@@ -38,6 +41,70 @@ def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
         ["x/a", "python", "500 ms", "0%", "1.5 s"],
         ["y", "python", "1 s", "0%", "3 s"],
     ]
+
+
+def test_each_device_has_a_chart_and_a_table_of_its_own(project, noting):
+    notes = "for size in (64, 128):\n    note(f'mm/{size}', 0.5, shape=[[size, size]])"
+    project.page(
+        "b/one",
+        project.cell(notes, snippet="a.notes.note"),
+        "```{measurement-chart} mm/*\n:x: size\n\nA *caption*.\n```",
+        "```{measurements} mm/*\n:columns: name median\n```",
+    )
+    assert project.record().returncode == 0
+    project.recorded_elsewhere("b/one", ('"median": 0.5', '"median": 0.25'))
+    assert project.build().green
+    charts, tables = (
+        each
+        for each in soup(project, "b/one").select(".device-tabs")
+        if each.select("table.measurements")
+    )
+    for tabs in (charts, tables):
+        labels = tabs.select(".sd-tab-label")
+        assert [label.get_text(strip=True) for label in labels] == ["CPU", "NVIDIA H200"]
+        assert [label["data-sync-id"] for label in labels] == ["cpu", "gpu-h200"]
+    panels = charts.select(".sd-tab-content")
+    assert [len(panel.select("svg")) for panel in panels] == [1, 1]
+    assert [panel.select_one(".measurement-caption em").get_text() for panel in panels] == [
+        "caption",
+        "caption",
+    ]
+    times = [rows(panel.select_one("table"))[1][1] for panel in tables.select(".sd-tab-content")]
+    assert times == ["500 ms", "250 ms"]
+    text = "\n".join(cell.source for cell in project.notebook("b/one").cells)
+    assert "On CPU:\n\n| measurement | median |" in text
+    assert "On NVIDIA H200:\n\n| measurement | median |" in text
+
+
+def test_the_picture_of_the_site_has_the_numbers_of_one_device(project, noting):
+    project.configure("book_card = {'measurements': 'x/*', 'title': 'Measured'}")
+    project.page("b/one", project.cell("note('x/a', 0.5)", snippet="a.notes.note"))
+    assert project.record().returncode == 0
+    project.recorded_elsewhere("b/one", ('"median": 0.5', '"median": 0.25'))
+    assert project.build().green
+    (state,) = (project.root / "build").glob("**/card.json")
+    _, _, bars = json.loads(state.read_text("utf8"))
+    assert bars == [[0.5, "a · python", "500 ms"]]
+
+
+def test_what_was_measured_on_another_device_alone_bears_its_name(project, noting):
+    there = project.stamp("an accelerator")
+    there.touch()
+    code = f"import os\n\nif os.path.exists({str(there)!r}):\n    note('x/a', 0.5)"
+    project.page(
+        "b/one",
+        project.cell(code, snippet="a.notes.note"),
+        "```{measurements} x/*\n:columns: name median\n```",
+    )
+    assert project.record().returncode == 0
+    project.recorded_elsewhere("b/one")
+    shutil.rmtree(project.root / "_cache")
+    there.unlink()
+    assert project.build().green
+    (table,) = soup(project, "b/one").select("table.measurements")
+    (label,) = table.find_parent(class_="device-tabs").select(".sd-tab-label")
+    assert label.get_text(strip=True) == "NVIDIA H200"
+    assert rows(table)[1:] == [["x/a", "500 ms"]]
 
 
 def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
