@@ -41,6 +41,9 @@
       }
       if (chooser && [...chooser.options].some((option) => option.value === device)) {
         chooser.value = device;
+        // The device of the build comes first. Its numbers need no name for who reads about it.
+        const elsewhere = device !== chooser.options[0].value;
+        document.documentElement.classList.toggle("elsewhere", elsewhere);
       }
     };
 

@@ -136,7 +136,8 @@ class FillInReferences(SphinxPostTransform):
         reference = node["expression"].partition(" ? ")[0]
         if len(env.book_shown) > 1 or ON_DEVICE.search(reference):
             where = " and ".join(map(self._label, quantity.devices))
-            shown.append(nodes.inline("", f" {where}", classes=["on-device"]))
+            home = ["at-home"] if set(quantity.devices) == {env.book_home} else []
+            shown.append(nodes.inline("", f" {where}", classes=["on-device", *home]))
         node.replace_self(shown)
 
     def _label(self, device: str) -> str:

@@ -312,5 +312,7 @@ def test_the_device_of_a_number_is_said_where_there_are_several_or_the_role_name
     assert devices == ["CPU"]
     project.recorded_elsewhere("b/one")
     assert project.build().green
-    devices = [each.text.strip() for each in soup(project, "c/uses").select(".on-device")]
-    assert devices == ["CPU", "CPU", "CPU"]
+    marks = soup(project, "c/uses").select(".on-device")
+    assert [each.text.strip() for each in marks] == ["CPU", "CPU", "CPU"]
+    # They show to who reads about another device.
+    assert all("at-home" in each["class"] for each in marks)

@@ -43,7 +43,11 @@ def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
     ]
 
 
+DEVICES = 'book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}'
+
+
 def test_each_device_has_a_chart_and_a_table_of_its_own(project, noting):
+    project.configure(DEVICES)
     notes = "for size in (64, 128):\n    note(f'mm/{size}', 0.5, shape=[[size, size]])"
     project.page(
         "b/one",
@@ -88,6 +92,7 @@ def test_the_picture_of_the_site_has_the_numbers_of_one_device(project, noting):
 
 
 def test_what_was_measured_on_another_device_alone_bears_its_name(project, noting):
+    project.configure(DEVICES)
     there = project.stamp("an accelerator")
     there.touch()
     code = f"import os\n\nif os.path.exists({str(there)!r}):\n    note('x/a', 0.5)"
