@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 
 from ..names import nearest
 from .declared import Gap, overlap
@@ -26,7 +27,7 @@ NO_DIFFERENCE = "no difference measured"
 UNDECIDED = "cannot tell on this machine"
 # Fields whose ratio means something only where both sides took turns.
 IN_TURNS = ("median", "rate")
-# What is larger is written with a power of ten.
+# What is larger, or smaller than its inverse, is written with a power of ten.
 LONGEST = 1e7
 
 
@@ -114,7 +115,7 @@ def ratio_text(ratio: float) -> str:
 
 def _digits(value: float, count: int) -> str:
     text = f"{value:.{count}g}"
-    return f"{float(text):.0f}" if "e" in text and 1 <= value < LONGEST else text
+    return f"{Decimal(text):f}" if 1 / LONGEST < value < LONGEST else text
 
 
 def field_text(field: str, measurement: Measurement) -> str:
