@@ -1,7 +1,7 @@
 """The status page: on what, when and how long each page was executed, and what was unstable."""
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -94,13 +94,16 @@ class FillInStatus(SphinxPostTransform):
         )
         letters = dict(zip(places, map(letter, range(len(places))), strict=True))
         rows = [self._row(docname, states[docname], letters) for docname in sorted(states)]
+        book = book_of(self.app)
         unstable = [
-            f"{docname}: {', '.join(names)}"
-            for docname in sorted(states)
-            if (names := unstable_measurements(states[docname].records))
+            f"{docname}{on}: {', '.join(names)}"
+            for docname, state in sorted(states.items())
+            for device in book.shown
+            if (names := unstable_measurements(made_on(device, state)))
+            for on in ["" if device == state.home else f" on {book.options.label(device)}"]
         ]
         parts: list[nodes.Node] = [bullets(f"{sign}: {name}" for name, sign in letters.items())]
-        if book_of(self.app).options.trial:
+        if book.options.trial:
             parts.append(nodes.important("", nodes.paragraph("", TRIAL)))
         parts.append(table_node(HEAD, rows, classes=["page-status"]))
         if unstable:
@@ -117,7 +120,6 @@ class FillInStatus(SphinxPostTransform):
             outcome = "executed" if state.fresh else "cached"
         if state.facts is None:
             return [link, "–", "–", "–", "–", outcome, "–"]
-        unstable = len(unstable_measurements(state.records))
         return [
             link,
             when(state.facts).removesuffix(" UTC"),
@@ -125,7 +127,7 @@ class FillInStatus(SphinxPostTransform):
             f"{state.facts.seconds:.1f} s",
             KERNELS[state.facts.process],
             outcome,
-            f"{unstable} of {len(state.records)}" if state.records else "–",
+            unstable_of(made_on(state.facts.device, state)) or "–",
         ]
 
 
@@ -137,7 +139,8 @@ def recorded_on(device: str, state: PageState) -> str:
     if found is None or found.word == "missing":
         return "not yet"
     day = state.recorded[device].executed[:10] if device in state.recorded else ""
-    return f"{found.word} {day}".strip()
+    unstable = unstable_of(made_on(device, state))
+    return f"{found.word} {day}".strip() + (f", unstable {unstable}" if unstable else "")
 
 
 def devices_in_words(book: Book, states: Iterable[PageState]) -> str:
@@ -167,6 +170,16 @@ def bullets(lines: Iterable[str]) -> nodes.bullet_list:
 def letter(number: int) -> str:
     """Return A, B, C and so on for 0, 1, 2."""
     return chr(ord("A") + number)
+
+
+def made_on(device: str, state: PageState) -> list[dict[str, Any]]:
+    """Return the records of a page that were made on a device."""
+    return [record for record in state.records if record["device"] == device]
+
+
+def unstable_of(records: Sequence[dict[str, Any]]) -> str:
+    """Say how many of some records are unstable; nothing where there are none."""
+    return f"{len(unstable_measurements(records))} of {len(records)}" if records else ""
 
 
 def unstable_measurements(records: Iterable[dict[str, Any]]) -> list[str]:

@@ -194,3 +194,19 @@ def test_the_first_recording_of_a_device_is_seen_on_every_page(project):
     project.recorded_elsewhere("a/one")
     assert project.build().green
     assert "Not recorded on NVIDIA H200 yet: what you see is from CPU." in project.html("a/two")
+
+
+def test_what_is_unstable_is_counted_for_each_device(project, noting):
+    project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
+    project.page("status", "```{page-status}\n```", "```{recording-status}\n```")
+    code = "note('x', 0.5, samples=[0.51, 0.52])\nnote('y', 0.5, samples=[0.3, 0.7])"
+    project.page("a/one", project.cell(code, snippet="a.notes.note"))
+    assert project.record().returncode == 0
+    project.recorded_elsewhere("a/one", ("0.51", "0.1"))
+    assert project.build().green
+    assert table(project)["a/one"]["unstable"] == "1 of 2"
+    recorded = table(project, number=1)["a/one"]
+    assert recorded["CPU"].endswith(", unstable 1 of 2")
+    assert recorded["NVIDIA H200"].endswith(", unstable 2 of 2")
+    assert "a/one: y@python" in text(project)
+    assert "a/one on NVIDIA H200: x@python, y@python" in text(project)
