@@ -113,7 +113,7 @@ class _Build:
         self.options, self.device, self.finished, self.jobs = options, device, finished, jobs
         self.slots = _Slots(jobs)
         self.machine = machine.Machine(say)
-        self.schema = Schema.of(options)
+        self.schema, self.say = Schema.of(options), say
 
     def _device(self, page: Page) -> str:
         return page.device or self.device
@@ -188,7 +188,12 @@ class _Build:
                 if execution.failures:
                     self.finished(page, execution)
                     return
-                quiet += not processes.disturbed(execution.outputs, self.schema)
+                disturbed = processes.disturbed(execution.outputs, self.schema)
+                quiet += not disturbed
+                if wanted > 1:
+                    more = ", while the machine did other work" if disturbed else ""
+                    took = f"{execution.outputs.facts.seconds:.1f} s"
+                    self.say(f"      {page.docname}: process {len(runs)} ended in {took}{more}")
             made = processes.merged([each.outputs for each in runs], self.schema, wanted)
             of = next(each for each in runs if each.outputs.facts == made.facts)
             self.finished(page, dataclasses.replace(of, outputs=made) if wanted > 1 else of)

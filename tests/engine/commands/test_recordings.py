@@ -322,14 +322,17 @@ def test_measurements_have_no_place_for_a_device_that_recorded_none(two_devices,
 
 
 def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
-    two_devices.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200", "tpu": "TPU"}')
+    two_devices.configure(
+        'book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200", "tpu": "TPU"}',
+        'book_card = {"measurements": "*", "title": "Measured"}',
+    )
     two_devices.page(
         "b/bench",
         two_devices.cell("note('x', 0.5)\nnote('y', 0.25)", snippet="a.notes.note"),
         "Here {measured}`x@python`, there {measured}`x@python on gpu-h200`, "
         "{measured}`x@python.first_call / x@python on gpu-h200`, far {measured}`x@python on tpu`.",
         "```{measurements} x y\n:columns: name median dtype\n```",
-        "```{measurement-chart} x y\n\nA chart.\n```",
+        "```{measurement-chart} x y\n:columns: name median\n\nA chart.\n```",
     )
     assert two_devices.record("b/bench").returncode == 0
     two_devices.recorded_elsewhere("b/bench", ('"median": 0.5', '"median": 0.002'))
@@ -343,15 +346,24 @@ def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
         "Here 500 ms CPU, there 2 ms NVIDIA H200, 750× CPU and NVIDIA H200, "
         "far not recorded on TPU."
     )
-    head, *rows = page.select_one("table.measurements").select("tr")
-    names = [cell.get_text(strip=True) for cell in head.select("th")]
-    assert names == ["measurement", "dtype", "median, CPU", "median, NVIDIA H200"]
-    assert [[c.get_text(strip=True) for c in row.select("td")] for row in rows] == [
-        ["x", "float32", "500 ms", "2 ms"],
-        ["y", "float32", "250 ms", "250 ms"],
-    ]
-    legend = page.select_one("svg.measurement-chart").get_text(" ")
-    assert "python on CPU" in legend and "python on NVIDIA H200" in legend
+    panels = {"CPU": ["500 ms", "250 ms"], "NVIDIA H200": ["2 ms", "250 ms"]}
+    sets = [each for each in page.select(".device-tabs") if each.select("table.measurements")]
+    assert [len(shown.select(".measurement-figure")) for shown in sets] == [0, 2]
+    for shown in sets:
+        labels = [label.get_text(strip=True) for label in shown.select(".sd-tab-label")]
+        assert labels == list(panels)
+        for panel, medians in zip(shown.select(".sd-tab-content"), panels.values(), strict=True):
+            rows = panel.select("table.measurements tr")[1:]
+            assert [row.select("td")[1].get_text(strip=True) for row in rows] == medians
+    captions = [each.get_text(strip=True) for each in page.select(".measurement-caption")]
+    assert captions == ["A chart."] * 2
+    text = "\n".join(cell.source for cell in two_devices.notebook("b/bench").cells)
+    assert "On CPU:\n\n| measurement | median |" in text
+    assert "On NVIDIA H200:\n\n| measurement | median |" in text
+    # The picture of the site has the numbers of one device.
+    (state,) = (two_devices.root / "build").glob("**/card.json")
+    _, _, bars = json.loads(state.read_text("utf8"))
+    assert bars == [[0.5, "x · python", "500 ms"], [0.25, "y · python", "250 ms"]]
     devices = [record["device"] for record in two_devices.records()]
     assert sorted(devices) == ["cpu", "cpu", "gpu-h200", "gpu-h200"]
 

@@ -1,6 +1,5 @@
 """Tables and charts show the measurements that match a pattern, always as they are now."""
 
-import json
 import shutil
 
 from bs4 import BeautifulSoup
@@ -44,51 +43,6 @@ def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
 
 
 DEVICES = 'book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}'
-
-
-def test_each_device_has_a_chart_and_a_table_of_its_own(project, noting):
-    project.configure(DEVICES)
-    notes = "for size in (64, 128):\n    note(f'mm/{size}', 0.5, shape=[[size, size]])"
-    project.page(
-        "b/one",
-        project.cell(notes, snippet="a.notes.note"),
-        "```{measurement-chart} mm/*\n:x: size\n\nA *caption*.\n```",
-        "```{measurements} mm/*\n:columns: name median\n```",
-    )
-    assert project.record().returncode == 0
-    project.recorded_elsewhere("b/one", ('"median": 0.5', '"median": 0.25'))
-    assert project.build().green
-    charts, tables = (
-        each
-        for each in soup(project, "b/one").select(".device-tabs")
-        if each.select("table.measurements")
-    )
-    for tabs in (charts, tables):
-        labels = tabs.select(".sd-tab-label")
-        assert [label.get_text(strip=True) for label in labels] == ["CPU", "NVIDIA H200"]
-        assert [label["data-sync-id"] for label in labels] == ["cpu", "gpu-h200"]
-    panels = charts.select(".sd-tab-content")
-    assert [len(panel.select("svg")) for panel in panels] == [1, 1]
-    assert [panel.select_one(".measurement-caption em").get_text() for panel in panels] == [
-        "caption",
-        "caption",
-    ]
-    times = [rows(panel.select_one("table"))[1][1] for panel in tables.select(".sd-tab-content")]
-    assert times == ["500 ms", "250 ms"]
-    text = "\n".join(cell.source for cell in project.notebook("b/one").cells)
-    assert "On CPU:\n\n| measurement | median |" in text
-    assert "On NVIDIA H200:\n\n| measurement | median |" in text
-
-
-def test_the_picture_of_the_site_has_the_numbers_of_one_device(project, noting):
-    project.configure("book_card = {'measurements': 'x/*', 'title': 'Measured'}")
-    project.page("b/one", project.cell("note('x/a', 0.5)", snippet="a.notes.note"))
-    assert project.record().returncode == 0
-    project.recorded_elsewhere("b/one", ('"median": 0.5', '"median": 0.25'))
-    assert project.build().green
-    (state,) = (project.root / "build").glob("**/card.json")
-    _, _, bars = json.loads(state.read_text("utf8"))
-    assert bars == [[0.5, "a · python", "500 ms"]]
 
 
 def test_what_was_measured_on_another_device_alone_bears_its_name(project, noting):
