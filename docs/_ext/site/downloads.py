@@ -21,6 +21,12 @@ DIRECTIVE = re.compile(
     r"^```\{(?P<name>measurements|measurement-chart)\} (?P<patterns>.+)\n(?P<body>(?:.*\n)*?)```$",
     re.MULTILINE,
 )
+# What is set apart by colons. What is in it stays, and the title of a dropdown.
+APART = re.compile(
+    r"^(?P<colons>:{3,})\{(?P<kind>container|dropdown)\} *(?P<title>.*)\n"
+    r"(?P<body>(?:.*\n)*?)(?P=colons)$",
+    re.MULTILINE,
+)
 COLUMNS = re.compile(r"^:columns: (.+)$", re.MULTILINE)
 
 
@@ -54,7 +60,13 @@ def plain(text: str, env: Any, records: references.Measurements) -> str:
             parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
         return "\n\n".join(parts)
 
-    return ROLE.sub(role, DIRECTIVE.sub(directive, FENCE.sub(question, text)))
+    return ROLE.sub(role, DIRECTIVE.sub(directive, APART.sub(inside, FENCE.sub(question, text))))
+
+
+def inside(found: re.Match[str]) -> str:
+    """Return what a container or a dropdown holds, under the title of a dropdown."""
+    body = APART.sub(inside, found["body"]).rstrip("\n")
+    return f"**{found['title']}**\n\n{body}" if found["kind"] == "dropdown" else body
 
 
 def question(found: re.Match[str]) -> str:
