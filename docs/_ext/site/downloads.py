@@ -23,7 +23,7 @@ DIRECTIVE = re.compile(
 )
 # What is set apart by colons. What is in it stays, and the title of a dropdown.
 APART = re.compile(
-    r"^(?P<colons>:{3,})\{(?P<kind>container|dropdown)\} *(?P<title>.*)\n"
+    r"^(?P<colons>:{3,})\{(?P<kind>container|div|dropdown)\} *(?P<title>.*)\n"
     r"(?P<body>(?:.*\n)*?)(?P=colons)$",
     re.MULTILINE,
 )

@@ -227,12 +227,12 @@ def test_the_check_for_other_hosts_sees_them():
 
 
 def test_the_notebook_to_download_has_no_fences_of_colons(project):
-    inner = ":::{dropdown} More\nWithin.\n:::"
+    inner = ":::{dropdown} More\nWithin.\n:::\n\n:::{div} class\nBeside.\n:::"
     outer = f"::::{{container}} aside\nBefore.\n\n{inner}\n\nAfter.\n::::"
     project.page("a/one", project.cell("1"), outer)
     assert project.build().green
     prose = project.notebook("a/one").cells[-1].source
-    assert prose.strip() == "Before.\n\n**More**\n\nWithin.\n\nAfter."
+    assert prose.strip() == "Before.\n\n**More**\n\nWithin.\n\nBeside.\n\nAfter."
 
 
 def test_the_theme_offers_the_notebook_that_runs_by_itself(themed, noting, tmp_path):
