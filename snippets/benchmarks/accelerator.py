@@ -22,12 +22,6 @@ def draw(*shape, count=1):
 
 
 @jax.jit
-def smooth(x):
-    """Return 1 / (1 + exp(-x)) for `x` of any shape."""
-    return 1 / (1 + jnp.exp(-x))
-
-
-@jax.jit
 def product(a, b):
     """Return the matrix product of `a` and `b`, (n, n), in full float32."""
     return jnp.matmul(a, b, precision="highest")

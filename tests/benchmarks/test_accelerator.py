@@ -3,12 +3,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from snippets.benchmarks import accelerator
+from snippets.benchmarks import accelerator, transfers
 
-SIZES = {"smooth": (50,), "product": (20, 20), "orbit": (3,)}
-EXACT = {
-    "smooth": lambda x: 1 / (1 + np.exp(-x)),
-    "product": np.matmul,
+FUNCTIONS = {
+    "smooth": (transfers.smooth, lambda x: 1 / (1 + np.exp(-x)), (50,), 1),
+    "product": (accelerator.product, np.matmul, (20, 20), 2),
 }
 
 
@@ -25,21 +24,22 @@ def second_device(monkeypatch):
 
 def test_without_an_accelerator_there_is_the_cpu_alone():
     assert accelerator.processors() == {"cpu": jax.devices("cpu")[0]}
-    assert list(accelerator.contenders(accelerator.smooth, accelerator.draw(3))) == ["cpu"]
+    assert list(accelerator.contenders(transfers.smooth, accelerator.draw(3))) == ["cpu"]
 
 
 def test_each_contender_computes_where_it_says(second_device):
-    found = accelerator.contenders(accelerator.smooth, accelerator.draw(10))
+    found = accelerator.contenders(transfers.smooth, accelerator.draw(10))
     assert found["cpu"]().device == jax.devices("cpu")[0] != second_device
     assert found["accelerator"]().device == second_device
     assert isinstance(found["with_copies"](), np.ndarray)
 
 
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_all_compute_the_same(second_device, name):
-    arrays = accelerator.draw(*SIZES[name], count=2 if name == "product" else 1)
-    exact = EXACT[name](*(array.astype(np.float64) for array in arrays))
-    contenders = accelerator.contenders(getattr(accelerator, name), arrays)
+    function, in_numpy, shape, count = FUNCTIONS[name]
+    arrays = accelerator.draw(*shape, count=count)
+    exact = in_numpy(*(array.astype(np.float64) for array in arrays))
+    contenders = accelerator.contenders(function, arrays)
     assert len(contenders) == 3
     for function in contenders.values():
         np.testing.assert_allclose(function(), exact, rtol=1e-5)

@@ -1,5 +1,6 @@
 """The status page: on what, when and how long each page was executed, and what was unstable."""
 
+import collections
 import html
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,12 +12,15 @@ from sphinx.util.docutils import SphinxDirective
 
 from ..measurements.schema import Measurement
 from ..records.form import Facts
+from . import measurements
 from .states import Book, PageState, book_of, pages_of
 from .tables import table_node
 
 HEAD = ("page", "executed (UTC)", "on", "took", "kernel", "this build", "unstable")
 TRIAL = "Pages were only tried out, beside each other: their times are no measurements."
 KERNELS = {"forked": "forked", "own": "own"}
+# Measurements by page and device.
+Made = collections.defaultdict[tuple[str, str], list[Measurement]]
 
 
 class page_status(nodes.General, nodes.Element):
@@ -77,11 +81,20 @@ class FillInStatus(SphinxPostTransform):
         states, book = pages_of(self.env), book_of(self.app)
         columns = book.shown
         rows: list[list[nodes.Node | str]] = []
+        made = self._made()
         for docname in sorted(states):
-            of_page = [recorded_on(device, states[docname]) for device in columns]
+            of_page = [
+                recorded_on(device, states[docname], made[docname, device]) for device in columns
+            ]
             rows.append([self._link(docname), *of_page])
         head = ["page", *(book.options.label(device) for device in columns)]
         return table_node(head, rows, classes=["page-status"])
+
+    def _made(self) -> Made:
+        made: Made = collections.defaultdict(list)
+        for each in measurements.measurements(self.env):
+            made[each.page, each.device].append(each)
+        return made
 
     def _link(self, docname: str) -> nodes.reference:
         uri = self.app.builder.get_relative_uri(self.env.docname, docname)
@@ -93,15 +106,14 @@ class FillInStatus(SphinxPostTransform):
             place(state.facts) for state in states.values() if state.facts is not None
         )
         letters = dict(zip(places, map(letter, range(len(places))), strict=True))
-        rows = [self._row(docname, states[docname], letters) for docname in sorted(states)]
-        book = book_of(self.app)
-        unstable = [
-            f"{docname}{on}: {', '.join(names)}"
-            for docname, state in sorted(states.items())
-            for device in book.shown
-            if (names := unstable_measurements(made_on(device, state)))
-            for on in ["" if device == state.home else f" on {book.options.label(device)}"]
-        ]
+        made, book = self._made(), book_of(self.app)
+        rows = [self._row(docname, states[docname], letters, made) for docname in sorted(states)]
+        unstable = []
+        for docname in sorted(states):
+            for device in book.shown:
+                on = "" if device == states[docname].home else f" on {book.options.label(device)}"
+                if names := unstable_among(made[docname, device]):
+                    unstable.append(f"{docname}{on}: {', '.join(names)}")
         parts: list[nodes.Node] = [bullets(f"{sign}: {name}" for name, sign in letters.items())]
         if book.options.trial:
             parts.append(nodes.important("", nodes.paragraph("", TRIAL)))
@@ -110,7 +122,9 @@ class FillInStatus(SphinxPostTransform):
             parts += [nodes.rubric("", "Unstable measurements"), bullets(unstable)]
         return parts
 
-    def _row(self, docname: str, state: PageState, letters: dict[str, str]) -> list[Any]:
+    def _row(
+        self, docname: str, state: PageState, letters: dict[str, str], made: Made
+    ) -> list[Any]:
         link = self._link(docname)
         if state.failures:
             outcome = "failed"
@@ -127,11 +141,11 @@ class FillInStatus(SphinxPostTransform):
             f"{state.facts.seconds:.1f} s",
             KERNELS[state.facts.process],
             outcome,
-            unstable_of(made_on(state.facts.device, state)) or "–",
+            unstable_count(made[docname, state.facts.device]) or "–",
         ]
 
 
-def recorded_on(device: str, state: PageState) -> str:
+def recorded_on(device: str, state: PageState, made: Sequence[Measurement]) -> str:
     """Say how the recording of a page on a device stands, and of what day it is."""
     if state.only and device != state.home:
         return "–"
@@ -139,7 +153,7 @@ def recorded_on(device: str, state: PageState) -> str:
     if found is None or found.word == "missing":
         return "not yet"
     day = state.recorded[device].executed[:10] if device in state.recorded else ""
-    unstable = unstable_of(made_on(device, state))
+    unstable = unstable_count(made)
     return f"{found.word} {day}".strip() + (f", unstable {unstable}" if unstable else "")
 
 
@@ -172,20 +186,14 @@ def letter(number: int) -> str:
     return chr(ord("A") + number)
 
 
-def made_on(device: str, state: PageState) -> list[dict[str, Any]]:
-    """Return the records of a page that were made on a device."""
-    return [record for record in state.records if record["device"] == device]
+def unstable_count(made: Sequence[Measurement]) -> str:
+    """Say how many measurements are unstable; nothing where there are none at all."""
+    return f"{len(unstable_among(made))} of {len(made)}" if made else ""
 
 
-def unstable_of(records: Sequence[dict[str, Any]]) -> str:
-    """Say how many of some records are unstable; nothing where there are none."""
-    return f"{len(unstable_measurements(records))} of {len(records)}" if records else ""
-
-
-def unstable_measurements(records: Iterable[dict[str, Any]]) -> list[str]:
-    """Name the records whose samples, or processes, lie too far apart."""
-    measurements = map(Measurement.from_plain, records)
-    return [each.reference for each in measurements if each.unstable]
+def unstable_among(made: Iterable[Measurement]) -> list[str]:
+    """Name the measurements whose samples, or processes, lie too far apart."""
+    return [each.reference for each in made if each.unstable]
 
 
 def place(facts: Facts) -> str:

@@ -42,11 +42,8 @@ def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
     ]
 
 
-DEVICES = 'book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}'
-
-
 def test_what_was_measured_on_another_device_alone_bears_its_name(project, noting):
-    project.configure(DEVICES)
+    project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
     there = project.stamp("an accelerator")
     there.touch()
     code = f"import os\n\nif os.path.exists({str(there)!r}):\n    note('x/a', 0.5)"
