@@ -23,6 +23,8 @@ HEADINGS = {"median": "median time", "first_call": "time of the first call", "ra
 UNSTABLE = "unstable"
 TOP, HEIGHT = 40, 250
 WIDEST_LABEL = 15
+# Of the sizes under an axis that is as narrow as on a phone.
+MOST_LETTERS = 26
 
 
 class Point(NamedTuple):
@@ -158,7 +160,8 @@ def line_chart(
         return TOP + HEIGHT * (1 - _part(value if from_zero else math.log(value), *ends))
 
     parts = [_grid(y(value), svg.number(value)) for value in axis]
-    parts += [_tick(x(size), size, n % 2 == 1 and len(sizes) > 6) for n, size in enumerate(sizes)]
+    crowded = len(sizes) > 6 or sum(len(svg.number(size)) for size in sizes) > MOST_LETTERS
+    parts += [_tick(x(size), size, n % 2 == 1 and crowded) for n, size in enumerate(sizes)]
     parts.append(svg.text(x_label, class_="x-label", x="50%", y=TOP + HEIGHT + 38))
     parts += [_across(label, y(value)) for label, value in across.items()]
     named = {label: textwrap.wrap(label, WIDEST_LABEL) for label in drawn}

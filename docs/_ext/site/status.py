@@ -88,7 +88,7 @@ class FillInStatus(SphinxPostTransform):
             ]
             rows.append([self._link(docname), *of_page])
         head = ["page", *(book.options.label(device) for device in columns)]
-        return table_node(head, rows, classes=["page-status"])
+        return table_node(head, rows, classes=["page-status", "recordings"])
 
     def _made(self) -> Made:
         made: Made = collections.defaultdict(list)

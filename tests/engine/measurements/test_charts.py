@@ -236,6 +236,8 @@ def test_every_second_of_many_sizes_gives_way_on_a_phone():
     many = {"a": [(2**n, 1.0) for n in range(8)]}
     drawn = charts.line_chart(many, "x", "y", "t")
     assert texts(drawn, "seldom") == ["2", "8", "32", "128"]
+    long = charts.line_chart({"a": [(10**n, 1.0) for n in range(3, 9)]}, "x", "y", "t")
+    assert texts(long, "seldom") == ["10,000", "1,000,000", "100,000,000"]
     assert not texts(charts.line_chart(SERIES, "x", "y", "t"), "seldom")
 
 
