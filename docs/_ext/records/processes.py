@@ -1,9 +1,9 @@
-"""A page that measures, executed in several processes: the outputs of one, and how others vary."""
+"""A page that measures, executed in several processes: what each measured most steadily."""
 
 import collections
 import copy
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from nbformat import NotebookNode
@@ -19,12 +19,7 @@ Name = tuple[str, tuple[str, ...], int]
 
 def disturbed(run: PageOutputs, schema: Schema | None) -> bool:
     """Say whether the machine did something else while one of the measurements was made."""
-    return any(each.get("machine", {}).get("disturbed") for each in _single(run, schema))
-
-
-def unstable(run: PageOutputs, schema: Schema | None) -> int:
-    """Return how many measurements spread widely."""
-    return sum(each.get("stable") is False for each in _single(run, schema))
+    return _unrest(_single(run, schema))[0]
 
 
 def are_missing(run: PageOutputs, schema: Schema | None, wanted: int) -> bool:
@@ -33,26 +28,27 @@ def are_missing(run: PageOutputs, schema: Schema | None, wanted: int) -> bool:
 
 
 def merged(runs: Sequence[PageOutputs], schema: Schema | None, wanted: int) -> PageOutputs:
-    """Return the outputs of the steadiest run, whose records tell what the others measured too.
+    """Return the outputs of the steadiest run, with what others measured more steadily.
 
-    Runs that were disturbed come last; those beyond the number wanted are left out, and each
-    record says how many these are.
+    A comparison, or a measurement outside of one, is that of the run in which the fewest of its
+    times spread widely; its record tells the medians and ratios of all runs. Runs that were
+    disturbed come last; those beyond the number wanted are left out, and each record says how
+    many these are.
     """
-    by_unrest = sorted(runs, key=lambda run: (disturbed(run, schema), unstable(run, schema)))
-    kept = by_unrest[:wanted]
+    kept = sorted(runs, key=lambda run: _unrest(_single(run, schema)))[:wanted]
     shown, repeated = kept[0], len(runs) - len(kept)
-    made = [dict(_records(run, schema)) for run in kept]
+    made = [{name: rest for name, *rest in _measured(run, schema)} for run in kept]
     # In the order of the outputs.
     names = iter(made[0])
 
     def completed(output: NotebookNode) -> NotebookNode:
-        found = record(output, schema)
-        if found is None or schema is None or schema.problem(found) is not None:
+        if schema is None or _valid(output, schema) is None:
             return output
         name = next(names)
-        output = copy.deepcopy(output)
         same = [each[name] for each in made if name in each]
-        output["data"][schema.media_type] = _with(found, same, repeated)
+        steadiest, found = min(same, key=lambda each: _unrest(_parts(each[1])))
+        output = copy.deepcopy(steadiest)
+        output["data"][schema.media_type] = _with(found, [each for _, each in same], repeated)
         return output
 
     cells = tuple(
@@ -81,26 +77,43 @@ def _with(
     return whole
 
 
-def _records(run: PageOutputs, schema: Schema | None) -> Iterator[tuple[Name, Mapping[str, Any]]]:
-    """Yield what a page measured. What is no measurement is the site's to refuse."""
+def _valid(output: NotebookNode, schema: Schema | None) -> Mapping[str, Any] | None:
+    """Return the record of an output. What is no measurement is the site's to refuse."""
+    found = record(output, schema)
+    return found if found is not None and schema and schema.problem(found) is None else None
+
+
+def _measured(
+    run: PageOutputs, schema: Schema | None
+) -> Iterator[tuple[Name, NotebookNode, Mapping[str, Any]]]:
+    """Yield the outputs of a page that hold what it measured, with their names and records."""
     for cell in run.cells:
         seen: collections.Counter[tuple[str, ...]] = collections.Counter()
         for output in cell.outputs:
-            found = record(output, schema)
-            if found is not None and schema and schema.problem(found) is None:
-                measured = _measured(found)
-                yield (cell.key, measured, seen[measured]), found
-                seen[measured] += 1
+            if found := _valid(output, schema):
+                name = _name(found)
+                yield (cell.key, name, seen[name]), output, found
+                seen[name] += 1
 
 
 def _single(run: PageOutputs, schema: Schema | None) -> Iterator[Mapping[str, Any]]:
     """Yield the records of single measurements: of a comparison, those of its alternatives."""
-    for _, found in _records(run, schema):
-        yield from found.get("alternatives", [found])
+    for _, _, found in _measured(run, schema):
+        yield from _parts(found)
 
 
-def _measured(found: Mapping[str, Any]) -> tuple[str, ...]:
+def _parts(found: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return found.get("alternatives", [found])
+
+
+def _unrest(records: Iterable[Mapping[str, Any]]) -> tuple[bool, int]:
+    """Say whether the machine did something else meanwhile, and how many times spread widely."""
+    known = list(records)
+    elsewhere = any(each.get("machine", {}).get("disturbed") for each in known)
+    return elsewhere, sum(each.get("stable") is False for each in known)
+
+
+def _name(found: Mapping[str, Any]) -> tuple[str, ...]:
     """Say what a record is of: a comparison's name, and each measurement's with its framework."""
     whole = (found["name"],) if "alternatives" in found else ()
-    each = found.get("alternatives", [found])
-    return whole + tuple(f"{one['name']}@{one['framework']}" for one in each)
+    return whole + tuple(f"{one['name']}@{one['framework']}" for one in _parts(found))

@@ -74,6 +74,28 @@ def test_the_steadiest_of_the_processes_is_shown(project, noted):
     assert sorted(record["processes"]) == [1.0, 2.0, 3.0]
 
 
+def test_each_measurement_is_that_of_the_process_in_which_it_was_steadiest(project, noting):
+    project.page(
+        "a/timed",
+        project.cell(RUNS),
+        project.cell("note('x', 1.0 + number, stable=number == 1)", snippet="a.notes.note"),
+        project.cell("note('y', 1.0 + number, stable=number != 1)"),
+        project.cell("note('z', 1.0 + number, stable=number == 0)"),
+        project.cell("print('printed by', number)"),
+        benchmark=True,
+    )
+    assert project.record("a/timed").returncode == 0
+    found = recorded(project, "a/timed")
+    assert [each["stable"] for each in found] == [True] * 3
+    # All else is from the steadiest process, the first.
+    assert [each["median"] for each in found] == [2.0, 1.0, 1.0]
+    assert sorted(found[0]["processes"]) == [1.0, 2.0, 3.0]
+    text = project.recording("a/timed").read_text("utf8")
+    assert "x took 2.0" in text
+    assert "x took 1.0" not in text
+    assert "printed by 0" in text
+
+
 NEWER = ", version=2, quartiles=[1.0, 1.0], outliers=0, machine="
 
 
