@@ -40,6 +40,8 @@ SAMPLE = 0.004
 # To sum up so many numbers takes a fifth more than so few. Seconds for each alternative.
 MORE, LESS, BUDGET = 120_000, 100_000, 0.2
 SIZES = 64, 256, 1024
+# A loop that takes about as long as a sample, and how many groups of 20 samples are looked at.
+COUNTED, GROUPS = 200_000, 100
 # Times of one thing from different moments should agree within this factor.
 FAR = 1.5
 rows = []
@@ -87,6 +89,41 @@ def unequal(experiments):
     both = {"more": lambda: sum(range(MORE)), "less": lambda: sum(range(LESS))}
     found = [timer.compare("check", both) for _ in range(experiments)]
     return [each.ratio("more", "less") for each in found]
+
+
+def count_on(core, ends):
+    """Count as often as the other end of a pipe asks for it, on one core."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+    while ends.recv():
+        ends.send(timer.count_to(COUNTED))
+
+
+def check_steadiness(name, cores):
+    """Print how often equal times spread widely that no library has anything to do with.
+
+    A loop of Python runs on each of some cores at once, and the slowest counts, as in an
+    operation that is split between them. No timer can find a machine steadier than this.
+    """
+    spawned = multiprocessing.get_context("spawn")
+    pipes = []
+    for core in cores:
+        mine, its = spawned.Pipe()
+        spawned.Process(target=count_on, args=(core, its), daemon=True).start()
+        pipes.append(mine)
+
+    def seconds():
+        for pipe in pipes:
+            pipe.send(True)
+        return max(pipe.recv() for pipe in pipes)
+
+    seconds()
+    groups = [[seconds() for _ in range(timer.ROUNDS)] for _ in range(GROUPS)]
+    for pipe in pipes:
+        pipe.send(False)
+    quartiles = [statistics.quantiles(group, n=4, method="inclusive") for group in groups]
+    wide = sum(high - low > timer.UNSTABLE * middle for low, middle, high in quartiles)
+    note(f"{name}: groups of 20 that are unstable", f"{wide} of {GROUPS}")
 
 
 def check_machine(name, experiments, slower):
@@ -182,6 +219,9 @@ def main():
     timer.display = lambda shown: None
     start = time.perf_counter()
     print(f"{timer.processor_name()}, {timer.usable_cores()} cores, {timer.frequency()} MHz")
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+    check_steadiness("loop on one core", cores[:1])
+    check_steadiness("loops on all cores", cores)
     check_machine("quiet", asked.experiments, asked.slower)
     for size in SIZES:
         check_race(size)
