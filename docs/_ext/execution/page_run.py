@@ -170,6 +170,7 @@ class PageRun:
         self.imports: dict[str, str] = {}
         self.whole: dict[str, pathlib.Path] = {}
         self.status: int | None = None
+        self.used = self.used_by_others = 0.0
         self.last_words = ""
         # The cells that are executed, in a notebook of their own: the page stays as it is.
         code = [nbformat.v4.new_code_cell(cell.source) for cell in self.cells]
@@ -192,12 +193,16 @@ class PageRun:
         with tempfile.TemporaryDirectory(prefix="book-", ignore_cleanup_errors=True) as home:
             if self._find_missing():
                 await self._in_time(pathlib.Path(home))
+            seconds = time.perf_counter() - started - self.waited
+            work = self.used + self.used_by_others
             facts = Facts(
                 page=self.page.docname,
                 device=self.device,
                 device_kind=self.kind,
                 executed=date,
-                seconds=time.perf_counter() - started - self.waited,
+                seconds=seconds,
+                cores=round(work / seconds, 2),
+                started=round(self.used_by_others / work, 2) if work else 0.0,
                 processor=machine.processor(),
                 threads=machine.threads(),
                 versions=used_versions(self.options),
@@ -326,6 +331,7 @@ class PageRun:
             finally:
                 watcher.cancel()
                 await client.stop_watching()
+                self.used, self.used_by_others = process.used()
                 try:
                     self.status = await process.end()
                 finally:

@@ -214,6 +214,23 @@ class PageProvisioner(LocalProvisioner):
         self.pid, self.pgid, self.cwd = process.pid, None, named["cwd"]
         return self.connection_info
 
+    def used(self) -> tuple[float, float]:
+        """Return the processor seconds of the kernel, and those of all that it has started."""
+        # Imported here, for a build that executes nothing.
+        import psutil
+
+        if self.process is None or self.process.poll() is not None:
+            return 0.0, 0.0
+        own = others = 0.0
+        with contextlib.suppress(psutil.Error):
+            kernel = psutil.Process(self.process.pid)
+            times = kernel.cpu_times()
+            own, others = times.user + times.system, times.children_user + times.children_system
+            for each in kernel.children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    others += sum(each.cpu_times()[:4])
+        return own, others
+
     async def end(self) -> int | None:
         """Kill the kernel with all that it started; return the status with which it had ended.
 

@@ -9,7 +9,7 @@ from ..files import Unusable
 from ..measurements.schema import Schema
 from ..options import Options
 from ..records import processes
-from ..records.cache import Cache, seconds_in
+from ..records.cache import Cache, effort_in
 from ..records.form import PageOutputs
 from ..records.recordings import Recordings
 from ..source.pages import Page
@@ -50,7 +50,7 @@ def deliver(
     cache = Cache(options.folder("cache") / device)
     # Where nothing is cached yet, what pages took elsewhere says which are the long ones.
     recordings = Recordings(options.folder("recordings"))
-    waiting, durations = [], {}
+    waiting, efforts = [], {}
     keys: dict[str, str] = {}
     grounds: dict[Any, str] = {}
     for page in pages:
@@ -69,11 +69,9 @@ def deliver(
                 outputs = None
         if outputs is None:
             waiting.append(page)
-            seconds = cache.seconds(page.docname)
-            if seconds is None:
-                seconds = seconds_in(recordings.path(device, page.docname))
-            if seconds is not None:
-                durations[page.docname] = seconds
+            effort = cache.effort(page.docname)
+            if effort := effort or effort_in(recordings.path(device, page.docname)):
+                efforts[page.docname] = effort
         else:
             whole = {c.key: cache.whole(page, of_page, c.key) for c in outputs.cells if c.whole}
             done(Result(page, outputs, whole=whole))
@@ -93,4 +91,4 @@ def deliver(
         done(Result(page, execution.outputs, failures, True, dict(execution.whole)))
 
     if waiting:
-        schedule.execute_all(waiting, options, device, executed, durations, say, jobs)
+        schedule.execute_all(waiting, options, device, executed, efforts, say, jobs)

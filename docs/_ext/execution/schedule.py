@@ -6,7 +6,6 @@ import dataclasses
 import heapq
 import itertools
 import json
-import math
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 from ..measurements.schema import Schema
 from ..options import Options
 from ..records import processes
+from ..records.cache import Effort
 from ..source.pages import Page
 from . import environment, imports, machine, provisioning
 from .page_run import Execution, Failure, PageRun, Turns, used_versions
@@ -24,6 +24,9 @@ __all__ = ["Execution", "Failure", "execute_all"]
 Done = Callable[[Page, Execution], None]
 # How many kernels of pages that measure are there at once; all but one of them rest.
 STARTING = 2
+# A page below half of a core waits more than it computes; one that computes less than half of
+# its work itself has processes of its own compute.
+HALF = 0.5
 
 
 def execute_all(
@@ -31,28 +34,26 @@ def execute_all(
     options: Options,
     device: str,
     done: Done,
-    durations: Mapping[str, float],
+    efforts: Mapping[str, Effort],
     say: Callable[[str], None],
     jobs: int | None = None,
 ) -> None:
     """Execute pages and call `done(page, execution)` for each as soon as it is finished.
 
     Pages that measure run one at a time after all others; the kernel of the next one has started
-    by then. In a trial build they are like all others. `durations` maps the names of pages to the
-    seconds they last took: the longest begin first, and those never executed before them. `say`
-    receives a line for each page. `jobs` pages run at once: by default one for each core, or a
-    single one on an accelerator, which belongs to one process. Where `done` raises, the other
-    pages go on; its first error is raised when all are done.
+    by then. In a trial build they are like all others. `efforts` maps the names of pages to what
+    they last took: the longest begin first, and those never executed before them. `say` receives
+    a line for each page. `jobs` pages run at once: by default one for each core, or a single one
+    on an accelerator, which belongs to one process. Pages that mostly wait run beside as many
+    others; of those whose work is done by processes that they start, one runs at a time. Where
+    `done` raises, the other pages go on; its first error is raised when all are done.
     """
 
     # Imported here, for a build that executes nothing.
     from tqdm import tqdm
 
-    def length(page: Page) -> float:
-        known = durations.get(page.docname)
-        return float(known) if isinstance(known, (int, float)) else math.inf
-
-    ordered = sorted(pages, key=length, reverse=True)
+    known = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
+    ordered = sorted(pages, key=lambda page: known[page.docname].seconds, reverse=True)
     jobs = jobs or (machine.cores() if device == "cpu" else 1)
     count = itertools.count(1)
     errors: list[Exception] = []
@@ -70,7 +71,7 @@ def execute_all(
                 error.add_note(f"while the outputs of the page {page.docname} were kept")
                 errors.append(error)
 
-        build = _Build(options, device, finished, jobs, say)
+        build = _Build(options, device, finished, jobs, say, known)
         asyncio.run(_until_ended(build.run(ordered)))
     if errors:
         raise errors[0]
@@ -108,10 +109,17 @@ class _Build:
     """The execution of some pages, for one device."""
 
     def __init__(
-        self, options: Options, device: str, finished: Done, jobs: int, say: Callable[[str], None]
+        self,
+        options: Options,
+        device: str,
+        finished: Done,
+        jobs: int,
+        say: Callable[[str], None],
+        efforts: Mapping[str, Effort],
     ) -> None:
         self.options, self.device, self.finished, self.jobs = options, device, finished, jobs
-        self.slots = _Slots(jobs)
+        self.slots, self.waiting, self.crowd = _Slots(jobs), _Slots(jobs), _Slots(1)
+        self.efforts = efforts
         self.machine = machine.Machine(say)
         self.schema, self.say = Schema.of(options), say
 
@@ -153,7 +161,7 @@ class _Build:
         # Not in a slot: others run while the parent still imports.
         if modules is None or warm is None or not await warm.ready(modules):
             warm, modules = None, ()
-        async with self._beside_others(order):
+        async with self._in_place(order, self.efforts[page.docname]):
             try:
                 await self._execute(page, warm, modules, last=False)
                 return
@@ -197,6 +205,19 @@ class _Build:
             made = processes.merged([each.outputs for each in runs], self.schema, wanted)
             of = next(each for each in runs if each.outputs.facts == made.facts)
             self.finished(page, dataclasses.replace(of, outputs=made) if wanted > 1 else of)
+
+    @contextlib.asynccontextmanager
+    async def _in_place(self, order: int, effort: Effort) -> AsyncIterator[None]:
+        """Wait for a slot. Processes of several pages at once would take each other's cores."""
+        # What waits on an accelerator has it wait.
+        waits = self.device == "cpu" and self.jobs > 1 and effort.cores < HALF
+        async with contextlib.AsyncExitStack() as held:
+            if effort.started > HALF:
+                await held.enter_async_context(self.crowd.taken(order))
+            slots = self.waiting if waits else self.slots
+            await held.enter_async_context(slots.taken(order))
+            await held.enter_async_context(self.machine.beside_others())
+            yield
 
     @contextlib.asynccontextmanager
     async def _beside_others(self, order: int) -> AsyncIterator[None]:

@@ -1,6 +1,8 @@
 """The outputs that pages gave on this machine, kept until what decided them changes."""
 
 import contextlib
+import dataclasses
+import math
 import os
 import pathlib
 import re
@@ -11,8 +13,18 @@ from ..source.pages import Page
 from . import form
 
 LARGEST = 64_000_000
+EFFORT = re.compile(r'^ *"(seconds|cores|started)": ([\d.]+),?$', re.MULTILINE)
 # Former outputs of a page are kept for whoever goes back and forth between two versions.
 KEPT = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """What a page last took: see form.Facts. A hint for the order of pages, nothing more."""
+
+    seconds: float = math.inf
+    cores: float = 1.0
+    started: float = 0.0
 
 
 class Cache:
@@ -77,18 +89,19 @@ class Cache:
                 for gone in (path, *path.parent.glob(f"{path.stem}.*.txt")):
                     gone.unlink()
 
-    def seconds(self, docname: str) -> float | None:
-        """Return how long a page last took: a hint for the order of pages, nothing more."""
+    def effort(self, docname: str) -> Effort | None:
+        """Return what a page last took, or None."""
         with contextlib.suppress(OSError, ValueError):
             paths = [*(self.folder / docname).glob("*.ipynb")]
             newest = max(paths, key=lambda path: path.stat().st_mtime)
-            return seconds_in(newest)
+            return effort_in(newest)
         return None
 
 
-def seconds_in(path: pathlib.Path) -> float | None:
-    """Return how long the page took whose outputs lie in a file, or None."""
+def effort_in(path: pathlib.Path) -> Effort | None:
+    """Return what the page took whose outputs lie in a file, or None."""
     with contextlib.suppress(OSError, ValueError):
-        found = re.search(r'"seconds": ([\d.]+)', path.read_text("utf8"))
-        return float(found[1]) if found else None
+        # The facts stand behind all outputs.
+        found = dict(EFFORT.findall(path.read_text("utf8")))
+        return Effort(**{name: float(text) for name, text in found.items()}) if found else None
     return None

@@ -27,7 +27,9 @@ class Facts:
 
     `executed` is a date in ISO format, `seconds` how long it took. `process` is "forked" where
     the kernel was forked from a warm parent, "own" where it was started for this page alone.
-    `driver` and `memory` are of an accelerator.
+    `cores` is how many cores the page kept busy on average, with all processes that it started,
+    and `started` the part of this work that was theirs. `driver` and `memory` are of an
+    accelerator.
     """
 
     page: Named
@@ -39,6 +41,8 @@ class Facts:
     threads: Annotated[int, bounds(minimum=0, maximum=1_000_000)]
     versions: Annotated[dict[str, Said], bounds(maxProperties=100)]
     process: Annotated[str, bounds(enum=("own", "forked"))] = "own"
+    cores: Annotated[float, bounds(minimum=0, maximum=1_000_000, format="finite")] = 1.0
+    started: Annotated[float, bounds(minimum=0, maximum=1, format="finite")] = 0.0
     driver: Said = ""
     memory: Said = ""
 

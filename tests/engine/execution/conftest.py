@@ -15,7 +15,7 @@ def execute(project, monkeypatch):
         if name in own:
             monkeypatch.setenv(name, own[name])
 
-    def run(*docnames, done=None, durations=(), say=str, jobs=None, device="cpu", **options):
+    def run(*docnames, done=None, efforts=(), say=str, jobs=None, device="cpu", **options):
         library = Library(project.root / "snippets")
         found = {}
 
@@ -27,7 +27,7 @@ def execute(project, monkeypatch):
             Options(**{"variables": ("STAMPS",), "cell_timeout": 30} | options),
             device,
             done or note,
-            dict(durations),
+            dict(efforts),
             say,
             jobs,
         )

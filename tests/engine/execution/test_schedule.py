@@ -12,6 +12,7 @@ import termios
 
 import pytest
 from _ext.execution import page_run, provisioning
+from _ext.records.cache import Effort
 
 PRESENCE = """
 import time
@@ -108,9 +109,10 @@ def test_the_longest_pages_begin_first(project, execute):
     measuring = ["b/one", "b/two"]
     for name in names + measuring:
         project.page(name, project.cell("1"), benchmark=name in measuring)
-    durations = {"a/one": 1.0, "a/two": 3.0, "a/three": 2.0, "b/one": 50.0, "b/two": 60.0}
+    seconds = {"a/one": 1.0, "a/two": 3.0, "a/three": 2.0, "b/one": 50.0, "b/two": 60.0}
+    efforts = {name: Effort(took) for name, took in seconds.items()}
     said = []
-    found = execute(*names, *measuring, durations=durations, say=said.append, jobs=1)
+    found = execute(*names, *measuring, efforts=efforts, say=said.append, jobs=1)
     assert list(found) == ["a/new", "a/two", "a/three", "a/one", "b/two", "b/one"]
     assert [line.split()[2] for line in said] == list(found)
 
@@ -124,11 +126,44 @@ def test_what_a_page_waits_for_its_turn_is_not_its_time(project, execute):
     assert all(2.5 <= seconds < 4.8 for seconds in took), took
 
 
-def test_lengths_that_are_no_numbers_are_not_known(project, execute):
-    for name in ("a/one", "a/two", "a/three"):
-        project.page(name, project.cell("1"))
-    found = execute("a/one", "a/two", "a/three", durations={"a/one": 5, "a/three": "x"}, jobs=1)
-    assert list(found) == ["a/two", "a/three", "a/one"]
+def test_of_what_a_page_took_its_work_and_that_of_its_processes_are_told_apart(project, execute):
+    work = "import time\nwhile time.process_time() < 2:\n    pass\n"
+    project.page("a/alone", project.cell(work))
+    started = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {work!r}])"
+    project.page("a/starts", project.cell(started))
+    left = f"import subprocess, sys\nleft = subprocess.Popen([sys.executable, '-c', {work!r}])"
+    slept = "import time\ntime.sleep(2.5)"
+    project.page("a/leaves", project.cell(left), project.cell(slept))
+    project.page("a/waits", project.cell(slept))
+    found = execute("a/alone", "a/starts", "a/leaves", "a/waits", jobs=1)
+    facts = {name.removeprefix("a/"): one.outputs.facts for name, one in found.items()}
+    assert facts["alone"].cores > 0.5 and facts["alone"].started == 0
+    assert facts["starts"].cores > 0.5 and facts["starts"].started > 0.5
+    assert facts["leaves"].started > 0.5
+    assert facts["waits"].cores < 0.5 and facts["waits"].started == 0
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
+def test_a_page_that_waits_takes_no_room_of_others(project, execute, stamping):
+    names = ("a/one", "a/two", "a/three")
+    for mine in names:
+        stamped = mine.replace("/", "-")
+        meet = [f"wait_for({other.replace('/', '-')!r})" for other in names]
+        project.page(mine, stamping, project.cell(f"stamp({stamped!r})\n" + "\n".join(meet)))
+    found = execute(*names, efforts={"a/one": Effort(9.0, cores=0.2)}, jobs=2)
+    assert not any(one.failures for one in found.values())
+
+
+def test_of_pages_that_start_processes_one_runs_at_a_time(project, execute, stamping):
+    presence = project.cell(PRESENCE)
+    names = ("a/one", "a/two")
+    for mine in names:
+        cell = project.cell(
+            f"enter({mine!r})\nmet = stay({mine!r})\nleave({mine!r})\nassert not met"
+        )
+        project.page(mine, stamping, presence, cell)
+    found = execute(*names, efforts=dict.fromkeys(names, Effort(9.0, started=0.8)), jobs=2)
+    assert not any(one.failures for one in found.values())
 
 
 def test_what_cannot_be_kept_does_not_keep_others_from_it(project, execute):
@@ -142,7 +177,7 @@ def test_what_cannot_be_kept_does_not_keep_others_from_it(project, execute):
         kept.append(page.docname)
 
     with pytest.raises(OSError, match="No space left") as raised:
-        execute("a/one", "a/two", "a/three", done=done, durations={"a/one": 9}, jobs=1)
+        execute("a/one", "a/two", "a/three", done=done, efforts={"a/one": Effort(9)}, jobs=1)
     assert "the page a/one" in "".join(raised.value.__notes__)
     assert sorted(kept) == ["a/three", "a/two"]
 

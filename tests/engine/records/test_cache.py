@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from _ext.files import Unusable
 from _ext.records import cache as module
-from _ext.records.cache import KEPT, Cache
+from _ext.records.cache import KEPT, Cache, Effort
 from _ext.records.form import CellOutputs, Facts, PageOutputs
 from _ext.source.pages import Cell, Page
 
@@ -23,6 +23,7 @@ def page(docname, *sources):
 
 def outputs(of, value="1"):
     facts = Facts(of.docname, "cpu", "cpu", "2026-01-01T00:00:00+00:00", 1.5, "P", 2, {})
+    facts = dataclasses.replace(facts, cores=1.25, started=0.75)
     made = nbformat.v4.new_output("execute_result", {"text/plain": value})
     return PageOutputs(facts, tuple(CellOutputs(cell.key, (made,)) for cell in of.cells))
 
@@ -167,11 +168,11 @@ def test_former_outputs_are_kept_but_not_for_ever(cache):
     assert cache.load(of, "key0", "cpu") is None
 
 
-def test_the_time_a_page_took_is_remembered_and_harmless(filled):
-    assert filled.seconds("one") == 1.5
-    assert filled.seconds("never") is None
+def test_what_a_page_took_is_remembered_and_harmless(filled):
+    assert filled.effort("one") == Effort(seconds=1.5, cores=1.25, started=0.75)
+    assert filled.effort("never") is None
     filled.path(PAGES["one"], "key").write_text("null")
-    assert filled.seconds("one") is None
+    assert filled.effort("one") is None
 
 
 WRITER = """
