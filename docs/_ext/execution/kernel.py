@@ -415,6 +415,13 @@ def main() -> None:
         show(etype, _message(value, LARGEST_MESSAGE), lines)
 
     app.shell._showtraceback = showtraceback
+    # For a history that nobody reads IPython would format each error with the source of all its
+    # frames, which takes half of a second where frames are those of JAX.
+    app.shell._format_exception_for_storage = lambda error, *rest: {
+        "ename": type(error).__name__,
+        "evalue": "",
+        "traceback": [],
+    }
     warnings.formatwarning = lambda message, category, *rest, **named: (
         f"{category.__name__}: {Scrubber(app.shell).clean(str(message))}\n"
     )
