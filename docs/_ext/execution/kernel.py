@@ -35,6 +35,12 @@ from ipykernel.kernelapp import IPKernelApp
 from jupyter_client.jsonutil import json_default
 from jupyter_client.session import Session
 
+# Nobody stops in a page, and each kernel would import the debugger for it.
+sys.modules["debugpy"] = None  # type: ignore[assignment]
+import ipykernel.debugger  # noqa: E402, F401
+
+del sys.modules["debugpy"]
+
 INSTALLED = re.compile(r"(?:/[^\s:'\"()]+)?/(?:site|dist)-packages/")
 # How many times longer than text pictures and tables may be, and how large a file becomes that
 # holds what is too long for a page.

@@ -135,6 +135,21 @@ def test_a_syntax_error_is_shown_with_its_line(project):
     )
 
 
+def test_an_error_is_formatted_for_its_page_and_nowhere_else(project, execute):
+    count = "from IPython.core.ultratb import VerboseTB\n"
+    count += "VerboseTB.structured_traceback = lambda *rest, **named: print('formatted')"
+    project.page("a/one", project.cell(count), project.cell("1 / 0"))
+    outputs = execute("a/one", any_outcome=True)["a/one"].outputs.cells[-1].outputs
+    assert [output.output_type for output in outputs] == ["error"]
+
+
+def test_a_kernel_has_no_debugger_unless_the_page_imports_one(project, execute):
+    cells = "import sys\n'debugpy' in sys.modules", "import debugpy\ndebugpy.__name__"
+    project.page("a/one", *map(project.cell, cells))
+    shown = [cell.outputs[0].data["text/plain"] for cell in execute("a/one")["a/one"].outputs.cells]
+    assert shown == ["False", "'debugpy'"]
+
+
 def test_a_kernel_knows_nothing_of_the_snippets_folder(project, tmp_path):
     project.snippet("a.one", "def f(): return 1\n")
     project.page("a/one", project.cell("import snippets.a.one"))
