@@ -94,7 +94,15 @@ def write(outputs: PageOutputs, command: str = "") -> str:
     notebook = nbformat.v4.new_notebook(metadata={"recording": said})
     notebook.nbformat_minor = 5
     for cell in outputs.cells:
-        kept = nbformat.v4.new_code_cell("", id=cell.key, outputs=list(cell.outputs))
+        # nbformat.v4.new_code_cell would check each by itself; the whole is checked when written.
+        kept = NotebookNode(
+            cell_type="code",
+            execution_count=None,
+            id=cell.key,
+            metadata=NotebookNode(),
+            outputs=list(cell.outputs),
+            source="",
+        )
         for name in ("missing", "whole"):
             if getattr(cell, name):
                 kept.metadata[name] = getattr(cell, name)
@@ -107,8 +115,10 @@ def read(text: str, page: str, device: str) -> PageOutputs:
     if any(line.startswith(("<<<<<<< ", ">>>>>>> ")) for line in text.splitlines()):
         raise Unusable("it has the marks of a merge conflict")
     try:
-        notebook = nbformat.reads(text, as_version=4)
-        nbformat.validate(notebook)
+        wrong: dict[str, Exception] = {}
+        notebook = nbformat.reads(text, as_version=4, capture_validation_error=wrong)
+        if wrong:
+            raise wrong["ValidationError"]
         json.dumps(notebook, ensure_ascii=False).encode("utf8")
         facts = dict(notebook.metadata["recording"])
     except Exception as error:
@@ -121,9 +131,9 @@ def read(text: str, page: str, device: str) -> PageOutputs:
         raise Unusable(
             f"it has the form {str(facts.get('form', 1))[:9]}, and this book reads {FORM}"
         )
-    if wrong := next(HEAD.iter_errors(facts), None):
-        place = ".".join(map(str, wrong.absolute_path))
-        raise Unusable(f"its facts are wrong: {place} {wrong.message[:200]}".replace("  ", " "))
+    if false := next(HEAD.iter_errors(facts), None):
+        place = ".".join(map(str, false.absolute_path))
+        raise Unusable(f"its facts are wrong: {place} {false.message[:200]}".replace("  ", " "))
     for name, expected in (("page", page), ("device", device)):
         if facts[name] != expected:
             raise Unusable(f"it is a recording of the {name} {facts[name]}")

@@ -22,6 +22,9 @@ def seldom() -> Iterator[None]:
     try:
         yield
     finally:
+        # All that is there counts as old from now on; else Python would search it at once.
+        gc.freeze()
+        gc.unfreeze()
         gc.set_threshold(*former)
 
 

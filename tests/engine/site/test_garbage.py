@@ -1,5 +1,9 @@
 """Python looks for garbage as often after a build as before it."""
 
+import gc
+
+from _ext.site import garbage
+
 CONF = """
 import gc
 
@@ -23,3 +27,17 @@ def test_the_process_is_as_before_when_a_build_has_finished(project):
     assert build.green, build.output
     assert "during other" in build.output
     assert "after as before" in build.output
+
+
+def test_what_was_there_is_not_searched_when_the_former_thresholds_are_back():
+    searched = []
+    gc.collect()
+    gc.callbacks.append(lambda phase, facts: searched.append(facts["generation"]))
+    try:
+        with garbage.seldom():
+            kept = [[] for _ in range(100_000)]
+        more = [[] for _ in range(100)]
+    finally:
+        gc.callbacks.pop()
+    assert len(kept) + len(more) == 100_100
+    assert not searched
