@@ -69,8 +69,8 @@ def deliver(
                 outputs = None
         if outputs is None:
             waiting.append(page)
-            effort = cache.effort(page.docname)
-            if effort := effort or effort_in(recordings.path(device, page.docname)):
+            recorded = recordings.path(device, page.docname)
+            if effort := cache.effort(page.docname) or effort_in(recorded):
                 efforts[page.docname] = effort
         else:
             whole = {c.key: cache.whole(page, of_page, c.key) for c in outputs.cells if c.whole}

@@ -215,13 +215,12 @@ class _Build:
             if effort.started > HALF:
                 await held.enter_async_context(self.crowd.taken(order))
             slots = self.waiting if waits else self.slots
-            await held.enter_async_context(slots.taken(order))
-            await held.enter_async_context(self.machine.beside_others())
+            await held.enter_async_context(self._beside_others(order, slots))
             yield
 
     @contextlib.asynccontextmanager
-    async def _beside_others(self, order: int) -> AsyncIterator[None]:
-        async with self.slots.taken(order), self.machine.beside_others():
+    async def _beside_others(self, order: int, slots: _Slots | None = None) -> AsyncIterator[None]:
+        async with (slots or self.slots).taken(order), self.machine.beside_others():
             yield
 
     @contextlib.asynccontextmanager
