@@ -1,4 +1,4 @@
-"""Python looks for garbage as often after a build as before it."""
+"""Python looks for garbage as often after a build as before it, and not as it ends."""
 
 import gc
 
@@ -27,6 +27,23 @@ def test_the_process_is_as_before_when_a_build_has_finished(project):
     assert build.green, build.output
     assert "during other" in build.output
     assert "after as before" in build.output
+
+
+ENDING = """
+import atexit
+import gc
+
+# Registered before the engine does, so called after it.
+atexit.register(lambda: print("to be searched:", len(gc.get_objects())))
+"""
+
+
+def test_a_process_that_ends_has_nothing_left_to_search(project):
+    project.page("a/one", "Prose.")
+    project.configure(ENDING)
+    build = project.build(program=True)
+    assert build.green, build.output
+    assert int(build.output.rpartition("to be searched:")[2]) < 1000
 
 
 def test_what_was_there_is_not_searched_when_the_former_thresholds_are_back():
