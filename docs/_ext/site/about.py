@@ -25,7 +25,9 @@ LONGEST = 160
 CARD = "_static/card.png"
 LIST = "llms.txt"
 # What is there to be used on a screen, and what only drawings say.
-USED = ".headerlink, .copybtn, svg, script, style, input, button, p.expanded, .device-notice"
+USED = (
+    ".headerlink, .copybtn, svg, script, style, input, button, p.expanded, .device-notice, .at-home"
+)
 
 
 def describe(
@@ -80,16 +82,20 @@ def description(doctree: Any) -> str:
 
 
 def markdown(body: str) -> str:
-    """Return the body of a page in Markdown."""
+    """Return the body of a page in Markdown; what numbers have on hover are footnotes."""
     # Imported here, for a build that writes no page.
     import html_to_markdown
 
     tree = LexborHTMLParser(f"<article>{body}</article>")
     for node in tree.css(USED):
         node.decompose()
+    notes: dict[str, int] = {}
+    for node in tree.css(".note[role=tooltip]"):
+        node.replace_with(f"[^{notes.setdefault(node.text(), len(notes) + 1)}]")
     found = tree.css_first("article")
     text = html_to_markdown.convert((found.html if found else "") or "")
-    return f"{str(getattr(text, 'content', text)).strip()}\n"
+    footnotes = [f"[^{number}]: {note}" for note, number in notes.items()]
+    return "\n\n".join([str(getattr(text, "content", text)).strip(), *footnotes]) + "\n"
 
 
 def finish(app: Any, exception: Exception | None) -> None:

@@ -1,0 +1,23 @@
+"""A page in Markdown reads as the page does."""
+
+from _ext.site import about
+
+MEASURED = (
+    '<p>It takes <span class="noted"><span class="measured" tabindex="0">{0}</span>'
+    '<span class="note" role="tooltip" id="note-1">{1}</span></span>'
+    '<span class="on-device at-home"> CPU</span>.</p>'
+)
+
+
+def test_what_a_number_has_on_hover_is_a_footnote():
+    body = "".join(
+        MEASURED.format(*each)
+        for each in [("2×", "from 1 to 3"), ("5 s", "on cpu"), ("3×", "from 1 to 3")]
+    )
+    assert about.markdown(body).split("\n\n") == [
+        "It takes 2×[^1].",
+        "It takes 5 s[^2].",
+        "It takes 3×[^1].",
+        "[^1]: from 1 to 3",
+        "[^2]: on cpu\n",
+    ]
