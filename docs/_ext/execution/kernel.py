@@ -54,6 +54,8 @@ PR_SET_PDEATHSIG = 1
 _encode = json.JSONEncoder(default=json_default, ensure_ascii=False, allow_nan=False).encode
 _decode = json.JSONDecoder().decode
 _evaluate, _open, _modules = eval, open, sys.modules
+# Halves of characters, but for those that stand for a byte.
+HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 _builtin_errors = {
     name: value
     for name, value in vars(builtins).items()
@@ -283,9 +285,22 @@ class PageKernel(IPythonKernel):
             self.raised = None
         try:
             return await super().do_execute(code, silent, *rest, **named)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            # Without a reply the build would wait until the cell's time is over.
+            name = (self.raised or type(error)).__name__
+            return {"status": "error", "ename": name, "evalue": "", "traceback": []}
         finally:
             for stream in self.streams:
                 stream.read_pipe()
+            self._flush_streams()
+
+    def _flush_streams(self) -> None:
+        """Take back streams of the page that cannot be flushed, as they are before a reply."""
+        for name, own in zip(("stdout", "stderr"), self.streams, strict=False):
+            try:
+                getattr(sys, name).flush()
+            except Exception:
+                setattr(sys, name, own)
 
     def _answer(self, stream: Any, ident: Any, parent: Any, content: dict[str, Any]) -> None:
         self.session.send(stream, f"{parent['header']['msg_type']}_reply", content, parent, ident)
@@ -357,10 +372,16 @@ class Scrubber:
         return INSTALLED.sub("", re.sub(cells, "this page", text))
 
 
+def _packed(value: object) -> bytes:
+    """Return a message as it is sent; what no text can hold becomes a replacement character."""
+    return HALVES.sub("\ufffd", _encode(value)).encode("utf8", "surrogateescape")
+
+
 def _message(value: object, longest: int) -> str:
     try:
         return str(value)[:longest]
-    except Exception:
+    # What ends a process must not end the telling of an error.
+    except BaseException:
         return "a message that cannot be printed"
 
 
@@ -382,8 +403,9 @@ def _show_traceback(
         lines.append(f"    {(value.text or '').strip()}")
         message = value.msg
     lines.append(f"{etype.__name__}: {message}" if message else etype.__name__)
-    for note in getattr(value, "__notes__", ()):
-        if "JAX_TRACEBACK_FILTERING" not in note:
+    notes = getattr(value, "__notes__", ())
+    for note in notes if isinstance(notes, list) else ():
+        if isinstance(note, str) and "JAX_TRACEBACK_FILTERING" not in note:
             lines.append(scrubber.clean(note[:longest]))
     shell._showtraceback(etype, message, ["\n".join(lines)])
     return lines
@@ -400,7 +422,7 @@ def main() -> None:
     meter = Meter(page["output_limit"], home / "whole")
     app.session = BoundedSession(parent=app)
     app.session.meter = meter
-    app.session.pack = lambda value: _encode(value).encode("utf8", "surrogateescape")
+    app.session.pack = _packed
     app.session.unpack = lambda text: _decode(
         text.decode("utf8", "replace") if isinstance(text, bytes) else text
     )

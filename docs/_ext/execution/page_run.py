@@ -172,6 +172,7 @@ class PageRun:
         self.status: int | None = None
         self.used = self.used_by_others = 0.0
         self.last_words = ""
+        self.reply: dict[str, Any] = {}
         # The cells that are executed, in a notebook of their own: the page stays as it is.
         code = [nbformat.v4.new_code_cell(cell.source) for cell in self.cells]
         self.notebook = nbformat.v4.new_notebook(cells=code)
@@ -255,7 +256,7 @@ class PageRun:
             else:
                 name = ""
                 if self.status is not None and self.status < 0:
-                    name = f" ({signal.Signals(-self.status).name})"
+                    name = f" ({_signal_name(-self.status)})"
                 self._fail(f"the cell ended the kernel's process{name}{self.last_words}")
         except provisioning.ParentLost as lost:
             if not lost.begun or not self.last:
@@ -306,6 +307,7 @@ class PageRun:
             store_widget_state=False,
             record_timing=False,
             shutdown_kernel="immediate",
+            on_cell_executed=self._replied,
         )
         variables = environment.kernel_environment(self.options, self.device, self.shared)
         # What a killed program leaves behind goes with the folder of its page.
@@ -337,6 +339,18 @@ class PageRun:
                 finally:
                     await client._async_cleanup_kernel()
 
+    def _replied(self, cell: NotebookNode, cell_index: int, execute_reply: dict[str, Any]) -> None:
+        self.reply = execute_reply["content"]
+
+    def _unshown(self) -> str | None:
+        """Return what is wrong where a cell raised, and no output of it says so."""
+        if self.reply.get("status") != "error":
+            return None
+        return (
+            f"raised {str(self.reply.get('ename'))[:100]}, and the page would not show it; "
+            "a cell must leave it to IPython to show errors"
+        )
+
     async def _cells(self, client: _Client, folder: pathlib.Path) -> None:
         """Execute the cells one after the other, up to the first failure.
 
@@ -355,7 +369,7 @@ class PageRun:
                 self.missing[cell.key] = why
                 lost.note(cell.source, why)
                 continue
-            self.number = number
+            self.number, self.reply = number, {}
             try:
                 await client.async_execute_cell(code, number)
             except CellTimeoutError:
@@ -374,7 +388,8 @@ class PageRun:
                 if file.exists():
                     self.whole[cell.key] = file
                     code.outputs.append(_notice(answer))
-            problem = judge(code.outputs, cell.expected, raised)
+            unshown = None if error else self._unshown()
+            problem = unshown or judge(code.outputs, cell.expected, raised)
             if broken := outputs.unshowable(code.outputs):
                 # No page can be written with them, not even one that says so.
                 code.outputs = []
@@ -409,6 +424,12 @@ class PageRun:
                 f"'{found}'; set BOOK_DEVICE to the device that is meant"
             )
         self.kind = kind
+
+
+def _signal_name(number: int) -> str:
+    """Return the name of a signal; those for real time have none."""
+    known = [each.name for each in signal.Signals if each == number]
+    return known[0] if known else f"signal {number}"
 
 
 def _failed_at(error: NotebookNode) -> int:

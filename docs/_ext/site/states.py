@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import pathlib
+import stat
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -57,9 +58,16 @@ def values(config: Config) -> dict[str, Any]:
 
 
 def file_digest(path: pathlib.Path) -> str:
-    """Return a SHA-256 of a file's content, empty where there is none."""
+    """Return a SHA-256 of a file's content, empty where there is none.
+
+    What is no file, such as a pipe, is not read, for it may have no end.
+    """
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            return f"{mode:o}"
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         return "" if isinstance(error, FileNotFoundError) else str(error.errno)
 

@@ -143,6 +143,73 @@ def test_an_error_is_formatted_for_its_page_and_nowhere_else(project, execute):
     assert [output.output_type for output in outputs] == ["error"]
 
 
+HIDDEN = {
+    "handler": "get_ipython().set_custom_exc((Exception,), lambda *rest, **named: None)",
+    "printed": "get_ipython()._showtraceback = lambda *rest: print('nice')",
+    "lost": "import traceback\ntraceback.extract_tb = None",
+}
+
+
+@pytest.mark.parametrize("way", HIDDEN)
+def test_an_error_that_a_page_hides_is_one_all_the_same(project, way):
+    project.page("a/one", project.cell(HIDDEN[way]), project.cell("1 / 0"), project.cell("2"))
+    build = project.build()
+    assert build.status == 1
+    assert "cell 2: raised ZeroDivisionError" in build.output
+
+
+ODD = """
+class Odd(Exception):
+    def __str__(self):
+        {0}
+
+raise Odd(5)
+"""
+
+
+@pytest.mark.parametrize("inside", ["return self.args[0]", "raise SystemExit('no')"])
+def test_an_error_without_a_message_is_told_at_once(project, inside):
+    project.page("a/one", project.cell(ODD.format(inside)))
+    project.configure("book_cell_timeout = 600")
+    build = project.build()
+    assert build.status == 1
+    assert "cell 1: raised Odd, which no snippet declares" in build.output
+    assert "a message that cannot be printed" in build.output
+
+
+@pytest.mark.parametrize("notes", ["[5]", "None", "'a text'"])
+def test_notes_that_are_none_do_not_hide_an_error(project, notes):
+    project.page("a/one", project.cell(f"e = ValueError('x')\ne.__notes__ = {notes}\nraise e"))
+    build = project.build()
+    assert build.status == 1
+    assert "cell 1: raised ValueError, which no snippet declares" in build.output
+    assert "ValueError: x" in build.output and "kernel.py" not in build.output
+
+
+def test_a_stream_that_cannot_be_flushed_does_not_hold_the_page_up(project, execute):
+    tee = "import sys\nclass Tee:\n    def write(self, text): return len(text)\nsys.stdout = Tee()"
+    project.page("a/one", project.cell(tee), project.cell("print('shown')"))
+    outputs = execute("a/one", cell_timeout=600)["a/one"].outputs.cells[-1].outputs
+    assert [output.text for output in outputs] == ["shown\n"]
+
+
+@pytest.mark.parametrize("code", ["print('a\\ud800b')", "raise ValueError('a\\ud800b')"])
+def test_half_a_character_is_replaced(project, execute, code):
+    project.page("a/one", project.cell(code), project.cell("print('more')"))
+    cells = execute("a/one", any_outcome=True)["a/one"].outputs.cells
+    shown = [output.get("text") or output.evalue for output in cells[0].outputs]
+    assert shown in (["a\ufffdb\n"], ["a\ufffdb"])
+    assert cells[1].outputs[0].text == "more\n"
+
+
+def test_a_signal_without_a_name_ends_the_page_alone(project):
+    project.page("a/one", project.cell("import os\nos.kill(os.getpid(), 40)"))
+    project.page("a/two", project.cell("6 * 7"))
+    build = project.build(strict=False)
+    assert "cell 1: the cell ended the kernel's process (signal 40)" in build.output
+    assert "42" in project.html("a/two")
+
+
 def test_a_kernel_has_no_debugger_unless_the_page_imports_one(project, execute):
     cells = "import sys\n'debugpy' in sys.modules", "import debugpy\ndebugpy.__name__"
     project.page("a/one", *map(project.cell, cells))

@@ -201,3 +201,17 @@ def test_a_folder_without_recordings_is_no_device(recordings, path):
     (recordings.root / "compiled").mkdir()
     (recordings.root / "compiled" / "x.json").write_text("{}")
     assert recordings.devices() == ["gpu-x"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a device"])
+def test_what_has_no_end_is_not_read_to_compare_it(project, kind):
+    project.page("a/one", project.cell("6 * 7"))
+    path = project.recording("a/one", device="gpu-h200")
+    path.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    build = project.build()
+    assert build.status == 1
+    assert "it is no file" in build.output or "it is a link to another file" in build.output
