@@ -201,9 +201,11 @@ class PageProvisioner(LocalProvisioner):
         """Take the parents and what a parent must have imported; None for a process of its own."""
         super().__init__(**named)
         self.warm, self.modules = warm, modules
+        self.home = ""
 
     async def launch_kernel(self, cmd: list[str], **named: Any) -> Any:
         """Start the kernel; see the base class."""
+        self.home = named["env"][OF_A_PAGE[0]]
         if self.warm is None:
             return await super().launch_kernel(cmd, **named)
         job = {"argv": cmd[cmd.index(str(KERNEL)) :], "cwd": named["cwd"], "env": named["env"]}
@@ -245,6 +247,8 @@ class PageProvisioner(LocalProvisioner):
         await self.kill()
         if started:
             started.kill()
+        if self.home:
+            _kill_all_of(self.home)
         while process.poll() is None:
             await asyncio.sleep(0.002)
         if isinstance(process, ForkedProcess):
@@ -268,6 +272,17 @@ class _Below:
     def kill(self) -> None:
         for process in self.processes:
             with contextlib.suppress(self.error):
+                process.kill()
+
+
+def _kill_all_of(home: str) -> None:
+    """Kill what a page started that outlived its kernel: it has the variables of the page."""
+    # Imported here, for a build that executes nothing.
+    import psutil
+
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(OF_A_PAGE[0]) == home:
                 process.kill()
 
 

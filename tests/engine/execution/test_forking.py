@@ -217,6 +217,23 @@ def test_what_a_kernel_has_started_ends_with_it(project, execute, until, apart):
             until(lambda process=process: not alive(process), "what a kernel started lives on")
 
 
+LEFT = {
+    "by a kernel that ended": "import os, subprocess\n"
+    "subprocess.Popen(['sleep', '1000'], start_new_session=True)\nos._exit(1)",
+    "by a shell that ended": "import os, time\n"
+    "os.system('setsid sleep 1000 > /dev/null 2>&1 &')\ntime.sleep(0.3)",
+}
+
+
+@pytest.mark.parametrize("benchmark", [False, True])
+@pytest.mark.parametrize("left", LEFT)
+def test_what_is_left_behind_ends_with_its_page(project, left, benchmark):
+    project.page("a/one", project.cell(LEFT[left]), benchmark=benchmark)
+    build = project.build()
+    assert build.status == (1 if "kernel" in left else 0), build.output
+    assert project.processes() == []
+
+
 @pytest.mark.parametrize("victim", ["build", "keeper", "root", "kernel"])
 def test_nothing_outlives_a_build_of_which_a_part_is_killed(project, stamping, until, victim):
     project.configure('book_frameworks = {"lib": {"modules": ["colorsys"]}}')
