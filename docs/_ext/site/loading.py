@@ -174,7 +174,7 @@ def _data(address: str) -> tuple[str | None, str]:
     if not re.search("css|script|ml", head, re.IGNORECASE):
         return "other", ""
     raw = urllib.parse.unquote_to_bytes(body)
-    if head.lower().endswith("base64"):
+    if head.rpartition(";")[2].strip().lower() == "base64":
         try:
             raw = base64.b64decode(raw + b"==")
         except ValueError:

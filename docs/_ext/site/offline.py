@@ -11,6 +11,7 @@ import os
 import pathlib
 import posixpath
 import re
+import stat
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -124,16 +125,23 @@ def check(app: Sphinx, exception: Exception | None) -> None:
 
 def _files(folder: pathlib.Path) -> Iterator[tuple[str, list[int]]]:
     """Return the path of each file of the site, and by what a change of it is seen."""
-    waiting = [str(folder)]
+    root = folder.stat()
+    waiting, seen = [str(folder)], {(root.st_dev, root.st_ino)}
     while waiting:
         with os.scandir(waiting.pop()) as entries:
             for entry in entries:
-                if entry.name.startswith("."):
+                try:
+                    facts = entry.stat()
+                except OSError:
+                    # A link that leads nowhere.
                     continue
-                if entry.is_dir():
-                    waiting.append(entry.path)
+                if stat.S_ISDIR(facts.st_mode):
+                    # A link may lead back up.
+                    place = facts.st_dev, facts.st_ino
+                    if not entry.name.startswith(".") and place not in seen:
+                        seen.add(place)
+                        waiting.append(entry.path)
                     continue
-                facts = entry.stat()
                 path = os.path.relpath(entry.path, folder).replace(os.sep, "/")
                 yield path, [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
 

@@ -1,5 +1,6 @@
 """The built site asks no other host for anything, and for nothing that is not there."""
 
+import base64
 import json
 import os
 
@@ -26,6 +27,8 @@ def static(project, name, text):
         '<link href="http://other.example/font.woff2" rel="preload" as="font">',
         '<style>@import "https://other.example/style.css";</style>',
         '<p style="background: url(https://other.example/picture.png)">x</p>',
+        '<iframe title="x" src="data:text/html; base64 ,'
+        f'{base64.b64encode(PICTURE.encode()).decode()}"></iframe>',
     ],
 )
 def test_a_page_that_loads_from_another_host_fails_the_build(project, tag):
@@ -75,6 +78,18 @@ def test_a_file_that_is_not_in_the_site_fails_the_build(project):
     static(project, "there it is.png", "")
     project.page("a/one", "Mended.", notebook=False)
     assert project.build().green
+
+
+def test_hidden_files_are_there_and_links_lead_nowhere(project):
+    project.page("a", '<img alt="" src="_static/.hidden.svg">', notebook=False)
+    out = project.root / "build/html"
+    out.mkdir(parents=True)
+    (out / "loop").symlink_to(".")
+    (out / "gone").symlink_to("nowhere")
+    (out / "_static").mkdir()
+    (out / "_static/.hidden.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>", "utf8")
+    build = project.build()
+    assert build.green, build.output
 
 
 def test_a_changed_static_file_is_searched_though_no_page_changed(project):
