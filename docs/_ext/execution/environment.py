@@ -8,14 +8,21 @@ from ..options import Options
 
 # They say who and where somebody is, not what a page prints.
 HARMLESS = (
-    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* TZ VIRTUAL_ENV XDG_*_HOME XDG_RUNTIME_DIR "
-    "SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT APPDATA LOCALAPPDATA PROGRAMDATA USERPROFILE"
+    "PATH HOME USER LOGNAME SHELL VIRTUAL_ENV XDG_*_HOME XDG_RUNTIME_DIR SYSTEMROOT SYSTEMDRIVE "
+    "WINDIR COMSPEC PATHEXT APPDATA LOCALAPPDATA PROGRAMDATA USERPROFILE"
 ).split()
+# They say how dates, numbers and messages are written.
+LOCAL = "LANG LANGUAGE LC_* TZ".split()
 
 
 def passed(options: Options, variables: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the variables that the book's pages may read: those its option `variables` names."""
     return _matching(options.variables, variables)
+
+
+def local(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables that say how a page prints dates, numbers and messages."""
+    return _matching(LOCAL, variables)
 
 
 def kernel_environment(
@@ -29,7 +36,7 @@ def kernel_environment(
     `shared` says that other kernels use the accelerator at the same time.
     """
     platform = device.partition("-")[0]
-    environment = _matching(HARMLESS, variables) | passed(options, variables)
+    environment = _matching(HARMLESS, variables) | local(variables) | passed(options, variables)
     for framework in options.registry:
         environment |= framework.variables(platform, shared and platform != "cpu")
     return environment | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}

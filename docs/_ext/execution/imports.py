@@ -1,6 +1,7 @@
 """What a page imports, and what of it its kernel may find imported already."""
 
 import ast
+import contextlib
 import itertools
 import re
 from collections.abc import Iterable, Sequence
@@ -12,6 +13,8 @@ TOUCHES = re.compile(
     r"\b(?:environ|environb|putenv|unsetenv|set_env|meta_path|path_hooks|setrlimit)\b"
     r"|\bsys\s*\.\s*(?:modules|path|flags)\b|%env\b|\breload\b"
 )
+# Those such as %%time, whose cell is Python.
+CELL_MAGICS = re.compile(r"\A(?:\s*%%.*\n)+")
 
 
 def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple[str, ...] | None:
@@ -88,19 +91,26 @@ def _owners(registry: Iterable[Framework]) -> dict[str, Framework]:
     return {module: framework for framework in registry for module in framework.modules}
 
 
-def imported(source: str) -> list[str]:
-    """Return the top-level modules that the statements of a cell import, in their order."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        # Lines for IPython: what imports is still written as in Python.
-        lines = [line for line in source.splitlines() if line.startswith(("import ", "from "))]
-        try:
-            tree = ast.parse("\n".join(lines))
-        except SyntaxError:
-            return []
+def _parsed(source: str) -> ast.Module:
+    """Return the syntax of a cell, which may have lines for IPython; empty where it has none."""
+    with contextlib.suppress(SyntaxError):
+        return ast.parse(source)
+    # Takes a while to import, and most cells are plain Python.
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    with contextlib.suppress(SyntaxError):
+        return ast.parse(TransformerManager().transform_cell(CELL_MAGICS.sub("", source)))
+    return ast.Module([], [])
+
+
+def imported(source: str, anywhere: bool = False) -> list[str]:
+    """Return the top-level modules that the statements of a cell import, in their order.
+
+    With `anywhere` also those that its functions and blocks import.
+    """
+    tree = _parsed(source)
     names = []
-    for node in tree.body:
+    for node in ast.walk(tree) if anywhere else tree.body:
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:

@@ -8,8 +8,10 @@ from typing import Any
 
 from ..frameworks import versions
 from ..options import Options
-from ..source.pages import Page, digest
+from ..source.pages import Cell, Page, digest
 from . import environment, identity_of_engine
+from .imports import imported
+from .missing import Frameworks
 
 # They write the outputs down, whatever a page imports.
 ALWAYS = ("ipykernel", "ipython")
@@ -24,13 +26,34 @@ def packages(page: Page, options: Options) -> tuple[str, ...]:
     """Return the distributions whose versions a page's outputs depend on."""
     found: dict[str, None] = dict.fromkeys(ALWAYS)
     registry = {module: entry for entry in options.registry for module in entry.modules}
-    for name in page.imports:
-        module = name.split(".")[0]
+    for module in (name for cell in page.cells for name in imported(cell.source, anywhere=True)):
         if module in registry:
             found.update(dict.fromkeys(registry[module].packages))
         elif module not in sys.stdlib_module_names:
             found.update(dict.fromkeys(_distributions().get(module, ())))
+    marks = {_mark(cell) for cell in page.cells}
+    for entry in options.registry:
+        if entry.name in marks:
+            found.update(dict.fromkeys(entry.packages))
     return tuple(found)
+
+
+def _mark(cell: Cell) -> str:
+    """Return the name of the framework whose cell it is, if the page says so."""
+    return str(cell.node.metadata.get("framework", ""))
+
+
+def _left_out(of: Sequence[str], options: Options) -> list[str]:
+    """Return the frameworks among packages whose cells are left out here."""
+    absent = {entry.name for entry in Frameworks(options.registry).absent.values()}
+    return [
+        entry.name
+        for entry in options.registry
+        if options.leave_out
+        and not entry.required
+        and entry.name in absent
+        and not set(of).isdisjoint(entry.packages)
+    ]
 
 
 def ground(
@@ -51,7 +74,8 @@ def ground(
             "device": device,
             "python": f"{sys.version_info.major}.{sys.version_info.minor}",
             "versions": {p: _version(p, kept) for p in of},
-            "variables": environment.passed(options),
+            "variables": environment.passed(options) | environment.local(),
+            "left_out": _left_out(of, options),
             "frameworks": [
                 entry.variables(device.partition("-")[0], False) for entry in options.registry
             ],
@@ -75,7 +99,11 @@ def _version(package: str, known: dict[Any, str]) -> str:
 def key(page: Page, options: Options, device: str, *, known: dict[Any, str] | None = None) -> str:
     """Return the key under which a page's outputs are cached; `known` as in `ground`."""
     cells = [
-        [cell.source, [cell.expected.type, cell.expected.fragment] if cell.expected else None]
+        [
+            cell.source,
+            [cell.expected.type, cell.expected.fragment] if cell.expected else None,
+            _mark(cell),
+        ]
         for cell in page.cells
     ]
     on = page.device or device

@@ -1,6 +1,5 @@
 """Turn the text of a page into the notebook that is executed, shown and downloaded."""
 
-import ast
 import collections
 import dataclasses
 import hashlib
@@ -69,22 +68,6 @@ class Page:
     benchmark: bool = False
     device: str | None = None
     recorded: str = ""
-
-    @property
-    def imports(self) -> list[str]:
-        """The modules that its code imports, wherever, in the order of their first mention."""
-        found: dict[str, None] = {}
-        for cell in self.cells:
-            try:
-                tree = ast.parse(cell.source)
-            except SyntaxError:
-                continue
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Import):
-                    found.update(dict.fromkeys(alias.name for alias in node.names))
-                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    found[node.module] = None
-        return list(found)
 
 
 def find_pages(folder: str | os.PathLike[str]) -> dict[str, pathlib.Path]:

@@ -219,12 +219,18 @@ def test_a_missing_framework_costs_its_own_cells_alone(project, tmp_path):
     without = "Not recorded: tensorflow is not installed."
     assert outputs(project, "a/one", "build/recorded") == ["'before'", without, without, "'own'"]
 
-    live = project.build(PYTHONPATH=str(folder))
+    # What was recorded is cached, and serves only builds that leave out as well.
+    whole = project.build(out="build/whole", PYTHONPATH=str(folder))
+    assert whole.status == 1
+    assert whole.executed == ["a/one"]
+    leave_out = ("-D", "book_leave_out=1")
+    live = project.build(*leave_out, PYTHONPATH=str(folder))
     assert live.green, live.output
+    assert live.executed == []
     assert outputs(project, "a/one") == ["'before'", without, without, "'own'"]
     # The second build takes the page from the cache.
     (project.root / "build" / "html" / "a" / "one.html").unlink()
-    again = project.build("-E", PYTHONPATH=str(folder))
+    again = project.build("-E", *leave_out, PYTHONPATH=str(folder))
     assert again.executed == []
     assert outputs(project, "a/one") == ["'before'", without, without, "'own'"]
 

@@ -106,6 +106,73 @@ def test_the_key_follows_the_versions_of_what_the_page_imports(project, key, tmp
     assert changed("ipykernel") == list(pages)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "%config InlineBackend.figure_format = 'svg'\nimport sklearn",
+        "%%time\nfrom sklearn import (\n    svm,\n)",
+        "!true\ndef f():\n    import sklearn",
+        "found = !ls\nimport os, sklearn.svm",
+    ],
+)
+def test_the_key_follows_what_cells_with_lines_for_ipython_import(
+    project, key, tmp_path, monkeypatch, code
+):
+    project.page("a/one", project.cell(code))
+    first = key("a/one")
+    install(tmp_path, "scikit-learn", "99.0")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert key("a/one") != first
+
+
+def test_the_key_follows_the_framework_whose_cell_it_is(project, key, tmp_path, monkeypatch):
+    cells = [project.cell("1"), project.cell("2")]
+    found = []
+    for name in ("jax", "sklearn"):
+        marked = [
+            cell.replace("python\n", f"python\n:framework: {mark}\n")
+            for cell, mark in zip(cells, (name, "other"), strict=True)
+        ]
+        project.page("a/one", *marked)
+        found.append(key("a/one"))
+    install(tmp_path, "scikit-learn", "99.0")
+    monkeypatch.syspath_prepend(tmp_path)
+    found.append(key("a/one"))
+    project.page("a/one", *cells)
+    found.append(key("a/one"))
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("name", ["TZ", "LANG", "LANGUAGE", "LC_TIME"])
+def test_the_key_follows_how_dates_numbers_and_messages_are_written(
+    project, key, monkeypatch, name
+):
+    project.page("a/one", project.cell("1"))
+    first = key("a/one")
+    monkeypatch.setenv("HOME", "elsewhere")
+    assert key("a/one") == first
+    monkeypatch.setenv(name, "Asia/Tokyo")
+    assert key("a/one") != first
+
+
+def test_a_page_whose_cells_were_left_out_is_red_where_none_may_be(project):
+    frameworks = "book_frameworks = {{'nolib': {{'required': {}}}}}"
+    project.page("a/one", project.cell("import nolib"))
+    project.page("a/two", project.cell("1"))
+    project.configure(frameworks.format(False), "book_leave_out = True")
+    assert project.build().executed == ["a/one", "a/two"]
+    for required, leave_out in ((False, False), (True, True)):
+        project.configure(frameworks.format(required), f"book_leave_out = {leave_out}")
+        build = project.build()
+        assert build.status == 1
+        assert build.executed == ["a/one"]
+        assert "needs nolib, which is not installed" in build.output
+    project.configure(frameworks.format(False), "book_leave_out = True")
+    back = project.build()
+    assert back.green
+    assert back.executed == []
+
+
 def test_another_version_executes_the_pages_that_import_it(project, tmp_path):
     project.page("a/one", project.cell("import numpy"))
     project.page("a/two", project.cell("2"))
