@@ -1,8 +1,8 @@
 """Write the notebook of each page that readers download: no roles, no directives, with outputs."""
 
+import contextlib
 import pathlib
 import re
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -112,8 +112,8 @@ def add_notebook(
 
 def keep_whole(app: Any, page: Page, whole: Mapping[str, pathlib.Path]) -> dict[str, str]:
     """Put the files of long outputs into the site; return their addresses, seen from the page."""
-    folder = pathlib.Path(app.outdir, "_outputs", page.docname)
-    shutil.rmtree(folder, ignore_errors=True)
+    folder = _whole_outputs(app, page.docname)
+    _remove_whole(app, page.docname)
     up = "../" * page.docname.count("/")
     found = {}
     for key, path in whole.items():
@@ -122,11 +122,25 @@ def keep_whole(app: Any, page: Page, whole: Mapping[str, pathlib.Path]) -> dict[
     return found
 
 
+def _whole_outputs(app: Any, docname: str) -> pathlib.Path:
+    return pathlib.Path(app.outdir, "_outputs", docname)
+
+
+def _remove_whole(app: Any, docname: str) -> None:
+    """Remove the files of a page's long outputs; folders below are those of other pages."""
+    folder = _whole_outputs(app, docname)
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if not path.is_dir():
+                path.unlink()
+        folder.rmdir()
+
+
 def remove_notebook(app: Any, docname: str) -> None:
     """Remove the notebook of a page that has none any more."""
     for path in (target(app, docname), rendered(app.env) / f"{docname}.ipynb"):
         path.unlink(missing_ok=True)
-    shutil.rmtree(pathlib.Path(app.outdir, "_outputs", docname), ignore_errors=True)
+    _remove_whole(app, docname)
 
 
 def remove(app: Any, docname: str) -> None:

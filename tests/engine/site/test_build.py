@@ -293,3 +293,19 @@ def test_an_option_of_a_cell_that_cannot_be_read_is_named_with_its_line(project)
     assert "2" in project.html("a/two")
     project.page("a/one", "Prose.", '```{code-cell} python\n:caption: "One: two."\n1\n```')
     assert project.build().green
+
+
+def test_the_whole_of_a_long_output_stays_when_the_page_above_changes_or_goes(project):
+    one = project.page("a/one", project.cell("print('x' * 150_000)"))
+    project.page("a/one/two", project.cell("print('y' * 150_000)"))
+    folder = project.root / "build/html/_outputs/a/one"
+    assert project.build().green
+    (of_two,) = (folder / "two").iterdir()
+    (of_one,) = folder.glob("*.txt")
+    project.edit(one, "'x'", "'z'")
+    assert project.build().green
+    assert of_two.exists() and not of_one.exists()
+    assert len(list(folder.glob("*.txt"))) == 1
+    one.unlink()
+    assert project.build().green
+    assert of_two.exists() and list(folder.iterdir()) == [folder / "two"]
