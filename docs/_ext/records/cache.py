@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from .. import files
 from ..source.pages import Page
 from . import form
+from .outputs import unshowable
 
 LARGEST = 64_000_000
 EFFORT = re.compile(r'^ *"(seconds|cores|started)": ([\d.]+),?$', re.MULTILINE)
@@ -60,6 +61,8 @@ class Cache:
         for cell in outputs.cells:
             if cell.whole and not self.whole(page, key, cell.key).is_file():
                 raise files.Unusable("the file with the whole of a long output is gone")
+            if broken := unshowable(cell.outputs):
+                raise files.Unusable(f"it {broken}")
         return outputs
 
     def save(
@@ -84,8 +87,10 @@ class Cache:
     def _forget(self, newest: pathlib.Path) -> None:
         """Drop the oldest outputs of a page."""
         with contextlib.suppress(OSError):
-            kept = sorted(newest.parent.glob("*.ipynb"), key=lambda path: -path.stat().st_mtime)
-            for path in kept[KEPT:]:
+            # The clock may have been set back since the others were written.
+            former = [path for path in newest.parent.glob("*.ipynb") if path != newest]
+            former.sort(key=lambda path: -path.stat().st_mtime)
+            for path in former[KEPT - 1 :]:
                 for gone in (path, *path.parent.glob(f"{path.stem}.*.txt")):
                     gone.unlink()
 

@@ -95,6 +95,16 @@ DAMAGES = {
     "a date that is none": lambda text: edited(
         text, lambda notebook: notebook["metadata"]["recording"].update(executed=5)
     ),
+    "metadata of a picture that are none": lambda text: edited(
+        text,
+        lambda notebook: notebook["cells"][0]["outputs"][0].update(
+            data={"image/png": "AAAA"}, metadata={"image/png": 5}
+        ),
+    ),
+    "a picture that is none": lambda text: edited(
+        text,
+        lambda notebook: notebook["cells"][0]["outputs"][0].update(data={"image/png": "!!!"}),
+    ),
     "not a notebook": lambda text: (
         '{"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": 7}'
     ),
@@ -166,6 +176,17 @@ def test_former_outputs_are_kept_but_not_for_ever(cache):
     assert len(list(cache.folder.rglob("*.ipynb"))) == KEPT
     assert cache.load(of, "last", "cpu") and cache.load(of, f"key{KEPT}", "cpu")
     assert cache.load(of, "key0", "cpu") is None
+
+
+def test_what_was_written_just_now_is_kept_with_a_clock_that_was_set_back(cache):
+    of = page("a/one", "f")
+    for number in range(KEPT):
+        cache.save(of, f"key{number}", outputs(of))
+        os.utime(cache.path(of, f"key{number}"), (4e9 + number, 4e9 + number))
+    cache.save(of, "last", outputs(of))
+    assert cache.load(of, "last", "cpu")
+    assert cache.load(of, "key0", "cpu") is None
+    assert len(list(cache.folder.rglob("*.ipynb"))) == KEPT
 
 
 def test_what_a_page_took_is_remembered_and_harmless(filled):
@@ -242,3 +263,20 @@ def test_a_cache_that_cannot_be_written_serves_what_it_holds(project):
         assert "42" in project.html("a/one", "third/html")
     cache.unlink()
     assert project.build(out="third/html").green
+
+
+@pytest.mark.parametrize(("picture", "about"), [("iVBORw0KGgo=", 5), ("!!!", {})])
+def test_a_page_is_executed_again_whose_cached_picture_is_none(project, picture, about):
+    code = "from IPython.display import display\ndisplay({'text/plain': 'shown'}, raw=True)"
+    project.page("a/one", project.cell(code))
+    assert project.build().green
+    (path,) = project.cached()
+    notebook = json.loads(path.read_text())
+    (output,) = notebook["cells"][0]["outputs"]
+    output |= {"data": {"image/png": picture}, "metadata": {"image/png": about}}
+    path.write_text(json.dumps(notebook))
+    build = project.build(out="again/html")
+    assert build.green, build.output
+    assert build.executed == ["a/one"]
+    assert "the cached outputs of a/one cannot be used: it displays image/png" in build.output
+    assert "shown" in project.html("a/one", "again/html")
