@@ -114,21 +114,27 @@ class Meter:
             if self._file is not None:
                 self._file.close()
             self.number = number
-            self.shown = self.total = self.rich = 0
-            self._start: list[str] = []
             self._file = None
             self._written = 0
+            self.clear()
 
-    def clear(self) -> None:
-        """Forget what the cell has taken back, unless some of it is in a file already."""
+    def clear(self, wait: bool = False) -> None:
+        """Forget what the cell has taken back, unless some of it is in a file already.
+
+        With `wait` it is taken back by what is shown next.
+        """
         with self._lock:
-            if self._file is None:
+            self._clearing = wait
+            if self._file is None and not wait:
                 self.shown = self.total = self.rich = 0
-                self._start = []
+                self._start: list[str] = []
+                self._updated: dict[str, int] = {}
 
     def text(self, text: str) -> str:
         """Return what may be shown of a text, and keep all of it."""
         with self._lock:
+            if self._clearing:
+                self.clear()
             self.total += len(text)
             room = self.limit - self.shown
             if room <= 0 and text:
@@ -142,27 +148,42 @@ class Meter:
                 self._start.append(text)
             return shown
 
-    def bundle(self, data: dict) -> dict:
-        """Return what may be shown of one value in several formats."""
+    def bundle(self, data: dict, metadata: dict) -> tuple[dict, dict]:
+        """Return what may be shown of one value in several formats, and of its metadata."""
         with self._lock:
-            shown = {}
-            for kind, value in data.items():
-                written = value if isinstance(value, str) else _encode(value)
-                if kind == "text/plain":
-                    continue
-                self.rich += len(written) + 100
-                if self.rich <= RICH * self.limit:
-                    shown[kind] = value
-                else:
-                    self.total += len(written)
-                    self._keep(written + "\n")
+            if self._clearing:
+                self.clear()
+            others = {kind: value for kind, value in data.items() if kind != "text/plain"}
+            shown = self._whole(others)
             if isinstance(plain := data.get("text/plain"), str):
                 # What is shown in another format is not shown as text as well.
                 if any(kind.startswith(("text/", "image/", "application/")) for kind in shown):
-                    shown["text/plain"] = plain[: self.limit]
+                    shown |= self._whole({"text/plain": plain[: self.limit]})
                 elif (cut := self.text(plain + "\n")) or not plain:
                     shown["text/plain"] = cut.removesuffix("\n")
-            return shown
+            return shown, self._whole(metadata)
+
+    def update(self, handle: str, data: dict, metadata: dict) -> tuple[dict, dict]:
+        """Return what may be shown, as `bundle` does, in place of the last update of a display."""
+        with self._lock:
+            self.rich -= self._updated.pop(handle, 0)
+            before = self.rich
+            found = self._whole(data), self._whole(metadata)
+            self._updated[handle] = self.rich - before
+            return found
+
+    def _whole(self, values: dict) -> dict:
+        """Return those values that may be shown whole, and keep the others."""
+        shown = {}
+        for name, value in values.items():
+            written = value if isinstance(value, str) else _encode(value)
+            self.rich += len(name) + len(written) + 100
+            if self.rich <= RICH * self.limit:
+                shown[name] = value
+            else:
+                self.total += len(written)
+                self._keep(written + "\n")
+        return shown
 
     def error(self, text: str) -> str:
         """Return what may be shown of a traceback, which is shown whatever came before it."""
@@ -207,22 +228,22 @@ class BoundedSession(Session):
         kind = message["header"]["msg_type"] if message else msg_or_type
         found = message["content"] if message else content
         if kind in ("display_data", "execute_result"):
-            found["data"] = self.meter.bundle(found["data"])
+            found["data"], found["metadata"] = self.meter.bundle(found["data"], found["metadata"])
             if not found["data"]:
                 return None
         elif kind == "update_display_data":
-            limit = self.meter.limit
-            cut = {
-                k: v[: RICH * limit] if isinstance(v, str) else v for k, v in found["data"].items()
-            }
-            found["data"] = cut
+            handle = str(found["transient"].get("display_id"))
+            data, metadata = self.meter.update(handle, found["data"], found["metadata"])
+            found |= {"data": data, "metadata": metadata}
+            if not data:
+                return None
         elif kind == "error":
             found["evalue"] = found["evalue"][: self.meter.limit]
             found["traceback"] = [self.meter.error("\n".join(found["traceback"]))]
         elif kind == "execute_reply" and found.get("status") == "error":
             found |= {"evalue": found["evalue"][: self.meter.limit], "traceback": []}
         elif kind == "clear_output":
-            self.meter.clear()
+            self.meter.clear(found["wait"])
         return super().send(stream, msg_or_type, content, *rest, **named)
 
 

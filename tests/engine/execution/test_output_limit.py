@@ -1,5 +1,7 @@
 """What a cell prints is bounded: the page shows the beginning, a file beside it holds the whole."""
 
+import json
+
 import pytest
 
 
@@ -122,6 +124,57 @@ def test_what_a_cell_takes_back_does_not_count(long):
     )
     assert whole is None
     assert text_of(outputs) == "19" * 200 + "\n"
+
+
+UPDATES = {
+    "many of them": (
+        "handles = [display('', display_id=True) for n in range(40)]\n"
+        "for handle in handles: handle.update({'text/html': 'x' * 9000}, raw=True)"
+    ),
+    "of text": (
+        "handles = [display('', display_id=True) for n in range(40)]\n"
+        "for handle in handles: handle.update({'text/plain': 'x' * 9000}, raw=True)"
+    ),
+    "after clearing that waits": (
+        "handles = [display('', display_id=True) for n in range(40)]\n"
+        "for handle in handles:\n    clear_output(wait=True)\n"
+        "    handle.update({'text/html': 'x' * 9000}, raw=True)"
+    ),
+    "a value that is no text": (
+        "handle = display('', display_id=True)\n"
+        "handle.update({'application/json': ['x' * 90_000]}, raw=True)"
+    ),
+    "metadata of an update": (
+        "handle = display('', display_id=True)\n"
+        "handle.update({'text/html': 'x'}, metadata={'text/html': {'a': 'x' * 90_000}}, raw=True)"
+    ),
+    "metadata of a display": (
+        "display({'text/html': 'x'}, metadata={'text/html': {'a': 'x' * 90_000}}, raw=True)"
+    ),
+    "text beside another format": (
+        "for n in range(200): display({'text/html': 'x', 'text/plain': 'y' * 900}, raw=True)"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UPDATES)
+def test_no_way_to_display_has_no_limit(long, kind):
+    outputs, whole = long(
+        "from IPython.display import clear_output, display\n" + UPDATES[kind] + "\nNone"
+    )
+    assert len(json.dumps(outputs)) < 40_000
+    assert "more characters; the whole output is in a file beside this page" in outputs[-1].text
+    assert len(whole) > 40_000
+
+
+def test_an_update_takes_the_place_of_the_one_before_it(long):
+    (output,), whole = long(
+        "from IPython.display import display\n"
+        "handle = display('', display_id=True)\n"
+        "for n in range(100): handle.update({'text/html': str(n) * 500}, raw=True)"
+    )
+    assert output.data == {"text/html": "99" * 500}
+    assert whole is None
 
 
 @pytest.mark.parametrize(
