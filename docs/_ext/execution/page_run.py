@@ -194,6 +194,7 @@ class PageRun:
         with tempfile.TemporaryDirectory(prefix="book-", ignore_cleanup_errors=True) as home:
             if self._find_missing():
                 await self._in_time(pathlib.Path(home))
+                self._check_whole(pathlib.Path(home, "whole"))
             seconds = time.perf_counter() - started - self.waited
             work = self.used + self.used_by_others
             facts = Facts(
@@ -403,6 +404,18 @@ class PageRun:
             else:
                 lost.note(cell.source, None)
         await self._check_device(client)
+
+    def _check_whole(self, folder: pathlib.Path) -> None:
+        """Let the page fail that has removed or replaced a file with all of a long output."""
+        for number, cell in enumerate(self.cells):
+            path = self.whole.get(cell.key)
+            if path and (folder.is_symlink() or path.is_symlink() or not path.is_file()):
+                del self.whole[cell.key]
+                self.number = number
+                self._fail(
+                    "the file with its whole output is gone or was replaced; a page must leave "
+                    "what lies beside its working folder as it is"
+                )
 
     async def _check_device(self, client: _Client) -> None:
         answer = await client.ask("device_request")

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from filelock import FileLock, Timeout
-from sphinx.application import Sphinx
+from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
 from sphinx.config import Config
 from sphinx.errors import ExtensionError
 from sphinx.util import logging
@@ -55,6 +55,14 @@ def configure(app: Sphinx, config: Config) -> None:
 def lock_output(app: Any, config: Config) -> None:
     """Let only one build at a time work in an output folder."""
     lock = FileLock(pathlib.Path(app.doctreedir, "building.lock"))
+    for path in (
+        pathlib.Path(app.doctreedir, ENV_PICKLE_FILENAME),
+        pathlib.Path(app.outdir, "measurements.json"),
+    ):
+        if path.is_dir():
+            raise ExtensionError(
+                f"{path} is a folder, and the build writes a file there; remove it"
+            )
     try:
         pathlib.Path(app.doctreedir).mkdir(parents=True, exist_ok=True)
         try:
@@ -169,7 +177,16 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     records, refused = _records(page, found, book.schema)
     failed = result.failures if result else ()
     answers, wrong = predictions.right_answers(page, found, book.schema, book.options.label)
-    whole = downloads.keep_whole(app, page, result.whole if result else {})
+    whole: dict[str, str] = {}
+    try:
+        whole = downloads.keep_whole(app, page, result.whole if result else {})
+    except OSError as error:
+        _warn(
+            page.docname,
+            1,
+            f"its long outputs cannot be put into {app.outdir}: {error.strerror or error}; free "
+            "space there, remove a file that lies at _outputs, and build again",
+        )
     panels = tabs.panels(page, found, book.options, whole, book.schema)
     panels = versions.beside(page, panels, first, made, book.options)
     panels, undrawn = pictures.drawn(page, panels, failed=bool(failed))

@@ -5,6 +5,7 @@ import signal
 from urllib.parse import urlparse
 
 import nbformat
+import pytest
 from bs4 import BeautifulSoup
 from nbclient import NotebookClient
 
@@ -309,3 +310,55 @@ def test_the_whole_of_a_long_output_stays_when_the_page_above_changes_or_goes(pr
     one.unlink()
     assert project.build().green
     assert of_two.exists() and list(folder.iterdir()) == [folder / "two"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "shutil.rmtree('../whole')",
+        "os.remove('../whole/1.txt'); os.symlink('/etc/hostname', '../whole/1.txt')",
+        "os.rename('../whole', '../moved'); os.symlink('moved', '../whole')",
+    ],
+)
+def test_a_page_that_changes_the_files_of_its_long_outputs_fails_alone(project, change):
+    page = project.page(
+        "a/one", project.cell("print('x' * 150_000)"), project.cell(f"import os, shutil\n{change}")
+    )
+    project.page("a/two", project.cell("print('y' * 150_000)"))
+    build = project.build()
+    assert build.status == 1
+    line = project.line("a/one", "{code-cell}")
+    (warning,) = build.warnings
+    assert f"{page}:{line}: WARNING: cell 1: the file with its whole output is gone" in warning
+    assert "as it is" in warning
+    assert build.executed == ["a/one", "a/two"]
+    found = [path for path in (project.root / "build/html/_outputs").rglob("*") if path.is_file()]
+    assert [path.parent.name for path in found] == ["two"]
+
+
+@pytest.mark.parametrize("name", ["measurements.json", ".doctrees/environment.pickle"])
+def test_a_folder_that_lies_where_the_build_writes_a_file_is_named(project, name):
+    path = project.root / "build/html" / name
+    path.mkdir(parents=True)
+    build = project.build()
+    assert build.status == 2
+    assert f"{path} is a folder, and the build writes a file there; remove it" in build.output
+    path.rmdir()
+    assert project.build().green
+
+
+def test_a_file_that_lies_where_long_outputs_belong_is_named(project):
+    page = project.page("a/one", project.cell("print('x' * 150_000)"))
+    project.page("a/two", project.cell("print(6 * 7)"))
+    path = project.root / "build/html/_outputs"
+    path.parent.mkdir(parents=True)
+    path.write_text("a file")
+    for build in (project.build(), project.build()):
+        assert build.status == 1
+        (warning,) = build.warnings
+        assert f"{page}:1: WARNING: its long outputs cannot be put into" in warning
+        assert "remove a file that lies at _outputs" in warning
+    assert "42" in project.html("a/two")
+    path.unlink()
+    assert project.build().green
+    assert len(list(path.rglob("*.txt"))) == 1
