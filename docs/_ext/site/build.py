@@ -308,7 +308,7 @@ def dependents(app: Any, env: Any) -> list[str]:
                 _warn_of_recording(app, docname, edition, kept.state(edition, docname, None)[0])
     measurements.report_duplicates(env)
     freshness.note_rest(app, env)
-    if env.book_shown != book.shown:
+    if freshness.note_templates(app, env) or env.book_shown != book.shown:
         # The switch in the header of every page, and its notices.
         env.book_shown = book.shown
         return sorted(env.found_docs)

@@ -35,6 +35,18 @@ def note_rest(app: Any, env: Any) -> None:
         env.book_doctrees[docname] = _size(env, docname)
 
 
+def note_templates(app: Any, env: Any) -> bool:
+    """Note what the book's own templates hold; say whether it is new, for pages to be written."""
+    known = getattr(env, "book_templates", None)
+    env.book_templates = {
+        str(path): file_digest(path)
+        for folder in app.config.templates_path
+        for path in sorted(pathlib.Path(app.confdir, folder).rglob("*"))
+        if path.is_file()
+    }
+    return known != env.book_templates
+
+
 def forget(env: Any, docname: str) -> None:
     """Forget a page that is gone."""
     for known in (env.book_texts, env.book_dependencies, env.book_doctrees):

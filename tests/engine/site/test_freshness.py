@@ -51,6 +51,30 @@ def test_an_older_time_of_modification_hides_no_change_of_what_a_page_includes(p
     assert "three" in project.html("b/recorded")
 
 
+def test_an_older_time_of_modification_hides_no_change_of_a_template(project):
+    project.configure('templates_path = ["_templates"]')
+    template = project.root / "_templates" / "layout.html"
+    template.parent.mkdir()
+    text = '{{% extends "!layout.html" %}}{{% block footer %}}{}{{% endblock %}}'
+    template.write_text(text.format("Footer one."))
+    back_in_time(template)
+    project.page("a/one", project.cell("print('one')"))
+    project.page("a/plain", notebook=False)
+    assert project.build().green
+    template.write_text(text.format("Footer two."))
+    back_in_time(template)
+    build = project.build()
+    assert build.green
+    assert build.executed == []
+    for docname in ("a/one", "a/plain"):
+        assert "Footer two." in project.html(docname)
+    again = project.build()
+    assert "no targets are out of date" in again.output
+    template.unlink()
+    assert project.build().green
+    assert "Footer" not in project.html("a/one")
+
+
 def test_a_newer_time_of_the_same_content_executes_nothing(project):
     page = project.page("a/one", project.cell("print('one')"))
     assert project.build().executed == ["a/one"]
