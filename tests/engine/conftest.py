@@ -652,7 +652,7 @@ def contest(name, value, low, high, floor=0.01, machine=MACHINE):
         "version": 2,
         "name": name,
         "alternatives": alternatives,
-        "control": [0.5] * 5,
+        "control": [0.25 * value * (1 + floor)] * 5,
         "floor": floor,
         "ratios": [pair],
     }

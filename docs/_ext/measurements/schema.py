@@ -7,7 +7,7 @@ import json
 import math
 import pathlib
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import fastjsonschema
@@ -23,6 +23,8 @@ UNSTABLE = 0.20
 # Tukey's fences: what lies further from the quartiles than this many of their distances is an
 # outlier. It is counted, and kept.
 FENCE = 1.5
+# How far, as a logarithm, a ratio may be from what the samples say.
+TOLERANCE = 0.01
 # What a measurement has beside what its own record must say.
 ADDED = {"page", "device", "processes", "repeated", "disturbed", "comparison", "ratios"}
 FORMATS = jsonschema.FormatChecker(formats=())
@@ -35,10 +37,14 @@ NEWER = set(
 
 @FORMATS.checks("date-time", raises=ValueError)
 def _is_date(value: object) -> bool:
-    """Accept RFC 3339, which jsonschema itself checks only with a further package."""
-    return not isinstance(value, str) or (
-        "T" in value and datetime.datetime.fromisoformat(value).tzinfo is not None
-    )
+    """Accept RFC 3339, which jsonschema itself checks only with a further package.
+
+    What was measured in another century was not measured.
+    """
+    if not isinstance(value, str):
+        return True
+    date = datetime.datetime.fromisoformat(value)
+    return "T" in value and date.tzinfo is not None and 2000 <= date.year < 2100
 
 
 def _is_newer(rules: object) -> bool:
@@ -152,7 +158,7 @@ class Schema:
         except fastjsonschema.JsonSchemaValueException:
             return False
 
-    def problem(self, record: object) -> str | None:
+    def problem(self, record: Any) -> str | None:
         """Say what keeps a record from being a measurement; None where nothing does."""
         try:
             # JSON itself knows neither NaN nor infinity, and a schema cannot exclude them.
@@ -165,13 +171,59 @@ class Schema:
                 f"it is of version {str(version)[:20].lower()}, where version {self.versions[-1]} "
                 "is needed; measure again"
             )
-        if self._allows(record):
-            return None
-        error = jsonschema.exceptions.best_match(self._validator.iter_errors(record))
-        if error is None:
-            return None
-        place = ".".join(map(str, error.absolute_path)) or "record"
-        return f"{place}: {error.message[:200]}"
+        if not self._allows(record):
+            error = jsonschema.exceptions.best_match(self._validator.iter_errors(record))
+            if error is not None:
+                place = ".".join(map(str, error.absolute_path)) or "record"
+                return f"{place}: {error.message[:200]}"
+        return next(_contradictions(record), None)
+
+
+def _contradictions(record: Mapping[str, Any]) -> Iterator[str]:
+    """Say in what a record that the rules allow disagrees with itself."""
+    known: dict[str, list[float]] = {}
+    for each in record.get("alternatives", [record]):
+        name, samples, median = _reference(each), each["samples"], each["median"]
+        if not min(samples) <= median <= max(samples):
+            yield f"median: {median:.3g} s of {name} is outside of its samples"
+        if name in known:
+            yield f"alternatives: there are two {name}"
+        known[name] = samples
+    if "alternatives" not in record:
+        return
+    rounds = len(record["control"])
+    if uneven := [name for name, samples in known.items() if len(samples) != rounds]:
+        yield f"alternatives: {uneven[0]} has {len(known[uneven[0]])} samples in {rounds} rounds"
+        return
+    floor = abs(math.log(_ratio(next(iter(known.values())), record["control"])))
+    if abs(math.log1p(record["floor"]) - floor) > TOLERANCE:
+        yield f"floor: it is {record['floor']:.3g}, and by the samples {math.expm1(floor):.3g}"
+    seen = set()
+    for pair in record["ratios"]:
+        above, below, value = pair["above"], pair["below"], pair["ratio"]
+        words = f"ratios: {above} / {below}"
+        if above not in known or below not in known or above == below:
+            yield f"{words} is not of two alternatives of {record['name']}"
+            return
+        if frozenset((above, below)) in seen:
+            yield f"{words} is given twice"
+        seen.add(frozenset((above, below)))
+        if not pair["low"] <= value <= pair["high"]:
+            yield f"{words} is {value:.3g}, outside of {pair['low']:.3g} to {pair['high']:.3g}"
+        found = _ratio(known[above], known[below])
+        if abs(math.log(value / found)) > TOLERANCE:
+            yield f"{words} is {value:.3g}, and by the samples {found:.3g}"
+
+
+def _ratio(above: Sequence[float], below: Sequence[float]) -> float:
+    """Return the median of the ratios of two that took turns."""
+    rounds = zip(above, below, strict=True)
+    return math.exp(statistics.median(math.log(one / other) for one, other in rounds))
+
+
+def _reference(record: Mapping[str, Any]) -> str:
+    """Return what pages call what was measured, such as `selu/jit@jax`."""
+    return f"{record['name']}@{record['framework']}"
 
 
 def single(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -196,7 +248,7 @@ def single(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             "high": 1 / ratios[above][below]["low"],
         }
     for each in record["alternatives"]:
-        own = ratios.get(f"{each['name']}@{each['framework']}", {})
+        own = ratios.get(_reference(each), {})
         of = {"name": record["name"], "floor": record["floor"], "ratios": own}
         yield dict(each) | {"comparison": of}
 

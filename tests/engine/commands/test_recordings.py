@@ -342,7 +342,7 @@ def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
         "```{measurement-chart} x y\n:columns: name median\n\nA chart.\n```",
     )
     assert two_devices.record("b/bench").returncode == 0
-    two_devices.recorded_elsewhere("b/bench", ('"median": 0.5', '"median": 0.002'))
+    two_devices.recorded_elsewhere("b/bench", ("0.5", "0.002"))
     build = two_devices.build()
     assert build.green, build.output
     page = BeautifulSoup(two_devices.html("b/bench"), "html.parser")

@@ -130,6 +130,8 @@ def test_what_a_timer_may_write_is_a_measurement(schema, change):
         {"date": "2026-01-02"},
         {"date": "2026-01-02T03:04:05"},
         {"date": ""},
+        {"date": "0001-01-02T03:04:05+00:00"},
+        {"date": "9999-01-02T03:04:05+00:00"},
         {"date": 20260102},
         {"what else": 1},
         {"page": "a/b"},
@@ -312,6 +314,43 @@ def test_a_comparison_is_one_record(schema):
 )
 def test_what_is_no_comparison_is_refused(schema, change):
     assert schema.problem(COMPARISON | change)
+
+
+def ratios(*changes):
+    return {"ratios": [COMPARISON["ratios"][0] | change for change in changes]}
+
+
+TURNED = {"above": "selu/jit@jax", "below": "selu/eager@jax"}
+TURNED |= {"ratio": 0.25, "low": 0.2, "high": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (ratios({"low": 5.0, "high": 3.2}), "selu/jit@jax is 4, outside of 5 to 3.2"),
+        (ratios({"low": 4.5}), "selu/eager@jax / selu/jit@jax is 4, outside of 4.5 to 5"),
+        (ratios({"high": 3.5}), "is 4, outside of 3.2 to 3.5"),
+        (ratios({"below": "selu/other@jax"}), "is not of two alternatives of selu"),
+        (ratios({"above": "selu/eager"}), "is not of two alternatives of selu"),
+        (ratios({"above": "selu/jit@jax"}), "is not of two alternatives of selu"),
+        (ratios({}, {}), "selu/eager@jax / selu/jit@jax is given twice"),
+        (ratios({}, TURNED), "selu/jit@jax / selu/eager@jax is given twice"),
+        (ratios({"ratio": 4.9}), "is 4.9, and by the samples 3.99"),
+        (ratios({"ratio": 0.25, "low": 0.2, "high": 0.3}), "is 0.25, and by the samples 3.99"),
+        ({"floor": 1e5}, "floor: it is 1e+05, and by the samples 0.0012"),
+        ({"control": [1.0, 1.0]}, "floor: it is 0.01, and by the samples 0.99"),
+        ({"control": [2.0]}, "alternatives: selu/eager@jax has 2 samples in 1 rounds"),
+        ({"alternatives": [EAGER, EAGER]}, "there are two selu/eager@jax"),
+        ({"alternatives": [EAGER | {"median": 1.8}, JIT]}, "median: 1.8 s of selu/eager@jax is"),
+    ],
+)
+def test_a_comparison_that_disagrees_with_itself_is_refused(schema, change, message):
+    assert message in (schema.problem(COMPARISON | change) or "")
+
+
+def test_a_median_lies_among_its_samples(schema):
+    message = "median: 0.6 s of selu/jit@jax is outside of its samples"
+    assert schema.problem(RECORD | {"median": 0.6}) == message
 
 
 def measurements_in(record):

@@ -199,7 +199,7 @@ def test_the_first_recording_of_a_device_is_seen_on_every_page(project):
 def test_what_is_unstable_is_counted_for_each_device(project, noting):
     project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
     project.page("status", "```{page-status}\n```", "```{recording-status}\n```")
-    code = "note('x', 0.5, samples=[0.51, 0.52])\nnote('y', 0.5, samples=[0.3, 0.7])"
+    code = "note('x', 0.5, samples=[0.5, 0.51])\nnote('y', 0.5, samples=[0.3, 0.7])"
     project.page("a/one", project.cell(code, snippet="a.notes.note"))
     assert project.record().returncode == 0
     project.recorded_elsewhere("a/one", ("0.51", "0.1"))
