@@ -28,6 +28,15 @@ def _is_date(value: object) -> bool:
     return isinstance(value, str) and bool(datetime.datetime.fromisoformat(value))
 
 
+@FORMATS.checks("moment", raises=ValueError)
+def is_moment(value: object) -> bool:
+    """Whether a value is a date with time and zone in ISO format, of this century."""
+    if not isinstance(value, str) or "T" not in value:
+        return False
+    found = datetime.datetime.fromisoformat(value)
+    return found.tzinfo is not None and 2000 <= found.year < 2100
+
+
 @FORMATS.checks("finite")
 def _is_finite(value: object) -> bool:
     return isinstance(value, (int, float)) and math.isfinite(value)

@@ -1,7 +1,6 @@
 """The schema of a measurement's record, and the measurement as the engine uses it."""
 
 import dataclasses
-import datetime
 import functools
 import json
 import math
@@ -13,7 +12,7 @@ from typing import Any, Self
 import fastjsonschema
 import jsonschema
 
-from .. import files
+from .. import files, plain
 from ..options import Options
 
 LARGEST_FILE = 100_000
@@ -37,14 +36,8 @@ NEWER = set(
 
 @FORMATS.checks("date-time", raises=ValueError)
 def _is_date(value: object) -> bool:
-    """Accept RFC 3339, which jsonschema itself checks only with a further package.
-
-    What was measured in another century was not measured.
-    """
-    if not isinstance(value, str):
-        return True
-    date = datetime.datetime.fromisoformat(value)
-    return "T" in value and date.tzinfo is not None and 2000 <= date.year < 2100
+    """Accept RFC 3339, which jsonschema itself checks only with a further package."""
+    return not isinstance(value, str) or plain.is_moment(value)
 
 
 def _is_newer(rules: object) -> bool:
@@ -162,7 +155,7 @@ class Schema:
         """Say what keeps a record from being a measurement; None where nothing does."""
         try:
             # JSON itself knows neither NaN nor infinity, and a schema cannot exclude them.
-            json.dumps(record, allow_nan=False)
+            text = json.dumps(record, allow_nan=False, ensure_ascii=False)
         except (TypeError, ValueError, RecursionError):
             return "it holds a number that is none, or is no JSON"
         version = record.get("version") if isinstance(record, dict) else None
@@ -176,6 +169,8 @@ class Schema:
             if error is not None:
                 place = ".".join(map(str, error.absolute_path)) or "record"
                 return f"{place}: {error.message[:200]}"
+        if hidden := [character for character in text if not character.isprintable()]:
+            return f"it holds the character U+{ord(hidden[0]):04X}, which nobody sees"
         return next(_contradictions(record), None)
 
 

@@ -16,8 +16,8 @@ from ..files import Unusable
 from ..plain import bounds
 
 FORM = 2
-Said = Annotated[str, bounds(maxLength=300)]
-Named = Annotated[str, bounds(minLength=1, maxLength=300)]
+Said = Annotated[str, bounds(maxLength=300, format="printable line")]
+Named = Annotated[str, bounds(minLength=1, maxLength=300, format="printable line")]
 Digest = Annotated[str, bounds(pattern="^[0-9a-f]*$", maxLength=64)]
 
 
@@ -25,8 +25,9 @@ Digest = Annotated[str, bounds(pattern="^[0-9a-f]*$", maxLength=64)]
 class Facts:
     """On what a page was executed.
 
-    `executed` is a date in ISO format, `seconds` how long it took. `process` is "forked" where
-    the kernel was forked from a warm parent, "own" where it was started for this page alone.
+    `executed` is a date with its time in ISO format, `seconds` how long it took. `process` is
+    "forked" where the kernel was forked from a warm parent, "own" where it was started for this
+    page alone.
     `cores` is how many cores the page kept busy on average, with all processes that it started,
     and `started` the part of this work that was theirs. `driver` and `memory` are of an
     accelerator.
@@ -35,11 +36,11 @@ class Facts:
     page: Named
     device: Annotated[str, bounds(maxLength=300, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     device_kind: Named
-    executed: Annotated[str, bounds(maxLength=300, format="date")]
+    executed: Annotated[str, bounds(maxLength=300, format="moment")]
     seconds: Annotated[float, bounds(minimum=0, maximum=1e9, format="finite")]
     processor: Said
     threads: Annotated[int, bounds(minimum=0, maximum=1_000_000)]
-    versions: Annotated[dict[str, Said], bounds(maxProperties=100)]
+    versions: Annotated[dict[Said, Said], bounds(maxProperties=100)]
     process: Annotated[str, bounds(enum=("own", "forked"))] = "own"
     cores: Annotated[float, bounds(minimum=0, maximum=1_000_000, format="finite")] = 1.0
     started: Annotated[float, bounds(minimum=0, maximum=1, format="finite")] = 0.0
@@ -142,7 +143,7 @@ def read(text: str, page: str, device: str) -> PageOutputs:
         said = [cell.get("metadata", {}).get(name, "") for name in ("missing", "whole")]
         if cell.cell_type != "code" or cell.source or "id" not in cell:
             raise Unusable(f"its cell {number} is not an output without code")
-        if not all(isinstance(text, str) and len(text) <= 300 for text in said):
+        if not all(isinstance(x, str) and len(x) <= 300 and x.isprintable() for x in said):
             raise Unusable(f"its cell {number} says nothing understandable about itself")
         cells.append(CellOutputs(cell.id, tuple(cell.outputs), *said))
     head = plain.typed(_Head, facts)

@@ -316,6 +316,19 @@ def test_what_is_no_comparison_is_refused(schema, change):
     assert schema.problem(COMPARISON | change)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"processor": "A\u202eB"},
+        {"versions": {"jax": "0.1\u2066"}},
+        {"versions": {"j\u2069ax": "0.1"}},
+        {"name": "x/\u202d"},
+    ],
+)
+def test_a_text_that_turns_the_direction_of_writing_is_refused(schema, change):
+    assert "it holds the character U+20" in (schema.problem(RECORD | change) or "")
+
+
 def ratios(*changes):
     return {"ratios": [COMPARISON["ratios"][0] | change for change in changes]}
 

@@ -132,13 +132,13 @@ def test_recordings_have_their_table_and_their_lines_below_the_page(project):
     project.page("a/two", project.cell("2"))
     project.page("b/cpu", project.cell("3"), device="cpu")
     assert project.record().returncode == 0
-    project.recorded_elsewhere("a/one", ('"executed": "20', '"executed": "19'))
+    project.recorded_elsewhere("a/one", ('"executed": "202', '"executed": "201'))
     assert project.build().green
     assert lines(project, "a/one") == ["Executed on cpu", "Recorded on gpu-h200"]
     assert lines(project, "a/two") == ["Executed on cpu"]
     states = table(project, number=1)
-    assert re.fullmatch(r"current 20\d\d-\d\d-\d\d", states["a/one"]["CPU"])
-    assert re.fullmatch(r"current 19\d\d-\d\d-\d\d", states["a/one"]["NVIDIA H200"])
+    assert re.fullmatch(r"current 202\d-\d\d-\d\d", states["a/one"]["CPU"])
+    assert re.fullmatch(r"current 201\d-\d\d-\d\d", states["a/one"]["NVIDIA H200"])
     assert [states[name]["NVIDIA H200"] for name in ("a/two", "b/cpu")] == ["not yet", "–"]
 
     for device, home in (("cpu", "CPU"), ("gpu-h200", "NVIDIA H200")):
@@ -147,13 +147,13 @@ def test_recordings_have_their_table_and_their_lines_below_the_page(project):
         assert build.green, build.output
         rows = table(project, out)
         assert rows["a/one"]["this build"] == "recorded"
-        assert rows["a/one"]["executed (UTC)"].startswith("20" if home == "CPU" else "19")
+        assert rows["a/one"]["executed (UTC)"].startswith("202" if home == "CPU" else "201")
         assert lines(project, "a/one", out) == [f"Recorded on {d}" for d in order(device)]
 
     project.edit(one, "```{code-cell} python\n1\n", "```{code-cell} python\n4\n")
     assert project.build().status == 1
     assert "(stale: new or edited: cell 1; 1 recorded cell is gone)." in project.html("a/one")
-    assert table(project, number=1)["a/one"]["NVIDIA H200"].startswith("stale 19")
+    assert table(project, number=1)["a/one"]["NVIDIA H200"].startswith("stale 201")
 
 
 def order(device):
