@@ -4,6 +4,8 @@ import base64
 import binascii
 import copy
 import re
+import struct
+import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,6 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from ..measurements.schema import Schema
+from . import markup
 
 CELL_FILE = re.compile(r"/[^\s:'\"()]*/ipykernel_\d+/\d+\.py")
 INSTALLED = re.compile(r"/[^\s:'\"()]+/(?:site|dist)-packages/")
@@ -31,6 +34,7 @@ ADDRESS = re.compile(r"(?<= at )0x0*[1-9a-fA-F][0-9a-fA-F]{4,15}(?=[>:;,]| )")
 REPR = re.compile(r"<(?=[A-Za-z_])|(?<![-=])>")
 # What MyST-NB decodes when it writes a page.
 ENCODED = {"image/png", "image/jpeg", "image/gif", "application/pdf"}
+PNG = b"\x89PNG\r\n\x1a\n"
 # What printed text may not hold: devices.py marks the outputs of devices with it.
 MARKING = "\x02"
 # The number of a process, in a repr or after its whole name. A process of JAX has a small
@@ -64,6 +68,13 @@ def unshowable(outputs: Iterable[NotebookNode]) -> str:
                 return f"displays {kind} that is not encoded in base64"
             if not isinstance(output.get("metadata", {}).get(kind, {}), dict):
                 return f"displays {kind} with metadata that are no dictionary"
+            if kind == "image/png" and not png_size(value):
+                return "displays image/png that is no PNG image, or a damaged one"
+            if kind == "image/svg+xml":
+                try:
+                    markup.check_drawing(value)
+                except markup.Refused as error:
+                    return f"displays image/svg+xml that {error}"
     return ""
 
 
@@ -73,6 +84,21 @@ def decoded(text: str) -> bytes:
         return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
         return b""
+
+
+def png_size(text: str) -> tuple[int, int] | None:
+    """Return width and height of a PNG image in base64; None where it is none, or not whole."""
+    image = decoded(text)
+    names, place = [], len(PNG)
+    while image.startswith(PNG) and place + 12 <= len(image):
+        (length,) = struct.unpack_from(">I", image, place)
+        end = place + 8 + length
+        if image[end : end + 4] != struct.pack(">I", zlib.crc32(image[place + 4 : end])):
+            return None
+        names.append(image[place + 4 : place + 8])
+        place = end + 4
+    whole = names[:1] == [b"IHDR"] and b"IDAT" in names and names[-1] == b"IEND"
+    return struct.unpack_from(">II", image, 16) if whole and place == len(image) else None
 
 
 def records(outputs: Iterable[NotebookNode], schema: Schema | None) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ import json
 import pathlib
 import re
 import socket
-import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,7 +14,7 @@ from nbformat import NotebookNode
 from ..measurements.schema import Schema
 from . import markup
 from .markup import DRAWING, TEXT, Refused
-from .outputs import change_texts, decoded, joined, record, scrubbed
+from .outputs import change_texts, joined, png_size, record, scrubbed
 
 LARGEST_OUTPUT = 400_000
 LARGEST_PICTURE = 10_000
@@ -63,8 +62,6 @@ def _check_markup(kind: str, value: str) -> None:
         raise Refused("holds a style with too many brackets within each other") from None
     if gone:
         raise Refused(f"holds {kind} that would lose {gone}, which is not accepted from elsewhere")
-    if kind == "image/svg+xml":
-        markup.check_drawing(markup.cleaned(value, MARKUP[kind]))
 
 
 # Folders in which users have a folder of their name.
@@ -165,10 +162,10 @@ def _text(value: Any) -> str:
 
 
 def _png(value: Any) -> str:
-    start = decoded(_text(value))[:24]
-    if not start.startswith(b"\x89PNG\r\n\x1a\n") or start[12:16] != b"IHDR":
-        raise Refused("holds a PNG image that is none")
-    if max(struct.unpack(">II", start[16:24])) > LARGEST_PICTURE:
+    size = png_size(_text(value))
+    if size is None:
+        raise Refused("holds a PNG image that is none, or a damaged one")
+    if max(size) > LARGEST_PICTURE:
         raise Refused(f"holds an image of more than {LARGEST_PICTURE} pixels on a side")
     return value
 
@@ -176,9 +173,12 @@ def _png(value: Any) -> str:
 def _markup(kind: str) -> Callable[[Any], str]:
     def sanitised(value: Any) -> str:
         try:
-            return _text(markup.cleaned(_text(value), MARKUP[kind]))
+            found = _text(markup.cleaned(_text(value), MARKUP[kind]))
         except RecursionError:
             raise Refused("holds a style with too many brackets within each other") from None
+        if kind == "image/svg+xml":
+            markup.check_drawing(found)
+        return found
 
     return sanitised
 

@@ -433,6 +433,8 @@ UNSHOWABLE = {
     "{'image/png': 'not base64 !!'}": "displays image/png that is not encoded in base64",
     "{'image/png': 'iVBORw0KGgo=A'}": "displays image/png that is not encoded in base64",
     "{'image/svg+xml': ['<svg/>']}": "displays image/svg+xml that is no text",
+    "{'image/svg+xml': '<svg/>'}": "displays image/svg+xml that holds a drawing that does not",
+    "{'image/png': 'iVBORw0KGgo='}": "displays image/png that is no PNG image, or a damaged one",
     "{'text/html': 5}": "5 is not valid",
     "{'image/png': 'AAAA'}, metadata={'image/png': 5}": "metadata that are no dictionary",
 }

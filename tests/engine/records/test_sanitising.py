@@ -8,18 +8,28 @@ import pathlib
 import re
 import struct
 import xml.etree.ElementTree
+import zlib
 
 import nbformat
 import pytest
 from _ext.measurements.schema import Schema
-from _ext.records.sanitising import CHECKS, Refused, accepted, recordable
+from _ext.records.markup import cleaned
+from _ext.records.outputs import unshowable
+from _ext.records.sanitising import CHECKS, MARKUP, Refused, accepted, recordable
 
 ROOT = pathlib.Path(__file__).parents[3]
 SCHEMA = Schema.load(ROOT / "snippets" / "timing" / "measurement.schema.json")
 
 
 def png(width=1, height=1):
-    return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", width, height) + b" rest"
+    """Return a PNG image, all black."""
+    header = struct.pack(">II", width, height) + b"\x08\0\0\0\0"
+    pixels = zlib.compress(bytes((width + 1) * height))
+    parts = b"IHDR" + header, b"IDAT" + pixels, b"IEND"
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(part) - 4) + part + struct.pack(">I", zlib.crc32(part))
+        for part in parts
+    )
 
 
 # Each part draws the one before it ten times.
@@ -65,9 +75,9 @@ def display(**data):
         "<svg></p><style><a id='</style><img src=1 onerror=alert(1)>'>",
     ],
 )
-@pytest.mark.parametrize("kind", ["html", "svg"])
+@pytest.mark.parametrize("kind", MARKUP)
 def test_nothing_that_runs_or_loads_passes(kind, html):
-    passed = "".join(accepted(display(**{kind: html})).data.values()).lower()
+    passed = cleaned(html, MARKUP[kind]).lower()
     for word in ("script", "alert(1)", "evil.example", "<img", "<iframe", "position", "onerror="):
         assert word not in passed.replace("&lt;img", "").replace("onerror=alert(1)&gt;", "")
 
@@ -179,6 +189,7 @@ def test_what_an_output_says_about_itself_is_dropped():
 def test_a_png_passes():
     image = base64.b64encode(png()).decode()
     assert accepted(display(png=image)).data["image/png"] == image
+    assert unshowable([display(png=image)]) == ""
 
 
 def test_streams_are_joined_and_logs_of_libraries_left_out():
@@ -395,11 +406,48 @@ def test_a_drawing_of_matplotlib_survives_whole(kind, fonts):
     assert set(asked) <= ids
 
 
-def test_a_drawing_that_no_browser_shows_is_not_recorded():
-    with pytest.raises(Refused, match="no XML"):
-        recordable([display(svg='<svg xmlns="http://www.w3.org/2000/svg"></svg>a & b')])
-    with pytest.raises(Refused, match="xmlns"):
-        recordable([display(svg="<svg><rect></rect></svg>")])
+EMPTY = '<svg xmlns="http://www.w3.org/2000/svg"></svg>'
+
+
+@pytest.mark.parametrize(
+    ("drawing", "problem"),
+    [
+        (EMPTY + "a & b", "no XML"),
+        ("a" + EMPTY, "no XML"),
+        (EMPTY + EMPTY, "no XML"),
+        ("", "no XML"),
+        ("nothing drawn", "no XML"),
+        ("<svg><rect></rect></svg>", "xmlns"),
+        ('<g xmlns="http://www.w3.org/2000/svg"></g>', "no XML|would lose the element <g>"),
+    ],
+)
+def test_a_drawing_that_no_browser_shows_is_neither_recorded_nor_accepted(drawing, problem):
+    for use in (recordable, lambda outputs: accepted(outputs[0])):
+        with pytest.raises(Refused, match=problem):
+            use([display(svg=drawing)])
+    shown = unshowable([display(svg=drawing)])
+    assert shown.startswith("displays image/svg+xml that holds a drawing that")
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        png()[:33],
+        png()[:-1],
+        png()[:-12],
+        png() + b"x",
+        png() + png(),
+        png()[:-20] + b"xxxx" + png()[-16:],
+        b"\x89PNG\r\n\x1a\n",
+        b"\x89PNG\r\n\x1a\n" + png()[-12:],
+        b"x" + png(),
+    ],
+)
+def test_a_png_that_is_not_whole_is_refused(image):
+    output = display(png=base64.b64encode(image).decode())
+    with pytest.raises(Refused, match="a PNG image that is none, or a damaged one"):
+        accepted(output)
+    assert unshowable([output]) == "displays image/png that is no PNG image, or a damaged one"
 
 
 @pytest.mark.parametrize(
