@@ -16,7 +16,8 @@ from ..measurements.schema import Schema
 from . import markup
 
 CELL_FILE = re.compile(r"/[^\s:'\"()]*/ipykernel_\d+/\d+\.py")
-INSTALLED = re.compile(r"/[^\s:'\"()]+/(?:site|dist)-packages/")
+# Where packages lie, and the standard library.
+INSTALLED = re.compile(r"/[^\s:'\"()]+/(?:(?:site|dist)-packages|lib(?:32|64)?/python3\.\d+t?)/")
 WORK_FOLDER = re.compile(r"/[^\s:'\"()]*/book-\w+(?:/work)?")
 # What native libraries log at import: information and warnings in glog's format, and the line
 # that announces them. Lines of errors (E) and fatal errors (F) stay.

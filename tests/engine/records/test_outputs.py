@@ -26,6 +26,10 @@ def measurement(name, kind="display_data"):
         ("in /tmp/ipykernel_123/456.py:3", "in this page:3"),
         ("/home/me/v/lib/python3.11/site-packages/jax/core.py:7", "jax/core.py:7"),
         ("/usr/lib/python3/dist-packages/torch/x.py", "torch/x.py"),
+        ("/usr/lib/python3.11/json/decoder.py:3", "json/decoder.py:3"),
+        ('File "/opt/py/lib/python3.13t/json/decoder.py", line', 'File "json/decoder.py", line'),
+        ("at /home/me/.uv/cpython-3.12/lib/python3.12/os.py", "at os.py"),
+        ("/v/lib64/python3.11/site-packages/numpy/lib/_npyio.py", "numpy/lib/_npyio.py"),
         ("wrote /tmp/book-ab_c1/work/x.txt", "wrote ./x.txt"),
         ("<function f at 0x7f00deadbeef>", "<function f at 0x…>"),
         ("<cell at 0x7f12: int object at 0x9c1e40>", "<cell at 0x7f12: int object at 0x…>"),
@@ -52,6 +56,7 @@ def test_places_and_addresses_are_taken_out(text, shown):
     "text",
     [
         "dtype 0x10, 3/4, a:b",
+        "lib/python3.11/os.py of the source, /usr/lib/python3/x",
         "0xdeadbeef1234",
         "the bits of 1.0 are 0x3f800000, of 1.0 in 64 bits 0x3ff0000000000000",
         "starts at 0x3f800000",
