@@ -88,6 +88,7 @@ LOCAL = re.compile(rf"url\(\s*[\"']?#({NAME})[\"']?\s*\)")
 PREFIX = re.compile(r"^out-[0-9a-f]{10}-")
 PICTURE = re.compile(r"data:image/(?:png|jpeg);base64,[\w+/=\s]*")
 TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)(?:[^\"'>]|\"[^\"]*\"|'[^']*')*+>")
+BEGINNING = re.compile(r"<pre(?=[\s>])(?:[^\"'>]|\"[^\"]*\")*+>(?=\n)")
 VOID = set("area base br col embed hr img input link meta param source track wbr".split())
 # Elements that a browser opens once more wherever they were not closed in their place.
 REOPENED = set("a b big code em font i nobr s small strike strong tt u".split())
@@ -212,6 +213,8 @@ def _filtered(markup: str, tags: set[str], rename: Callable[[str], str]) -> str:
         url_schemes={"data", "http"},
         strip_comments=True,
     )
+    # A browser drops the line break that a <pre> begins with.
+    found = BEGINNING.sub(r"\g<0>\n", found)
     # XML knows no such name.
     return found.replace("&nbsp;", "&#160;")
 
@@ -302,8 +305,8 @@ def _effects(markup: str) -> collections.Counter[str]:
             continue
         found[f"the element <{tag}>"] += 1
         for name, value in node.attributes.items():
-            local = name.lower().rpartition(":")[2]
-            if name.startswith(("xmlns", "data-")) or local in SILENT or not value:
+            local, value = name.lower().rpartition(":")[2], value or ""
+            if name.startswith(("xmlns", "data-")) or local in SILENT:
                 continue
             if local == "class":
                 found.update(f"the class '{word}' of <{tag}>" for word in value.split())

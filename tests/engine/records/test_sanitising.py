@@ -16,6 +16,7 @@ from _ext.measurements.schema import Schema
 from _ext.records.markup import cleaned
 from _ext.records.outputs import unshowable
 from _ext.records.sanitising import CHECKS, MARKUP, Refused, accepted, recordable
+from selectolax.lexbor import LexborHTMLParser
 
 ROOT = pathlib.Path(__file__).parents[3]
 SCHEMA = Schema.load(ROOT / "snippets" / "timing" / "measurement.schema.json")
@@ -100,6 +101,16 @@ def test_what_passed_once_passes_again_unchanged():
     odd = '<table><tr><td onclick="x">a<br>b</table><svg><circle r=2></svg>'
     once = accepted(display(html=odd)).data["text/html"]
     assert accepted(display(html=once)).data["text/html"] == once
+
+
+@pytest.mark.parametrize("lines", ["\n\n x", "\n\n\n\n x\n", "\n x", "<b>\n x</b>", "\n\n"])
+@pytest.mark.parametrize("start", ["<pre>", '<pre title="a > b" style="color:red">'])
+def test_lines_of_preformatted_text_are_all_kept(start, lines):
+    markup = f"{start}{lines}</pre>"
+    once = cleaned(markup, MARKUP["text/html"])
+    assert cleaned(once, MARKUP["text/html"]) == once
+    before, after = (LexborHTMLParser(text).css_first("pre").text() for text in (markup, once))
+    assert before == after
 
 
 RECORD = {
@@ -307,6 +318,10 @@ FORGED = [
     "<style>p { color: red }</style><p>x</p>",
     "<svg><style>* { display: none }</style></svg>",
     "<script>x</script>",
+    "<p hidden>x</p>",
+    '<p hidden="">x</p>',
+    "<table><tr><td nowrap>x</td></tr></table>",
+    "<p contenteditable>x</p>",
     '<p onclick="x">x</p>',
     '<a href="#x">x</a>',
 ]
@@ -319,7 +334,10 @@ def test_what_could_deceive_or_leave_its_place_is_cleaned_and_not_recorded(html)
     shown = accepted(display(html=html)).data["text/html"]
     assert "class" not in shown
     assert "style" not in shown.replace("<svg style", "")
-    assert re.search("99999|href|transform|overflow|onclick|script>", shown) is None
+    assert (
+        re.search("99999|href|transform|overflow|onclick|script>|hidden|nowrap|contented", shown)
+        is None
+    )
 
 
 @pytest.mark.parametrize(
