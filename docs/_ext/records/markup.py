@@ -86,6 +86,8 @@ NAME = r"[\w.:-]+"
 USE = re.compile(rf"^#({NAME})$|url\(#({NAME})\)")
 LOCAL = re.compile(rf"url\(\s*[\"']?#({NAME})[\"']?\s*\)")
 PREFIX = re.compile(r"^out-[0-9a-f]{10}-")
+# An id, or what refers to one.
+PREFIXED = re.compile(r"(?<=[\"'#\s])" + PREFIX.pattern.lstrip("^"))
 PICTURE = re.compile(r"data:image/(?:png|jpeg);base64,[\w+/=\s]*")
 TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)(?:[^\"'>]|\"[^\"]*\"|'[^']*')*+>")
 BEGINNING = re.compile(r"<pre(?=[\s>])(?:[^\"'>]|\"[^\"]*\")*+>(?=\n)")
@@ -123,6 +125,11 @@ def cleaned(markup: str, tags: set[str]) -> str:
         found = _filtered(found, tags, lambda name: prefix + name)
         _check_uses(found)
     return found
+
+
+def placed(markup: str, place: str) -> str:
+    """Return cleaned markup with ids that no other place of a page has."""
+    return TAG.sub(lambda tag: PREFIXED.sub(rf"\g<0>{place}-", tag[0]), markup)
 
 
 def lost(markup: str, tags: set[str]) -> str | None:

@@ -10,7 +10,7 @@ from myst_nb.core.read import MystMetadataParsingError
 from myst_nb.sphinx_ import Parser
 
 from ..options import Options
-from ..records.markup import PREFIX
+from ..records.markup import PREFIX, placed
 from ..source.pages import Page
 from . import downloads, folding, predictions, tabs
 
@@ -36,9 +36,12 @@ def show(
         cell["outputs"] = tabs.marked(of_cell, options)
         if "anchors" in cell.metadata and len(of_cell) == 1:
             _name(cell.outputs, str(cell.metadata["anchors"]))
-        for output in cell.outputs:
+        for place, output in enumerate(cell.outputs, 1):
             if output.output_type == "execute_result":
                 output["execution_count"] = number
+            if (data := output.get("data", {})).get("text/html"):
+                # Devices may have drawn the same, and a cell may show a drawing again.
+                data["text/html"] = placed(data["text/html"], f"{number}-{place}")
         cell["execution_count"] = number
         if page.cells[number - 1].key in raw:
             folding.fold(cell)

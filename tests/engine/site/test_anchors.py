@@ -1,7 +1,10 @@
 """Ids in outputs that a page's author lets others link to."""
 
+import re
+
 import nbformat
 from _ext.options import Options
+from _ext.records.markup import DRAWING as DRAWN
 from _ext.records.markup import TEXT, cleaned
 from _ext.site import parser
 from _ext.site.tabs import Panel
@@ -11,21 +14,27 @@ OPTIONS = Options(devices={"cpu": "CPU", "gpu": "GPU"}, record_command="record")
 RECORDED = cleaned('<p id="row-one">a</p><p id="other">b</p>', TEXT)
 
 
-def panel(device):
-    output = nbformat.v4.new_output("execute_result", data={"text/html": RECORDED})
+def panel(device, markup=RECORDED):
+    output = nbformat.v4.new_output("execute_result", data={"text/html": markup})
     return Panel(device, [output])
+
+
+def all_shown(metadata, *of_cells):
+    """Return the markup of all outputs that have some."""
+    nodes = [nbformat.v4.new_code_cell("1", metadata=metadata) for _ in of_cells]
+    cells = tuple(Cell("key", "1", 1, None, node) for node in nodes)
+    page = Page("a", "", nbformat.v4.new_notebook(cells=nodes), cells, {})
+    page.notebook.metadata["source_map"] = [1] * len(nodes)
+    parser.show(page, list(map(list, of_cells)), [], (), OPTIONS)
+    notebook = parser.read_shown("", "a")
+    parser.forget("a")
+    outputs = [output for cell in notebook.cells for output in cell.outputs]
+    return [output.data["text/html"] for output in outputs if "data" in output]
 
 
 def shown(metadata, *panels):
     """Return the markup of the only cell's first output that has some."""
-    cell = nbformat.v4.new_code_cell("1", metadata=metadata)
-    cells = (Cell("key", "1", 1, None, cell),)
-    page = Page("a", "", nbformat.v4.new_notebook(cells=[cell]), cells, {})
-    page.notebook.metadata["source_map"] = [1]
-    parser.show(page, [list(panels)], [], (), OPTIONS)
-    outputs = parser.read_shown("", "a").cells[0].outputs
-    parser.forget("a")
-    return next(o.data["text/html"] for o in outputs if "data" in o)
+    return all_shown(metadata, panels)[0]
 
 
 def test_ids_that_begin_as_the_cell_says_keep_their_names():
@@ -35,7 +44,30 @@ def test_ids_that_begin_as_the_cell_says_keep_their_names():
 
 
 def test_other_cells_keep_the_prefixes_of_their_recordings():
-    assert shown({}, panel("cpu")) == RECORDED
+    prefix = re.match('<p id="(out-[^-]+-)row-one">', RECORDED)[1]
+    assert shown({}, panel("cpu")) == RECORDED.replace(prefix, f"{prefix}1-1-")
+
+
+DRAWING = cleaned(
+    '<svg><marker id="tip"></marker><title id="name">see #out-0123456789-x</title>'
+    '<g aria-labelledby="name tip" clip-path="url(#tip)" style="marker: url(#tip)">'
+    '<use href="#tip"></use></g></svg>',
+    TEXT | DRAWN,
+)
+
+
+def test_equal_drawings_have_ids_of_their_own_and_find_them():
+    found = all_shown({}, [panel("cpu", DRAWING), panel("gpu", DRAWING)], [panel("cpu", DRAWING)])
+    assert len(found) == 3
+    ids = [set(re.findall(r' id="([^"]+)"', text)) for text in found]
+    assert [len(each) for each in ids] == [2, 2, 2]
+    assert len(set.union(*ids)) == 6
+    for text, own in zip(found, ids, strict=True):
+        asked = re.findall(r'#([\w-]+)["\')]', text)
+        asked += re.search('labelledby="([^"]+)"', text)[1].split()
+        assert len(asked) == 5
+        assert set(asked) == own
+        assert ">see #out-0123456789-x<" in text
 
 
 def test_an_id_is_not_given_twice_where_devices_are_beside_each_other():
