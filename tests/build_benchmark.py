@@ -25,6 +25,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 ROOT = pathlib.Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
+from _ext.execution.imports import imported  # noqa: E402
 from _ext.source.pages import read_page  # noqa: E402
 from _ext.source.snippets import Library  # noqa: E402
 
@@ -275,7 +276,7 @@ def beside_a_keeper(site):
     pages = [
         page
         for page in read_all_pages()[0]
-        if set(FRAMEWORKS) <= {name.split(".")[0] for name in page.imports}
+        if set(FRAMEWORKS) <= {name for cell in page.cells for name in imported(cell.source)}
     ]
     # The page that is executed fastest shows best what is added to its execution.
     _, executed = build(site, *AS_LIVE)
