@@ -54,7 +54,7 @@ class Excerpt:
 
 
 def names_used(text: str) -> tuple[str, ...]:
-    """Return the names that a piece of code reads from around it, in the order of first use."""
+    """Return the names that a piece of code takes from around it, in the order of first use."""
     top = symtable.symtable(text, "<snippet>", "exec")
     # Python 3.12 finds no other names in a comprehension than around it.
     own = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_local()}
@@ -62,8 +62,14 @@ def names_used(text: str) -> tuple[str, ...]:
     tables = top.get_children()
     for table in tables:
         tables += table.get_children()
-        read = [symbol for symbol in table.get_symbols() if symbol.is_referenced()]
-        shared |= {symbol.get_name() for symbol in read if symbol.is_global()} - own
+        # The body of a class finds outside of it what it has not bound yet.
+        is_class = table.get_type() == "class"
+        shared |= {
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_declared_global()
+            or (symbol.is_referenced() and (symbol.is_global() or (is_class and symbol.is_local())))
+        } - own
     names = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
     return tuple(name for name in dict.fromkeys(names) if name in shared)
 
