@@ -161,6 +161,81 @@ def test_a_form_of_import_that_no_page_can_show_is_refused(project, library, lin
     assert str(refused.value).startswith(f"{path}:2: '{line}' cannot be shown on a page")
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "T['a'] = 1",
+        "f.k = 3",
+        "T += 1",
+        "A, B = 1, 2",
+        "A = B = 1",
+        "A: int",
+        "T = T + 1",
+        "import cmath as math",
+        "from cmath import sin as T",
+        "def f():\n    ...",
+        "from math import *",
+        "if T:\n    def g(): ...",
+        "if __name__ == '__main__':\n    pass\nelse:\n    T = 2",
+        "try:\n    A = 1\nfinally:\n    pass",
+        "for A in T:\n    pass",
+        "while T:\n    pass",
+        "with T:\n    pass",
+        "del T",
+        "assert T",
+        "print(T)",
+    ],
+)
+def test_a_statement_that_no_cell_would_run_is_refused(project, library, statement):
+    path = project.snippet("a.one", f"import math\nT = 0\ndef f(): return T\n{statement}\n")
+    with pytest.raises(SnippetError) as refused:
+        library.find("one.f", "a")
+    assert str(refused.value).startswith(f"{path}:4: '{statement[:4]}")
+
+
+def test_what_would_change_annotations_in_the_module_alone_is_refused(project, library):
+    path = project.snippet("a.one", "from __future__ import annotations\ndef f(x: y): ...\n")
+    with pytest.raises(SnippetError) as refused:
+        library.find("one.f", "a")
+    assert str(refused.value).startswith(f"{path}:1: 'from __future__ import annotations' holds")
+
+
+def test_two_statements_in_one_line_are_refused(project, library):
+    path = project.snippet("a.one", "A = 1; B = A\n")
+    with pytest.raises(SnippetError) as refused:
+        library.find("one.A", "a")
+    assert str(refused.value).startswith(f"{path}:1: 'B = A' stands behind another statement")
+
+
+def test_what_an_import_of_the_module_does_not_run_may_stand_in_it(project, library):
+    project.snippet(
+        "a.one",
+        """
+        '''About.'''
+        import typing
+        import xml.dom
+        import xml.sax
+        import xml.dom
+        if typing.TYPE_CHECKING:
+            import math
+        def f(): return 1
+        if __name__ == "__main__":
+            f()
+        """,
+    )
+    assert names(excerpt(library, "one.f")) == ["f"]
+
+
+def test_a_constant_may_have_a_type(project, library):
+    project.snippet(
+        "a.one",
+        "scale: int = 5\nEXPECTED_ERRORS: dict = {'f': (ValueError, 'f')}\ndef f(): return scale\n",
+    )
+    scale, function = excerpt(library, "one.f").definitions
+    assert scale.source == "scale: int = 5"
+    assert library.expected_error(function).type == "ValueError"
+
+
 def test_a_name_that_the_other_module_lacks_is_refused(project, library):
     project.snippet("a.two", "def f(): ...\n")
     project.snippet("a.one", "from snippets.a.two import g\ndef h(): return g()\n")
