@@ -6,7 +6,7 @@ import hashlib
 import os
 import pathlib
 import symtable
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 from ..names import nearest
@@ -217,6 +217,7 @@ class Library:
         self.package = self.root.name
         self._texts: dict[str, str | None] = {}
         self._modules: dict[str, Module | None] = {}
+        self._reached: dict[Definition, set[Definition]] = {}
 
     def path(self, name: str) -> pathlib.Path:
         """Return the file of the module called `name` ('chapter.topic'), which may not exist."""
@@ -293,8 +294,9 @@ class Library:
     def excerpt(self, wanted: Iterable[Definition], page_lines: str = "") -> Excerpt:
         """Collect what `wanted` definitions and the page's own lines need to run.
 
-        Definitions come in an order in which they can be run, each after
-        everything it uses; imports are those that any of the code reads.
+        Definitions come in an order in which they can be run, each after everything it
+        uses, but those that use each other, which come as in their module; imports are
+        those that any of the code reads.
         """
         wanted = list(wanted)
         ordered: dict[tuple[str, str], Definition] = {}
@@ -321,18 +323,50 @@ class Library:
         definition: Definition,
         ordered: dict[tuple[str, str], Definition],
         imports: dict[tuple[str, str], str],
-        above: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        key = (definition.module, definition.name)
-        if key in ordered or key in above:
+        if (definition.module, definition.name) in ordered:
             return
+        together = self._using_each_other(definition)
+        for each in together:
+            module = self._known(each.module)
+            for name in each.uses:
+                if name in module.imports:
+                    imports.setdefault((module.name, name), module.imports[name])
+                elif name in module.definitions or name in module.borrowed:
+                    found = self._resolve(module, name)
+                    if found not in together:
+                        self._collect(found, ordered, imports)
+        ordered.update({(each.module, each.name): each for each in together})
+
+    def _using_each_other(self, definition: Definition) -> list[Definition]:
+        """Return a definition and those that it uses and that use it, as their module has them.
+
+        What a default, a decorator or a base class needs stands above it there.
+        """
+        found = [each for each in self._reach(definition) if definition in self._reach(each)]
+        return sorted(found, key=self._place) or [definition]
+
+    def _place(self, definition: Definition) -> tuple[str, int]:
+        module = self._known(definition.module)
+        return module.name, list(module.definitions).index(definition.name)
+
+    def _reach(self, definition: Definition) -> set[Definition]:
+        """Return what a definition uses, what that uses, and so on."""
+        if definition not in self._reached:
+            found: set[Definition] = set()
+            waiting = [definition]
+            while waiting:
+                new = set(self._used(waiting.pop())) - found
+                found |= new
+                waiting += new
+            self._reached[definition] = found
+        return self._reached[definition]
+
+    def _used(self, definition: Definition) -> Iterator[Definition]:
         module = self._known(definition.module)
         for name in definition.uses:
-            if name in module.imports:
-                imports.setdefault((module.name, name), module.imports[name])
-            elif name in module.definitions or name in module.borrowed:
-                self._collect(self._resolve(module, name), ordered, imports, (*above, key))
-        ordered[key] = definition
+            if name in module.definitions or name in module.borrowed:
+                yield self._resolve(module, name)
 
     def _resolve(self, module: Module, name: str) -> Definition:
         asked, passed = module, {module.name}

@@ -79,6 +79,28 @@ def test_functions_that_call_each_other_come_once(project, library):
     assert sorted(names(excerpt(library, "one.even"))) == ["even", "odd"]
 
 
+@pytest.mark.parametrize("wanted", ["one.f", "one.g", "one.h"])
+def test_what_a_definition_needs_at_once_comes_before_it(project, library, wanted):
+    project.snippet(
+        "a.one",
+        """
+        def h(n): return limit + f(n)
+        def f(n): return n if n < 1 else g(n - 1)
+        def g(n, base=f): return base(n) + h(n)
+        limit = 0
+        """,
+    )
+    found = excerpt(library, wanted)
+    assert names(found) == ["limit", "h", "f", "g"]
+    exec("\n".join(definition.source for definition in found.definitions), {})
+
+
+def test_modules_that_use_each_other_give_each_definition_once(project, library):
+    project.snippet("a.one", "from snippets.a.two import g\ndef f(): return g\n")
+    project.snippet("a.two", "from snippets.a.one import f\ndef g(): return f\n")
+    assert names(excerpt(library, "two.g")) == ["f", "g"]
+
+
 def test_a_helper_named_like_a_builtin_is_not_taken_for_the_builtin(project, library):
     project.snippet("a.one", "def sum(x): return 'mine'\ndef total(x): return sum(x)\n")
     assert names(excerpt(library, "one.total")) == ["sum", "total"]
