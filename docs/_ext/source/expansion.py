@@ -4,6 +4,7 @@ import ast
 import contextlib
 import dataclasses
 import functools
+import re
 import symtable
 from collections.abc import Iterable, Iterator
 
@@ -15,6 +16,9 @@ OWN = "what the page's own lines make of it"
 HELPERS = "Show the helpers used below"
 # Tags of MyST-NB that keep the code of a cell from a reader's first look.
 UNSEEN = frozenset(("hide-input", "hide-cell", "remove-input", "remove-cell"))
+
+# Magics that run the code beside or below them as if it stood there alone.
+AROUND = re.compile(r"^([ \t]*)(?:%time[ \t]+|%%(?:time|capture|prun)\b.*)", re.MULTILINE)
 
 
 class PageError(Exception):
@@ -34,10 +38,22 @@ class Expanded:
     expected: ExpectedError | None = None
 
 
+@functools.lru_cache(maxsize=1000)
+def plain(source: str) -> str:
+    """Return code with calls in place of IPython's magics and commands, or as it is."""
+    with contextlib.suppress(SyntaxError):
+        ast.parse(source)
+        return source
+    # Takes a while to import, and few pages have magics.
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    return TransformerManager().transform_cell(AROUND.sub(r"\1", source))
+
+
 def bound_names(source: str) -> set[str]:
-    """Return the names that code binds at its top level; none where it is no plain Python."""
+    """Return the names that code binds at its top level; none where it has an error."""
     try:
-        table = symtable.symtable(source, "cell", "exec")
+        table = symtable.symtable(plain(source), "cell", "exec")
     except SyntaxError:
         return set()
     return {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
@@ -47,7 +63,7 @@ def import_lines(source: str) -> dict[str, str]:
     """Return {name: line} of what code imports at its top level, as if written one by one."""
     found: dict[str, str] = {}
     try:
-        tree = ast.parse(source)
+        tree = ast.parse(plain(source))
     except SyntaxError:
         return found
     for node in tree.body:
@@ -66,7 +82,7 @@ def import_lines(source: str) -> dict[str, str]:
 def lines_of_imports(source: str) -> list[str]:
     """Return the imports at the top level of code, a line for each name."""
     found: list[str] = []
-    for node in ast.parse(source).body:
+    for node in ast.parse(plain(source)).body:
         if isinstance(node, ast.Import):
             found += [ast.unparse(ast.Import([alias])) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -89,6 +105,7 @@ class Expansion:
         # The imports that have run, and those of them that a reader has seen.
         self.made: set[str] = set()
         self.seen: set[str] = set()
+        self.star = ""
 
     def cells(self, cell: nbformat.NotebookNode, line: int) -> list[Expanded]:
         """Return the cell as it is executed, after a cell of helpers where it needs some."""
@@ -202,6 +219,13 @@ class Expansion:
         uses the name must then bind it as well.
         """
         imported = import_lines(source)
+        self.star = imported.pop("*", self.star)
+        if self.star and self.modules:
+            raise PageError(
+                line,
+                f"'{self.star}' may bind what the snippets of this page call by the same name; "
+                "import the names that the page uses",
+            )
         for name in bound_names(source):
             known = self.meanings.get(name, "")
             if name in imported or known.startswith(("import ", "from ")):

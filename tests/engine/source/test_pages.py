@@ -179,6 +179,40 @@ def test_a_snippet_cannot_take_over_a_name_that_the_page_has_bound(project, read
         read("a/one", shown, *cells)
 
 
+@pytest.mark.parametrize(
+    "own",
+    [
+        "%config InlineBackend.figure_format = 'svg'\nscale = 5",
+        "scale = 5\n!ls",
+        "%time scale = 5",
+        "%%time\nscale = 5",
+        "%%capture out\n%matplotlib inline\nscale = 5",
+        "scale = !ls",
+        "%time import math as scale",
+    ],
+)
+def test_what_a_cell_with_magics_binds_is_looked_at(project, read, own):
+    project.snippet("a.one", "scale = 1\ndef f(): return scale\n")
+    cells = [project.cell(own), project.cell("f()", snippet="one.f")]
+    with pytest.raises(PageError, match=r"'scale' would stand for two things.*snippets/a/one\.py"):
+        read("a/one", *cells)
+
+
+def test_what_a_magic_takes_as_text_binds_nothing(project, read):
+    project.snippet("a.one", "scale = 1\ndef f(): return scale\n")
+    own = project.cell("%%writefile other.py\nscale = 5")
+    assert len(read("a/one", own, project.cell("f()", snippet="one.f")).cells) == 3
+
+
+def test_an_import_of_everything_beside_snippets_is_refused(project, read):
+    project.snippet("a.one", "def sin(x): return x\ndef f(x): return sin(x)\n")
+    star, snippet = project.cell("from math import *"), project.cell("f(1)", snippet="one.f")
+    assert len(read("a/one", star).cells) == 1
+    for cells in ((star, snippet), (snippet, star)):
+        with pytest.raises(PageError, match=r"'from math import \*' may bind what the snippets"):
+            read("a/one", *cells)
+
+
 def test_a_page_may_bind_a_constant_anew_in_full_view(project, read):
     project.snippet("a.one", "scale = 1\ndef f(): return scale\ndef g(): return -scale\n")
     page = read(
