@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import nbformat
 
-from .snippets import Definition, ExpectedError, Import, Library, SnippetError
+from .snippets import Definition, ExpectedError, Import, Library, SnippetError, split_lines
 
 OWN = "what the page's own lines make of it"
 HELPERS = "Show the helpers used below"
@@ -262,7 +262,7 @@ class Expansion:
 
     def _first_line(self, cell: nbformat.NotebookNode, fence: int) -> int:
         """Return the line, counted from 1, at which the code of a cell starts, below options."""
-        code = cell.source.splitlines()
+        code = split_lines(cell.source)
         found = range(fence, len(self.lines))
         return 1 + next((i for i in found if self.lines[i : i + len(code)] == code), fence)
 

@@ -18,13 +18,16 @@ from ..names import nearest
 from . import predictions
 from .expansion import HELPERS, Expansion, PageError
 from .predictions import Prediction
-from .snippets import ExpectedError, Library
+from .snippets import ExpectedError, Library, split_lines
 
 __all__ = ["HELPERS", "Cell", "Page", "PageError", "digest", "find_pages", "read_page"]
 
 KERNEL = {"name": "python3", "display_name": "Python 3"}
 NOT_BEFORE_A_CELL = "a predict must stand directly before the code cell that it asks about"
 CELL_AT = re.compile(r"^Code cell \d+ at line (\d+)")
+# Jupytext would end lines at these; nothing else writes what stands for them meanwhile.
+MASK = {ord(end): 0xFDD0 + n for n, end in enumerate("\v\f\x1c\x1d\x1e\x85\u2028\u2029")}
+UNMASK = {mask: end for end, mask in MASK.items()}
 LANGUAGE = {"name": "python", "pygments_lexer": "ipython3", "file_extension": ".py"}
 
 
@@ -110,7 +113,7 @@ def read_page(
         raise PageError(line, "a predict with code in its question is written between colons, :::")
     try:
         options = yaml.safe_load(head) or {}
-        notebook = myst_to_notebook(body, add_source_map=True)
+        notebook = myst_to_notebook(body.translate(MASK), add_source_map=True)
     except yaml.YAMLError as error:
         raise PageError(1, f"the head of the page cannot be read: {error}") from None
     except MystMetadataParsingError as error:
@@ -121,8 +124,10 @@ def read_page(
         raise PageError(1, "the head of the page is not a list of names with values")
     if not any(cell.cell_type == "code" for cell in notebook.cells):
         return None
+    for cell in notebook.cells:
+        cell["source"] = cell.source.translate(UNMASK)
     benchmark, device, recorded = _execution(options, devices)
-    written = text.splitlines()
+    written = split_lines(text)
     expansion = Expansion(docname, library, written)
     cells, lines, code = [], [], []
     seen: collections.Counter[str] = collections.Counter()
@@ -224,6 +229,6 @@ def _key(source: str, expected: ExpectedError | None, seen: collections.Counter[
 
 def _split(text: str) -> tuple[str, str, int]:
     """Return the head of a page, its body at the same lines as before, and where it begins."""
-    lines = text.splitlines()
+    lines = split_lines(text)
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), 0)
     return "\n".join(lines[1:end]), "\n".join([""] * (end + 1) + lines[end + 1 :]), end + 1

@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import hashlib
+import io
 import os
 import pathlib
 import symtable
@@ -17,6 +18,11 @@ UNSHOWN = ("__name__ == '__main__'", "TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 class SnippetError(Exception):
     """A snippet cannot be shown; the message says why and what to do."""
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a text as Python counts them; str.splitlines would find more."""
+    return [line.rstrip("\n") for line in io.StringIO(text, None)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +103,7 @@ class Module:
         except (SyntaxError, ValueError) as error:
             place = f"{path}:{getattr(error, 'lineno', None) or 1}"
             raise SnippetError(f"{place}: {getattr(error, 'msg', error)}") from None
-        lines = text.splitlines()
+        lines = split_lines(text)
         last = 0
         for node in tree.body:
             if node.lineno == last:

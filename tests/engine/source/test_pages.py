@@ -280,6 +280,22 @@ def test_a_page_is_read_as_text_of_any_system_and_nothing_else(project, read):
         read_page("a/one", path, Library(project.root / "snippets"))
 
 
+@pytest.mark.parametrize("end", "\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+def test_only_what_ends_a_line_for_python_does(project, read, end):
+    project.snippet("a.one", "def f(): return 1\n")
+    code = f"print(ascii('''a{end}b'''))"
+    page = read(
+        "a/one", f"One{end}line.", project.cell(code), "Then.", project.cell("f()", "one.f")
+    )
+    assert page.cells[0].source == code
+    prose = [cell.source for cell in page.notebook.cells if cell.cell_type == "markdown"]
+    assert [text.partition("\n\n")[2] or text for text in prose] == [f"One{end}line.", "Then."]
+    with pytest.raises(PageError) as refused:
+        read("a/one", f"One{end}line.", project.cell(f"'{end}'\nx = = 3", snippet="one.f"))
+    lines = project.path("a/one").read_text().split("\n")
+    assert refused.value.line == lines.index("x = = 3") + 1
+
+
 def test_a_module_that_would_capture_a_name_is_looked_for_by_every_build(project, read):
     project.snippet("b.three", "def low(): return 1\n")
     page = read("a/one", project.cell("low()", snippet="b.three.low"))

@@ -265,6 +265,15 @@ def test_a_name_that_the_other_module_lacks_is_refused(project, library):
         excerpt(library, "one.h")
 
 
+@pytest.mark.parametrize("end", "\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+def test_only_what_ends_a_line_for_python_does(project, library, end):
+    project.snippet("a.one", f"A = 'a{end}b'\n\f\ndef f(): return A\n")
+    assert [d.source for d in excerpt(library, "one.f").definitions] == [
+        f"A = 'a{end}b'",
+        "def f(): return A",
+    ]
+
+
 def test_a_syntax_error_is_reported_with_file_and_line(project, library):
     path = project.snippet("a.one", "def fine(): ...\ndef broken(:\n    return 1\n")
     with pytest.raises(SnippetError) as refused:
