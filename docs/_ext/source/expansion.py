@@ -10,7 +10,15 @@ from collections.abc import Iterable, Iterator
 
 import nbformat
 
-from .snippets import Definition, ExpectedError, Import, Library, SnippetError, split_lines
+from .snippets import (
+    Definition,
+    ExpectedError,
+    Import,
+    Library,
+    SnippetError,
+    names_needed_at_once,
+    split_lines,
+)
 
 OWN = "what the page's own lines make of it"
 HELPERS = "Show the helpers used below"
@@ -153,6 +161,15 @@ class Expansion:
             if d not in wanted and not self._is_defined(d) and not self._is_replaced(d, bound)
         ]
         shown = [d for d in excerpt.definitions if d in wanted]
+        new = {d.name for d in shown if not self._is_defined(d)}
+        for helper in helpers:
+            used = new.intersection(helper.uses)
+            for name in used and used.intersection(names_needed_at_once(helper.source)):
+                raise PageError(
+                    line,
+                    f"{self._origin(helper)} needs '{name}' as soon as it is defined, in the "
+                    f"folded cell above the one that shows '{name}'; show '{helper.name}' as well",
+                )
         sources = [definition.source for definition in helpers]
         code = [*(d.source for d in shown), *([cell.source] if cell.source.strip() else [])]
         for found in _read_by(excerpt.imports, [*sources, *code]):

@@ -84,6 +84,17 @@ def names_used(text: str) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(names) if name in shared)
 
 
+def names_needed_at_once(text: str) -> tuple[str, ...]:
+    """Return the names from around it that a piece of code reads before it calls anything."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.body = [ast.Pass()]
+        elif isinstance(node, ast.Lambda):
+            node.body = ast.Constant(None)
+    return names_used(ast.unparse(tree))
+
+
 class Module:
     """One file of `snippets/`, parsed."""
 

@@ -224,6 +224,20 @@ def test_a_page_may_bind_a_constant_anew_in_full_view(project, read):
     assert len(page.cells) == 3
 
 
+def test_a_helper_that_needs_what_is_shown_below_it_at_once_is_refused(project, read):
+    project.snippet(
+        "a.one",
+        """
+        def sum(n): return n if n < 1 else g(n - 1)
+        def g(n, base=sum): return base(n)
+        """,
+    )
+    with pytest.raises(PageError, match=r"g of .*one\.py needs 'sum' as soon as.*show 'g' as well"):
+        read("a/one", project.cell("sum(1)", snippet="one.sum"))
+    page = read("a/one", project.cell("sum(1)", "one.sum one.g"), project.cell("g(1)", "one.sum"))
+    assert page.cells[0].source.index("def sum") < page.cells[0].source.index("def g")
+
+
 def test_one_import_written_in_several_ways_has_one_meaning(project, read):
     project.snippet("a.one", "import xml.dom\ndef f(): return xml.dom\n")
     project.snippet("a.two", "import xml.sax\nimport xml.dom\ndef g(): return xml.sax\n")
