@@ -1,20 +1,18 @@
 """What a page imports, and what of it its kernel may find imported already."""
 
 import ast
-import contextlib
 import itertools
 import re
 from collections.abc import Iterable, Sequence
 
 from ..frameworks import Framework
+from ..source.expansion import plain
 
 # What a page may change that frameworks read when they are imported. To read it changes nothing.
 TOUCHES = re.compile(
     r"\b(?:environ|environb|putenv|unsetenv|set_env|meta_path|path_hooks|setrlimit)\b"
     r"|\bsys\s*\.\s*(?:modules|path|flags)\b|%env\b|\breload\b"
 )
-# Those such as %%time, whose cell is Python.
-CELL_MAGICS = re.compile(r"\A(?:\s*%%.*\n)+")
 
 
 def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple[str, ...] | None:
@@ -93,14 +91,10 @@ def _owners(registry: Iterable[Framework]) -> dict[str, Framework]:
 
 def _parsed(source: str) -> ast.Module:
     """Return the syntax of a cell, which may have lines for IPython; empty where it has none."""
-    with contextlib.suppress(SyntaxError):
-        return ast.parse(source)
-    # Takes a while to import, and most cells are plain Python.
-    from IPython.core.inputtransformer2 import TransformerManager
-
-    with contextlib.suppress(SyntaxError):
-        return ast.parse(TransformerManager().transform_cell(CELL_MAGICS.sub("", source)))
-    return ast.Module([], [])
+    try:
+        return ast.parse(plain(source))
+    except SyntaxError:
+        return ast.Module([], [])
 
 
 def imported(source: str, anywhere: bool = False) -> list[str]:
