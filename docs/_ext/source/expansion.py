@@ -4,12 +4,14 @@ import ast
 import contextlib
 import dataclasses
 import functools
+import itertools
 import re
 import symtable
 from collections.abc import Iterable, Iterator
 
 import nbformat
 
+from ..names import is_misspelt, nearest
 from .snippets import (
     Definition,
     ExpectedError,
@@ -27,6 +29,16 @@ UNSEEN = frozenset(("hide-input", "hide-cell", "remove-input", "remove-cell"))
 
 # Magics that run the code beside or below them as if it stood there alone.
 AROUND = re.compile(r"^([ \t]*)(?:%time[ \t]+|%%(?:time|capture|prun)\b.*)", re.MULTILINE)
+TAGS = (
+    *(*sorted(UNSEEN), "hide-output", "remove-output", "remove-stdout", "remove-stderr"),
+    *("remove_input", "remove_output", "remove_cell", "scroll-output", "output_scroll"),
+    *("full-width", "margin", "popout", "raises-exception", "skip-execution"),
+)
+OPTIONS = (
+    *("snippet", "folded", "raises", "framework", "tags"),
+    *("picture", "caption", "anchors", "by-version"),
+)
+NAME = re.compile(r":?([^\s:#'\"][^:]*):(?:\s|$)")
 
 
 class PageError(Exception):
@@ -118,6 +130,7 @@ class Expansion:
     def cells(self, cell: nbformat.NotebookNode, line: int) -> list[Expanded]:
         """Return the cell as it is executed, after a cell of helpers where it needs some."""
         tags = list(cell.metadata.get("tags", []))
+        self._check_names(tags, line)
         if "raises-exception" in tags:
             raise PageError(
                 line,
@@ -184,6 +197,35 @@ class Expansion:
         cell["source"] = self._joined(excerpt.imports, code, unseen)
         self._note_imports(own_lines, unseen)
         return [*before, self._expanded(cell, tags, errors, line)]
+
+    def _check_names(self, tags: list[str], fence: int) -> None:
+        """Refuse options and tags that are misspelt, and an option that is written twice."""
+        where: dict[str, int] = {}
+        for number, text in self._options(fence):
+            if not (found := NAME.match(text)):
+                continue
+            name = found[1].strip()
+            if is_misspelt(name, OPTIONS):
+                hint = nearest(name.lower(), OPTIONS)
+                raise PageError(number, f"a code cell has no option '{name}'{hint}")
+            if name in where:
+                raise PageError(number, f"the cell has the option '{name}' twice; join the two")
+            where[name] = number
+        for tag in tags:
+            if is_misspelt(tag, TAGS):
+                hint = nearest(tag.lower(), TAGS)
+                raise PageError(where.get("tags", fence), f"there is no tag '{tag}'{hint}")
+
+    def _options(self, fence: int) -> Iterable[tuple[int, str]]:
+        """Return the lines of a cell's options, each with its number, counted from 1."""
+        indent = len(self.lines[fence - 1]) - len(self.lines[fence - 1].lstrip())
+        below = ((n, self.lines[n - 1][indent:]) for n in range(fence + 1, len(self.lines) + 1))
+        first = next(below, (0, ""))
+        if first[1].startswith("---"):
+            return itertools.takewhile(lambda each: not each[1].startswith("---"), below)
+        return itertools.takewhile(
+            lambda each: each[1].startswith(":"), itertools.chain([first], below)
+        )
 
     def _folded(
         self, imports: Iterable[Import], sources: list[str], cell: nbformat.NotebookNode

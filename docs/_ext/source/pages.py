@@ -14,7 +14,7 @@ from typing import Any
 import nbformat
 import yaml
 
-from ..names import nearest
+from ..names import is_misspelt, nearest
 from . import predictions
 from .expansion import HELPERS, Expansion, PageError
 from .predictions import Prediction
@@ -28,6 +28,7 @@ CELL_AT = re.compile(r"^Code cell \d+ at line (\d+)")
 # Jupytext would end lines at these; nothing else writes what stands for them meanwhile.
 MASK = {ord(end): 0xFDD0 + n for n, end in enumerate("\v\f\x1c\x1d\x1e\x85\u2028\u2029")}
 UNMASK = {mask: end for end, mask in MASK.items()}
+HEAD = ("benchmark", "device", "recorded")
 LANGUAGE = {"name": "python", "pygments_lexer": "ipython3", "file_extension": ".py"}
 
 
@@ -126,8 +127,8 @@ def read_page(
         return None
     for cell in notebook.cells:
         cell["source"] = cell.source.translate(UNMASK)
-    benchmark, device, recorded = _execution(options, devices)
     written = split_lines(text)
+    benchmark, device, recorded = _execution(options, written, devices)
     expansion = Expansion(docname, library, written)
     cells, lines, code = [], [], []
     seen: collections.Counter[str] = collections.Counter()
@@ -174,8 +175,15 @@ def read_page(
     )
 
 
-def _execution(options: dict[str, Any], devices: Collection[str]) -> tuple[bool, str | None, str]:
+def _execution(
+    options: dict[str, Any], written: Iterable[str], devices: Collection[str]
+) -> tuple[bool, str | None, str]:
     """Take what decides how a page is executed out of its head."""
+    for name in map(str, options):
+        if is_misspelt(name, HEAD):
+            line = next(n for n, text in enumerate(written, 1) if text.startswith(name))
+            hint = nearest(name.lower(), HEAD)
+            raise PageError(line, f"the head of a page has no '{name}'{hint}")
     benchmark, device = options.pop("benchmark", False), options.pop("device", None)
     recorded = options.pop("recorded", "")
     if not isinstance(benchmark, bool):

@@ -9,7 +9,7 @@ from nbclient import NotebookClient
 @pytest.fixture
 def read(project):
     def read(docname, *parts, **settings):
-        path = project.page(docname, *parts, **settings)
+        path = read.path = project.page(docname, *parts, **settings)
         return read_page(docname, path, Library(project.root / "snippets"))
 
     return read
@@ -281,6 +281,47 @@ def test_a_head_that_cannot_be_understood_is_refused(project, head, words):
     path.write_text(f"---\n{head}\n---\n# One\n\n{project.cell('1')}\n")
     with pytest.raises(PageError, match=words):
         read_page("a/one", path, Library(project.root / "snippets"), ("cpu", "gpu-h200"))
+
+
+@pytest.mark.parametrize(
+    ("options", "number", "words"),
+    [
+        (":snipet: a.b", 1, "a code cell has no option 'snipet'; the nearest are snippet"),
+        (":framwork: jax", 1, "no option 'framwork'; the nearest are framework"),
+        (":rasies: ValueError x", 1, "no option 'rasies'; the nearest are raises"),
+        (":Tags: [hide-input]", 1, "no option 'Tags'; the nearest are tags"),
+        (":by_version: true", 1, "no option 'by_version'; the nearest are by-version"),
+        ("---\ntags: [a]\nsnipet: b\n---", 3, "no option 'snipet'"),
+        (":name: a\n:tags: [hide-inputt]", 2, "no tag 'hide-inputt'; the nearest are hide-input"),
+        (":tags: [hide-input]\n:name: a\n:tags: [b]", 3, "has the option 'tags' twice"),
+    ],
+)
+def test_a_misspelt_option_or_tag_of_a_cell_is_refused_at_its_line(read, options, number, words):
+    with pytest.raises(PageError, match=words) as refused:
+        read("a/one", "Prose.", f"```{{code-cell}} python\n{options}\n1\n```")
+    lines = read.path.read_text().splitlines()
+    assert refused.value.line == lines.index("```{code-cell} python") + 1 + number
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ":name: a\n:lines_to_next_cell: 2\n:tags: [margin, show-input, parameters]",
+        "---\nmystnb:\n  tags: a\n  image:\n    tags: b\nslideshow:\n  tags: c\n---",
+        ":tags: [remove_cell, full-width, hide-output]\n\n:tags:\n",
+    ],
+)
+def test_options_and_tags_of_other_programs_remain(read, options):
+    assert read("a/one", f"```{{code-cell}} python\n{options}\n1\n```").cells
+
+
+@pytest.mark.parametrize("name", ["benchmrk", "Benchmark", "devices"])
+def test_a_misspelt_name_in_the_head_of_a_page_is_refused_at_its_line(project, name):
+    path = project.page("a/one", project.cell("1"))
+    path.write_text(f"---\norphan: true\ndate: today\n{name}: true\n---\n\n{project.cell('1')}\n")
+    with pytest.raises(PageError, match=f"no '{name}'; the nearest are") as refused:
+        read_page("a/one", path, Library(project.root / "snippets"))
+    assert refused.value.line == 4
 
 
 def test_a_page_is_read_as_text_of_any_system_and_nothing_else(project, read):
