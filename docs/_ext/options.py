@@ -3,13 +3,19 @@
 import dataclasses
 import os
 import pathlib
+import re
 import runpy
 from collections.abc import Mapping
 from typing import Any, Self
 
 from .frameworks import Framework, registered
+from .names import nearest
 
 PREFIX = "book_"
+
+
+class OptionError(Exception):
+    """conf.py sets an option that there is not, or to a value that it cannot have."""
 
 
 def _option(default: Any, rebuild: str = "", kinds: tuple[type, ...] = ()) -> Any:
@@ -103,9 +109,13 @@ class Options:
 
     @classmethod
     def from_file(cls, conf: str | os.PathLike[str] = "conf.py") -> Self:
-        """Return the options that a conf.py sets, for commands that run without Sphinx."""
+        """Return the options that a conf.py sets, for commands; leaves with what is wrong there."""
         path = pathlib.Path(conf)
         values = runpy.run_path(str(path)) if path.exists() else {}
+        try:
+            check(values, path)
+        except OptionError as error:
+            raise SystemExit(str(error)) from None
         return cls.from_values(values, path.parent)
 
     def before(self, benchmark: bool) -> str:
@@ -126,3 +136,20 @@ class Options:
     def label(self, device: str) -> str:
         """Return the name of a device as readers see it."""
         return self.devices.get(device, device)
+
+
+def check(values: Mapping[str, Any], conf: pathlib.Path) -> None:
+    """Compare the options among `values` with what they may be; raises OptionError."""
+    known = [PREFIX + field.name for field in Options.table()]
+    for name in values:
+        if name.startswith(PREFIX) and name not in known:
+            raise OptionError(
+                f"{_place(name, conf)}there is no option {name}{nearest(name, known)}"
+            )
+
+
+def _place(name: str, conf: pathlib.Path) -> str:
+    """Return where conf.py sets an option last, as `conf.py:12: `."""
+    lines = conf.read_text("utf8").splitlines() if conf.exists() else []
+    found = [n for n, text in enumerate(lines, 1) if re.match(rf"\s*{name}\b", text)]
+    return f"{conf}:{found[-1]}: " if found else f"{conf}: "

@@ -7,7 +7,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
 from sphinx.config import Config
-from sphinx.errors import ExtensionError
+from sphinx.errors import ConfigError, ExtensionError
 from sphinx.util import logging
 
 from ..execution import key
@@ -15,7 +15,7 @@ from ..execution.results import Result, deliver
 from ..execution.schedule import Failure
 from ..measurements import declared
 from ..measurements.schema import Schema, single
-from ..options import PREFIX, Options
+from ..options import PREFIX, OptionError, Options, check
 from ..records import outputs
 from ..records.editions import Edition, editions
 from ..records.outcomes import declared_errors
@@ -43,6 +43,10 @@ logger = logging.getLogger(__name__)
 
 def configure(app: Sphinx, config: Config) -> None:
     """Leave the execution to this engine, show tracebacks as they are; recordings are no pages."""
+    try:
+        check({**config._raw_config, **values(config)}, pathlib.Path(app.confdir, "conf.py"))
+    except OptionError as error:
+        raise ConfigError(str(error)) from None
     config.nb_execution_mode = "off"
     # The lexer for IPython's tracebacks warns of those that the kernel writes here.
     config.nb_render_error_lexer = "none"
