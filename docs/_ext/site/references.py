@@ -86,6 +86,29 @@ class LinkQuotesOnce(SphinxTransform):
             linked.add((id(place), quote["refuri"]))
 
 
+class NumbersOutOfHeadings(SphinxTransform):
+    """Leave the text of a role in place of a number or verdict that stands in a heading.
+
+    Headings are gathered for tables of contents before any measurement is known.
+    """
+
+    default_priority = 500
+
+    def apply(self, **kwargs: Any) -> None:
+        """Warn of each."""
+        for section in self.document.findall(nodes.section):
+            for kind in (measured, measured_verdict):
+                for node in list(section[0].findall(kind)):
+                    logger.warning(
+                        f"'{node['expression']}' stands in a heading, where no measurement is "
+                        "known; move the role into the text",
+                        location=node,
+                        type="book",
+                        subtype="measured",
+                    )
+                    node.replace_self(nodes.Text(node["expression"]))
+
+
 class FillInReferences(SphinxPostTransform):
     """Replace the numbers and verdicts that wait for measurements."""
 
@@ -150,4 +173,5 @@ def setup(app: Sphinx) -> None:
     app.add_role("verdict", _PendingRole(measured_verdict))
     app.add_role("quoted", QuotedRole())
     app.add_transform(LinkQuotesOnce)
+    app.add_transform(NumbersOutOfHeadings)
     app.add_post_transform(FillInReferences)

@@ -316,3 +316,27 @@ def test_the_device_of_a_number_is_said_where_there_are_several_or_the_role_name
     assert [each.text.strip() for each in marks] == ["CPU", "CPU", "CPU"]
     # They show to who reads about another device.
     assert all("at-home" in each["class"] for each in marks)
+
+
+def test_a_number_in_a_heading_is_red_at_its_line(project, noting):
+    project.configure('myst_enable_extensions = ["colon_fence"]')
+    project.page(
+        "b/one",
+        project.cell("note('x', 0.5)", snippet="a.notes.note"),
+        "## It took {measured}`x@python`",
+        ":::{admonition} In {measured}`x@python`\nA title that is no heading.\n:::",
+        "## It {verdict}`x@python.first_call / x@python in 1.. ? holds : fails`",
+    )
+    build = project.build()
+    assert build.status == 1
+    assert [warning.partition("docs/")[2].partition("; ")[0] for warning in build.warnings] == [
+        f"b/one.md:{project.line('b/one', role)}: WARNING: '{text}' stands in a heading, where no "
+        "measurement is known"
+        for role, text in (
+            ("{measured}", "x@python"),
+            ("{verdict}", "x@python.first_call / x@python in 1.. ? holds : fails"),
+        )
+    ]
+    page = soup(project, "b/one")
+    assert "It took x@python" in page.text
+    assert page.select_one(".admonition-title .measured").text == "500 ms"
