@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable
 
 import nbformat
 from docutils import nodes
-from myst_nb.core.read import MystMetadataParsingError
 from myst_nb.sphinx_ import Parser
 
 from ..options import Options
@@ -14,6 +13,7 @@ from ..records.markup import PREFIX, placed
 from ..source.pages import Page
 from . import downloads, folding, predictions, tabs
 
+CELLS = re.compile(r"\{(code|raw)-cell\}")
 _notebooks: dict[str, nbformat.NotebookNode] = {}
 _answers: dict[str, list[int | None]] = {}
 
@@ -76,11 +76,10 @@ class PageParser(Parser):
         """Parse one page."""
         env = document.settings.env
         if env.docname not in _notebooks:
-            try:
+            if env.docname not in env.book_pages:
                 return super().parse(inputstring, document)
-            except MystMetadataParsingError:
-                # The build could not read it either, and has said so.
-                return super().parse(inputstring.replace("{code-cell}", ""), document)
+            # The build has refused it and said why; MyST-NB would stumble over its cells again.
+            return super(Parser, self).parse(CELLS.sub("", inputstring), document)
         shared = env.mystnb_config
         reader = (f"{__name__}.read_shown", {"docname": env.docname}, False)
         env.mystnb_config = shared.copy(

@@ -6,11 +6,14 @@ What readers see without scripts is the question with its answers, and the outpu
 
 import html
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import nbformat
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from ..execution.schedule import Failure
@@ -18,9 +21,10 @@ from ..measurements import references
 from ..measurements.schema import Measurement, Schema, single
 from ..records import outputs
 from ..records.editions import Edition
-from ..source.pages import HELPERS, Cell, Page
+from ..source.pages import HELPERS, NOT_BEFORE_A_CELL, Cell, Page
 from ..source.predictions import Answer, Prediction, PredictionError, read
 
+logger = logging.getLogger(__name__)
 LOOK = "Show the output"
 
 
@@ -42,6 +46,7 @@ class PredictDirective(SphinxDirective):
         except PredictionError as error:
             raise self.error(str(error)) from None
         node = prediction()
+        self.set_source_info(node)
         for text in (asked.question, *(answer.text for answer in asked.answers)):
             inline, problems = self.parse_inline(text, lineno=self.lineno)
             node += [nodes.paragraph("", "", *inline), *problems]
@@ -213,6 +218,22 @@ def raw(text: str) -> nodes.raw:
     return nodes.raw("", text, format="html")
 
 
+class QuestionsWithoutCells(SphinxTransform):
+    """Take out the questions of pages on which no cell is shown, where nothing covers an output."""
+
+    default_priority = 500
+
+    def apply(self, **kwargs: Any) -> None:
+        """Warn of each, where the page was not refused before."""
+        env: Any = self.env
+        refused = self.env.docname in env.book_pages
+        for node in list(self.document.findall(prediction)):
+            if not refused:
+                logger.warning(NOT_BEFORE_A_CELL, location=node, type="book", subtype="page")
+            node.parent.remove(node)
+
+
 def setup(app: Sphinx) -> None:
     """Register the directive."""
     app.add_directive("predict", PredictDirective)
+    app.add_transform(QuestionsWithoutCells)

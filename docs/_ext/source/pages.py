@@ -20,7 +20,16 @@ from .expansion import HELPERS, Expansion, PageError
 from .predictions import Prediction
 from .snippets import ExpectedError, Library, split_lines
 
-__all__ = ["HELPERS", "Cell", "Page", "PageError", "digest", "find_pages", "read_page"]
+__all__ = [
+    "HELPERS",
+    "NOT_BEFORE_A_CELL",
+    "Cell",
+    "Page",
+    "PageError",
+    "digest",
+    "find_pages",
+    "read_page",
+]
 
 KERNEL = {"name": "python3", "display_name": "Python 3"}
 NOT_BEFORE_A_CELL = "a predict must stand directly before the code cell that it asks about"

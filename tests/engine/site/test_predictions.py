@@ -5,6 +5,7 @@ from _ext.source import predictions
 from bs4 import BeautifulSoup
 
 ASKED = '```{predict} How many?\n- `one` ~ "1"\n- two ~ "traces: 2"\n```'
+CELL = "```{code-cell} python\nprint('traces: 2')\n```"
 
 
 def soup(project, docname="a/one"):
@@ -116,6 +117,25 @@ def test_a_question_that_no_cell_follows_is_refused(project, after):
     build = project.build()
     line = project.line("a/one", "{predict}")
     assert f"docs/a/one.md:{line}: WARNING: a predict must stand directly before" in build.output
+
+
+@pytest.mark.parametrize(
+    ("parts", "count"),
+    [
+        ((ASKED,), 1),
+        ((ASKED, "Prose.", ASKED), 2),
+        ((ASKED, "Prose.", CELL), 1),
+        ((ASKED, ASKED, CELL), 1),
+    ],
+)
+def test_a_question_without_its_cell_is_one_warning_at_its_line(project, parts, count):
+    project.page("a/one", *parts, notebook=CELL in parts)
+    build = project.build()
+    assert build.status == 1 and "Traceback" not in build.output
+    assert len(build.warnings) == count
+    line = project.line("a/one", "{predict}")
+    assert f"docs/a/one.md:{line}: WARNING: a predict must stand" in build.warnings[0]
+    assert not soup(project).select(".predict")
 
 
 def test_a_question_may_hold_code_between_colons_alone(project):
