@@ -8,8 +8,11 @@ import runpy
 from collections.abc import Mapping
 from typing import Any, Self
 
+import jsonschema
+
 from .frameworks import Framework, registered
 from .names import nearest
+from .plain import validator
 
 PREFIX = "book_"
 
@@ -18,9 +21,65 @@ class OptionError(Exception):
     """conf.py sets an option that there is not, or to a value that it cannot have."""
 
 
-def _option(default: Any, rebuild: str = "", kinds: tuple[type, ...] = ()) -> Any:
+KINDS = {
+    "string": "a text",
+    "array": "a list",
+    "boolean": "True or False",
+    "object": "a dictionary",
+    "integer": "a whole number",
+    "number": "a number",
+}
+TEXT: dict[str, Any] = {"type": "string"}
+TEXTS: dict[str, Any] = {"type": "array", "items": TEXT}
+SWITCH: dict[str, Any] = {"type": "boolean"}
+COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
+SECONDS: dict[str, Any] = {"type": "number", "exclusiveMinimum": 0, "format": "finite"}
+
+
+def _by_name(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "propertyNames": TEXT, "additionalProperties": schema}
+
+
+def _keyed(required: str, /, **schemas: dict[str, Any]) -> dict[str, Any]:
+    closed = {"additionalProperties": False, "required": required.split()}
+    return {"type": "object", "properties": schemas, **closed}
+
+
+COLOURS = _keyed("light dark", light=TEXT, dark=TEXT)
+FRAMEWORK = _keyed(
+    "",
+    modules=TEXTS,
+    packages=TEXTS,
+    device=TEXT,
+    environment=_by_name(_by_name(TEXT)),
+    shared=_by_name(TEXT),
+    required=SWITCH,
+    forkable=SWITCH,
+    label=TEXT,
+    colour=COLOURS,
+)
+# What keys there are, `programs.targets` says.
+TARGET: dict[str, Any] = {"type": "object"}
+SOURCE = _keyed("title author url", title=TEXT, author=TEXT, url=TEXT)
+CARD = _keyed("measurements title", measurements=TEXT, title=TEXT)
+VERSIONS = _keyed(
+    "package recorded supported prelude recordings command",
+    package=TEXT,
+    recorded=TEXTS,
+    supported=TEXTS,
+    without=TEXTS,
+    prelude=TEXT,
+    recordings=TEXT,
+    earlier=TEXT,
+    command=TEXT,
+)
+
+
+def _option(
+    default: Any, schema: dict[str, Any], rebuild: str = "", kinds: tuple[type, ...] = ()
+) -> Any:
     """Declare an option; `rebuild` is "env" where a change means reading every page again."""
-    facts = {"rebuild": rebuild, "kinds": kinds}
+    facts = {"schema": schema, "rebuild": rebuild, "kinds": kinds}
     if callable(default):
         return dataclasses.field(default_factory=default, metadata=facts)
     return dataclasses.field(default=default, metadata=facts)
@@ -65,33 +124,33 @@ class Options:
     the first cell.
     """
 
-    pages: str = _option("docs")
-    snippets: str = _option("snippets", "env")
-    cache: str = _option("_cache")
-    recordings: str = _option("docs/_recorded", "env")
-    programs: str = _option("docs/_recorded/compiled", "env")
-    device: str = _option(_device, "env")
-    devices: Mapping[str, str] = _option(lambda: {"cpu": "CPU"}, "env")
-    frameworks: Mapping[str, Any] = _option(dict, "env")
-    variables: tuple[str, ...] = _option((), "", (tuple, list))
-    recorded: bool = _option(False, "env")
-    leave_out: bool = _option(False, "env")
-    cell_timeout: float = _option(120.0, "", (int, float))
-    page_timeout: float = _option(300.0, "", (int, float))
-    output_limit: int = _option(100_000, "env")
-    measurements: str = _option("", "env")
-    processes: int = _option(1)
-    trial: bool = _option(False, "env")
-    trial_prelude: str = _option("", "env")
-    sources: Mapping[str, Mapping[str, str]] = _option(dict, "env")
-    targets: Mapping[str, Any] = _option(dict, "env")
-    light: str = _option("", "html")
-    card: Mapping[str, str] = _option(dict, "html")
-    markdown: bool = _option(False, "html")
-    search: bool = _option(False)
-    record_command: str = _option("python -m _ext.commands.record", "env")
-    compile_command: str = _option("python -m _ext.commands.compile", "env")
-    versions: Mapping[str, Any] = _option(dict, "env")
+    pages: str = _option("docs", TEXT)
+    snippets: str = _option("snippets", TEXT, "env")
+    cache: str = _option("_cache", TEXT)
+    recordings: str = _option("docs/_recorded", TEXT, "env")
+    programs: str = _option("docs/_recorded/compiled", TEXT, "env")
+    device: str = _option(_device, TEXT, "env")
+    devices: Mapping[str, str] = _option(lambda: {"cpu": "CPU"}, _by_name(TEXT), "env")
+    frameworks: Mapping[str, Any] = _option(dict, _by_name(FRAMEWORK), "env")
+    variables: tuple[str, ...] = _option((), TEXTS, "", (tuple, list))
+    recorded: bool = _option(False, SWITCH, "env")
+    leave_out: bool = _option(False, SWITCH, "env")
+    cell_timeout: float = _option(120.0, SECONDS, "", (int, float))
+    page_timeout: float = _option(300.0, SECONDS, "", (int, float))
+    output_limit: int = _option(100_000, COUNT, "env")
+    measurements: str = _option("", TEXT, "env")
+    processes: int = _option(1, COUNT)
+    trial: bool = _option(False, SWITCH, "env")
+    trial_prelude: str = _option("", TEXT, "env")
+    sources: Mapping[str, Mapping[str, str]] = _option(dict, _by_name(SOURCE), "env")
+    targets: Mapping[str, Any] = _option(dict, _by_name(TARGET), "env")
+    light: str = _option("", TEXT, "html")
+    card: Mapping[str, str] = _option(dict, CARD, "html")
+    markdown: bool = _option(False, SWITCH, "html")
+    search: bool = _option(False, SWITCH)
+    record_command: str = _option("python -m _ext.commands.record", TEXT, "env")
+    compile_command: str = _option("python -m _ext.commands.compile", TEXT, "env")
+    versions: Mapping[str, Any] = _option(dict, VERSIONS, "env")
     root: pathlib.Path = dataclasses.field(default=pathlib.Path())
     any_outcome: bool = dataclasses.field(default=False)
     prelude: str = dataclasses.field(default="")
@@ -140,12 +199,39 @@ class Options:
 
 def check(values: Mapping[str, Any], conf: pathlib.Path) -> None:
     """Compare the options among `values` with what they may be; raises OptionError."""
-    known = [PREFIX + field.name for field in Options.table()]
-    for name in values:
-        if name.startswith(PREFIX) and name not in known:
-            raise OptionError(
-                f"{_place(name, conf)}there is no option {name}{nearest(name, known)}"
-            )
+    table = {PREFIX + field.name: field for field in Options.table()}
+    for name in (name for name in values if name.startswith(PREFIX)):
+        if name not in table:
+            hint = nearest(name, table)
+            raise OptionError(f"{_place(name, conf)}there is no option {name}{hint}")
+        default = getattr(Options(), table[name].name)
+        if type(values[name]) is type(default) and values[name] == default:
+            continue
+        found = validator(table[name].metadata["schema"]).iter_errors(values[name])
+        if error := jsonschema.exceptions.best_match(found):
+            part = "".join(f"[{key!r}]" for key in error.absolute_path)
+            raise OptionError(f"{_place(name, conf)}{name}{part} {_problem(error)}")
+
+
+def _problem(error: jsonschema.ValidationError) -> str:
+    """Return what is wrong with a value, and what is expected."""
+    rule: Any = error.validator_value
+    value: Any = error.instance
+    schema: Any = error.schema
+    if error.validator == "additionalProperties":
+        known = schema["properties"]
+        unknown = next(key for key in value if key not in known)
+        return f"has no key {unknown!r}{nearest(str(unknown), known)}"
+    if error.validator == "required":
+        lacking = [key for key in rule if key not in value]
+        return f"lacks {', '.join(lacking)}; it needs {', '.join(rule)}"
+    expected = {
+        "type": KINDS.get(str(rule)),
+        "minimum": f"{rule} or more",
+        "exclusiveMinimum": f"more than {rule}",
+        "format": f"a {rule} number",
+    }
+    return f"is {value!r}, and must be {expected[str(error.validator)]}"
 
 
 def _place(name: str, conf: pathlib.Path) -> str:

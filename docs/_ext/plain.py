@@ -48,10 +48,14 @@ def bounds(**rules: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def validator(schema: dict[str, Any]) -> Any:
-    """Return what compares data with a schema. To JSON schema itself, 1.0 is an integer."""
+    """Return what compares data with a schema. To JSON schema itself, 1.0 is an integer.
+
+    Nor is a tuple an array to it, which one is in a file of Python.
+    """
     base = jsonschema.Draft202012Validator
     whole = base.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-    strict = jsonschema.validators.extend(base, type_checker=whole)
+    rows = whole.redefine("array", lambda _, value: isinstance(value, list | tuple))
+    strict = jsonschema.validators.extend(base, type_checker=rows)
     return strict(schema, format_checker=FORMATS)
 
 

@@ -1,5 +1,13 @@
 """What conf.py sets is checked before anything else, by builds and by commands alike."""
 
+import pathlib
+
+import pytest
+from _ext.options import OptionError, Options, check
+
+CONF = pathlib.Path("conf.py")
+FULL = dict.fromkeys(("package", "prelude", "recordings", "command"), "") | {"supported": []}
+
 
 def refusal(project, *lines):
     """Return what a build and a command say of a conf.py, which must be the same."""
@@ -19,3 +27,67 @@ def test_an_option_that_does_not_exist_is_refused_at_its_line(project):
     assert said.startswith(
         f"conf.py:{line}: there is no option book_proceses; the nearest are book_processes"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("devices", ["cpu"], "book_devices is ['cpu'], and must be a dictionary"),
+        ("devices", None, "book_devices is None, and must be a dictionary"),
+        ("devices", {"cpu": 5}, "book_devices['cpu'] is 5, and must be a text"),
+        ("frameworks", ["jax"], "book_frameworks is ['jax'], and must be a dictionary"),
+        (
+            "frameworks",
+            {"jax": {"lable": "J"}},
+            "['jax'] has no key 'lable'; the nearest are label",
+        ),
+        ("frameworks", {"jax": {"packages": "jax"}}, "['packages'] is 'jax', and must be a list"),
+        ("sources", {"post": {"title": "A"}}, "book_sources['post'] lacks author, url"),
+        ("versions", {"package": "jax"}, "book_versions lacks recorded, supported"),
+        ("versions", FULL | {"recorded": "1.0"}, "['recorded'] is '1.0', and must be a list"),
+        ("card", {"measurement": "x"}, "book_card has no key 'measurement'; the nearest are"),
+        ("card", "x", "book_card is 'x', and must be a dictionary"),
+        ("recordings", None, "book_recordings is None, and must be a text"),
+        ("variables", [5], "book_variables[0] is 5, and must be a text"),
+        ("variables", "A", "book_variables is 'A', and must be a list"),
+        ("cache", 5, "book_cache is 5, and must be a text"),
+        ("measurements", 5, "book_measurements is 5, and must be a text"),
+        ("processes", -1, "book_processes is -1, and must be 1 or more"),
+        ("processes", True, "book_processes is True, and must be a whole number"),
+        ("cell_timeout", float("nan"), "book_cell_timeout is nan, and must be a finite number"),
+        ("cell_timeout", -1, "book_cell_timeout is -1, and must be more than 0"),
+        ("output_limit", "5", "book_output_limit is '5', and must be a whole number"),
+        ("devices", {5: "CPU"}, "book_devices is 5, and must be a text"),
+        ("targets", {"x": 5}, "book_targets['x'] is 5, and must be a dictionary"),
+        ("search", "yes", "book_search is 'yes', and must be True or False"),
+    ],
+)
+def test_an_option_of_a_wrong_kind_is_refused_with_what_is_expected(name, value, words):
+    with pytest.raises(OptionError) as refused:
+        check({f"book_{name}": value}, CONF)
+    assert words in str(refused.value)
+
+
+def test_builds_and_commands_say_the_same_of_a_wrong_value(project):
+    said = refusal(project, "book_devices = {}", "book_devices['cpu'] = 5")
+    assert said.endswith(": book_devices['cpu'] is 5, and must be a text")
+
+
+def test_the_options_of_the_book_and_those_by_default_may_be():
+    check({f"book_{field.name}": getattr(Options(), field.name) for field in Options.table()}, CONF)
+    tuples = {"book_variables": ("A",), "book_card": {}, "book_versions": {}}
+    check(tuples, CONF)
+
+
+@pytest.mark.parametrize(
+    ("command", "line", "words"),
+    [
+        ("recordings", "book_measurements = 'none.json'", "none.json: there is no such file"),
+        ("compile", "book_targets = {'x': {'platfrom': 'cpu'}}", "'x': there is no key 'platfrom'"),
+    ],
+)
+def test_what_a_command_alone_reads_ends_it_without_a_traceback(project, command, line, words):
+    project.configure(line)
+    done = project.run(command)
+    assert done.returncode == 1
+    assert words in done.stderr and "Traceback" not in done.stderr

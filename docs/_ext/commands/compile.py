@@ -68,7 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--again", action="store_true", help="compile what is current as well")
     parser.add_argument("--check", action="store_true", help="compile all, compare, write nothing")
     given = parser.parse_args(arguments)
-    targets = configured(options)
+    try:
+        targets = configured(options)
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
     found, problems = find_all(options)
     programs = chosen(found, given.function)
     if given.list:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from .. import files
 from ..execution import devices
 from ..execution.results import Result, deliver
-from ..measurements.schema import Schema
+from ..measurements.schema import Schema, SchemaError
 from ..names import nearest
 from ..options import Options
 from ..records.markup import Refused
@@ -47,6 +47,14 @@ def read_pages(names: Sequence[str], options: Options) -> tuple[list[Page], list
         elif names:
             problems.append(f"the page '{name}' has no code to execute")
     return pages, problems
+
+
+def schema(options: Options) -> Schema | None:
+    """Return the schema of measurements that conf.py names; leaves where it is none."""
+    try:
+        return Schema.of(options)
+    except SchemaError as error:
+        raise SystemExit(f"book_measurements of conf.py: {error}") from None
 
 
 def record(
@@ -127,7 +135,7 @@ def main() -> None:
     options = dataclasses.replace(options, processes=max(PROCESSES, options.processes))
     # A machine to record on may lack a framework; the cells that need it say so.
     options = dataclasses.replace(options, device=name, leave_out=True)
-    recordings = Recordings(options.folder("recordings"), Schema.of(options))
+    recordings = Recordings(options.folder("recordings"), schema(options))
     problems = record(asked.pages, options, asked.jobs, recordings)
     for problem in problems:
         print(f"not recorded: {problem}", file=sys.stderr)

@@ -7,12 +7,11 @@ import collections
 import sys
 from collections.abc import Iterable
 
-from ..measurements.schema import Schema
 from ..options import Options
 from ..records.recordings import Recordings
 from ..records.states import State
 from ..source.pages import Page
-from .record import read_pages
+from .record import read_pages, schema
 
 
 def states(pages: Iterable[Page], recordings: Recordings) -> dict[str, dict[str, State]]:
@@ -32,9 +31,9 @@ def main() -> None:
     """Print the list, and leave with 1 where a strict build would fail."""
     options = Options.from_file()
     pages, problems = read_pages([], options)
-    schema = Schema.of(options)
-    found = states(pages, Recordings(options.folder("recordings"), schema))
-    if of_versions := Recordings.of_versions(options, schema):
+    rules = schema(options)
+    found = states(pages, Recordings(options.folder("recordings"), rules))
+    if of_versions := Recordings.of_versions(options, rules):
         found |= states(pages, of_versions)
     for device, of_device in found.items():
         count = collections.Counter(state.word for state in of_device.values())

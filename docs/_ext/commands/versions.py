@@ -18,7 +18,6 @@ import importlib.metadata
 import sys
 from typing import Any
 
-from ..measurements.schema import Schema
 from ..options import Options
 from ..records.recordings import Recordings
 from . import record
@@ -48,7 +47,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, help="pages to execute at once")
     asked = parser.parse_args()
     options = Options.from_file()
-    recordings = Recordings.of_versions(options, Schema.of(options))
+    recordings = Recordings.of_versions(options, record.schema(options))
     if recordings is None:
         parser.error("conf.py has no book_versions")
     version = importlib.metadata.version(options.versions["package"])
