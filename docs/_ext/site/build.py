@@ -88,6 +88,7 @@ def start(app: Any) -> None:
     app.book = Book(app)
     app.book_library = Library(app.book.options.folder("snippets"))
     app.env.book_home = app.book.home
+    app.env.settings["input_encoding"] = parser.REPLACING
     if not hasattr(app.env, "book_pages"):
         app.env.book_pages = {}
     if not hasattr(app.env, "book_shown"):

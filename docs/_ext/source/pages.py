@@ -1,5 +1,6 @@
 """Turn the text of a page into the notebook that is executed, shown and downloaded."""
 
+import bisect
 import collections
 import dataclasses
 import hashlib
@@ -33,7 +34,7 @@ __all__ = [
 
 KERNEL = {"name": "python3", "display_name": "Python 3"}
 NOT_BEFORE_A_CELL = "a predict must stand directly before the code cell that it asks about"
-CELL_AT = re.compile(r"^Code cell \d+ at line (\d+)")
+CELL_AT = re.compile(r"^\w+ cell \d+ at line (\d+)")
 # Jupytext would end lines at these; nothing else writes what stands for them meanwhile.
 MASK = {ord(end): 0xFDD0 + n for n, end in enumerate("\v\f\x1c\x1d\x1e\x85\u2028\u2029")}
 UNMASK = {mask: end for end, mask in MASK.items()}
@@ -109,8 +110,12 @@ def read_page(
     """
     try:
         content = pathlib.Path(path).read_bytes()
-        text = content.decode("utf8").replace("\r\n", "\n")
-    except (OSError, UnicodeDecodeError) as error:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        message = f"the page cannot be read: {error}; save it as text in UTF-8"
+        raise PageError(line, message) from None
+    except OSError as error:
         raise PageError(1, f"the page cannot be read: {error}") from None
     if "{code-cell}" not in text or not text.startswith("---"):
         return None
@@ -129,7 +134,14 @@ def read_page(
     except MystMetadataParsingError as error:
         place = CELL_AT.search(str(error))
         hint = "a value that has a colon in it is written in quotes"
+        if str(error).startswith("Markdown"):
+            hint = "behind +++ stands nothing, or a dictionary in JSON"
         raise PageError(int(place[1]) if place else 1, f"{error}; {hint}") from None
+    except nbformat.ValidationError as error:
+        line = _first_line_refused(body)
+        written_there = text.splitlines()[line - 1].strip()
+        message = f"'{written_there}' cannot be: {error.message}"
+        raise PageError(line, message) from None
     if not isinstance(options, dict):
         raise PageError(1, "the head of the page is not a list of names with values")
     if not any(cell.cell_type == "code" for cell in notebook.cells):
@@ -182,6 +194,24 @@ def read_page(
         device,
         recorded,
     )
+
+
+def _first_line_refused(body: str) -> int:
+    """Return the line up to which a page can be no notebook, counted from 1."""
+    from jupytext.myst import MystMetadataParsingError, myst_to_notebook
+
+    lines = body.splitlines()
+
+    def refused(count: int) -> bool:
+        try:
+            myst_to_notebook("\n".join(lines[:count]))
+        except nbformat.ValidationError:
+            return True
+        except MystMetadataParsingError:
+            pass
+        return False
+
+    return bisect.bisect_left(range(len(lines) + 1), True, key=refused)
 
 
 def _execution(
