@@ -29,13 +29,11 @@ def judge(
     shown = "\n".join(error.traceback) if error else ""
     if expected is None:
         return f"raised {error.ename}, which no snippet declares\n{shown}" if error else None
+    subject = expected.snippet or "the cell"
     declared = f"{expected.type} with '{expected.fragment}' in its message"
     if error is None:
-        return f"did not raise: {expected.snippet} declares {declared}"
+        return f"did not raise: {subject} declares {declared}"
     if raised is not None and raised.declared and expected.fragment in error.evalue:
         return None
     kind = f" of the type {raised.type}" if raised and not raised.declared else ""
-    return (
-        f"raised another error: {expected.snippet} declares {declared}, "
-        f"but this came{kind}\n{shown}"
-    )
+    return f"raised another error: {subject} declares {declared}, but this came{kind}\n{shown}"

@@ -3,6 +3,7 @@
 import contextlib
 import pathlib
 import re
+import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
@@ -118,7 +119,7 @@ def keep_whole(app: Any, page: Page, whole: Mapping[str, pathlib.Path]) -> dict[
     found = {}
     for key, path in whole.items():
         files.copy(path, folder / f"{key}.txt")
-        found[key] = f"{up}_outputs/{page.docname}/{key}.txt"
+        found[key] = f"{up}_outputs/{urllib.parse.quote(page.docname)}/{key}.txt"
     return found
 
 

@@ -142,7 +142,12 @@ class Expansion:
             str(cell.metadata.pop(option, "")).replace(",", " ").split()
             for option in ("snippet", "folded")
         )
-        declared = str(cell.metadata.pop("raises", "")).strip()
+        raises = "raises" in cell.metadata
+        declared = str(cell.metadata.pop("raises", None) or "").strip()
+        if raises and not declared:
+            raise PageError(
+                line, "':raises:' is empty; it needs 'TypeOfTheError part of its message'"
+            )
         cell["outputs"] = []
         own = None
         if declared:

@@ -39,6 +39,14 @@ def test_another_error_than_the_declared_one(raised, is_declared):
     assert is_declared or f"of the type some.{raised[0]}" in found
 
 
+def test_a_cell_that_declares_its_own_error_is_the_subject():
+    expected = ExpectedError("", "ValueErorr", "x")
+    assert judge([], expected, None).startswith("did not raise: the cell declares ValueErorr with")
+    error = nbformat.v4.new_output("error", ename="ValueError", evalue="x", traceback=["x"])
+    found = judge([error], expected, Raised("ValueError", declared=False))
+    assert found.startswith("raised another error: the cell declares ValueErorr with 'x'")
+
+
 def test_an_error_that_nobody_declared():
     found = verdict(("KeyError", "'x'"))
     assert found == "raised KeyError, which no snippet declares\nTraceback of KeyError"

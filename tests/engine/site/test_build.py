@@ -2,7 +2,7 @@
 
 import re
 import signal
-from urllib.parse import urlparse
+from urllib.parse import unquote, urlparse
 
 import nbformat
 import pytest
@@ -409,3 +409,12 @@ def test_a_page_with_a_mark_of_its_byte_order_is_executed(project):
     path.write_text(path.read_text("utf8"), "utf-8-sig")
     build = project.build()
     assert build.green and build.executed == ["a/one"]
+
+
+def test_the_whole_of_an_output_is_found_whatever_its_page_is_called(project):
+    project.configure("book_output_limit = 10")
+    project.page("a/50% #1?", project.cell("print('x' * 100)"))
+    assert project.build().green
+    page = BeautifulSoup(project.html("a/50% #1?"), "html.parser")
+    address = page.select_one(".whole-output a")["href"]
+    assert (project.root / "build/html/a" / unquote(urlparse(address).path)).is_file()

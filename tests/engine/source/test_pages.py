@@ -259,6 +259,11 @@ def test_an_ordinary_cell_declares_its_error(project, read):
     assert other.cells[0].key != cell.key
 
 
+def test_an_error_is_declared_with_its_type_and_a_part_of_its_message(read):
+    with pytest.raises(PageError, match="needs 'TypeOfTheError part of its message'"):
+        read("a/one", "```{code-cell} python\n:raises:\nint('x')\n```")
+
+
 def test_a_cell_of_a_snippet_that_declares_its_error_declares_no_other(project, read):
     project.snippet("a.one", "EXPECTED_ERRORS = {'f': (ValueError, 'f')}\ndef f(): ...\n")
     text = "```{code-cell} python\n:snippet: one.f\n:raises: KeyError f\nf()\n```"
