@@ -169,8 +169,9 @@ class Schema:
             if error is not None:
                 place = ".".join(map(str, error.absolute_path)) or "record"
                 return f"{place}: {error.message[:200]}"
-        if hidden := [character for character in text if not character.isprintable()]:
-            return f"it holds the character U+{ord(hidden[0]):04X}, which nobody sees"
+        if not text.isprintable():
+            hidden = next(character for character in text if not character.isprintable())
+            return f"it holds the character U+{ord(hidden):04X}, which nobody sees"
         return next(_contradictions(record), None)
 
 

@@ -139,7 +139,7 @@ def read_page(
         raise PageError(int(place[1]) if place else 1, f"{error}; {hint}") from None
     except nbformat.ValidationError as error:
         line = _first_line_refused(body)
-        written_there = text.splitlines()[line - 1].strip()
+        written_there = split_lines(text)[line - 1].strip()
         message = f"'{written_there}' cannot be: {error.message}"
         raise PageError(line, message) from None
     if not isinstance(options, dict):
@@ -200,7 +200,7 @@ def _first_line_refused(body: str) -> int:
     """Return the line up to which a page can be no notebook, counted from 1."""
     from jupytext.myst import MystMetadataParsingError, myst_to_notebook
 
-    lines = body.splitlines()
+    lines = split_lines(body)
 
     def refused(count: int) -> bool:
         try:
@@ -220,7 +220,7 @@ def _execution(
     """Take what decides how a page is executed out of its head."""
     for name in map(str, options):
         if is_misspelt(name, HEAD):
-            line = next(n for n, text in enumerate(written, 1) if text.startswith(name))
+            line = next((n for n, text in enumerate(written, 1) if text.startswith(name)), 1)
             hint = nearest(name.lower(), HEAD)
             raise PageError(line, f"the head of a page has no '{name}'{hint}")
     benchmark, device = options.pop("benchmark", False), options.pop("device", None)
