@@ -1,6 +1,7 @@
 """What a page imports, and what of it its kernel may find imported already."""
 
 import ast
+import contextlib
 import itertools
 import re
 from collections.abc import Iterable, Sequence
@@ -91,10 +92,11 @@ def _owners(registry: Iterable[Framework]) -> dict[str, Framework]:
 
 def _parsed(source: str) -> ast.Module:
     """Return the syntax of a cell, which may have lines for IPython; empty where it has none."""
-    try:
+    with contextlib.suppress(SyntaxError):
+        return ast.parse(source)
+    with contextlib.suppress(SyntaxError):
         return ast.parse(plain(source))
-    except SyntaxError:
-        return ast.Module([], [])
+    return ast.Module([], [])
 
 
 def imported(source: str, anywhere: bool = False) -> list[str]:
