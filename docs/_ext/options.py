@@ -200,11 +200,12 @@ class Options:
 def check(values: Mapping[str, Any], conf: pathlib.Path) -> None:
     """Compare the options among `values` with what they may be; raises OptionError."""
     table = {PREFIX + field.name: field for field in Options.table()}
+    defaults = Options()
     for name in (name for name in values if name.startswith(PREFIX)):
         if name not in table:
             hint = nearest(name, table)
             raise OptionError(f"{_place(name, conf)}there is no option {name}{hint}")
-        default = getattr(Options(), table[name].name)
+        default = getattr(defaults, table[name].name)
         if type(values[name]) is type(default) and values[name] == default:
             continue
         found = validator(table[name].metadata["schema"]).iter_errors(values[name])

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..frameworks import versions
 from ..options import Options
-from ..source.pages import Cell, Page, digest
+from ..source.pages import Page, digest
 from . import environment, identity_of_engine
 from .imports import imported
 from .missing import Frameworks
@@ -31,28 +31,22 @@ def packages(page: Page, options: Options) -> tuple[str, ...]:
             found.update(dict.fromkeys(registry[module].packages))
         elif module not in sys.stdlib_module_names:
             found.update(dict.fromkeys(_distributions().get(module, ())))
-    marks = {_mark(cell) for cell in page.cells}
+    marks = {cell.framework for cell in page.cells}
     for entry in options.registry:
         if entry.name in marks:
             found.update(dict.fromkeys(entry.packages))
     return tuple(found)
 
 
-def _mark(cell: Cell) -> str:
-    """Return the name of the framework whose cell it is, if the page says so."""
-    return str(cell.node.metadata.get("framework", ""))
-
-
 def _left_out(of: Sequence[str], options: Options) -> list[str]:
     """Return the frameworks among packages whose cells are left out here."""
+    if not options.leave_out:
+        return []
     absent = {entry.name for entry in Frameworks(options.registry).absent.values()}
     return [
         entry.name
         for entry in options.registry
-        if options.leave_out
-        and not entry.required
-        and entry.name in absent
-        and not set(of).isdisjoint(entry.packages)
+        if not entry.required and entry.name in absent and not set(of).isdisjoint(entry.packages)
     ]
 
 
@@ -102,7 +96,7 @@ def key(page: Page, options: Options, device: str, *, known: dict[Any, str] | No
         [
             cell.source,
             [cell.expected.type, cell.expected.fragment] if cell.expected else None,
-            _mark(cell),
+            cell.framework,
         ]
         for cell in page.cells
     ]

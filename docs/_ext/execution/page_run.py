@@ -227,8 +227,7 @@ class PageRun:
         """Note the cells that cannot be executed; False where that fails the page."""
         frameworks = Frameworks(self.options.registry)
         for number, cell in enumerate(self.cells):
-            own = str(cell.node.metadata.get("framework", ""))
-            framework = frameworks.needed_by(cell.source, own)
+            framework = frameworks.needed_by(cell.source, cell.framework)
             if framework is None:
                 continue
             if framework.required or not self.options.leave_out:

@@ -63,6 +63,11 @@ class Cell:
     node: nbformat.NotebookNode
     prediction: Prediction | None = None
 
+    @property
+    def framework(self) -> str:
+        """The name of the framework whose cell it is, empty where the page says none."""
+        return str(self.node.metadata.get("framework", ""))
+
 
 @dataclasses.dataclass(frozen=True)
 class Page:
