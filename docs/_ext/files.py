@@ -1,6 +1,7 @@
 """Files that may be shared, damaged or full of surprises: read with care, written whole or not."""
 
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -63,6 +64,21 @@ def read(path: pathlib.Path, limit: int) -> str:
         raise Unusable("it is not UTF-8") from None
     except OSError as error:
         raise Unusable(error.strerror or type(error).__name__) from None
+
+
+def digest(path: pathlib.Path) -> str:
+    """Return a SHA-256 of a file's content, empty where there is none.
+
+    What is no file, such as a pipe, is not read, for it may have no end.
+    """
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            return f"{mode:o}"
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        return "" if isinstance(error, FileNotFoundError) else str(error.errno)
 
 
 def remembered(path: pathlib.Path, limit: int) -> dict[str, Any]:

@@ -24,6 +24,7 @@ import signal
 import sys
 import threading
 import traceback
+import types
 import warnings
 from collections.abc import Sequence
 from typing import Any, TextIO
@@ -32,6 +33,7 @@ from ipykernel import iostream
 from ipykernel.iostream import OutStream
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
+from jupyter_client import session
 from jupyter_client.jsonutil import json_default
 from jupyter_client.session import Session
 
@@ -451,6 +453,10 @@ def main() -> None:
     Stream.meter = meter
     # It is imported by this name, and this file has none.
     vars(iostream)["OutStream"] = Stream
+    # They send nothing where the number of the process is another, and a page may replace what
+    # says it.
+    for module in (iostream, session):
+        vars(module)["os"] = types.SimpleNamespace(**vars(os))
     # Read when its class was defined, which in a forked kernel was in the parent.
     app.parent_handle = int(os.environ.get("JPY_PARENT_PID") or 0)
     app.initialize()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from ..frameworks import Framework
-from ..source.expansion import bound_names
+from ..source.expansion import bound_names, plain
 from .imports import imported
 
 Reason = TypeVar("Reason")
@@ -24,6 +24,7 @@ class Lost(Generic[Reason]):
         if not self.names:
             return None
         try:
+            source = plain(source)
             taken = _taken_over(ast.parse(source), source)
         except SyntaxError:
             return None
@@ -63,6 +64,7 @@ class Frameworks:
         if not self.absent:
             return None
         try:
+            source = plain(source)
             tree = ast.parse(source)
         except SyntaxError:
             return None
@@ -77,7 +79,7 @@ class Frameworks:
 
         Later cells may use them, so they are made where the rest of the cell is left out.
         """
-        return ast.unparse(self._imports(ast.parse(source)))
+        return ast.unparse(self._imports(ast.parse(plain(source))))
 
     def _imports(self, tree: ast.Module) -> ast.Module:
         """Return the statements among those of a cell that import what is there."""

@@ -21,6 +21,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
+from .. import files
 from ..frameworks import versions
 from ..options import Options
 from ..records import outputs
@@ -219,7 +220,7 @@ class PageRun:
             for output in executed.outputs:
                 if output.output_type == "execute_result":
                     output["execution_count"] = None
-            whole = f"{cell.key}.txt" if cell.key in self.whole else ""
+            whole = files.digest(self.whole[cell.key]) if cell.key in self.whole else ""
             shown = tuple(executed.outputs)
             yield CellOutputs(cell.key, shown, self.missing.get(cell.key, ""), whole)
 

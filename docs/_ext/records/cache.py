@@ -59,8 +59,8 @@ class Cache:
         if [cell.key for cell in outputs.cells] != [cell.key for cell in page.cells]:
             raise files.Unusable("it has the outputs of other cells")
         for cell in outputs.cells:
-            if cell.whole and not self.whole(page, key, cell.key).is_file():
-                raise files.Unusable("the file with the whole of a long output is gone")
+            if cell.whole and files.digest(self.whole(page, key, cell.key)) != cell.whole:
+                raise files.Unusable("the file with the whole of a long output is gone or damaged")
             if broken := unshowable(cell.outputs):
                 raise files.Unusable(f"it {broken}")
         return outputs

@@ -64,8 +64,8 @@ HEAD = plain.validator(plain.schema_of(_Head))
 class CellOutputs:
     """What one cell printed, by the key of its code.
 
-    `missing` names the framework without which it could not be executed. `whole` names the
-    file that holds all of an output that was too long for a page.
+    `missing` names the framework without which it could not be executed. `whole` is the digest
+    of the file that holds all of an output that was too long for a page.
     """
 
     key: str

@@ -73,7 +73,7 @@ PIXELS |= dict.fromkeys(("em", "rem", "ic", "lh"), 16) | dict.fromkeys(("ex", "c
 LARGEST = 2000
 LIMITS = {
     "font-size": (6, 48),
-    "font": (0, 48),
+    "font": (6, 48),
     "line-height": (1, 48),
     "stroke-dashoffset": (-LARGEST, LARGEST),
     **dict.fromkeys([*BOXES, "gap", "row-gap", "column-gap", "border-spacing"], (0, 100)),
@@ -99,6 +99,7 @@ DEEPEST = 200
 MOST_REOPENED = 10
 MOST_DRAWN = 200_000
 STYLE_ELEMENT = re.compile(r"<style\b[^>]*>(.*?)</style\s*>", re.DOTALL | re.IGNORECASE)
+NOSCRIPT = re.compile(r"(</?)noscript\b", re.IGNORECASE)
 METADATA = re.compile(r"<metadata\b.*?</metadata\s*>", re.DOTALL | re.IGNORECASE)
 XLINK = "http://www.w3.org/1999/xlink"
 
@@ -148,6 +149,15 @@ def check_drawing(markup: str) -> None:
         raise Refused(f"holds a drawing that is no XML ({error})") from None
     if root.tag != "{http://www.w3.org/2000/svg}svg":
         raise Refused("holds a drawing that does not begin with an svg of xmlns=…/2000/svg")
+
+
+def stays_within(markup: str) -> bool:
+    """Say whether markup closes what it opens, and nothing else: if not, it changes its page."""
+    # Where scripts run, its content is text, as that of the other is everywhere.
+    shown = NOSCRIPT.sub(r"\g<1>noframes", markup)
+    around = f'<body><div id="outer">{shown}\n<i id="end"></i></div><i id="after"></i>'
+    tree = LexborHTMLParser(around)
+    return bool(tree.css_first("#outer #end") and tree.css_first("body > #after"))
 
 
 def _bounded(markup: str) -> None:
@@ -287,8 +297,12 @@ def _within_limits(name: str, token: tinycss2.ast.Node) -> bool:
     smallest, largest = LIMITS.get(name, (0, LARGEST))
     amount = token.value
     if token.type == "percentage":
-        largest = 25 if name in BOXES else 100
-        return 0 <= amount <= (300 if name in ("font-size", "line-height") else largest)
+        if name in ("font", "font-size", "line-height"):
+            return 50 <= amount <= 300
+        return 0 <= amount <= (25 if name in BOXES else 100)
+    if token.type == "number" and name == "font":
+        # The height of lines; a size without a unit can be 0 alone.
+        return 1 <= amount <= largest
     if token.type == "number" and name == "grid-template-columns":
         return 0 <= amount <= 24
     if token.type == "dimension":

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import nbformat
+from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 
 from ..measurements.schema import Schema
@@ -35,6 +36,11 @@ ADDRESS = re.compile(r"(?<= at )0x0*[1-9a-fA-F][0-9a-fA-F]{4,15}(?=[>:;,]| )")
 REPR = re.compile(r"<(?=[A-Za-z_])|(?<![-=])>")
 # What MyST-NB decodes when it writes a page.
 ENCODED = {"image/png", "image/jpeg", "image/gif", "application/pdf"}
+# What a browser reads as a part of the page, and what makes HTML of it.
+INTERPRETED: dict[str, Callable[[str], str]] = {
+    "text/html": str,
+    "text/markdown": MarkdownIt("commonmark").render,
+}
 PNG = b"\x89PNG\r\n\x1a\n"
 # What printed text may not hold: devices.py marks the outputs of devices with it.
 MARKING = "\x02"
@@ -69,6 +75,11 @@ def unshowable(outputs: Iterable[NotebookNode]) -> str:
                 return f"displays {kind} that is not encoded in base64"
             if not isinstance(output.get("metadata", {}).get(kind, {}), dict):
                 return f"displays {kind} with metadata that are no dictionary"
+            if kind in INTERPRETED and not markup.stays_within(INTERPRETED[kind](value)):
+                return (
+                    f"displays {kind} that opens what it does not close, or closes what is not its "
+                    "own, and would change the page around it"
+                )
             if kind == "image/png" and not png_size(value):
                 return "displays image/png that is no PNG image, or a damaged one"
             if kind == "image/svg+xml":
@@ -138,7 +149,10 @@ def presentable(
 
 
 def joined(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
-    """Return outputs with streams in one piece, and without what native libraries log."""
+    """Return outputs with streams in one piece, and without what native libraries log.
+
+    Of a line that was written several times over, as bars of progress are, the last text stays.
+    """
     found: list[NotebookNode] = []
     for output in outputs:
         if output.output_type == "stream":
@@ -150,7 +164,16 @@ def joined(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
                 found[-1]["text"] += output.text
                 continue
         found.append(output)
+    for output in found:
+        if output.output_type == "stream":
+            output["text"] = "\n".join(map(_as_left, output.text.split("\n")))
     return found
+
+
+def _as_left(line: str) -> str:
+    """Return what was written last of a line, from its beginning."""
+    text = line.rstrip("\r")
+    return text[text.rfind("\r") + 1 :] + line[len(text) :]
 
 
 def change_texts(output: NotebookNode, change: Callable[[str], str], kinds: Iterable[str]) -> None:

@@ -1,10 +1,12 @@
 """Write the notebook of each page that readers download: no roles, no directives, with outputs."""
 
 import contextlib
+import csv
+import io
 import pathlib
 import re
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import nbformat
@@ -15,6 +17,7 @@ from ..measurements import references, tables
 from ..source import predictions
 from ..source.pages import Page
 from ..source.predictions import FENCE
+from ..source.snippets import split_lines
 from . import measurements, tabs
 
 ROLE = re.compile(r"\{(measured|verdict|quoted)\}`([^`]+)`")
@@ -29,10 +32,16 @@ APART = re.compile(
     re.MULTILINE,
 )
 COLUMNS = re.compile(r"^:columns: (.+)$", re.MULTILINE)
+INCLUDED = re.compile(
+    r"^```\{(?P<name>literalinclude|csv-table)\} *(?P<path>.*)\n(?P<body>(?::.*\n)*)```$",
+    re.MULTILINE,
+)
+OPTION = re.compile(r"^:([\w-]+): *(.*)$", re.MULTILINE)
+DOWNLOAD = re.compile(r"\{download\}`([^`<]+?) *(?:<[^`]*>)?`")
 
 
-def plain(text: str, env: Any, records: references.Measurements) -> str:
-    """Return the Markdown of a cell with the book's own roles and directives resolved."""
+def plain(text: str, env: Any, records: references.Measurements, folder: pathlib.Path) -> str:
+    """Return the Markdown of a cell of a page in a folder, with roles and directives resolved."""
 
     def role(found: re.Match[str]) -> str:
         kind, content = found.groups()
@@ -57,11 +66,27 @@ def plain(text: str, env: Any, records: references.Measurements) -> str:
             if shown.keys() - {env.book_home}:
                 parts.append(f"On {labels.device(device)}:")
             head, rows = tables.grid(columns, measured, labels)
-            lines = [head, ["---"] * len(head), *rows]
-            parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+            parts.append(_table([head, *rows]))
         return "\n\n".join(parts)
 
-    return ROLE.sub(role, DIRECTIVE.sub(directive, APART.sub(inside, FENCE.sub(question, text))))
+    text = DIRECTIVE.sub(directive, APART.sub(inside, FENCE.sub(question, text)))
+    text = INCLUDED.sub(lambda found: _included(found, folder), text)
+    return DOWNLOAD.sub(r"`\1`", ROLE.sub(role, text))
+
+
+def _table(lines: Iterable[Iterable[str]]) -> str:
+    """Return a table in Markdown; the first line is its head."""
+    head, *rows = [[text.replace("|", "\\|") for text in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rows))
+
+
+def _included(found: re.Match[str], folder: pathlib.Path) -> str:
+    """Return what a directive shows of a file, whose path is relative to the page's folder."""
+    options = dict(OPTION.findall(found["body"]))
+    text = (folder / (found["path"] or options["file"])).read_text("utf8")
+    if found["name"] == "csv-table":
+        return _table(csv.reader(io.StringIO(text)))
+    return f"```{options.get('language', '')}\n{text.rstrip()}\n```"
 
 
 def inside(found: re.Match[str]) -> str:
@@ -73,7 +98,7 @@ def inside(found: re.Match[str]) -> str:
 def question(found: re.Match[str]) -> str:
     """Return a question that readers are to answer before they look, as plain Markdown."""
     try:
-        asked = predictions.read(found["question"], found["body"].splitlines())
+        asked = predictions.read(found["question"], split_lines(found["body"]))
     except predictions.PredictionError:
         return ""
     answers = "\n".join(f"- {answer.text}" for answer in asked.answers)
@@ -101,9 +126,10 @@ def add_notebook(
         return
     notebook = nbformat.read(path, as_version=4)
     records = measurements.known(app.env)
+    folder = pathlib.Path(app.env.doc2path(docname)).parent
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell["source"] = plain(cell.source, app.env, records)
+            cell["source"] = plain(cell.source, app.env, records, folder)
         elif cell.cell_type == "code":
             cell["outputs"] = tabs.first_outputs(cell.outputs)
     notebook.metadata.pop("source_map", None)
@@ -149,7 +175,7 @@ def remove(app: Any, docname: str) -> None:
     remove_notebook(app, docname)
     if app.builder.format == "html":
         pathlib.Path(app.outdir, "_sources", f"{docname}.md.txt").unlink(missing_ok=True)
-        pathlib.Path(app.outdir, f"{docname}{app.builder.out_suffix}").unlink(missing_ok=True)
+        pathlib.Path(app.builder.get_output_path(docname)).unlink(missing_ok=True)
 
 
 def gone(app: Any) -> set[str]:

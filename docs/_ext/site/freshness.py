@@ -3,8 +3,9 @@
 import pathlib
 from typing import Any
 
+from .. import files
 from ..execution import key
-from .states import PageState, file_digest, pages_of
+from .states import PageState, pages_of
 
 
 def prepare(env: Any) -> None:
@@ -19,7 +20,7 @@ def note_text(env: Any, docname: str, path: pathlib.Path) -> None:
 
     To be called before the page is read: one that is saved meanwhile is read by the next build.
     """
-    env.book_texts[docname] = file_digest(path)
+    env.book_texts[docname] = files.digest(path)
 
 
 def note_rest(app: Any, env: Any) -> None:
@@ -29,7 +30,7 @@ def note_rest(app: Any, env: Any) -> None:
     """
     for docname in app.book_read & env.found_docs:
         env.book_dependencies[docname] = {
-            str(path): file_digest(pathlib.Path(app.srcdir, path))
+            str(path): files.digest(pathlib.Path(app.srcdir, path))
             for path in env.dependencies.get(docname, ())
         }
         env.book_doctrees[docname] = _size(env, docname)
@@ -39,7 +40,7 @@ def note_templates(app: Any, env: Any) -> bool:
     """Note what the book's own templates hold; say whether it is new, for pages to be written."""
     known = getattr(env, "book_templates", None)
     env.book_templates = {
-        str(path): file_digest(path)
+        str(path): files.digest(path)
         for folder in app.config.templates_path
         for path in sorted(pathlib.Path(app.confdir, folder).rglob("*"))
         if path.is_file()
@@ -65,10 +66,10 @@ def outdated(app: Any, env: Any) -> set[str]:
     found = {
         docname
         for docname, digest in env.book_texts.items()
-        if digest != file_digest(pathlib.Path(env.doc2path(docname)))
+        if digest != files.digest(pathlib.Path(env.doc2path(docname)))
         or env.book_doctrees.get(docname) != _size(env, docname)
         or any(
-            known != file_digest(pathlib.Path(app.srcdir, path))
+            known != files.digest(pathlib.Path(app.srcdir, path))
             for path, known in env.book_dependencies.get(docname, {}).items()
         )
     }

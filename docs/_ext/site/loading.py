@@ -243,6 +243,8 @@ CALLED_OF = {
 }
 MARKUP = set("innerHTML outerHTML srcdoc insertAdjacentHTML write writeln cssText".split())
 ASSIGNED = {"src", "srcset", "poster", "data"}
+# Of all else `data` is anything.
+EMBEDDING = re.compile("obj|embed|^el|node", re.IGNORECASE)
 NODES = tree_sitter.Query(
     LANGUAGE,
     "[(import_statement) (export_statement) (call_expression) (new_expression)"
@@ -344,7 +346,7 @@ def _of_assignment(node: tree_sitter.Node, known: dict[str, str]) -> Iterator[Re
     if not value or left is None:
         return
     owner, name = _owned(left)
-    if owner and name in ASSIGNED:
+    if owner and name in ASSIGNED and (name != "data" or EMBEDDING.search(owner)):
         yield from _loaded(f".{name} =", value, False)
     elif name == "location" or (
         name == "href" and re.search("location|link|style|css", owner, re.IGNORECASE)

@@ -25,7 +25,7 @@ from . import loading
 READERS: dict[str, Callable[[bytes], Iterable[loading.Request]]] = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), loading.in_page),
     ".css": loading.in_style,
-    **dict.fromkeys((".js", ".mjs"), loading.in_script),
+    **dict.fromkeys((".js", ".mjs", ".cjs"), loading.in_script),
     ".svg": loading.in_drawing,
 }
 # Folders of files that readers download, which no page shows.

@@ -1,14 +1,12 @@
 """What the build knows of a page that is executed, from one build to the next."""
 
 import dataclasses
-import hashlib
-import pathlib
-import stat
 from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+from .. import files
 from ..execution.schedule import Failure
 from ..measurements.declared import Gap
 from ..options import PREFIX, Options
@@ -57,21 +55,6 @@ def values(config: Config) -> dict[str, Any]:
     return {name: config[name] for name in names if name in config}
 
 
-def file_digest(path: pathlib.Path) -> str:
-    """Return a SHA-256 of a file's content, empty where there is none.
-
-    What is no file, such as a pipe, is not read, for it may have no end.
-    """
-    try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            return f"{mode:o}"
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        return "" if isinstance(error, FileNotFoundError) else str(error.errno)
-
-
 class Book:
     """The book that is built: its options, its recordings, and its pages' states."""
 
@@ -114,7 +97,7 @@ class Book:
         paths = {device: self.recordings.path(device, docname) for device in self.devices}
         if self.versions is not None:
             paths |= {name: self.versions.path(name, docname) for name in self.editions}
-        found = {name: file_digest(path) for name, path in paths.items()}
+        found = {name: files.digest(path) for name, path in paths.items()}
         return {device: digest for device, digest in found.items() if digest}
 
 

@@ -38,6 +38,7 @@ OPTIONS = (
     *("snippet", "folded", "raises", "framework", "tags"),
     *("picture", "caption", "anchors", "by-version"),
 )
+LANGUAGES = ("", "python", "python3", "py", "ipython", "ipython3")
 NAME = re.compile(r":?([^\s:#'\"][^:]*):(?:\s|$)")
 
 
@@ -71,12 +72,24 @@ def plain(source: str) -> str:
 
 
 def bound_names(source: str) -> set[str]:
-    """Return the names that code binds at its top level; none where it has an error."""
+    """Return the names that code binds at its top level; none where it has an error.
+
+    Its functions may bind some of them, once they are called.
+    """
     try:
-        table = symtable.symtable(plain(source), "cell", "exec")
+        tables = [symtable.symtable(plain(source), "cell", "exec")]
     except SyntaxError:
         return set()
-    return {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
+    found: set[str] = set()
+    for table in tables:
+        tables += table.get_children()
+        found |= {
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if (symbol.is_assigned() or symbol.is_imported())
+            and (table is tables[0] or symbol.is_declared_global())
+        }
+    return found
 
 
 def import_lines(source: str) -> dict[str, str]:
@@ -86,7 +99,7 @@ def import_lines(source: str) -> dict[str, str]:
         tree = ast.parse(plain(source))
     except SyntaxError:
         return found
-    for node in tree.body:
+    for node in _at_top(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 # 'import a.b' and 'import a.c' both bind 'a', to the same.
@@ -97,6 +110,17 @@ def import_lines(source: str) -> dict[str, str]:
                 line_from = ast.ImportFrom(node.module, [alias], node.level)
                 found[alias.asname or alias.name] = ast.unparse(line_from)
     return found
+
+
+def _at_top(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Return the statements of code, and those in its blocks that bind names of the same place."""
+    waiting: list[ast.AST] = [*reversed(tree.body)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
+            waiting += reversed([*ast.iter_child_nodes(node)])
 
 
 def lines_of_imports(source: str) -> list[str]:
@@ -204,8 +228,15 @@ class Expansion:
         return [*before, self._expanded(cell, tags, errors, line)]
 
     def _check_names(self, tags: list[str], fence: int) -> None:
-        """Refuse options and tags that are misspelt, and an option that is written twice."""
+        """Refuse another language, misspelt options and tags, and an option that stands twice."""
         where: dict[str, int] = {}
+        language = self.lines[fence - 1].partition("}")[2].strip()
+        if language not in LANGUAGES:
+            raise PageError(
+                fence,
+                f"the cell is in '{language}', and cells are executed as Python; other code "
+                "stands in a block that is only shown, without braces",
+            )
         for number, text in self._options(fence):
             if not (found := NAME.match(text)):
                 continue

@@ -4,6 +4,8 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 
+from .snippets import split_lines
+
 FENCE = re.compile(
     r"^(?P<fence>`{3,}|:{3,})\{predict\}[ ]*(?P<question>.*)\n(?P<body>(?:.*\n)*?)(?P=fence)[ ]*$",
     re.MULTILINE,
@@ -69,6 +71,9 @@ def read(question: str, body: Iterable[str], line: int = 0) -> Prediction:
         raise PredictionError(
             f"'{question}' has {len(answers)} answers; give {FEWEST} to {MOST} to pick from"
         )
+    texts = [answer.text for answer in answers]
+    if twice := next((text for text in texts if texts.count(text) > 1), None):
+        raise PredictionError(f"'{question}' has the answer '{twice}' twice")
     return Prediction(question.strip(), tuple(answers), line)
 
 
@@ -79,5 +84,5 @@ def in_prose(text: str, line: int) -> Iterator[tuple[Prediction, bool]]:
     """
     for found in FENCE.finditer(text):
         place = line + text.count("\n", 0, found.start())
-        prediction = read(found["question"], found["body"].splitlines(), place)
+        prediction = read(found["question"], split_lines(found["body"]), place)
         yield prediction, not text[found.end() :].strip()

@@ -202,6 +202,14 @@ def test_half_a_character_is_replaced(project, execute, code):
     assert cells[1].outputs[0].text == "more\n"
 
 
+def test_outputs_come_whatever_a_page_makes_of_the_number_of_its_process(project, execute):
+    project.page("a/one", project.cell("import os\nos.getpid = lambda: 1\nprint(6 * 7)\n6 * 9"))
+    found = execute("a/one")["a/one"]
+    assert not found.failures
+    printed, value = found.outputs.cells[0].outputs
+    assert printed.text == "42\n" and value["data"]["text/plain"] == "54"
+
+
 def test_a_signal_without_a_name_ends_the_page_alone(project):
     project.page("a/one", project.cell("import os\nos.kill(os.getpid(), 40)"))
     project.page("a/two", project.cell("6 * 7"))

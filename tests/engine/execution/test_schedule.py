@@ -436,6 +436,8 @@ UNSHOWABLE = {
     "{'image/svg+xml': '<svg/>'}": "displays image/svg+xml that holds a drawing that does not",
     "{'image/png': 'iVBORw0KGgo='}": "displays image/png that is no PNG image, or a damaged one",
     "{'text/html': 5}": "5 is not valid",
+    "{'text/html': '<!-- 1'}": "text/html that opens what it does not close",
+    "{'text/markdown': 'One.\\n\\n<!-- 1'}": "text/markdown that opens what it does not close",
     "{'image/png': 'AAAA'}, metadata={'image/png': 5}": "metadata that are no dictionary",
 }
 

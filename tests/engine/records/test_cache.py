@@ -1,6 +1,7 @@
 """The cache gives back what was put in, and never anything damaged."""
 
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
@@ -157,14 +158,16 @@ def test_the_whole_of_a_long_output_is_kept_beside_it(cache, tmp_path):
     of = page("a/long", "f")
     long = tmp_path / "long.txt"
     long.write_text("all of it")
-    cells = (dataclasses.replace(outputs(of).cells[0], whole="f.txt"),)
+    digest = hashlib.sha256(b"all of it").hexdigest()
+    cells = (dataclasses.replace(outputs(of).cells[0], whole=digest),)
     made = dataclasses.replace(outputs(of), cells=cells)
     cache.save(of, "key", made, {"f": long})
     assert cache.load(of, "key", "cpu") == made
     assert cache.whole(of, "key", "f").read_text() == "all of it"
-    cache.whole(of, "key", "f").unlink()
-    with pytest.raises(Unusable, match="the whole of a long output is gone"):
-        cache.load(of, "key", "cpu")
+    for damage in (lambda file: file.write_text("half of it"), pathlib.Path.unlink):
+        damage(cache.whole(of, "key", "f"))
+        with pytest.raises(Unusable, match="the whole of a long output is gone or damaged"):
+            cache.load(of, "key", "cpu")
 
 
 def test_former_outputs_are_kept_but_not_for_ever(cache):

@@ -91,6 +91,21 @@ def test_pieces_of_one_stream_become_one_block():
     ]
 
 
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        (["a\n", " 0%\r", " 50%\r", "100%\n", "b\n"], "a\n100%\nb\n"),
+        (["1/2\r", "2/2"], "2/2"),
+        (["a\r\nb\r\n"], "a\r\nb\r\n"),
+        (["1/2\r2/2\r\n"], "2/2\r\n"),
+        (["a\r"], "a\r"),
+    ],
+)
+def test_of_a_line_that_is_written_again_and_again_the_last_text_stays(pieces, text):
+    (shown,) = presentable([stream(piece) for piece in pieces])
+    assert shown.text == text
+
+
 def test_a_measurement_is_shown_as_a_line_and_only_once():
     outputs = [measurement("x"), measurement("y"), measurement("x", "execute_result")]
     assert [out.text for out in presentable(outputs, SCHEMA)] == ["x 1 ms\ny 1 ms\n"]

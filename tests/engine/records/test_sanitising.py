@@ -305,6 +305,8 @@ FORGED = [
     '<p style="width: 100vw">x</p>',
     '<p style="min-width: 9999px">x</p>',
     '<p style="font-size: 900px">x</p>',
+    '<p style="font-size: 0%">x</p>',
+    '<p style="font: 0/0 a">x</p>',
     '<p style="line-height: 0">x</p>',
     '<p style="height: 0">x</p>',
     '<p style="padding: 9999px">x</p>',
@@ -466,6 +468,33 @@ def test_a_png_that_is_not_whole_is_refused(image):
     with pytest.raises(Refused, match="a PNG image that is none, or a damaged one"):
         accepted(output)
     assert unshowable([output]) == "displays image/png that is no PNG image, or a damaged one"
+
+
+OPEN = """
+    <!-- | <textarea> | <script> | <style>p | <title> | <iframe> | <noscript> | <template>
+    | <select> | <plaintext> | <b>1 | <a href=x>1 | <div> | <div | <table><tr><td>1
+    | </div> | </div><div> | <p title="1 | <![CDATA[ | <xmp>
+"""
+
+
+@pytest.mark.parametrize("html", map(str.strip, OPEN.split("|")))
+def test_what_would_change_the_page_around_it_cannot_be_shown(html):
+    problem = "displays text/html that opens what it does not close, or closes what is not its own"
+    assert unshowable([display(html=html)]).startswith(problem)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        *("<p>1", "<ul><li>1<li>2</ul>", "<!-- 1 -->", "1 < 2", "</p>", "<br>"),
+        "<noscript><b>1</b></noscript>",
+        "<table><tr><td>1</table><style>p { color: red }</style><script>1 < 2</script>",
+        '<svg xmlns="http://www.w3.org/2000/svg"><g><path d="M0 0"/></g></svg>',
+        "<html><head><title>1</title></head><body onload=x>1</body></html>",
+    ],
+)
+def test_what_ends_where_its_output_ends_is_shown(html):
+    assert unshowable([display(html=html)]) == ""
 
 
 @pytest.mark.parametrize(

@@ -296,6 +296,17 @@ def test_an_option_of_a_cell_that_cannot_be_read_is_named_with_its_line(project)
     assert project.build().green
 
 
+@pytest.mark.parametrize("builder", ["html", "dirhtml"])
+def test_what_a_page_was_goes_with_its_source(project, builder):
+    page = project.page("a/one", project.cell("1"))
+    assert project.build("-b", builder).green
+    folder = project.root / "build/html"
+    (built,) = [path for path in folder.rglob("*.html") if "one" in str(path.relative_to(folder))]
+    page.unlink()
+    assert project.build("-b", builder).green
+    assert not built.exists()
+
+
 def test_the_whole_of_a_long_output_stays_when_the_page_above_changes_or_goes(project):
     one = project.page("a/one", project.cell("print('x' * 150_000)"))
     project.page("a/one/two", project.cell("print('y' * 150_000)"))

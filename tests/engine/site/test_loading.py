@@ -232,6 +232,7 @@ def test_maps_of_imports_are_read():
         ("a.js", "document.createElementNS('http://www.w3.org/2000/svg', 'g')"),
         ("a.js", "anchor.href = 'https://o.example'; text.replace('https://o.example', '')"),
         ("a.js", "throw new Error('see https://o.example')"),
+        ("a.js", "state.data = 'https://o.example'; event.data = '//o.example'"),
         ("a.js", "fetch('data.json').then(() => log('https://o.example'))"),
         ("a.svg", '<!DOCTYPE svg PUBLIC "-//W3C" "http://www.w3.org/x.dtd"><svg/>'),
     ],

@@ -37,6 +37,7 @@ def test_a_fragment_is_no_part_of_another_word_or_number(fragment, printed, is_i
         ("Which?", ['- a ~ "1"'], "has 1 answers; give 2 to 4"),
         ("Which?", [f'- {n} ~ "{n}"' for n in range(5)], "has 5 answers"),
         ("Which?", ["- a", '- b ~ "2"'], "'- a' is no answer"),
+        ("Which?", ['- a ~ "1"', '- a ~ "2"'], "has the answer 'a' twice"),
         ("Which?", ['a ~ "1"', '- b ~ "2"'], "'a ~ \"1\"' is no answer"),
     ],
 )

@@ -198,6 +198,17 @@ def test_what_a_cell_with_magics_binds_is_looked_at(project, read, own):
         read("a/one", *cells)
 
 
+@pytest.mark.parametrize(
+    "own",
+    ["def change():\n    global scale\n    scale = 5", "if True:\n    import math as scale"],
+)
+def test_what_a_function_or_a_block_binds_is_looked_at(project, read, own):
+    project.snippet("a.one", "scale = 1\ndef f(): return scale\n")
+    cells = [project.cell(own), project.cell("f()", snippet="one.f")]
+    with pytest.raises(PageError, match=r"'scale' would stand for two things"):
+        read("a/one", *cells)
+
+
 def test_what_a_magic_takes_as_text_binds_nothing(project, read):
     project.snippet("a.one", "scale = 1\ndef f(): return scale\n")
     own = project.cell("%%writefile other.py\nscale = 5")
@@ -207,8 +218,9 @@ def test_what_a_magic_takes_as_text_binds_nothing(project, read):
 def test_an_import_of_everything_beside_snippets_is_refused(project, read):
     project.snippet("a.one", "def sin(x): return x\ndef f(x): return sin(x)\n")
     star, snippet = project.cell("from math import *"), project.cell("f(1)", snippet="one.f")
+    within = project.cell("try:\n    from math import *\nexcept ImportError:\n    pass")
     assert len(read("a/one", star).cells) == 1
-    for cells in ((star, snippet), (snippet, star)):
+    for cells in ((star, snippet), (snippet, star), (within, snippet)):
         with pytest.raises(PageError, match=r"'from math import \*' may bind what the snippets"):
             read("a/one", *cells)
 
@@ -318,6 +330,14 @@ def test_a_misspelt_option_or_tag_of_a_cell_is_refused_at_its_line(read, options
 )
 def test_options_and_tags_of_other_programs_remain(read, options):
     assert read("a/one", f"```{{code-cell}} python\n{options}\n1\n```").cells
+
+
+@pytest.mark.parametrize("language", ["bash", "python r", "julia"])
+def test_a_cell_of_another_language_is_refused_at_its_line(read, language):
+    with pytest.raises(PageError, match=f"the cell is in '{language}'") as refused:
+        read("a/one", "Prose.", f"```{{code-cell}} {language}\n1\n```")
+    lines = read.path.read_text().splitlines()
+    assert refused.value.line == lines.index(f"```{{code-cell}} {language}") + 1
 
 
 @pytest.mark.parametrize("name", ["benchmrk", "Benchmark", "devices"])
