@@ -9,8 +9,8 @@ tables and charts once all `measurements` are known, and `notes` says where a nu
 cells printed there.
 `compiled` shows compiled programs, and `status` says on what each page was true. `downloads` writes
 the notebooks that readers take with them. `reminders` keeps a red page red until it is mended, and
-`offline` refuses a site that would ask another host for anything. `templates` and `garbage` make
-builds faster.
+`offline` refuses a site that would ask another host for anything. `typos` names what an unknown
+role may be meant to be. `templates` and `garbage` make builds faster.
 """
 
 import hashlib
@@ -53,11 +53,12 @@ def _load(app: Sphinx) -> None:
         tables,
         tabs,
         templates,
+        typos,
     )
 
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
     parts = [build, measurements, compiled, tabs, predictions, notes, references, tables]
-    parts += [errors, downloads, about, light, search, offline, status, templates, garbage]
+    parts += [errors, downloads, about, light, search, offline, status, templates, garbage, typos]
     for part in parts:
         part.setup(app)

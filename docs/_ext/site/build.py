@@ -215,6 +215,7 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
         recorded={e.device: e.recording.facts for e in found if e.recording},
         files=files,
         errors=declared_errors(page, first, made),
+        whole=whole,
         names=names,
         gaps=gaps,
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 import nbformat
 from sphinx.application import Sphinx
+from sphinx.util.osutil import relative_uri
 
 from .. import files
 from ..measurements import references, tables
@@ -141,12 +142,25 @@ def keep_whole(app: Any, page: Page, whole: Mapping[str, pathlib.Path]) -> dict[
     """Put the files of long outputs into the site; return their addresses, seen from the page."""
     folder = _whole_outputs(app, page.docname)
     _remove_whole(app, page.docname)
-    up = "../" * page.docname.count("/")
-    found = {}
     for key, path in whole.items():
         files.copy(path, folder / f"{key}.txt")
-        found[key] = f"{up}_outputs/{urllib.parse.quote(page.docname)}/{key}.txt"
-    return found
+    return {key: _address(app, page.docname, key) for key in whole}
+
+
+def _address(app: Any, docname: str, key: str) -> str:
+    path = f"_outputs/{urllib.parse.quote(docname)}/{key}.txt"
+    return relative_uri(app.builder.get_target_uri(docname), path)
+
+
+def are_kept(app: Any, docname: str, whole: Mapping[str, str]) -> bool:
+    """Say whether the files of long outputs are in this site, where the page looks for them."""
+    if app.builder.format != "html":
+        return True
+    folder = _whole_outputs(app, docname)
+    return all(
+        (folder / f"{key}.txt").is_file() and address == _address(app, docname, key)
+        for key, address in whole.items()
+    )
 
 
 def _whole_outputs(app: Any, docname: str) -> pathlib.Path:

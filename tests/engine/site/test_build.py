@@ -296,6 +296,20 @@ def test_an_option_of_a_cell_that_cannot_be_read_is_named_with_its_line(project)
     assert project.build().green
 
 
+def test_each_site_of_the_same_pages_has_their_long_outputs(project):
+    project.page("a/one", project.cell("print('x' * 150_000)"))
+    sites = [("html", "build/html"), ("dirhtml", "build/folders"), ("html", "build/html")]
+    for builder, out in sites:
+        assert project.build("-b", builder, "-d", "build/read", out=out).green
+        name = "one.html" if builder == "html" else "one/index.html"
+        page = project.root / out / "a" / name
+        address = re.search(r'whole-output"><a href="([^"]+)"', page.read_text())[1]
+        assert (page.parent / address).read_text().startswith("xxx")
+    (page.parent / address).unlink()
+    assert project.build("-b", builder, "-d", "build/read", out=out).green
+    assert (page.parent / address).exists()
+
+
 @pytest.mark.parametrize("builder", ["html", "dirhtml"])
 def test_what_a_page_was_goes_with_its_source(project, builder):
     page = project.page("a/one", project.cell("1"))
