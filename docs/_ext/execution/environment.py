@@ -11,6 +11,8 @@ HARMLESS = (
     "PATH HOME USER LOGNAME SHELL VIRTUAL_ENV XDG_*_HOME XDG_RUNTIME_DIR SYSTEMROOT SYSTEMDRIVE "
     "WINDIR COMSPEC PATHEXT APPDATA LOCALAPPDATA PROGRAMDATA USERPROFILE"
 ).split()
+# Sets of texts have another order in each process of Python, and so have messages that list them.
+SAME_ORDER = {"PYTHONHASHSEED": "0"}
 # They say how dates, numbers and messages are written.
 LOCAL = "LANG LANGUAGE LC_* TZ".split()
 
@@ -36,7 +38,8 @@ def kernel_environment(
     `shared` says that other kernels use the accelerator at the same time.
     """
     platform = device.partition("-")[0]
-    environment = _matching(HARMLESS, variables) | local(variables) | passed(options, variables)
+    environment = SAME_ORDER | _matching(HARMLESS, variables) | local(variables)
+    environment |= passed(options, variables)
     for framework in options.registry:
         environment |= framework.variables(platform, shared and platform != "cpu")
     return environment | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}

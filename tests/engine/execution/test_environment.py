@@ -41,7 +41,18 @@ def test_nothing_else_reaches_a_kernel(device, shared, extra):
     found = kernel_environment(OPTIONS, device, shared, VARIABLES)
     found.pop("PYDEVD_DISABLE_FILE_VALIDATION")
     expected = {"PATH": "/bin", "LC_ALL": "C", "JAX_ENABLE_X64": "1", "CC": "cc", "LOG": "2"}
-    assert found == expected | extra
+    assert found == expected | {"PYTHONHASHSEED": "0"} | extra
+
+
+def test_sets_have_one_order_in_all_processes(project, both):
+    forked, own = both(project.cell("print({*map(chr, range(65, 91))})"))
+    assert forked.outputs.cells == own.outputs.cells
+
+
+def test_a_book_may_have_the_order_of_sets_drawn_anew():
+    options = Options(variables=("PYTHON*",))
+    found = kernel_environment(options, "cpu", False, {"PYTHONHASHSEED": "random"})
+    assert found["PYTHONHASHSEED"] == "random"
 
 
 def test_a_page_sees_no_other_variables(project, execute, monkeypatch):
