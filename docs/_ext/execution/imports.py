@@ -93,8 +93,6 @@ def _owners(registry: Iterable[Framework]) -> dict[str, Framework]:
 def _parsed(source: str) -> ast.Module:
     """Return the syntax of a cell, which may have lines for IPython; empty where it has none."""
     with contextlib.suppress(SyntaxError):
-        return ast.parse(source)
-    with contextlib.suppress(SyntaxError):
         return ast.parse(plain(source))
     return ast.Module([], [])
 
