@@ -34,15 +34,15 @@ APART = re.compile(
 )
 COLUMNS = re.compile(r"^:columns: (.+)$", re.MULTILINE)
 INCLUDED = re.compile(
-    r"^```\{(?P<name>literalinclude|csv-table)\} *(?P<path>.*)\n(?P<body>(?::.*\n)*)```$",
+    r"^```\{(?P<name>literalinclude|csv-table)\} *(?P<argument>.*)\n(?P<body>(?::.*\n)*)```$",
     re.MULTILINE,
 )
 OPTION = re.compile(r"^:([\w-]+): *(.*)$", re.MULTILINE)
 DOWNLOAD = re.compile(r"\{download\}`([^`<]+?) *(?:<[^`]*>)?`")
 
 
-def plain(text: str, env: Any, records: references.Measurements, folder: pathlib.Path) -> str:
-    """Return the Markdown of a cell of a page in a folder, with roles and directives resolved."""
+def plain(text: str, env: Any, records: references.Measurements, docname: str) -> str:
+    """Return the Markdown of a cell of a page with roles and directives resolved."""
 
     def role(found: re.Match[str]) -> str:
         kind, content = found.groups()
@@ -71,7 +71,7 @@ def plain(text: str, env: Any, records: references.Measurements, folder: pathlib
         return "\n\n".join(parts)
 
     text = DIRECTIVE.sub(directive, APART.sub(inside, FENCE.sub(question, text)))
-    text = INCLUDED.sub(lambda found: _included(found, folder), text)
+    text = INCLUDED.sub(lambda found: _included(found, env, docname), text)
     return DOWNLOAD.sub(r"`\1`", ROLE.sub(role, text))
 
 
@@ -81,10 +81,15 @@ def _table(lines: Iterable[Iterable[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rows))
 
 
-def _included(found: re.Match[str], folder: pathlib.Path) -> str:
-    """Return what a directive shows of a file, whose path is relative to the page's folder."""
+def _included(found: re.Match[str], env: Any, docname: str) -> str:
+    """Return what a directive shows of a file; what Sphinx could not read either stays."""
     options = dict(OPTION.findall(found["body"]))
-    text = (folder / (found["path"] or options["file"])).read_text("utf8")
+    # What a table has in this place is its title.
+    name = options.get("file", "") if found["name"] == "csv-table" else found["argument"]
+    try:
+        text = pathlib.Path(env.relfn2path(name.strip(), docname)[1]).read_text("utf8")
+    except (OSError, ValueError):
+        return found[0]
     if found["name"] == "csv-table":
         return _table(csv.reader(io.StringIO(text)))
     return f"```{options.get('language', '')}\n{text.rstrip()}\n```"
@@ -127,10 +132,9 @@ def add_notebook(
         return
     notebook = nbformat.read(path, as_version=4)
     records = measurements.known(app.env)
-    folder = pathlib.Path(app.env.doc2path(docname)).parent
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell["source"] = plain(cell.source, app.env, records, folder)
+            cell["source"] = plain(cell.source, app.env, records, docname)
         elif cell.cell_type == "code":
             cell["outputs"] = tabs.first_outputs(cell.outputs)
     notebook.metadata.pop("source_map", None)

@@ -22,3 +22,20 @@ def test_a_notebook_holds_the_files_that_its_page_shows(project):
         f"```bash\n{SCRIPT}```\n\n"
         "| Rule | Found |\n| --- | --- |\n| a, b | 1\\|2 |"
     )
+
+
+def test_a_file_is_found_as_sphinx_finds_it(project):
+    project.page(
+        "a/one",
+        "```{literalinclude} /a/train.sh\n```",
+        "```{csv-table} A title\n:file: found.csv\n```",
+        project.cell("1"),
+    )
+    project.path("a/train").with_suffix(".sh").write_text(SCRIPT)
+    project.path("a/found").with_suffix(".csv").write_text("1,2\n")
+    assert project.build().green
+    prose = project.notebook("a/one").cells[0].source
+    assert SCRIPT in prose and "| 1 | 2 |" in prose
+    project.path("a/train").with_suffix(".sh").unlink()
+    build = project.build(strict=False)
+    assert "Traceback" not in build.output and "1 warning" in build.output
