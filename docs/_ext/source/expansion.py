@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import itertools
 import re
-import symtable
 from collections.abc import Iterable, Iterator
 
 import nbformat
@@ -20,6 +19,7 @@ from .snippets import (
     SnippetError,
     names_needed_at_once,
     split_lines,
+    symbol_tables,
 )
 
 OWN = "what the page's own lines make of it"
@@ -77,19 +77,12 @@ def bound_names(source: str) -> set[str]:
     Its functions may bind some of them, once they are called.
     """
     try:
-        tables = [symtable.symtable(plain(source), "cell", "exec")]
+        top, *within = symbol_tables(plain(source))
     except SyntaxError:
         return set()
-    found: set[str] = set()
-    for table in tables:
-        tables += table.get_children()
-        found |= {
-            symbol.get_name()
-            for symbol in table.get_symbols()
-            if (symbol.is_assigned() or symbol.is_imported())
-            and (table is tables[0] or symbol.is_declared_global())
-        }
-    return found
+    changed = (s for table in within for s in table.get_symbols() if s.is_declared_global())
+    symbols = (*top.get_symbols(), *changed)
+    return {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
 
 
 def import_lines(source: str) -> dict[str, str]:

@@ -63,15 +63,21 @@ class Excerpt:
     definitions: tuple[Definition, ...]
 
 
+def symbol_tables(text: str) -> list[symtable.SymbolTable]:
+    """Return the tables of a piece of code: its own first, then those within it."""
+    tables = [symtable.symtable(text, "<code>", "exec")]
+    for table in tables:
+        tables += table.get_children()
+    return tables
+
+
 def names_used(text: str) -> tuple[str, ...]:
     """Return the names that a piece of code takes from around it, in the order of first use."""
-    top = symtable.symtable(text, "<snippet>", "exec")
+    top, *within = symbol_tables(text)
     # Python 3.12 finds no other names in a comprehension than around it.
     own = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_local()}
     shared = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
-    tables = top.get_children()
-    for table in tables:
-        tables += table.get_children()
+    for table in within:
         # The body of a class finds outside of it what it has not bound yet.
         is_class = table.get_type() == "class"
         shared |= {
