@@ -6,8 +6,10 @@ frameworks than `cpu`: `cuda`, `tpu` or `jax` (see requirements/).
 """
 
 import hashlib
+import logging
 import os
 import pathlib
+import re
 import runpy
 import shutil
 import sys
@@ -15,13 +17,22 @@ import sys
 import nox
 from nox.command import CommandFailed
 
+PYTHONS = ["3.11", "3.12", "3.13"]
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+if PYTHON not in PYTHONS:
+    sys.exit(
+        f"This is Python {PYTHON}, and the book needs {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}. "
+        f"Either 'uvx --python {PYTHONS[-1]} nox -s docs', which fetches it, or install it and "
+        f"make the virtual environment with it: 'python{PYTHONS[-1]} -m venv .venv'"
+    )
+
+# News only to whoever wants environments that uv makes.
+logging.getLogger("nox").addFilter(lambda record: record.msg != "uv binary not found.")
 # Nox would install the frameworks once for each session: minutes and gigabytes.
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "tests", "docs"]
 FRAMEWORKS = os.environ.get("BOOK_FRAMEWORKS", "cpu")
 PATH = os.environ["PATH"]
-PYTHONS = ["3.11", "3.12", "3.13"]
-PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 REQUIREMENTS = pathlib.Path("requirements")
 ENGINE = {"PYTHONPATH": "docs"}
 # Each process that tests holds all frameworks.
@@ -36,6 +47,19 @@ LOCKS = {
     "": sorted(path.stem for path in REQUIREMENTS.glob("*.txt") if path.stem != "compile"),
     "-compile": ["compile"],
 }
+
+# What the locks hold for: the oldest Linux that libtpu runs on, and the oldest macOS of PyTorch.
+PLATFORMS = ["x86_64-manylinux_2_31", "aarch64-manylinux_2_31", "aarch64-apple-darwin"]
+MACOS = {"MACOSX_DEPLOYMENT_TARGET": "14.0"}
+# Sets that are of use on some of them alone.
+ONLY_ON = {"cuda": PLATFORMS[:2], "tpu": PLATFORMS[:1], "compile": PLATFORMS[:1]}
+
+# Without a traceback where somebody ends it during its first build.
+SERVE = """
+import contextlib, sphinx_autobuild.__main__
+with contextlib.suppress(KeyboardInterrupt):
+    sphinx_autobuild.__main__.main()
+"""
 
 # The versions of JAX that pages are recorded on. From 0.11 on it needs a later Python.
 JAX_VERSIONS = [
@@ -67,8 +91,6 @@ def install(session, *sets, into=FRAMEWORKS, lock=""):
     known = [path for path in place.glob("installed-*") if set(sets) <= set(names(path))]
     if any(path.read_text() == digest(place) for path in known):
         return
-    if PYTHON not in PYTHONS:
-        session.error(f"This is Python {PYTHON}; the book needs one of {', '.join(PYTHONS)}")
     session.log(f"Installing {', '.join(sets)} into {place}")
     session.run_install(sys.executable, "-m", "virtualenv", "--quiet", place)
     pip(session, *sets, lock=lock)
@@ -104,8 +126,15 @@ def digest(place):
     return hashlib.sha256(repr((texts, packages)).encode()).hexdigest()
 
 
-def pip(session, *sets, lock="", options=("--only-binary", ":all:"), env=None):
+def wheels(platform):
+    """Return the options for pip and uv that take wheels alone, but of what has none there."""
+    from_source = ["--no-binary", "rjsmin"] if "darwin" in platform else []
+    return ["--only-binary", ":all:", *from_source]
+
+
+def pip(session, *sets, lock="", options=None, env=None):
     """Install sets of requirements in one step, so that what contradicts is seen."""
+    options = wheels(sys.platform) if options is None else options
     words = ["--no-compile"]
     words += [word for name in sets for word in ("-r", REQUIREMENTS / f"{name}.txt")]
     if lock is not None:
@@ -139,25 +168,25 @@ def docs(session):
     """Build the site into build/html, executing what changed. Arguments go to sphinx-build.
 
     With --recorded nothing is executed and no framework installed: the pages show what was
-    recorded. That site goes into build/recorded. With --trial pages that measure are executed
-    beside others, only to see that they work.
+    recorded. That site goes into build/recorded. Pages that measure do so with few samples, for a
+    first look; `-D book_preview=0` takes as many as a recording.
     """
-    arguments = [word for word in session.posargs if word not in ("--recorded", "--trial")]
+    arguments = [word for word in session.posargs if word != "--recorded"]
     if "--recorded" in session.posargs:
         install(session, "docs")
         session.run(*BUILD[:-1], "build/recorded", "-D", "book_recorded=1", *arguments)
         return
     install(session, FRAMEWORKS, "docs")
-    if "--trial" in session.posargs:
-        arguments += ["-D", "book_trial=1"]
-    else:
-        compile_installed(session)
     session.run(*BUILD, *arguments)
 
 
 @nox.session
 def record(session):
-    """Record what pages print on this machine's device: the pages named, or all."""
+    """Record what pages print on this machine's device: the pages named, or all.
+
+    With --changed only those whose recording is of earlier code; with --again also what was
+    executed here already.
+    """
     install(session, FRAMEWORKS, "record")
     compile_installed(session)
     session.run("python", "-m", "_ext.commands.record", *session.posargs, env=ENGINE)
@@ -166,7 +195,9 @@ def record(session):
 @nox.session(venv_backend="virtualenv", reuse_venv=True)
 @nox.parametrize("python, version", JAX_VERSIONS)
 def jax_versions(session, version):
-    """Record what pages come to on other versions of JAX: the pages named, or all.
+    """Record the errors of pages on other versions of JAX: of the pages named, or of all.
+
+    With --changed only of those that have changed since.
 
     `nox -s "jax_versions(python='3.11', version='0.4.31')"` is a single one. One whose
     Python is not on this machine is left out, and said to be.
@@ -203,22 +234,24 @@ def jax_years(session):
 
 @nox.session
 def recordings(session):
-    """List the recordings of all devices: current, stale, missing, unreadable."""
+    """List the recordings of all devices and versions by age, and which are of earlier code.
+
+    With --check it fails where one is not current, or missing on the CPU: for whoever publishes.
+    """
     install(session, "record")
-    session.run("python", "-m", "_ext.commands.recordings", env=ENGINE)
+    session.run("python", "-m", "_ext.commands.recordings", *session.posargs, env=ENGINE)
 
 
 @nox.session
 def live(session):
     """Serve the site on this machine, and rebuild and reload it whenever a file is saved."""
     install(session, FRAMEWORKS, "docs", "live")
-    compile_installed(session)
     # Its keeper has the frameworks imported while nothing is built.
     session.run(
         *("python", "-m", "_ext.execution.keeper", "--"),
-        "sphinx-autobuild",
+        *("python", "-c", SERVE),
         # Sphinx's own search will do, until all is done.
-        *("-D", "book_search=0", *JOBS, "-c", ".", "docs", "build/live"),
+        *("-q", "-D", "book_search=0", *JOBS, "-c", ".", "docs", "build/live"),
         *("--watch", "snippets", "--watch", "conf.py", "--ignore", "*/__pycache__/*"),
         *("--port", "0", "--open-browser"),
         *session.posargs,
@@ -325,10 +358,14 @@ def timer_check(session):
 def lock(session):
     """Renew the locks after a change in requirements/; all else in them keeps its version.
 
-    With --upgrade everything gets the newest version that the requirements allow.
+    With --upgrade everything gets the newest version that the requirements allow. With --check
+    nothing is written: it fails where a lock is not what the requirements come to, on each
+    system, with nothing but wheels.
     """
     # Without a lock, which may contradict the new requirements.
     install(session, "lock", into="lock", lock=None)
+    check = "--check" in session.posargs
+    arguments = [word for word in session.posargs if word != "--check"]
     wanted = [
         (python, f"locks/{python}{part}", sets)
         for python in PYTHONS
@@ -338,13 +375,38 @@ def lock(session):
         (python, f"versions/locks/jax-{version}", ["record", f"versions/jax-{version}"])
         for python, version in JAX_VERSIONS
     ]
+    stale = []
     for python, file, sets in wanted:
+        path = REQUIREMENTS / f"{file}.txt"
+        text = locked(session, path, python, sets, arguments)
+        if not check:
+            path.write_text(text, "utf8")
+        elif text != path.read_text("utf8"):
+            stale.append(str(path))
+    if stale:
+        session.error(f"run 'nox -s lock'; it would change {', '.join(stale)}")
+
+
+def locked(session, path, python, sets, arguments):
+    """Return a lock for all platforms: each package once, with who needs it where it is first."""
+    known = pathlib.Path(session.create_tmp(), "lock.txt")
+    packages = {}
+    for platform in PLATFORMS:
+        here = [each for each in sets if platform in ONLY_ON.get(each, PLATFORMS)]
+        if not here:
+            continue
+        known.write_bytes(path.read_bytes() if path.exists() else b"")
         session.run(
             *("uv", "pip", "compile", "--quiet", "--custom-compile-command", "nox -s lock"),
-            # The oldest Linux that libtpu runs on.
-            *("--python-version", python, "--python-platform", "x86_64-manylinux_2_31"),
-            *("--only-binary", ":all:", "--no-binary", "mpi4jax"),
-            *("--output-file", REQUIREMENTS / f"{file}.txt"),
-            *(REQUIREMENTS / f"{each}.txt" for each in sets),
-            *session.posargs,
+            *(*wheels(platform), "--no-binary", "mpi4jax"),
+            *("--python-version", python, "--python-platform", platform),
+            *("--output-file", known.resolve()),
+            *(REQUIREMENTS / f"{each}.txt" for each in here),
+            *arguments,
+            env=MACOS,
         )
+        head, *entries = re.split(r"^(?=\w)", known.read_text("utf8"), flags=re.MULTILINE)
+        for entry in entries:
+            name, _, version = entry.partition("\n")[0].partition("==")
+            packages.setdefault((name, version), entry)
+    return head + "".join(packages[each] for each in sorted(packages))

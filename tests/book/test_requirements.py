@@ -19,6 +19,11 @@ ENGINE = ROOT / "docs" / "_ext"
 REQUIREMENTS = ROOT / "requirements"
 SETS = sorted(path.stem for path in REQUIREMENTS.glob("*.txt"))
 PYTHONS = ["3.11", "3.12", "3.13"]
+SYSTEMS = [
+    {"sys_platform": "linux", "platform_machine": "x86_64"},
+    {"sys_platform": "linux", "platform_machine": "aarch64"},
+    {"sys_platform": "darwin", "platform_machine": "arm64"},
+]
 LOCKS = [f"{python}{part}" for python in PYTHONS for part in ("", "-compile")]
 
 # Where each part of the engine starts; it consists of all that is imported from there.
@@ -194,11 +199,12 @@ def test_what_is_required_has_one_version(name):
     assert loose == []
 
 
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: "-".join(system.values()))
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("name", SETS)
-def test_the_lock_holds_every_requirement_in_its_version(name, python):
+def test_the_lock_holds_every_requirement_in_its_version(name, python, system):
     versions = locked(python + "-compile" if name == "compile" else python)
-    environment = {"python_version": python, "python_full_version": f"{python}.0"}
+    environment = {"python_version": python, "python_full_version": f"{python}.0", **system}
     wrong = [
         str(one)
         for one in lines(name)
