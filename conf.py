@@ -37,6 +37,8 @@ redirects = {
 
 redirect_html_template_file = "_templates/redirect.html"
 
+# What many pages share is a file that they import.
+book_modules = {"timing.timer": "timer"}
 # What a record of the timer holds.
 book_measurements = "snippets/timing/measurement.schema.json"
 
@@ -110,6 +112,9 @@ book_frameworks = {
             "cpu": {"CUDA_VISIBLE_DEVICES": ""},
         },
         "shared": {"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
+        # PyTorch loads Triton, which comes with its builds for CUDA, and loaded after TensorFlow
+        # Triton is a segmentation fault (tensorflow/tensorflow#124205).
+        "before": ["triton"],
         "colour": {"light": "#8a5a00", "dark": "#f0c060"},
     },
     "sklearn": {"packages": ["scikit-learn", "numpy"]},
@@ -173,8 +178,9 @@ book_card = {
     "measurements": "per_example/*",
     "title": "The gradient of each of 64 examples, six ways, measured",
 }
-# Before each page that measures in a build which only tries whether pages work.
-book_trial_prelude = "docs/_trial/prelude.py"
+# A build measures with few samples, for a first look; what is recorded has many.
+book_preview = True
+book_preview_prelude = "docs/_preview/prelude.py"
 book_record_command = "nox -s record --"
 # The versions of JAX on which pages are recorded besides (nox -s jax_versions), the oldest first.
 # On those that the book supports every page must come out as it declares.

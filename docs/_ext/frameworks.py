@@ -18,6 +18,7 @@ class Framework:
         the pair (platform, kind) of its device, such as `("gpu", "NVIDIA H200")`.
     environment: variables of kernels, {platform: {variable: value}}; those under "" are for all.
     shared: more of them, for kernels that share an accelerator with others.
+    before: modules that have to be imported before it in the same process, where installed.
     required: without it no page is executed; its cells are never left out.
     forkable: whether a process may import it and be forked afterwards.
     label: what readers know it as; by default its name.
@@ -31,6 +32,7 @@ class Framework:
     device: str = ""
     environment: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     shared: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    before: tuple[str, ...] = ()
     required: bool = False
     forkable: bool = True
     label: str = ""
@@ -45,6 +47,10 @@ class Framework:
         """Say whether its first module can be imported here."""
         return find(self.modules[0]) is not None
 
+    def first(self, find: Callable[[str], object] = importlib.util.find_spec) -> tuple[str, ...]:
+        """Return those of `before` that are installed."""
+        return tuple(name for name in self.before if find(name) is not None)
+
 
 def registered(facts: Mapping[str, Mapping[str, Any]]) -> tuple[Framework, ...]:
     """Return the frameworks that `book_frameworks` of conf.py describes."""
@@ -57,8 +63,20 @@ def registered(facts: Mapping[str, Mapping[str, Any]]) -> tuple[Framework, ...]:
                 f"there are {', '.join(sorted(known))}"
             )
         lists = {key: tuple(given.get(key, (name,))) for key in ("modules", "packages")}
+        lists["before"] = tuple(given.get("before", ()))
         found.append(Framework(name, **{"label": name, **given, **lists}))
     return tuple(found)
+
+
+def first_imports(registry: Iterable[Framework], modules: Iterable[str]) -> str:
+    """Return the lines for a program of readers that imports modules, empty where it needs none.
+
+    They import, if it is installed, what has to be imported before these modules.
+    """
+    names = set(modules)
+    wanted = [name for one in registry if names.intersection(one.modules) for name in one.before]
+    lines = [f"with contextlib.suppress(ImportError):\n    import {name}" for name in wanted]
+    return "\n".join(["import contextlib\n", *lines]) if lines else ""
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:

@@ -53,6 +53,7 @@ FRAMEWORK = _keyed(
     device=TEXT,
     environment=_by_name(_by_name(TEXT)),
     shared=_by_name(TEXT),
+    before=TEXTS,
     required=SWITCH,
     forkable=SWITCH,
     label=TEXT,
@@ -94,6 +95,8 @@ class Options:
     """The options, each called `book_<name>` in conf.py. Folders are relative to that file.
 
     pages, snippets: folders of the pages and of the modules that pages show.
+    modules: modules of `snippets` that pages import from a file beside them, in place of having
+        their code in cells, {chapter.topic: name to import}.
     cache, recordings, programs: folders of cached outputs, of recordings, of compiled programs.
     device: short name of the device to execute on, such as `cpu`; from BOOK_DEVICE.
     devices: labels of the devices that readers choose between, {short name: label}.
@@ -105,8 +108,8 @@ class Options:
     output_limit: characters of a cell's output that its page shows.
     measurements: the JSON schema of a measurement; without it no output is one.
     processes: in how many processes a page that measures is executed.
-    trial: only try whether pages work: those that measure run beside others, as all pages do.
-    trial_prelude: a file of code that is executed in a trial before pages that measure.
+    preview: measure with few samples, for a first look; nothing of it is recorded.
+    preview_prelude: a file of code that is executed in a preview before pages that measure.
     sources: sources that may be quoted, {key: {title, author, url}}.
     targets: devices that programs are compiled for, {short name: facts}; see
         `programs.targets.Target`.
@@ -126,6 +129,7 @@ class Options:
 
     pages: str = _option("docs", TEXT)
     snippets: str = _option("snippets", TEXT, "env")
+    modules: Mapping[str, str] = _option(dict, _by_name(TEXT), "env")
     cache: str = _option("_cache", TEXT)
     recordings: str = _option("docs/_recorded", TEXT, "env")
     programs: str = _option("docs/_recorded/compiled", TEXT, "env")
@@ -140,8 +144,8 @@ class Options:
     output_limit: int = _option(100_000, COUNT, "env")
     measurements: str = _option("", TEXT, "env")
     processes: int = _option(1, COUNT)
-    trial: bool = _option(False, SWITCH, "env")
-    trial_prelude: str = _option("", TEXT, "env")
+    preview: bool = _option(False, SWITCH, "env")
+    preview_prelude: str = _option("", TEXT, "env")
     sources: Mapping[str, Mapping[str, str]] = _option(dict, _by_name(SOURCE), "env")
     targets: Mapping[str, Any] = _option(dict, _by_name(TARGET), "env")
     light: str = _option("", TEXT, "html")
@@ -179,13 +183,18 @@ class Options:
 
     def before(self, benchmark: bool) -> str:
         """Return the code that is executed before a page, which measures if `benchmark`."""
-        if not (self.trial and benchmark and self.trial_prelude):
+        if not (self.preview and benchmark and self.preview_prelude):
             return self.prelude
-        return f"{self.prelude}\n{self.folder('trial_prelude').read_text('utf8')}"
+        return f"{self.prelude}\n{self.folder('preview_prelude').read_text('utf8')}"
 
     def folder(self, name: str) -> pathlib.Path:
         """Return the path of one of the folders, such as `snippets`."""
         return self.root / getattr(self, name)
+
+    @property
+    def home(self) -> str:
+        """The device whose outputs a book shows first, where none is executed."""
+        return next(iter(self.devices), self.device)
 
     @property
     def registry(self) -> tuple[Framework, ...]:

@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for path in states.left_over(options.folder("programs"), found):
             problems.append(f"{path}: no page asks for it; remove it")
         if any(problems):
-            problems.append(f"A strict build fails on these. '{options.compile_command}' compiles.")
+            problems.append(f"'{options.compile_command}' compiles what is not current.")
     else:
         compiling.prepare(targets)
         problems += [renew(program, options, targets, given) for program in programs]

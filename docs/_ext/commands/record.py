@@ -2,19 +2,21 @@
 
 It needs the frameworks and what requirements/record.txt lists, but neither Sphinx nor a network:
 
-    PYTHONPATH=docs python -m _ext.commands.record [page ...]
+    PYTHONPATH=docs python -m _ext.commands.record [--changed] [--again] [page ...]
 
 What the cache of this machine holds already is recorded without being executed.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .. import files
 from ..execution import devices
+from ..execution.page_run import used_versions
 from ..execution.results import Result, deliver
 from ..measurements.schema import Schema, SchemaError
 from ..names import nearest
@@ -30,7 +32,7 @@ PROCESSES = 3
 def read_pages(names: Sequence[str], options: Options) -> tuple[list[Page], list[str]]:
     """Return the pages with code, all or those named, and the problems met."""
     found = find_pages(options.folder("pages"))
-    library = Library(options.folder("snippets"))
+    library = Library.of(options)
     pages, problems = [], []
     for name in names or found:
         name = name.removeprefix(f"{options.pages}/").removesuffix(".md")
@@ -57,20 +59,42 @@ def schema(options: Options) -> Schema | None:
         raise SystemExit(f"book_measurements of conf.py: {error}") from None
 
 
+def chosen(
+    pages: Sequence[Page], options: Options, recordings: Recordings, named: bool, changed: bool
+) -> list[Page]:
+    """Return the pages to record on this device, and say which are not.
+
+    A page with a command of its own is recorded where it is `named` alone. Of those that are
+    `changed` the code is not that of their recording.
+    """
+    found = []
+    for page in pages:
+        if page.device not in (None, options.device):
+            print(f"      left out {page.docname}, which is executed on {page.device} only")
+        elif page.recorded and not named:
+            print(
+                f"      left out {page.docname}, which is recorded by "
+                f"'{page.recorded} {page.docname}'"
+            )
+        elif not changed or recordings.state(options.device, page.docname, page)[0].word != (
+            "current"
+        ):
+            found.append(page)
+    return found
+
+
 def record(
-    names: Sequence[str],
+    pages: Iterable[Page],
     options: Options,
     jobs: int | None,
     recordings: Recordings,
-    edition: str = "",
+    again: bool = False,
 ) -> list[str]:
     """Execute pages and record each that goes well; return the problems met.
 
-    The recordings are of the device, or of another `edition`.
+    What the cache holds is executed `again` if that is wanted.
     """
-    pages, problems = read_pages(names, options)
-    if names and problems:
-        return problems
+    problems: list[str] = []
 
     def say(line: str) -> None:
         print(line, flush=True)
@@ -86,11 +110,8 @@ def record(
             )
             return
         try:
-            facts = dataclasses.replace(
-                result.outputs.facts, device=edition or result.outputs.facts.device
-            )
-            outputs = dataclasses.replace(result.outputs, facts=facts)
-            path = recordings.write(outputs, result.page.recorded or options.record_command)
+            command = result.page.recorded or options.record_command
+            path = recordings.write(result.outputs, command)
         except (files.Unusable, Refused) as error:
             problems.append(f"{file}: its outputs cannot be recorded: {error}")
             return
@@ -99,23 +120,41 @@ def record(
             return
         left = sorted({cell.missing for cell in result.outputs.cells if cell.missing})
         missing = f", but for cells that need {' or '.join(left)}" if left else ""
-        say(f"      recorded {path}{missing}")
-
-    meant = []
-    for page in pages:
-        if refusal := recordings.refusal(page, edition or options.device, unasked=not names):
-            say(f"      left out {page.docname}, which {refusal}")
+        if path is None:
+            say(f"      {result.page.docname}: the same as recorded")
         else:
-            meant.append(page)
-    # Whatever conf.py says, what is recorded is measured properly.
-    deliver(meant, dataclasses.replace(options, trial=False), done, say, trouble, jobs)
+            say(f"      recorded {path}{missing}")
+
+    deliver(pages, options, done, say, trouble, jobs, again)
     return problems
+
+
+def other_versions(options: Options, recordings: Recordings) -> str:
+    """Say where the recordings of this device are of other versions than those installed."""
+    here = used_versions(options)
+    for name in recordings.pages(options.device):
+        with contextlib.suppress(files.Unusable):
+            if outputs := recordings.read(options.device, name):
+                there = outputs.facts.versions
+                words = [
+                    f"{package} {here[package]}, not {there[package]}"
+                    for package in here.keys() & there.keys()
+                    if here[package] != there[package]
+                ]
+                return ", ".join(sorted(words))
+    return ""
 
 
 def main() -> None:
     """Read the command line, and leave with 1 where a page could not be recorded."""
     parser = argparse.ArgumentParser(prog="record", description="Record pages on this device.")
     parser.add_argument("pages", nargs="*", help="such as benchmarks/matmul; by default all")
+    parser.add_argument(
+        "--changed", action="store_true", help="only those whose recording is of earlier code"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="execute also what the cache of this machine holds"
+    )
     parser.add_argument(
         "--jobs",
         type=int,
@@ -135,8 +174,15 @@ def main() -> None:
     options = dataclasses.replace(options, processes=max(PROCESSES, options.processes))
     # A machine to record on may lack a framework; the cells that need it say so.
     options = dataclasses.replace(options, device=name, leave_out=True)
+    # Whatever conf.py says, what is recorded is measured properly.
+    options = dataclasses.replace(options, preview=False)
     recordings = Recordings(options.folder("recordings"), schema(options))
-    problems = record(asked.pages, options, asked.jobs, recordings)
+    if differ := other_versions(options, recordings):
+        print(f"what is recorded on {name} comes from other versions; here are {differ}")
+    pages, problems = read_pages(asked.pages, options)
+    if not (asked.pages and problems):
+        meant = chosen(pages, options, recordings, bool(asked.pages), asked.changed)
+        problems += record(meant, options, asked.jobs, recordings, asked.again)
     for problem in problems:
         print(f"not recorded: {problem}", file=sys.stderr)
     if problems:

@@ -1,32 +1,38 @@
-"""Record what pages come to with the version of a framework that is installed.
+"""Record what declared errors come to with the version of a framework that is installed.
 
 `nox -s jax_versions` calls it in an environment of each version. It needs what the recording on
-a device needs, and leaves what it records in a folder of its own:
+a device needs, and leaves what it records in one file a version:
 
-    PYTHONPATH=docs python -m _ext.commands.versions [page ...]
+    PYTHONPATH=docs python -m _ext.commands.versions [--changed] [page ...]
 
-Pages that `book_versions` of conf.py names as `without` are left out: they need more than the
-package. On a version that the book supports every other page must go well. On another an outcome
-that a page does not declare is recorded like any other, and the cells that need what a failed one
-would have made are left out. There a prelude is executed before each page, which gives names of
-today to what the version has under others.
+A page is executed up to the last cell of which something is kept, see `records.versions`. Pages
+that `book_versions` of conf.py names as `without` are left out: they need more than the package.
+On a version that the book supports every other page must go well. On another an outcome that a
+page does not declare is kept like any other, and the cells that need what a failed one would have
+made are left out. There a prelude is executed before each page, which gives names of today to what
+the version has under others.
 """
 
 import argparse
 import dataclasses
+import fnmatch
 import importlib.metadata
 import sys
+from collections.abc import Iterable
 from typing import Any
 
+from .. import files
+from ..execution.results import Result, deliver
 from ..options import Options
-from ..records.recordings import Recordings
+from ..records.versions import Versions, asking, text_of
+from ..source.pages import Page, find_pages
 from . import record
 
 
 def of_version(options: Options, version: str) -> tuple[Options, str]:
-    """Return the options to record one version with, and what its edition is called."""
+    """Return the options to record one version with, and what it is called."""
     known: Any = options.versions
-    edition = f"{known['package']}-{version}"
+    name = f"{known['package']}-{version}"
     old = version not in known["supported"]
     changed = dataclasses.replace(
         options,
@@ -34,31 +40,82 @@ def of_version(options: Options, version: str) -> tuple[Options, str]:
         leave_out=True,
         any_outcome=old,
         prelude=(options.root / known["prelude"]).read_text("utf8") if old else "",
-        cache=f"{options.cache}/{edition}",
-        record_command=known["command"],
+        cache=f"{options.cache}/{name}",
+        # Nothing that is measured is kept.
+        preview=True,
     )
-    return changed, edition
+    return changed, name
+
+
+def meant(pages: Iterable[Page], options: Options) -> list[Page]:
+    """Return the pages of which something is kept, each up to the last cell of which it is."""
+    without = dict(options.versions).get("without", ())
+    found = []
+    for page in pages:
+        asked = {cell.key for cell in asking(page).values()}
+        last = max((n for n, cell in enumerate(page.cells) if cell.key in asked), default=None)
+        named = any(fnmatch.fnmatchcase(page.docname, pattern) for pattern in without)
+        if last is not None and page.device in (None, "cpu") and not page.recorded and not named:
+            found.append(dataclasses.replace(page, cells=page.cells[: last + 1]))
+    return found
 
 
 def main() -> None:
     """Read the command line, and leave with 1 where a page could not be recorded."""
     parser = argparse.ArgumentParser(prog="versions", description="Record pages on this version.")
     parser.add_argument("pages", nargs="*", help="such as pitfalls/control_flow; by default all")
+    parser.add_argument(
+        "--changed", action="store_true", help="only those of which a text is left out"
+    )
     parser.add_argument("--jobs", type=int, help="pages to execute at once")
     asked = parser.parse_args()
     options = Options.from_file()
-    recordings = Recordings.of_versions(options, record.schema(options))
-    if recordings is None:
+    known: Any = options.versions
+    if not known:
         parser.error("conf.py has no book_versions")
-    version = importlib.metadata.version(options.versions["package"])
-    if version not in options.versions["recorded"]:
+    version = importlib.metadata.version(known["package"])
+    if version not in known["recorded"]:
         parser.error(
-            f"{options.versions['package']} {version} is installed, and conf.py lists "
-            f"{', '.join(options.versions['recorded'])}"
+            f"{known['package']} {version} is installed, and conf.py lists "
+            f"{', '.join(known['recorded'])}"
         )
-    options, edition = of_version(options, version)
-    print(f"recording {edition}", flush=True)
-    problems = record.record(asked.pages, options, asked.jobs, recordings, edition)
+    options, name = of_version(options, version)
+    kept = Versions(options)
+    print(f"recording {name}", flush=True)
+    read, problems = record.read_pages(asked.pages, options)
+    pages = meant(read, options)
+    try:
+        if asked.changed:
+            pages = [page for page in pages if kept.lacking(name, page)]
+        if not asked.pages and not problems:
+            kept.forget(name, kept.pages(name) - {page.docname for page in meant(read, options)})
+    except files.Unusable as error:
+        parser.error(f"{kept.path(name)}: {error}; restore the file, or remove it")
+
+    def done(result: Result) -> None:
+        page, outputs = result.page, result.outputs
+        file = find_pages(options.folder("pages"))[page.docname]
+        if result.failures:
+            problems.extend(f"{file}:{each.line}: {each.message}" for each in result.failures)
+            return
+        texts = [
+            text_of(code, cell, made)
+            for code, cell in asking(page).items()
+            if (made := outputs.cell(cell.key)) is not None
+        ]
+        try:
+            kept.write(name, page.docname, texts, outputs.facts.versions, known["command"])
+        except (OSError, files.Unusable) as error:
+            problems.append(f"{file}: its texts cannot be kept: {error}")
+
+    deliver(
+        pages,
+        options,
+        done,
+        lambda line: print(line, flush=True),
+        lambda page, message: print(f"      {page.docname}: {message}", flush=True),
+        asked.jobs,
+    )
     for problem in problems:
         print(f"not recorded: {problem}", file=sys.stderr)
     sys.exit(1 if problems else 0)

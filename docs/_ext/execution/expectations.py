@@ -8,6 +8,11 @@ from nbformat import NotebookNode
 from ..records.outputs import error as error_among
 from ..source.snippets import ExpectedError
 
+NOT_INSTALLED = (
+    "\nA package that pages import stands in the requirements that the book is installed from; "
+    "where outputs depend on its version, in book_frameworks of conf.py too"
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Raised:
@@ -28,7 +33,10 @@ def judge(
     error = error_among(outputs)
     shown = "\n".join(error.traceback) if error else ""
     if expected is None:
-        return f"raised {error.ename}, which no snippet declares\n{shown}" if error else None
+        if error is None:
+            return None
+        hint = NOT_INSTALLED if error.ename == "ModuleNotFoundError" else ""
+        return f"raised {error.ename}, which no snippet declares\n{shown}{hint}"
     subject = expected.snippet or "the cell"
     declared = f"{expected.type} with '{expected.fragment}' in its message"
     if error is None:

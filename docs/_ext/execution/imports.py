@@ -4,7 +4,7 @@ import ast
 import contextlib
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..frameworks import Framework
 from ..source.expansion import plain
@@ -34,7 +34,7 @@ def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple
         return None
     if not all(owners[name].forkable for name in found):
         return None
-    return tuple(name for name in owners if name in found)
+    return _in_order(found, owners)
 
 
 def early_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple[str, ...]:
@@ -45,7 +45,22 @@ def early_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tupl
     owners = _owners(registry)
     early = itertools.takewhile(lambda source: not touches(source), sources)
     found = {name for source in early for name in imported(source)}
-    return tuple(name for name in owners if name in found and owners[name].forkable)
+    forkable = {name for name in found if name in owners and owners[name].forkable}
+    return _in_order(forkable, owners)
+
+
+def first_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple[str, ...]:
+    """Return what has to be imported before anything that a page imports, sooner or later."""
+    owners = _owners(registry)
+    found = {name for source in sources for name in imported(source, anywhere=True)}
+    of_all = (name for module in owners if module in found for name in owners[module].first())
+    return tuple(dict.fromkeys(of_all))
+
+
+def _in_order(found: set[str], owners: Mapping[str, Framework]) -> tuple[str, ...]:
+    """Return modules in the order of the registry, each after what must come before it."""
+    ordered = (each for name in owners if name in found for each in (*owners[name].first(), name))
+    return tuple(dict.fromkeys(ordered))
 
 
 def _is_place(node: ast.AST) -> bool:

@@ -3,7 +3,7 @@
 It runs in the kernel's own process and imports nothing of this package: either as a script, or
 called by `parents.py` after a fork. What it needs of a page stands in `page.json` beside the
 connection file: the limit of characters that a cell may print, how to ask for the device, and
-what to import before the first cell.
+what to import before the first cell, and what before that.
 Answers to the build use only what was bound before the first cell ran, so that a page may
 rebind whatever it likes.
 """
@@ -94,7 +94,7 @@ def imported_quietly(modules: Sequence[str]) -> bool:
         return False
     finally:
         gc.enable()
-    del vars(builtins)["get_ipython"]
+        del vars(builtins)["get_ipython"]
     return not said.getvalue()
 
 
@@ -118,25 +118,12 @@ class Meter:
             self.number = number
             self._file = None
             self._written = 0
-            self.clear()
-
-    def clear(self, wait: bool = False) -> None:
-        """Forget what the cell has taken back, unless some of it is in a file already.
-
-        With `wait` it is taken back by what is shown next.
-        """
-        with self._lock:
-            self._clearing = wait
-            if self._file is None and not wait:
-                self.shown = self.total = self.rich = 0
-                self._start: list[str] = []
-                self._updated: dict[str, int] = {}
+            self.shown = self.total = self.rich = 0
+            self._start: list[str] = []
 
     def text(self, text: str) -> str:
         """Return what may be shown of a text, and keep all of it."""
         with self._lock:
-            if self._clearing:
-                self.clear()
             self.total += len(text)
             room = self.limit - self.shown
             if room <= 0 and text:
@@ -153,8 +140,6 @@ class Meter:
     def bundle(self, data: dict, metadata: dict) -> tuple[dict, dict]:
         """Return what may be shown of one value in several formats, and of its metadata."""
         with self._lock:
-            if self._clearing:
-                self.clear()
             others = {kind: value for kind, value in data.items() if kind != "text/plain"}
             shown = self._whole(others)
             if isinstance(plain := data.get("text/plain"), str):
@@ -164,15 +149,6 @@ class Meter:
                 elif (cut := self.text(plain + "\n")) or not plain:
                     shown["text/plain"] = cut.removesuffix("\n")
             return shown, self._whole(metadata)
-
-    def update(self, handle: str, data: dict, metadata: dict) -> tuple[dict, dict]:
-        """Return what may be shown, as `bundle` does, in place of the last update of a display."""
-        with self._lock:
-            self.rich -= self._updated.pop(handle, 0)
-            before = self.rich
-            found = self._whole(data), self._whole(metadata)
-            self._updated[handle] = self.rich - before
-            return found
 
     def _whole(self, values: dict) -> dict:
         """Return those values that may be shown whole, and keep the others."""
@@ -229,23 +205,15 @@ class BoundedSession(Session):
         message = msg_or_type if isinstance(msg_or_type, dict) else None
         kind = message["header"]["msg_type"] if message else msg_or_type
         found = message["content"] if message else content
-        if kind in ("display_data", "execute_result"):
+        if kind in ("display_data", "execute_result", "update_display_data"):
             found["data"], found["metadata"] = self.meter.bundle(found["data"], found["metadata"])
             if not found["data"]:
-                return None
-        elif kind == "update_display_data":
-            handle = str(found["transient"].get("display_id"))
-            data, metadata = self.meter.update(handle, found["data"], found["metadata"])
-            found |= {"data": data, "metadata": metadata}
-            if not data:
                 return None
         elif kind == "error":
             found["evalue"] = found["evalue"][: self.meter.limit]
             found["traceback"] = [self.meter.error("\n".join(found["traceback"]))]
         elif kind == "execute_reply" and found.get("status") == "error":
             found |= {"evalue": found["evalue"][: self.meter.limit], "traceback": []}
-        elif kind == "clear_output":
-            self.meter.clear(found["wait"])
         return super().send(stream, msg_or_type, content, *rest, **named)
 
 
@@ -439,6 +407,8 @@ def main() -> None:
     app: Any = IPKernelApp.instance()
     home = pathlib.Path(sys.argv[sys.argv.index("-f") + 1]).parent
     page = json.loads((home / "page.json").read_text("utf8"))
+    # Of those that fail the page itself will hear.
+    imported_quietly(page["first"])
     if not imported_quietly(page["modules"]):
         (home / "page.json").write_text(json.dumps(page | {"modules": []}), "utf8")
         os.execv(sys.executable, sys.orig_argv)
@@ -480,6 +450,8 @@ def main() -> None:
     warnings.formatwarning = lambda message, category, *rest, **named: (
         f"{category.__name__}: {Scrubber(app.shell).clean(str(message))}\n"
     )
+    # As in Jupyter, a page may import the files beside it.
+    sys.path.insert(0, "")
     exec(compile(page["prelude"], "prelude", "exec"), {"__name__": "__main__"})
     app.start()
 

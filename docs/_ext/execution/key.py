@@ -9,7 +9,7 @@ from typing import Any
 from ..frameworks import versions
 from ..options import Options
 from ..source.pages import Page, digest
-from . import environment, identity_of_engine
+from . import ENGINE_VERSION, environment
 from .imports import imported
 from .missing import Frameworks
 
@@ -74,11 +74,10 @@ def ground(
                 entry.variables(device.partition("-")[0], False) for entry in options.registry
             ],
             "output_limit": options.output_limit,
-            # Only pages that measure are executed otherwise in a trial.
-            "trial": benchmark and options.trial,
+            "preview": benchmark and options.preview,
             "before": options.before(benchmark),
             "any_outcome": options.any_outcome,
-            "engine": identity_of_engine(),
+            "engine": ENGINE_VERSION,
         }
         found = kept[(device, benchmark, *of)] = digest(facts)
     return found
@@ -102,4 +101,4 @@ def key(page: Page, options: Options, device: str, *, known: dict[Any, str] | No
     ]
     on = page.device or device
     below = ground(packages(page, options), options, on, page.benchmark, known=known)
-    return digest([cells, page.benchmark, page.device, below])[:32]
+    return digest([cells, dict(page.files), page.benchmark, page.device, below])[:32]

@@ -13,7 +13,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import nbformat
@@ -22,12 +22,12 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
 from .. import files
-from ..frameworks import versions
+from ..frameworks import Framework, versions
 from ..options import Options
 from ..records import outputs
 from ..records.form import CellOutputs, Facts, PageOutputs
 from ..source.pages import Page
-from . import devices, environment, machine, provisioning
+from . import devices, environment, imports, machine, provisioning
 from .expectations import Raised, judge
 from .missing import Frameworks, Lost, made_before
 
@@ -212,7 +212,7 @@ class PageRun:
                 process="own" if self.warm is None else "forked",
                 **(machine.accelerator() if self.device.startswith("gpu") else {}),
             )
-            found = PageOutputs(facts, tuple(self._outputs()), dict(self.page.modules))
+            found = PageOutputs(facts, tuple(self._outputs()))
             yield Execution(found, self.failures, self.whole)
 
     def _outputs(self) -> Iterator[CellOutputs]:
@@ -222,7 +222,8 @@ class PageRun:
                     output["execution_count"] = None
             whole = files.digest(self.whole[cell.key]) if cell.key in self.whole else ""
             shown = tuple(executed.outputs)
-            yield CellOutputs(cell.key, shown, self.missing.get(cell.key, ""), whole)
+            missing = self.missing.get(cell.key, "")
+            yield CellOutputs(cell.key, shown, missing, whole, cell.source)
 
     def _find_missing(self) -> bool:
         """Note the cells that cannot be executed; False where that fails the page."""
@@ -253,11 +254,16 @@ class PageRun:
             if _this_task().cancelling():
                 raise asyncio.CancelledError from None
             if self.clock.expired():
-                self._fail(f"the page took longer than its {limit:g} s")
+                self._fail(
+                    f"the page took longer than its {limit:g} s; "
+                    "book_page_timeout of conf.py is the limit"
+                )
             else:
                 name = ""
                 if self.status is not None and self.status < 0:
                     name = f" ({_signal_name(-self.status)})"
+                if self.status == -signal.SIGSEGV:
+                    name += _wrong_order(self.options.registry)
                 self._fail(f"the cell ended the kernel's process{name}{self.last_words}")
         except provisioning.ParentLost as lost:
             if not lost.begun or not self.last:
@@ -287,9 +293,12 @@ class PageRun:
         """Start a kernel, execute the cells, and end it with all that it has started."""
         work, log, connection = home / "work", home / "kernel.log", home / "kernel.json"
         work.mkdir()
+        for name, text in self.page.files.items():
+            (work / f"{name}.py").write_text(text, "utf8")
         facts = {
             "output_limit": self.options.output_limit,
             "prelude": self.options.before(self.page.benchmark),
+            "first": imports.first_modules([c.source for c in self.cells], self.options.registry),
             "modules": () if self.warm else self.modules,
             "devices": [
                 (framework.name, module, framework.device)
@@ -374,7 +383,10 @@ class PageRun:
             try:
                 await client.async_execute_cell(code, number)
             except CellTimeoutError:
-                return self._fail(f"took longer than its {self.options.cell_timeout:g} s")
+                return self._fail(
+                    f"took longer than its {self.options.cell_timeout:g} s; "
+                    "book_cell_timeout of conf.py is the limit"
+                )
             executed += bool(cell.source.strip())
             file = folder / f"{executed}.txt"
             error = outputs.error(code.outputs)
@@ -443,6 +455,16 @@ def _signal_name(number: int) -> str:
     """Return the name of a signal; those for real time have none."""
     known = [each.name for each in signal.Signals if each == number]
     return known[0] if known else f"signal {number}"
+
+
+def _wrong_order(registry: Iterable[Framework]) -> str:
+    """Return what is to be said of a kernel that died as a wrong order of imports lets it."""
+    known = [(each.modules[0], each.first()) for each in registry if each.installed()]
+    return "".join(
+        f"; a process that imports {name} before {first} may end so: import {first} first"
+        for name, before in known
+        for first in before
+    )
 
 
 def _failed_at(error: NotebookNode) -> int:

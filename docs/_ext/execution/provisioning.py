@@ -21,7 +21,7 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-from . import identity_of_engine, keeper
+from . import ENGINE_VERSION, keeper
 
 KERNEL = pathlib.Path(__file__).with_name("kernel.py")
 # What differs from page to page, and is set after the fork.
@@ -151,7 +151,7 @@ async def parents(environment: Mapping[str, str], key: str) -> AsyncIterator[Par
 
     `key` says in which versions the parents import frameworks.
     """
-    key = "\n".join([key, identity_of_engine(), sys.version, json.dumps(dict(environment))])
+    key = "\n".join([key, str(ENGINE_VERSION), sys.version, json.dumps(dict(environment))])
     client = _connected(os.environ.get(keeper.SOCKET, ""))
     process = None
     if client is None:

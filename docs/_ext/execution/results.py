@@ -39,11 +39,13 @@ def deliver(
     say: Callable[[str], None],
     trouble: Callable[[Page, str], None],
     jobs: int | None = None,
+    again: bool = False,
 ) -> None:
     """Call `done` with the Result of each page, as soon as there is one.
 
     `say` receives lines about the progress and about what was repaired, `trouble` what keeps
-    outputs from being cached: they are good all the same, but are made again next time.
+    outputs from being cached: they are good all the same, but are made again next time. `again`
+    executes what the cache holds, too.
     """
     device = options.device
     schema = Schema.of(options)
@@ -67,7 +69,7 @@ def deliver(
             # A build is content with one process; a recorder is not.
             if processes.are_missing(outputs, schema, options.processes):
                 outputs = None
-        if outputs is None:
+        if outputs is None or again:
             waiting.append(page)
             recorded = recordings.path(device, page.docname)
             if effort := cache.effort(page.docname) or effort_in(recorded):

@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import dataclasses
 import heapq
-import itertools
 import json
+import math
 import signal
+import statistics
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -40,13 +42,13 @@ def execute_all(
 ) -> None:
     """Execute pages and call `done(page, execution)` for each as soon as it is finished.
 
-    Pages that measure run one at a time after all others; the kernel of the next one has started
-    by then. In a trial build they are like all others. `efforts` maps the names of pages to what
-    they last took: the longest begin first, and those never executed before them. `say` receives
-    a line for each page. `jobs` pages run at once: by default one for each core, or a single one
-    on an accelerator, which belongs to one process. Pages that mostly wait run beside as many
-    others; of those whose work is done by processes that they start, one runs at a time. Where
-    `done` raises, the other pages go on; its first error is raised when all are done.
+    Pages that measure run one at a time after all others; the kernel of the next one has
+    started by then. `efforts` maps the names of pages to what they last took: the longest begin
+    first, and those never executed before them. `say` receives a line for each page. `jobs`
+    pages run at once: by default one for each core, or a single one on an accelerator, which
+    belongs to one process. Pages that mostly wait run beside as many others; of those whose
+    work is done by processes that they start, one runs at a time. Where `done` raises, the
+    other pages go on; its first error is raised when all are done.
     """
 
     # Imported here, for a build that executes nothing.
@@ -55,8 +57,8 @@ def execute_all(
     known = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
     ordered = sorted(pages, key=lambda page: known[page.docname].seconds, reverse=True)
     jobs = jobs or (machine.cores() if device == "cpu" else 1)
-    count = itertools.count(1)
     errors: list[Exception] = []
+    progress = Progress(pages, known, jobs)
     with tqdm(total=len(pages), unit="page", disable=not sys.stderr.isatty(), leave=False) as bar:
 
         def finished(page: Page, execution: Execution) -> None:
@@ -64,17 +66,57 @@ def execute_all(
             verdict = "failed" if execution.failures else "executed"
             took = f"{execution.outputs.facts.seconds:.1f} s"
             with tqdm.external_write_mode(file=sys.stderr):
-                say(f"[{next(count)}/{len(pages)}] {verdict} {page.docname} in {took}")
+                say(progress.after(page, f"{verdict} {page.docname} in {took}"))
+                for line in _long_outputs(page, execution):
+                    say(line)
             try:
                 done(page, execution)
             except Exception as error:
                 error.add_note(f"while the outputs of the page {page.docname} were kept")
                 errors.append(error)
 
-        build = _Build(options, device, finished, jobs, say, known)
+        build = _Build(options, device, finished, jobs, say, known, progress)
         asyncio.run(_until_ended(build.run(ordered)))
     if errors:
         raise errors[0]
+
+
+class Progress:
+    """What of a build is done, what runs, and about how long the rest takes."""
+
+    def __init__(self, pages: Sequence[Page], efforts: Mapping[str, Effort], jobs: int) -> None:
+        """Take the pages, what each last took, and how many run at once."""
+        seconds = [each.seconds for each in efforts.values() if each.seconds < math.inf]
+        usual = statistics.fmean(seconds) if seconds else 1.0
+        self.work = {
+            page.docname: (taken if (taken := efforts[page.docname].seconds) < math.inf else usual)
+            / (1 if page.benchmark else jobs)
+            for page in pages
+        }
+        self.total, self.done, self.count = sum(self.work.values()), 0.0, 0
+        self.began = time.monotonic()
+        self.running: dict[str, None] = {}
+
+    def after(self, page: Page, came: str) -> str:
+        """Return what is to be said when a page is done: what came of it, and what is left."""
+        self.count += 1
+        self.done += self.work[page.docname]
+        self.running.pop(page.docname, None)
+        parts = [f"[{self.count}/{len(self.work)}] {came}"]
+        if self.count < len(self.work) and self.count > 2:
+            left = (time.monotonic() - self.began) * (self.total - self.done) / self.done
+            parts.append(f"about {left / 60:.0f} min left" if left > 90 else "about 1 min left")
+        if self.running:
+            parts.append(f"now {', '.join(self.running)}")
+        return "; ".join(parts)
+
+
+def _long_outputs(page: Page, execution: Execution) -> Iterator[str]:
+    """Return a line for each cell whose output is too long for its page."""
+    for number, cell in enumerate(page.cells, 1):
+        if file := execution.whole.get(cell.key):
+            size = f"{file.stat().st_size:,} bytes"
+            yield f"      {page.docname}: cell {number} printed {size}, too much for its page"
 
 
 class _Slots:
@@ -116,7 +158,9 @@ class _Build:
         jobs: int,
         say: Callable[[str], None],
         efforts: Mapping[str, Effort],
+        progress: Progress,
     ) -> None:
+        self.progress = progress
         self.options, self.device, self.finished, self.jobs = options, device, finished, jobs
         self.slots, self.waiting, self.crowd = _Slots(jobs), _Slots(jobs), _Slots(1)
         self.efforts = efforts
@@ -126,17 +170,14 @@ class _Build:
     def _device(self, page: Page) -> str:
         return page.device or self.device
 
-    def _measures(self, page: Page) -> bool:
-        return page.benchmark and not self.options.trial
-
     def _modules(self, page: Page) -> tuple[str, ...] | None:
         """Return what the parent of a page's kernel imports; None for a process of its own."""
-        if self._measures(page) or self._device(page) != "cpu" or not provisioning.can_fork():
+        if page.benchmark or self._device(page) != "cpu" or not provisioning.can_fork():
             return None
         return imports.warm_modules([c.source for c in page.cells], self.options.registry)
 
     async def run(self, pages: Sequence[Page]) -> None:
-        ordinary = [(page, self._modules(page)) for page in pages if not self._measures(page)]
+        ordinary = [(page, self._modules(page)) for page in pages if not page.benchmark]
         async with contextlib.AsyncExitStack() as stack:
             warm = None
             if any(modules is not None for _, modules in ordinary):
@@ -146,7 +187,7 @@ class _Build:
             async with asyncio.TaskGroup() as group:
                 for order, (page, modules) in enumerate(ordinary):
                     group.create_task(self._ordinary(order, page, warm, modules))
-        measuring = enumerate(page for page in pages if self._measures(page))
+        measuring = enumerate(page for page in pages if page.benchmark)
         async with asyncio.TaskGroup() as group:
             for _ in range(min(self.jobs, STARTING)):
                 group.create_task(self._measure_all(measuring))
@@ -191,6 +232,7 @@ class _Build:
         async with contextlib.AsyncExitStack() as stack:
             while quiet < wanted and len(runs) < 2 * wanted - 1:
                 run = PageRun(page, self.options, self._device(page), modules=early, turns=turns)
+                self.progress.running[page.docname] = None
                 execution = await stack.enter_async_context(run.executed())
                 runs.append(execution)
                 if execution.failures:
@@ -235,8 +277,9 @@ class _Build:
         modules: tuple[str, ...],
         last: bool = True,
     ) -> None:
-        shared = self.jobs > 1 and not self._measures(page)
+        shared = self.jobs > 1 and not page.benchmark
         run = PageRun(page, self.options, self._device(page), warm, modules, shared, last)
+        self.progress.running[page.docname] = None
         async with run.executed() as execution:
             self.finished(page, execution)
 

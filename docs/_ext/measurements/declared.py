@@ -69,7 +69,7 @@ def names(
     `functions` are those whose first argument is such a name, and `comparisons` those that
     take a dictionary after it: a key adds a part to the name, unless it is one of
     `frameworks`. Calls are followed into the page's own functions. What only a run can tell is
-    `*`; a name of which nothing else is known is left out.
+    `*`; a name that begins with it is left out, for nearly every name would match.
     """
     timers = (*functions, *comparisons)
     if not any(function in source for function in timers for source in sources):
@@ -108,7 +108,8 @@ class _Reader:
         for statement in tree.body:
             if not isinstance(statement, ast.FunctionDef):
                 self._follow(statement, self.globals, ())
-        return frozenset(re.sub(r"\*+", UNKNOWN, name) for name in self.found) - {UNKNOWN, ""}
+        known = (name for name in self.found if name and not name.startswith(UNKNOWN))
+        return frozenset(re.sub(r"\*+", UNKNOWN, name) for name in known)
 
     def _follow(self, node: ast.AST, scope: Scope, inside: tuple[str, ...]) -> None:
         """Collect names from code, `inside` of calls of functions."""

@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from ..names import nearest
@@ -53,6 +53,8 @@ class Measurements:
     devices, frameworks: all that there are.
     declared: the names that the code of pages would measure, or patterns of them.
     gaps: those among them that were not measured, each on a device.
+    doubled: the (name, framework) that two pages measure.
+    partial: whether a page failed, which may have the measurements that are not known.
     """
 
     made: Mapping[tuple[str, str], Mapping[str, Measurement]]
@@ -61,18 +63,23 @@ class Measurements:
     frameworks: Iterable[str]
     declared: frozenset[str] = frozenset()
     gaps: tuple[Gap, ...] = ()
+    doubled: frozenset[tuple[str, str]] = frozenset()
+    partial: bool = False
 
     def problem(self, patterns: Iterable[str]) -> str | None:
         """Say which of the patterns over names match neither a measurement nor a declared name."""
         known = {name for name, _ in self.made} | self.declared
         unknown = [each for each in patterns if not any(overlap(each, name) for name in known)]
-        if not unknown:
+        if not unknown or self.partial:
             return None
         return f"no measurement matches {' '.join(unknown)}{nearest(unknown[0], sorted(known))}"
 
-    def has_gap(self, patterns: Iterable[str]) -> bool:
-        """Say whether one of the patterns matches a measurement that was not made."""
-        return any(overlap(each, gap.pattern) for each in patterns for gap in self.gaps)
+    def devices_without(self, patterns: Iterable[str]) -> set[str]:
+        """Return the devices on which a measurement that one of the patterns matches is missing."""
+        patterns = list(patterns)
+        return {
+            gap.device for gap in self.gaps if any(overlap(each, gap.pattern) for each in patterns)
+        }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +87,8 @@ class Quantity:
     """A number out of the measurements: its value, how it is written, and where it comes from.
 
     `ratio` is there for the ratio of two alternatives of one comparison, with its interval.
-    `unstable` says why the number must be marked, and is empty where it need not be.
+    `unstable` says why the number must be marked, and is empty where it need not be; `earlier`
+    what has changed since it was measured.
     """
 
     value: float
@@ -89,6 +97,7 @@ class Quantity:
     devices: tuple[str, ...] = ()
     ratio: Ratio | None = None
     unstable: str = ""
+    earlier: str = ""
 
 
 def seconds_text(seconds: float) -> str:
@@ -153,6 +162,12 @@ def resolve(expression: str, measurements: Measurements) -> Quantity:
             gap = gap or problem
     if gap:
         raise gap
+    earlier = "; ".join(dict.fromkeys(of.earlier for _, of in found if of.earlier))
+    return dataclasses.replace(_quantity(expression, found), earlier=earlier)
+
+
+def _quantity(expression: str, found: Sequence[tuple[str, Measurement]]) -> Quantity:
+    """Return a field of a measurement, or the ratio of two."""
     if len(found) == 1:
         field, of = found[0]
         origin = f"{of.origin}. {_sampling(field, of)}".rstrip()
@@ -252,6 +267,8 @@ def _single(text: str, measurements: Measurements) -> tuple[str, Measurement]:
         raise ReferenceProblem(
             f"'{text}': there is no device '{device}'{nearest(device, measurements.devices)}"
         )
+    if (name, framework) in measurements.doubled:
+        raise NotRecorded(f"{name}@{framework} is measured on two pages")
     made = measurements.made.get((name, framework), {})
     of = made.get(device or next(iter(made), ""))
     if of is None:
@@ -276,6 +293,8 @@ def _missing(
         if gap.device == on and overlap(name, gap.pattern):
             lacks = f"{gap.framework} is not installed" if gap.framework else ""
             return NotRecorded(lacks or f"{name} with {framework}", device)
+    if measurements.partial:
+        return NotRecorded(f"{name} with {framework}", device)
     made = {f"{name}@{framework}" for name, framework in measurements.made}
     declared = {f"{gap.pattern}@{framework}" for gap in measurements.gaps}
     near = nearest(f"{name}@{framework}", sorted(made | declared))

@@ -25,7 +25,7 @@ FENCE = 1.5
 # How far, as a logarithm, a ratio may be from what the samples say.
 TOLERANCE = 0.01
 # What a measurement has beside what its own record must say.
-ADDED = {"page", "device", "processes", "repeated", "disturbed", "comparison", "ratios"}
+ADDED = set("page device processes repeated disturbed comparison ratios earlier".split())
 FORMATS = jsonschema.FormatChecker(formats=())
 # Words of JSON schema that fastjsonschema, which stops at draft 7, would pass over.
 NEWER = set(
@@ -120,6 +120,11 @@ class Schema:
     def versions(self) -> tuple[int, ...]:
         """The versions that records may have, the newest last."""
         return tuple(self.rules["properties"]["version"]["enum"])
+
+    @property
+    def method(self) -> int:
+        """What a number means: raised by hand when a record of today would mean something else."""
+        return int(self.rules.get("method", 1))
 
     @property
     def framework(self) -> str:
@@ -275,7 +280,8 @@ class Measurement:
 
     Times are in seconds, `rate` is in operations per second. `processes` are the medians of
     all the processes that measured the same, and `ratios` those to the other alternatives of
-    its comparison, by what pages call these; both may be empty.
+    its comparison, by what pages call these; both may be empty. `earlier` says, such as
+    `earlier code, 2026-08-01`, that the code or the method has changed since.
     """
 
     name: str
@@ -302,6 +308,7 @@ class Measurement:
     disturbed: bool = False
     comparison: str = ""
     ratios: Mapping[str, Ratio] = dataclasses.field(default_factory=dict)
+    earlier: str = ""
 
     @classmethod
     def from_plain(cls, record: Mapping[str, Any]) -> Self:
@@ -311,6 +318,7 @@ class Measurement:
         values["shape"] = tuple(tuple(map(int, lengths)) for lengths in record["shape"])
         values["samples"] = tuple(record["samples"])
         values["processes"] = tuple(record.get("processes") or ())
+        values["earlier"] = str(record.get("earlier", ""))
         machine = record.get("machine") or {}
         values["repeated"] = int(machine.get("repeated", 0))
         values["disturbed"] = bool(machine.get("disturbed"))

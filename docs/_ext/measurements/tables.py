@@ -31,6 +31,8 @@ def grid(
 ) -> tuple[list[str], list[list[str]]]:
     """Return the head and the rows of a table with one row for each measurement."""
     rows = [[cell_text(column, each, labels) for column in columns] for each in measurements]
+    for row, each in zip(rows, measurements, strict=True):
+        row[0] += f" ({each.earlier})" if each.earlier else ""
     return [COLUMNS[column] for column in columns], rows
 
 

@@ -2,7 +2,6 @@
 
 import ast
 import dataclasses
-import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from typing import Any
 
 from ..names import nearest
 from ..options import Options
+from ..records.matching import fingerprint
 from ..source.expansion import import_lines
 from ..source.snippets import Definition, Excerpt, Library, Module, SnippetError
 
@@ -39,8 +39,8 @@ class Program:
 
     @property
     def key(self) -> str:
-        """A SHA-256 over the self-contained code."""
-        return hashlib.sha256(self.code.encode()).hexdigest()
+        """A digest of the syntax of the self-contained code."""
+        return fingerprint(self.code)
 
     @property
     def title(self) -> str:
@@ -141,7 +141,7 @@ def wanted_by(text: str) -> Iterator[tuple[int, str, str]]:
 
 def find_all(options: Options) -> tuple[dict[str, Program], list[str]]:
     """Return the programs that pages name, by their files, and a list of problems."""
-    library, pages = Library(options.folder("snippets")), options.folder("pages")
+    library, pages = Library.of(options), options.folder("pages")
     programs, problems = {}, []
     for path in sorted(pages.rglob("*.md")):
         relative = path.relative_to(pages)

@@ -81,7 +81,7 @@ def state(folder: pathlib.Path, program: Program, targets: Targets) -> tuple[Rec
     if record.arguments != program.arguments:
         changed.append("the arguments changed")
     if changed:
-        return record, State("stale", tuple(changed))
+        return record, State("earlier code", tuple(changed))
     if names := lacking(record, program, targets):
         labels = ", ".join(targets[name].label for name in names)
         return record, State("missing", (f"not compiled for {labels}",))

@@ -1,11 +1,11 @@
 """The one form of what a page printed on one device, whether cached here or recorded.
 
-It is a notebook without code, whose cells are named by the hashes of their code.
+It is a notebook as it was executed: the code that ran, its outputs, and among its metadata the
+facts of the run. Cells are named by the hashes of their code.
 """
 
 import dataclasses
 import json
-from collections.abc import Mapping
 from typing import Annotated
 
 import nbformat
@@ -15,10 +15,11 @@ from .. import plain
 from ..files import Unusable
 from ..plain import bounds
 
-FORM = 2
+FORM = 3
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+LANGUAGE = {"name": "python"}
 Said = Annotated[str, bounds(maxLength=300, format="printable line")]
 Named = Annotated[str, bounds(minLength=1, maxLength=300, format="printable line")]
-Digest = Annotated[str, bounds(pattern="^[0-9a-f]*$", maxLength=64)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,13 +48,17 @@ class Facts:
     driver: Said = ""
     memory: Said = ""
 
+    @property
+    def day(self) -> str:
+        """The date without its time."""
+        return self.executed[:10]
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Head(Facts):
-    """What a file says besides: its form, digests of modules, and the command that made it."""
+    """What a file says besides: its form, and the command that made it."""
 
     form: Annotated[int, bounds(const=FORM)]
-    modules: Annotated[dict[str, Digest], bounds(maxProperties=1000)]
     command: Said = ""
 
 
@@ -64,23 +69,25 @@ HEAD = plain.validator(plain.schema_of(_Head))
 class CellOutputs:
     """What one cell printed, by the key of its code.
 
-    `missing` names the framework without which it could not be executed. `whole` is the digest
-    of the file that holds all of an output that was too long for a page.
+    `source` is the code that ran. `missing` names the framework without which it could not be
+    executed. `whole` is the digest of the file that holds all of an output that was too long for
+    a page. `standing` says how the code stands to that of the page today; see `matching`.
     """
 
     key: str
     outputs: tuple[NotebookNode, ...] = ()
     missing: str = ""
     whole: str = ""
+    source: str = ""
+    standing: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class PageOutputs:
-    """What all cells of a page printed, in order; `modules` are digests of snippet modules."""
+    """What all cells of a page printed, in order."""
 
     facts: Facts
     cells: tuple[CellOutputs, ...]
-    modules: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def cell(self, key: str) -> CellOutputs | None:
         """Return the outputs of the cell whose code has this key."""
@@ -89,10 +96,10 @@ class PageOutputs:
 
 def write(outputs: PageOutputs, command: str = "") -> str:
     """Return the text in which outputs are kept, the same for the same outputs."""
-    modules = dict(outputs.modules)
-    head = _Head(**vars(outputs.facts), form=FORM, modules=modules, command=command)
+    head = _Head(**vars(outputs.facts), form=FORM, command=command)
     said = {key: value for key, value in plain.untyped(head).items() if value != ""}
-    notebook = nbformat.v4.new_notebook(metadata={"recording": said})
+    metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE, "recording": said}
+    notebook = nbformat.v4.new_notebook(metadata=metadata)
     notebook.nbformat_minor = 5
     for cell in outputs.cells:
         # nbformat.v4.new_code_cell would check each by itself; the whole is checked when written.
@@ -102,7 +109,7 @@ def write(outputs: PageOutputs, command: str = "") -> str:
             id=cell.key,
             metadata=NotebookNode(),
             outputs=list(cell.outputs),
-            source="",
+            source=cell.source,
         )
         for name in ("missing", "whole"):
             if getattr(cell, name):
@@ -140,12 +147,13 @@ def read(text: str, page: str, device: str) -> PageOutputs:
             raise Unusable(f"it is a recording of the {name} {facts[name]}")
     cells = []
     for number, cell in enumerate(notebook.cells, 1):
-        said = [cell.get("metadata", {}).get(name, "") for name in ("missing", "whole")]
-        if cell.cell_type != "code" or cell.source or "id" not in cell:
-            raise Unusable(f"its cell {number} is not an output without code")
+        missing, whole = (cell.get("metadata", {}).get(name, "") for name in ("missing", "whole"))
+        if cell.cell_type != "code" or "id" not in cell:
+            raise Unusable(f"its cell {number} is no code that was executed")
+        said = missing, whole
         if not all(isinstance(x, str) and len(x) <= 300 and x.isprintable() for x in said):
             raise Unusable(f"its cell {number} says nothing understandable about itself")
-        cells.append(CellOutputs(cell.id, tuple(cell.outputs), *said))
+        cells.append(CellOutputs(cell.id, tuple(cell.outputs), missing, whole, cell.source))
     head = plain.typed(_Head, facts)
     kept = {field.name: getattr(head, field.name) for field in dataclasses.fields(Facts)}
-    return PageOutputs(Facts(**kept), tuple(cells), head.modules)
+    return PageOutputs(Facts(**kept), tuple(cells))

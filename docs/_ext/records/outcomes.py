@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from ..source.pages import Cell, Page
 from . import outputs
 from .form import PageOutputs
+from .versions import Text
 
 # What is raised where a version lacks a name that a cell uses before it comes to its error.
 MISSING_NAMES = {"AttributeError", "ImportError", "ModuleNotFoundError", "NameError"}
@@ -36,7 +37,7 @@ class DeclaredError:
 
 
 def declared_errors(
-    page: Page, here: PageOutputs | None, versions: Mapping[str, PageOutputs]
+    page: Page, here: PageOutputs | None, versions: Mapping[str, Mapping[str, Text]]
 ) -> tuple[DeclaredError, ...]:
     """Return the errors that the cells of a page declare, with what they came to."""
     found = []
@@ -44,7 +45,7 @@ def declared_errors(
         if cell.expected is None:
             continue
         kind = cell.expected.type.rpartition(".")[2]
-        came = {name: _outcome(cell, of_page) for name, of_page in versions.items()}
+        texts = {name: of_page.get(cell.key) for name, of_page in versions.items()}
         found.append(
             DeclaredError(
                 page=page.docname,
@@ -53,9 +54,9 @@ def declared_errors(
                 fragment=cell.expected.fragment,
                 here=_outcome(cell, here),
                 versions={
-                    name: outcome
-                    for name, outcome in came.items()
-                    if outcome and outcome.type not in MISSING_NAMES - {kind}
+                    name: Outcome(text.type, text.message)
+                    for name, text in texts.items()
+                    if text and not text.missing and text.type not in MISSING_NAMES - {kind}
                 },
             )
         )
@@ -64,7 +65,7 @@ def declared_errors(
 
 def _outcome(cell: Cell, of_page: PageOutputs | None) -> Outcome | None:
     made = of_page.cell(cell.key) if of_page else None
-    if made is None or made.missing:
+    if made is None or made.missing or made.standing:
         return None
     error = outputs.error(made.outputs)
     return Outcome(error.ename, error.evalue) if error else Outcome()

@@ -4,17 +4,13 @@ import base64
 import binascii
 import copy
 import re
-import struct
-import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import nbformat
-from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 
 from ..measurements.schema import Schema
-from . import markup
 
 CELL_FILE = re.compile(r"/[^\s:'\"()]*/ipykernel_\d+/\d+\.py")
 # Where packages lie, and the standard library.
@@ -36,13 +32,9 @@ ADDRESS = re.compile(r"(?<= at )0x0*[1-9a-fA-F][0-9a-fA-F]{4,15}(?=[>:;,]| )")
 REPR = re.compile(r"<(?=[A-Za-z_])|(?<![-=])>")
 # What MyST-NB decodes when it writes a page.
 ENCODED = {"image/png", "image/jpeg", "image/gif", "application/pdf"}
-# What a browser reads as a part of the page, and what makes HTML of it.
-INTERPRETED: dict[str, Callable[[str], str]] = {
-    "text/html": str,
-    "text/markdown": MarkdownIt("commonmark").render,
-}
-PNG = b"\x89PNG\r\n\x1a\n"
-# What printed text may not hold: devices.py marks the outputs of devices with it.
+# Data for other programs; what widgets give MyST-NB can show.
+DATA = re.compile(r"application/vnd\.(?!jupyter\.widget).+\+json")
+# What printed text may not hold: site/tabs.py marks the outputs of devices with it.
 MARKING = "\x02"
 # The number of a process, in a repr or after its whole name. A process of JAX has a small
 # "process id" of its own.
@@ -63,6 +55,19 @@ def error(outputs: Iterable[NotebookNode]) -> NotebookNode | None:
     return next((output for output in outputs if output.output_type == "error"), None)
 
 
+def printed(shown: Iterable[NotebookNode]) -> str:
+    """Return all text that a cell printed."""
+    found = []
+    for output in shown:
+        if output.output_type == "stream":
+            found.append(output.text)
+        elif output.output_type == "error":
+            found.append(f"{output.ename}: {output.evalue}")
+        else:
+            found.append(str(output.get("data", {}).get("text/plain", "")))
+    return "\n".join(found)
+
+
 def unshowable(outputs: Iterable[NotebookNode]) -> str:
     """Say which output is not what it is displayed as, and would end a build; else nothing."""
     for output in outputs:
@@ -73,20 +78,6 @@ def unshowable(outputs: Iterable[NotebookNode]) -> str:
                 return f"displays {kind} that is no text"
             if kind in ENCODED and not decoded(value):
                 return f"displays {kind} that is not encoded in base64"
-            if not isinstance(output.get("metadata", {}).get(kind, {}), dict):
-                return f"displays {kind} with metadata that are no dictionary"
-            if kind in INTERPRETED and not markup.stays_within(INTERPRETED[kind](value)):
-                return (
-                    f"displays {kind} that opens what it does not close, or closes what is not its "
-                    "own, and would change the page around it"
-                )
-            if kind == "image/png" and not png_size(value):
-                return "displays image/png that is no PNG image, or a damaged one"
-            if kind == "image/svg+xml":
-                try:
-                    markup.check_drawing(value)
-                except markup.Refused as error:
-                    return f"displays image/svg+xml that {error}"
     return ""
 
 
@@ -96,21 +87,6 @@ def decoded(text: str) -> bytes:
         return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
         return b""
-
-
-def png_size(text: str) -> tuple[int, int] | None:
-    """Return width and height of a PNG image in base64; None where it is none, or not whole."""
-    image = decoded(text)
-    names, place = [], len(PNG)
-    while image.startswith(PNG) and place + 12 <= len(image):
-        (length,) = struct.unpack_from(">I", image, place)
-        end = place + 8 + length
-        if image[end : end + 4] != struct.pack(">I", zlib.crc32(image[place + 4 : end])):
-            return None
-        names.append(image[place + 4 : place + 8])
-        place = end + 4
-    whole = names[:1] == [b"IHDR"] and b"IDAT" in names and names[-1] == b"IEND"
-    return struct.unpack_from(">II", image, 16) if whole and place == len(image) else None
 
 
 def records(outputs: Iterable[NotebookNode], schema: Schema | None) -> list[dict[str, Any]]:
@@ -129,7 +105,8 @@ def presentable(
     """Return the outputs as the page shows them.
 
     The lines of measurements and of a stream become one block each, and a
-    measurement that is also the value of the cell is shown once.
+    measurement that is also the value of the cell is shown once. Of data that come with a text
+    the text is shown.
     """
     shown: list[NotebookNode] = []
     seen: list[dict[str, Any]] = []
@@ -141,6 +118,9 @@ def presentable(
             seen.append(measured)
             text = output["data"].get("text/plain", "")
             output = nbformat.v4.new_output("stream", text=text + "\n")
+        elif "text/plain" in output.get("data", {}):
+            kept = {kind: of for kind, of in output.data.items() if not DATA.fullmatch(kind)}
+            output["data"] = NotebookNode(kept)
         shown.append(output)
     shown = joined(shown)
     for output in shown:

@@ -6,18 +6,18 @@ import json
 import pathlib
 import re
 import socket
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 from nbformat import NotebookNode
 
 from ..measurements.schema import Schema
 from . import markup
-from .markup import DRAWING, TEXT, Refused
-from .outputs import change_texts, joined, png_size, record, scrubbed
+from .markup import Refused
+from .outputs import change_texts, joined, record, scrubbed
 
 LARGEST_OUTPUT = 400_000
-LARGEST_PICTURE = 10_000
+TEXTS = ("text/plain", "text/html", "image/svg+xml")
+KINDS = (*TEXTS, "image/png")
 # Control characters but line breaks, tabs and the sequences that set colours; and those that
 # change the direction of writing.
 CONTROL = re.compile(
@@ -46,22 +46,14 @@ def recordable(outputs: Iterable[NotebookNode], schema: Schema | None = None) ->
             output["execution_count"] = None
         if record(output, schema) is None:
             # A measurement has fields of its own.
-            change_texts(output, without_names, ("text/plain", *MARKUP))
-        for kind, value in output.get("data", {}).items():
-            if kind in MARKUP:
-                _check_markup(kind, value)
+            change_texts(output, without_names, TEXTS)
+        html = output.get("data", {}).get("text/html", "")
         found.append(accepted(output, schema))
+        if gone := markup.lost(html):
+            raise Refused(
+                f"holds HTML that would lose {gone[0]}; records/markup.py lists what is kept"
+            )
     return found
-
-
-def _check_markup(kind: str, value: str) -> None:
-    """Raise Refused for markup that would be shown otherwise once it is cleaned."""
-    try:
-        gone = markup.lost(_text(value), MARKUP[kind])
-    except RecursionError:
-        raise Refused("holds a style with too many brackets within each other") from None
-    if gone:
-        raise Refused(f"holds {kind} that would lose {gone}, which is not accepted from elsewhere")
 
 
 # Folders in which users have a folder of their name.
@@ -124,17 +116,11 @@ def accepted(output: NotebookNode, schema: Schema | None = None) -> NotebookNode
         raise Refused("holds a number that is none") from None
     if size > LARGEST_OUTPUT:
         raise Refused(f"is larger than {LARGEST_OUTPUT} characters")
-    if output.output_type not in ("stream", "error", "display_data", "execute_result"):
-        raise Refused(f"is of the unknown type {output.output_type}")
-    if output.output_type == "stream" and output.get("name") not in ("stdout", "stderr"):
-        raise Refused(f"is of the unknown stream {output.get('name')}")
     if "metadata" in output:
         output["metadata"] = {}
-    needed = {"stream": ("text",), "error": ("ename", "evalue")}.get(output.output_type, ())
-    for name in needed:
-        _text(output.get(name))
-    for line in output.get("traceback", []):
-        _text(line)
+    printed = [output[name] for name in ("text", "ename", "evalue") if name in output]
+    for text in (*printed, *output.get("traceback", ())):
+        _check_text(text)
     measured = record(output, schema)
     if schema and measured is not None:
         if problem := schema.problem(measured):
@@ -144,48 +130,16 @@ def accepted(output: NotebookNode, schema: Schema | None = None) -> NotebookNode
     for kind, value in output.get("data", {}).items():
         if schema and kind == schema.media_type:
             continue
-        if kind not in CHECKS:
+        if kind not in KINDS:
             raise Refused(f"holds {kind}, which is not accepted")
-        output["data"][kind] = CHECKS[kind](value)
+        _check_text(value)
+        if kind == "text/html":
+            output["data"][kind] = markup.cleaned(value)
     return output
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise Refused("holds a text that is none")
-    found = CONTROL.search(value)
-    if found:
-        line = value.count("\n", 0, found.start()) + 1
+def _check_text(text: str) -> None:
+    if found := CONTROL.search(text):
+        line = text.count("\n", 0, found.start()) + 1
         code = f"U+{ord(found[0]):04X}"
         raise Refused(f"holds the control character {code} in line {line} of a text")
-    return value
-
-
-def _png(value: Any) -> str:
-    size = png_size(_text(value))
-    if size is None:
-        raise Refused("holds a PNG image that is none, or a damaged one")
-    if max(size) > LARGEST_PICTURE:
-        raise Refused(f"holds an image of more than {LARGEST_PICTURE} pixels on a side")
-    return value
-
-
-def _markup(kind: str) -> Callable[[Any], str]:
-    def sanitised(value: Any) -> str:
-        try:
-            found = _text(markup.cleaned(_text(value), MARKUP[kind]))
-        except RecursionError:
-            raise Refused("holds a style with too many brackets within each other") from None
-        if kind == "image/svg+xml":
-            markup.check_drawing(found)
-        return found
-
-    return sanitised
-
-
-MARKUP = {"text/html": TEXT | DRAWING, "image/svg+xml": DRAWING}
-CHECKS: dict[str, Callable[[Any], Any]] = {
-    "text/plain": _text,
-    **{kind: _markup(kind) for kind in MARKUP},
-    "image/png": _png,
-}

@@ -5,15 +5,10 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """One of current, stale, missing and unreadable, and why."""
+    """One of current, earlier code, missing, unreadable and left over, and why."""
 
     word: str
     reasons: tuple[str, ...] = ()
-
-    @property
-    def red(self) -> bool:
-        """Whether a strict build must fail."""
-        return self.word in ("stale", "unreadable")
 
     def __str__(self) -> str:
         """Say the state and its reasons in words."""

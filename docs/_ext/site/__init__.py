@@ -8,9 +8,8 @@ tables and charts once all `measurements` are known, and `notes` says where a nu
 `errors` shows what declared errors came to, here and with other versions, and `versions` what
 cells printed there.
 `compiled` shows compiled programs, and `status` says on what each page was true. `downloads` writes
-the notebooks that readers take with them. `reminders` keeps a red page red until it is mended, and
-`offline` refuses a site that would ask another host for anything. `typos` names what an unknown
-role may be meant to be. `templates` and `garbage` make builds faster.
+the notebooks that readers take with them. `reminders` keeps a red page red until it is mended.
+`templates` and `garbage` make builds faster.
 """
 
 import hashlib
@@ -45,7 +44,6 @@ def _load(app: Sphinx) -> None:
         light,
         measurements,
         notes,
-        offline,
         predictions,
         references,
         search,
@@ -53,12 +51,11 @@ def _load(app: Sphinx) -> None:
         tables,
         tabs,
         templates,
-        typos,
     )
 
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
     parts = [build, measurements, compiled, tabs, predictions, notes, references, tables]
-    parts += [errors, downloads, about, light, search, offline, status, templates, garbage, typos]
+    parts += [errors, downloads, about, light, search, status, templates, garbage]
     for part in parts:
         part.setup(app)

@@ -1,7 +1,8 @@
 """The order of a build: find what is outdated, read, execute, put beside recordings, show."""
 
+import logging as python_logging
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -18,9 +19,8 @@ from ..measurements.schema import Schema, single
 from ..options import PREFIX, OptionError, Options, check
 from ..records import outputs
 from ..records.editions import Edition, editions
+from ..records.form import CellOutputs
 from ..records.outcomes import declared_errors
-from ..records.recordings import Recordings
-from ..records.states import State
 from ..source.pages import Page, PageError, read_page
 from ..source.snippets import Library
 from . import (
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 def configure(app: Sphinx, config: Config) -> None:
-    """Leave the execution to this engine, show tracebacks as they are; recordings are no pages."""
+    """Leave the execution to this engine; what builds leave behind are no pages."""
     try:
         check({**config._raw_config, **values(config)}, pathlib.Path(app.confdir, "conf.py"))
     except OptionError as error:
@@ -50,10 +50,20 @@ def configure(app: Sphinx, config: Config) -> None:
     config.nb_execution_mode = "off"
     # The lexer for IPython's tracebacks warns of those that the kernel writes here.
     config.nb_render_error_lexer = "none"
-    options = Options.from_values(values(config), "")
-    kept = [options.recordings, *filter(None, [dict(options.versions).get("recordings")])]
-    patterns = [pathlib.PurePosixPath(folder).name for folder in kept]
-    config.exclude_patterns = [*config.exclude_patterns, *patterns]
+    config.exclude_patterns = [*config.exclude_patterns, *_no_pages(app, config)]
+
+
+def _no_pages(app: Sphinx, config: Config) -> list[str]:
+    """Return the patterns of the folders below that of the pages which builds write."""
+    options = Options.from_values(values(config), app.confdir)
+    folders = [options.folder("recordings"), options.folder("cache"), app.outdir, app.doctreedir]
+    if versions_of := dict(options.versions).get("recordings"):
+        folders.append(options.root / versions_of)
+    # MyST-NB's own.
+    folders.append(pathlib.Path(app.outdir).parent / "jupyter_execute")
+    source = pathlib.Path(app.srcdir)
+    paths = [pathlib.Path(folder).resolve() for folder in folders]
+    return [path.relative_to(source).as_posix() for path in paths if source in path.parents]
 
 
 def lock_output(app: Any, config: Config) -> None:
@@ -82,11 +92,23 @@ def lock_output(app: Any, config: Config) -> None:
     app.book_lock = lock
 
 
+def speak(app: Any) -> None:
+    """Say in a build with `-q`, where Sphinx says nothing, what is executed and what failed."""
+    app.book_voice = python_logging.StreamHandler(app._warning)
+    app.book_voice.addFilter(lambda record: record.levelno == python_logging.INFO)
+    if app.quiet:
+        _own_logger().addHandler(app.book_voice)
+
+
+def _own_logger() -> python_logging.Logger:
+    return python_logging.getLogger(f"{logging.NAMESPACE}.{__name__.partition('.')[0]}")
+
+
 def start(app: Any) -> None:
     """Give the build its options, and the environment its place for the state of pages."""
     app.book_changed, app.book_read = set(), set()
     app.book = Book(app)
-    app.book_library = Library(app.book.options.folder("snippets"))
+    app.book_library = Library.of(app.book.options)
     app.env.book_home = app.book.home
     app.env.settings["input_encoding"] = parser.REPLACING
     if not hasattr(app.env, "book_pages"):
@@ -96,6 +118,7 @@ def start(app: Any) -> None:
     freshness.prepare(app.env)
     app.book_records = measurements.all_records(app.env)
     app.book_errors = errors.all_errors(app.env)
+    app.book_partial = any(state.failures for state in pages_of(app.env).values())
     app.book_reminder = reminders.Reminder(app)
     app.book_reminder.start()
 
@@ -169,16 +192,9 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     files = book.recording_digests(page.docname)
     live = result.outputs if result else None
     found = editions(page, live, book.recordings, home, book.devices)
-    for edition in found:
-        if edition.recorded.red:
-            _warn_of_recording(app, page.docname, edition.device, edition.recorded, page.recorded)
-    old = book.of_versions(page)
-    made = {name: outputs for name, (_, outputs) in old.items() if outputs}
-    for name, (stands, _) in old.items():
-        if stands.red:
-            _warn_of_recording(app, page.docname, name, stands)
+    made = book.versions.of_page(page)
     first = found[0].outputs
-    used = key.packages(page, book.options) if result else ()
+    used = key.packages(page, book.options)
     records, refused = _records(page, found, book.schema)
     failed = result.failures if result else ()
     answers, wrong = predictions.right_answers(page, found, book.schema, book.options.label)
@@ -218,6 +234,7 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
         whole=whole,
         names=names,
         gaps=gaps,
+        brings=tuple(page.files),
     )
     pages_of(env)[page.docname] = state
     raw = folding.folded(page, found, book.schema)
@@ -236,15 +253,24 @@ def _records(
     kept, failures = [], []
     for edition in found:
         for cell in page.cells:
-            made = edition.outputs and edition.outputs.cell(cell.key)
+            made = edition.outputs.cell(cell.key) if edition.outputs else None
             for record in outputs.records(made.outputs, schema) if made else ():
                 if schema and (problem := schema.problem(record)):
                     message = f"the cell displays a measurement that is none: {problem}"
                     failures.append(Failure(cell.line, message))
                     continue
                 made_at = {"page": page.docname, "device": edition.device}
+                if edition.outputs and (earlier := _earlier(made, record, schema)):
+                    made_at["earlier"] = f"{earlier}, {edition.outputs.facts.day}"
                 kept += [each | made_at for each in single(record)]
     return kept, failures
+
+
+def _earlier(made: CellOutputs | None, record: Mapping[str, Any], schema: Schema | None) -> str:
+    """Say what has changed since a measurement was made; nothing where nothing has."""
+    if schema and record.get("method", 1) < schema.method:
+        return "earlier method"
+    return "earlier code" if made and made.standing else ""
 
 
 def _gaps(
@@ -268,7 +294,7 @@ def _gaps(
             missing = {
                 number: cell.missing if cell else ""
                 for number, cell in enumerate(cells)
-                if cell is None or cell.missing
+                if cell is None or cell.missing or cell.standing
             }
         # A page of one device alone is what references without a device mean too.
         for device in {edition.device, built_on if page.device else edition.device}:
@@ -280,47 +306,20 @@ def _warn(docname: str, line: int, message: str) -> None:
     logger.warning(message, location=(docname, line), type="book", subtype="page")
 
 
-def _warn_of_recording(
-    app: Any, docname: str, device: str, state: State, command: str = ""
-) -> None:
-    """Warn that a recording is of no use; `command` is the page's own, where it has one."""
-    book: Book = app.book
-    path = _recordings(book, device).path(device, docname).relative_to(book.options.root)
-    of_version = device in book.editions
-    if not command:
-        command = book.options.versions["command"] if of_version else book.options.record_command
-    logger.warning(
-        f"the recording {path} is {state}; record it again on its "
-        f"{'version' if of_version else 'device'} with '{command} {docname}', or remove the file",
-        # With a line Sphinx takes it for a file, not for the name of a page.
-        location=(docname, 1) if docname in app.env.found_docs else f"{path}:1",
-        type="book",
-        subtype="recording",
-    )
-
-
-def _recordings(book: Book, edition: str) -> Recordings:
-    """Return the recordings that those of a device or of a version are among."""
-    return book.versions if book.versions and edition in book.editions else book.recordings
-
-
 def dependents(app: Any, env: Any) -> list[str]:
     """Return the pages to write again because records or states on other pages changed."""
     book: Book = app.book
-    for edition in (*book.recordings.devices(), *book.editions):
-        kept = _recordings(book, edition)
-        for docname in kept.pages(edition):
-            if docname not in env.book_pages:
-                _warn_of_recording(app, docname, edition, kept.state(edition, docname, None)[0])
     measurements.report_duplicates(env)
     freshness.note_rest(app, env)
     if freshness.note_templates(app, env) or env.book_shown != book.shown:
         # The switch in the header of every page, and its notices.
         env.book_shown = book.shown
         return sorted(env.found_docs)
-    if measurements.all_records(env) != app.book_records:
+    # What names nothing is excused as long as a page fails.
+    mended = app.book_partial and not any(state.failures for state in pages_of(env).values())
+    if mended or measurements.all_records(env) != app.book_records:
         app.book_changed.add("book_uses_records")
-    if errors.all_errors(env) != app.book_errors:
+    if mended or errors.all_errors(env) != app.book_errors:
         app.book_changed.add("book_uses_errors")
     found = {name for name in env.found_docs if app.book_changed & set(env.metadata[name])}
     return sorted(found | downloads.gone(app))
@@ -331,12 +330,29 @@ def finish(app: Any, exception: Exception | None) -> None:
     if exception is None:
         if app.builder.format == "html":
             measurements.publish(app.env, app.outdir)
+        for line in _earlier_recordings(app):
+            logger.info(line)
         failed = sorted(name for name, state in pages_of(app.env).items() if state.failures)
         if failed:
             logger.info(f"{len(failed)} failed: {', '.join(failed)}", color="red")
             app.statuscode = 1
         app.book_reminder.finish()
+    _own_logger().removeHandler(app.book_voice)
     app.book_lock.release()
+
+
+def _earlier_recordings(app: Any) -> list[str]:
+    """Say how many pages show outputs of earlier code, a line for each device."""
+    book: Book = app.book
+    states = pages_of(app.env).values()
+    found = []
+    for device in book.shown:
+        of_device = [state.states[device].word for state in states if device in state.states]
+        for word in ("earlier code", "unreadable"):
+            if count := of_device.count(word):
+                pages = f"{count} recording{'s' * (count > 1)}"
+                found.append(f"{book.options.label(device)}: {pages} of {word}")
+    return [*found, "the list of recordings says which"] if found else []
 
 
 def setup(app: Sphinx) -> None:
@@ -348,9 +364,10 @@ def setup(app: Sphinx) -> None:
     app.add_source_parser(parser.PageParser, override=True)
     app.connect("config-inited", configure)
     app.connect("config-inited", lock_output)
+    app.connect("builder-inited", speak)
     app.connect("builder-inited", start)
     app.connect("env-get-outdated", outdated)
     app.connect("env-before-read-docs", run_pages)
     app.connect("env-updated", dependents)
-    # After the check of the finished site, which needs what other extensions add when they finish.
+    # After what other parts add to the finished site.
     app.connect("build-finished", finish, priority=900)

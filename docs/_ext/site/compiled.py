@@ -88,9 +88,9 @@ class _Place:
     def look_up(self, written: str, kind: str) -> tuple[Program, Any, State]:
         """Return the program of a name, its record or None, and its state.
 
-        What is not current is reported. Raises SnippetError or ProgramError.
+        Raises SnippetError or ProgramError.
         """
-        library, targets = Library(self.book.folder("snippets")), configured(self.book)
+        library, targets = Library.of(self.book), configured(self.book)
         if not targets:
             raise ProgramError("book_targets of conf.py names no device to compile for")
         program = find(library, written, kind, chapter(self.env.docname))
@@ -99,14 +99,7 @@ class _Place:
         read = [library.path(module) for module in library.reached([program.definition.module])]
         for path in (*read, folder / program.file):
             self.env.note_dependency(str(path))
-        record, state = states.state(folder, program, targets)
-        if state.word != "current":
-            self.warn(
-                f"the compiled program of '{program.name}' is {state}; run "
-                f"'{self.book.compile_command} -- {program.name}' and commit "
-                f"{self.book.programs}/{program.file}"
-            )
-        return program, record, state
+        return program, *states.state(folder, program, targets)
 
 
 class _Directive(_Place, SphinxDirective):
@@ -123,7 +116,8 @@ class _Directive(_Place, SphinxDirective):
             self.warn(error)
             return []
         if state.word != "current":
-            text = f"The record of this program is {state}. It is made by "
+            day = f", {record.date[:10]}" if record else ""
+            text = f"This program: {state}{day}. It is compiled anew by "
             note = nodes.paragraph("", text, classes=["compile-state"])
             note += nodes.literal("", f"{self.book.compile_command} -- {program.name}")
             parts.append(note)
@@ -408,36 +402,46 @@ class CompiledRole(_Place, SphinxRole):
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         try:
-            (value, text, origin), *others = map(self._single, self.text.split(" / "))
+            found = [self._single(text) for text in self.text.split(" / ")]
+            if None in found:
+                return [nodes.inline("", "not compiled yet", classes=["not-recorded"])], []
+            (value, text, origin, earlier), *others = filter(None, found)
             if len(others) > 1 or (others and not others[0][0]):
                 raise ProgramError(f"'{self.text}' is no ratio of two numbers, the second not zero")
         except (SnippetError, ProgramError) as error:
-            if error.args:
-                self.warn(error)
+            self.warn(error)
             return [nodes.problematic("", self.text)], []
         if others:
             text = ratio_text(value / others[0][0])
             origin = f"{origin}; {others[0][2]}"
-        return [noted("", text, note=origin, classes=["measured"])], []
+            earlier = earlier or others[0][3]
+        shown: list[nodes.Node] = [noted("", text, note=origin, classes=["measured"])]
+        if earlier:
+            shown.append(nodes.inline("", f" ({earlier})", classes=["earlier"]))
+        return shown, []
 
-    def _single(self, text: str) -> tuple[float, str, str]:
+    def _single(self, text: str) -> tuple[float, str, str, str] | None:
+        """Return a number, its text, its origin, and whether it is of earlier code.
+
+        None where nothing was compiled.
+        """
         match = REFERENCE.fullmatch(text.strip())
         if not match:
             raise ProgramError(f"'{text}' is not of the form function@device.field")
         devices = {**self.labels, BEFORE: "before optimizing"}
         target = known("device", match["target"], devices)
         name = known("field", match["field"], FIELDS)
-        program, record, _ = self.look_up(match["name"], "COMPILED")
+        program, record, state = self.look_up(match["name"], "COMPILED")
         if record is None:
-            # Why there is none has been reported.
-            raise ProgramError
+            return None
         value = field(record, target, name)
         if value is None:
             raise ProgramError(f"there is no {name} of {program.name} for {target}")
         label = "the compiler's estimate, not a measurement" if name == "estimate" else name
         origin = f"{program.name}, {devices[target]}: {label}; compiled with "
         origin += f"{versions(record)}, {record.date[:10]}"
-        return value, field_text(record, target, name), origin
+        earlier = f"earlier code, {record.date[:10]}" if state.word == "earlier code" else ""
+        return value, field_text(record, target, name), origin, earlier
 
 
 # Many devices

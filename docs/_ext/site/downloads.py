@@ -14,12 +14,14 @@ from sphinx.application import Sphinx
 from sphinx.util.osutil import relative_uri
 
 from .. import files
+from ..frameworks import Framework, first_imports
 from ..measurements import references, tables
 from ..source import predictions
 from ..source.pages import Page
 from ..source.predictions import FENCE
 from ..source.snippets import split_lines
 from . import measurements, tabs
+from .states import book_of, pages_of
 
 ROLE = re.compile(r"\{(measured|verdict|quoted)\}`([^`]+)`")
 DIRECTIVE = re.compile(
@@ -39,6 +41,12 @@ INCLUDED = re.compile(
 )
 OPTION = re.compile(r"^:([\w-]+): *(.*)$", re.MULTILINE)
 DOWNLOAD = re.compile(r"\{download\}`([^`<]+?) *(?:<[^`]*>)?`")
+# What looks like a link in code is none.
+LINK = re.compile(
+    r"^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)|(?P<ticks>`+).+?(?<!`)(?P=ticks)(?!`)|"
+    r"(?<!!)\[(?P<text>(?:[^][`]|`[^`]*`)+)\]\((?P<target>[^()\s]+)\)",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def plain(text: str, env: Any, records: references.Measurements, docname: str) -> str:
@@ -48,7 +56,8 @@ def plain(text: str, env: Any, records: references.Measurements, docname: str) -
         kind, content = found.groups()
         try:
             if kind == "measured":
-                return references.resolve(content, records).text
+                number = references.resolve(content, records)
+                return f"{number.text} ({number.earlier})" if number.earlier else number.text
             if kind == "verdict":
                 return f"**{references.verdict(content, records)[0]}**"
         except references.NotRecorded:
@@ -68,11 +77,73 @@ def plain(text: str, env: Any, records: references.Measurements, docname: str) -
                 parts.append(f"On {labels.device(device)}:")
             head, rows = tables.grid(columns, measured, labels)
             parts.append(_table([head, *rows]))
-        return "\n\n".join(parts)
+        return "\n\n".join(parts) or "(not recorded)"
 
     text = DIRECTIVE.sub(directive, APART.sub(inside, FENCE.sub(question, text)))
     text = INCLUDED.sub(lambda found: _included(found, env, docname), text)
     return DOWNLOAD.sub(r"`\1`", ROLE.sub(role, text))
+
+
+def beginning(app: Any, docname: str) -> list[nbformat.NotebookNode]:
+    """Return the cells that come before those of the page.
+
+    They say where it is from and what it needs, and bring what it imports from beside it.
+    """
+    state, options = pages_of(app.env)[docname], book_of(app).options
+    versions = state.facts.versions if state.facts else {}
+    title, book = app.env.titles[docname].astext(), app.config.project
+    if address := _published(app, docname):
+        title = f"[{title}]({address})"
+    lines = [f"*{title}* is a page of *{book}*."]
+    used = [each for each in options.registry if set(each.packages) <= set(state.packages)]
+    wanted = [_requirement(each, versions) for each in used]
+    if wanted:
+        lines += ["Its outputs come from the versions that this command installs:"]
+        lines += [f"```\npip install {' '.join(wanted)}\n```"]
+    implied = {name for each in used for name in each.packages[1:]}
+    if optional := [e.label for e in used if not e.required and e.packages[0] not in implied]:
+        lines += [f"Without {' or '.join(optional)}, skip the cells that need what is missing."]
+    cells = [nbformat.v4.new_markdown_cell("\n\n".join(lines), id="needs")]
+    if first := first_imports(options.registry, [name for each in used for name in each.modules]):
+        cells.append(nbformat.v4.new_code_cell(first, id="first-imports"))
+    for name in state.brings:
+        text = f"%%writefile {name}.py\n{app.book_library.file(name)}"
+        folded = {"jupyter": {"source_hidden": True}}
+        cells.append(nbformat.v4.new_code_cell(text, id=f"file-{name}", metadata=folded))
+    return cells
+
+
+def _requirement(framework: Framework, versions: Mapping[str, str]) -> str:
+    """Return a framework as pip is asked for it, in the version that outputs come from."""
+    found = (versions[name] for name in framework.packages if name in versions)
+    # Of a build such as 2.13.0+cpu the package index knows the first part.
+    version = next(found, "").partition("+")[0]
+    return f"{framework.packages[0]}=={version}" if version else framework.packages[0]
+
+
+def _published(app: Any, docname: str) -> str:
+    """Return the address of a page, empty where nobody knows where the site is published."""
+    base = app.config.html_baseurl
+    return f"{base.rstrip('/')}/{app.builder.get_target_uri(docname)}" if base else ""
+
+
+def followed(text: str, app: Any, docname: str) -> str:
+    """Return Markdown whose links to other pages have whole addresses, or are plain text."""
+
+    def link(found: re.Match[str]) -> str:
+        target = found["target"]
+        if target is None or urllib.parse.urlsplit(target).scheme:
+            return found[0]
+        path, _, anchor = target.partition("#")
+        name = app.env.path2doc(app.env.relfn2path(path, docname)[1]) if path else docname
+        address = _published(app, name) if name in app.env.found_docs else ""
+        if not address:
+            return found["text"]
+        slugs = app.env.metadata[name].get("myst_slugs", {})
+        anchor = slugs[anchor][1] if anchor in slugs else anchor
+        return f"[{found['text']}]({address}{'#' if anchor else ''}{anchor})"
+
+    return LINK.sub(link, text)
 
 
 def _table(lines: Iterable[Iterable[str]]) -> str:
@@ -134,9 +205,11 @@ def add_notebook(
     records = measurements.known(app.env)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell["source"] = plain(cell.source, app.env, records, docname)
+            text = plain(cell.source, app.env, records, docname)
+            cell["source"] = followed(text, app, docname)
         elif cell.cell_type == "code":
             cell["outputs"] = tabs.first_outputs(cell.outputs)
+    notebook["cells"] = [*beginning(app, docname), *notebook.cells]
     notebook.metadata.pop("source_map", None)
     files.write(target(app, docname), nbformat.writes(notebook) + "\n")
     context["ipynb_source"] = f"{docname}.ipynb"

@@ -129,6 +129,9 @@ class ShowErrors(SphinxPostTransform):
         words = next((literal.astext() for literal in first.findall(nodes.literal)), "")
         meant = [error for error in known if is_meant(words, error)]
         if not meant:
+            # The cell may stand on a page that failed.
+            if any(state.failures for state in pages_of(self.env).values()):
+                return
             message = f"no cell of the book declares the error '{words}'"
             logger.warning(message, location=row, type="book", subtype="errors")
             return

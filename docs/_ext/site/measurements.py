@@ -96,18 +96,29 @@ def known(env: Environment) -> Measurements:
         tuple(frameworks),
         frozenset(name for page in pages for name in page.names),
         tuple(gap for page in pages for gap in page.gaps),
+        frozenset((each.name, each.framework) for each, _ in duplicates(env)),
+        any(page.failures for page in pages),
     )
 
 
-def report_duplicates(env: Environment) -> None:
-    """Warn of measurements that bear the same name: a reference to them would be ambiguous."""
-    pages: dict[tuple[str, str], str] = {}
+def duplicates(env: Environment) -> list[tuple[Measurement, Measurement]]:
+    """Return the measurements that were made under a name before, with the first of that name."""
+    first: dict[tuple[str, str], Measurement] = {}
+    pairs = []
     for each in measurements(env):
-        key = each.reference, each.device
-        if key in pages:
-            message = f"the measurement {each.reference} is made on {pages[key]} already"
-            logger.warning(message, location=each.page, type="book", subtype="measured")
-        pages.setdefault(key, each.page)
+        of = first.setdefault((each.reference, each.device), each)
+        if of is not each:
+            pairs.append((each, of))
+    return pairs
+
+
+def report_duplicates(env: Environment) -> None:
+    """Warn once of each name that several measurements bear: a reference would be ambiguous."""
+    pairs = {each.reference: (each, of) for each, of in duplicates(env)}
+    for reference, (each, of) in pairs.items():
+        where = f"{of.page} too" if of.page != each.page else "this page twice"
+        message = f"the measurement {reference} is made on {where}; give one of them another name"
+        logger.warning(message, location=each.page, type="book", subtype="measured")
 
 
 def publish(env: Environment, outdir: str | pathlib.Path) -> None:

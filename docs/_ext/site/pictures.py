@@ -24,7 +24,11 @@ def drawn(
     for cell, of_cell in zip(page.cells, panels, strict=True):
         if "picture" in cell.node.metadata:
             try:
-                of_cell = [_drawn(cell, panel, failed) for panel in of_cell]
+                of_cell = [
+                    # What earlier code gave may have been meant for another picture, or for none.
+                    panel if panel.difference else _drawn(cell, panel, failed)
+                    for panel in of_cell
+                ]
             except NoPicture as problem:
                 failures.append(Failure(cell.line, str(problem)))
         found.append(of_cell)

@@ -8,7 +8,6 @@ import html
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import nbformat
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -54,19 +53,6 @@ class PredictDirective(SphinxDirective):
             if any(answer.findall(_is_link)):
                 raise self.error(f"the answer '{answer.astext()}' is a button and has no links")
         return [node]
-
-
-def printed(shown: Iterable[nbformat.NotebookNode]) -> str:
-    """Return all text that a cell printed."""
-    found = []
-    for output in shown:
-        if output.output_type == "stream":
-            found.append(output.text)
-        elif output.output_type == "error":
-            found.append(f"{output.ename}: {output.evalue}")
-        else:
-            found.append(str(output.get("data", {}).get("text/plain", "")))
-    return "\n".join(found)
 
 
 def right_answers(
@@ -116,8 +102,11 @@ def _holding(cell: Cell, page: Page, edition: Edition, schema: Schema | None) ->
     made = edition.outputs.cell(cell.key) if edition.outputs else None
     if cell.prediction is None or edition.outputs is None or made is None or made.missing:
         return None
+    # What earlier code printed decides nothing about the code of today.
+    if made.standing:
+        return None
     known: references.Measurements | None = None
-    text = printed(outputs.presentable(made.outputs, schema))
+    text = outputs.printed(outputs.presentable(made.outputs, schema))
     holding = []
     for number, answer in enumerate(cell.prediction.answers):
         if answer.fragment is None:
@@ -135,7 +124,7 @@ def _measured(page: Page, edition: Edition, schema: Schema | None) -> references
     made: dict[tuple[str, str], dict[str, Measurement]] = {}
     for cell in edition.outputs.cells if edition.outputs else ():
         for record in outputs.records(cell.outputs, schema):
-            if schema is None or schema.problem(record):
+            if cell.standing or schema is None or schema.problem(record):
                 continue
             for each in single(record):
                 measured = Measurement.from_plain(each | place)

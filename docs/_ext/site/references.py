@@ -154,6 +154,8 @@ class FillInReferences(SphinxPostTransform):
         if quantity.unstable:
             number += nodes.inline("", " (unstable)", classes=["unstable"])
         shown: list[nodes.Node] = [number]
+        if quantity.earlier:
+            shown.append(nodes.inline("", f" ({quantity.earlier})", classes=["earlier"]))
         env: Any = self.env
         # Of a verdict, what stands before its conditions.
         reference = node["expression"].partition(" ? ")[0]

@@ -10,10 +10,11 @@ from .. import files
 from ..execution.schedule import Failure
 from ..measurements.declared import Gap
 from ..options import PREFIX, Options
-from ..records.form import Facts, PageOutputs
+from ..records.form import Facts
 from ..records.outcomes import DeclaredError
 from ..records.recordings import Recordings
 from ..records.states import State
+from ..records.versions import Versions
 from ..source.pages import Page
 from . import measurements
 
@@ -29,6 +30,7 @@ class PageState:
     `errors` are those that its cells declare, with what came.
     `whole` are the addresses of its long outputs, by the keys of cells.
     `names` are those that its code measures, `gaps` those of them that were not, by device.
+    `brings` are the modules that it imports from beside it.
     """
 
     modules: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -49,6 +51,7 @@ class PageState:
     whole: dict[str, str] = dataclasses.field(default_factory=dict)
     names: frozenset[str] = frozenset()
     gaps: tuple[Gap, ...] = ()
+    brings: tuple[str, ...] = ()
 
 
 def values(config: Config) -> dict[str, Any]:
@@ -65,10 +68,7 @@ class Book:
         self.options = Options.from_values(values(app.config), app.confdir)
         self.schema = measurements.schema(app.config)
         self.recordings = Recordings(self.options.folder("recordings"), self.schema)
-        known: Any = self.options.versions
-        self.versions = Recordings.of_versions(self.options, self.schema)
-        # Their names in order, as the recorder of versions gives them.
-        self.editions = [f"{known['package']}-{each}" for each in known.get("recorded", ())]
+        self.versions = Versions(self.options)
         found = self.recordings.devices()
         home = self.options.device
         if self.options.recorded:
@@ -88,18 +88,11 @@ class Book:
         here = page.device in (None, "cpu", self.options.device)
         return here and not self.options.recorded and not page.recorded
 
-    def of_versions(self, page: Page) -> dict[str, tuple[State, PageOutputs | None]]:
-        """Return how a page's recordings on versions stand, and their content, by version."""
-        if self.versions is None:
-            return {}
-        return {name: self.versions.state(name, page.docname, page) for name in self.editions}
-
     def recording_digests(self, docname: str) -> dict[str, str]:
-        """Return the digests of a page's recordings, by device and by version."""
+        """Return the digests of what was recorded of a page, by device and by version."""
         paths = {device: self.recordings.path(device, docname) for device in self.devices}
-        if self.versions is not None:
-            paths |= {name: self.versions.path(name, docname) for name in self.editions}
         found = {name: files.digest(path) for name, path in paths.items()}
+        found |= self.versions.digests(docname)
         return {device: digest for device, digest in found.items() if digest}
 
 

@@ -2,7 +2,7 @@
 
 import collections
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -17,7 +17,7 @@ from .states import Book, PageState, book_of, pages_of
 from .tables import table_node
 
 HEAD = ("page", "executed (UTC)", "on", "took", "kernel", "this build", "unstable")
-TRIAL = "Pages were only tried out, beside each other: their times are no measurements."
+PREVIEW = "Preview: measured with few samples in one process, for a first look."
 KERNELS = {"forked": "forked", "own": "own"}
 # Measurements by page and device.
 Made = collections.defaultdict[tuple[str, str], list[Measurement]]
@@ -115,8 +115,8 @@ class FillInStatus(SphinxPostTransform):
                 if names := unstable_among(made[docname, device]):
                     unstable.append(f"{docname}{on}: {', '.join(names)}")
         parts: list[nodes.Node] = [bullets(f"{sign}: {name}" for name, sign in letters.items())]
-        if book.options.trial:
-            parts.append(nodes.important("", nodes.paragraph("", TRIAL)))
+        if book.options.preview:
+            parts.append(nodes.important("", nodes.paragraph("", PREVIEW)))
         parts.append(table_node(HEAD, rows, classes=["page-status"]))
         if unstable:
             parts += [nodes.rubric("", "Unstable measurements"), bullets(unstable)]
@@ -196,12 +196,16 @@ def unstable_among(made: Iterable[Measurement]) -> list[str]:
     return [each.reference for each in made if each.unstable]
 
 
-def place(facts: Facts) -> str:
-    """Say on what a page was executed: device, processor and versions."""
+def place(facts: Facts, packages: Collection[str] | None = None) -> str:
+    """Say on what a page was executed: device, processor and versions, or those of packages."""
     more = [facts.processor, f"{facts.threads} threads"]
     more += [f"driver {facts.driver}"] if facts.driver else []
     more += [facts.memory] if facts.memory else []
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(facts.versions.items()))
+    versions = ", ".join(
+        f"{name} {version}"
+        for name, version in sorted(facts.versions.items())
+        if packages is None or name in packages or name == "python"
+    )
     return f"{facts.device} ({', '.join(more)}), with {versions}"
 
 
@@ -220,12 +224,14 @@ def add_provenance(
     only_recorded = book_of(app).options.recorded
     lines = []
     if state.facts and not state.failures and not only_recorded:
-        tried = f" {TRIAL}" if state.records and book_of(app).options.trial else ""
-        lines.append(f"Executed {when(state.facts)} on {place(state.facts)}.{tried}")
+        tried = f" {PREVIEW}" if state.records and book_of(app).options.preview else ""
+        on = place(state.facts, state.packages)
+        lines.append(f"Executed {when(state.facts)} on {on}.{tried}")
     for device, facts in state.recorded.items():
         if device != state.home or only_recorded:
             stale = "" if state.states[device].word == "current" else f" ({state.states[device]})"
-            lines.append(f"Recorded {when(facts)} on {place(facts)}{stale}.")
+            where = place(facts, state.packages)
+            lines.append(f"Recorded {when(facts)} on {where}{stale}.")
     for line in lines:
         context["body"] += f'<p class="provenance">{html.escape(line)}</p>'
 

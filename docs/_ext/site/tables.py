@@ -17,7 +17,7 @@ from ..measurements.references import Measurements
 from ..measurements.schema import Measurement
 from ..measurements.tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid
 from . import measurements
-from .tabs import tab_set
+from .tabs import note_node, tab_set
 
 logger = logging.getLogger(__name__)
 DEFAULTS = {"x": "name", "y": "median", "series": "framework", "scale": "linear"}
@@ -92,7 +92,7 @@ class FillInTables(SphinxPostTransform):
         for table in tables:
             found = self._matching(table, table["patterns"], known)
             made = {device: self._table(table, of) for device, of in by_device(found).items()}
-            table.replace_self(self._by_device(made))
+            table.replace_self(self._by_device(made) or self._not_recorded(table, known))
         for node in figures:
             found = self._matching(node, node["patterns"], known)
             drawn = [each for each in found if charts.can_be_drawn(each, node["x"], node["y"])]
@@ -106,7 +106,7 @@ class FillInTables(SphinxPostTransform):
                 device: self._figure(node, of[device], each, limits.get(device, []))
                 for device, each in by_device(drawn).items()
             }
-            node.replace_self(self._by_device(made))
+            node.replace_self(self._by_device(made) or self._not_recorded(node, known))
 
     def _by_device(self, made: Mapping[str, nodes.Element]) -> list[nodes.Element]:
         """Return what was made for the devices: as tabs, unless it is that of the build alone."""
@@ -122,11 +122,21 @@ class FillInTables(SphinxPostTransform):
     ) -> list[Measurement]:
         found = measurements.matching(self.env, patterns)
         problem = known.problem(patterns)
-        if problem is None and not found and not known.has_gap(patterns):
+        expected = found or known.partial or known.devices_without(patterns)
+        if problem is None and not expected:
             problem = f"no measurement matches {' '.join(patterns)}"
         if problem:
             logger.warning(problem, location=node, type="book", subtype="measured")
         return found
+
+    def _not_recorded(self, node: nodes.Element, known: Measurements) -> list[nodes.Element]:
+        """Return what stands in place of a table or chart of which nothing was measured."""
+        env: Any = self.env
+        lacking, labels = known.devices_without(node["patterns"]), measurements.labels(self.config)
+        where = ", ".join(labels.device(each) for each in env.book_shown if each in lacking)
+        text = f"not recorded on {where}" if where else "not recorded"
+        caption = [child.deepcopy() for child in node.children]
+        return [nodes.paragraph("", text, classes=["not-recorded"]), *caption]
 
     def _table(self, node: nodes.Element, found: Sequence[Measurement]) -> nodes.Element:
         labels = measurements.labels(self.config)
@@ -152,6 +162,10 @@ class FillInTables(SphinxPostTransform):
         figure += nodes.raw("", svg, format="html")
         caption = [child.deepcopy() for child in node.children]
         figure += nodes.container("", *caption, classes=["measurement-caption"])
+        for earlier in dict.fromkeys(each.earlier for each in drawn if each.earlier):
+            names = [each.reference for each in drawn if each.earlier == earlier]
+            all_of_it = "all of it" if len(names) == len(drawn) else ", ".join(names)
+            figure += note_node(f"{earlier.capitalize()}: {all_of_it}.")
         figure += nodes.raw("", "<details><summary>The numbers as a table</summary>", format="html")
         figure += self._table(node, found)
         figure += nodes.raw("", "</details>", format="html")

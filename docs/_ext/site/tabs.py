@@ -5,7 +5,7 @@ import copy
 import dataclasses
 import html
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import nbformat
@@ -15,11 +15,11 @@ from sphinx_design.shared import create_component
 
 from ..measurements.schema import Schema
 from ..options import Options
-from ..records import outputs, sanitising
+from ..records import matching, outputs, sanitising
 from ..records.editions import Edition
 from ..records.form import CellOutputs
 from ..records.markup import Refused
-from ..source.pages import Page
+from ..source.pages import Cell, Page
 from .states import PageState
 
 # Stands before the outputs of each device, from the notebook until the page's nodes exist.
@@ -31,12 +31,17 @@ DRAWN = "book-picture"
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """What one device gave for a cell: outputs fit to be shown, or a note why there are none."""
+    """What one device gave for a cell: outputs fit to be shown, or a note why there are none.
+
+    `note` also stands above outputs of earlier code, with the lines that have changed since as
+    `difference`.
+    """
 
     device: str
     outputs: list[nbformat.NotebookNode] | None
     note: str = ""
     measured: bool = False
+    difference: str = ""
 
 
 def command(page: Page, options: Options) -> str:
@@ -60,7 +65,7 @@ def panels(
     editions = [first, *(each for each in others if each.recorded.word != "missing")]
     return [
         _worth_showing(
-            [_panel(page, cell.key, edition, options, whole, schema) for edition in editions]
+            [_panel(page, cell, edition, options, whole, schema) for edition in editions]
         )
         for cell in page.cells
     ]
@@ -68,7 +73,7 @@ def panels(
 
 def _panel(
     page: Page,
-    key: str,
+    of_page: Cell,
     edition: Edition,
     options: Options,
     whole: Mapping[str, str],
@@ -80,16 +85,23 @@ def _panel(
         if edition.recorded.word == "missing":
             return Panel(device, None, f"Not recorded on {name} yet; {again}.")
         return Panel(device, None, f"The recording on {name} is {edition.recorded}.")
-    cell = edition.outputs.cell(key)
+    cell = edition.outputs.cell(of_page.key)
     if cell is None and edition.live:
         # The page failed before it came to this cell.
         return Panel(device, [])
+    day = edition.outputs.facts.day
     if cell is None:
-        note = f"This code was changed after it was recorded on {name}; {again} again."
+        note = f"Not recorded on {name}: this cell is newer than the recording of {day}; {again}."
         return Panel(device, None, note)
     if cell.missing:
         return Panel(device, None, f"Not recorded: {cell.missing} is not installed.")
-    return _with_outputs(device, cell, whole.get(key, "") if edition.live else "", schema)
+    found = _with_outputs(device, cell, whole.get(cell.key, "") if edition.live else "", schema)
+    if cell.standing == matching.CHANGED:
+        difference = matching.difference(cell.source, of_page.source)
+        return dataclasses.replace(found, note=f"Earlier code, {day}.", difference=difference)
+    if cell.standing == matching.AFTER:
+        return dataclasses.replace(found, note=f"After earlier code, {day}.")
+    return found
 
 
 def _with_outputs(device: str, cell: CellOutputs, whole: str, schema: Schema | None) -> Panel:
@@ -128,12 +140,13 @@ def _comparable(shown: list[nbformat.NotebookNode]) -> list[dict[str, Any]]:
 
 def marked(of_cell: list[Panel], options: Options) -> list[nbformat.NotebookNode]:
     """Return the outputs of all panels in a row, each behind its mark; a single one has none."""
-    if len(of_cell) == 1 and of_cell[0].outputs is not None:
+    if len(of_cell) == 1 and of_cell[0].outputs is not None and not of_cell[0].note:
         return of_cell[0].outputs
     found = []
     for panel in of_cell:
         label = options.label(panel.device)
-        facts = {"device": panel.device, "label": label, "note": panel.note}
+        facts = {"device": panel.device, "label": label}
+        facts |= {"note": panel.note, "difference": panel.difference}
         found.append(nbformat.v4.new_output("stream", text=MARK + json.dumps(facts)))
         found += panel.outputs or []
     return found
@@ -219,13 +232,23 @@ def _groups(container: nodes.Element) -> list[tuple[dict[str, str], list[nodes.N
 
 def _tabs(groups: list[tuple[dict[str, str], list[nodes.Node]]]) -> nodes.Element:
     if len(groups) == 1:
-        return note_node(groups[0][0]["note"])
-    items = []
-    for facts, children in groups:
-        if facts["note"] or not children:
-            children = [note_node(facts["note"] or "It printed nothing.")]
-        items.append((facts["device"], facts["label"], children))
+        return nodes.container("", *_explained(*groups[0]))
+    items = [(facts["device"], facts["label"], _explained(facts, of)) for facts, of in groups]
     return tab_set("device", items)
+
+
+def _explained(facts: Mapping[str, str], children: Sequence[nodes.Node]) -> list[nodes.Node]:
+    """Return the outputs of a device behind what is to be said of them."""
+    note, difference = facts["note"], facts["difference"]
+    if not note:
+        return [*children] or [note_node("It printed nothing.")]
+    found: list[nodes.Node] = [note_node(note)]
+    if difference:
+        lines = nodes.literal_block(difference, difference, language="diff")
+        summary = "<details class='earlier'><summary>What has changed since</summary>"
+        found += [nodes.raw("", summary, format="html"), lines]
+        found.append(nodes.raw("", "</details>", format="html"))
+    return [*found, *children]
 
 
 def note_node(text: str) -> nodes.paragraph:
@@ -249,6 +272,11 @@ def add_notices(
     if state is None or not state.home or "body" not in context:
         return
     notices = []
+    if options.preview and state.records and state.facts and not options.recorded:
+        notices.append(
+            '<p class="device-notice">Preview: this page was measured with few samples. '
+            "Its numbers may be far off.</p>"
+        )
     for device in shown:
         text = notice(options, device, state)
         if text:
@@ -271,6 +299,9 @@ def notice(options: Options, device: str, state: PageState) -> str:
         return f"Not recorded on {chosen} yet: what you see is from {shown}."
     if recorded.word == "current":
         return ""
+    if recorded.word == "earlier code":
+        day = state.recorded[device].day
+        return f"On {chosen} some outputs are of earlier code, of {day}: they say so."
     return f"The recording on {chosen} is {recorded}."
 
 

@@ -11,27 +11,26 @@ from collections.abc import Iterable, Mapping
 import nbformat
 
 from ..options import Options
+from ..records import outputs
 from ..records.form import CellOutputs, PageOutputs
+from ..records.versions import OPTION, Text
 from ..source.pages import Page
-from .predictions import printed
 from .tabs import LINK, Panel
-
-OPTION = "by-version"
 
 
 def beside(
     page: Page,
     panels: Iterable[list[Panel]],
     here: PageOutputs | None,
-    versions: Mapping[str, PageOutputs],
+    versions: Mapping[str, Mapping[str, Text]],
     options: Options,
 ) -> list[list[Panel]]:
     """Add what `versions` printed to the first panel of each cell that asks for it."""
     found = []
     for cell, of_cell in zip(page.cells, panels, strict=True):
         own = here.cell(cell.key) if here else None
-        if own and cell.node.metadata.get(OPTION):
-            made = {name: of_page.cell(cell.key) for name, of_page in versions.items()}
+        if own and not own.standing and cell.node.metadata.get(OPTION):
+            made = {name: of_page.get(cell.key) for name, of_page in versions.items()}
             executed = {name: one for name, one in made.items() if one and not one.missing}
             first, *others = of_cell
             if executed and first.outputs is not None:
@@ -43,10 +42,10 @@ def beside(
     return found
 
 
-def _compared(own: CellOutputs, made: Mapping[str, CellOutputs], options: Options) -> str:
-    here = _lines(own)
+def _compared(own: CellOutputs, made: Mapping[str, Text], options: Options) -> str:
+    here = outputs.printed(own.outputs).splitlines()
     parts = []
-    for lines, group in itertools.groupby(made, lambda name: _lines(made[name])):
+    for lines, group in itertools.groupby(made, lambda name: made[name].printed.splitlines()):
         if lines != here:
             other = [line for line in lines if line not in here] or lines
             text = html.escape("\n".join(other))
@@ -55,10 +54,6 @@ def _compared(own: CellOutputs, made: Mapping[str, CellOutputs], options: Option
         return f'<p class="by-version">The same with {span(list(made), options)}.</p>'
     summary = f"<summary>Where other versions of {label(options)} print something else</summary>"
     return f'<details class="by-version">{summary}{"".join(parts)}</details>'
-
-
-def _lines(made: CellOutputs) -> list[str]:
-    return printed(made.outputs).splitlines()
 
 
 def label(options: Options) -> str:

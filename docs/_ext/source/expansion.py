@@ -142,6 +142,7 @@ class Expansion:
         # The imports that have run, and those of them that a reader has seen.
         self.made: set[str] = set()
         self.seen: set[str] = set()
+        self.imported: set[str] = set()
         self.star = ""
 
     def cells(self, cell: nbformat.NotebookNode, line: int) -> list[Expanded]:
@@ -178,8 +179,9 @@ class Expansion:
             for name in (*written, *beside):
                 self.candidates.update(self._looked_through(name))
             wanted = [self.library.find(name, self.chapter) for name in written]
-            named = [*wanted, *(self.library.find(name, self.chapter) for name in beside)]
-            excerpt = self.library.excerpt(named, cell.source)
+            folded = [self.library.find(name, self.chapter) for name in beside]
+            named = [*wanted, *folded]
+            excerpt = self.library.excerpt(wanted, folded, cell.source)
             errors = [error for error in map(self.library.expected_error, named) if error]
         except SnippetError as error:
             raise PageError(line, str(error)) from None
@@ -188,7 +190,8 @@ class Expansion:
             raise PageError(first + (error.lineno or 1) - 1, f"{error.msg} in the cell") from None
         if own:
             errors.append(own)
-        self.modules += [definition.module for definition in excerpt.definitions]
+        found_in = (*excerpt.definitions, *excerpt.borrowed)
+        self.modules += [definition.module for definition in found_in]
         bound = bound_names(cell.source)
         helpers = [
             d
@@ -287,6 +290,7 @@ class Expansion:
             found = lines_of_imports(source)
             self.made.update(found)
             self.seen.update([] if unseen else found)
+            self.imported.update(line.split()[1] for line in found)
 
     @staticmethod
     def _expanded(
@@ -332,6 +336,8 @@ class Expansion:
             )
 
     def _origin(self, definition: Definition) -> str:
+        if definition.module in self.library.brought:
+            return self.library.line(definition)
         return f"{definition.name} of {self.library.path(definition.module)}"
 
     def _looked_through(self, written: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ from ..names import is_misspelt, nearest
 from . import predictions
 from .expansion import HELPERS, Expansion, PageError
 from .predictions import Prediction
-from .snippets import ExpectedError, Library, split_lines
+from .snippets import ExpectedError, Library, SnippetError, split_lines
 
 __all__ = [
     "HELPERS",
@@ -74,7 +74,8 @@ class Page:
     """A page ready to be executed; it is not changed by being executed or shown.
 
     `text` is the digest of its file. `modules` maps each snippet module that it reaches to the
-    digest of its source, empty where the page looked for one that does not exist. A `benchmark`
+    digest of its source, empty where the page looked for one that does not exist. `files` are
+    the modules that it imports from beside it, {name: text}. A `benchmark`
     page is executed alone. A page with a `device` is executed on that one only. No build
     executes a page that names the command by which it is `recorded`, such as `nox -s years --`.
     """
@@ -87,6 +88,7 @@ class Page:
     benchmark: bool = False
     device: str | None = None
     recorded: str = ""
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def find_pages(folder: str | os.PathLike[str]) -> dict[str, pathlib.Path]:
@@ -188,7 +190,13 @@ def read_page(
     notebook.metadata["kernelspec"] = dict(KERNEL)
     notebook.metadata["language_info"] = dict(LANGUAGE)
     modules = {name: library.digest(name) for name in expansion.candidates}
-    modules |= library.reached(expansion.modules)
+    brought = {name: module for module, name in library.brought.items()}
+    names = sorted(brought.keys() & expansion.imported)
+    modules |= library.reached([*expansion.modules, *(brought[name] for name in names)])
+    try:
+        files = {name: library.file(name) for name in names}
+    except SnippetError as error:
+        raise PageError(1, str(error)) from None
     return Page(
         docname,
         hashlib.sha256(content).hexdigest(),
@@ -198,6 +206,7 @@ def read_page(
         benchmark,
         device,
         recorded,
+        files,
     )
 
 

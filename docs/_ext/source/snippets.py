@@ -7,10 +7,11 @@ import io
 import os
 import pathlib
 import symtable
-from collections.abc import Iterable, Iterator
-from typing import NoReturn
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NoReturn, Self
 
 from ..names import nearest
+from ..options import Options
 
 # The conditions that do not hold when a module is imported.
 UNSHOWN = ("__name__ == '__main__'", "TYPE_CHECKING", "typing.TYPE_CHECKING")
@@ -57,10 +58,14 @@ class Import:
 
 @dataclasses.dataclass(frozen=True)
 class Excerpt:
-    """What a cell needs to run: imports, and definitions in the order to run them."""
+    """What a cell needs to run: imports, and definitions in the order to run them.
+
+    `borrowed` are definitions that it imports from files beside the page.
+    """
 
     imports: tuple[Import, ...]
     definitions: tuple[Definition, ...]
+    borrowed: tuple[Definition, ...] = ()
 
 
 def symbol_tables(text: str) -> list[symtable.SymbolTable]:
@@ -231,16 +236,26 @@ def _does_nothing(node: ast.stmt) -> bool:
 class Library:
     """All modules below one folder of snippets, each read at most once.
 
-    The name of the folder is the name of the package, as modules import each other.
+    The name of the folder is the name of the package, as modules import each other. `brought`
+    are the modules that pages import from a file beside them: {'chapter.topic': name to import}.
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], brought: Mapping[str, str] | None = None
+    ) -> None:
         """Take the folder; nothing is read before it is asked for."""
         self.root = pathlib.Path(root)
         self.package = self.root.name
+        self.brought = dict(brought or {})
         self._texts: dict[str, str | None] = {}
         self._modules: dict[str, Module | None] = {}
         self._reached: dict[Definition, set[Definition]] = {}
+        self._shown: frozenset[Definition] = frozenset()
+
+    @classmethod
+    def of(cls, options: Options) -> Self:
+        """Return the snippets of a book."""
+        return cls(options.folder("snippets"), options.modules)
 
     def path(self, name: str) -> pathlib.Path:
         """Return the file of the module called `name` ('chapter.topic'), which may not exist."""
@@ -314,14 +329,37 @@ class Library:
         """Return the error that the definition's module declares for it, or None."""
         return self._known(definition.module).expected_errors.get(definition.name)
 
-    def excerpt(self, wanted: Iterable[Definition], page_lines: str = "") -> Excerpt:
-        """Collect what `wanted` definitions and the page's own lines need to run.
+    def file(self, name: str) -> str:
+        """Return the text of a module that pages import by `name` from a file beside them."""
+        module = self._known(next(key for key, value in self.brought.items() if value == name))
+        text = self._text(module.name) or ""
+        for other in module.imported_modules:
+            if other not in self.brought:
+                raise SnippetError(
+                    f"{module.path}: pages bring this module along, and '{self.package}.{other}' "
+                    "not; name both in book_modules of conf.py"
+                )
+            text = text.replace(
+                f"from {self.package}.{other} import", f"from {self.brought[other]} import"
+            )
+        return text
+
+    def line(self, definition: Definition) -> str:
+        """Return how a page imports a definition of a module that it brings along."""
+        return f"from {self.brought[definition.module]} import {definition.name}"
+
+    def excerpt(
+        self, shown: Iterable[Definition], beside: Iterable[Definition] = (), page_lines: str = ""
+    ) -> Excerpt:
+        """Collect what definitions, `shown` or `beside` them, and the page's own lines need.
 
         Definitions come in an order in which they can be run, each after everything it
         uses, but those that use each other, which come as in their module; imports are
-        those that any of the code reads.
+        those that any of the code reads. What is not shown of a module that pages bring along
+        is imported.
         """
-        wanted = list(wanted)
+        self._shown = frozenset(shown := list(shown))
+        wanted = [*shown, *beside]
         ordered: dict[tuple[str, str], Definition] = {}
         imports: dict[tuple[str, str], str] = {}
         for definition in wanted:
@@ -335,11 +373,17 @@ class Library:
                 if name in module.definitions or name in module.borrowed:
                     self._collect(self._resolve(module, name), ordered, imports)
                     break
+        borrowed = [each for each in ordered.values() if self._is_borrowed(each)]
         as_in_module = sorted(
             imports, key=lambda key: list(self._known(key[0]).imports).index(key[1])
         )
         found = dict.fromkeys(Import(key[1], imports[key]) for key in as_in_module)
-        return Excerpt(tuple(found), tuple(ordered.values()))
+        found |= dict.fromkeys(Import(each.name, self.line(each)) for each in borrowed)
+        definitions = [each for each in ordered.values() if each not in borrowed]
+        return Excerpt(tuple(found), tuple(definitions), tuple(borrowed))
+
+    def _is_borrowed(self, definition: Definition) -> bool:
+        return definition.module in self.brought and definition not in self._shown
 
     def _collect(
         self,
@@ -348,6 +392,9 @@ class Library:
         imports: dict[tuple[str, str], str],
     ) -> None:
         if (definition.module, definition.name) in ordered:
+            return
+        if self._is_borrowed(definition):
+            ordered[definition.module, definition.name] = definition
             return
         together = self._using_each_other(definition)
         for each in together:

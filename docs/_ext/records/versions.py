@@ -1,0 +1,172 @@
+"""What pages come to with other versions of a package: a file for each version.
+
+Kept are the errors that cells declare, and what those cells print that show how versions differ.
+A text belongs to its cell as long as the code of the cell and of all cells before it is the same;
+without that nothing is shown of it until it is recorded again.
+"""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+from .. import files, plain
+from ..options import Options
+from ..plain import bounds
+from ..source.pages import Cell, Page, digest
+from . import matching, outputs
+from .form import CellOutputs
+
+FORM = 1
+LARGEST = 4_000_000
+# Asks that a cell shows what other versions print.
+OPTION = "by-version"
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """What a cell came to: the type and message of an error, and all that it printed.
+
+    `code` is the lineage of the cell. `missing` says without what it could not be executed.
+    """
+
+    code: str
+    type: str = ""
+    message: str = ""
+    printed: str = ""
+    missing: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class _File:
+    form: Annotated[int, bounds(const=FORM)]
+    command: str
+    versions: dict[str, str]
+    pages: dict[str, list[Text]]
+
+
+FILE = plain.validator(plain.schema_of(_File))
+
+
+def asking(page: Page) -> dict[str, Cell]:
+    """Return the cells of a page of which texts are kept, by their lineages."""
+    codes = matching.lineages([cell.source for cell in page.cells])
+    return {
+        code: cell
+        for code, cell in zip(codes, page.cells, strict=True)
+        if cell.expected is not None or cell.node.metadata.get(OPTION)
+    }
+
+
+def text_of(code: str, cell: Cell, made: CellOutputs) -> Text:
+    """Return what is kept of a cell that was executed with a version."""
+    if made.missing:
+        return Text(code, missing=made.missing)
+    error = outputs.error(made.outputs)
+    return Text(
+        code,
+        error.ename if error else "",
+        error.evalue if error else "",
+        printed=outputs.printed(made.outputs) if cell.node.metadata.get(OPTION) else "",
+    )
+
+
+class Versions:
+    """The texts of all versions of a book."""
+
+    def __init__(self, options: Options) -> None:
+        """Take the book's options."""
+        known: Any = dict(options.versions)
+        self.package = known.get("package", "")
+        self.names = [f"{self.package}-{each}" for each in known.get("recorded", ())]
+        self.root = options.root / known.get("recordings", "")
+        self._read: dict[str, _File] = {}
+
+    def path(self, name: str) -> pathlib.Path:
+        """Return the file of a version, such as `jax-0.9.2`."""
+        return self.root / f"{name}.json"
+
+    def _file(self, name: str) -> _File:
+        """Return what a file holds; raises files.Unusable."""
+        if name not in self._read:
+            self._read[name] = self._fresh(name)
+        return self._read[name]
+
+    def _fresh(self, name: str) -> _File:
+        try:
+            found = json.loads(files.read(self.path(name), LARGEST))
+        except FileNotFoundError:
+            return _File(FORM, "", {}, {})
+        except ValueError as error:
+            raise files.Unusable(f"it is no JSON: {error}") from None
+        if wrong := next(FILE.iter_errors(found), None):
+            place = ".".join(map(str, wrong.absolute_path))
+            raise files.Unusable(f"{place}: {wrong.message[:200]}")
+        return plain.typed(_File, found)
+
+    def of_page(self, page: Page) -> dict[str, dict[str, Text]]:
+        """Return {version: {key of a cell: text}} of a page, as far as its code is the same."""
+        cells = asking(page)
+        found = {}
+        for name in self.names if cells else ():
+            try:
+                texts = self._file(name).pages.get(page.docname, [])
+            except files.Unusable:
+                continue
+            if known := {cells[each.code].key: each for each in texts if each.code in cells}:
+                found[name] = known
+        return found
+
+    def lacking(self, name: str, page: Page) -> int:
+        """Return how many texts of a page a version does not have; raises files.Unusable."""
+        known = {each.code for each in self._file(name).pages.get(page.docname, [])}
+        return len(asking(page).keys() - known)
+
+    def pages(self, name: str) -> set[str]:
+        """Return the pages of which a version has texts; raises files.Unusable."""
+        return set(self._file(name).pages)
+
+    def digests(self, docname: str) -> dict[str, str]:
+        """Return what identifies the texts of a page, by version."""
+        found = {}
+        for name in self.names:
+            try:
+                texts = self._file(name).pages.get(docname)
+            except files.Unusable:
+                continue
+            if texts:
+                found[name] = digest([dataclasses.astuple(each) for each in texts])
+        return found
+
+    def write(
+        self,
+        name: str,
+        docname: str,
+        texts: Sequence[Text],
+        versions: Mapping[str, str],
+        command: str,
+    ) -> None:
+        """Keep the texts of a page, and those of other pages as they are; raises OSError.
+
+        A file that cannot be read is not replaced: raises files.Unusable.
+        """
+        known = self._file(name)
+        pages = {**known.pages, docname: list(texts)}
+        new = _File(FORM, command, dict(versions), dict(sorted(pages.items())))
+        self._put(name, new)
+
+    def forget(self, name: str, docnames: Iterable[str]) -> None:
+        """Drop the texts of pages that are gone; raises as `write` does."""
+        known, gone = self._file(name), set(docnames)
+        if gone & known.pages.keys():
+            kept = {page: texts for page, texts in known.pages.items() if page not in gone}
+            self._put(name, dataclasses.replace(known, pages=kept))
+
+    def _put(self, name: str, content: _File) -> None:
+        kept = plain.untyped(content)
+        for texts in kept["pages"].values():
+            texts[:] = [{key: said for key, said in each.items() if said} for each in texts]
+        text = json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
+        files.write(self.path(name), text)
+        self._read.pop(name, None)
