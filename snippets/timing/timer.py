@@ -18,7 +18,6 @@ import threading
 import time
 
 import numpy as np
-from IPython.display import display
 
 RECORD_TYPE = "application/vnd.jax-measured.record+json"
 FRAMEWORKS = ("jax", "torch", "tensorflow")
@@ -222,6 +221,15 @@ class Comparison:
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         return {"text/plain": repr(self), RECORD_TYPE: self.record()}
+
+
+def display(result):
+    """Show a result: in a notebook with its record, anywhere else as text."""
+    if "IPython" in sys.modules:
+        from IPython.display import display as show
+    else:
+        show = print
+    show(result)
 
 
 def in_unit(seconds):
