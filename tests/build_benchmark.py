@@ -26,6 +26,8 @@ ROOT = pathlib.Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 from _ext.execution.imports import imported  # noqa: E402
+from _ext.frameworks import first_imports  # noqa: E402
+from _ext.options import Options  # noqa: E402
 from _ext.source.pages import read_page  # noqa: E402
 from _ext.source.snippets import Library  # noqa: E402
 
@@ -141,7 +143,8 @@ def write_script(page, path):
 
     Where a page uses magics of IPython, its script does.
     """
-    parts = []
+    used = [name for cell in page.cells for name in imported(cell.source, anywhere=True)]
+    parts = [first_imports(Options.from_file(ROOT / "conf.py").registry, used)]
     for cell in page.cells:
         code = TransformerManager().transform_cell(cell.source)
         if code.strip() != cell.source.strip() and parts[:1] != [SHELL]:

@@ -1,10 +1,13 @@
 """Settings and fixtures that all tests share."""
 
 import ast
+import contextlib
 import gc
+import importlib
 import importlib.util
 import os
 import pathlib
+import runpy
 import sys
 import tempfile
 
@@ -21,6 +24,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # while tests are imported, for what they start must find the environment as it was.
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"} if "OMP_WAIT_POLICY" not in os.environ else {}
 compiled = None
+# The order in which tests import frameworks is theirs.
+for framework in runpy.run_path(str(ROOT / "conf.py"))["book_frameworks"].values():
+    for name in framework.get("before", ()):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
 
 
 def top_level_imports(path):

@@ -7,6 +7,7 @@ Run it with `nox -s timer_check`, on a machine with nothing else to do; it takes
 import argparse
 import contextlib
 import functools
+import importlib
 import math
 import multiprocessing
 import os
@@ -26,6 +27,9 @@ sys.path.insert(0, str(ROOT))
 for framework in runpy.run_path(str(ROOT / "conf.py"))["book_frameworks"].values():
     for platform in ("", "cpu"):
         os.environ.update(framework.get("environment", {}).get(platform, {}))
+    for module in framework.get("before", ()):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402

@@ -27,14 +27,16 @@ CLASSES = {
 
 
 def declared():
-    """Return (type, fragment) of each error that a cell of the book must raise."""
-    library, found = Library(ROOT / "snippets"), set()
+    """Return {(type, fragment): places} of each error that a cell of the book must raise."""
+    library, found = Library(ROOT / "snippets"), {}
     for path in sorted(DOCS.rglob("*.md")):
         docname = path.relative_to(DOCS).with_suffix("").as_posix()
         page = None if docname.startswith("_") else read_page(docname, path, library)
-        cells = page.cells if page else ()
-        found |= {(cell.expected.type, cell.expected.fragment) for cell in cells if cell.expected}
-    return {(name.rpartition(".")[2], fragment) for name, fragment in found}
+        for cell in page.cells if page else ():
+            if cell.expected:
+                error = cell.expected.type.rpartition(".")[2], cell.expected.fragment
+                found.setdefault(error, []).append(f"{path.relative_to(ROOT)}:{cell.line}")
+    return found
 
 
 def recorded():
@@ -62,33 +64,44 @@ RECORDED = recorded()
 @pytest.mark.parametrize("error", sorted(DECLARED), ids=": ".join)
 def test_every_declared_error_is_in_the_list(error):
     kind, fragment = error
-    assert any(kind == row and fragment in words for row, words in ROWS)
+    listed = any(kind == row and fragment in words for row, words in ROWS)
+    places = ", ".join(DECLARED[error])
+    assert listed, f"{places} declares {kind}: {fragment}; add a row to docs/pitfalls/index.md"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=": ".join)
 def test_every_row_of_the_list_is_a_declared_error_in_its_own_words(row):
     kind, words = row
-    assert any(kind == raised and fragment in words for raised, fragment in DECLARED)
-    assert any(says(row, error) for error in RECORDED)
+    declared = any(kind == raised and fragment in words for raised, fragment in DECLARED)
+    assert declared, f"no cell declares {kind}: {words}; remove the row of docs/pitfalls/index.md"
+    printed = [message for raised, message in RECORDED if raised == kind]
+    assert any(says(row, error) for error in RECORDED), (
+        f"the row of docs/pitfalls/index.md says {words!r}, and what was recorded says {printed}; "
+        "write it as it was printed, or record the page with 'nox -s record -- PAGE'"
+    )
 
 
 @pytest.mark.parametrize("error", RECORDED, ids=lambda error: f"{error[0]}: {error[1][:40]}")
 def test_a_reader_finds_the_message_that_is_printed(error):
-    assert any(says(row, error) for row in ROWS)
+    found = any(says(row, error) for row in ROWS)
+    assert found, f"no row of docs/pitfalls/index.md begins as {': '.join(error)!r} does"
 
 
 def test_no_error_is_listed_twice():
     rows = re.findall(r"^\| `.*", LIST, re.MULTILINE)
-    assert len(ROWS) == len(set(ROWS)) == len(rows) > 40
+    assert len(ROWS) == len(rows) > 40, "a row has no `Type: message`, or leads nowhere"
+    assert sorted(ROWS) == sorted(set(ROWS))
 
 
 @pytest.mark.parametrize("name", sorted(CLASSES - set(UNRAISED)))
 def test_every_class_of_jax_errors_has_a_row_that_a_snippet_raises(name):
-    assert any(kind == name for kind, _ in ROWS)
-    assert any(kind == name for kind, _ in DECLARED)
+    rows, errors = ({kind for kind, _ in found} for found in (ROWS, DECLARED))
+    assert name in rows, f"add a row for {name} to docs/pitfalls/index.md"
+    assert name in errors, f"no snippet declares {name}, which jax.errors has; write one"
 
 
 @pytest.mark.parametrize("name", sorted(UNRAISED))
 def test_a_class_without_a_row_still_needs_its_exemption(name):
     assert name in CLASSES and UNRAISED[name]
-    assert not any(kind == name for kind, _ in [*ROWS, *DECLARED])
+    raised = {kind for kind, _ in [*ROWS, *DECLARED]}
+    assert name not in raised, f"{name} is raised now; remove it from UNRAISED"

@@ -31,7 +31,7 @@ def plain(outputs):
 
 def differences(names):
     """Execute pages in processes of their own; return the cells that print something else."""
-    library, found = Library(OPTIONS.folder("snippets")), find_pages(OPTIONS.folder("pages"))
+    library, found = Library.of(OPTIONS), find_pages(OPTIONS.folder("pages"))
     different = []
 
     def done(page, execution):

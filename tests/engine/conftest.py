@@ -197,7 +197,9 @@ class Build:
     @property
     def progress(self):
         """The progress lines, as (verdict, page)."""
-        return re.findall(r"^\[\d+/\d+\] (\w+) (\S+) in [\d.]+ s$", self.output, re.MULTILINE)
+        return re.findall(
+            r"^\[\d+/\d+\] (\w+) (\S+) in [\d.]+ s(?:;.*)?$", self.output, re.MULTILINE
+        )
 
     @property
     def executed(self):
@@ -405,9 +407,15 @@ class Project:
         `edits` are pairs of texts: what is replaced in the file, and by what.
         """
         text = self.recording(docname).read_text("utf8")
+        sources = [cell["source"] for cell in json.loads(text)["cells"]]
         for before, after in [('"device": "cpu"', f'"device": "{device}"'), *edits]:
             assert before in text
             text = text.replace(before, after)
+        # What ran is the same.
+        notebook = json.loads(text)
+        for cell, source in zip(notebook["cells"], sources, strict=True):
+            cell["source"] = source
+        text = json.dumps(notebook, indent=1, ensure_ascii=False)
         path = self.recording(docname, device)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf8")
@@ -418,20 +426,28 @@ class Project:
         self.configure(f"book_versions = {VERSIONS | more}")
 
     def recorded_on(self, version, docname, change=lambda outputs: None):
-        """Keep a recording of a page with a version, and return its path.
+        """Keep what a page came to with a version, and return the path.
 
-        It is that of this device, where it has one. `change` may alter the outputs of its cell.
+        It is what it came to on this device. `change` may alter the outputs of its only cell.
         """
+        from _ext.records import matching, outputs
+
         if not self.recording(docname).exists():
             assert self.record().returncode == 0
-        notebook = json.loads(self.recording(docname).read_text("utf8"))
-        notebook["metadata"]["recording"]["device"] = f"{VERSIONS['package']}-{version}"
-        (cell,) = notebook["cells"]
-        change(cell["outputs"])
-        path = self.root / VERSIONS["recordings"] / f"{VERSIONS['package']}-{version}"
-        path = path / f"{docname}.ipynb"
+        notebook = nbformat.read(self.recording(docname), 4)
+        (cell,) = notebook.cells
+        change(cell.outputs)
+        error = outputs.error(cell.outputs)
+        text = {
+            "code": matching.lineages([cell.source])[0],
+            "type": error.ename if error else "",
+            "message": error.evalue if error else "",
+            "printed": outputs.printed(cell.outputs),
+        }
+        path = self.root / VERSIONS["recordings"] / f"{VERSIONS['package']}-{version}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(notebook), "utf8")
+        kept = {"form": 1, "command": "", "versions": {}, "pages": {docname: [text]}}
+        path.write_text(json.dumps(kept), "utf8")
         return path
 
     def html(self, docname, out="build/html"):

@@ -106,8 +106,6 @@ def warm(engine, schema):
     import jsonschema
     import lightningcss
     import sphinx.jinja2glue
-    import tinycss2
-    from _ext.site import offline
     from sphinx.cmd.build import main
 
     class Compiled(jinja2.BytecodeCache):
@@ -127,9 +125,7 @@ def warm(engine, schema):
         self.environment.bytecode_cache = compiled
 
     sphinx.jinja2glue.BuiltinTemplateLoader.init = init_with_compiled
-    tinycss2.parse_component_value_list = kept(tinycss2.parse_component_value_list)
     lightningcss.process_stylesheet = kept(lightningcss.process_stylesheet)
-    offline.requests = kept(offline.requests)
     validator = jsonschema.Draft202012Validator
     validator.check_schema = kept(validator.check_schema)
     book = pathlib.Path(engine).parent

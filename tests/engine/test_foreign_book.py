@@ -1,5 +1,11 @@
 """The engine serves another book: pages as the documentation of JAX writes them, no snippets."""
 
+import shutil
+import subprocess
+import sys
+
+import pytest
+
 CONF = """
 import sys
 sys.path.insert(0, {engine!r})
@@ -92,6 +98,27 @@ def test_the_three_verdicts_on_an_error_that_a_cell_declares(project):
             assert "page.md:" in built.output
     page.write_text(PAGE.replace(":raises: ZeroDivisionError division by zero\n", ""))
     assert "raised ZeroDivisionError, which" in build(project).output
+
+
+@pytest.mark.parametrize("out", ["_build/html", "_build"])
+def test_the_pages_of_another_book_may_lie_beside_its_conf(project, out):
+    page = foreign(project)
+    settings = 'book_pages = "."\nbook_recordings = "recorded"'
+    (project.root / "conf.py").write_text(f"{CONF.format(engine=str(project.engine))}{settings}\n")
+    for path in (page, page.with_name("index.md")):
+        path.rename(project.root / path.name)
+    shutil.rmtree(page.parent)
+    assert project.record().returncode == 0
+    for _ in range(3):
+        command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", ".", out]
+        built = subprocess.run(
+            command, cwd=project.root, env=project.environment(), capture_output=True, text=True
+        )
+        assert built.returncode == 0, built.stderr
+    pages = {path.stem for path in (project.root / out).glob("*.html")}
+    assert pages == {"index", "page", "genindex", "search"}
+    kept = [path.parent for path in (project.root / out).rglob("page.html")]
+    assert kept == [project.root / out]
 
 
 def test_another_book_is_recorded(project):

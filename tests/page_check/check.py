@@ -1,10 +1,11 @@
 """Look at every page of the built site: `nox -s page_check`.
 
 The tools are Debian's chromium, and of npm what package.json names. The site is served as a host
-does it, compressed. Each page is opened at 360, 390 and 1280 pixels, light and dark. Lighthouse
-looks at the pages that are named on the command line, for a phone: alone on the machine, because
-it measures, but beside the rest where less speed is asked for than the book's target. A table
-says what was found, and the exit status whether anything misses its target.
+does it, compressed. Each page is opened at 360, 390 and 1280 pixels, light and dark, and once
+from its file, and asks for nothing outside of the site. Lighthouse looks at the pages that are
+named on the command line, for a phone: alone on the machine, because it measures, but beside the
+rest where less speed is asked for than the book's target. A table says what was found, and the
+exit status whether anything misses its target.
 """
 
 import argparse
@@ -97,7 +98,7 @@ def look(site, address, names, chromium):
         context.add_init_script(path=TOOLS / "axe-core" / "axe.min.js")
         context.add_init_script(path=HERE / "look.js")
         page, said, asked = context.new_page(), [], []
-        listen(page, said, asked)
+        listen(page, address, said, asked)
         seen = {}
         for name in names:
             said.clear()
@@ -105,6 +106,8 @@ def look(site, address, names, chromium):
             found = look_at(page, address, name)
             loaded = [urllib.parse.urlsplit(url).path.strip("/") for url in asked]
             seen[name] = weigh(site, loaded), [*found, *said]
+        for name, found in outside(browser, site.as_uri(), names).items():
+            seen[name][1].extend(found)
         browser.close()
     return seen
 
@@ -128,19 +131,40 @@ def look_at(page, address, name):
     return faults
 
 
-def listen(page, said, asked):
+def outside(browser, home, names):
+    """Open pages of the site at an address; return what each asks for that lies elsewhere."""
+    page, found = browser.new_page(), {}
+    for name in names:
+        asked = []
+        listener = functools.partial(note_outside, home, asked)
+        page.on("request", listener)
+        page.goto(f"{home}/{name}", wait_until="load")
+        page.remove_listener("request", listener)
+        found[name] = asked
+    page.close()
+    return found
+
+
+def note_outside(home, said, request):
+    """Note a request that leaves the site at an address."""
+    if not request.url.startswith((f"{home}/", "data:", "blob:")):
+        said.append(f"leaves the site: {request.url}")
+
+
+def listen(page, home, said, asked):
     """Note what a page says to the console, what it cannot load, and the addresses it loads."""
+    page.on("request", functools.partial(note_outside, home, said))
     page.on("console", lambda message: said.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: said.append(f"console: {error}"))
     page.on("requestfailed", lambda request: said.append(f"not loaded: {request.url}"))
-    page.on("response", lambda got: note(got, said, asked))
+    page.on("response", lambda got: note(got, home, said, asked))
 
 
-def note(response, said, asked):
-    """Note an address, or that nothing is there."""
+def note(response, home, said, asked):
+    """Note an address of the site, or that nothing is there."""
     if response.status >= 400:
         said.append(f"{response.status}: {response.url}")
-    elif not response.url.startswith("data:"):
+    elif response.url.startswith(f"{home}/"):
         asked.append(response.url)
 
 

@@ -82,7 +82,8 @@ def test_the_limits_of_a_ref():
         jax.jit(lambda a, b: a[...] + b[...])(ref, ref)
     with pytest.raises(Exception, match="unbatched array reference"):
         jax.vmap(state.add_to_ref, in_axes=(None, 0))(ref, jnp.arange(3))
-    with pytest.raises(ValueError, match="cotangent type"):
+    # Of JAX 0.10, and of 0.12.
+    with pytest.raises((ValueError, TypeError), match=r"cotangent type|Ref-typed argument"):
         jax.grad(lambda r: r[...] ** 2)(jax.new_ref(3.0))
 
 

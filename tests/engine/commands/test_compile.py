@@ -69,7 +69,7 @@ def test_the_list_names_what_is_stale_missing_unreadable_or_left_over(book, caps
     assert "wrong.md:2: there is no snippet 'code.bath'; the nearest" in shown.err
     book.module.write_text(book.module.read_text("utf8").replace("= 2.0", "= 3.0"), "utf8")
     assert command.main(["--list"]) == 1
-    assert "a.code.double: stale: the source changed" in capsys.readouterr().out
+    assert "a.code.double: earlier code: the source changed" in capsys.readouterr().out
 
 
 def test_without_targets_and_pages_there_is_nothing_to_do(tmp_path, monkeypatch, capsys):

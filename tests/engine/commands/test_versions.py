@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import json
-import re
 
 import pytest
 
@@ -12,7 +11,8 @@ HERE = importlib.metadata.version("ipykernel")
 @pytest.fixture
 def record(project):
     """Return a function that records all pages with the version that is installed."""
-    project.page("a/one", project.cell("1 / zero"), project.cell("print('pears')"))
+    asked = "```{code-cell} python\n:by-version: true\nprint('pears')\n```"
+    project.page("a/one", project.cell("1 / zero"), asked, project.cell("'not needed'"))
     (project.root / "prelude.py").write_text("import builtins\nbuiltins.zero = 0\n", "utf8")
 
     def run(*pages, supported=(), listed=HERE):
@@ -23,23 +23,23 @@ def record(project):
 
 
 def kept(project):
-    return list((project.root / "docs" / "_versions").rglob("*.ipynb"))
+    """Return {page: texts} of the version that is installed; empty where nothing is kept."""
+    path = project.root / "docs" / "_versions" / f"ipykernel-{HERE}.json"
+    return json.loads(path.read_text("utf8"))["pages"] if path.exists() else {}
 
 
 def test_what_an_old_version_makes_of_a_page_is_recorded(project, record):
     done = record()
     assert done.returncode == 0, done.stderr
-    (path,) = kept(project)
-    edition = path.parts[-3]
-    assert edition.startswith("ipykernel-")
-    notebook = json.loads(path.read_text("utf8"))
-    facts = notebook["metadata"]["recording"]
-    assert facts["device"] == edition
-    assert facts["command"] == "nox -s versions -- a/one"
-    (error,), (printed,) = (cell["outputs"] for cell in notebook["cells"])
-    assert error["ename"] == "ZeroDivisionError"
-    assert printed["text"] == ["pears\n"]
+    (text,) = kept(project)["a/one"]
+    assert text["printed"] == "pears\n"
     assert not (project.root / "docs" / "_recorded").exists()
+    assert "executed" not in record("--changed").stdout
+    project.edit(project.path("a/one"), "pears", "plums")
+    assert "1 texts left out, of a/one" in project.run("recordings").stdout
+    assert "executed a/one" in record("--changed").stdout
+    (text,) = kept(project)["a/one"]
+    assert text["printed"] == "plums\n"
 
 
 def test_on_a_supported_version_a_page_must_come_out_as_it_declares(project, record):
@@ -48,14 +48,14 @@ def test_on_a_supported_version_a_page_must_come_out_as_it_declares(project, rec
     assert "a/one.md:" in done.stderr
     # The prelude is for others.
     assert "NameError" in done.stderr
-    assert kept(project) == []
+    assert kept(project) == {}
 
 
 def test_another_version_than_those_listed_is_refused(project, record):
     done = record(listed="0.0.1")
     assert done.returncode == 2
     assert "conf.py lists 0.0.1" in done.stderr
-    assert kept(project) == []
+    assert kept(project) == {}
 
 
 def test_without_a_list_of_versions_nothing_is_recorded(project):
@@ -64,39 +64,26 @@ def test_without_a_list_of_versions_nothing_is_recorded(project):
     assert "book_versions" in done.stderr
 
 
-def test_a_version_is_recorded_on_the_cpu_also_what_is_executed_there_alone(project, record):
-    project.page("a/two", project.cell("print('plums')"), device="cpu")
-    project.page("a/three", project.cell("1"), device="gpu-h200")
-    done = record("a/two", "a/three")
+def asking(project, docname, **head):
+    cell = "```{code-cell} python\n:by-version: true\nprint('plums')\n```"
+    project.page(docname, cell, **head)
+
+
+def test_pages_of_the_cpu_that_need_nothing_more_are_recorded(project, record):
+    asking(project, "a/two", device="cpu")
+    asking(project, "a/three", device="gpu-h200")
+    asking(project, "a/four", recorded="nox -s years --")
+    asking(project, "b/five")
+    project.page("a/six", project.cell("'nothing to keep'"))
+    done = record()
     assert done.returncode == 0, done.stderr
-    assert [path.stem for path in kept(project)] == ["two"]
-    assert "left out a/three, which is executed on gpu-h200 only" in done.stdout
-    build = project.build()
-    assert "stale" not in build.output
+    assert set(kept(project)) == {"a/one", "a/two"}
+    assert f"ipykernel-{HERE}: current" in project.run("recordings").stdout
 
 
-def test_pages_that_need_more_than_the_package_are_left_out(project, record):
-    project.page("b/two", project.cell("1"))
-    for names in ((), ("a/one", "b/two")):
-        done = record(*names)
-        assert done.returncode == 0
-        assert re.search(r"left out b/two, which needs more than \S+", done.stdout)
-        assert [path.stem for path in kept(project)] == ["one"]
-
-
-def test_pages_that_are_recorded_on_no_version_are_not_missing_there(project, record):
-    project.page("b/two", project.cell("1"))
-    project.page("c/three", project.cell("1"), recorded="nox -s years --")
-    assert record("a/one").returncode == 0
-    listed = project.run("recordings")
-    assert listed.returncode == 0, listed.stderr
-    assert "a/one" in listed.stdout
-    assert "b/two" not in listed.stdout and "c/three" not in listed.stdout
-
-
-def test_a_page_with_a_command_of_its_own_is_recorded_on_no_version(project, record):
-    project.page("a/two", project.cell("1"), recorded="nox -s years --")
-    done = record("a/one", "a/two")
-    assert done.returncode == 0, done.stderr
-    assert [path.stem for path in kept(project)] == ["one"]
-    assert "left out a/two, which is recorded by 'nox -s years -- a/two'" in done.stdout
+def test_the_texts_of_a_page_that_is_gone_go_with_the_next_recording(project, record):
+    asking(project, "a/two")
+    assert record().returncode == 0
+    project.path("a/two").unlink()
+    assert record().returncode == 0
+    assert set(kept(project)) == {"a/one"}

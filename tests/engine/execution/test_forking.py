@@ -371,3 +371,51 @@ def test_parents_that_nobody_uses_are_dropped():
     assert kept.parents == {}
     assert [root.wait() for root in kept.roots] in ([], [0])
     kept.close()
+
+
+# A library that ends its process where another one is not imported before it.
+BEFORE = {
+    "needed": "",
+    "library": "import os, sys\n'needed' in sys.modules or os.kill(os.getpid(), 11)",
+}
+
+
+@pytest.fixture
+def installed(project, monkeypatch):
+    """Install the modules of BEFORE for this process, parents and kernels."""
+    folder = project.root / "installed"
+    folder.mkdir()
+    for name, code in BEFORE.items():
+        (folder / f"{name}.py").write_text(code, "utf8")
+    whole = page_run.environment.kernel_environment
+
+    def with_folder(*rest, **named):
+        return whole(*rest, **named) | {"PYTHONPATH": str(folder)}
+
+    monkeypatch.setattr(page_run.environment, "kernel_environment", with_folder)
+    monkeypatch.syspath_prepend(folder)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import library",
+        "def late():\n    import library\nlate()",
+        "import os\nos.environ['A'] = 'b'\nimport library",
+    ],
+)
+def test_what_must_come_before_a_framework_is_imported_first(both, project, installed, code):
+    frameworks = {"library": {"before": ["needed"]}, "colorsys": {}}
+    cells = project.cell("import colorsys"), project.cell(code)
+    assert [each.failures for each in both(*cells, frameworks=frameworks)] == [[], []]
+
+
+def test_a_kernel_that_dies_as_a_wrong_order_lets_it_says_which_is_right(both, project, installed):
+    code = "import importlib\nimportlib.import_module('library')"
+    frameworks = {"library": {"before": ["needed"]}}
+    for execution in both(project.cell(code), frameworks=frameworks):
+        (failure,) = execution.failures
+        assert failure.message.startswith(
+            "cell 1: the cell ended the kernel's process (SIGSEGV); a process that imports "
+            "library before needed may end so: import needed first"
+        )

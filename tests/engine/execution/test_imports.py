@@ -1,8 +1,8 @@
 """Which kernels are forked, and from a parent that has imported what."""
 
 import pytest
-from _ext.execution.imports import early_modules, imported, warm_modules
-from _ext.frameworks import registered
+from _ext.execution.imports import early_modules, first_modules, imported, warm_modules
+from _ext.frameworks import first_imports, registered
 
 REGISTRY = registered({"jax": {}, "torch": {}, "mpi": {"forkable": False}, "numpy": {}})
 
@@ -90,3 +90,31 @@ def test_what_is_imported_before_the_environment_is_touched_may_be_there_early(t
     cells = ["import jax, mpi, math", "1", touching + "\nimport numpy", "import torch"]
     assert early_modules(cells, REGISTRY) == ("jax",)
     assert early_modules(["import torch", "import jax"], REGISTRY) == ("jax", "torch")
+
+
+# What has to be imported before two of them, of which one is not installed.
+AFTER = registered(
+    {
+        "jax": {},
+        "tensorflow": {"before": ["colorsys", "not_installed"]},
+        "torch": {},
+        "late": {"forkable": False, "before": ["wave"]},
+    }
+)
+
+
+def test_what_must_come_before_a_framework_does_wherever_the_page_imports_it():
+    assert warm_modules(["import torch, tensorflow"], AFTER) == ("colorsys", "tensorflow", "torch")
+    assert warm_modules(["import torch, jax"], AFTER) == ("jax", "torch")
+    assert early_modules(["import tensorflow, jax"], AFTER) == ("jax", "colorsys", "tensorflow")
+    assert first_modules(["import jax", "import tensorflow"], AFTER) == ("colorsys",)
+    assert first_modules(["def f():\n    import tensorflow, late"], AFTER) == ("colorsys", "wave")
+    assert first_modules(["import torch"], AFTER) == ()
+
+
+def test_programs_of_readers_import_it_where_it_is_installed():
+    lines = first_imports(AFTER, ["jax", "tensorflow"])
+    found = {}
+    exec(lines, found)
+    assert {"colorsys", "not_installed"} & found.keys() == {"colorsys"}
+    assert first_imports(AFTER, ["jax"]) == ""

@@ -118,7 +118,7 @@ def test_warnings_have_no_path(shown, project):
         "def f(): return 1\n",
         project.cell("import warnings\nwarnings.warn('careful')"),
     )
-    (output,) = project.notebook("a/one").cells[1].outputs
+    (output,) = project.notebook("a/one").cells[2].outputs
     assert output.text == "UserWarning: careful\n"
 
 
@@ -231,6 +231,7 @@ def test_a_kernel_knows_nothing_of_the_snippets_folder(project, tmp_path):
     build = project.build(PYTHONPATH=str(tmp_path))
     assert build.status == 1
     assert "cell 1: raised ModuleNotFoundError" in build.output
+    assert "A package that pages import stands in the requirements" in build.output
 
 
 def test_what_a_child_wrote_last_belongs_to_its_cell(project, execute):

@@ -1,6 +1,10 @@
 """Outputs belong to their code and to what it ran on; when either changes they are made again."""
 
+import hashlib
+import pathlib
+
 import pytest
+from _ext.execution import ENGINE_VERSION
 from _ext.execution import key as keys
 from _ext.options import Options
 from _ext.source.pages import read_page
@@ -53,14 +57,14 @@ def test_the_key_follows_the_head_of_the_page(project, key):
     assert len(found) == len(heads)
 
 
-def test_the_key_of_a_page_that_measures_follows_whether_it_is_a_trial(project, key):
+def test_the_key_of_a_page_that_measures_follows_whether_it_is_a_preview(project, key):
     project.page("a/one", project.cell("1"))
     project.page("a/bench", project.cell("1"), benchmark=True)
-    assert key("a/bench", trial=True) not in (key("a/bench"), key("a/one"))
-    assert key("a/one", trial=True) == key("a/one")
-    prelude = project.root / "trial.py"
+    assert key("a/bench", preview=True) not in (key("a/bench"), key("a/one"))
+    assert key("a/one", preview=True) == key("a/one")
+    prelude = project.root / "preview.py"
     prelude.write_text("1", "utf8")
-    options = {"trial": True, "trial_prelude": "trial.py", "root": project.root}
+    options = {"preview": True, "preview_prelude": "preview.py", "root": project.root}
     found = {key(f"a/{name}", **options) for name in ("one", "bench")}
     assert found == {key("a/one"), key("a/bench", **options)}
     prelude.write_text("2", "utf8")
@@ -75,7 +79,7 @@ def test_the_key_follows_what_decides_how_a_page_is_executed(project, key, monke
     found.append(key("a/one", variables=("JAX_*",)))
     monkeypatch.setenv("JAX_ENABLE_X64", "0")
     found.append(key("a/one", variables=("JAX_*",)))
-    monkeypatch.setattr(keys, "identity_of_engine", lambda: "another kernel")
+    monkeypatch.setattr(keys, "ENGINE_VERSION", ENGINE_VERSION + 1)
     found.append(key("a/one"))
     assert len(set(found)) == len(found)
 
@@ -254,3 +258,21 @@ def test_a_device_that_jax_does_not_find_is_refused(project):
     assert "docs/a/plain.md:9: WARNING: " in build.output
     assert "jax cannot be asked on which device the page ran" in build.output
     assert len(project.cached()) == 1
+
+
+# What decides what cells give, and the digest of its lines that are no comments.
+DECIDING = "environment expectations kernel missing page_run parents".split()
+DIGEST = "47b356bab124e2c5"
+
+
+def test_a_change_of_what_decides_outputs_raises_the_version():
+    digest = hashlib.sha256()
+    for name in DECIDING:
+        lines = pathlib.Path(keys.__file__).with_name(f"{name}.py").read_text("utf8").splitlines()
+        code = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+        digest.update("\n".join(code).encode())
+    assert digest.hexdigest()[:16] == DIGEST, (
+        "code that executes cells has changed: if the same cells may now give other outputs, raise "
+        f"ENGINE_VERSION in docs/_ext/execution/__init__.py, now {ENGINE_VERSION}. Then put "
+        f"{digest.hexdigest()[:16]!r} here as DIGEST"
+    )

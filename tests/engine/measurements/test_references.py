@@ -241,9 +241,26 @@ def test_each_pattern_of_a_table_must_match_a_name_of_the_book(patterns, problem
 
 
 def test_a_table_of_measurements_that_were_not_made_may_be_empty():
-    assert KNOWN.has_gap(["far/*"])
-    assert KNOWN.has_gap(["never", "only/there"])
-    assert not KNOWN.has_gap(["never"])
+    assert KNOWN.devices_without(["far/*"]) == {"cpu"}
+    assert KNOWN.devices_without(["never", "only/there"]) == {"tpu-v5e"}
+    assert KNOWN.devices_without(["never"]) == set()
+
+
+def test_as_long_as_a_page_fails_no_name_is_wrong():
+    partial = known(MADE, partial=True)
+    assert partial.problem(["zzz/*"]) is None
+    with pytest.raises(NotRecorded):
+        resolve("selu/jat@jax", partial)
+    with pytest.raises(ReferenceProblem, match="there is no framework") as refused:
+        resolve("selu/jat@jacks", partial)
+    assert not isinstance(refused.value, NotRecorded)
+
+
+def test_a_name_that_two_pages_measure_stands_for_neither():
+    doubled = known(MADE, doubled=frozenset({("selu/jit", "jax")}))
+    with pytest.raises(NotRecorded, match="selu/jit@jax is measured on two pages"):
+        resolve("selu/eager@jax / selu/jit@jax", doubled)
+    assert resolve("selu/eager@jax", doubled).text == "10 ms"
 
 
 @pytest.mark.parametrize(

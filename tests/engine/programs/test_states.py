@@ -52,9 +52,9 @@ def test_a_record_of_the_same_source_and_arguments_is_current(book):
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("FACTOR * x", "x * FACTOR", "stale: the source changed"),
-        ("FACTOR = 2.0", "FACTOR = 3.0", "stale: the source changed"),
-        ("float32[4,8]", "float32[8,8]", "stale: the arguments changed"),
+        ("FACTOR * x", "x * FACTOR", "earlier code: the source changed"),
+        ("FACTOR = 2.0", "FACTOR = 3.0", "earlier code: the source changed"),
+        ("float32[4,8]", "float32[8,8]", "earlier code: the arguments changed"),
     ],
 )
 def test_a_record_of_other_code_or_arguments_is_stale(book, before, after, message):

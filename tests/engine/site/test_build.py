@@ -172,61 +172,6 @@ def test_another_engine_reads_every_page_again(project):
     assert "2 added" in again.output
 
 
-LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src"}
-
-
-def elsewhere(address):
-    return bool(urlparse(address).netloc)
-
-
-def requests(html):
-    """Return what a browser would fetch from other hosts to show a page."""
-    page = BeautifulSoup(html, "html.parser")
-    found = [
-        tag[attribute]
-        for name, attribute in LOADING.items()
-        for tag in page.find_all(name)
-        if elsewhere(tag.get(attribute, "")) and tag.get("rel") not in (["canonical"], ["author"])
-    ]
-    inline = " ".join(str(tag) for tag in page.find_all("style"))
-    return found + [url for url in styled(inline) if elsewhere(url)]
-
-
-def styled(css):
-    return re.findall(r"""(?:url\(|@import\s+)["']?([^"')\s]+)""", css)
-
-
-def test_the_site_fetches_nothing_from_other_hosts(themed, noting):
-    themed.page(
-        "a/one",
-        themed.cell("note('x', 0.5)\nprint('text')", snippet="a.notes.note"),
-        "{quoted}`post: 332 ms` and {measured}`x@python`.",
-        "```{measurement-chart} x\nCaption.\n```",
-    )
-    themed.page("status", "```{page-status}\n```")
-    build = themed.build()
-    assert build.green, build.output
-    site = themed.root / "build/html"
-    pages = sorted(site.rglob("*.html"))
-    assert len(pages) >= 4
-    for page in pages:
-        assert requests(page.read_text("utf8")) == [], page
-    sheets = sorted(site.rglob("*.css"))
-    assert sheets
-    for sheet in sheets:
-        assert [url for url in styled(sheet.read_text("utf8")) if elsewhere(url)] == [], sheet
-
-
-def test_the_check_for_other_hosts_sees_them():
-    seen = requests(
-        '<script src="https://cdn.example/x.js"></script><link href="//fonts.example/f.css">'
-        '<img src="http://badge.example/b.svg"><a href="https://docs.example">a link</a>'
-        "<style>@import 'https://css.example/c.css'; a {background: url(https://i.example)}</style>"
-        '<script src="_static/own.js"></script><img src="data:image/png;base64,xx">'
-    )
-    assert len(seen) == 5
-
-
 def test_the_notebook_to_download_has_no_fences_of_colons(project):
     inner = ":::{dropdown} More\nWithin.\n:::\n\n:::{div} class\nBeside.\n:::"
     outer = f"::::{{container}} aside\nBefore.\n\n{inner}\n\nAfter.\n::::"
@@ -439,7 +384,21 @@ def test_a_page_with_a_mark_of_its_byte_order_is_executed(project):
 def test_the_whole_of_an_output_is_found_whatever_its_page_is_called(project):
     project.configure("book_output_limit = 10")
     project.page("a/50% #1?", project.cell("print('x' * 100)"))
-    assert project.build().green
+    build = project.build()
+    assert build.green
+    assert "a/50% #1?: cell 1 printed 101 bytes, too much for its page" in build.output
     page = BeautifulSoup(project.html("a/50% #1?"), "html.parser")
     address = page.select_one(".whole-output a")["href"]
     assert (project.root / "build/html/a" / unquote(urlparse(address).path)).is_file()
+
+
+def test_a_quiet_build_says_what_it_executes_and_what_failed_and_nothing_else(project):
+    project.page("a/one", project.cell("1"))
+    build = project.build("-q")
+    assert build.status == 0
+    assert re.fullmatch(r"\[1/1\] executed a/one in [\d.]+ s\n", build.output)
+    assert project.build("-q").output == ""
+    project.page("a/one", project.cell("1 / 0"))
+    build = project.build("-q")
+    first, warning, *_, last = build.output.splitlines()
+    assert "failed a/one" in first and "WARNING" in warning and last == "1 failed: a/one"

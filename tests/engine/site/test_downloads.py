@@ -1,5 +1,7 @@
 """The notebook that readers download is read without Sphinx."""
 
+import importlib.metadata
+
 SCRIPT = "python train.py\n# {measured} | all\n"
 
 
@@ -17,7 +19,7 @@ def test_a_notebook_holds_the_files_that_its_page_shows(project):
     (folder / "found.csv").write_text('Rule,Found\n"a, b",1|2\n')
     build = project.build()
     assert build.green, build.output
-    assert project.notebook("a/one").cells[0].source.partition("\n\n")[2] == (
+    assert project.notebook("a/one").cells[1].source.partition("\n\n")[2] == (
         "For `train.sh`, and `run/train.sh`:\n\n"
         f"```bash\n{SCRIPT}```\n\n"
         "| Rule | Found |\n| --- | --- |\n| a, b | 1\\|2 |"
@@ -34,8 +36,86 @@ def test_a_file_is_found_as_sphinx_finds_it(project):
     project.path("a/train").with_suffix(".sh").write_text(SCRIPT)
     project.path("a/found").with_suffix(".csv").write_text("1,2\n")
     assert project.build().green
-    prose = project.notebook("a/one").cells[0].source
+    prose = project.notebook("a/one").cells[1].source
     assert SCRIPT in prose and "| 1 | 2 |" in prose
     project.path("a/train").with_suffix(".sh").unlink()
     build = project.build(strict=False)
     assert "Traceback" not in build.output and "1 warning" in build.output
+
+
+FRAMEWORKS = {
+    "jax": {"packages": ["numpy"], "modules": ["numpy"], "required": True},
+    "torch": {
+        "label": "PyTorch",
+        "packages": ["nbformat-gpu", "nbformat"],
+        "modules": ["nbformat"],
+    },
+    "unused": {"packages": ["nbclient"], "modules": ["nbclient"]},
+}
+
+
+def test_a_notebook_says_where_it_is_from_and_what_it_needs(project):
+    settings = f'project = "The book"\nbook_frameworks = {FRAMEWORKS}'
+    project.configure(settings)
+    project.page("a/one", project.cell("import numpy"), project.cell("import nbformat"))
+    project.page("a/two", project.cell("1"))
+    assert project.build().green
+    numpy, form = (importlib.metadata.version(name) for name in ("numpy", "nbformat"))
+    assert project.notebook("a/one").cells[0].source == (
+        "*Page a/one* is a page of *The book*.\n\n"
+        "Its outputs come from the versions that this command installs:\n\n"
+        f"```\npip install numpy=={numpy} nbformat-gpu=={form}\n```\n\n"
+        "Without PyTorch, skip the cells that need what is missing."
+    )
+    assert project.notebook("a/two").cells[0].source == "*Page a/two* is a page of *The book*."
+    # The same where nothing is executed.
+    assert project.record().returncode == 0
+    assert project.build("-D", "book_recorded=1", out="build/recorded").green
+    first, second = (
+        project.notebook("a/one", out).cells[0].source for out in ("build/html", "build/recorded")
+    )
+    assert first == second
+
+    project.configure(settings, 'html_baseurl = "https://book.example/en"')
+    assert project.build().green
+    assert (
+        project.notebook("a/one")
+        .cells[0]
+        .source.startswith("*[Page a/one](https://book.example/en/a/one.html)* is")
+    )
+
+
+LINKS = """\
+[Two](../b/two.md) and [the `x[0]`](../b/two.md#it-is-1-1), [below](#here),
+[far](https://x.example/#a).
+
+`f[0](x.md)` is code, and
+
+```text
+[a](../b/two.md)
+```
+
+## Here
+"""
+
+
+def test_a_link_of_a_notebook_leads_to_the_published_page_or_is_plain_text(project):
+    more = "myst_heading_anchors = 2"
+    project.configure(more)
+    project.page("a/one", LINKS, project.cell("1"))
+    project.page("b/two", "## It is 1.1", notebook=False)
+    build = project.build()
+    assert build.green, build.output
+    code = "`f[0](x.md)` is code, and\n\n```text\n[a](../b/two.md)\n```\n\n## Here"
+    assert project.notebook("a/one").cells[1].source.partition("\n\n")[2] == (
+        f"Two and the `x[0]`, below,\n[far](https://x.example/#a).\n\n{code}"
+    )
+    project.configure(more, 'html_baseurl = "https://book.example"')
+    assert project.build().green
+    assert 'id="it-is-1-1"' in project.html("b/two")
+    assert project.notebook("a/one").cells[1].source.partition("\n\n")[2] == (
+        "[Two](https://book.example/b/two.html) and "
+        "[the `x[0]`](https://book.example/b/two.html#it-is-1-1), "
+        "[below](https://book.example/a/one.html#here),\n[far](https://x.example/#a).\n\n"
+        f"{code}"
+    )

@@ -128,10 +128,10 @@ def test_a_head_that_changes_how_a_page_is_executed_executes_it_again(project, h
     assert project.build().executed == []
 
 
-def test_a_page_that_measures_follows_what_precedes_it_in_a_trial(project):
-    prelude = project.root / "trial.py"
+def test_a_page_that_measures_follows_what_precedes_it_in_a_preview(project):
+    prelude = project.root / "preview.py"
     prelude.write_text("import math\nmath.tau = 7", "utf8")
-    project.configure("book_trial = True", "book_trial_prelude = 'trial.py'")
+    project.configure("book_preview = True", "book_preview_prelude = 'preview.py'")
     for name in ("one", "bench"):
         project.page(f"a/{name}", project.cell("import math\nmath.tau"), benchmark=name == "bench")
     assert sorted(project.build().executed) == ["a/bench", "a/one"]

@@ -153,5 +153,5 @@ def test_a_question_may_hold_code_between_colons_alone(project):
 def test_the_downloaded_notebook_holds_the_question_as_text(project):
     project.page("a/one", "Prose.", ASKED, project.cell("print('traces: 2')"))
     assert project.build().green
-    prose = project.notebook("a/one").cells[0].source
+    prose = project.notebook("a/one").cells[1].source
     assert prose.endswith("Prose.\n\n**Before you look:** How many?\n\n- `one`\n- two")

@@ -126,6 +126,26 @@ def test_what_a_failed_page_measures_is_not_recorded_and_no_wrong_name(project, 
     assert "not recorded: x with python" in soup(project, "c/uses").text
 
 
+def test_a_page_that_failed_draws_no_further_warnings_and_hides_none_for_good(project, noting):
+    page = project.page("b/one", project.cell("note('x', 0.5)", snippet="a.notes.not"))
+    texts = (
+        "{measured}`x@python` {measured}`z@python`",
+        "```{measurements} x\n```",
+        "```{error-list}\n| e | |\n|---|---|\n| `ValueError: z` | |\n```",
+    )
+    project.page("c/uses", *texts, notebook=False)
+    build = project.build()
+    assert build.status == 1
+    (only,) = build.warnings
+    assert "docs/b/one.md" in only and "there is no snippet" in only
+    shown = [found.text for found in soup(project, "c/uses").select(".not-recorded")]
+    assert shown == ["not recorded: x with python", "not recorded: z with python", "not recorded"]
+    project.edit(page, "a.notes.not\n", "a.notes.note\n")
+    first, second = sorted(project.build().warnings)
+    assert "no cell of the book declares the error 'ValueError: z'" in first
+    assert "no measurement is called 'z@python'" in second
+
+
 GAP = """
 import numpy as np
 
@@ -161,6 +181,8 @@ def test_where_a_page_is_not_recorded_only_its_own_names_are_excused(project, no
         "not recorded: y with python",
         "not recorded on CPU",
         "not recorded: y with python",
+        "not recorded on CPU",
+        "not recorded on CPU",
     ]
 
     wrong = {

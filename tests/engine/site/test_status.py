@@ -86,6 +86,20 @@ def test_each_page_says_on_what_its_outputs_came_about(project):
     assert "provenance" not in project.html("a/prose")
 
 
+def test_below_a_page_are_the_versions_of_what_it_imports(project):
+    project.page("a/one", project.cell("def f():\n    import numpy"))
+    project.page("a/none", project.cell("1"))
+    assert project.record().returncode == 0
+    for options in ((), ("-D", "book_recorded=1")):
+        assert project.build(*options).green
+        versions = {
+            name: BeautifulSoup(project.html(name), "html.parser").select_one("p.provenance").text
+            for name in ("a/one", "a/none")
+        }
+        assert re.search(r"with numpy [\d.]+, python 3[\d.]+$", versions["a/one"])
+        assert re.search(r"with python 3[\d.]+$", versions["a/none"])
+
+
 def test_what_was_measured_in_a_trial_says_so_and_is_not_kept(noting, project, stamping):
     """Neither the next build nor the recorder takes it for a measurement."""
     project.page("status", "```{page-status}\n```")
@@ -93,14 +107,14 @@ def test_what_was_measured_in_a_trial_says_so_and_is_not_kept(noting, project, s
     measured = project.cell(count, snippet="notes.note")
     project.page("a/bench", stamping, measured, benchmark=True)
     project.page("a/one", project.cell("1"))
-    said = "their times are no measurements"
-    for option, trial in (("1", True), ("0", False)):
-        assert project.build("-D", f"book_trial={option}").green
-        assert project.records()[0]["median"] == (1.0 if trial else 2.0)
-        assert (said in project.html("a/bench")) == trial
-        assert (said in project.html("status")) == trial
+    said = "Preview: measured with few samples"
+    for option, preview in (("1", True), ("0", False)):
+        assert project.build("-D", f"book_preview={option}").green
+        assert project.records()[0]["median"] == (1.0 if preview else 2.0)
+        assert (said in project.html("a/bench")) == preview
+        assert (said in project.html("status")) == preview
         assert said not in project.html("a/one")
-    project.configure("book_trial = True")
+    project.configure("book_preview = True")
     assert project.record().returncode == 0
     # The recorder has measured in three processes, one after the other.
     assert len(list(project.stamps.glob("run-*"))) == 2 + 3
@@ -151,9 +165,9 @@ def test_recordings_have_their_table_and_their_lines_below_the_page(project):
         assert lines(project, "a/one", out) == [f"Recorded on {d}" for d in order(device)]
 
     project.edit(one, "```{code-cell} python\n1\n", "```{code-cell} python\n4\n")
-    assert project.build().status == 1
-    assert "(stale: new or edited: cell 1; 1 recorded cell is gone)." in project.html("a/one")
-    assert table(project, number=1)["a/one"]["NVIDIA H200"].startswith("stale 201")
+    assert project.build().green
+    assert "(earlier code: 1 cell edited)." in project.html("a/one")
+    assert table(project, number=1)["a/one"]["NVIDIA H200"].startswith("earlier code 201")
 
 
 def order(device):

@@ -63,6 +63,28 @@ def test_what_was_measured_on_another_device_alone_bears_its_name(project, notin
     assert rows(table)[1:] == [["x/a", "500 ms"]]
 
 
+def test_of_what_is_not_recorded_the_place_and_the_caption_remain(project, noting):
+    project.page(
+        "b/one",
+        project.cell("note('x/a', 0.5)\nnote(f'{1}/b', 0.5)", snippet="a.notes.note"),
+        "```{measurements} x/*\n```",
+        "```{measurement-chart} x/*\nA *caption*.\n```",
+    )
+    build = project.build("-D", "book_recorded=1")
+    assert build.green, build.output
+    table, chart = soup(project, "b/one").select(".not-recorded")
+    assert table.text == chart.text == "not recorded on CPU"
+    assert str(chart.find_next("em")) == "<em>caption</em>"
+    assert "(not recorded)" in project.notebook("b/one").cells[-1].source
+
+    project.edit(project.path("b/one"), "{measurement-chart} x/*", "{measurement-chart} xx/*")
+    build = project.build("-D", "book_recorded=1")
+    line = project.line("b/one", "{measurement-chart}")
+    (warning,) = build.warnings
+    assert f"docs/b/one.md:{line}: WARNING: no measurement matches xx/*" in warning
+    assert "the nearest are x/a" in warning
+
+
 def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
     project.page(
         "b/one",

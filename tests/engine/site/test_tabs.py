@@ -82,9 +82,9 @@ def test_a_cell_that_a_failed_page_did_not_reach_printed_nothing():
             "The recording on A <GPU> is unreadable: it is empty.",
         ),
         (
-            recorded([], state=State("stale"), keys=()),
-            "This code was changed after it was recorded on A <GPU>; "
-            "‘record a/one’ on such a machine records it again.",
+            recorded([], state=State("earlier code"), keys=()),
+            "Not recorded on A <GPU>: this cell is newer than the recording of 2026-01-02; "
+            "‘record a/one’ on such a machine records it.",
         ),
     ],
 )
@@ -119,7 +119,7 @@ def test_a_reader_who_chose_another_device_is_told():
         state = types.SimpleNamespace(home="cpu", only=only, states=states)
         return tabs.notice(OPTIONS, device, state)
 
-    assert notice("cpu", cpu=State("stale"), only=True) == ""
+    assert notice("cpu", cpu=State("earlier code"), only=True) == ""
     assert notice("gpu", gpu=State("current")) == ""
     assert notice("gpu") == "Not recorded on A <GPU> yet: what you see is from CPU."
     assert notice("gpu", only=True) == "This page is executed on CPU only."
@@ -138,8 +138,8 @@ def test_a_measured_cell_has_tabs_for_recordings_alone():
 
     assert devices(live([measured]), lacking("gpu"), lacking("tpu")) == ["cpu"]
     assert devices(live([measured]), recorded([measured]), lacking("tpu")) == ["cpu", "gpu"]
-    stale = recorded([], state=State("stale"), keys=())
-    assert devices(live([measured]), stale) == ["cpu", "gpu"]
+    earlier = recorded([], state=State("earlier code"), keys=())
+    assert devices(live([measured]), earlier) == ["cpu", "gpu"]
 
 
 def context_of(shown, body="<h1>One</h1>"):

@@ -10,7 +10,7 @@ def library(project):
 
 
 def excerpt(library, *names, page_lines=""):
-    return library.excerpt([library.find(name, "a") for name in names], page_lines)
+    return library.excerpt([library.find(name, "a") for name in names], page_lines=page_lines)
 
 
 def imported(found):

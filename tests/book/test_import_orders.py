@@ -1,0 +1,75 @@
+"""Kernels import frameworks in the order of any page, and can use all of each afterwards."""
+
+import importlib.util
+import pathlib
+
+import pytest
+from _ext.execution import imports
+from _ext.execution.schedule import execute_all
+from _ext.options import Options
+from _ext.source.pages import find_pages, read_page
+from _ext.source.snippets import Library
+
+ROOT = pathlib.Path(__file__).parents[2]
+OPTIONS = Options.from_file(ROOT / "conf.py")
+REGISTERED = {module for framework in OPTIONS.registry for module in framework.modules}
+BOTH = {"torch", "tensorflow"}
+# What of PyTorch is loaded when it is first used.
+USED = """
+import torch._dynamo
+torch._dynamo.reset()
+torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+"""
+PAGE = "---\nfile_format: mystnb\nbenchmark: {}\n---\n\n# Imports\n"
+
+
+def imports_of(page):
+    """Return cells that import what those of a page do, and touch what those touch."""
+    cells = []
+    for cell in page.cells:
+        names = [n for n in imports.imported(cell.source, anywhere=True) if n in REGISTERED]
+        now = imports.imported(cell.source)
+        touched = (
+            ["import os", "os.environ['TOUCHED'] = ''"] if imports.touches(cell.source) else []
+        )
+        for name in dict.fromkeys(names):
+            # What a function imports is imported when it is called.
+            inside = "" if name in now else f"def late():\n    import {name}\nlate()"
+            touched.append(inside or f"import {name}")
+        if touched:
+            cells.append("\n".join(touched))
+    return tuple(cells)
+
+
+def orders():
+    """Return {the order in which a kernel imports frameworks: (measures, cells)} of all pages."""
+    library, found = Library(OPTIONS.folder("snippets")), {}
+    for name, path in find_pages(OPTIONS.folder("pages")).items():
+        page = read_page(name, path, library)
+        cells = imports_of(page) if page else ()
+        names = [n for cell in cells for n in imports.imported(cell, anywhere=True)]
+        if not BOTH <= set(names):
+            continue
+        before = imports.warm_modules(cells, OPTIONS.registry)
+        forked = before is not None and not page.benchmark
+        if not forked:
+            before = imports.early_modules(cells, OPTIONS.registry)
+        order = [n for n in (*before, *names) if n in REGISTERED]
+        found.setdefault((forked, *dict.fromkeys(order)), (page.benchmark, cells))
+    return found
+
+
+def test_kernels_survive_each_order_in_which_pages_import_frameworks(tmp_path):
+    missing = [name for name in (*BOTH, "triton") if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"no order is a fault without {', '.join(missing)}")
+    pages = []
+    for number, (measures, cells) in enumerate(orders().values()):
+        path = tmp_path / f"{number}.md"
+        code = [f"```{{code-cell}} python\n{cell}\n```\n" for cell in (*cells, USED)]
+        path.write_text("\n".join([PAGE.format(str(measures).lower()), *code]), "utf8")
+        pages.append(read_page(path.stem, path, Library(tmp_path)))
+    assert len(pages) > 3
+    failures = []
+    execute_all(pages, OPTIONS, "cpu", lambda page, done: failures.extend(done.failures), {}, print)
+    assert failures == []

@@ -1,0 +1,35 @@
+import pathlib
+import runpy
+import shutil
+
+import pytest
+
+from snippets.timing import timer
+
+ROOT = pathlib.Path(__file__).parents[2]
+PRELUDE = ROOT / "docs" / "_preview" / "prelude.py"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return an empty folder in which a page is about to be executed."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_timer_of_a_page_takes_few_samples(folder):
+    shutil.copy(timer.__file__, folder / "timer.py")
+    runpy.run_path(str(PRELUDE))
+    hurried = runpy.run_path(str(folder / "timer.py"))
+    assert hurried["LONG_ROUNDS"] < timer.LONG_ROUNDS
+    changed = {
+        name for name, value in hurried.items() if name.isupper() and value != getattr(timer, name)
+    }
+    assert changed == {"LONG", "LONG_ROUNDS", "LONGEST_REST", "PATIENCE", "FIRST_LOOK", "COUNTED"}
+    found = hurried["compare"]("x", {"a": sum, "b": max}, [1, 2])
+    assert len(found.control) == hurried["LONG_ROUNDS"]
+
+
+def test_a_page_without_the_timer_is_left_alone(folder):
+    runpy.run_path(str(PRELUDE))
+    assert list(folder.iterdir()) == []

@@ -1,0 +1,66 @@
+"""What pages ask for is heard in a browser, served or opened as files: all of it is in the site."""
+
+import pathlib
+import runpy
+import shutil
+
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no chromium on this machine")
+CHECK = runpy.run_path(str(pathlib.Path(__file__).parents[2] / "page_check" / "check.py"))
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """Return a function: what the pages of a folder ask for outside of it, served and as files."""
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+
+        def look(site):
+            homes = CHECK["serve"](site), site.as_uri()
+            return [CHECK["outside"](browser, home, CHECK["pages_of"](site)) for home in homes]
+
+        yield look
+        browser.close()
+
+
+def test_the_site_asks_for_nothing_elsewhere(themed, noting, asked):
+    themed.page(
+        "a/one",
+        themed.cell("note('x', 0.5)\nprint('text')", snippet="a.notes.note"),
+        "{quoted}`post: 332 ms` and {measured}`x@python`.",
+        "```{measurement-chart} x\nCaption.\n```",
+    )
+    themed.page("status", "```{page-status}\n```")
+    build = themed.build()
+    assert build.green, build.output
+    served, opened = asked(themed.root / "build/html")
+    assert len(served) >= 4
+    assert not any([*served.values(), *opened.values()])
+
+
+FOREIGN = "https://other.example/"
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        f'<img alt="" src="{FOREIGN}">',
+        f'<script src="{FOREIGN}"></script>',
+        "<script>fetch('https://other' + '.example/')</script>",
+        f'<link rel="stylesheet" href="{FOREIGN}">',
+        f"<style>@font-face {{font-family: a; src: url({FOREIGN})}} p {{font-family: a}}</style>",
+        f'<p style="background: url({FOREIGN})">x</p>',
+        f'<iframe src="{FOREIGN}"></iframe>',
+    ],
+)
+def test_a_page_that_asks_another_host_is_reported(tmp_path, asked, markup):
+    own = '<img alt="" src="own.svg"><img alt="" src="data:image/gif;base64,R0lGODlhAQABAAAAACw=">'
+    link = f'<a href="{FOREIGN}">a link that is clicked may lead anywhere</a>'
+    (tmp_path / "own.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    (tmp_path / "one.html").write_text(f"<!doctype html>{own}{link}<p>x</p>{markup}")
+    (tmp_path / "two.html").write_text(f"<!doctype html>{own}{link}<p>x</p>")
+    found = {"one.html": [f"leaves the site: {FOREIGN}"], "two.html": []}
+    assert asked(tmp_path) == [found, found]
