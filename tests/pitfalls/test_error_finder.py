@@ -18,6 +18,7 @@ from _ext.measurements.schema import Schema
 from _ext.options import Options
 from _ext.records.outcomes import declared_errors
 from _ext.records.recordings import Recordings
+from _ext.records.versions import Versions
 from _ext.site.errors import earlier, is_meant, said
 from _ext.source.pages import find_pages, read_page
 from _ext.source.snippets import Library
@@ -53,14 +54,12 @@ def known():
     options = Options.from_file(ROOT / "conf.py")
     schema = Schema.of(options)
     here = Recordings(options.folder("recordings"), schema)
-    elsewhere = Recordings.of_versions(options, schema)
-    library, found = Library(options.folder("snippets")), []
+    versions = Versions(options)
+    library, found = Library.of(options), []
     for name, path in find_pages(options.folder("pages")).items():
         page = read_page(name, path, library)
         if page and any(cell.expected for cell in page.cells):
-            made = {edition: elsewhere.read(edition, name) for edition in elsewhere.devices()}
-            made = {edition: outputs for edition, outputs in made.items() if outputs}
-            found += declared_errors(page, here.read("cpu", name), made)
+            found += declared_errors(page, here.read("cpu", name), versions.of_page(page))
     return found
 
 

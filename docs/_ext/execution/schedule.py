@@ -103,7 +103,7 @@ class Progress:
         self.done += self.work[page.docname]
         self.running.pop(page.docname, None)
         parts = [f"[{self.count}/{len(self.work)}] {came}"]
-        if self.count < len(self.work) and self.count > 2:
+        if 2 < self.count < len(self.work):
             left = (time.monotonic() - self.began) * (self.total - self.done) / self.done
             parts.append(f"about {left / 60:.0f} min left" if left > 90 else "about 1 min left")
         if self.running:

@@ -9,9 +9,9 @@ from typing import Any
 
 from ..names import nearest
 from ..options import Options
-from ..records.matching import fingerprint
 from ..source.expansion import import_lines
 from ..source.snippets import Definition, Excerpt, Library, Module, SnippetError
+from ..source.syntax import fingerprint
 
 DIRECTIVES = {"compiled": "COMPILED", "compiled-cost": "COMPILED", "compiled-scale": "SCALED"}
 FENCE = re.compile(r"\s*(`{3,}|:{3,})\s*(?:\{([\w-]+)\}\s*(\S*))?")

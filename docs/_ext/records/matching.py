@@ -4,16 +4,14 @@ What counts is the syntax of the code: docstrings, comments and formatting may c
 belongs to its cell as long as the code of the cell and of all cells before it is the same.
 """
 
-import ast
 import collections
 import dataclasses
 import difflib
-import functools
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 from ..source.pages import Page
+from ..source.syntax import fingerprint
 from .form import CellOutputs, PageOutputs
 
 # How the code that ran stands to that of the cell today.
@@ -22,35 +20,6 @@ CHANGED = "changed"
 AFTER = "after"
 # Two texts that have less than this in common are two cells, not one that was edited.
 ALIKE = 0.4
-# What says how code was written, not what it does.
-UNSEEN = {"ctx", "kind", "type_comment"}
-
-
-@functools.lru_cache(maxsize=10_000)
-def fingerprint(source: str) -> str:
-    """Return a digest of the syntax of code, the same in all versions of Python."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        # It holds lines for IPython.
-        return hashlib.sha256(source.encode()).hexdigest()
-    # A semicolon at the end keeps the value of a cell from being shown.
-    silent = source.rstrip().endswith(";")
-    return hashlib.sha256(repr((_syntax(tree), silent)).encode()).hexdigest()
-
-
-def _syntax(part: Any) -> Any:
-    if isinstance(part, list):
-        return [_syntax(each) for each in part]
-    if not isinstance(part, ast.AST):
-        return part
-    fields = {name: value for name, value in ast.iter_fields(part) if name not in UNSEEN}
-    if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        if ast.get_docstring(part, clean=False) is not None:
-            fields["body"] = part.body[1:]
-    # What only later versions of Python have is empty where it is not used.
-    known = [(name, _syntax(value)) for name, value in fields.items() if value not in (None, [])]
-    return type(part).__name__, known
 
 
 def lineages(sources: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ import pathlib
 from .. import files
 from ..measurements.schema import Schema
 from ..source.pages import Page
+from ..source.syntax import fingerprint
 from . import form, matching, sanitising
 from .form import PageOutputs
 from .markup import Refused
@@ -118,7 +119,5 @@ class Recordings:
 def _content(outputs: PageOutputs) -> object:
     """Return what two recordings have in common that need not replace each other."""
     facts = {name: of for name, of in vars(outputs.facts).items() if name not in OF_ONE_RUN}
-    cells = [
-        (cell.missing, cell.outputs, matching.fingerprint(cell.source)) for cell in outputs.cells
-    ]
+    cells = [(cell.missing, cell.outputs, fingerprint(cell.source)) for cell in outputs.cells]
     return facts, cells

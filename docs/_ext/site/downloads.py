@@ -68,8 +68,9 @@ def plain(text: str, env: Any, records: references.Measurements, docname: str) -
 
     def directive(found: re.Match[str]) -> str:
         given = COLUMNS.search(found["body"])
-        columns = (given[1] if given else tables.DEFAULT_COLUMNS).split()
-        columns = [column for column in columns if column in tables.COLUMNS]
+        named = given[1].split() if given else []
+        columns = [column for column in named if column in tables.COLUMNS]
+        columns = columns or tables.DEFAULT_COLUMNS.split()
         shown = tables.by_device(measurements.matching(env, found["patterns"].split()))
         labels, parts = measurements.labels(env.config), []
         for device, measured in shown.items():

@@ -332,17 +332,12 @@ class Library:
     def file(self, name: str) -> str:
         """Return the text of a module that pages import by `name` from a file beside them."""
         module = self._known(next(key for key, value in self.brought.items() if value == name))
-        text = self._text(module.name) or ""
         for other in module.imported_modules:
-            if other not in self.brought:
-                raise SnippetError(
-                    f"{module.path}: pages bring this module along, and '{self.package}.{other}' "
-                    "not; name both in book_modules of conf.py"
-                )
-            text = text.replace(
-                f"from {self.package}.{other} import", f"from {self.brought[other]} import"
+            raise SnippetError(
+                f"{module.path}: book_modules of conf.py lets pages bring this module along, so "
+                f"it must stand by itself; it imports '{self.package}.{other}'"
             )
-        return text
+        return self._text(module.name) or ""
 
     def line(self, definition: Definition) -> str:
         """Return how a page imports a definition of a module that it brings along."""

@@ -166,7 +166,7 @@ def test_recordings_have_their_table_and_their_lines_below_the_page(project):
 
     project.edit(one, "```{code-cell} python\n1\n", "```{code-cell} python\n4\n")
     assert project.build().green
-    assert "(earlier code: 1 cell edited)." in project.html("a/one")
+    assert "(earlier code: 1 cell new)." in project.html("a/one")
     assert table(project, number=1)["a/one"]["NVIDIA H200"].startswith("earlier code 201")
 
 
