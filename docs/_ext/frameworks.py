@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.metadata
 import importlib.util
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -14,12 +15,16 @@ class Framework:
     modules: the top-level modules that pages import; by default the framework's name.
     packages: the distributions whose versions its outputs depend on. The first is the one to
         install where the framework is missing.
+    programs: what is no module but a program, such as a compiler: its names, one of which is
+        enough.
+    words: texts in the code of a cell that needs it without importing it.
     device: a Python expression, evaluated in a kernel where the module is imported, that gives
         the pair (platform, kind) of its device, such as `("gpu", "NVIDIA H200")`.
     environment: variables of kernels, {platform: {variable: value}}; those under "" are for all.
     shared: more of them, for kernels that share an accelerator with others.
     before: modules that have to be imported before it in the same process, where installed.
     required: without it no page is executed; its cells are never left out.
+    optional: where it is not installed, builds leave its cells out, and the pages say so.
     forkable: whether a process may import it and be forked afterwards.
     label: what readers know it as; by default its name.
     colour: the colour of its measurements in charts, {"light": …, "dark": …} as they are on a
@@ -29,11 +34,14 @@ class Framework:
     name: str
     modules: tuple[str, ...]
     packages: tuple[str, ...]
+    programs: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
     device: str = ""
     environment: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     shared: Mapping[str, str] = dataclasses.field(default_factory=dict)
     before: tuple[str, ...] = ()
     required: bool = False
+    optional: bool = False
     forkable: bool = True
     label: str = ""
     colour: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -44,8 +52,10 @@ class Framework:
         return found | (dict(self.shared) if shared else {})
 
     def installed(self, find: Callable[[str], object] = importlib.util.find_spec) -> bool:
-        """Say whether its first module can be imported here."""
-        return find(self.modules[0]) is not None
+        """Say whether its first module can be imported here, or one of its programs called."""
+        if self.modules:
+            return find(self.modules[0]) is not None
+        return any(map(shutil.which, self.programs))
 
     def first(self, find: Callable[[str], object] = importlib.util.find_spec) -> tuple[str, ...]:
         """Return those of `before` that are installed."""
@@ -63,7 +73,7 @@ def registered(facts: Mapping[str, Mapping[str, Any]]) -> tuple[Framework, ...]:
                 f"there are {', '.join(sorted(known))}"
             )
         lists = {key: tuple(given.get(key, (name,))) for key in ("modules", "packages")}
-        lists["before"] = tuple(given.get("before", ()))
+        lists |= {key: tuple(given.get(key, ())) for key in ("before", "programs", "words")}
         found.append(Framework(name, **{"label": name, **given, **lists}))
     return tuple(found)
 

@@ -50,11 +50,14 @@ FRAMEWORK = _keyed(
     "",
     modules=TEXTS,
     packages=TEXTS,
+    programs=TEXTS,
+    words=TEXTS,
     device=TEXT,
     environment=_by_name(_by_name(TEXT)),
     shared=_by_name(TEXT),
     before=TEXTS,
     required=SWITCH,
+    optional=SWITCH,
     forkable=SWITCH,
     label=TEXT,
     colour=COLOURS,
@@ -204,6 +207,10 @@ class Options:
     def label(self, device: str) -> str:
         """Return the name of a device as readers see it."""
         return self.devices.get(device, device)
+
+    def framework_label(self, name: str) -> str:
+        """Return the name of a framework as readers know it."""
+        return next((each.label for each in self.registry if each.name == name), name)
 
 
 def check(values: Mapping[str, Any], conf: pathlib.Path) -> None:

@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 from sklearn.datasets import load_digits
 
 from snippets.devices.arrays import COLOURS, label, picture
-from snippets.processes.distributed import launch, scratch_folder
+from snippets.processes.launcher import launch, scratch_folder
 
 RATE = 0.001
 MEAN_DECAY = 0.9

@@ -6,7 +6,7 @@ import time
 import psutil
 import pytest
 
-from snippets.processes.detection import find_mpirun
+from snippets.processes.launcher import find_mpirun
 
 
 def wait_until(condition, seconds=30):

@@ -12,10 +12,12 @@ import pytest
 import yaml
 
 from snippets.processes import cluster
-from snippets.processes.detection import find_mpirun, launch_mpi, slurm_variables
-from snippets.processes.distributed import (
+from snippets.processes.detection import slurm_variables
+from snippets.processes.launcher import (
     clean_environment,
+    find_mpirun,
     launch,
+    launch_mpi,
     reserved_port,
     run_together,
     write_program,

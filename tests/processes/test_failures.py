@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.processes import failures
-from snippets.processes.distributed import launch
+from snippets.processes.launcher import launch
 
 ABORTED = -signal.SIGABRT
 

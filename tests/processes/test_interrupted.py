@@ -83,11 +83,10 @@ def end(started, number, watched):
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_program_that_is_interrupted(tmp_path, watched, number, call):
     name, line, count = call
-    module = "detection" if name == "launch_mpi" else "distributed"
     script = tmp_path / "launching.py"
     script.write_text(
         f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
-        f"from snippets.processes.{module} import {name}\n{SLEEPING}\n{line}\n"
+        f"from snippets.processes.launcher import {name}\n{SLEEPING}\n{line}\n"
     )
     started = start([script], tmp_path)
     watched.wait_for(count, "process_")
@@ -97,7 +96,7 @@ def test_a_program_that_is_interrupted(tmp_path, watched, number, call):
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_build_that_is_interrupted(tmp_path, watched, number, call):
     name, line, count = call
-    name = f"detection.{name}" if name == "launch_mpi" else f"distributed.{name}"
+    name = f"launcher.{name}"
     (tmp_path / "conf.py").write_text(CONF)
     (tmp_path / "index.md").write_text(PAGE.format(name=name, sleeping=SLEEPING, call=line))
     started = start(["-m", "sphinx", "-W", "--keep-going", ".", "html"], tmp_path)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.processes import mpi
-from snippets.processes.detection import launch_mpi
-from snippets.processes.distributed import Finished
+from snippets.processes.launcher import Finished, launch_mpi
 
 
 def smooth_numpy(x, steps=3):

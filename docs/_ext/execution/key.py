@@ -11,7 +11,6 @@ from ..options import Options
 from ..source.pages import Page, digest
 from . import ENGINE_VERSION, environment
 from .imports import imported
-from .missing import Frameworks
 
 # They write the outputs down, whatever a page imports.
 ALWAYS = ("ipykernel", "ipython")
@@ -40,13 +39,12 @@ def packages(page: Page, options: Options) -> tuple[str, ...]:
 
 def _left_out(of: Sequence[str], options: Options) -> list[str]:
     """Return the frameworks among packages whose cells are left out here."""
-    if not options.leave_out:
-        return []
-    absent = {entry.name for entry in Frameworks(options.registry).absent.values()}
+    chosen = [each for each in options.registry if each.optional or options.leave_out]
     return [
         entry.name
-        for entry in options.registry
-        if not entry.required and entry.name in absent and not set(of).isdisjoint(entry.packages)
+        for entry in chosen
+        if not (entry.required or entry.installed())
+        and (entry.words or not set(of).isdisjoint(entry.packages))
     ]
 
 

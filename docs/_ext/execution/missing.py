@@ -48,11 +48,15 @@ class Frameworks:
         find: Callable[[str], object] = importlib.util.find_spec,
     ) -> None:
         """Take the registered frameworks, and what finds an installed module or returns None."""
+        registry = list(registry)
         self.absent = {
             module: framework
             for framework in registry
             for module in framework.modules
             if find(module) is None
+        }
+        self.words = {
+            word: each for each in registry if not each.installed(find) for word in each.words
         }
         self.lost: Lost[Framework] = Lost()
 
@@ -61,7 +65,7 @@ class Frameworks:
 
         `own` is the name of the framework whose cell it is, if a page says so.
         """
-        if not self.absent:
+        if not self.absent and not self.words:
             return None
         try:
             source = plain(source)
@@ -70,6 +74,7 @@ class Frameworks:
             return None
         needed = next((self.absent[n] for n in imported(source) if n in self.absent), None)
         needed = needed or next((each for each in self.absent.values() if each.name == own), None)
+        needed = needed or next((self.words[word] for word in self.words if word in source), None)
         needed = needed or self.lost.reason(source)
         self.lost.note(source, needed, kept=_bound(self._imports(tree)))
         return needed

@@ -232,7 +232,7 @@ class PageRun:
             framework = frameworks.needed_by(cell.source, cell.framework)
             if framework is None:
                 continue
-            if framework.required or not self.options.leave_out:
+            if framework.required or not (framework.optional or self.options.leave_out):
                 self.number = number
                 self._fail(
                     f"needs {framework.name}, which is not installed; "
@@ -459,7 +459,9 @@ def _signal_name(number: int) -> str:
 
 def _wrong_order(registry: Iterable[Framework]) -> str:
     """Return what is to be said of a kernel that died as a wrong order of imports lets it."""
-    known = [(each.modules[0], each.first()) for each in registry if each.installed()]
+    known = [
+        (each.modules[0], each.first()) for each in registry if each.before and each.installed()
+    ]
     return "".join(
         f"; a process that imports {name} before {first} may end so: import {first} first"
         for name, before in known

@@ -212,7 +212,7 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     panels = versions.beside(page, panels, first, made, book.options)
     panels, undrawn = pictures.drawn(page, panels, failed=bool(failed))
     failures = (*failed, *refused, *undrawn, *([] if failed else wrong))
-    names, gaps = _gaps(page, found, book.home, book.schema, failed=bool(failures))
+    names, gaps = _gaps(page, found, book, failed=bool(failures))
     state = PageState(
         modules=dict(page.modules),
         packages=used,
@@ -276,14 +276,14 @@ def _earlier(made: CellOutputs | None, record: Mapping[str, Any], schema: Schema
 def _gaps(
     page: Page,
     found: Iterable[Edition],
-    built_on: str,
-    schema: Schema | None,
+    book: Book,
     failed: bool = False,
 ) -> tuple[frozenset[str], tuple[declared.Gap, ...]]:
     """Return the names that a page measures, and the gaps: those that it did not measure.
 
     Nothing is kept of what a page measured that has `failed`.
     """
+    schema, built_on = book.schema, book.home
     timers = (schema.functions, schema.comparisons, schema.frameworks) if schema else ((),)
     of_cells = declared.names([cell.source for cell in page.cells], *timers)
     gaps: tuple[declared.Gap, ...] = ()
@@ -292,7 +292,7 @@ def _gaps(
         if edition.outputs and not failed:
             cells = [edition.outputs.cell(cell.key) for cell in page.cells]
             missing = {
-                number: cell.missing if cell else ""
+                number: book.options.framework_label(cell.missing) if cell else ""
                 for number, cell in enumerate(cells)
                 if cell is None or cell.missing or cell.standing
             }

@@ -94,7 +94,9 @@ def _panel(
         note = f"Not recorded on {name}: this cell is newer than the recording of {day}; {again}."
         return Panel(device, None, note)
     if cell.missing:
-        return Panel(device, None, f"Not recorded: {cell.missing} is not installed.")
+        what = "executed" if edition.live else "recorded"
+        label = options.framework_label(cell.missing)
+        return Panel(device, None, f"Not {what}: {label} is not installed.")
     found = _with_outputs(device, cell, whole.get(cell.key, "") if edition.live else "", schema)
     if cell.standing == matching.CHANGED:
         difference = matching.difference(cell.source, of_page.source)

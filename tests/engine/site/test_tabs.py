@@ -48,7 +48,7 @@ def shown(*editions):
 
 
 def test_what_another_device_could_execute_is_shown_beside_the_note():
-    note = "Not recorded: torch is not installed."
+    note = "Not executed: torch is not installed."
     mine = live([], "torch")
     assert shown(mine, recorded(text("b"))) == [("cpu", None, note), ("gpu", "b", "")]
     assert shown(mine, recorded([], "torch")) == [("cpu", None, note)]
@@ -58,7 +58,7 @@ def test_what_another_device_lacks_takes_nothing_from_what_there_is():
     assert shown(live(text("a")), lacking("gpu")) == [("cpu", "a", "")]
     assert shown(live(text("a")), recorded([], "torch")) == [("cpu", "a", "")]
     assert shown(live([], "torch"), lacking("gpu")) == [
-        ("cpu", None, "Not recorded: torch is not installed.")
+        ("cpu", None, "Not executed: torch is not installed.")
     ]
     assert shown(lacking("tpu"), recorded(text("b"))) == [
         ("tpu", None, "Not recorded on tpu yet; ‘record a/one’ on such a machine records it."),

