@@ -1,7 +1,5 @@
 """What JAX finds out from the variables of a launcher."""
 
-import os
-
 import pytest
 
 from snippets.processes import detection
@@ -9,6 +7,7 @@ from snippets.processes.launcher import launch, launch_mpi
 
 
 def order_program():
+    import os
 
     import jax
 

@@ -5,7 +5,13 @@ from _ext.execution.missing import Frameworks
 from _ext.frameworks import registered
 
 REGISTRY = registered(
-    {"torch": {}, "tensorflow": {"packages": ["tensorflow-cpu"]}, "learn": {"modules": ["sklearn"]}}
+    {
+        "torch": {},
+        "tensorflow": {"packages": ["tensorflow-cpu"]},
+        "learn": {"modules": ["sklearn"]},
+        "compiler": {"modules": [], "programs": ["sh", "no-such-program"]},
+        "tool": {"modules": [], "programs": ["no-such-program"], "words": ["torch.compile"]},
+    }
 )
 
 
@@ -207,3 +213,23 @@ def test_in_a_trial_pages_that_measure_have_a_prelude_of_their_own(project, exec
         found = execute("a/one", "a/bench", prelude="import math\nmath.tau = 7.0", **options)
         cells = [found[name].outputs.cells[0] for name in ("a/one", "a/bench")]
         assert [cell.outputs[0].data["text/plain"] for cell in cells] == shown
+
+
+def test_a_program_is_needed_by_the_words_of_a_cell_and_one_of_its_names_is_enough():
+    page = without()
+    assert page.needed_by("f = torch.compile(g)") == "tool"
+    assert page.needed_by("print(f(1))") == "tool"
+    assert page.needed_by("print(g(1))") is None
+
+
+def test_what_is_optional_is_left_out_of_a_build_and_said_to_be(project):
+    tool = {"modules": [], "packages": [], "programs": ["no-such-program"]}
+    facts = tool | {"label": "A tool", "words": ["use_it"], "optional": True}
+    project.configure(f"book_frameworks = {{'tool': {facts}}}")
+    project.page("a/one", project.cell("print(1)"), project.cell("result = use_it(2)"))
+    build = project.build()
+    assert build.green, build.output
+    assert "Not executed: A tool is not installed." in project.html("a/one")
+    facts["programs"] = ["sh"]
+    project.configure(f"book_frameworks = {{'tool': {facts}}}")
+    assert "NameError: name 'use_it' is not defined" in project.build().output
