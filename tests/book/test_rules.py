@@ -115,8 +115,8 @@ def long_cells(path):
     page = read_page(docname(path), path, LIBRARY)
     found = []
     for cell in page.cells if page else ():
-        lines = cell.source.splitlines()
-        length = sum(not line.startswith(("import ", "from ")) for line in lines)
+        below_imports = re.sub(r"\A(?:(?:import|from) .*\n|\n)+", "", cell.source)
+        length = len(below_imports.splitlines())
         if length > LONGEST_CELL and UNSEEN.isdisjoint(cell.node.metadata.get("tags", ())):
             found.append(f"{name(path)}:{cell.line}: {length} lines")
     return found
