@@ -30,7 +30,7 @@ def record_of(program):
 
 def same_version(record):
     if record.versions["jax"] != jax.__version__:
-        pytest.skip(f"recorded with jax {record['versions']['jax']}, here is {jax.__version__}")
+        pytest.skip(f"recorded with jax {record.versions['jax']}, here is {jax.__version__}")
 
 
 def test_every_function_that_a_page_names_can_be_found():

@@ -92,7 +92,7 @@ def test_the_check_finds_a_tracer_that_nobody_uses(raises_declared):
 def test_what_the_check_finds_and_misses():
     assert leaks.leaks(jax.jit(leaks.keep), 1.0)
     assert leaks.leaks(jax.vmap(leaks.keep), jnp.ones(2))
-    assert not leaks.leaks(jax.grad(leaks.keep), 1.0)
+    assert leaks.leaks(jax.grad(leaks.keep), 1.0) == (jax.__version_info__ >= (0, 11))
     assert isinstance(leaks.KEPT[-1], jax.core.Tracer)
     traced = jax.jit(lambda x: leaks.keep(x + 1))
     traced(1.0)

@@ -216,13 +216,14 @@ def test_slopes_at_corners():
     }
 
 
-def test_jit_simplifies_and_a_barrier_keeps_it_from_doing_so():
+def test_jit_may_simplify_and_a_barrier_keeps_it_from_doing_so():
     one = jnp.float32(1)
     assert numbers.round_trip(one) == 0
-    assert jax.jit(numbers.round_trip)(one) == 1
     assert numbers.round_trip_kept(one) == 0
     assert numbers.log_of_exp(200.0) == math.inf
-    assert jax.jit(numbers.log_of_exp)(200.0) == 200
+    # The compiler of JAX 0.10 simplifies both, that of 0.12 neither.
+    simplified = jax.jit(numbers.round_trip)(one), jax.jit(numbers.log_of_exp)(200.0)
+    assert simplified == ((1, 200) if jax.__version_info__ < (0, 11) else (0, math.inf))
 
 
 def test_jit_rounds_a_product_and_a_sum_once():

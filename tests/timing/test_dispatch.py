@@ -47,7 +47,9 @@ def test_ready_after_tells_actions_that_wait_from_those_that_do_not(monkeypatch)
 
 @pytest.mark.parametrize("action", list(dispatch.WAITING)[3:])
 def test_whatever_needs_the_numbers_waits(action):
-    assert dispatch.ready_after(dispatch.WAITING[action], dispatch.random_square(600))
+    # Since JAX 0.11 the text of a large array takes no more than the numbers at its edges.
+    waits = action != "repr(product)" or jax.__version_info__ < (0, 11)
+    assert dispatch.ready_after(dispatch.WAITING[action], dispatch.random_square(600)) == waits
 
 
 def test_every_action_gives_what_its_name_says():

@@ -24,8 +24,7 @@ class Lost(Generic[Reason]):
         if not self.names:
             return None
         try:
-            source = plain(source)
-            taken = _taken_over(ast.parse(source), source)
+            taken = _taken_over(ast.parse(plain(source)))
         except SyntaxError:
             return None
         return next((self.names[name] for name in taken if name in self.names), None)
@@ -97,7 +96,7 @@ class Frameworks:
         return ast.Module(found, [])
 
 
-def _taken_over(tree: ast.Module, source: str) -> list[str]:
+def _taken_over(tree: ast.Module) -> list[str]:
     """Return the names that a cell reads and that earlier cells must have made, sorted.
 
     Not among them are the arguments and local names of its functions, and what the
@@ -109,11 +108,20 @@ def _taken_over(tree: ast.Module, source: str) -> list[str]:
         new = _bound(ast.Module([node], []))
         # A loop or a block binds its own names before it reads them.
         own = new if isinstance(node, (ast.For, ast.While, ast.With, ast.If, ast.Try)) else set()
-        lines = [ast.unparse(line) for line in getattr(node, "decorator_list", [])]
-        for text in (*lines, ast.get_source_segment(source, node) or ""):
-            taken |= _globals_read(symtable.symtable(text, "cell", "exec")) - bound - own
+        text = ast.unparse(_Functions().visit(node))
+        taken |= _globals_read(symtable.symtable(text, "cell", "exec")) - bound - own
         bound |= new
     return sorted(taken)
+
+
+class _Functions(ast.NodeTransformer):
+    """Makes functions of comprehensions, for since Python 3.12 they have no table of their own."""
+
+    def _apart(self, node: ast.expr) -> ast.expr:
+        self.generic_visit(node)
+        return ast.parse(f"(lambda: {ast.unparse(node)})()", mode="eval").body
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _apart
 
 
 def made_before(source: str, line: int) -> set[str]:

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import nbformat
 
@@ -219,7 +219,7 @@ class Expansion:
         self._note_own(cell.source, line)
         before = [self._folded(excerpt.imports, sources, cell)] if helpers else []
         own_lines = cell.source
-        cell["source"] = self._joined(excerpt.imports, code, unseen)
+        cell["source"] = self._joined(excerpt.imports, code, unseen, {each.name for each in folded})
         self._note_imports(own_lines, unseen)
         return [*before, self._expanded(cell, tags, errors, line)]
 
@@ -270,15 +270,22 @@ class Expansion:
         )
         return Expanded(folded)
 
-    def _joined(self, imports: Iterable[Import], sources: list[str], unseen: bool) -> str:
+    def _joined(
+        self,
+        imports: Iterable[Import],
+        sources: list[str],
+        unseen: bool,
+        named: Collection[str] = (),
+    ) -> str:
         """Return the imports that are new here, and the sources.
 
-        What only a folded cell has imported is not new to Python, but to the reader.
+        What is imported is what the sources read, and what the page has `named`. What only a
+        folded cell has imported is not new to Python, but to the reader.
         """
         known = self.made if unseen else self.seen
         # 'import a.b' and 'import a.c' of two modules may share lines.
         lines = dict.fromkeys(
-            line for found in _read_by(imports, sources) for line in found.lines.splitlines()
+            line for found in _read_by(imports, sources, named) for line in found.lines.splitlines()
         )
         new = "\n".join(line for line in lines if line not in known)
         self._note_imports(new, unseen)
@@ -361,9 +368,11 @@ class Expansion:
         return 1 + next((i for i in found if self.lines[i : i + len(code)] == code), fence)
 
 
-def _read_by(imports: Iterable[Import], sources: list[str]) -> list[Import]:
-    """Keep the imports that bind a name which the sources read."""
-    read = frozenset[str]().union(*map(_names, sources))
+def _read_by(
+    imports: Iterable[Import], sources: list[str], named: Collection[str] = ()
+) -> list[Import]:
+    """Keep the imports that bind a name which the sources read, or that is `named`."""
+    read = frozenset(named).union(*map(_names, sources))
     return [found for found in imports if found.name in read]
 
 
