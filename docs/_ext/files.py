@@ -7,7 +7,6 @@ import os
 import pathlib
 import shutil
 import stat
-from collections.abc import Iterator
 from typing import Any
 
 
@@ -15,32 +14,19 @@ class Unusable(Exception):
     """A file cannot be used; the message says why, without naming places of this machine."""
 
 
-@contextlib.contextmanager
-def _replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Give a file to write to, which takes the place of another in one step.
+def write(path: pathlib.Path, text: str) -> None:
+    """Write a text: whoever reads the file finds the old one or the new one; raises OSError.
 
     After an error nothing is left behind, and what was there before is still there.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     half_written = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        yield half_written
+        half_written.write_text(text, "utf8")
         half_written.replace(path)
     finally:
         with contextlib.suppress(OSError):
             half_written.unlink()
-
-
-def write(path: pathlib.Path, text: str) -> None:
-    """Write a text: whoever reads the file finds the old one or the new one; raises OSError."""
-    with _replacing(path) as file:
-        file.write_text(text, "utf8")
-
-
-def copy(source: pathlib.Path, target: pathlib.Path) -> None:
-    """Copy a file as `write` writes one."""
-    with _replacing(target) as file:
-        shutil.copyfile(source, file)
 
 
 def read(path: pathlib.Path, limit: int) -> str:

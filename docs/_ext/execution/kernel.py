@@ -27,7 +27,7 @@ import traceback
 import types
 import warnings
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any
 
 from ipykernel import iostream
 from ipykernel.iostream import OutStream
@@ -44,10 +44,8 @@ import ipykernel.debugger  # noqa: E402, F401
 del sys.modules["debugpy"]
 
 INSTALLED = re.compile(r"(?:/[^\s:'\"()]+)?/(?:site|dist)-packages/")
-# How many times longer than text pictures and tables may be, and how large a file becomes that
-# holds what is too long for a page.
+# How many times longer than text pictures and tables may be.
 RICH = 20
-LARGEST_FILE = 64_000_000
 LARGEST_MESSAGE = 1_000_000
 # No pipe holds more: one reading empties it.
 LARGEST_PIPE = 1 << 20
@@ -55,7 +53,7 @@ PR_SET_PDEATHSIG = 1
 
 _encode = json.JSONEncoder(default=json_default, ensure_ascii=False, allow_nan=False).encode
 _decode = json.JSONDecoder().decode
-_evaluate, _open, _modules = eval, open, sys.modules
+_evaluate, _modules = eval, sys.modules
 # Halves of characters, but for those that stand for a byte.
 HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 _builtin_errors = {
@@ -99,98 +97,55 @@ def imported_quietly(modules: Sequence[str]) -> bool:
 
 
 class Meter:
-    """Counts the characters that a cell prints, and keeps in a file what is beyond the limit.
+    """Counts the characters of a cell's output, and lets through no more than the limit."""
 
-    The file is named after the number of the cell, and holds its text from the first character.
-    """
-
-    def __init__(self, limit: int, folder: pathlib.Path) -> None:
-        self.limit, self.folder = limit, folder
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self._lock = threading.RLock()
-        self._file: TextIO | None = None
-        self.begin(0)
+        self.begin()
 
-    def begin(self, number: int) -> None:
-        """Count from zero for the cell of a number."""
+    def begin(self) -> None:
+        """Count from zero, for the next cell."""
         with self._lock:
-            if self._file is not None:
-                self._file.close()
-            self.number = number
-            self._file = None
-            self._written = 0
-            self.shown = self.total = self.rich = 0
-            self._start: list[str] = []
+            self.shown = self.rich = self.cut = 0
 
     def text(self, text: str) -> str:
-        """Return what may be shown of a text, and keep all of it."""
+        """Return what may be shown of a text."""
         with self._lock:
-            self.total += len(text)
-            room = self.limit - self.shown
-            if room <= 0 and text:
-                self._keep(text)
-                return ""
-            shown = text[:room]
+            shown = text[: max(self.limit - self.shown, 0)]
             self.shown += len(shown)
-            if len(shown) < len(text) or self._file is not None:
-                self._keep(text)
-            else:
-                self._start.append(text)
+            self.cut += len(text) - len(shown)
             return shown
 
     def bundle(self, data: dict, metadata: dict) -> tuple[dict, dict]:
         """Return what may be shown of one value in several formats, and of its metadata."""
         with self._lock:
-            others = {kind: value for kind, value in data.items() if kind != "text/plain"}
-            shown = self._whole(others)
+            shown = self._uncut({kind: data[kind] for kind in data if kind != "text/plain"})
             if isinstance(plain := data.get("text/plain"), str):
                 # What is shown in another format is not shown as text as well.
                 if any(kind.startswith(("text/", "image/", "application/")) for kind in shown):
-                    shown |= self._whole({"text/plain": plain[: self.limit]})
+                    shown |= self._uncut({"text/plain": plain[: self.limit]})
                 elif (cut := self.text(plain + "\n")) or not plain:
                     shown["text/plain"] = cut.removesuffix("\n")
-            return shown, self._whole(metadata)
+            return shown, self._uncut(metadata)
 
-    def _whole(self, values: dict) -> dict:
-        """Return those values that may be shown whole, and keep the others."""
+    def _uncut(self, values: dict) -> dict:
+        """Return those values that may be shown: all of each, or nothing."""
         shown = {}
         for name, value in values.items():
-            written = value if isinstance(value, str) else _encode(value)
-            self.rich += len(name) + len(written) + 100
+            size = len(value if isinstance(value, str) else _encode(value))
+            self.rich += len(name) + size + 100
             if self.rich <= RICH * self.limit:
                 shown[name] = value
             else:
-                self.total += len(written)
-                self._keep(written + "\n")
+                self.cut += size
         return shown
 
     def error(self, text: str) -> str:
         """Return what may be shown of a traceback, which is shown whatever came before it."""
         with self._lock:
-            self.total += len(text)
-            self.shown += min(len(text), self.limit)
-            if len(text) > self.limit or self._file is not None:
-                self._keep(text)
+            self.cut += len(text[self.limit :])
             return text[: self.limit]
-
-    def _keep(self, text: str) -> None:
-        if self._file is None:
-            self.folder.mkdir(exist_ok=True)
-            path = self.folder / f"{self.number}.txt"
-            file = _open(path, "a", encoding="utf8", errors="replace", newline="")
-            start, self._start = "".join(self._start), []
-            file.write(start)
-            self._file, self._written = file, len(start)
-        room = LARGEST_FILE - self._written
-        if room > 0:
-            self._file.write(text[:room])
-            self._written += min(len(text), room)
-
-    def facts(self) -> dict:
-        """Return how many characters the cell printed, and how many are shown and in the file."""
-        with self._lock:
-            if self._file is not None:
-                self._file.flush()
-            return {"total": self.total, "shown": self.shown, "kept": self._written}
 
 
 class BoundedSession(Session):
@@ -272,18 +227,19 @@ class PageKernel(IPythonKernel):
     async def do_execute(self, code: str, silent: bool, *rest: Any, **named: Any) -> Any:
         """Execute a cell; see the base class."""
         if not silent:
-            self.meter.begin(self.meter.number + 1)
+            self.meter.begin()
             self.raised = None
         try:
-            return await super().do_execute(code, silent, *rest, **named)
+            reply = await super().do_execute(code, silent, *rest, **named)
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             # Without a reply the build would wait until the cell's time is over.
             name = (self.raised or type(error)).__name__
-            return {"status": "error", "ename": name, "evalue": "", "traceback": []}
+            reply = {"status": "error", "ename": name, "evalue": "", "traceback": []}
         finally:
             for stream in self.streams:
                 stream.read_pipe()
             self._flush_streams()
+        return {**reply, "cut": self.meter.cut}
 
     def _flush_streams(self) -> None:
         """Take back streams of the page that cannot be flushed, as they are before a reply."""
@@ -297,8 +253,8 @@ class PageKernel(IPythonKernel):
         self.session.send(stream, f"{parent['header']['msg_type']}_reply", content, parent, ident)
 
     def cell_request(self, stream: Any, ident: Any, parent: Any) -> None:
-        """Say how much the last cell printed, and whether it raised what is declared for it."""
-        content = self.meter.facts()
+        """Say what the last cell raised, and whether it is what is declared for it."""
+        content: dict[str, Any] = {}
         if self.raised is not None:
             content["raised"] = f"{self.raised.__module__}.{self.raised.__qualname__}"
             content["declared"] = self._is(self.raised, parent["content"].get("declared", ""))
@@ -412,7 +368,7 @@ def main() -> None:
     if not imported_quietly(page["modules"]):
         (home / "page.json").write_text(json.dumps(page | {"modules": []}), "utf8")
         os.execv(sys.executable, sys.orig_argv)
-    meter = Meter(page["output_limit"], home / "whole")
+    meter = Meter(page["output_limit"])
     app.session = BoundedSession(parent=app)
     app.session.meter = meter
     app.session.pack = _packed

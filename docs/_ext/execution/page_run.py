@@ -21,7 +21,6 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
-from .. import files
 from ..frameworks import Framework, versions
 from ..options import Options
 from ..records import outputs
@@ -52,13 +51,12 @@ class Failure:
 class Execution:
     """What came of executing a page.
 
-    `whole` names, by the keys of cells, files with all of an output that is too long for a page.
-    They are there as long as the page is being handed on, and no longer.
+    `cut` says, by the numbers of cells, how many characters they printed beyond the limit.
     """
 
     outputs: PageOutputs
     failures: list[Failure]
-    whole: dict[str, pathlib.Path]
+    cut: dict[int, int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,7 +167,7 @@ class PageRun:
         self.kind = device
         self.missing: dict[str, str] = {}
         self.imports: dict[str, str] = {}
-        self.whole: dict[str, pathlib.Path] = {}
+        self.cut: dict[int, int] = {}
         self.status: int | None = None
         self.used = self.used_by_others = 0.0
         self.last_words = ""
@@ -183,9 +181,8 @@ class PageRun:
         line = self.cells[self.number].line
         self.failures.append(Failure(line, f"cell {self.number + 1}: {message}"))
 
-    @contextlib.asynccontextmanager
-    async def executed(self) -> AsyncIterator[Execution]:
-        """Execute the page, and hand on what came of it as long as its files are there.
+    async def executed(self) -> Execution:
+        """Execute the page, and return what came of it.
 
         Raises ParentLost where the parent of its kernel ended before it did, but for the last
         time that it is tried.
@@ -195,7 +192,6 @@ class PageRun:
         with tempfile.TemporaryDirectory(prefix="book-", ignore_cleanup_errors=True) as home:
             if self._find_missing():
                 await self._in_time(pathlib.Path(home))
-                self._check_whole(pathlib.Path(home, "whole"))
             seconds = time.perf_counter() - started - self.waited
             work = self.used + self.used_by_others
             facts = Facts(
@@ -212,18 +208,16 @@ class PageRun:
                 process="own" if self.warm is None else "forked",
                 **(machine.accelerator() if self.device.startswith("gpu") else {}),
             )
-            found = PageOutputs(facts, tuple(self._outputs()))
-            yield Execution(found, self.failures, self.whole)
+            return Execution(PageOutputs(facts, tuple(self._outputs())), self.failures, self.cut)
 
     def _outputs(self) -> Iterator[CellOutputs]:
         for cell, executed in zip(self.cells, self.notebook.cells, strict=True):
             for output in executed.outputs:
                 if output.output_type == "execute_result":
                     output["execution_count"] = None
-            whole = files.digest(self.whole[cell.key]) if cell.key in self.whole else ""
             shown = tuple(executed.outputs)
             missing = self.missing.get(cell.key, "")
-            yield CellOutputs(cell.key, shown, missing, whole, cell.source)
+            yield CellOutputs(cell.key, shown, missing, cell.source)
 
     def _find_missing(self) -> bool:
         """Note the cells that cannot be executed; False where that fails the page."""
@@ -335,7 +329,7 @@ class PageRun:
                     )
                     await client.connect()
                 async with self._at_its_turn(self.turns.cells()):
-                    await self._cells(client, home / "whole")
+                    await self._cells(client)
             except (RuntimeError, DeadKernelError):
                 said = outputs.scrubbed(_end_of(log)).strip()
                 self.last_words = f"\n{said[-2000:]}" if said else ""
@@ -361,12 +355,11 @@ class PageRun:
             "a cell must leave it to IPython to show errors"
         )
 
-    async def _cells(self, client: _Client, folder: pathlib.Path) -> None:
+    async def _cells(self, client: _Client) -> None:
         """Execute the cells one after the other, up to the first failure.
 
         Where any outcome is kept, those go on that do not need what a failed one would have made.
         """
-        executed = 0
         lost: Lost[str] = Lost()
         for number, (cell, code) in enumerate(zip(self.cells, self.notebook.cells, strict=True)):
             if cell.key in self.missing:
@@ -387,20 +380,19 @@ class PageRun:
                     f"took longer than its {self.options.cell_timeout:g} s; "
                     "book_cell_timeout of conf.py is the limit"
                 )
-            executed += bool(cell.source.strip())
-            file = folder / f"{executed}.txt"
             error = outputs.error(code.outputs)
             raised = None
-            if error or file.exists():
+            if error:
                 declared = cell.expected.type if cell.expected else ""
                 answer = await client.ask("cell_request", declared=declared)
                 if answer is None:
                     return self._fail("the kernel does not answer any more")
                 if "raised" in answer:
                     raised = Raised(str(answer["raised"]), bool(answer["declared"]))
-                if file.exists():
-                    self.whole[cell.key] = file
-                    code.outputs.append(_notice(answer))
+            if cut := self.reply.get("cut"):
+                self.cut[number + 1] = cut
+                text = f"\n… and {cut:,} more characters\n"
+                code.outputs.append(nbformat.v4.new_output("stream", text=text))
             unshown = None if error else self._unshown()
             problem = unshown or judge(code.outputs, cell.expected, raised)
             if broken := outputs.unshowable(code.outputs):
@@ -416,18 +408,6 @@ class PageRun:
             else:
                 lost.note(cell.source, None)
         await self._check_device(client)
-
-    def _check_whole(self, folder: pathlib.Path) -> None:
-        """Let the page fail that has removed or replaced a file with all of a long output."""
-        for number, cell in enumerate(self.cells):
-            path = self.whole.get(cell.key)
-            if path and (folder.is_symlink() or path.is_symlink() or not path.is_file()):
-                del self.whole[cell.key]
-                self.number = number
-                self._fail(
-                    "the file with its whole output is gone or was replaced; a page must leave "
-                    "what lies beside its working folder as it is"
-                )
 
     async def _check_device(self, client: _Client) -> None:
         answer = await client.ask("device_request")
@@ -480,15 +460,6 @@ def used_versions(options: Options) -> dict[str, str]:
     packages = dict.fromkeys(name for one in options.registry for name in one.packages)
     python = ".".join(map(str, sys.version_info[:3]))
     return {"python": python} | versions(packages)
-
-
-def _notice(facts: dict[str, Any]) -> NotebookNode:
-    """Return the output that says that a cell printed more than a page shows."""
-    left = facts["total"] - facts["shown"]
-    where = "the whole output is in a file beside this page"
-    if facts["kept"] < facts["total"]:
-        where = f"the first {facts['kept']:,} are in a file beside this page"
-    return nbformat.v4.new_output("stream", text=f"\n… {left:,} more characters; {where}\n")
 
 
 async def _keep_short(log: pathlib.Path) -> None:

@@ -1,7 +1,6 @@
 """The outputs of pages: from the cache, or by executing what it does not hold."""
 
 import dataclasses
-import pathlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -19,17 +18,12 @@ from .key import key
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What a page gave: outputs, why it is red, and whether it was executed just now.
-
-    `whole` are files with all of what was too long for the page, by the keys of cells. They are
-    in the cache, or last until the result has been dealt with.
-    """
+    """What a page gave: outputs, why it is red, and whether it was executed just now."""
 
     page: Page
     outputs: PageOutputs
     failures: tuple[schedule.Failure, ...] = ()
     fresh: bool = False
-    whole: dict[str, pathlib.Path] = dataclasses.field(default_factory=dict)
 
 
 def deliver(
@@ -75,13 +69,12 @@ def deliver(
             if effort := cache.effort(page.docname) or effort_in(recorded):
                 efforts[page.docname] = effort
         else:
-            whole = {c.key: cache.whole(page, of_page, c.key) for c in outputs.cells if c.whole}
-            done(Result(page, outputs, whole=whole))
+            done(Result(page, outputs))
 
     def executed(page: Page, execution: schedule.Execution) -> None:
         if not execution.failures:
             try:
-                cache.save(page, keys[page.docname], execution.outputs, execution.whole)
+                cache.save(page, keys[page.docname], execution.outputs)
             except OSError as error:
                 trouble(
                     page,
@@ -89,8 +82,7 @@ def deliver(
                     "They are shown, but the next build executes the page again; free space or "
                     "make the folder writable",
                 )
-        failures = tuple(execution.failures)
-        done(Result(page, execution.outputs, failures, True, dict(execution.whole)))
+        done(Result(page, execution.outputs, tuple(execution.failures), True))
 
     if waiting:
         schedule.execute_all(waiting, options, device, executed, efforts, say, jobs)

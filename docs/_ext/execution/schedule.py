@@ -67,7 +67,7 @@ def execute_all(
             took = f"{execution.outputs.facts.seconds:.1f} s"
             with tqdm.external_write_mode(file=sys.stderr):
                 say(progress.after(page, f"{verdict} {page.docname} in {took}"))
-                for line in _long_outputs(page, execution):
+                for line in _cut_outputs(page, execution):
                     say(line)
             try:
                 done(page, execution)
@@ -111,12 +111,10 @@ class Progress:
         return "; ".join(parts)
 
 
-def _long_outputs(page: Page, execution: Execution) -> Iterator[str]:
+def _cut_outputs(page: Page, execution: Execution) -> Iterator[str]:
     """Return a line for each cell whose output is too long for its page."""
-    for number, cell in enumerate(page.cells, 1):
-        if file := execution.whole.get(cell.key):
-            size = f"{file.stat().st_size:,} bytes"
-            yield f"      {page.docname}: cell {number} printed {size}, too much for its page"
+    for number, cut in execution.cut.items():
+        yield f"      {page.docname}: cell {number} printed {cut:,} characters more than are shown"
 
 
 class _Slots:
@@ -229,24 +227,23 @@ class _Build:
         turns = Turns(lambda: self._beside_others(order), lambda: self._alone(order))
         wanted, quiet = self.options.processes, 0
         runs: list[Execution] = []
-        async with contextlib.AsyncExitStack() as stack:
-            while quiet < wanted and len(runs) < 2 * wanted - 1:
-                run = PageRun(page, self.options, self._device(page), modules=early, turns=turns)
-                self.progress.running[page.docname] = None
-                execution = await stack.enter_async_context(run.executed())
-                runs.append(execution)
-                if execution.failures:
-                    self.finished(page, execution)
-                    return
-                disturbed = processes.disturbed(execution.outputs, self.schema)
-                quiet += not disturbed
-                if wanted > 1:
-                    more = ", while the machine did other work" if disturbed else ""
-                    took = f"{execution.outputs.facts.seconds:.1f} s"
-                    self.say(f"      {page.docname}: process {len(runs)} ended in {took}{more}")
-            made = processes.merged([each.outputs for each in runs], self.schema, wanted)
-            of = next(each for each in runs if each.outputs.facts == made.facts)
-            self.finished(page, dataclasses.replace(of, outputs=made) if wanted > 1 else of)
+        while quiet < wanted and len(runs) < 2 * wanted - 1:
+            run = PageRun(page, self.options, self._device(page), modules=early, turns=turns)
+            self.progress.running[page.docname] = None
+            execution = await run.executed()
+            runs.append(execution)
+            if execution.failures:
+                self.finished(page, execution)
+                return
+            disturbed = processes.disturbed(execution.outputs, self.schema)
+            quiet += not disturbed
+            if wanted > 1:
+                more = ", while the machine did other work" if disturbed else ""
+                took = f"{execution.outputs.facts.seconds:.1f} s"
+                self.say(f"      {page.docname}: process {len(runs)} ended in {took}{more}")
+        made = processes.merged([each.outputs for each in runs], self.schema, wanted)
+        of = next(each for each in runs if each.outputs.facts == made.facts)
+        self.finished(page, dataclasses.replace(of, outputs=made) if wanted > 1 else of)
 
     @contextlib.asynccontextmanager
     async def _in_place(self, order: int, effort: Effort) -> AsyncIterator[None]:
@@ -280,8 +277,7 @@ class _Build:
         shared = self.jobs > 1 and not page.benchmark
         run = PageRun(page, self.options, self._device(page), warm, modules, shared, last)
         self.progress.running[page.docname] = None
-        async with run.executed() as execution:
-            self.finished(page, execution)
+        self.finished(page, await run.executed())
 
 
 async def _until_ended(work: Coroutine[Any, Any, None]) -> None:

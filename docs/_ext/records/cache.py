@@ -6,7 +6,6 @@ import math
 import os
 import pathlib
 import re
-from collections.abc import Mapping
 
 from .. import files
 from ..source.pages import Page
@@ -42,10 +41,6 @@ class Cache:
         """Return the file in which the outputs of a page are kept under a key."""
         return self.folder / page.docname / f"{key}.ipynb"
 
-    def whole(self, page: Page, key: str, cell: str) -> pathlib.Path:
-        """Return the file with all of an output that was too long for its page."""
-        return self.folder / page.docname / f"{key}.{cell}.txt"
-
     def load(self, page: Page, key: str, device: str) -> form.PageOutputs | None:
         """Return the outputs of a page, or None where there are none.
 
@@ -59,28 +54,15 @@ class Cache:
         if [cell.key for cell in outputs.cells] != [cell.key for cell in page.cells]:
             raise files.Unusable("it has the outputs of other cells")
         for cell in outputs.cells:
-            if cell.whole and files.digest(self.whole(page, key, cell.key)) != cell.whole:
-                raise files.Unusable("the file with the whole of a long output is gone or damaged")
             if broken := unshowable(cell.outputs):
                 raise files.Unusable(f"it {broken}")
         return outputs
 
-    def save(
-        self,
-        page: Page,
-        key: str,
-        outputs: form.PageOutputs,
-        whole: Mapping[str, pathlib.Path] | None = None,
-    ) -> None:
-        """Keep the outputs of a page that was executed without a failure; raises OSError.
-
-        `whole` are the files of outputs that were too long, by the keys of their cells.
-        """
+    def save(self, page: Page, key: str, outputs: form.PageOutputs) -> None:
+        """Keep the outputs of a page that was executed without a failure; raises OSError."""
         path = self.path(page, key)
         path.parent.mkdir(parents=True, exist_ok=True)
         files.replace_folder(path)
-        for cell, source in (whole or {}).items():
-            files.copy(source, self.whole(page, key, cell))
         files.write(path, form.write(outputs))
         self._forget(path)
 
@@ -91,8 +73,7 @@ class Cache:
             former = [path for path in newest.parent.glob("*.ipynb") if path != newest]
             former.sort(key=lambda path: -path.stat().st_mtime)
             for path in former[KEPT - 1 :]:
-                for gone in (path, *path.parent.glob(f"{path.stem}.*.txt")):
-                    gone.unlink()
+                path.unlink()
 
     def effort(self, docname: str) -> Effort | None:
         """Return what a page last took, or None."""

@@ -70,14 +70,12 @@ class CellOutputs:
     """What one cell printed, by the key of its code.
 
     `source` is the code that ran. `missing` names the framework without which it could not be
-    executed. `whole` is the digest of the file that holds all of an output that was too long for
-    a page. `standing` says how the code stands to that of the page today; see `matching`.
+    executed. `standing` says how the code stands to that of the page today; see `matching`.
     """
 
     key: str
     outputs: tuple[NotebookNode, ...] = ()
     missing: str = ""
-    whole: str = ""
     source: str = ""
     standing: str = ""
 
@@ -102,7 +100,7 @@ def write(outputs: PageOutputs, command: str = "") -> str:
     notebook = nbformat.v4.new_notebook(metadata=metadata)
     notebook.nbformat_minor = 5
     for cell in outputs.cells:
-        # nbformat.v4.new_code_cell would check each by itself; the whole is checked when written.
+        # nbformat.v4.new_code_cell would check each by itself; all are checked when written.
         kept = NotebookNode(
             cell_type="code",
             execution_count=None,
@@ -111,9 +109,8 @@ def write(outputs: PageOutputs, command: str = "") -> str:
             outputs=list(cell.outputs),
             source=cell.source,
         )
-        for name in ("missing", "whole"):
-            if getattr(cell, name):
-                kept.metadata[name] = getattr(cell, name)
+        if cell.missing:
+            kept.metadata["missing"] = cell.missing
         notebook.cells.append(kept)
     return nbformat.writes(notebook) + "\n"
 
@@ -147,13 +144,12 @@ def read(text: str, page: str, device: str) -> PageOutputs:
             raise Unusable(f"it is a recording of the {name} {facts[name]}")
     cells = []
     for number, cell in enumerate(notebook.cells, 1):
-        missing, whole = (cell.get("metadata", {}).get(name, "") for name in ("missing", "whole"))
+        missing = cell.get("metadata", {}).get("missing", "")
         if cell.cell_type != "code" or "id" not in cell:
             raise Unusable(f"its cell {number} is no code that was executed")
-        said = missing, whole
-        if not all(isinstance(x, str) and len(x) <= 300 and x.isprintable() for x in said):
+        if not (isinstance(missing, str) and len(missing) <= 300 and missing.isprintable()):
             raise Unusable(f"its cell {number} says nothing understandable about itself")
-        cells.append(CellOutputs(cell.id, tuple(cell.outputs), missing, whole, cell.source))
+        cells.append(CellOutputs(cell.id, tuple(cell.outputs), missing, cell.source))
     head = plain.typed(_Head, facts)
     kept = {field.name: getattr(head, field.name) for field in dataclasses.fields(Facts)}
     return PageOutputs(Facts(**kept), tuple(cells))

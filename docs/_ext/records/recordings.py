@@ -39,7 +39,7 @@ class Recordings:
         facts = dataclasses.replace(outputs.facts, seconds=round(outputs.facts.seconds, 2))
         cells = tuple(
             dataclasses.replace(
-                cell, outputs=tuple(sanitising.recordable(cell.outputs, self.schema)), whole=""
+                cell, outputs=tuple(sanitising.recordable(cell.outputs, self.schema))
             )
             for cell in outputs.cells
         )
@@ -76,7 +76,7 @@ class Recordings:
                 )
             except Refused as error:
                 raise files.Unusable(f"its cell {number} {error}") from None
-            cells.append(dataclasses.replace(cell, outputs=accepted, whole=""))
+            cells.append(dataclasses.replace(cell, outputs=accepted))
         return dataclasses.replace(outputs, cells=tuple(cells))
 
     def devices(self) -> list[str]:

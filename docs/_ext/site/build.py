@@ -198,17 +198,7 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     records, refused = _records(page, found, book.schema)
     failed = result.failures if result else ()
     answers, wrong = predictions.right_answers(page, found, book.schema, book.options.label)
-    whole: dict[str, str] = {}
-    try:
-        whole = downloads.keep_whole(app, page, result.whole if result else {})
-    except OSError as error:
-        _warn(
-            page.docname,
-            1,
-            f"its long outputs cannot be put into {app.outdir}: {error.strerror or error}; free "
-            "space there, remove a file that lies at _outputs, and build again",
-        )
-    panels = tabs.panels(page, found, book.options, whole, book.schema)
+    panels = tabs.panels(page, found, book.options, book.schema)
     panels = versions.beside(page, panels, first, made, book.options)
     panels, undrawn = pictures.drawn(page, panels, failed=bool(failed))
     failures = (*failed, *refused, *undrawn, *([] if failed else wrong))
@@ -231,7 +221,6 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
         recorded={e.device: e.recording.facts for e in found if e.recording},
         files=files,
         errors=declared_errors(page, first, made),
-        whole=whole,
         names=names,
         gaps=gaps,
         brings=tuple(page.files),

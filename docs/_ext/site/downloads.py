@@ -1,6 +1,5 @@
 """Write the notebook of each page that readers download: no roles, no directives, with outputs."""
 
-import contextlib
 import csv
 import io
 import pathlib
@@ -11,13 +10,11 @@ from typing import Any
 
 import nbformat
 from sphinx.application import Sphinx
-from sphinx.util.osutil import relative_uri
 
 from .. import files
 from ..frameworks import Framework, first_imports
 from ..measurements import references, tables
 from ..source import predictions
-from ..source.pages import Page
 from ..source.predictions import FENCE
 from ..source.snippets import split_lines
 from . import measurements, tabs
@@ -220,50 +217,10 @@ def add_notebook(
     context["ipynb_source"] = f"{docname}.ipynb"
 
 
-def keep_whole(app: Any, page: Page, whole: Mapping[str, pathlib.Path]) -> dict[str, str]:
-    """Put the files of long outputs into the site; return their addresses, seen from the page."""
-    folder = _whole_outputs(app, page.docname)
-    _remove_whole(app, page.docname)
-    for key, path in whole.items():
-        files.copy(path, folder / f"{key}.txt")
-    return {key: _address(app, page.docname, key) for key in whole}
-
-
-def _address(app: Any, docname: str, key: str) -> str:
-    path = f"_outputs/{urllib.parse.quote(docname)}/{key}.txt"
-    return relative_uri(app.builder.get_target_uri(docname), path)
-
-
-def are_kept(app: Any, docname: str, whole: Mapping[str, str]) -> bool:
-    """Say whether the files of long outputs are in this site, where the page looks for them."""
-    if app.builder.format != "html":
-        return True
-    folder = _whole_outputs(app, docname)
-    return all(
-        (folder / f"{key}.txt").is_file() and address == _address(app, docname, key)
-        for key, address in whole.items()
-    )
-
-
-def _whole_outputs(app: Any, docname: str) -> pathlib.Path:
-    return pathlib.Path(app.outdir, "_outputs", docname)
-
-
-def _remove_whole(app: Any, docname: str) -> None:
-    """Remove the files of a page's long outputs; folders below are those of other pages."""
-    folder = _whole_outputs(app, docname)
-    with contextlib.suppress(OSError):
-        for path in folder.iterdir():
-            if not path.is_dir():
-                path.unlink()
-        folder.rmdir()
-
-
 def remove_notebook(app: Any, docname: str) -> None:
     """Remove the notebook of a page that has none any more."""
     for path in (target(app, docname), rendered(app.env) / f"{docname}.ipynb"):
         path.unlink(missing_ok=True)
-    _remove_whole(app, docname)
 
 
 def remove(app: Any, docname: str) -> None:

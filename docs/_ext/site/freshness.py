@@ -5,7 +5,6 @@ from typing import Any
 
 from .. import files
 from ..execution import key
-from . import downloads
 from .states import PageState, pages_of
 
 
@@ -85,7 +84,6 @@ def _has_changed(app: Any, docname: str, state: PageState) -> bool:
     return (
         any(app.book_library.digest(name) != known for name, known in state.modules.items())
         or state.files != app.book.recording_digests(docname)
-        or not downloads.are_kept(app, docname, state.whole)
         or (
             bool(state.ground)
             and state.ground

@@ -28,7 +28,6 @@ class PageState:
     `home` is the device whose outputs come first, `only` whether the page is executed on no
     other. `recorded` are the facts of its recordings, `files` the digests of their files.
     `errors` are those that its cells declare, with what came.
-    `whole` are the addresses of its long outputs, by the keys of cells.
     `names` are those that its code measures, `gaps` those of them that were not, by device.
     `brings` are the modules that it imports from beside it.
     """
@@ -48,7 +47,6 @@ class PageState:
     recorded: dict[str, Facts] = dataclasses.field(default_factory=dict)
     files: dict[str, str] = dataclasses.field(default_factory=dict)
     errors: tuple[DeclaredError, ...] = ()
-    whole: dict[str, str] = dataclasses.field(default_factory=dict)
     names: frozenset[str] = frozenset()
     gaps: tuple[Gap, ...] = ()
     brings: tuple[str, ...] = ()

@@ -17,7 +17,6 @@ from ..measurements.schema import Schema
 from ..options import Options
 from ..records import matching, outputs, sanitising
 from ..records.editions import Edition
-from ..records.form import CellOutputs
 from ..records.markup import Refused
 from ..source.pages import Cell, Page
 from .states import PageState
@@ -53,20 +52,14 @@ def panels(
     page: Page,
     editions: Iterable[Edition],
     options: Options,
-    whole: Mapping[str, str],
     schema: Schema | None = None,
 ) -> list[list[Panel]]:
-    """Return for each cell of the page its panels, the device of the build first.
-
-    `whole` are addresses of files that hold all of a long output, by the keys of cells.
-    """
+    """Return for each cell of the page its panels, the device of the build first."""
     first, *others = editions
     # On what the page was never recorded is said by the page about recordings, not in each cell.
     editions = [first, *(each for each in others if each.recorded.word != "missing")]
     return [
-        _worth_showing(
-            [_panel(page, cell, edition, options, whole, schema) for edition in editions]
-        )
+        _worth_showing([_panel(page, cell, edition, options, schema) for edition in editions])
         for cell in page.cells
     ]
 
@@ -76,7 +69,6 @@ def _panel(
     of_page: Cell,
     edition: Edition,
     options: Options,
-    whole: Mapping[str, str],
     schema: Schema | None,
 ) -> Panel:
     device, name = edition.device, options.label(edition.device)
@@ -97,23 +89,14 @@ def _panel(
         what = "executed" if edition.live else "recorded"
         label = options.framework_label(cell.missing)
         return Panel(device, None, f"Not {what}: {label} is not installed.")
-    found = _with_outputs(device, cell, whole.get(cell.key, "") if edition.live else "", schema)
+    shown = outputs.presentable(cell.outputs, schema)
+    found = Panel(device, shown, measured=bool(outputs.records(cell.outputs, schema)))
     if cell.standing == matching.CHANGED:
         difference = matching.difference(cell.source, of_page.source)
         return dataclasses.replace(found, note=f"Earlier code, {day}.", difference=difference)
     if cell.standing == matching.AFTER:
         return dataclasses.replace(found, note=f"After earlier code, {day}.")
     return found
-
-
-def _with_outputs(device: str, cell: CellOutputs, whole: str, schema: Schema | None) -> Panel:
-    """Return the panel of a cell that was executed, with a link to the whole of a long output."""
-    shown = outputs.presentable(cell.outputs, schema)
-    if whole:
-        text = f'<p class="whole-output"><a href="{html.escape(whole)}">The whole output</a></p>'
-        link = {"data": {"text/html": text}, "metadata": {LINK: True}}
-        shown.append(nbformat.v4.new_output("display_data", **link))
-    return Panel(device, shown, measured=bool(outputs.records(cell.outputs, schema)))
 
 
 def _worth_showing(of_cell: list[Panel]) -> list[Panel]:

@@ -1,7 +1,6 @@
 """The cache gives back what was put in, and never anything damaged."""
 
 import dataclasses
-import hashlib
 import json
 import os
 import pathlib
@@ -146,22 +145,6 @@ def test_a_save_that_fails_leaves_what_was_there(filled, monkeypatch):
     monkeypatch.undo()
     assert load(filled, "one") == outputs(PAGES["one"], "one")
     assert len(list(filled.folder.rglob(".*"))) == 0
-
-
-def test_the_whole_of_a_long_output_is_kept_beside_it(cache, tmp_path):
-    of = page("a/long", "f")
-    long = tmp_path / "long.txt"
-    long.write_text("all of it")
-    digest = hashlib.sha256(b"all of it").hexdigest()
-    cells = (dataclasses.replace(outputs(of).cells[0], whole=digest),)
-    made = dataclasses.replace(outputs(of), cells=cells)
-    cache.save(of, "key", made, {"f": long})
-    assert cache.load(of, "key", "cpu") == made
-    assert cache.whole(of, "key", "f").read_text() == "all of it"
-    for damage in (lambda file: file.write_text("half of it"), pathlib.Path.unlink):
-        damage(cache.whole(of, "key", "f"))
-        with pytest.raises(Unusable, match="the whole of a long output is gone or damaged"):
-            cache.load(of, "key", "cpu")
 
 
 def test_former_outputs_are_kept_but_not_for_ever(cache):

@@ -85,7 +85,7 @@ def stream(text):
         (edit_cell(outputs="none"), "it is no recording"),
         (edit_cell(outputs=stream("\ud800")), "it is no recording"),
         (edit_cell(metadata={"missing": 5}), "its cell 2 says nothing understandable"),
-        (edit_cell(metadata={"whole": "x" * 400}), "its cell 2 says nothing understandable"),
+        (edit_cell(metadata={"missing": "x" * 400}), "its cell 2 says nothing understandable"),
         (without_names, "its cell 1 is no code that was executed"),
         (lambda notebook: notebook["metadata"].clear(), "it is no recording"),
         (edit_fact(form=1), "it has the form 1"),

@@ -2,7 +2,6 @@
 
 import re
 import signal
-from urllib.parse import unquote, urlparse
 
 import nbformat
 import pytest
@@ -241,20 +240,6 @@ def test_an_option_of_a_cell_that_cannot_be_read_is_named_with_its_line(project)
     assert project.build().green
 
 
-def test_each_site_of_the_same_pages_has_their_long_outputs(project):
-    project.page("a/one", project.cell("print('x' * 150_000)"))
-    sites = [("html", "build/html"), ("dirhtml", "build/folders"), ("html", "build/html")]
-    for builder, out in sites:
-        assert project.build("-b", builder, "-d", "build/read", out=out).green
-        name = "one.html" if builder == "html" else "one/index.html"
-        page = project.root / out / "a" / name
-        address = re.search(r'whole-output"><a href="([^"]+)"', page.read_text())[1]
-        assert (page.parent / address).read_text().startswith("xxx")
-    (page.parent / address).unlink()
-    assert project.build("-b", builder, "-d", "build/read", out=out).green
-    assert (page.parent / address).exists()
-
-
 @pytest.mark.parametrize("builder", ["html", "dirhtml"])
 def test_what_a_page_was_goes_with_its_source(project, builder):
     page = project.page("a/one", project.cell("1"))
@@ -266,46 +251,6 @@ def test_what_a_page_was_goes_with_its_source(project, builder):
     assert not built.exists()
 
 
-def test_the_whole_of_a_long_output_stays_when_the_page_above_changes_or_goes(project):
-    one = project.page("a/one", project.cell("print('x' * 150_000)"))
-    project.page("a/one/two", project.cell("print('y' * 150_000)"))
-    folder = project.root / "build/html/_outputs/a/one"
-    assert project.build().green
-    (of_two,) = (folder / "two").iterdir()
-    (of_one,) = folder.glob("*.txt")
-    project.edit(one, "'x'", "'z'")
-    assert project.build().green
-    assert of_two.exists() and not of_one.exists()
-    assert len(list(folder.glob("*.txt"))) == 1
-    one.unlink()
-    assert project.build().green
-    assert of_two.exists() and list(folder.iterdir()) == [folder / "two"]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "shutil.rmtree('../whole')",
-        "os.remove('../whole/1.txt'); os.symlink('/etc/hostname', '../whole/1.txt')",
-        "os.rename('../whole', '../moved'); os.symlink('moved', '../whole')",
-    ],
-)
-def test_a_page_that_changes_the_files_of_its_long_outputs_fails_alone(project, change):
-    page = project.page(
-        "a/one", project.cell("print('x' * 150_000)"), project.cell(f"import os, shutil\n{change}")
-    )
-    project.page("a/two", project.cell("print('y' * 150_000)"))
-    build = project.build()
-    assert build.status == 1
-    line = project.line("a/one", "{code-cell}")
-    (warning,) = build.warnings
-    assert f"{page}:{line}: WARNING: cell 1: the file with its whole output is gone" in warning
-    assert "as it is" in warning
-    assert build.executed == ["a/one", "a/two"]
-    found = [path for path in (project.root / "build/html/_outputs").rglob("*") if path.is_file()]
-    assert [path.parent.name for path in found] == ["two"]
-
-
 @pytest.mark.parametrize("name", ["measurements.json", ".doctrees/environment.pickle"])
 def test_a_folder_that_lies_where_the_build_writes_a_file_is_named(project, name):
     path = project.root / "build/html" / name
@@ -315,23 +260,6 @@ def test_a_folder_that_lies_where_the_build_writes_a_file_is_named(project, name
     assert f"{path} is a folder, and the build writes a file there; remove it" in build.output
     path.rmdir()
     assert project.build().green
-
-
-def test_a_file_that_lies_where_long_outputs_belong_is_named(project):
-    page = project.page("a/one", project.cell("print('x' * 150_000)"))
-    project.page("a/two", project.cell("print(6 * 7)"))
-    path = project.root / "build/html/_outputs"
-    path.parent.mkdir(parents=True)
-    path.write_text("a file")
-    for build in (project.build(), project.build()):
-        assert build.status == 1
-        (warning,) = build.warnings
-        assert f"{page}:1: WARNING: its long outputs cannot be put into" in warning
-        assert "remove a file that lies at _outputs" in warning
-    assert "42" in project.html("a/two")
-    path.unlink()
-    assert project.build().green
-    assert len(list(path.rglob("*.txt"))) == 1
 
 
 @pytest.mark.parametrize(
@@ -381,15 +309,13 @@ def test_a_page_with_a_mark_of_its_byte_order_is_executed(project):
     assert build.green and build.executed == ["a/one"]
 
 
-def test_the_whole_of_an_output_is_found_whatever_its_page_is_called(project):
+def test_a_build_says_where_a_cell_printed_too_much(project):
     project.configure("book_output_limit = 10")
     project.page("a/50% #1?", project.cell("print('x' * 100)"))
     build = project.build()
     assert build.green
-    assert "a/50% #1?: cell 1 printed 101 bytes, too much for its page" in build.output
-    page = BeautifulSoup(project.html("a/50% #1?"), "html.parser")
-    address = page.select_one(".whole-output a")["href"]
-    assert (project.root / "build/html/a" / unquote(urlparse(address).path)).is_file()
+    assert "a/50% #1?: cell 1 printed 91 characters more than are shown" in build.output
+    assert "xxxxxxxxxx\n… and 91 more characters" in project.html("a/50% #1?")
 
 
 def test_a_quiet_build_says_what_it_executes_and_what_failed_and_nothing_else(project):

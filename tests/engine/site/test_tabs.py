@@ -40,7 +40,7 @@ def lacking(device, state=None):
 
 def shown(*editions):
     """Return [(device, texts, note)] of the page's only cell."""
-    (panels,) = tabs.panels(PAGE, editions, OPTIONS, {})
+    (panels,) = tabs.panels(PAGE, editions, OPTIONS)
     return [
         (p.device, None if p.outputs is None else "".join(o.text for o in p.outputs), p.note)
         for p in panels
@@ -98,14 +98,8 @@ def test_drawings_that_are_the_same_once_cleaned_agree():
         return nbformat.v4.new_output("display_data", {"text/html": html})
 
     mine = live([drawing("<p onclick='x'>a<br></p>")])
-    (panels,) = tabs.panels(PAGE, [mine, recorded([drawing("<p>a<br></p>")])], OPTIONS, {})
+    (panels,) = tabs.panels(PAGE, [mine, recorded([drawing("<p>a<br></p>")])], OPTIONS)
     assert [panel.device for panel in panels] == ["cpu"]
-
-
-def test_a_long_output_leads_to_the_whole_of_it():
-    ((panel,),) = tabs.panels(PAGE, [live(text("a"))], OPTIONS, {"key": "../_outputs/x.txt"})
-    assert 'href="../_outputs/x.txt"' in panel.outputs[-1]["data"]["text/html"]
-    assert tabs.first_outputs(tabs.marked([panel], OPTIONS)) == text("a")
 
 
 def test_the_download_holds_the_outputs_of_the_first_device():
@@ -133,7 +127,7 @@ def test_a_measured_cell_has_tabs_for_recordings_alone():
     )
 
     def devices(*editions):
-        (panels,) = tabs.panels(PAGE, editions, OPTIONS, {}, schema)
+        (panels,) = tabs.panels(PAGE, editions, OPTIONS, schema)
         return [panel.device for panel in panels]
 
     assert devices(live([measured]), lacking("gpu"), lacking("tpu")) == ["cpu"]
