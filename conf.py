@@ -125,14 +125,6 @@ book_frameworks = {
         "optional": True,
         "forkable": False,
     },
-    "compiler": {
-        "label": "a C++ compiler",
-        "modules": [],
-        "packages": [],
-        "programs": ["c++", "g++", "clang++"],
-        "words": ["torch.compile"],
-        "optional": True,
-    },
     "numpy": {
         "label": "NumPy",
         "packages": ["numpy"],

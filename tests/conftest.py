@@ -8,7 +8,6 @@ import importlib.util
 import os
 import pathlib
 import runpy
-import shutil
 import sys
 import tempfile
 
@@ -16,10 +15,6 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 FRAMEWORKS = ("jax", "torch", "tensorflow")
-BOOK_FRAMEWORKS = runpy.run_path(str(ROOT / "conf.py"))["book_frameworks"]
-COMPILERS = BOOK_FRAMEWORKS["compiler"]["programs"]
-# The name of PyTorch's error.
-NO_COMPILER = "InvalidCxxCompiler"
 
 # JAX reads these once, when it is imported; TensorFlow too.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -30,7 +25,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"} if "OMP_WAIT_POLICY" not in os.environ else {}
 compiled = None
 # The order in which tests import frameworks is theirs.
-for framework in BOOK_FRAMEWORKS.values():
+for framework in runpy.run_path(str(ROOT / "conf.py"))["book_frameworks"].values():
     for name in framework.get("before", ()):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -109,17 +104,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.relative_to(ROOT / "tests").parts[0] in ("engine", "book"):
             item.add_marker("no_cover")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item):
-    try:
-        return (yield)
-    except Exception as error:
-        # Whatever wraps it.
-        if NO_COMPILER in repr(error) and not any(map(shutil.which, COMPILERS)):
-            pytest.skip("torch.compile needs a C++ compiler")
-        raise
 
 
 not_collected = []

@@ -3,7 +3,6 @@
 import dataclasses
 import importlib.metadata
 import importlib.util
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -15,8 +14,6 @@ class Framework:
     modules: the top-level modules that pages import; by default the framework's name.
     packages: the distributions whose versions its outputs depend on. The first is the one to
         install where the framework is missing.
-    programs: what is no module but a program, such as a compiler: its names, one of which is
-        enough.
     words: texts in the code of a cell that needs it without importing it.
     device: a Python expression, evaluated in a kernel where the module is imported, that gives
         the pair (platform, kind) of its device, such as `("gpu", "NVIDIA H200")`.
@@ -34,7 +31,6 @@ class Framework:
     name: str
     modules: tuple[str, ...]
     packages: tuple[str, ...]
-    programs: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     device: str = ""
     environment: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
@@ -52,10 +48,8 @@ class Framework:
         return found | (dict(self.shared) if shared else {})
 
     def installed(self, find: Callable[[str], object] = importlib.util.find_spec) -> bool:
-        """Say whether its first module can be imported here, or one of its programs called."""
-        if self.modules:
-            return find(self.modules[0]) is not None
-        return any(map(shutil.which, self.programs))
+        """Say whether its first module can be imported here."""
+        return find(self.modules[0]) is not None
 
     def first(self, find: Callable[[str], object] = importlib.util.find_spec) -> tuple[str, ...]:
         """Return those of `before` that are installed."""
@@ -73,7 +67,7 @@ def registered(facts: Mapping[str, Mapping[str, Any]]) -> tuple[Framework, ...]:
                 f"there are {', '.join(sorted(known))}"
             )
         lists = {key: tuple(given.get(key, (name,))) for key in ("modules", "packages")}
-        lists |= {key: tuple(given.get(key, ())) for key in ("before", "programs", "words")}
+        lists |= {key: tuple(given.get(key, ())) for key in ("before", "words")}
         found.append(Framework(name, **{"label": name, **given, **lists}))
     return tuple(found)
 

@@ -50,7 +50,6 @@ FRAMEWORK = _keyed(
     "",
     modules=TEXTS,
     packages=TEXTS,
-    programs=TEXTS,
     words=TEXTS,
     device=TEXT,
     environment=_by_name(_by_name(TEXT)),

@@ -93,11 +93,7 @@ def beginning(app: Any, docname: str) -> list[nbformat.NotebookNode]:
     if address := _published(app, docname):
         title = f"[{title}]({address})"
     lines = [f"*{title}* is a page of *{book}*."]
-    used = [
-        each
-        for each in options.registry
-        if each.packages and set(each.packages) <= set(state.packages)
-    ]
+    used = [each for each in options.registry if set(each.packages) <= set(state.packages)]
     wanted = [_requirement(each, versions) for each in used]
     if wanted:
         lines += ["Its outputs come from the versions that this command installs:"]

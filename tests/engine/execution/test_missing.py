@@ -9,8 +9,7 @@ REGISTRY = registered(
         "torch": {},
         "tensorflow": {"packages": ["tensorflow-cpu"]},
         "learn": {"modules": ["sklearn"]},
-        "compiler": {"modules": [], "programs": ["sh", "no-such-program"]},
-        "tool": {"modules": [], "programs": ["no-such-program"], "words": ["torch.compile"]},
+        "tool": {"words": ["start_tool"]},
     }
 )
 
@@ -215,21 +214,21 @@ def test_in_a_trial_pages_that_measure_have_a_prelude_of_their_own(project, exec
         assert [cell.outputs[0].data["text/plain"] for cell in cells] == shown
 
 
-def test_a_program_is_needed_by_the_words_of_a_cell_and_one_of_its_names_is_enough():
-    page = without()
-    assert page.needed_by("f = torch.compile(g)") == "tool"
-    assert page.needed_by("print(f(1))") == "tool"
-    assert page.needed_by("print(g(1))") is None
+def test_what_is_needed_without_an_import_is_known_by_words_of_a_cell():
+    page = without("tool")
+    assert page.needed_by("f = start_tool(2)") == "tool"
+    assert page.needed_by("print(f)") == "tool"
+    assert page.needed_by("print(g)") is None
+    assert without().needed_by("f = start_tool(2)") is None
 
 
 def test_what_is_optional_is_left_out_of_a_build_and_said_to_be(project):
-    tool = {"modules": [], "packages": [], "programs": ["no-such-program"]}
-    facts = tool | {"label": "A tool", "words": ["use_it"], "optional": True}
+    facts = {"modules": ["nowhere"], "label": "A tool", "words": ["use_it"], "optional": True}
     project.configure(f"book_frameworks = {{'tool': {facts}}}")
     project.page("a/one", project.cell("print(1)"), project.cell("result = use_it(2)"))
     build = project.build()
     assert build.green, build.output
     assert "Not executed: A tool is not installed." in project.html("a/one")
-    facts["programs"] = ["sh"]
+    facts["modules"] = ["json"]
     project.configure(f"book_frameworks = {{'tool': {facts}}}")
     assert "NameError: name 'use_it' is not defined" in project.build().output
