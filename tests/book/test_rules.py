@@ -7,8 +7,6 @@ import re
 import tokenize
 
 import pytest
-from _ext.measurements import declared as measured
-from _ext.measurements.schema import Schema
 from _ext.options import Options
 from _ext.programs import declared
 from _ext.source.pages import read_page
@@ -170,16 +168,6 @@ def test_every_snippet_is_shown_on_a_page():
                 if (module, node.name) not in shown:
                     hidden.append(f"{name(path)}:{node.lineno}: {node.name}")
     assert not hidden, "no page shows:\n" + "\n".join(hidden)
-
-
-@pytest.mark.parametrize("path", PAGES, ids=name)
-def test_no_page_excuses_a_misspelt_name_of_a_measurement(path):
-    schema = Schema.of(OPTIONS)
-    page = read_page(docname(path), path, LIBRARY)
-    sources = [cell.source for cell in page.cells] if page else []
-    known = (schema.functions, schema.comparisons, schema.frameworks)
-    names = set().union(*measured.names(sources, *known))
-    assert [name for name in names if measured.overlap("misspelt/*", name)] == []
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)

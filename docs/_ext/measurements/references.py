@@ -1,12 +1,12 @@
 """Read the references of pages to measurements, such as `selu/eager@jax / selu/jit@jax`."""
 
 import dataclasses
+import fnmatch
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from decimal import Decimal
 
 from ..names import nearest
-from .declared import Gap, overlap
 from .schema import Measurement, Ratio
 
 FIELDS = ("median", "first_call", "spread", "rate", "error", "threads", "samples")
@@ -51,25 +51,24 @@ class Measurements:
     made: {(name, framework): {device: measurement}}, the device of the site first.
     home: the device of the site.
     devices, frameworks: all that there are.
-    declared: the names that the code of pages would measure, or patterns of them.
-    gaps: those among them that were not measured, each on a device.
+    lacking: {(name, framework): devices} of its page on which a measurement was not made.
     doubled: the (name, framework) that two pages measure.
-    partial: whether a page failed, which may have the measurements that are not known.
+    partial: whether there are cells that were executed nowhere, or failed: they may have the
+        measurements that are not known.
     """
 
     made: Mapping[tuple[str, str], Mapping[str, Measurement]]
     home: str
     devices: Iterable[str]
     frameworks: Iterable[str]
-    declared: frozenset[str] = frozenset()
-    gaps: tuple[Gap, ...] = ()
+    lacking: Mapping[tuple[str, str], Set[str]] = dataclasses.field(default_factory=dict)
     doubled: frozenset[tuple[str, str]] = frozenset()
     partial: bool = False
 
     def problem(self, patterns: Iterable[str]) -> str | None:
-        """Say which of the patterns over names match neither a measurement nor a declared name."""
-        known = {name for name, _ in self.made} | self.declared
-        unknown = [each for each in patterns if not any(overlap(each, name) for name in known)]
+        """Say which of the patterns over names match no measurement of any device."""
+        known = {name for name, _ in self.made}
+        unknown = [each for each in patterns if not fnmatch.filter(known, each)]
         if not unknown or self.partial:
             return None
         return f"no measurement matches {' '.join(unknown)}{nearest(unknown[0], sorted(known))}"
@@ -78,7 +77,10 @@ class Measurements:
         """Return the devices on which a measurement that one of the patterns matches is missing."""
         patterns = list(patterns)
         return {
-            gap.device for gap in self.gaps if any(overlap(each, gap.pattern) for each in patterns)
+            device
+            for (name, _), devices in self.lacking.items()
+            if any(fnmatch.fnmatchcase(name, each) for each in patterns)
+            for device in devices
         }
 
 
@@ -184,6 +186,8 @@ def _quantity(expression: str, found: Sequence[tuple[str, Measurement]]) -> Quan
         origin = f"{_interval(ratio)} {above.origin}; {below.origin}."
         return Quantity(ratio.value, text, origin, devices, ratio)
     if field in IN_TURNS and other in IN_TURNS:
+        if len(devices) > 1 and " on " not in expression:
+            raise NotRecorded(f"'{expression}' was not measured on one device")
         raise ReferenceProblem(
             f"'{expression}' divides what was measured at different moments; "
             "let one comparison measure both"
@@ -270,7 +274,9 @@ def _single(text: str, measurements: Measurements) -> tuple[str, Measurement]:
     if (name, framework) in measurements.doubled:
         raise NotRecorded(f"{name}@{framework} is measured on two pages")
     made = measurements.made.get((name, framework), {})
-    of = made.get(device or next(iter(made), ""))
+    # What earlier code measured may bear a name that no code has any more.
+    current = [each for each, of in made.items() if each == measurements.home or not of.earlier]
+    of = made.get(device or next(iter(current), ""))
     if of is None:
         raise _missing(text, name, framework, device, measurements)
     if getattr(of, field) is None:
@@ -282,22 +288,17 @@ def _missing(
     text: str, name: str, framework: str, device: str | None, measurements: Measurements
 ) -> ReferenceProblem:
     """Return why there is no such measurement: it was not made, or nobody knows of it."""
-    if (name, framework) in measurements.made:
+    made = measurements.made.get((name, framework), {})
+    if (device and made) or any(not of.earlier for of in made.values()):
         return NotRecorded(f"'{text}' was not measured there", device)
     refused = f"no measurement is called '{text}'"
     if framework not in measurements.frameworks:
         near = nearest(framework, measurements.frameworks)
         return ReferenceProblem(f"{refused}: there is no framework '{framework}'{near}")
-    on = device or measurements.home
-    for gap in measurements.gaps:
-        if gap.device == on and overlap(name, gap.pattern):
-            lacks = f"{gap.framework} is not installed" if gap.framework else ""
-            return NotRecorded(lacks or f"{name} with {framework}", device)
     if measurements.partial:
         return NotRecorded(f"{name} with {framework}", device)
-    made = {f"{name}@{framework}" for name, framework in measurements.made}
-    declared = {f"{gap.pattern}@{framework}" for gap in measurements.gaps}
-    near = nearest(f"{name}@{framework}", sorted(made | declared))
+    known = sorted(f"{name}@{framework}" for name, framework in measurements.made)
+    near = nearest(f"{name}@{framework}", known)
     return ReferenceProblem(f"{refused}{near}")
 
 

@@ -14,7 +14,6 @@ from sphinx.util import logging
 from ..execution import key
 from ..execution.results import Result, deliver
 from ..execution.schedule import Failure
-from ..measurements import declared
 from ..measurements.schema import Schema, single
 from ..options import PREFIX, OptionError, Options, check
 from ..records import outputs
@@ -202,7 +201,6 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
     panels = versions.beside(page, panels, first, made, book.options)
     panels, undrawn = pictures.drawn(page, panels, failed=bool(failed))
     failures = (*failed, *refused, *undrawn, *([] if failed else wrong))
-    names, gaps = _gaps(page, found, book, failed=bool(failures))
     state = PageState(
         modules=dict(page.modules),
         packages=used,
@@ -221,8 +219,7 @@ def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
         recorded={e.device: e.recording.facts for e in found if e.recording},
         files=files,
         errors=declared_errors(page, first, made),
-        names=names,
-        gaps=gaps,
+        incomplete=_incomplete(page, found),
         brings=tuple(page.files),
     )
     pages_of(env)[page.docname] = state
@@ -262,33 +259,15 @@ def _earlier(made: CellOutputs | None, record: Mapping[str, Any], schema: Schema
     return "earlier code" if made and made.standing else ""
 
 
-def _gaps(
-    page: Page,
-    found: Iterable[Edition],
-    book: Book,
-    failed: bool = False,
-) -> tuple[frozenset[str], tuple[declared.Gap, ...]]:
-    """Return the names that a page measures, and the gaps: those that it did not measure.
-
-    Nothing is kept of what a page measured that has `failed`.
-    """
-    schema, built_on = book.schema, book.home
-    timers = (schema.functions, schema.comparisons, schema.frameworks) if schema else ((),)
-    of_cells = declared.names([cell.source for cell in page.cells], *timers)
-    gaps: tuple[declared.Gap, ...] = ()
-    for edition in found:
-        missing = None
-        if edition.outputs and not failed:
-            cells = [edition.outputs.cell(cell.key) for cell in page.cells]
-            missing = {
-                number: book.options.framework_label(cell.missing) if cell else ""
-                for number, cell in enumerate(cells)
-                if cell is None or cell.missing or cell.standing
-            }
-        # A page of one device alone is what references without a device mean too.
-        for device in {edition.device, built_on if page.device else edition.device}:
-            gaps += declared.gaps(of_cells, device, missing)
-    return frozenset().union(*of_cells), gaps
+def _incomplete(page: Page, found: Iterable[Edition]) -> bool:
+    """Say whether some cell of a page has outputs of no device."""
+    executed = {
+        cell.key
+        for edition in found
+        for cell in (edition.outputs.cells if edition.outputs else ())
+        if not cell.missing
+    }
+    return any(cell.key not in executed for cell in page.cells)
 
 
 def _warn(docname: str, line: int, message: str) -> None:

@@ -4,7 +4,7 @@ import fnmatch
 import json
 import pathlib
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -78,7 +78,7 @@ def matching(env: Environment, patterns: Iterable[str]) -> list[Measurement]:
 
 
 def known(env: Environment) -> Measurements:
-    """Return what pages may name: what was measured, and what could be."""
+    """Return what pages may name: all that was measured on any device."""
     made: dict[tuple[str, str], dict[str, Measurement]] = {}
     for each in sorted(measurements(env), key=lambda each: each.device != env.book_home):
         made.setdefault((each.name, each.framework), {})[each.device] = each
@@ -94,11 +94,22 @@ def known(env: Environment) -> Measurements:
         env.book_home,
         tuple(devices),
         tuple(frameworks),
-        frozenset(name for page in pages for name in page.names),
-        tuple(gap for page in pages for gap in page.gaps),
+        _lacking(env, made),
         frozenset((each.name, each.framework) for each, _ in duplicates(env)),
-        any(page.failures for page in pages),
+        any(page.failures or page.incomplete for page in pages),
     )
+
+
+def _lacking(
+    env: Environment, made: Mapping[tuple[str, str], Mapping[str, Measurement]]
+) -> dict[tuple[str, str], set[str]]:
+    """Return on which devices of its page each measurement is lacking."""
+    found = {}
+    for key, measured in made.items():
+        page = env.book_pages[next(iter(measured.values())).page]
+        # A page of one device alone is what references without a device mean too.
+        found[key] = {*page.states, *([env.book_home] if page.only else [])} - measured.keys()
+    return found
 
 
 def duplicates(env: Environment) -> list[tuple[Measurement, Measurement]]:

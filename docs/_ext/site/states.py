@@ -8,7 +8,6 @@ from sphinx.config import Config
 
 from .. import files
 from ..execution.schedule import Failure
-from ..measurements.declared import Gap
 from ..options import PREFIX, Options
 from ..records.form import Facts
 from ..records.outcomes import DeclaredError
@@ -28,7 +27,7 @@ class PageState:
     `home` is the device whose outputs come first, `only` whether the page is executed on no
     other. `recorded` are the facts of its recordings, `files` the digests of their files.
     `errors` are those that its cells declare, with what came.
-    `names` are those that its code measures, `gaps` those of them that were not, by device.
+    `incomplete` says whether some cell was executed nowhere.
     `brings` are the modules that it imports from beside it.
     """
 
@@ -47,8 +46,7 @@ class PageState:
     recorded: dict[str, Facts] = dataclasses.field(default_factory=dict)
     files: dict[str, str] = dataclasses.field(default_factory=dict)
     errors: tuple[DeclaredError, ...] = ()
-    names: frozenset[str] = frozenset()
-    gaps: tuple[Gap, ...] = ()
+    incomplete: bool = False
     brings: tuple[str, ...] = ()
 
 

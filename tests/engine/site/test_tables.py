@@ -73,12 +73,12 @@ def test_of_what_is_not_recorded_the_place_and_the_caption_remain(project, notin
     build = project.build("-D", "book_recorded=1")
     assert build.green, build.output
     table, chart = soup(project, "b/one").select(".not-recorded")
-    assert table.text == chart.text == "not recorded on CPU"
+    assert table.text == chart.text == "not recorded"
     assert str(chart.find_next("em")) == "<em>caption</em>"
     assert "(not recorded)" in project.notebook("b/one").cells[-1].source
 
     project.edit(project.path("b/one"), "{measurement-chart} x/*", "{measurement-chart} xx/*")
-    build = project.build("-D", "book_recorded=1")
+    build = project.build()
     line = project.line("b/one", "{measurement-chart}")
     (warning,) = build.warnings
     assert f"docs/b/one.md:{line}: WARNING: no measurement matches xx/*" in warning
