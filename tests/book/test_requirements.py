@@ -42,13 +42,13 @@ FRAMEWORKS = ["cpu", "cuda", "mpi", "mpi4jax"]
 
 # Imported by a part, and not required by it, because:
 FRAMEWORK = "frameworks are sets of their own, and a machine that records may bring others"
-MAGICS = "cells with magics need it, and what is compiled is in no cell"
-NOT_REQUIRED = {"jax": FRAMEWORK, "IPython": MAGICS}
+NOT_REQUIRED = {"jax": FRAMEWORK}
 
 # The sets of which each package is imported by something.
 OF_LIBRARIES = ["record", "docs", "compile", "tests"]
 # Required, and imported by nothing that requires it, because:
 NOT_IMPORTED = {
+    "ipython": "the kernel is one of it, and its version decides how values are shown",
     "sphinx-book-theme": "the theme that conf.py names",
     "pydata-sphinx-theme": "the theme below the theme; the site's templates replace some of its",
     "sphinx-copybutton": "an extension that conf.py names",

@@ -182,13 +182,47 @@ def test_every_module_has_a_page_and_a_test(path):
     assert (ROOT / "tests" / relative.with_name(f"test_{relative.name}")).exists()
 
 
+def refused(text):
+    """Return the lines of a module that no cell would run as the module does."""
+    found, bound = [], set()
+    for node in ast.parse(text).body:
+        names = []
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names = [node.name]
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [alias.asname or alias.name for alias in node.names]
+            if getattr(node, "module", "") == "__future__" or "*" in names:
+                found.append(node.lineno)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if len(node.targets) > 1:
+                found.append(node.lineno)
+        elif not (
+            (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+            or (isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'")
+        ):
+            found.append(node.lineno)
+        found += [node.lineno for each in names if each in bound]
+        bound.update(names)
+    return found
+
+
 @pytest.mark.parametrize("path", MODULES, ids=name)
-def test_importing_a_snippet_only_defines_names(path):
-    allowed = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign)
-    for node in ast.parse(path.read_text("utf8")).body:
-        docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        program = isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
-        assert docstring or program or isinstance(node, allowed), f"{name(path)}:{node.lineno}"
+def test_importing_a_snippet_only_defines_names_and_each_once(path):
+    assert refused(path.read_text("utf8")) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("T['a'] = 1", "f.k = 3", "T += 1", "A, B = 1, 2", "A = B = 1", "T = T + 1"),
+        *("import cmath as T", "from cmath import sin as T", "def T(): ..."),
+        *("from math import *", "from __future__ import annotations", "if T: A = 1"),
+        *("for A in T: pass", "print(T)", "assert T", "del T"),
+    ],
+)
+def test_what_no_cell_would_run_is_found(line):
+    assert refused(f"T = {{}}\n{line}\n") == [2]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)

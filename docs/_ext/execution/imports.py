@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..frameworks import Framework
-from ..source.expansion import plain
 
 # What a page may change that frameworks read when they are imported. To read it changes nothing.
 TOUCHES = re.compile(
     r"\b(?:environ|environb|putenv|unsetenv|set_env|meta_path|path_hooks|setrlimit)\b"
-    r"|\bsys\s*\.\s*(?:modules|path|flags)\b|%env\b|\breload\b"
+    r"|\bsys\s*\.\s*(?:modules|path|flags)\b|\breload\b"
 )
 
 
@@ -106,9 +105,9 @@ def _owners(registry: Iterable[Framework]) -> dict[str, Framework]:
 
 
 def _parsed(source: str) -> ast.Module:
-    """Return the syntax of a cell, which may have lines for IPython; empty where it has none."""
+    """Return the syntax of a cell; empty where it has none, as a file that IPython writes."""
     with contextlib.suppress(SyntaxError):
-        return ast.parse(plain(source))
+        return ast.parse(source)
     return ast.Module([], [])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from ..frameworks import Framework
-from ..source.expansion import bound_names, plain
+from ..source.expansion import bound_names
 from .imports import imported
 
 Reason = TypeVar("Reason")
@@ -24,7 +24,7 @@ class Lost(Generic[Reason]):
         if not self.names:
             return None
         try:
-            taken = _taken_over(ast.parse(plain(source)))
+            taken = _taken_over(ast.parse(source))
         except SyntaxError:
             return None
         return next((self.names[name] for name in taken if name in self.names), None)
@@ -67,7 +67,6 @@ class Frameworks:
         if not self.absent and not self.words:
             return None
         try:
-            source = plain(source)
             tree = ast.parse(source)
         except SyntaxError:
             return None
@@ -83,7 +82,7 @@ class Frameworks:
 
         Later cells may use them, so they are made where the rest of the cell is left out.
         """
-        return ast.unparse(self._imports(ast.parse(plain(source))))
+        return ast.unparse(self._imports(ast.parse(source)))
 
     def _imports(self, tree: ast.Module) -> ast.Module:
         """Return the statements among those of a cell that import what is there."""

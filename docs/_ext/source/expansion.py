@@ -17,7 +17,6 @@ from .snippets import (
     Import,
     Library,
     SnippetError,
-    names_needed_at_once,
     split_lines,
     symbol_tables,
 )
@@ -27,8 +26,6 @@ HELPERS = "Show the helpers used below"
 # Tags of MyST-NB that keep the code of a cell from a reader's first look.
 UNSEEN = frozenset(("hide-input", "hide-cell", "remove-input", "remove-cell"))
 
-# Magics that run the code beside or below them as if it stood there alone.
-AROUND = re.compile(r"^([ \t]*)(?:%time[ \t]+|%%(?:time|capture|prun)\b.*)", re.MULTILINE)
 TAGS = (
     *(*sorted(UNSEEN), "hide-output", "remove-output", "remove-stdout", "remove-stderr"),
     *("remove_input", "remove_output", "remove_cell", "scroll-output", "output_scroll"),
@@ -59,25 +56,13 @@ class Expanded:
     expected: ExpectedError | None = None
 
 
-@functools.lru_cache(maxsize=1000)
-def plain(source: str) -> str:
-    """Return code with calls in place of IPython's magics and commands, or as it is."""
-    with contextlib.suppress(SyntaxError):
-        ast.parse(source)
-        return source
-    # Takes a while to import, and few pages have magics.
-    from IPython.core.inputtransformer2 import TransformerManager
-
-    return TransformerManager().transform_cell(AROUND.sub(r"\1", source))
-
-
 def bound_names(source: str) -> set[str]:
     """Return the names that code binds at its top level; none where it has an error.
 
     Its functions may bind some of them, once they are called.
     """
     try:
-        top, *within = symbol_tables(plain(source))
+        top, *within = symbol_tables(source)
     except SyntaxError:
         return set()
     changed = (s for table in within for s in table.get_symbols() if s.is_declared_global())
@@ -89,7 +74,7 @@ def import_lines(source: str) -> dict[str, str]:
     """Return {name: line} of what code imports at its top level, as if written one by one."""
     found: dict[str, str] = {}
     try:
-        tree = ast.parse(plain(source))
+        tree = ast.parse(source)
     except SyntaxError:
         return found
     for node in _at_top(tree):
@@ -119,7 +104,7 @@ def _at_top(tree: ast.Module) -> Iterator[ast.stmt]:
 def lines_of_imports(source: str) -> list[str]:
     """Return the imports at the top level of code, a line for each name."""
     found: list[str] = []
-    for node in ast.parse(plain(source)).body:
+    for node in ast.parse(source).body:
         if isinstance(node, ast.Import):
             found += [ast.unparse(ast.Import([alias])) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -143,7 +128,6 @@ class Expansion:
         self.made: set[str] = set()
         self.seen: set[str] = set()
         self.imported: set[str] = set()
-        self.star = ""
 
     def cells(self, cell: nbformat.NotebookNode, line: int) -> list[Expanded]:
         """Return the cell as it is executed, after a cell of helpers where it needs some."""
@@ -199,15 +183,6 @@ class Expansion:
             if d not in wanted and not self._is_defined(d) and not self._is_replaced(d, bound)
         ]
         shown = [d for d in excerpt.definitions if d in wanted]
-        new = {d.name for d in shown if not self._is_defined(d)}
-        for helper in helpers:
-            used = new.intersection(helper.uses)
-            for name in used and used.intersection(names_needed_at_once(helper.source)):
-                raise PageError(
-                    line,
-                    f"{self._origin(helper)} needs '{name}' as soon as it is defined, in the "
-                    f"folded cell above the one that shows '{name}'; show '{helper.name}' as well",
-                )
         sources = [definition.source for definition in helpers]
         code = [*(d.source for d in shown), *([cell.source] if cell.source.strip() else [])]
         for found in _read_by(excerpt.imports, [*sources, *code]):
@@ -318,13 +293,6 @@ class Expansion:
         uses the name must then bind it as well.
         """
         imported = import_lines(source)
-        self.star = imported.pop("*", self.star)
-        if self.star and self.modules:
-            raise PageError(
-                line,
-                f"'{self.star}' may bind what the snippets of this page call by the same name; "
-                "import the names that the page uses",
-            )
         for name in bound_names(source):
             known = self.meanings.get(name, "")
             if name in imported or known.startswith(("import ", "from ")):

@@ -8,13 +8,10 @@ import os
 import pathlib
 import symtable
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NoReturn, Self
+from typing import Self
 
 from ..names import nearest
 from ..options import Options
-
-# The conditions that do not hold when a module is imported.
-UNSHOWN = ("__name__ == '__main__'", "TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 
 class SnippetError(Exception):
@@ -95,17 +92,6 @@ def names_used(text: str) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(names) if name in shared)
 
 
-def names_needed_at_once(text: str) -> tuple[str, ...]:
-    """Return the names from around it that a piece of code reads before it calls anything."""
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            node.body = [ast.Pass()]
-        elif isinstance(node, ast.Lambda):
-            node.body = ast.Constant(None)
-    return names_used(ast.unparse(tree))
-
-
 class Module:
     """One file of `snippets/`, parsed."""
 
@@ -119,19 +105,14 @@ class Module:
         self.definitions: dict[str, Definition] = {}
         self.expected_errors: dict[str, ExpectedError] = {}
         self.imported_modules: list[str] = []
-        self._meanings: dict[str, str] = {}
         try:
             tree = ast.parse(text)
         except (SyntaxError, ValueError) as error:
             place = f"{path}:{getattr(error, 'lineno', None) or 1}"
             raise SnippetError(f"{place}: {getattr(error, 'msg', error)}") from None
         lines = split_lines(text)
-        last = 0
         for node in tree.body:
-            if node.lineno == last:
-                self._refuse(node, "stands behind another statement; give it a line of its own")
             self._read(node, lines)
-            last = node.end_lineno or 0
 
     def _read(self, node: ast.stmt, lines: list[str]) -> None:
         if isinstance(node, ast.Import):
@@ -140,7 +121,6 @@ class Module:
                     self._refuse_import(node)
                 bound = alias.asname or alias.name.split(".")[0]
                 line = ast.unparse(ast.Import(names=[alias]))
-                self._bind(bound, node, line if alias.asname else f"import {bound}")
                 # 'import a.b' and 'import a.c' both bind 'a'.
                 known = [] if alias.asname else self.imports.get(bound, "").splitlines()
                 self.imports[bound] = "\n".join(dict.fromkeys([*known, line]))
@@ -150,32 +130,16 @@ class Module:
             first = min([node.lineno, *(line.lineno for line in node.decorator_list)])
             self._define(node.name, node, lines[first - 1 : node.end_lineno])
         elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if len(targets) > 1 or not isinstance(targets[0], ast.Name):
-                self._refuse(
-                    node, "binds no name or several; write each constant whole, as 'NAME = value'"
-                )
-            name = targets[0].id
-            if name == "EXPECTED_ERRORS":
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if ast.unparse(target) == "EXPECTED_ERRORS":
                 self._read_expected_errors(node.value)
-            else:
-                self._define(name, node, lines[node.lineno - 1 : node.end_lineno])
-        elif not _does_nothing(node):
-            self._refuse(
-                node,
-                "is no import, function, class or constant, and no page would run it; move it into "
-                "a function, or write what it makes as 'NAME = value'",
-            )
+            elif isinstance(target, ast.Name):
+                self._define(target.id, node, lines[node.lineno - 1 : node.end_lineno])
 
     def _read_import_from(self, node: ast.ImportFrom) -> None:
         if (node.module or "").split(".")[0] != self.package and not node.level:
-            if node.module == "__future__":
-                self._refuse(node, "holds for a whole file, and no cell would have it; do without")
             for alias in node.names:
-                if alias.name == "*":
-                    self._refuse(node, "does not say what it binds; write the names")
                 line = ast.unparse(ast.ImportFrom(node.module, [alias], 0))
-                self._bind(alias.asname or alias.name, node, line)
                 self.imports[alias.asname or alias.name] = line
             return
         if (
@@ -187,17 +151,7 @@ class Module:
         module = (node.module or "").removeprefix(self.package + ".")
         self.imported_modules.append(module)
         for alias in node.names:
-            self._bind(alias.name, node, module)
             self.borrowed[alias.name] = module
-
-    def _bind(self, name: str, node: ast.stmt, meaning: str) -> None:
-        """Note what a name stands for; a cell could not know which of two is meant."""
-        if self._meanings.setdefault(name, meaning) != meaning:
-            self._refuse(node, f"binds '{name}' a second time; give it a name of its own")
-
-    def _refuse(self, node: ast.stmt, why: str) -> NoReturn:
-        written = ast.unparse(node).splitlines()[0]
-        raise SnippetError(f"{self.path}:{node.lineno}: '{written}' {why}")
 
     def _refuse_import(self, node: ast.stmt) -> None:
         raise SnippetError(
@@ -206,7 +160,6 @@ class Module:
         )
 
     def _define(self, name: str, node: ast.stmt, lines: list[str]) -> None:
-        self._bind(name, node, f"line {node.lineno}")
         source = "\n".join(lines)
         uses = tuple(used for used in names_used(source) if used != name)
         self.definitions[name] = Definition(self.name, name, source, uses)
@@ -222,15 +175,6 @@ class Module:
                 f"{self.path}:{value.lineno}: EXPECTED_ERRORS must be a dict that maps the name "
                 "of a snippet to a pair (exception type, part of its message)"
             ) from None
-
-
-def _does_nothing(node: ast.stmt) -> bool:
-    """Whether a statement is a docstring, or is run in no import of its module."""
-    if isinstance(node, ast.If):
-        return ast.unparse(node.test) in UNSHOWN and not node.orelse
-    return isinstance(node, ast.Pass) or (
-        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    )
 
 
 class Library:

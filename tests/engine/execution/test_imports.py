@@ -15,7 +15,6 @@ REGISTRY = registered({"jax": {}, "torch": {}, "mpi": {"forkable": False}, "nump
         (["import math"], ()),
         (["import torch", "import jax.numpy as jnp"], ("jax", "torch")),
         (["from numpy.random import rand\nimport jax"], ("jax", "numpy")),
-        (["%matplotlib inline\nimport numpy as np"], ("numpy",)),
         # What may never be imported is imported by no parent.
         (["def f():\n    import torch"], ()),
         (["if False:\n    import torch"], ()),
@@ -31,8 +30,6 @@ TOUCHING = [
     "import os\nos.environ['A'] = 'b'",
     "from os import environ as e",
     "import os; os.putenv('A', 'b')",
-    "%env A=b",
-    "%set_env A b",
     "import sys\nsys.modules['numpy'] = None",
     "import sys; sys.path.insert(0, '.')",
     "import os\ndel os.environ['A']",

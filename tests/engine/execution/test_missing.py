@@ -41,14 +41,6 @@ def test_an_import_needs_its_framework(source):
     assert without().needed_by(source) is None
 
 
-def test_a_cell_with_magics_needs_what_it_imports():
-    page = without("tensorflow")
-    assert page.needed_by("%time import tensorflow as tf") == "tensorflow"
-    assert page.needed_by("%timeit -n1 pass\nprint(tf)") == "tensorflow"
-    assert page.imports("%time pass\nimport math, tensorflow\nimport os") == "import os"
-    assert page.needed_by("!ls") is None
-
-
 def test_a_framework_need_not_be_called_as_its_package():
     assert without("sklearn").needed_by("from sklearn.svm import SVC") == "learn"
 
