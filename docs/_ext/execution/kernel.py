@@ -24,7 +24,6 @@ import signal
 import sys
 import threading
 import traceback
-import types
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -33,7 +32,6 @@ from ipykernel import iostream
 from ipykernel.iostream import OutStream
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
-from jupyter_client import session
 from jupyter_client.jsonutil import json_default
 from jupyter_client.session import Session
 
@@ -238,16 +236,7 @@ class PageKernel(IPythonKernel):
         finally:
             for stream in self.streams:
                 stream.read_pipe()
-            self._flush_streams()
         return {**reply, "cut": self.meter.cut}
-
-    def _flush_streams(self) -> None:
-        """Take back streams of the page that cannot be flushed, as they are before a reply."""
-        for name, own in zip(("stdout", "stderr"), self.streams, strict=False):
-            try:
-                getattr(sys, name).flush()
-            except Exception:
-                setattr(sys, name, own)
 
     def _answer(self, stream: Any, ident: Any, parent: Any, content: dict[str, Any]) -> None:
         self.session.send(stream, f"{parent['header']['msg_type']}_reply", content, parent, ident)
@@ -379,10 +368,6 @@ def main() -> None:
     Stream.meter = meter
     # It is imported by this name, and this file has none.
     vars(iostream)["OutStream"] = Stream
-    # They send nothing where the number of the process is another, and a page may replace what
-    # says it.
-    for module in (iostream, session):
-        vars(module)["os"] = types.SimpleNamespace(**vars(os))
     # Read when its class was defined, which in a forked kernel was in the parent.
     app.parent_handle = int(os.environ.get("JPY_PARENT_PID") or 0)
     app.initialize()

@@ -7,32 +7,29 @@ import datetime
 import json
 import os
 import pathlib
-import queue
 import re
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
 import nbformat
-from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
-from ..frameworks import Framework, versions
+from ..frameworks import versions, wrong_order
 from ..options import Options
 from ..records import outputs
 from ..records.form import CellOutputs, Facts, PageOutputs
 from ..source.pages import Page
+from ..source.snippets import ExpectedError
 from . import devices, environment, imports, machine, provisioning
+from .client import Client, this_task
 from .expectations import Raised, judge
 from .missing import Frameworks, Lost, made_before
 
-# How long a kernel may take to answer a question of the build.
-ANSWER = 30.0
-PORTS = ("shell", "iopub", "stdin", "control")
 # How much of what native code wrote past Python is kept for the case that the kernel dies.
 LOG = 1_000_000
 # Where a traceback says in which line of its cell it begins.
@@ -65,76 +62,6 @@ class Turns:
 
     start: Callable[[], contextlib.AbstractAsyncContextManager[None]] = contextlib.nullcontext
     cells: Callable[[], contextlib.AbstractAsyncContextManager[None]] = contextlib.nullcontext
-
-
-def _this_task() -> asyncio.Task[Any]:
-    task = asyncio.current_task()
-    assert task is not None
-    return task
-
-
-class _Client(NotebookClient):
-    """Leaves no task behind, however the execution of a cell ended."""
-
-    km: Any
-    kc: Any
-
-    def __init__(self, *rest: Any, **named: Any) -> None:
-        super().__init__(*rest, **named)
-        self.log.disabled = True
-        self.watching: set[asyncio.Task[Any]] = set()
-
-    async def _async_poll_kernel_alive(self) -> None:
-        self.watching.add(_this_task())
-        await super()._async_poll_kernel_alive()
-
-    async def _async_poll_output_msg(self, *rest: Any) -> None:
-        self.watching.add(_this_task())
-        await super()._async_poll_output_msg(*rest)
-
-    async def connect(self) -> None:
-        """Wait until the kernel is ready, without the pauses that jupyter_client makes."""
-        end = time.monotonic() + self.startup_timeout
-        ports = [getattr(self.km, f"{name}_port") for name in PORTS]
-        # Connected too early, ZeroMQ tries again after a tenth of a second only.
-        while not all(os.path.exists(f"{self.km.ip}-{port}") for port in ports):
-            await self._still_starting(end)
-            await asyncio.sleep(0.005)
-        self.kc = self.km.client()
-        self.kc.start_channels(hb=False)
-        self.kc.allow_stdin = False
-        # It welcomes whom it will send outputs; earlier ones would be lost.
-        while not await self.kc.iopub_channel.msg_ready():
-            await self._still_starting(end)
-            await asyncio.sleep(0.005)
-        await self.async_wait_for_reply(self.kc.kernel_info())
-
-    async def _still_starting(self, end: float) -> None:
-        if not await self.km.is_alive():
-            raise RuntimeError("Kernel died before replying to kernel_info")
-        if time.monotonic() > end:
-            raise RuntimeError(f"Kernel didn't respond in {self.startup_timeout} seconds")
-
-    async def stop_watching(self) -> None:
-        for task in self.watching:
-            task.cancel()
-        await asyncio.gather(*self.watching, return_exceptions=True)
-
-    async def ask(self, request: str, **content: Any) -> dict[str, Any] | None:
-        """Return what the kernel answers on its control channel, or None where it does not."""
-        message = self.kc.session.msg(request, content)
-        self.kc.control_channel.send(message)
-        end = time.monotonic() + ANSWER
-        while (left := end - time.monotonic()) > 0:
-            try:
-                reply = await self.kc.control_channel.get_msg(timeout=min(left, 1))
-            except queue.Empty:
-                if not await self.km.is_alive():
-                    raise DeadKernelError("Kernel died") from None
-                continue
-            if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
-                return reply["content"]
-        return None
 
 
 class PageRun:
@@ -245,7 +172,7 @@ class PageRun:
                 await self._in_kernel(home)
         except (TimeoutError, DeadKernelError):
             # nbclient takes it for the death of the kernel when it is cancelled.
-            if _this_task().cancelling():
+            if this_task().cancelling():
                 raise asyncio.CancelledError from None
             if self.clock.expired():
                 self._fail(
@@ -257,7 +184,7 @@ class PageRun:
                 if self.status is not None and self.status < 0:
                     name = f" ({_signal_name(-self.status)})"
                 if self.status == -signal.SIGSEGV:
-                    name += _wrong_order(self.options.registry)
+                    name += wrong_order(self.options.registry)
                 self._fail(f"the cell ended the kernel's process{name}{self.last_words}")
         except provisioning.ParentLost as lost:
             if not lost.begun or not self.last:
@@ -303,7 +230,7 @@ class PageRun:
         }
         (home / "page.json").write_text(json.dumps(facts), "utf8")
         kernel, process = provisioning.manager(connection, self.warm, self.modules)
-        client = _Client(
+        client = Client(
             self.notebook,
             km=kernel,
             timeout=self.options.cell_timeout,
@@ -355,61 +282,67 @@ class PageRun:
             "a cell must leave it to IPython to show errors"
         )
 
-    async def _cells(self, client: _Client) -> None:
+    async def _cells(self, client: Client) -> None:
         """Execute the cells one after the other, up to the first failure.
 
         Where any outcome is kept, those go on that do not need what a failed one would have made.
         """
         lost: Lost[str] = Lost()
         for number, (cell, code) in enumerate(zip(self.cells, self.notebook.cells, strict=True)):
+            self.number = number
             if cell.key in self.missing:
-                if not self.imports.get(cell.key):
-                    continue
                 # Of a cell that is left out its imports remain, for those that follow.
-                cell = dataclasses.replace(cell, source=self.imports[cell.key], expected=None)
-                code = nbformat.v4.new_code_cell(cell.source)
+                if kept := self.imports.get(cell.key):
+                    node = nbformat.v4.new_code_cell(kept)
+                    await self._cell(client, node, None, lost)
             elif why := lost.reason(cell.source):
                 self.missing[cell.key] = why
                 lost.note(cell.source, why)
-                continue
-            self.number, self.reply = number, {}
-            try:
-                await client.async_execute_cell(code, number)
-            except CellTimeoutError:
-                return self._fail(
-                    f"took longer than its {self.options.cell_timeout:g} s; "
-                    "book_cell_timeout of conf.py is the limit"
-                )
-            error = outputs.error(code.outputs)
-            raised = None
-            if error:
-                declared = cell.expected.type if cell.expected else ""
-                answer = await client.ask("cell_request", declared=declared)
-                if answer is None:
-                    return self._fail("the kernel does not answer any more")
-                if "raised" in answer:
-                    raised = Raised(str(answer["raised"]), bool(answer["declared"]))
-            if cut := self.reply.get("cut"):
-                self.cut[number + 1] = cut
-                text = f"\n… and {cut:,} more characters\n"
-                code.outputs.append(nbformat.v4.new_output("stream", text=text))
-            unshown = None if error else self._unshown()
-            problem = unshown or judge(code.outputs, cell.expected, raised)
-            if broken := outputs.unshowable(code.outputs):
-                # No page can be written with them, not even one that says so.
-                code.outputs = []
-                return self._fail(problem or broken)
-            if not self.options.any_outcome:
-                if problem:
-                    return self._fail(problem)
-            elif problem and error:
-                kept = made_before(cell.source, _failed_at(error))
-                lost.note(cell.source, f"cell {number + 1}", kept)
             else:
-                lost.note(cell.source, None)
+                await self._cell(client, code, cell.expected, lost)
+            if self.failures:
+                return
         await self._check_device(client)
 
-    async def _check_device(self, client: _Client) -> None:
+    async def _cell(
+        self, client: Client, code: NotebookNode, expected: ExpectedError | None, lost: Lost[str]
+    ) -> None:
+        """Execute one cell, and compare what came with what it declares."""
+        self.reply = {}
+        try:
+            await client.async_execute_cell(code, self.number)
+        except CellTimeoutError:
+            return self._fail(
+                f"took longer than its {self.options.cell_timeout:g} s; "
+                "book_cell_timeout of conf.py is the limit"
+            )
+        error = outputs.error(code.outputs)
+        raised = None
+        if error:
+            answer = await client.ask("cell_request", declared=expected.type if expected else "")
+            if answer is None:
+                return self._fail("the kernel does not answer any more")
+            if "raised" in answer:
+                raised = Raised(str(answer["raised"]), bool(answer["declared"]))
+        if cut := self.reply.get("cut"):
+            self.cut[self.number + 1] = cut
+            text = f"\n… and {cut:,} more characters\n"
+            code.outputs.append(nbformat.v4.new_output("stream", text=text))
+        unshown = None if error else self._unshown()
+        problem = unshown or judge(code.outputs, expected, raised)
+        if broken := outputs.unshowable(code.outputs):
+            # No page can be written with them, not even one that says so.
+            code.outputs = []
+            return self._fail(problem or broken)
+        if problem and not self.options.any_outcome:
+            return self._fail(problem)
+        if problem and error:
+            kept = made_before(code.source, _failed_at(error))
+            lost.note(code.source, f"cell {self.number + 1}", kept)
+        else:
+            lost.note(code.source, None)
+
+    async def _check_device(self, client: Client) -> None:
         answer = await client.ask("device_request")
         if answer is None:
             return self._fail("the kernel does not say on which device the page ran")
@@ -435,18 +368,6 @@ def _signal_name(number: int) -> str:
     """Return the name of a signal; those for real time have none."""
     known = [each.name for each in signal.Signals if each == number]
     return known[0] if known else f"signal {number}"
-
-
-def _wrong_order(registry: Iterable[Framework]) -> str:
-    """Return what is to be said of a kernel that died as a wrong order of imports lets it."""
-    known = [
-        (each.modules[0], each.first()) for each in registry if each.before and each.installed()
-    ]
-    return "".join(
-        f"; a process that imports {name} before {first} may end so: import {first} first"
-        for name, before in known
-        for first in before
-    )
 
 
 def _failed_at(error: NotebookNode) -> int:

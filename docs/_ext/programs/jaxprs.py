@@ -2,7 +2,7 @@
 
 import collections
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .records import Edge, Node, Picture
@@ -45,19 +45,16 @@ def picture(jaxpr: Any) -> Picture:
     def add(label: str, detail: str, kind: str, variables: Iterable[Any] = ()) -> int:
         nodes.append({"label": label, "detail": detail, "kind": kind})
         for variable in variables:
-            if (source := source_of(variable)) is not None:
+            if (source := _of(variable, sources)) is not None:
                 edges[source, len(nodes) - 1] = None
         return len(nodes) - 1
 
-    def source_of(variable: Any) -> int | None:
-        return None if hasattr(variable, "val") else sources.get(variable)
-
     def constant(variable: Any) -> Any:
-        return variable.val if hasattr(variable, "val") else constants.get(variable)
+        return getattr(variable, "val", _of(variable, constants))
 
     def pass_on(given: Iterable[Any], taken: Iterable[Any]) -> None:
         for outer, own in zip(given, taken, strict=True):
-            sources[own], constants[own] = source_of(outer), constant(outer)
+            sources[own], constants[own] = _of(outer, sources), constant(outer)
 
     def walk(inner: Any) -> None:
         for equation in inner.eqns:
@@ -69,13 +66,7 @@ def picture(jaxpr: Any) -> Picture:
                 pass_on(within[0].outvars, equation.outvars)
                 continue
             values = [constant(variable) for variable in equation.invars]
-            scalars = [v for v in values if v is not None and getattr(v, "shape", ()) == ()]
-            label = " ".join([name, *(f"{float(value):.6g}" for value in scalars)])
-            detail = " ".join(v.aval.str_short() for v in equation.outvars[:2])
-            if name == "scan":
-                body = ", ".join(inner.primitive.name for part in within for inner in part.eqns)
-                label, detail = f"scan, {equation.params['length']} rounds", body
-            number = add(label, detail, "operation", equation.invars)
+            number = add(*_words(equation, values), "operation", equation.invars)
             sources.update(dict.fromkeys(equation.outvars, number))
 
     names = jaxpr.debug_info.safe_arg_names(len(jaxpr.invars))
@@ -85,6 +76,23 @@ def picture(jaxpr: Any) -> Picture:
     for variable in jaxpr.outvars:
         add("result", variable.aval.str_short(), "result", [variable])
     return layered(nodes, list(edges))
+
+
+def _of(variable: Any, known: Mapping[Any, Any]) -> Any:
+    """Return what is known of a variable; of a literal, which may be no key, nothing."""
+    return None if hasattr(variable, "val") else known.get(variable)
+
+
+def _words(equation: Any, values: Iterable[Any]) -> tuple[str, str]:
+    """Return the label of an operation, and what stands below it; `values` are its constants."""
+    name = equation.primitive.name
+    if name == "scan":
+        within = [each for part in inner_jaxprs(equation) for each in part.eqns]
+        body = ", ".join(each.primitive.name for each in within)
+        return f"scan, {equation.params['length']} rounds", body
+    scalars = [v for v in values if v is not None and getattr(v, "shape", ()) == ()]
+    label = " ".join([name, *(f"{float(value):.6g}" for value in scalars)])
+    return label, " ".join(v.aval.str_short() for v in equation.outvars[:2])
 
 
 def layered(nodes: list[dict[str, str]], edges: list[tuple[int, int]]) -> Picture:

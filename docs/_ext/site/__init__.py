@@ -7,9 +7,9 @@ side by side, and the cells of frameworks. `predictions` covers outputs with a q
 tables and charts once all `measurements` are known, and `notes` says where a number comes from.
 `errors` shows what declared errors came to, here and with other versions, and `versions` what
 cells printed there.
-`compiled` shows compiled programs, and `status` says on what each page was true. `downloads` writes
-the notebooks that readers take with them. `reminders` keeps a red page red until it is mended.
-`templates` and `garbage` make builds faster.
+`compiled`, `jaxprs` and `scales` show compiled programs, and `status` says on what each page was
+true. `downloads` writes the notebooks that readers take with them. `reminders` keeps a red page
+red until it is mended. `templates` and `garbage` make builds faster.
 """
 
 import hashlib
@@ -46,6 +46,7 @@ def _load(app: Sphinx) -> None:
         notes,
         predictions,
         references,
+        scales,
         search,
         status,
         tables,
@@ -55,7 +56,7 @@ def _load(app: Sphinx) -> None:
 
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
-    parts = [build, measurements, compiled, tabs, predictions, notes, references, tables]
+    parts = [build, measurements, compiled, scales, tabs, predictions, notes, references, tables]
     parts += [errors, downloads, about, light, search, status, templates, garbage]
     for part in parts:
         part.setup(app)

@@ -5,7 +5,6 @@ A record is data from elsewhere: whatever it holds is shown as text, and its num
 """
 
 import ast
-import html
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -17,17 +16,17 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx_design.dropdown import dropdown_main, dropdown_title
 
-from ..measurements import charts
 from ..measurements.references import ratio_text, seconds_text
 from ..names import nearest
 from ..options import Options
 from ..programs import states
 from ..programs.declared import Program, ProgramError, chapter, find
 from ..programs.hlo import Kernel
-from ..programs.records import ProgramRecord, Run, ScaleRecord
+from ..programs.records import ProgramRecord, ScaleRecord
 from ..programs.targets import configured
 from ..records.states import State
 from ..source.snippets import Library, SnippetError
+from .jaxprs import picture
 from .notes import noted
 from .tables import table_node
 from .tabs import tab_set
@@ -102,7 +101,7 @@ class _Place:
         return program, *states.state(folder, program, targets)
 
 
-class _Directive(_Place, SphinxDirective):
+class ProgramDirective(_Place, SphinxDirective):
     """What all directives on compiled programs share."""
 
     required_arguments = 1
@@ -130,7 +129,7 @@ class _Directive(_Place, SphinxDirective):
 # The compile view
 
 
-class CompiledDirective(_Directive):
+class CompiledDirective(ProgramDirective):
     """The compile view of one function: its source, and the stages of its compilation."""
 
     def show(self, program: Program, record: ProgramRecord | None) -> list[nodes.Node]:
@@ -139,7 +138,7 @@ class CompiledDirective(_Directive):
             on = {name: label for name, label in self.labels.items() if name in record.targets}
             stages = [
                 ("jaxpr", "jaxpr", jaxpr(record)),
-                ("picture", "picture", [picture(program, record)]),
+                ("picture", "picture", [picture(program.definition.name, record)]),
                 ("stablehlo", "StableHLO", stablehlo(record, on)),
                 ("hlo", "optimized HLO", optimized(record, on)),
                 ("cost", "cost", [cost_table(record, on)]),
@@ -276,70 +275,10 @@ def versions(record: ProgramRecord | ScaleRecord) -> str:
     return ", ".join(f"{name} {version}" for name, version in record.versions.items())
 
 
-# The picture of a jaxpr
-
-ACROSS, DOWN, HEIGHT = 24, 74, 42
-
-
-def picture(program: Program, record: ProgramRecord) -> nodes.Node:
-    """Return the jaxpr as a drawing from top to bottom."""
-    drawn, edges = record.picture.nodes, record.picture.edges
-    labels = max((len(part.label) for part in drawn), default=0)
-    details = max((len(part.detail) for part in drawn), default=0)
-    width = round(max(90, 8.4 * labels, 6.6 * details) + 16)
-    right = [part.x for part in drawn] + [x for edge in edges for x, _ in edge.through]
-    total = (width + ACROSS) * max(right, default=0) + width + 4
-    height = DOWN * max((part.y for part in drawn), default=0) + HEIGHT + 4
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        return 2 + (width + ACROSS) * x + width / 2, 2 + DOWN * y
-
-    shapes = []
-    for edge in edges:
-        above, below = drawn[edge.from_], drawn[edge.to]
-        x, y = place(above.x, above.y)
-        points = [(x, y + HEIGHT)]
-        for through in edge.through:
-            x, y = place(*through)
-            points += [(x, y), (x, y + HEIGHT)]
-        x, y = place(below.x, below.y)
-        path = " ".join(f"{a:.1f},{b:.1f}" for a, b in [*points, (x, y)])
-        shapes.append(f'<polyline points="{path}" fill="none" opacity="0.6"/>')
-        shapes.append(
-            f'<path d="M{x:.1f} {y:.1f}l-4 -8h8z" fill="currentColor" stroke="none" opacity="0.6"/>'
-        )
-    for part in drawn:
-        x, y = place(part.x, part.y)
-        dashed = "" if part.kind == "operation" else ' stroke-dasharray="4 3"'
-        shapes.append(
-            f'<rect x="{x - width / 2:.1f}" y="{y:.1f}" width="{width}" height="{HEIGHT}" rx="7" '
-            f'fill="none"{dashed}/>'
-        )
-        for text, down, style in ((part.label, 18, ' class="label"'), (part.detail, 34, "")):
-            shapes.append(
-                f'<text x="{x:.1f}" y="{y + down:.1f}" text-anchor="middle" stroke="none" '
-                f'fill="currentColor"{style}>{html.escape(text)}</text>'
-            )
-    count = sum(part.kind == "operation" for part in drawn)
-    title = (
-        f"The jaxpr of {program.definition.name}, drawn from its arguments at the top to its "
-        f"result at the bottom, with {counted(count, 'operation')} in between"
-    )
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total:.0f} {height:.0f}" '
-        f'style="max-width: {total:.0f}px; min-width: {0.7 * total:.0f}px" role="img" '
-        'class="jaxpr-picture" stroke="currentColor">'
-        f"<title>{html.escape(title)}</title>{''.join(shapes)}</svg>"
-    )
-    # It scrolls on a phone, where it must be reached by keyboard.
-    scrolls = '<div class="table-scroll" tabindex="0" role="group" aria-label="Picture">'
-    return nodes.raw("", f"{scrolls}{svg}</div>", format="html")
-
-
 # The cost by itself, and single numbers
 
 
-class CostDirective(_Directive):
+class CostDirective(ProgramDirective):
     """The table of costs of one function, for all devices or some."""
 
     option_spec: ClassVar[dict[str, Callable[[str], Any]]] = {"devices": str.split}
@@ -444,68 +383,6 @@ class CompiledRole(_Place, SphinxRole):
         return value, field_text(record, target, name), origin, earlier
 
 
-# Many devices
-
-
-class ScaleDirective(_Directive):
-    """A step compiled for many devices: its source, a table, or a chart over the devices."""
-
-    kind = "SCALED"
-    has_content = True
-    option_spec: ClassVar[dict[str, Callable[[str], Any]]] = {
-        "show": str.strip,
-        "case": str.strip,
-    }
-
-    def show(self, program: Program, record: ScaleRecord | None) -> list[nodes.Node]:
-        shown = known("way", self.options.get("show", "table"), ("source", "table", *AXES))
-        cases = list(program.arguments)
-        if "case" in self.options:
-            cases = [known("case", self.options["case"], cases)]
-        if shown == "source":
-            return [source(program)]
-        runs = [run for run in record.runs if run.case in cases] if record else []
-        if record is None or not runs:
-            return []
-        if shown == "table":
-            return [scale_table(runs, self.labels), provenance(record)]
-        svg = scale_chart(runs, shown, self.labels, " ".join(self.content))
-        caption = box("measurement-caption", *self.parse_content_to_nodes())
-        return [box("measurement-figure", nodes.raw("", svg, format="html"), caption)]
-
-
-def scale_table(runs: Iterable[Run], labels: Mapping[str, str]) -> nodes.Node:
-    """Return a table of runs on more and more devices."""
-    head = ["device", "number", "batch", "for each", "collectives", "combined", "sent by each"]
-    head += ["FLOP of each", "memory of each"]
-    rows = []
-    for run in runs:
-        kinds = ", ".join(f"{entry.count} {entry.kind}" for entry in run.collectives)
-        row = [labels[run.target], *map(str, (run.chips, run.batch, run.batch // run.chips))]
-        row.append(kinds or "none")
-        row += [amount_text(bytes, "B") if kinds else "–" for bytes in (run.moved, run.sent)]
-        row += [amount_text(run.cost.flops, "FLOP") if run.cost else "–"]
-        rows.append([*row, amount_text(run.memory.total, "B")])
-    return table_node(head, rows, classes=["measurements", "compile-scale"])
-
-
-AXES = {"flops": "GFLOP of each device", "bytes": "megabytes of each device"}
-
-
-def scale_chart(runs: Sequence[Run], shown: str, labels: Mapping[str, str], title: str) -> str:
-    """Return a chart over the number of devices: of FLOP, or of the bytes of each device."""
-    several = len({run.case for run in runs}) > 1
-    series: dict[str, list[tuple[int, float]]] = {}
-    for run in runs:
-        name = labels[run.target] + (f", {run.case}" if several else "")
-        if shown == "bytes":
-            for label, value in (("memory", run.memory.total), ("sent", run.sent)):
-                series.setdefault(f"{name}: {label}", []).append((run.chips, value / 1e6))
-        elif run.cost and run.cost.flops:
-            series.setdefault(name, []).append((run.chips, run.cost.flops / 1e9))
-    return charts.line_chart(series, "devices", AXES[shown], title, from_zero=shown == "bytes")
-
-
 def start(app: Any) -> None:
     """Give directives, which do not see the application, the options of the book."""
     app.env.book_options = Options.from_values(app.config, app.confdir)
@@ -519,6 +396,5 @@ def setup(app: Sphinx) -> None:
     """Register the options, the directives and the role."""
     app.add_directive("compiled", CompiledDirective)
     app.add_directive("compiled-cost", CostDirective)
-    app.add_directive("compiled-scale", ScaleDirective)
     app.add_role("compiled", CompiledRole())
     app.connect("builder-inited", start)

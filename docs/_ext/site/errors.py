@@ -71,15 +71,17 @@ def all_errors(env: Any) -> list[DeclaredError]:
 
 
 def is_meant(row: str, error: DeclaredError) -> bool:
-    """Say whether a row stands for a declared error: by its type, and by what both say."""
+    """Say whether a row stands for a declared error: by its type, and by what both say.
+
+    What other versions say counts as well, for a row has the words of one of them.
+    """
     kind, _, words = row.partition(": ")
     if kind != error.type or error.fragment not in words:
         return False
-    if error.here is None:
-        return True
-    pieces = (re.escape(piece.strip()) for piece in words.split("…"))
-    message = error.here.message.replace("`", "")
-    return re.match(".*".join(pieces), message, re.DOTALL) is not None
+    outcomes = [each for each in (error.here, *error.versions.values()) if each]
+    begins = ".*".join(re.escape(piece.strip()) for piece in words.split("…"))
+    messages = [each.message.replace("`", "") for each in outcomes]
+    return not messages or any(re.match(begins, each, re.DOTALL) for each in messages)
 
 
 def said(outcome: Outcome) -> str:

@@ -18,8 +18,8 @@ from .snippets import (
     Library,
     SnippetError,
     split_lines,
-    symbol_tables,
 )
+from .syntax import symbol_tables
 
 OWN = "what the page's own lines make of it"
 HELPERS = "Show the helpers used below"
@@ -144,16 +144,8 @@ class Expansion:
             str(cell.metadata.pop(option, "")).replace(",", " ").split()
             for option in ("snippet", "folded")
         )
-        raises = "raises" in cell.metadata
-        declared = str(cell.metadata.pop("raises", None) or "").strip()
-        if raises and not declared:
-            raise PageError(
-                line, "':raises:' is empty; it needs 'TypeOfTheError part of its message'"
-            )
+        own = self._declared(cell, line)
         cell["outputs"] = []
-        own = None
-        if declared:
-            own = ExpectedError("", *[*declared.split(None, 1), ""][:2])
         unseen = not UNSEEN.isdisjoint(tags)
         if not written and not beside:
             self._note_own(cell.source, line)
@@ -197,6 +189,18 @@ class Expansion:
         cell["source"] = self._joined(excerpt.imports, code, unseen, {each.name for each in folded})
         self._note_imports(own_lines, unseen)
         return [*before, self._expanded(cell, tags, errors, line)]
+
+    @staticmethod
+    def _declared(cell: nbformat.NotebookNode, line: int) -> ExpectedError | None:
+        """Take the error that a cell declares by itself out of its options."""
+        if "raises" not in cell.metadata:
+            return None
+        declared = str(cell.metadata.pop("raises") or "").strip()
+        if not declared:
+            raise PageError(
+                line, "':raises:' is empty; it needs 'TypeOfTheError part of its message'"
+            )
+        return ExpectedError("", *[*declared.split(None, 1), ""][:2])
 
     def _check_names(self, tags: list[str], fence: int) -> None:
         """Refuse another language, misspelt options and tags, and an option that stands twice."""

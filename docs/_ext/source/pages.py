@@ -115,46 +115,13 @@ def read_page(
     without any they may give all. Raises PageError for text that cannot be read or a snippet
     that does not exist.
     """
-    try:
-        content = pathlib.Path(path).read_bytes()
-        text = content.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        message = f"the page cannot be read: {error}; save it as text in UTF-8"
-        raise PageError(line, message) from None
-    except OSError as error:
-        raise PageError(1, f"the page cannot be read: {error}") from None
+    content, text = _text(path)
     if "{code-cell}" not in text or not text.startswith("---"):
         return None
-    # Takes a while to import, and a build that reads no page does without.
-    from jupytext.myst import MystMetadataParsingError, myst_to_notebook
-
     head, body, below_head = _split(text)
-    if no_fence := predictions.NO_FENCE.search(body):
-        line = body.count("\n", 0, no_fence.start()) + 1
-        raise PageError(line, "a predict with code in its question is written between colons, :::")
-    try:
-        options = yaml.safe_load(head) or {}
-        notebook = myst_to_notebook(body.translate(MASK), add_source_map=True)
-    except yaml.YAMLError as error:
-        raise PageError(1, f"the head of the page cannot be read: {error}") from None
-    except MystMetadataParsingError as error:
-        place = CELL_AT.search(str(error))
-        hint = "a value that has a colon in it is written in quotes"
-        if str(error).startswith("Markdown"):
-            hint = "behind +++ stands nothing, or a dictionary in JSON"
-        raise PageError(int(place[1]) if place else 1, f"{error}; {hint}") from None
-    except nbformat.ValidationError as error:
-        line = _first_line_refused(body)
-        written_there = split_lines(text)[line - 1].strip()
-        message = f"'{written_there}' cannot be: {error.message}"
-        raise PageError(line, message) from None
-    if not isinstance(options, dict):
-        raise PageError(1, "the head of the page is not a list of names with values")
+    options, notebook = _parsed(head, body, text)
     if not any(cell.cell_type == "code" for cell in notebook.cells):
         return None
-    for cell in notebook.cells:
-        cell["source"] = cell.source.translate(UNMASK)
     written = split_lines(text)
     benchmark, device, recorded = _execution(options, written, devices)
     expansion = Expansion(docname, library, written)
@@ -208,6 +175,51 @@ def read_page(
         recorded,
         files,
     )
+
+
+def _text(path: str | os.PathLike[str]) -> tuple[bytes, str]:
+    """Return what the file of a page holds, and its text."""
+    try:
+        content = pathlib.Path(path).read_bytes()
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        message = f"the page cannot be read: {error}; save it as text in UTF-8"
+        raise PageError(line, message) from None
+    except OSError as error:
+        raise PageError(1, f"the page cannot be read: {error}") from None
+    return content, text
+
+
+def _parsed(head: str, body: str, text: str) -> tuple[dict[str, Any], nbformat.NotebookNode]:
+    """Return what the head of a page says, and the page as a notebook."""
+    # Takes a while to import, and a build that reads no page does without.
+    from jupytext.myst import MystMetadataParsingError, myst_to_notebook
+
+    if no_fence := predictions.NO_FENCE.search(body):
+        line = body.count("\n", 0, no_fence.start()) + 1
+        raise PageError(line, "a predict with code in its question is written between colons, :::")
+    try:
+        options = yaml.safe_load(head) or {}
+        notebook = myst_to_notebook(body.translate(MASK), add_source_map=True)
+    except yaml.YAMLError as error:
+        raise PageError(1, f"the head of the page cannot be read: {error}") from None
+    except MystMetadataParsingError as error:
+        place = CELL_AT.search(str(error))
+        hint = "a value that has a colon in it is written in quotes"
+        if str(error).startswith("Markdown"):
+            hint = "behind +++ stands nothing, or a dictionary in JSON"
+        raise PageError(int(place[1]) if place else 1, f"{error}; {hint}") from None
+    except nbformat.ValidationError as error:
+        line = _first_line_refused(body)
+        written_there = split_lines(text)[line - 1].strip()
+        message = f"'{written_there}' cannot be: {error.message}"
+        raise PageError(line, message) from None
+    if not isinstance(options, dict):
+        raise PageError(1, "the head of the page is not a list of names with values")
+    for cell in notebook.cells:
+        cell["source"] = cell.source.translate(UNMASK)
+    return options, notebook
 
 
 def _first_line_refused(body: str) -> int:

@@ -1,8 +1,9 @@
-"""What the syntax of code is, whoever wrote it how."""
+"""What the syntax of code says: what it takes from around it, and whether two are the same."""
 
 import ast
 import functools
 import hashlib
+import symtable
 from typing import Any
 
 # What says how code was written, not what it does.
@@ -34,3 +35,30 @@ def _syntax(part: Any) -> Any:
     # What only later versions of Python have is empty where it is not used.
     known = [(name, _syntax(value)) for name, value in fields.items() if value not in (None, [])]
     return type(part).__name__, known
+
+
+def symbol_tables(text: str) -> list[symtable.SymbolTable]:
+    """Return the tables of a piece of code: its own first, then those within it."""
+    tables = [symtable.symtable(text, "<code>", "exec")]
+    for table in tables:
+        tables += table.get_children()
+    return tables
+
+
+def names_used(text: str) -> tuple[str, ...]:
+    """Return the names that a piece of code takes from around it, in the order of first use."""
+    top, *within = symbol_tables(text)
+    # Python 3.12 finds no other names in a comprehension than around it.
+    own = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_local()}
+    shared = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
+    for table in within:
+        # The body of a class finds outside of it what it has not bound yet.
+        is_class = table.get_type() == "class"
+        shared |= {
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_declared_global()
+            or (symbol.is_referenced() and (symbol.is_global() or (is_class and symbol.is_local())))
+        } - own
+    names = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
+    return tuple(name for name in dict.fromkeys(names) if name in shared)

@@ -11,7 +11,7 @@ import tempfile
 import termios
 
 import pytest
-from _ext.execution import page_run, provisioning
+from _ext.execution import client, provisioning
 from _ext.records.cache import Effort
 
 PRESENCE = """
@@ -459,7 +459,7 @@ BABBLING = {
 
 @pytest.mark.parametrize("case", BABBLING)
 def test_strange_messages_end_no_build(project, execute, case, monkeypatch):
-    monkeypatch.setattr(page_run, "ANSWER", 3.0)
+    monkeypatch.setattr(client, "ANSWER", 3.0)
     project.page("a/strange", project.cell("import colorsys"), project.cell(BABBLING[case]))
     project.page("a/good", project.cell("print(6 * 7)"))
     frameworks = {"lib": {"modules": ["colorsys"], "device": "('cpu', 'cpu')"}}

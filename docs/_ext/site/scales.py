@@ -1,0 +1,77 @@
+"""One step compiled for more and more devices: a table, or a chart over their number."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+from ..measurements import charts
+from ..programs.declared import Program
+from ..programs.records import Run, ScaleRecord
+from .compiled import ProgramDirective, amount_text, box, known, provenance, source
+from .tables import table_node
+
+
+class ScaleDirective(ProgramDirective):
+    """A step compiled for many devices: its source, a table, or a chart over the devices."""
+
+    kind = "SCALED"
+    has_content = True
+    option_spec: ClassVar[dict[str, Callable[[str], Any]]] = {
+        "show": str.strip,
+        "case": str.strip,
+    }
+
+    def show(self, program: Program, record: ScaleRecord | None) -> list[nodes.Node]:
+        shown = known("way", self.options.get("show", "table"), ("source", "table", *AXES))
+        cases = list(program.arguments)
+        if "case" in self.options:
+            cases = [known("case", self.options["case"], cases)]
+        if shown == "source":
+            return [source(program)]
+        runs = [run for run in record.runs if run.case in cases] if record else []
+        if record is None or not runs:
+            return []
+        if shown == "table":
+            return [scale_table(runs, self.labels), provenance(record)]
+        svg = scale_chart(runs, shown, self.labels, " ".join(self.content))
+        caption = box("measurement-caption", *self.parse_content_to_nodes())
+        return [box("measurement-figure", nodes.raw("", svg, format="html"), caption)]
+
+
+def scale_table(runs: Iterable[Run], labels: Mapping[str, str]) -> nodes.Node:
+    """Return a table of runs on more and more devices."""
+    head = ["device", "number", "batch", "for each", "collectives", "combined", "sent by each"]
+    head += ["FLOP of each", "memory of each"]
+    rows = []
+    for run in runs:
+        kinds = ", ".join(f"{entry.count} {entry.kind}" for entry in run.collectives)
+        row = [labels[run.target], *map(str, (run.chips, run.batch, run.batch // run.chips))]
+        row.append(kinds or "none")
+        row += [amount_text(bytes, "B") if kinds else "–" for bytes in (run.moved, run.sent)]
+        row += [amount_text(run.cost.flops, "FLOP") if run.cost else "–"]
+        rows.append([*row, amount_text(run.memory.total, "B")])
+    return table_node(head, rows, classes=["measurements", "compile-scale"])
+
+
+AXES = {"flops": "GFLOP of each device", "bytes": "megabytes of each device"}
+
+
+def scale_chart(runs: Sequence[Run], shown: str, labels: Mapping[str, str], title: str) -> str:
+    """Return a chart over the number of devices: of FLOP, or of the bytes of each device."""
+    several = len({run.case for run in runs}) > 1
+    series: dict[str, list[tuple[int, float]]] = {}
+    for run in runs:
+        name = labels[run.target] + (f", {run.case}" if several else "")
+        if shown == "bytes":
+            for label, value in (("memory", run.memory.total), ("sent", run.sent)):
+                series.setdefault(f"{name}: {label}", []).append((run.chips, value / 1e6))
+        elif run.cost and run.cost.flops:
+            series.setdefault(name, []).append((run.chips, run.cost.flops / 1e9))
+    return charts.line_chart(series, "devices", AXES[shown], title, from_zero=shown == "bytes")
+
+
+def setup(app: Sphinx) -> None:
+    """Register the directive."""
+    app.add_directive("compiled-scale", ScaleDirective)
