@@ -224,7 +224,7 @@ def jax_years(session):
     session.run_install(sys.executable, *words, external=True)
     install(session, FRAMEWORKS, "record")
     compile_installed(session)
-    places = [pathlib.Path(".nox", path) for path in sorted(os.listdir(".nox"))]
+    places = sorted(pathlib.Path(".nox").iterdir())
     pythons = [
         place.absolute() / "bin" / "python" for place in places if "jax_versions" in place.name
     ]

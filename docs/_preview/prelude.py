@@ -6,8 +6,8 @@ ROUNDS stays: experiments without a clock depend on it, and readers are asked wh
 
 import pathlib
 
-if pathlib.Path("timer.py").exists():
-    with open("timer.py", "a") as _file:
+if (_timer := pathlib.Path("timer.py")).exists():
+    with _timer.open("a") as _file:
         _file.write(
             "\nLONG, LONG_ROUNDS = 0.0, 3\n"
             "LONGEST_REST, PATIENCE, FIRST_LOOK, COUNTED = 0.0, 0.0, 0.0, 1\n"

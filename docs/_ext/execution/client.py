@@ -1,7 +1,7 @@
 """The client that executes the cells of a page in its kernel."""
 
 import asyncio
-import os
+import pathlib
 import queue
 import time
 from typing import Any
@@ -45,7 +45,7 @@ class Client(NotebookClient):
         end = time.monotonic() + self.startup_timeout
         ports = [getattr(self.km, f"{name}_port") for name in PORTS]
         # Connected too early, ZeroMQ tries again after a tenth of a second only.
-        while not all(os.path.exists(f"{self.km.ip}-{port}") for port in ports):
+        while not all(pathlib.Path(f"{self.km.ip}-{port}").exists() for port in ports):
             await self._still_starting(end)
             await asyncio.sleep(0.005)
         self.kc = self.km.client()

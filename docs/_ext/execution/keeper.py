@@ -146,7 +146,7 @@ def run_beside(command: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with tempfile.TemporaryDirectory(prefix="book-") as folder:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
-            path = os.path.join(folder, "keeper")
+            path = f"{folder}/keeper"
             listening.bind(path)
             listening.listen()
             begin = functools.partial(_begin, os.getpid())

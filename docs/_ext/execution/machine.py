@@ -101,7 +101,7 @@ class Machine:
         """Take what receives a line where somebody has to wait, and the folder of the lock."""
         self._say = say
         self._said: set[str] = set()
-        default = "/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir()
+        default = "/tmp" if pathlib.Path("/tmp").is_dir() else tempfile.gettempdir()
         self._folder = pathlib.Path(folder or os.environ.get(LOCKS) or default)
 
     def _tell(self, text: str) -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import getpass
-import os
 import pathlib
 import socket
 import sys
@@ -57,7 +56,13 @@ def leaks(text: str) -> list[str]:
     A name counts as one in a path or an address only: a host may be called as an operation is.
     """
     host = socket.gethostname()
-    private = [os.getcwd(), str(pathlib.Path.home()), sys.prefix, f"//{host}", f"@{host}:"]
+    private = [
+        str(pathlib.Path.cwd()),
+        str(pathlib.Path.home()),
+        sys.prefix,
+        f"//{host}",
+        f"@{host}:",
+    ]
     with contextlib.suppress(KeyError, OSError):
         private.append(f"/{getpass.getuser()}/")
     return sorted({word for word in private if len(word) > 3 and word in text})
