@@ -215,7 +215,7 @@ def test_a_missing_framework_costs_its_own_cells_alone(project, tmp_path):
     assert "but for cells that need tensorflow\n" in done.stdout
     build = project.build("-D", "book_recorded=1", out="build/recorded")
     assert build.green, build.output
-    without = "Not recorded: tensorflow is not installed."
+    without = "Not recorded: TensorFlow is not installed."
     assert outputs(project, "a/one", "build/recorded") == ["'before'", without, without, "'own'"]
 
     # What was recorded is cached, and serves only builds that leave out as well.
@@ -224,6 +224,7 @@ def test_a_missing_framework_costs_its_own_cells_alone(project, tmp_path):
     assert whole.executed == ["a/one"]
     leave_out = ("-D", "book_leave_out=1")
     live = project.build(*leave_out, PYTHONPATH=str(folder))
+    without = "Not executed: TensorFlow is not installed."
     assert live.green, live.output
     assert live.executed == []
     assert outputs(project, "a/one") == ["'before'", without, without, "'own'"]
