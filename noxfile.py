@@ -296,7 +296,7 @@ def coverage(session):
 @nox.session
 def lint(session):
     """Check the style of all Python files, the types of the engine, and what hosts read."""
-    install(session, "lint", into="lint")
+    install(session, "lint", "docs", into="lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")

@@ -191,7 +191,7 @@ class Options:
 
     def folder(self, name: str) -> pathlib.Path:
         """Return the path of one of the folders, such as `snippets`."""
-        return self.root / getattr(self, name)
+        return self.root / str(getattr(self, name))
 
     @property
     def home(self) -> str:

@@ -55,7 +55,8 @@ def validator(schema: dict[str, Any]) -> Any:
     base = jsonschema.Draft202012Validator
     whole = base.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
     rows = whole.redefine("array", lambda _, value: isinstance(value, list | tuple))
-    strict = jsonschema.validators.extend(base, type_checker=rows)
+    extend: Any = jsonschema.validators.extend
+    strict = extend(base, type_checker=rows)
     return strict(schema, format_checker=FORMATS)
 
 

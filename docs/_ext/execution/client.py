@@ -81,5 +81,5 @@ class Client(NotebookClient):
                     raise DeadKernelError("Kernel died") from None
                 continue
             if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
-                return reply["content"]
+                return dict(reply["content"])
         return None

@@ -48,6 +48,7 @@ LARGEST_MESSAGE = 1_000_000
 # No pipe holds more: one reading empties it.
 LARGEST_PIPE = 1 << 20
 PR_SET_PDEATHSIG = 1
+Values = dict[str, Any]
 
 _encode = json.JSONEncoder(default=json_default, ensure_ascii=False, allow_nan=False).encode
 _decode = json.JSONDecoder().decode
@@ -115,7 +116,7 @@ class Meter:
             self.cut += len(text) - len(shown)
             return shown
 
-    def bundle(self, data: dict, metadata: dict) -> tuple[dict, dict]:
+    def bundle(self, data: Values, metadata: Values) -> tuple[Values, Values]:
         """Return what may be shown of one value in several formats, and of its metadata."""
         with self._lock:
             shown = self._uncut({kind: data[kind] for kind in data if kind != "text/plain"})
@@ -127,7 +128,7 @@ class Meter:
                     shown["text/plain"] = cut.removesuffix("\n")
             return shown, self._uncut(metadata)
 
-    def _uncut(self, values: dict) -> dict:
+    def _uncut(self, values: Values) -> Values:
         """Return those values that may be shown: all of each, or nothing."""
         shown = {}
         for name, value in values.items():
@@ -243,7 +244,7 @@ class PageKernel(IPythonKernel):
 
     def cell_request(self, stream: Any, ident: Any, parent: Any) -> None:
         """Say what the last cell raised, and whether it is what is declared for it."""
-        content: dict[str, Any] = {}
+        content: Values = {}
         if self.raised is not None:
             content["raised"] = f"{self.raised.__module__}.{self.raised.__qualname__}"
             content["declared"] = self._is(self.raised, parent["content"].get("declared", ""))
@@ -267,7 +268,7 @@ class PageKernel(IPythonKernel):
 
     def device_request(self, stream: Any, ident: Any, parent: Any) -> None:
         """Say on which device the page's first registered framework ran, or why nobody knows."""
-        content: dict = {"framework": None}
+        content: Values = {"framework": None}
         for name, module, expression in self.devices:
             if module not in _modules:
                 continue

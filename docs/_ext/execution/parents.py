@@ -17,6 +17,7 @@ import selectors
 import signal
 import socket
 import sys
+from typing import Any
 
 
 class Parent:
@@ -29,7 +30,7 @@ class Parent:
         self.selector = selectors.DefaultSelector()
         self.selector.register(control, selectors.EVENT_READ)
 
-    def run(self) -> tuple[dict, socket.socket]:
+    def run(self) -> tuple[dict[str, Any], socket.socket]:
         """Serve until the end of this process; only a forked child returns, with its job."""
         while not (self.retired and not self.children):
             for key, _ in self.selector.select():
@@ -42,7 +43,7 @@ class Parent:
                     self._listen(*key.data)
         os._exit(0)
 
-    def _job(self) -> tuple[dict, socket.socket] | None:
+    def _job(self) -> tuple[dict[str, Any], socket.socket] | None:
         data, fds, _, _ = socket.recv_fds(self.control, 1 << 20, 1)
         if not data:
             self.retired = True
@@ -125,7 +126,7 @@ def _kill(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def become_kernel(job: dict, started_with: dict[str, str]) -> None:
+def become_kernel(job: dict[str, Any], started_with: dict[str, str]) -> None:
     """Turn a forked child into the process that a kernel would have been started as."""
     os.setsid()
     os.chdir(job["cwd"])

@@ -99,7 +99,7 @@ class Schema:
     @property
     def media_type(self) -> str:
         """The MIME type under which an output holds a record."""
-        return self.rules["mediaType"]
+        return str(self.rules["mediaType"])
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -129,11 +129,12 @@ class Schema:
     @property
     def framework(self) -> str:
         """What a record names as its framework where none took part."""
-        return self._measurement["properties"]["framework"]["default"]
+        return str(self._measurement["properties"]["framework"]["default"])
 
     @property
     def _measurement(self) -> Mapping[str, Any]:
-        return self.rules["$defs"]["measurement"]
+        found: Mapping[str, Any] = self.rules["$defs"]["measurement"]
+        return found
 
     @functools.cached_property
     def _validator(self) -> jsonschema.Draft202012Validator:
@@ -148,7 +149,7 @@ class Schema:
         if _is_newer(self.rules):
             return None
         formats = {"date-time": lambda value: FORMATS.conforms(value, "date-time")}
-        return fastjsonschema.compile(self.rules, formats=formats, use_default=False)
+        return fastjsonschema.compile(dict(self.rules), formats=formats, use_default=False)
 
     def _allows(self, record: object) -> bool:
         try:

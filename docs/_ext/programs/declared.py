@@ -84,8 +84,8 @@ def _declared(module: Module, kind: str) -> dict[str, Any]:
             return self.visit(_value(module.definitions[node.id]))
 
     try:
-        declared = ast.literal_eval(Inline().visit(_value(module.definitions[kind])))
-        declared = json.loads(json.dumps(declared))
+        found = ast.literal_eval(Inline().visit(_value(module.definitions[kind])))
+        declared: dict[str, Any] = json.loads(json.dumps(found))
         of_one = list if kind == "COMPILED" else dict
         good = isinstance(declared, dict) and all(isinstance(v, of_one) for v in declared.values())
     except (ValueError, TypeError, SyntaxError, AttributeError, KeyError, RecursionError):

@@ -75,5 +75,5 @@ def devices_of(target: Target, count: int = 1) -> list[Any]:
         name = target.topology.format(side=max(2, round(count**0.5)))
         found = topologies.get_topology_desc(platform=target.platform, topology_name=name)
     else:
-        return jax.devices(target.platform)[:count]
-    return found.devices[:count]
+        return list(jax.devices(target.platform)[:count])
+    return list(found.devices[:count])

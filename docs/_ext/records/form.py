@@ -112,7 +112,7 @@ def write(outputs: PageOutputs, command: str = "") -> str:
         if cell.missing:
             kept.metadata["missing"] = cell.missing
         notebook.cells.append(kept)
-    return nbformat.writes(notebook) + "\n"
+    return str(nbformat.writes(notebook)) + "\n"
 
 
 def read(text: str, page: str, device: str) -> PageOutputs:

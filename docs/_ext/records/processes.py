@@ -47,7 +47,7 @@ def merged(runs: Sequence[PageOutputs], schema: Schema | None, wanted: int) -> P
         name = next(names)
         same = [each[name] for each in made if name in each]
         steadiest, found = min(same, key=lambda each: _unrest(_parts(each[1])))
-        output = copy.deepcopy(steadiest)
+        output = NotebookNode(copy.deepcopy(steadiest))
         output["data"][schema.media_type] = _with(found, [each for _, each in same], repeated)
         return output
 
@@ -103,7 +103,8 @@ def _single(run: PageOutputs, schema: Schema | None) -> Iterator[Mapping[str, An
 
 
 def _parts(found: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return found.get("alternatives", [found])
+    parts: Sequence[Mapping[str, Any]] = found.get("alternatives", [found])
+    return parts
 
 
 def _unrest(records: Iterable[Mapping[str, Any]]) -> tuple[bool, int]:

@@ -80,7 +80,7 @@ class Versions:
         known: Any = dict(options.versions)
         self.package = known.get("package", "")
         self.names = [f"{self.package}-{each}" for each in known.get("recorded", ())]
-        self.root = options.root / known.get("recordings", "")
+        self.root = pathlib.Path(options.root, known.get("recordings", ""))
         self._read: dict[str, _File] = {}
 
     def path(self, name: str) -> pathlib.Path:
@@ -103,7 +103,8 @@ class Versions:
         if wrong := next(FILE.iter_errors(found), None):
             place = ".".join(map(str, wrong.absolute_path))
             raise files.Unusable(f"{place}: {wrong.message[:200]}")
-        return plain.typed(_File, found)
+        file: _File = plain.typed(_File, found)
+        return file
 
     def of_page(self, page: Page) -> dict[str, dict[str, Text]]:
         """Return {version: {key of a cell: text}} of a page, as far as its code is the same."""

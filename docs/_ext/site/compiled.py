@@ -73,7 +73,8 @@ class _Place:
     @property
     def book(self) -> Options:
         """The options of the book."""
-        return self.env.book_options
+        options: Options = self.env.book_options
+        return options
 
     @property
     def labels(self) -> dict[str, str]:

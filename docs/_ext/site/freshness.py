@@ -45,7 +45,7 @@ def note_templates(app: Any, env: Any) -> bool:
         for path in sorted(pathlib.Path(app.confdir, folder).rglob("*"))
         if path.is_file()
     }
-    return known != env.book_templates
+    return bool(known != env.book_templates)
 
 
 def forget(env: Any, docname: str) -> None:

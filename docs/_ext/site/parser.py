@@ -86,7 +86,7 @@ def read_shown(text: str, docname: str) -> nbformat.NotebookNode:
     return _notebooks[docname]
 
 
-class PageParser(Parser):
+class PageParser(Parser):  # type: ignore[misc]
     """MyST-NB's parser, which reads the executed notebook where there is one."""
 
     def parse(self, inputstring: str, document: nodes.document) -> None:
@@ -94,9 +94,11 @@ class PageParser(Parser):
         env = document.settings.env
         if env.docname not in _notebooks:
             if env.docname not in env.book_pages:
-                return super().parse(inputstring, document)
+                super().parse(inputstring, document)
+                return
             # The build has refused it and said why; MyST-NB would stumble over its cells again.
-            return super(Parser, self).parse(CELLS.sub("", inputstring), document)
+            super(Parser, self).parse(CELLS.sub("", inputstring), document)
+            return
         shared = env.mystnb_config
         reader = (f"{__name__}.read_shown", {"docname": env.docname}, False)
         env.mystnb_config = shared.copy(

@@ -94,9 +94,11 @@ class Book:
 
 def book_of(app: Any) -> Book:
     """Return the book that is built."""
-    return app.book
+    book: Book = app.book
+    return book
 
 
 def pages_of(env: Any) -> dict[str, PageState]:
     """Return the states of all executed pages."""
-    return env.book_pages
+    pages: dict[str, PageState] = env.book_pages
+    return pages

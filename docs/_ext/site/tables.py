@@ -110,7 +110,8 @@ class FillInTables(SphinxPostTransform):
 
     def _by_device(self, made: Mapping[str, nodes.Element]) -> list[nodes.Element]:
         """Return what was made for the devices: as tabs, unless it is that of the build alone."""
-        home = self.env.book_home
+        env: Any = self.env
+        home = env.book_home
         if not made.keys() - {home}:
             return list(made.values())
         labels = measurements.labels(self.config)
@@ -129,7 +130,7 @@ class FillInTables(SphinxPostTransform):
             logger.warning(problem, location=node, type="book", subtype="measured")
         return found
 
-    def _not_recorded(self, node: nodes.Element, known: Measurements) -> list[nodes.Element]:
+    def _not_recorded(self, node: nodes.Element, known: Measurements) -> list[nodes.Node]:
         """Return what stands in place of a table or chart of which nothing was measured."""
         env: Any = self.env
         lacking, labels = known.devices_without(node["patterns"]), measurements.labels(self.config)
