@@ -14,11 +14,11 @@ from typing import Any
 
 from docutils import nodes
 from selectolax.lexbor import LexborHTMLParser
-from sphinx.application import Sphinx
 
 from .. import files
 from ..measurements.references import field_text
 from . import measurements
+from .app import BookApp, BookEnvironment
 from .states import book_of
 
 LONGEST = 160
@@ -31,7 +31,7 @@ USED = (
 
 
 def describe(
-    app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+    app: BookApp, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Give a page its description and its card, and write it in Markdown."""
     if app.builder.format != "html":
@@ -98,7 +98,7 @@ def markdown(body: str) -> str:
     return "\n\n".join([str(getattr(text, "content", text)).strip(), *footnotes]) + "\n"
 
 
-def finish(app: Any, exception: Exception | None) -> None:
+def finish(app: BookApp, exception: Exception | None) -> None:
     """Write the list of pages for programs, and draw the picture of the site."""
     if exception or app.builder.format != "html":
         return
@@ -112,7 +112,7 @@ def finish(app: Any, exception: Exception | None) -> None:
         _draw(app, options.card)
 
 
-def _list(app: Any) -> str:
+def _list(app: BookApp) -> str:
     """Return the pages in the order of the book, as llmstxt.org has it."""
     env, base = app.env, app.config.html_baseurl or ""
     lines = [f"# {app.config.project}", ""]
@@ -125,12 +125,12 @@ def _list(app: Any) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _ordered(env: Any, name: str) -> list[str]:
+def _ordered(env: BookEnvironment, name: str) -> list[str]:
     inner = [page for each in env.toctree_includes.get(name, ()) for page in _ordered(env, each)]
     return [name, *inner]
 
 
-def _draw(app: Any, card: Mapping[str, str]) -> None:
+def _draw(app: BookApp, card: Mapping[str, str]) -> None:
     """Draw measurements as bars, 1200 by 630 pixels, where they are others than those drawn."""
     found = measurements.matching(app.env, card["measurements"].split())
     labels = measurements.labels(app.config)
@@ -170,7 +170,7 @@ def _draw(app: Any, card: Mapping[str, str]) -> None:
     files.write(memory, state)
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the events; the context of a page is complete when Sphinx asks at 800."""
     app.connect("html-page-context", describe, priority=800)
     app.connect("build-finished", finish, priority=690)

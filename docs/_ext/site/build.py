@@ -35,6 +35,7 @@ from . import (
     tabs,
     versions,
 )
+from .app import BookApp, BookEnvironment
 from .states import Book, PageState, pages_of, values
 
 logger = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ def _no_pages(app: Sphinx, config: Config) -> list[str]:
     return [path.relative_to(source).as_posix() for path in paths if source in path.parents]
 
 
-def lock_output(app: Any, config: Config) -> None:
+def lock_output(app: BookApp, config: Config) -> None:
     """Let only one build at a time work in an output folder."""
     lock = FileLock(pathlib.Path(app.doctreedir, "building.lock"))
     for path in (
@@ -91,7 +92,7 @@ def lock_output(app: Any, config: Config) -> None:
     app.book_lock = lock
 
 
-def speak(app: Any) -> None:
+def speak(app: BookApp) -> None:
     """Say in a build with `-q`, where Sphinx says nothing, what is executed and what failed."""
     app.book_voice = python_logging.StreamHandler(app._warning)
     app.book_voice.addFilter(lambda record: record.levelno == python_logging.INFO)
@@ -103,7 +104,7 @@ def _own_logger() -> python_logging.Logger:
     return python_logging.getLogger(f"{logging.NAMESPACE}.{__name__.partition('.')[0]}")
 
 
-def start(app: Any) -> None:
+def start(app: BookApp) -> None:
     """Give the build its options, and the environment its place for the state of pages."""
     app.book_changed, app.book_read = set(), set()
     app.book = Book(app)
@@ -123,7 +124,7 @@ def start(app: Any) -> None:
 
 
 def outdated(
-    app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]
+    app: BookApp, env: BookEnvironment, added: set[str], changed: set[str], removed: set[str]
 ) -> list[str]:
     """Return the pages to read again, besides those that Sphinx finds; clear up after others."""
     for docname in removed:
@@ -135,7 +136,7 @@ def outdated(
     return sorted(found & env.found_docs)
 
 
-def run_pages(app: Any, env: Any, docnames: list[str]) -> None:
+def run_pages(app: BookApp, env: BookEnvironment, docnames: list[str]) -> None:
     """Take every page that will be read its one way, up to what is shown of it."""
     book: Book = app.book
     app.book_read = set(docnames)
@@ -167,7 +168,7 @@ def run_pages(app: Any, env: Any, docnames: list[str]) -> None:
         app.book_changed.add("book_shows_status")
 
 
-def _read(app: Any, env: Any, docname: str, path: pathlib.Path) -> Page | None:
+def _read(app: BookApp, env: BookEnvironment, docname: str, path: pathlib.Path) -> Page | None:
     try:
         book: Book = app.book
         page = read_page(
@@ -184,7 +185,7 @@ def _read(app: Any, env: Any, docname: str, path: pathlib.Path) -> Page | None:
     return page
 
 
-def _show(app: Any, env: Any, page: Page, result: Result | None) -> None:
+def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None) -> None:
     """Put a page's outputs beside its recordings, and keep what is known of it."""
     book: Book = app.book
     home = page.device or book.home
@@ -274,7 +275,7 @@ def _warn(docname: str, line: int, message: str) -> None:
     logger.warning(message, location=(docname, line), type="book", subtype="page")
 
 
-def dependents(app: Any, env: Any) -> list[str]:
+def dependents(app: BookApp, env: BookEnvironment) -> list[str]:
     """Return the pages to write again because records or states on other pages changed."""
     book: Book = app.book
     measurements.report_duplicates(env)
@@ -293,7 +294,7 @@ def dependents(app: Any, env: Any) -> list[str]:
     return sorted(found | downloads.gone(app))
 
 
-def finish(app: Any, exception: Exception | None) -> None:
+def finish(app: BookApp, exception: Exception | None) -> None:
     """Publish the records; make the build fail as long as any page fails."""
     if exception is None:
         if app.builder.format == "html":
@@ -309,7 +310,7 @@ def finish(app: Any, exception: Exception | None) -> None:
     app.book_lock.release()
 
 
-def _earlier_recordings(app: Any) -> list[str]:
+def _earlier_recordings(app: BookApp) -> list[str]:
     """Say how many pages show outputs of earlier code, a line for each device."""
     book: Book = app.book
     states = pages_of(app.env).values()
@@ -323,7 +324,7 @@ def _earlier_recordings(app: Any) -> list[str]:
     return [*found, "the list of recordings says which"] if found else []
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the options and the events."""
     for field in Options.table():
         default = getattr(Options(), field.name)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from docutils import nodes
-from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
@@ -26,8 +25,10 @@ from ..programs.records import ProgramRecord, ScaleRecord
 from ..programs.targets import configured
 from ..records.states import State
 from ..source.snippets import Library, SnippetError
+from .app import BookApp, BookEnvironment
 from .jaxprs import picture
 from .notes import noted
+from .states import values
 from .tables import table_node
 from .tabs import tab_set
 
@@ -67,7 +68,7 @@ def counted(count: int, noun: str) -> str:
 class _Place:
     """What the directives and the role share: a function is named at a line of a page."""
 
-    env: Any
+    env: BookEnvironment
     get_location: Callable[[], str]
 
     @property
@@ -384,16 +385,16 @@ class CompiledRole(_Place, SphinxRole):
         return value, field_text(record, target, name), origin, earlier
 
 
-def start(app: Any) -> None:
+def start(app: BookApp) -> None:
     """Give directives, which do not see the application, the options of the book."""
-    app.env.book_options = Options.from_values(app.config, app.confdir)
+    app.env.book_options = Options.from_values(values(app.config), app.confdir)
     try:
         configured(app.env.book_options)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the options, the directives and the role."""
     app.add_directive("compiled", CompiledDirective)
     app.add_directive("compiled-cost", CostDirective)

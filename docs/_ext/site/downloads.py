@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import nbformat
-from sphinx.application import Sphinx
 
 from .. import files
 from ..frameworks import Framework, first_imports
@@ -18,6 +17,7 @@ from ..source import predictions
 from ..source.predictions import FENCE
 from ..source.snippets import split_lines
 from . import measurements, tabs
+from .app import BookApp, BookEnvironment
 from .states import book_of, pages_of
 
 ROLE = re.compile(r"\{(measured|verdict|quoted)\}`([^`]+)`")
@@ -46,7 +46,7 @@ LINK = re.compile(
 )
 
 
-def plain(text: str, env: Any, records: references.Measurements, docname: str) -> str:
+def plain(text: str, env: BookEnvironment, records: references.Measurements, docname: str) -> str:
     """Return the Markdown of a cell of a page with roles and directives resolved."""
 
     def role(found: re.Match[str]) -> str:
@@ -82,7 +82,7 @@ def plain(text: str, env: Any, records: references.Measurements, docname: str) -
     return DOWNLOAD.sub(r"`\1`", ROLE.sub(role, text))
 
 
-def beginning(app: Any, docname: str) -> list[nbformat.NotebookNode]:
+def beginning(app: BookApp, docname: str) -> list[nbformat.NotebookNode]:
     """Return the cells that come before those of the page.
 
     They say where it is from and what it needs, and bring what it imports from beside it.
@@ -119,13 +119,13 @@ def _requirement(framework: Framework, versions: Mapping[str, str]) -> str:
     return f"{framework.packages[0]}=={version}" if version else framework.packages[0]
 
 
-def _published(app: Any, docname: str) -> str:
+def _published(app: BookApp, docname: str) -> str:
     """Return the address of a page, empty where nobody knows where the site is published."""
     base = app.config.html_baseurl
     return f"{base.rstrip('/')}/{app.builder.get_target_uri(docname)}" if base else ""
 
 
-def followed(text: str, app: Any, docname: str) -> str:
+def followed(text: str, app: BookApp, docname: str) -> str:
     """Return Markdown whose links to other pages have whole addresses, or are plain text."""
 
     def link(found: re.Match[str]) -> str:
@@ -135,7 +135,7 @@ def followed(text: str, app: Any, docname: str) -> str:
         path, _, anchor = target.partition("#")
         name = app.env.path2doc(app.env.relfn2path(path, docname)[1]) if path else docname
         address = _published(app, name) if name in app.env.found_docs else ""
-        if not address:
+        if not address or name is None:
             return found["text"]
         slugs = app.env.metadata[name].get("myst_slugs", {})
         anchor = slugs[anchor][1] if anchor in slugs else anchor
@@ -150,7 +150,7 @@ def _table(lines: Iterable[Iterable[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rows))
 
 
-def _included(found: re.Match[str], env: Any, docname: str) -> str:
+def _included(found: re.Match[str], env: BookEnvironment, docname: str) -> str:
     """Return what a directive shows of a file; what Sphinx could not read either stays."""
     options = dict(OPTION.findall(found["body"]))
     # What a table has in this place is its title.
@@ -180,18 +180,18 @@ def question(found: re.Match[str]) -> str:
     return f"**Before you look:** {asked.question}\n\n{answers}"
 
 
-def rendered(env: Any) -> pathlib.Path:
+def rendered(env: BookEnvironment) -> pathlib.Path:
     """Return the folder in which MyST-NB leaves what it renders: one of this site alone."""
     return pathlib.Path(env.doctreedir, "rendered")
 
 
-def target(app: Any, docname: str) -> pathlib.Path:
+def target(app: BookApp, docname: str) -> pathlib.Path:
     """Return where the notebook of a page lies in the site."""
     return pathlib.Path(app.outdir, "_sources", f"{docname}.ipynb")
 
 
 def add_notebook(
-    app: Any, docname: str, templatename: str, context: dict[str, Any], doctree: Any
+    app: BookApp, docname: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Write the notebook of a page beside its source, where the theme's button finds it."""
     if docname not in app.env.book_pages or app.builder.format != "html":
@@ -213,13 +213,13 @@ def add_notebook(
     context["ipynb_source"] = f"{docname}.ipynb"
 
 
-def remove_notebook(app: Any, docname: str) -> None:
+def remove_notebook(app: BookApp, docname: str) -> None:
     """Remove the notebook of a page that has none any more."""
     for path in (target(app, docname), rendered(app.env) / f"{docname}.ipynb"):
         path.unlink(missing_ok=True)
 
 
-def remove(app: Any, docname: str) -> None:
+def remove(app: BookApp, docname: str) -> None:
     """Remove what a page that is gone has left in the site."""
     remove_notebook(app, docname)
     if app.builder.format == "html":
@@ -227,7 +227,7 @@ def remove(app: Any, docname: str) -> None:
         pathlib.Path(app.builder.get_output_path(docname)).unlink(missing_ok=True)
 
 
-def gone(app: Any) -> set[str]:
+def gone(app: BookApp) -> set[str]:
     """Return the executed pages whose notebook is not in the site any more."""
     if app.builder.format != "html":
         return set()
@@ -235,6 +235,6 @@ def gone(app: Any) -> set[str]:
     return {name for name in states if states[name].home and not target(app, name).is_file()}
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the event; the theme reads the context at priority 501."""
     app.connect("html-page-context", add_notebook, priority=400)

@@ -11,16 +11,15 @@ import pathlib
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from docutils import nodes
-from sphinx.application import Sphinx
-from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from ..options import Options
 from ..records.outcomes import DeclaredError, Outcome
+from .app import BookApp, BookEnvironment, BookTransform
 from .states import pages_of
 from .versions import label, span
 
@@ -49,12 +48,12 @@ class ErrorListDirective(SphinxDirective):
         node = error_list("", *self.parse_content_to_nodes())
         self.set_source_info(node)
         self.env.metadata[self.env.docname]["book_uses_errors"] = True
-        if path := _earlier_file(self.env):
+        if path := _earlier_file(cast(BookEnvironment, self.env)):
             self.env.note_dependency(str(path))
         return [node]
 
 
-def _earlier_file(env: Any) -> pathlib.Path | None:
+def _earlier_file(env: BookEnvironment) -> pathlib.Path | None:
     options: Options = env.book_options
     name = dict(options.versions).get("earlier")
     return options.root / name if name else None
@@ -65,7 +64,7 @@ def earlier(path: pathlib.Path) -> dict[str, dict[str, str]]:
     return tomllib.loads(path.read_text("utf8"))
 
 
-def all_errors(env: Any) -> list[DeclaredError]:
+def all_errors(env: BookEnvironment) -> list[DeclaredError]:
     """Return the errors that pages declare, in the order of pages and cells."""
     return [error for name in sorted(env.book_pages) for error in env.book_pages[name].errors]
 
@@ -104,7 +103,7 @@ def _key(outcome: Outcome) -> tuple[str, str]:
     return outcome.type, VARIES.sub("0", " ".join(first.split()))
 
 
-class ShowErrors(SphinxPostTransform):
+class ShowErrors(BookTransform):
     """Put the messages into the rows of error lists."""
 
     default_priority = 5
@@ -118,8 +117,7 @@ class ShowErrors(SphinxPostTransform):
         taken: set[str] = set()
         path = _earlier_file(self.env)
         self.earlier = earlier(path) if path else {}
-        env: Any = self.env
-        self.options: Options = env.book_options
+        self.options: Options = self.env.book_options
         self.package = str(dict(self.options.versions).get("package", ""))
         self.label = label(self.options) if self.package else ""
         for row in itertools.chain.from_iterable(each.findall(nodes.tbody) for each in lists):
@@ -191,7 +189,7 @@ def _pass(self: Any, node: nodes.Element) -> None:
     """Show the children alone, where no HTML is written."""
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the directive and what it is made of."""
     app.add_directive("error-list", ErrorListDirective)
     others = ("latex", "text", "man", "texinfo")

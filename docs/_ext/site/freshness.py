@@ -1,21 +1,21 @@
 """Which pages must be read again: what their files hold decides, not when these were written."""
 
 import pathlib
-from typing import Any
 
 from .. import files
 from ..execution import key
+from .app import BookApp, BookEnvironment
 from .states import PageState, pages_of
 
 
-def prepare(env: Any) -> None:
+def prepare(env: BookEnvironment) -> None:
     """Give the environment its places for the digests of what was read."""
     for name in ("book_texts", "book_dependencies", "book_doctrees"):
         if not hasattr(env, name):
             setattr(env, name, {})
 
 
-def note_text(env: Any, docname: str, path: pathlib.Path) -> None:
+def note_text(env: BookEnvironment, docname: str, path: pathlib.Path) -> None:
     """Note what a page's file holds.
 
     To be called before the page is read: one that is saved meanwhile is read by the next build.
@@ -23,7 +23,7 @@ def note_text(env: Any, docname: str, path: pathlib.Path) -> None:
     env.book_texts[docname] = files.digest(path)
 
 
-def note_rest(app: Any, env: Any) -> None:
+def note_rest(app: BookApp, env: BookEnvironment) -> None:
     """Note what the pages that this build has read depend on besides, and their doctrees.
 
     Those of others stay as they were read: a file may have changed since this build looked at it.
@@ -36,7 +36,7 @@ def note_rest(app: Any, env: Any) -> None:
         env.book_doctrees[docname] = _size(env, docname)
 
 
-def note_templates(app: Any, env: Any) -> bool:
+def note_templates(app: BookApp, env: BookEnvironment) -> bool:
     """Note what the book's own templates hold; say whether it is new, for pages to be written."""
     known = getattr(env, "book_templates", None)
     env.book_templates = {
@@ -48,20 +48,20 @@ def note_templates(app: Any, env: Any) -> bool:
     return bool(known != env.book_templates)
 
 
-def forget(env: Any, docname: str) -> None:
+def forget(env: BookEnvironment, docname: str) -> None:
     """Forget a page that is gone."""
     for known in (env.book_texts, env.book_dependencies, env.book_doctrees):
         known.pop(docname, None)
 
 
-def _size(env: Any, docname: str) -> int:
+def _size(env: BookEnvironment, docname: str) -> int:
     try:
         return pathlib.Path(env.doctreedir, f"{docname}.doctree").stat().st_size
     except OSError:
         return -1
 
 
-def outdated(app: Any, env: Any) -> set[str]:
+def outdated(app: BookApp, env: BookEnvironment) -> set[str]:
     """Return the pages whose sources, outputs or recordings are others than when they were read."""
     found = {
         docname
@@ -79,7 +79,7 @@ def outdated(app: Any, env: Any) -> set[str]:
     return found
 
 
-def _has_changed(app: Any, docname: str, state: PageState) -> bool:
+def _has_changed(app: BookApp, docname: str, state: PageState) -> bool:
     options = app.book.options
     return (
         any(app.book_library.digest(name) != known for name, known in state.modules.items())

@@ -4,9 +4,8 @@ import atexit
 import contextlib
 import gc
 from collections.abc import Iterator
-from typing import Any
 
-from sphinx.application import Sphinx
+from .app import BookApp
 
 SELDOM = (200_000, 20, 20)
 
@@ -29,18 +28,18 @@ def seldom() -> Iterator[None]:
         gc.set_threshold(*former)
 
 
-def begin(app: Any) -> None:
+def begin(app: BookApp) -> None:
     """Look seldom from now on."""
     app.book_garbage = contextlib.ExitStack()
     app.book_garbage.enter_context(seldom())
 
 
-def end(app: Any, exception: Exception | None) -> None:
+def end(app: BookApp, exception: Exception | None) -> None:
     """Look as often as before."""
     app.book_garbage.close()
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the events, the first and the last, and what the process does as it ends."""
     # Python would search everything once more, for a process that gives all of it back anyway.
     atexit.unregister(gc.freeze)

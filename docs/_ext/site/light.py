@@ -23,10 +23,10 @@ from typing import Any
 
 import lightningcss
 import rjsmin
-from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from .. import files
+from .app import BookApp
 from .states import book_of
 
 # What the theme's templates load before and after the files that Sphinx knows of.
@@ -119,7 +119,7 @@ stdlib_logging.getLogger("fontTools").setLevel(stdlib_logging.WARNING)
 
 
 def offer(
-    app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+    app: BookApp, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Tell the templates what a page loads: early scripts, the bundle, and what is its own."""
     context["light"] = None
@@ -166,7 +166,7 @@ def _named(found: re.Match[str]) -> str:
     return f"<button{attributes}>"
 
 
-def _wanted(app: Any) -> bool:
+def _wanted(app: BookApp) -> bool:
     return bool(book_of(app).options.light) and app.builder.format == "html"
 
 
@@ -175,7 +175,7 @@ def _name(asset: Any) -> str:
     return str(getattr(asset, "filename", None) or "")
 
 
-def _version(app: Any) -> str:
+def _version(app: BookApp) -> str:
     """Return what changes with the files that are bundled, for the address of the bundle."""
     if not hasattr(app, "book_light_version"):
         digest = hashlib.sha256(pathlib.Path(__file__).read_bytes())
@@ -187,7 +187,7 @@ def _version(app: Any) -> str:
     return str(app.book_light_version)
 
 
-def _folders(app: Any) -> list[pathlib.Path]:
+def _folders(app: BookApp) -> list[pathlib.Path]:
     theme = [pathlib.Path(path) for path in app.builder.theme.get_theme_dirs()]
     own = [pathlib.Path(app.confdir, path) for path in app.config.html_static_path]
     return theme + own
@@ -205,7 +205,7 @@ def theme_digest(folders: Iterable[str | os.PathLike[str]]) -> str:
     return digest.hexdigest()[:16]
 
 
-def finish(app: Any, exception: Exception | None) -> None:
+def finish(app: BookApp, exception: Exception | None) -> None:
     """Make the style sheet and the script of the finished site, where anything has changed."""
     if exception or not _wanted(app):
         return
@@ -349,7 +349,7 @@ def script(bundled: dict[str, str]) -> str:
     return whole
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the events: after all who add files to a page, and before the site is checked."""
     app.connect("html-page-context", offer, priority=900)
     app.connect("build-finished", finish, priority=700)

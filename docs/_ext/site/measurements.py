@@ -17,10 +17,9 @@ from ..measurements.labels import Labels
 from ..measurements.references import Measurements
 from ..measurements.schema import Measurement, Schema, SchemaError
 from ..options import Options
+from .app import BookApp, BookEnvironment
 
 logger = logging.getLogger(__name__)
-# Sphinx's environment, with the state of pages that the build keeps there.
-Environment = Any
 
 
 def configure(app: Sphinx, config: Config) -> None:
@@ -44,7 +43,7 @@ def labels(config: Config) -> Labels:
     return Labels(config.book_devices, frameworks)
 
 
-def all_records(env: Environment) -> list[dict[str, Any]]:
+def all_records(env: BookEnvironment) -> list[dict[str, Any]]:
     """Return the records of the whole book, in the order of pages and cells."""
     return [
         record for docname in sorted(env.book_pages) for record in env.book_pages[docname].records
@@ -52,12 +51,12 @@ def all_records(env: Environment) -> list[dict[str, Any]]:
 
 
 # What was made of the records of an environment, for as long as they are the same ones.
-_MADE: weakref.WeakKeyDictionary[Environment, list[tuple[dict[str, Any], Measurement]]] = (
+_MADE: weakref.WeakKeyDictionary[BookEnvironment, list[tuple[dict[str, Any], Measurement]]] = (
     weakref.WeakKeyDictionary()
 )
 
 
-def measurements(env: Environment) -> list[Measurement]:
+def measurements(env: BookEnvironment) -> list[Measurement]:
     """Return the measurements of the whole book, in the order of pages and cells."""
     records, made = all_records(env), _MADE.get(env, [])
     if len(records) != len(made) or any(
@@ -67,7 +66,7 @@ def measurements(env: Environment) -> list[Measurement]:
     return [measurement for _, measurement in made]
 
 
-def matching(env: Environment, patterns: Iterable[str]) -> list[Measurement]:
+def matching(env: BookEnvironment, patterns: Iterable[str]) -> list[Measurement]:
     """Return the measurements whose names match one of the patterns."""
     patterns = list(patterns)
     return [
@@ -77,7 +76,7 @@ def matching(env: Environment, patterns: Iterable[str]) -> list[Measurement]:
     ]
 
 
-def known(env: Environment) -> Measurements:
+def known(env: BookEnvironment) -> Measurements:
     """Return what pages may name: all that was measured on any device."""
     made: dict[tuple[str, str], dict[str, Measurement]] = {}
     for each in sorted(measurements(env), key=lambda each: each.device != env.book_home):
@@ -101,7 +100,7 @@ def known(env: Environment) -> Measurements:
 
 
 def _lacking(
-    env: Environment, made: Mapping[tuple[str, str], Mapping[str, Measurement]]
+    env: BookEnvironment, made: Mapping[tuple[str, str], Mapping[str, Measurement]]
 ) -> dict[tuple[str, str], set[str]]:
     """Return on which devices of its page each measurement is lacking."""
     found = {}
@@ -112,7 +111,7 @@ def _lacking(
     return found
 
 
-def duplicates(env: Environment) -> list[tuple[Measurement, Measurement]]:
+def duplicates(env: BookEnvironment) -> list[tuple[Measurement, Measurement]]:
     """Return the measurements that were made under a name before, with the first of that name."""
     first: dict[tuple[str, str], Measurement] = {}
     pairs = []
@@ -123,7 +122,7 @@ def duplicates(env: Environment) -> list[tuple[Measurement, Measurement]]:
     return pairs
 
 
-def report_duplicates(env: Environment) -> None:
+def report_duplicates(env: BookEnvironment) -> None:
     """Warn once of each name that several measurements bear: a reference would be ambiguous."""
     pairs = {each.reference: (each, of) for each, of in duplicates(env)}
     for reference, (each, of) in pairs.items():
@@ -132,7 +131,7 @@ def report_duplicates(env: Environment) -> None:
         logger.warning(message, location=each.page, type="book", subtype="measured")
 
 
-def publish(env: Environment, outdir: str | pathlib.Path) -> None:
+def publish(env: BookEnvironment, outdir: str | pathlib.Path) -> None:
     """Write all records of the book to `measurements.json` in the built site, one on a line."""
     records = all_records(env)
     lines = [json.dumps(each, sort_keys=True, ensure_ascii=False) for each in records]
@@ -140,7 +139,7 @@ def publish(env: Environment, outdir: str | pathlib.Path) -> None:
     pathlib.Path(outdir, "measurements.json").write_text(text, "utf8")
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register what follows from the options."""
     app.add_config_value("book_measurement_rules", None, "env", (dict,))
     app.connect("config-inited", configure)

@@ -4,7 +4,8 @@ import html
 from typing import Any
 
 from docutils import nodes
-from sphinx.application import Sphinx
+
+from .app import BookApp
 
 
 class noted(nodes.Inline, nodes.TextElement):
@@ -29,7 +30,7 @@ def _pass(self: Any, node: noted) -> None:
     """Show the text alone, where no HTML is written."""
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the node."""
     alone = (_pass, _pass)
     app.add_node(noted, html=(_visit, _depart), latex=alone, text=alone, man=alone, texinfo=alone)

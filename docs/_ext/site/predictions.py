@@ -6,11 +6,10 @@ What readers see without scripts is the question with its answers, and the outpu
 
 import html
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from docutils import nodes
 from sphinx import addnodes
-from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
@@ -22,6 +21,8 @@ from ..records import outputs
 from ..records.editions import Edition
 from ..source.pages import HELPERS, NOT_BEFORE_A_CELL, Cell, Page
 from ..source.predictions import Answer, Prediction, PredictionError, read
+from .app import BookApp, BookEnvironment
+from .states import pages_of
 
 logger = logging.getLogger(__name__)
 LOOK = "Show the output"
@@ -214,15 +215,14 @@ class QuestionsWithoutCells(SphinxTransform):
 
     def apply(self, **kwargs: Any) -> None:
         """Warn of each, where the page was not refused before."""
-        env: Any = self.env
-        refused = self.env.docname in env.book_pages
+        refused = self.env.docname in pages_of(cast(BookEnvironment, self.env))
         for node in list(self.document.findall(prediction)):
             if not refused:
                 logger.warning(NOT_BEFORE_A_CELL, location=node, type="book", subtype="page")
             node.parent.remove(node)
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the directive."""
     app.add_directive("predict", PredictDirective)
     app.add_transform(QuestionsWithoutCells)

@@ -5,15 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 from docutils import nodes
-from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
-from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
 from ..measurements import references
 from ..names import nearest
 from . import measurements
+from .app import BookApp, BookTransform
 from .notes import noted
 
 logger = logging.getLogger(__name__)
@@ -109,7 +108,7 @@ class NumbersOutOfHeadings(SphinxTransform):
                     node.replace_self(nodes.Text(node["expression"]))
 
 
-class FillInReferences(SphinxPostTransform):
+class FillInReferences(BookTransform):
     """Replace the numbers and verdicts that wait for measurements."""
 
     default_priority = 5
@@ -156,12 +155,11 @@ class FillInReferences(SphinxPostTransform):
         shown: list[nodes.Node] = [number]
         if quantity.earlier:
             shown.append(nodes.inline("", f" ({quantity.earlier})", classes=["earlier"]))
-        env: Any = self.env
         # Of a verdict, what stands before its conditions.
         reference = node["expression"].partition(" ? ")[0]
-        if len(env.book_shown) > 1 or ON_DEVICE.search(reference):
+        if len(self.env.book_shown) > 1 or ON_DEVICE.search(reference):
             where = " and ".join(map(self._label, quantity.devices))
-            home = ["at-home"] if set(quantity.devices) == {env.book_home} else []
+            home = ["at-home"] if set(quantity.devices) == {self.env.book_home} else []
             shown.append(nodes.inline("", f" {where}", classes=["on-device", *home]))
         node.replace_self(shown)
 
@@ -169,7 +167,7 @@ class FillInReferences(SphinxPostTransform):
         return measurements.labels(self.config).device(device)
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the roles."""
     app.add_role("measured", _PendingRole(measured))
     app.add_role("verdict", _PendingRole(measured_verdict))

@@ -14,6 +14,7 @@ from docutils import nodes
 from sphinx.util.logging import NAMESPACE, get_node_location, is_suppressed_warning
 
 from .. import files
+from .app import BookApp, BookEnvironment
 
 EVERYTHING = "*"
 
@@ -24,7 +25,7 @@ class Reminder(logging.Handler):
     A warning that is about no page counts for all of them.
     """
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: BookApp) -> None:
         """Take the build to listen to."""
         super().__init__(logging.WARNING)
         self.app = app
@@ -62,7 +63,7 @@ class Reminder(logging.Handler):
         place = (location or "").partition(":")[0]
         return self.app.env.path2doc(place) or place
 
-    def outdated(self, env: Any) -> set[str]:
+    def outdated(self, env: BookEnvironment) -> set[str]:
         """Return the pages to read again."""
         return set(env.found_docs) if EVERYTHING in self.former else self.former
 

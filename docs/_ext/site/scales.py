@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from docutils import nodes
-from sphinx.application import Sphinx
 
 from ..measurements import charts
 from ..programs.declared import Program
 from ..programs.records import Run, ScaleRecord
+from .app import BookApp
 from .compiled import ProgramDirective, amount_text, box, known, provenance, source
 from .tables import table_node
 
@@ -72,6 +72,6 @@ def scale_chart(runs: Sequence[Run], shown: str, labels: Mapping[str, str], titl
     return charts.line_chart(series, "devices", AXES[shown], title, from_zero=shown == "bytes")
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the directive."""
     app.add_directive("compiled-scale", ScaleDirective)

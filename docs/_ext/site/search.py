@@ -11,12 +11,11 @@ import pathlib
 import re
 import shutil
 import tempfile
-from typing import Any
 
 from pagefind.index import IndexConfig, PagefindIndex
-from sphinx.application import Sphinx
 
 from .. import files
+from .app import BookApp
 from .states import book_of
 
 FOLDER = "pagefind"
@@ -31,7 +30,7 @@ SURFACES = ("pagefind-*ui*", "pagefind-highlight.js", "playground")
 SKIPPED = [".headerlink", ".sd-tab-label", ".prev-next-footer", "script", "style", "svg"]
 
 
-def finish(app: Any, exception: Exception | None) -> None:
+def finish(app: BookApp, exception: Exception | None) -> None:
     """Make the index of the finished site, where a page has changed since the last one."""
     if exception or app.builder.format != "html" or not book_of(app).options.search:
         return
@@ -71,6 +70,6 @@ async def _index(texts: dict[str, str], folder: pathlib.Path) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the event, before the finished site is checked."""
     app.connect("build-finished", finish, priority=710)

@@ -16,6 +16,7 @@ from ..records.states import State
 from ..records.versions import Versions
 from ..source.pages import Page
 from . import measurements
+from .app import BookApp, BookEnvironment
 
 
 @dataclasses.dataclass
@@ -92,13 +93,13 @@ class Book:
         return {device: digest for device, digest in found.items() if digest}
 
 
-def book_of(app: Any) -> Book:
+def book_of(app: BookApp) -> Book:
     """Return the book that is built."""
     book: Book = app.book
     return book
 
 
-def pages_of(env: Any) -> dict[str, PageState]:
+def pages_of(env: BookEnvironment) -> dict[str, PageState]:
     """Return the states of all executed pages."""
     pages: dict[str, PageState] = env.book_pages
     return pages

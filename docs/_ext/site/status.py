@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from docutils import nodes
-from sphinx.application import Sphinx
-from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 from ..measurements.schema import Measurement
 from ..records.form import Facts
 from . import measurements
+from .app import BookApp, BookTransform
 from .states import Book, PageState, book_of, pages_of
 from .tables import table_node
 
@@ -62,7 +61,7 @@ class RecordedDevicesDirective(SphinxDirective):
         return [recorded_devices()]
 
 
-class FillInStatus(SphinxPostTransform):
+class FillInStatus(BookTransform):
     """Fill the tables of the status page in."""
 
     default_priority = 5
@@ -215,7 +214,7 @@ def when(facts: Facts) -> str:
 
 
 def add_provenance(
-    app: Any, docname: str, templatename: str, context: dict[str, Any], doctree: Any
+    app: BookApp, docname: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Say below each executed page on what and when its outputs came about."""
     state = pages_of(app.env).get(docname)
@@ -236,7 +235,7 @@ def add_provenance(
         context["body"] += f'<p class="provenance">{html.escape(line)}</p>'
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the directives and the event."""
     app.add_directive("page-status", PageStatusDirective)
     app.add_directive("recording-status", RecordingStatusDirective)

@@ -5,8 +5,6 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from sphinx.application import Sphinx
-from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
@@ -17,6 +15,7 @@ from ..measurements.references import Measurements
 from ..measurements.schema import Measurement
 from ..measurements.tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid
 from . import measurements
+from .app import BookApp, BookTransform
 from .tabs import note_node, tab_set
 
 logger = logging.getLogger(__name__)
@@ -77,7 +76,7 @@ class ChartDirective(MeasurementsDirective):
         return [node]
 
 
-class FillInTables(SphinxPostTransform):
+class FillInTables(BookTransform):
     """Replace the tables and charts that wait for measurements."""
 
     default_priority = 5
@@ -110,8 +109,7 @@ class FillInTables(SphinxPostTransform):
 
     def _by_device(self, made: Mapping[str, nodes.Element]) -> list[nodes.Element]:
         """Return what was made for the devices: as tabs, unless it is that of the build alone."""
-        env: Any = self.env
-        home = env.book_home
+        home = self.env.book_home
         if not made.keys() - {home}:
             return list(made.values())
         labels = measurements.labels(self.config)
@@ -132,9 +130,8 @@ class FillInTables(SphinxPostTransform):
 
     def _not_recorded(self, node: nodes.Element, known: Measurements) -> list[nodes.Node]:
         """Return what stands in place of a table or chart of which nothing was measured."""
-        env: Any = self.env
         lacking, labels = known.devices_without(node["patterns"]), measurements.labels(self.config)
-        where = ", ".join(labels.device(each) for each in env.book_shown if each in lacking)
+        where = ", ".join(labels.device(each) for each in self.env.book_shown if each in lacking)
         text = f"not recorded on {where}" if where else "not recorded"
         caption = [child.deepcopy() for child in node.children]
         return [nodes.paragraph("", text, classes=["not-recorded"]), *caption]
@@ -195,7 +192,7 @@ def table_node(
     return wrapped
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the directives."""
     app.add_directive("measurements", MeasurementsDirective)
     app.add_directive("measurement-chart", ChartDirective)

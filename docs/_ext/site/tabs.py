@@ -10,7 +10,6 @@ from typing import Any
 
 import nbformat
 from docutils import nodes
-from sphinx.application import Sphinx
 from sphinx_design.shared import create_component
 
 from ..measurements.schema import Schema
@@ -19,6 +18,7 @@ from ..records import matching, outputs, sanitising
 from ..records.editions import Edition
 from ..records.markup import Refused
 from ..source.pages import Cell, Page
+from .app import BookApp
 from .states import PageState
 
 # Stands before the outputs of each device, from the notebook until the page's nodes exist.
@@ -246,7 +246,7 @@ def note_node(text: str) -> nodes.paragraph:
 
 
 def add_notices(
-    app: Any, docname: str, templatename: str, context: dict[str, Any], doctree: Any
+    app: BookApp, docname: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Give the page its switch, and the notices for devices on which it was not recorded."""
     options: Options = app.book.options
@@ -290,6 +290,6 @@ def notice(options: Options, device: str, state: PageState) -> str:
     return f"The recording on {chosen} is {recorded}."
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the event."""
     app.connect("html-page-context", add_notices)

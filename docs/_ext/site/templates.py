@@ -2,11 +2,11 @@
 
 import contextlib
 import pathlib
-from typing import Any
 
 from jinja2 import FileSystemBytecodeCache
 from jinja2.bccache import Bucket
-from sphinx.application import Sphinx
+
+from .app import BookApp
 
 
 class Compiled(FileSystemBytecodeCache):
@@ -25,7 +25,7 @@ class Compiled(FileSystemBytecodeCache):
             super().dump_bytecode(bucket)
 
 
-def keep(app: Any) -> None:
+def keep(app: BookApp) -> None:
     """Let a builder that has templates keep them beside the pages that were read."""
     environment = getattr(getattr(app.builder, "templates", None), "environment", None)
     if environment is None:
@@ -36,6 +36,6 @@ def keep(app: Any) -> None:
     environment.bytecode_cache = Compiled(str(folder))
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: BookApp) -> None:
     """Register the event."""
     app.connect("builder-inited", keep)

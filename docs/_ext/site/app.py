@@ -1,0 +1,66 @@
+"""The application and the environment of Sphinx, with what the engine keeps in them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+if TYPE_CHECKING:
+    import filelock
+    from sphinx.builders.html import StandaloneHTMLBuilder
+
+    from ..options import Options
+    from ..records.outcomes import DeclaredError
+    from ..source.snippets import Library
+    from .reminders import Reminder
+    from .states import Book, PageState
+
+
+class BookEnvironment(BuildEnvironment):
+    """What one build leaves for the next: the states of pages, and what they were made from."""
+
+    book_pages: dict[str, PageState]
+    book_shown: list[str]
+    book_home: str
+    book_options: Options
+    book_templates: dict[str, str]
+    book_texts: dict[str, str]
+    book_doctrees: dict[str, int]
+    book_dependencies: dict[str, dict[str, str]]
+
+
+class BookApp(Sphinx):
+    """One build: the book, and what changes in it."""
+
+    builder: StandaloneHTMLBuilder
+    env: BookEnvironment
+    book: Book
+    book_library: Library
+    book_lock: filelock.BaseFileLock
+    book_voice: logging.Handler
+    book_changed: set[str]
+    book_read: set[str]
+    book_records: list[dict[str, Any]]
+    book_errors: list[DeclaredError]
+    book_partial: bool
+    book_reminder: Reminder
+    book_garbage: contextlib.ExitStack
+    book_light_version: str
+
+    if TYPE_CHECKING:
+
+        def connect(self, event: str, callback: Callable[..., Any], priority: int = 500) -> int: ...
+
+
+class BookTransform(SphinxPostTransform):
+    """A change of a page when all pages have been read."""
+
+    if TYPE_CHECKING:
+        app: BookApp
+        env: BookEnvironment
