@@ -248,7 +248,7 @@ def live(session):
     install(session, FRAMEWORKS, "docs", "live")
     # Its keeper has the frameworks imported while nothing is built.
     session.run(
-        *("python", "-m", "_ext.execution.keeper", "--"),
+        *("python", "-m", "_ext.execution.forkserver", "--"),
         *("python", "-c", SERVE),
         # Sphinx's own search will do, until all is done.
         *("-q", "-D", "book_search=0", *JOBS, "-c", ".", "docs", "build/live"),

@@ -304,7 +304,15 @@ def live(work):
     site = work / "live"
     site.mkdir()
     copy_of_book(site, [page.docname for page in benchmarks])
-    command = ["-m", "_ext.execution.keeper", "--", sys.executable, __file__, "--live", str(site)]
+    command = [
+        "-m",
+        "_ext.execution.forkserver",
+        "--",
+        sys.executable,
+        __file__,
+        "--live",
+        str(site),
+    ]
     done = subprocess.run(
         [sys.executable, *command],
         env=environment() | {"PYTHONPATH": str(ROOT / "docs")},

@@ -12,7 +12,7 @@ import jsonschema
 
 from .frameworks import Framework, registered
 from .names import nearest
-from .plain import validator
+from .typed_json import validator
 
 PREFIX = "book_"
 

@@ -30,7 +30,9 @@ def imports_of(page):
         names = [n for n in imports.imported(cell.source, anywhere=True) if n in REGISTERED]
         now = imports.imported(cell.source)
         touched = (
-            ["import os", "os.environ['TOUCHED'] = ''"] if imports.touches(cell.source) else []
+            ["import os", "os.environ['TOUCHED'] = ''"]
+            if imports.mutates_import_state(cell.source)
+            else []
         )
         for name in dict.fromkeys(names):
             # What a function imports is imported when it is called.

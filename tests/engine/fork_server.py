@@ -189,7 +189,7 @@ def _import(name):
 
 def keep():
     """Start a keeper that ends with this process; return its pid and the path of its socket."""
-    from _ext.execution.keeper import Keeper
+    from _ext.execution.forkserver import Keeper
 
     class Lasting(Keeper):
         """Keeps what it has: projects differ in variables that only their cells read."""

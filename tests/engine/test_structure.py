@@ -10,7 +10,7 @@ ORDER = (
     *("source", "drawing", "measurements", "pictures", "records"),
     *("execution", "programs", "site", "commands"),
 )
-COMMON = ("files", "names", "plain", "frameworks", "options")
+COMMON = ("files", "names", "typed_json", "frameworks", "options")
 SPHINX = {"sphinx", "docutils", "myst_nb", "sphinx_design", "myst_parser"}
 # What a page is about; the engine knows frameworks from conf.py alone. To compile for another
 # device is JAX's work, whatever the book is about.

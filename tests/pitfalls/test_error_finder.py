@@ -16,7 +16,7 @@ import shutil
 import pytest
 from _ext.measurements.schema import Schema
 from _ext.options import Options
-from _ext.records.outcomes import declared_errors
+from _ext.records.error_results import declared_errors
 from _ext.records.recordings import Recordings
 from _ext.records.versions import Versions
 from _ext.site.errors import earlier, is_meant, said

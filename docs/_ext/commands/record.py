@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from .. import files
 from ..execution import devices
 from ..execution.page_run import used_versions
-from ..execution.results import Result, deliver
+from ..execution.results import Result, run_or_load
 from ..measurements.schema import Schema, SchemaError
 from ..names import nearest
 from ..options import Options
@@ -125,7 +125,7 @@ def record(
         else:
             say(f"      recorded {path}{missing}")
 
-    deliver(pages, options, done, say, trouble, jobs, again)
+    run_or_load(pages, options, done, say, trouble, jobs, again)
     return problems
 
 

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import files
-from ..execution.results import Result, deliver
+from ..execution.results import Result, run_or_load
 from ..options import Options
 from ..records.versions import Versions, asking, text_of
 from ..source.pages import Page, find_pages
@@ -108,7 +108,7 @@ def main() -> None:
         except (OSError, files.Unusable) as error:
             problems.append(f"{file}: its texts cannot be kept: {error}")
 
-    deliver(
+    run_or_load(
         pages,
         options,
         done,

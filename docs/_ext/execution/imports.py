@@ -29,7 +29,7 @@ def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple
         if names := {name for name in imported(source) if name in owners}:
             found |= names
             last = number
-    if any(touches(source) for source in sources[: last + 1]):
+    if any(mutates_import_state(source) for source in sources[: last + 1]):
         return None
     if not all(owners[name].forkable for name in found):
         return None
@@ -42,7 +42,7 @@ def early_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tupl
     They are those that the page imports before it touches what imports depend on.
     """
     owners = _owners(registry)
-    early = itertools.takewhile(lambda source: not touches(source), sources)
+    early = itertools.takewhile(lambda source: not mutates_import_state(source), sources)
     found = {name for source in early for name in imported(source)}
     forkable = {name for name in found if name in owners and owners[name].forkable}
     return _in_order(forkable, owners)
@@ -89,7 +89,7 @@ class _WithoutReading(ast.NodeTransformer):
         return node
 
 
-def touches(source: str) -> bool:
+def mutates_import_state(source: str) -> bool:
     """Say whether a cell may change what frameworks read when they are imported."""
     if not TOUCHES.search(source):
         return False

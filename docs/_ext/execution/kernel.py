@@ -1,7 +1,7 @@
 """The kernel in which a page is executed: an ordinary one, with bounds, and errors for readers.
 
 It runs in the kernel's own process and imports nothing of this package: either as a script, or
-called by `parents.py` after a fork. What it needs of a page stands in `page.json` beside the
+called by `fork_template.py` after a fork. What it needs of a page stands in `page.json` beside the
 connection file: the limit of characters that a cell may print, how to ask for the device, and
 what to import before the first cell, and what before that.
 Answers to the build use only what was bound before the first cell ran, so that a page may

@@ -48,7 +48,7 @@ def _left_out(of: Sequence[str], options: Options) -> list[str]:
     ]
 
 
-def ground(
+def environment_digest(
     of: Sequence[str],
     options: Options,
     device: str,
@@ -88,7 +88,7 @@ def _version(package: str, known: dict[Any, str]) -> str:
 
 
 def key(page: Page, options: Options, device: str, *, known: dict[Any, str] | None = None) -> str:
-    """Return the key under which a page's outputs are cached; `known` as in `ground`."""
+    """Return the key under which a page's outputs are cached; `known` as above."""
     cells = [
         [
             cell.source,
@@ -98,5 +98,5 @@ def key(page: Page, options: Options, device: str, *, known: dict[Any, str] | No
         for cell in page.cells
     ]
     on = page.device or device
-    below = ground(packages(page, options), options, on, page.benchmark, known=known)
+    below = environment_digest(packages(page, options), options, on, page.benchmark, known=known)
     return digest([cells, dict(page.files), page.benchmark, page.device, below])[:32]

@@ -22,13 +22,13 @@ from nbformat import NotebookNode
 from ..frameworks import versions, wrong_order
 from ..options import Options
 from ..records import outputs
-from ..records.form import CellOutputs, Facts, PageOutputs
+from ..records.output_format import CellOutputs, PageOutputs, RunMetadata
 from ..source.pages import Page
 from ..source.snippets import ExpectedError
 from . import devices, environment, imports, machine, provisioning
+from .availability import Frameworks, UnavailableNames, names_bound_before
 from .client import Client, this_task
 from .expectations import Raised, judge
-from .missing import Frameworks, Lost, made_before
 
 # How much of what native code wrote past Python is kept for the case that the kernel dies.
 LOG = 1_000_000
@@ -121,7 +121,7 @@ class PageRun:
                 await self._in_time(pathlib.Path(home))
             seconds = time.perf_counter() - started - self.waited
             work = self.used + self.used_by_others
-            facts = Facts(
+            facts = RunMetadata(
                 page=self.page.docname,
                 device=self.device,
                 device_kind=self.kind,
@@ -287,7 +287,7 @@ class PageRun:
 
         Where any outcome is kept, those go on that do not need what a failed one would have made.
         """
-        lost: Lost[str] = Lost()
+        lost: UnavailableNames[str] = UnavailableNames()
         for number, (cell, code) in enumerate(zip(self.cells, self.notebook.cells, strict=True)):
             self.number = number
             if cell.key in self.missing:
@@ -305,7 +305,11 @@ class PageRun:
         await self._check_device(client)
 
     async def _cell(
-        self, client: Client, code: NotebookNode, expected: ExpectedError | None, lost: Lost[str]
+        self,
+        client: Client,
+        code: NotebookNode,
+        expected: ExpectedError | None,
+        lost: UnavailableNames[str],
     ) -> None:
         """Execute one cell, and compare what came with what it declares."""
         self.reply = {}
@@ -337,7 +341,7 @@ class PageRun:
         if problem and not self.options.any_outcome:
             return self._fail(problem)
         if problem and error:
-            kept = made_before(code.source, _failed_at(error))
+            kept = names_bound_before(code.source, _failed_at(error))
             lost.note(code.source, f"cell {self.number + 1}", kept)
         else:
             lost.note(code.source, None)

@@ -21,7 +21,7 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-from . import ENGINE_VERSION, keeper
+from . import ENGINE_VERSION, forkserver
 
 KERNEL = pathlib.Path(__file__).with_name("kernel.py")
 # What differs from page to page, and is set after the fork.
@@ -152,13 +152,13 @@ async def parents(environment: Mapping[str, str], key: str) -> AsyncIterator[Par
     `key` says in which versions the parents import frameworks.
     """
     key = "\n".join([key, str(ENGINE_VERSION), sys.version, json.dumps(dict(environment))])
-    client = _connected(os.environ.get(keeper.SOCKET, ""))
+    client = _connected(os.environ.get(forkserver.SOCKET, ""))
     process = None
     if client is None:
         client, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with its:
             process = subprocess.Popen(
-                [sys.executable, "-I", keeper.__file__, str(its.fileno())],
+                [sys.executable, "-I", forkserver.__file__, str(its.fileno())],
                 pass_fds=[its.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

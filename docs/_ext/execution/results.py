@@ -9,7 +9,7 @@ from ..measurements.schema import Schema
 from ..options import Options
 from ..records import processes
 from ..records.cache import Cache, effort_in
-from ..records.form import PageOutputs
+from ..records.output_format import PageOutputs
 from ..records.recordings import Recordings
 from ..source.pages import Page
 from . import schedule
@@ -26,7 +26,7 @@ class Result:
     fresh: bool = False
 
 
-def deliver(
+def run_or_load(
     pages: Iterable[Page],
     options: Options,
     done: Callable[[Result], None],
@@ -48,9 +48,9 @@ def deliver(
     recordings = Recordings(options.folder("recordings"))
     waiting, efforts = [], {}
     keys: dict[str, str] = {}
-    grounds: dict[Any, str] = {}
+    digests: dict[Any, str] = {}
     for page in pages:
-        of_page = keys[page.docname] = key(page, options, device, known=grounds)
+        of_page = keys[page.docname] = key(page, options, device, known=digests)
         try:
             outputs = cache.load(page, of_page, page.device or device)
         except Unusable as error:

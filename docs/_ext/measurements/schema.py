@@ -12,7 +12,7 @@ from typing import Any, Self
 import fastjsonschema
 import jsonschema
 
-from .. import files, plain
+from .. import files, typed_json
 from ..options import Options
 
 LARGEST_FILE = 100_000
@@ -37,7 +37,7 @@ NEWER = set(
 @FORMATS.checks("date-time", raises=ValueError)
 def _is_date(value: object) -> bool:
     """Accept RFC 3339, which jsonschema itself checks only with a further package."""
-    return not isinstance(value, str) or plain.is_moment(value)
+    return not isinstance(value, str) or typed_json.is_moment(value)
 
 
 def _is_newer(rules: object) -> bool:
@@ -99,7 +99,8 @@ class Schema:
     @property
     def media_type(self) -> str:
         """The MIME type under which an output holds a record."""
-        return str(self.rules["mediaType"])
+        found: str = self.rules["mediaType"]
+        return found
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -129,7 +130,8 @@ class Schema:
     @property
     def framework(self) -> str:
         """What a record names as its framework where none took part."""
-        return str(self._measurement["properties"]["framework"]["default"])
+        found: str = self._measurement["properties"]["framework"]["default"]
+        return found
 
     @property
     def _measurement(self) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ import re
 
 import jsonschema
 
-from .. import plain
+from .. import typed_json
 from .records import ProgramRecord, Record, ScaleRecord
 
 LONGEST_MESSAGE = 300
@@ -19,7 +19,9 @@ class RecordError(Exception):
     """A record cannot be used; the message says what is wrong with it."""
 
 
-FORMS = {kind: plain.validator(plain.schema_of(kind)) for kind in (ProgramRecord, ScaleRecord)}
+FORMS = {
+    kind: typed_json.validator(typed_json.schema_of(kind)) for kind in (ProgramRecord, ScaleRecord)
+}
 
 
 def _problem(error: jsonschema.ValidationError) -> str:
@@ -45,7 +47,7 @@ def parse(text: str, scaled: bool) -> Record:
     kind = ScaleRecord if scaled else ProgramRecord
     for fault in FORMS[kind].iter_errors(data):
         raise RecordError(_problem(fault))
-    record: Record = plain.typed(kind, data)
+    record: Record = typed_json.typed(kind, data)
     if isinstance(record, ProgramRecord) and record.contradiction:
         raise RecordError(record.contradiction)
     return record
@@ -53,4 +55,6 @@ def parse(text: str, scaled: bool) -> Record:
 
 def written(record: Record) -> str:
     """Return the text of a record as it is kept, the same for the same record."""
-    return json.dumps(plain.untyped(record), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return (
+        json.dumps(typed_json.untyped(record), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    )

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from typing import Annotated, Any
 
-from ..plain import bounds
+from ..typed_json import bounds
 from .hlo import Optimized
 
 FORM = 1

@@ -9,7 +9,7 @@ import re
 
 from .. import files
 from ..source.pages import Page
-from . import form
+from . import output_format
 from .outputs import unshowable
 
 LARGEST = 64_000_000
@@ -20,7 +20,7 @@ KEPT = 8
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
-    """What a page last took: see form.Facts. A hint for the order of pages, nothing more."""
+    """What a page last took: see RunMetadata. A hint for the order of pages, nothing more."""
 
     seconds: float = math.inf
     cores: float = 1.0
@@ -41,7 +41,7 @@ class Cache:
         """Return the file in which the outputs of a page are kept under a key."""
         return self.folder / page.docname / f"{key}.ipynb"
 
-    def load(self, page: Page, key: str, device: str) -> form.PageOutputs | None:
+    def load(self, page: Page, key: str, device: str) -> output_format.PageOutputs | None:
         """Return the outputs of a page, or None where there are none.
 
         Raises files.Unusable where there are some that cannot be read.
@@ -50,7 +50,7 @@ class Cache:
             text = files.read(self.path(page, key), LARGEST)
         except FileNotFoundError:
             return None
-        outputs = form.read(text, page.docname, device)
+        outputs = output_format.read(text, page.docname, device)
         if [cell.key for cell in outputs.cells] != [cell.key for cell in page.cells]:
             raise files.Unusable("it has the outputs of other cells")
         for cell in outputs.cells:
@@ -58,12 +58,12 @@ class Cache:
                 raise files.Unusable(f"it {broken}")
         return outputs
 
-    def save(self, page: Page, key: str, outputs: form.PageOutputs) -> None:
+    def save(self, page: Page, key: str, outputs: output_format.PageOutputs) -> None:
         """Keep the outputs of a page that was executed without a failure; raises OSError."""
         path = self.path(page, key)
         path.parent.mkdir(parents=True, exist_ok=True)
         files.replace_folder(path)
-        files.write(path, form.write(outputs))
+        files.write(path, output_format.write(outputs))
         self._forget(path)
 
     def _forget(self, newest: pathlib.Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ..source.pages import Page
 from ..source.syntax import fingerprint
-from .form import CellOutputs, PageOutputs
+from .output_format import CellOutputs, PageOutputs
 
 # How the code that ran stands to that of the cell today.
 SAME = ""

@@ -9,7 +9,7 @@ from typing import Any
 from nbformat import NotebookNode
 
 from ..measurements.schema import Schema
-from .form import PageOutputs
+from .output_format import PageOutputs
 from .outputs import record
 
 # Which comparison or measurement of a page a record is of: its cell, what was measured, and the

@@ -8,9 +8,9 @@ from .. import files
 from ..measurements.schema import Schema
 from ..source.pages import Page
 from ..source.syntax import fingerprint
-from . import form, matching, sanitising
-from .form import PageOutputs
+from . import matching, output_format, sanitising
 from .markup import Refused
+from .output_format import PageOutputs
 from .states import State
 
 LARGEST = 4_000_000
@@ -44,7 +44,7 @@ class Recordings:
             for cell in outputs.cells
         )
         recorded = dataclasses.replace(outputs, facts=facts, cells=cells)
-        text = form.write(recorded, f"{command} {facts.page}")
+        text = output_format.write(recorded, f"{command} {facts.page}")
         if len(text.encode()) > LARGEST:
             raise Refused(f"the recording would be larger than {LARGEST} bytes")
         new = self._accepted(text, facts.device, facts.page)
@@ -67,7 +67,7 @@ class Recordings:
         return self._accepted(text, device, docname)
 
     def _accepted(self, text: str, device: str, docname: str) -> PageOutputs:
-        outputs = form.read(text, docname, device)
+        outputs = output_format.read(text, docname, device)
         cells = []
         for number, cell in enumerate(outputs.cells, 1):
             try:

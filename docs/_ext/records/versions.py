@@ -11,12 +11,12 @@ import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
-from .. import files, plain
+from .. import files, typed_json
 from ..options import Options
-from ..plain import bounds
 from ..source.pages import Cell, Page, digest
+from ..typed_json import bounds
 from . import matching, outputs
-from .form import CellOutputs
+from .output_format import CellOutputs
 
 FORM = 1
 LARGEST = 4_000_000
@@ -46,7 +46,7 @@ class _File:
     pages: dict[str, list[Text]]
 
 
-FILE = plain.validator(plain.schema_of(_File))
+FILE = typed_json.validator(typed_json.schema_of(_File))
 
 
 def asking(page: Page) -> dict[str, Cell]:
@@ -103,7 +103,7 @@ class Versions:
         if wrong := next(FILE.iter_errors(found), None):
             place = ".".join(map(str, wrong.absolute_path))
             raise files.Unusable(f"{place}: {wrong.message[:200]}")
-        file: _File = plain.typed(_File, found)
+        file: _File = typed_json.typed(_File, found)
         return file
 
     def of_page(self, page: Page) -> dict[str, dict[str, Text]]:
@@ -165,7 +165,7 @@ class Versions:
             self._put(name, dataclasses.replace(known, pages=kept))
 
     def _put(self, name: str, content: _File) -> None:
-        kept = plain.untyped(content)
+        kept = typed_json.untyped(content)
         for texts in kept["pages"].values():
             texts[:] = [{key: said for key, said in each.items() if said} for each in texts]
         text = json.dumps(kept, indent=1, ensure_ascii=False) + "\n"

@@ -1,15 +1,15 @@
 """The site: everything that knows Sphinx, docutils, MyST-NB and the theme.
 
 `build` takes each page its one way in the events of Sphinx: `freshness` finds what must be read
-again, `parser` hands the executed notebook to MyST-NB, and `tabs` puts the outputs of devices
-side by side, and the cells of frameworks. `predictions` covers outputs with a question, and
-`folding` those that a table or a chart shows again. `references` and `tables` fill in numbers,
-tables and charts once all `measurements` are known, and `notes` says where a number comes from.
-`errors` shows what declared errors came to, here and with other versions, and `versions` what
-cells printed there.
-`compiled`, `jaxprs` and `scales` show compiled programs, and `status` says on what each page was
-true. `downloads` writes the notebooks that readers take with them. `reminders` keeps a red page
-red until it is mended. `templates` and `garbage` make builds faster.
+again, `parser` hands the executed notebook to MyST-NB, and `tabs` puts the outputs of devices side
+by side, and the cells of frameworks. `predictions` covers outputs with a question, and
+`hide_duplicates` those that a table or a chart shows again. `references` and `tables` fill in
+numbers, tables and charts once all `measurements` are known, and `notes` says where a number comes
+from. `errors` shows what declared errors came to, here and with other versions, and `versions`
+what cells printed there. `compiled`, `jaxprs` and `scales` show compiled programs, and `status`
+says on what each page was true. `downloads` writes the notebooks that readers take with them.
+`warning_persistence` keeps a red page red until it is mended. `templates` and `garbage` make
+builds faster.
 """
 
 import hashlib
@@ -37,11 +37,11 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def _load(app: Sphinx) -> None:
     from . import (
         about,
+        asset_bundle,
         build,
         compiled,
         downloads,
         errors,
-        light,
         measurements,
         notes,
         predictions,
@@ -57,6 +57,6 @@ def _load(app: Sphinx) -> None:
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
     parts = [build, measurements, compiled, scales, tabs, predictions, notes, references, tables]
-    parts += [errors, downloads, about, light, search, status, templates, garbage]
+    parts += [errors, downloads, about, asset_bundle, search, status, templates, garbage]
     for part in parts:
         part.setup(app)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from sphinx.builders.html import StandaloneHTMLBuilder
 
     from ..options import Options
-    from ..records.outcomes import DeclaredError
+    from ..records.error_results import DeclaredError
     from ..source.snippets import Library
-    from .reminders import Reminder
     from .states import Book, PageState
+    from .warning_persistence import Reminder
 
 
 class BookEnvironment(BuildEnvironment):

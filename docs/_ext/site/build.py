@@ -12,28 +12,28 @@ from sphinx.errors import ConfigError, ExtensionError
 from sphinx.util import logging
 
 from ..execution import key
-from ..execution.results import Result, deliver
+from ..execution.results import Result, run_or_load
 from ..execution.schedule import Failure
 from ..measurements.schema import Schema, single
 from ..options import PREFIX, OptionError, Options, check
 from ..records import outputs
-from ..records.editions import Edition, editions
-from ..records.form import CellOutputs
-from ..records.outcomes import declared_errors
+from ..records.device_outputs import DeviceResult, editions
+from ..records.error_results import declared_errors
+from ..records.output_format import CellOutputs
 from ..source.pages import Page, PageError, read_page
 from ..source.snippets import Library
 from . import (
     downloads,
     errors,
-    folding,
     freshness,
+    hide_duplicates,
     measurements,
     parser,
     pictures,
     predictions,
-    reminders,
     tabs,
     versions,
+    warning_persistence,
 )
 from .app import BookApp, BookEnvironment
 from .states import Book, PageState, pages_of, values
@@ -119,7 +119,7 @@ def start(app: BookApp) -> None:
     app.book_records = measurements.all_records(app.env)
     app.book_errors = errors.all_errors(app.env)
     app.book_partial = any(state.failures for state in pages_of(app.env).values())
-    app.book_reminder = reminders.Reminder(app)
+    app.book_reminder = warning_persistence.Reminder(app)
     app.book_reminder.start()
 
 
@@ -163,7 +163,7 @@ def run_pages(app: BookApp, env: BookEnvironment, docnames: list[str]) -> None:
         def done(result: Result) -> None:
             _show(app, env, result.page, result)
 
-        deliver(here, book.options, done, logger.info, trouble)
+        run_or_load(here, book.options, done, logger.info, trouble)
     if docnames:
         app.book_changed.add("book_shows_status")
 
@@ -206,7 +206,9 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
         modules=dict(page.modules),
         packages=used,
         benchmark=page.benchmark,
-        ground=key.ground(used, book.options, home, page.benchmark, known=book.grounds)
+        environment=key.environment_digest(
+            used, book.options, home, page.benchmark, known=book.digests
+        )
         if result
         else "",
         home=home,
@@ -224,14 +226,14 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
         brings=tuple(page.files),
     )
     pages_of(env)[page.docname] = state
-    raw = folding.folded(page, found, book.schema)
+    raw = hide_duplicates.folded(page, found, book.schema)
     parser.show(page, panels, answers, raw, book.options)
     for failure in failures:
         _warn(page.docname, failure.line, failure.message)
 
 
 def _records(
-    page: Page, found: Iterable[Edition], schema: Schema | None
+    page: Page, found: Iterable[DeviceResult], schema: Schema | None
 ) -> tuple[list[dict[str, Any]], list[Failure]]:
     """Return the measurements among the outputs of all devices, with where they were made.
 
@@ -260,7 +262,7 @@ def _earlier(made: CellOutputs | None, record: Mapping[str, Any], schema: Schema
     return "earlier code" if made and made.standing else ""
 
 
-def _incomplete(page: Page, found: Iterable[Edition]) -> bool:
+def _incomplete(page: Page, found: Iterable[DeviceResult]) -> bool:
     """Say whether some cell of a page has outputs of no device."""
     executed = {
         cell.key

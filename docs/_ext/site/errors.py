@@ -18,7 +18,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from ..options import Options
-from ..records.outcomes import DeclaredError, Outcome
+from ..records.error_results import DeclaredError, Outcome
 from .app import BookApp, BookEnvironment, BookTransform
 from .states import pages_of
 from .versions import label, span

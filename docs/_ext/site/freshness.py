@@ -85,10 +85,14 @@ def _has_changed(app: BookApp, docname: str, state: PageState) -> bool:
         any(app.book_library.digest(name) != known for name, known in state.modules.items())
         or state.files != app.book.recording_digests(docname)
         or (
-            bool(state.ground)
-            and state.ground
-            != key.ground(
-                state.packages, options, state.home, state.benchmark, known=app.book.grounds
+            bool(state.environment)
+            and state.environment
+            != key.environment_digest(
+                state.packages,
+                options,
+                state.home,
+                state.benchmark,
+                known=app.book.digests,
             )
         )
     )

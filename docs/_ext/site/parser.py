@@ -13,7 +13,7 @@ from myst_nb.sphinx_ import Parser
 from ..options import Options
 from ..records.markup import PREFIX, placed
 from ..source.pages import Page
-from . import downloads, folding, predictions, tabs
+from . import downloads, hide_duplicates, predictions, tabs
 
 REPLACING = "book_utf_8"
 CELLS = re.compile(r"\{(code|raw)-cell\}")
@@ -61,7 +61,7 @@ def show(
                 data["text/html"] = placed(data["text/html"], f"{number}-{place}")
         cell["execution_count"] = number
         if page.cells[number - 1].key in raw:
-            folding.fold(cell)
+            hide_duplicates.fold(cell)
     # MyST-NB adds 1 where it takes a line over, and docutils 1 more.
     notebook.metadata["source_map"] = [line - 2 for line in notebook.metadata["source_map"]]
     _notebooks[page.docname], _answers[page.docname] = notebook, answers

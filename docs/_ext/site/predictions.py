@@ -18,7 +18,7 @@ from ..execution.schedule import Failure
 from ..measurements import references
 from ..measurements.schema import Measurement, Schema, single
 from ..records import outputs
-from ..records.editions import Edition
+from ..records.device_outputs import DeviceResult
 from ..source.pages import HELPERS, NOT_BEFORE_A_CELL, Cell, Page
 from ..source.predictions import Answer, Prediction, PredictionError, read
 from .app import BookApp, BookEnvironment
@@ -57,7 +57,7 @@ class PredictDirective(SphinxDirective):
 
 
 def right_answers(
-    page: Page, editions: Iterable[Edition], schema: Schema | None, label: Callable[[str], str]
+    page: Page, editions: Iterable[DeviceResult], schema: Schema | None, label: Callable[[str], str]
 ) -> tuple[list[int | None], list[Failure]]:
     """Return which answer to each question of a page is right, by what its cell printed.
 
@@ -98,7 +98,9 @@ def _failure(asked: Prediction, problem: str) -> Failure:
     return Failure(asked.line, f"predict '{asked.question}': {problem}")
 
 
-def _holding(cell: Cell, page: Page, edition: Edition, schema: Schema | None) -> list[int] | None:
+def _holding(
+    cell: Cell, page: Page, edition: DeviceResult, schema: Schema | None
+) -> list[int] | None:
     """Return the numbers of the answers that hold on a device; None where it gave nothing."""
     made = edition.outputs.cell(cell.key) if edition.outputs else None
     if cell.prediction is None or edition.outputs is None or made is None or made.missing:
@@ -119,7 +121,7 @@ def _holding(cell: Cell, page: Page, edition: Edition, schema: Schema | None) ->
     return holding
 
 
-def _measured(page: Page, edition: Edition, schema: Schema | None) -> references.Measurements:
+def _measured(page: Page, edition: DeviceResult, schema: Schema | None) -> references.Measurements:
     """Return what a page measured on one device."""
     place = {"page": page.docname, "device": edition.device}
     made: dict[tuple[str, str], dict[str, Measurement]] = {}

@@ -9,8 +9,8 @@ from sphinx.config import Config
 from .. import files
 from ..execution.schedule import Failure
 from ..options import PREFIX, Options
-from ..records.form import Facts
-from ..records.outcomes import DeclaredError
+from ..records.error_results import DeclaredError
+from ..records.output_format import RunMetadata
 from ..records.recordings import Recordings
 from ..records.states import State
 from ..records.versions import Versions
@@ -23,7 +23,7 @@ from .app import BookApp, BookEnvironment
 class PageState:
     """What came of a page: on what it ran, what it measured, why it is red.
 
-    `modules`, `packages` and `ground` are what its outputs depend on besides its own text, and
+    `modules`, `packages` and `environment` are what its outputs depend on besides its own text, and
     `benchmark` says whether it measures.
     `home` is the device whose outputs come first, `only` whether the page is executed on no
     other. `recorded` are the facts of its recordings, `files` the digests of their files.
@@ -35,16 +35,16 @@ class PageState:
     modules: dict[str, str] = dataclasses.field(default_factory=dict)
     packages: tuple[str, ...] = ()
     benchmark: bool = False
-    ground: str = ""
+    environment: str = ""
     home: str = ""
     only: bool = False
-    facts: Facts | None = None
+    facts: RunMetadata | None = None
     missing: dict[str, str] = dataclasses.field(default_factory=dict)
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     failures: tuple[Failure, ...] = ()
     fresh: bool = False
     states: dict[str, State] = dataclasses.field(default_factory=dict)
-    recorded: dict[str, Facts] = dataclasses.field(default_factory=dict)
+    recorded: dict[str, RunMetadata] = dataclasses.field(default_factory=dict)
     files: dict[str, str] = dataclasses.field(default_factory=dict)
     errors: tuple[DeclaredError, ...] = ()
     incomplete: bool = False
@@ -71,8 +71,8 @@ class Book:
         if self.options.recorded:
             home = next((d for d in [home, *self.options.devices] if d in found), home)
         self.home = home
-        # What versions and variables come to, asked for once in a build; see `key.ground`.
-        self.grounds: dict[Any, str] = {}
+        # What versions and variables come to, asked for once in a build.
+        self.digests: dict[Any, str] = {}
         self.devices = list(dict.fromkeys([home, *self.options.devices, *found]))
         # What readers can choose between: where this site is built, and what was recorded.
         self.shown = [device for device in self.devices if device == home or device in found]

@@ -9,7 +9,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from ..measurements.schema import Measurement
-from ..records.form import Facts
+from ..records.output_format import RunMetadata
 from . import measurements
 from .app import BookApp, BookTransform
 from .states import Book, PageState, book_of, pages_of
@@ -195,7 +195,7 @@ def unstable_among(made: Iterable[Measurement]) -> list[str]:
     return [each.reference for each in made if each.unstable]
 
 
-def place(facts: Facts, packages: Collection[str] | None = None) -> str:
+def place(facts: RunMetadata, packages: Collection[str] | None = None) -> str:
     """Say on what a page was executed: device, processor and versions, or those of packages."""
     more = [facts.processor, f"{facts.threads} threads"]
     more += [f"driver {facts.driver}"] if facts.driver else []
@@ -208,7 +208,7 @@ def place(facts: Facts, packages: Collection[str] | None = None) -> str:
     return f"{facts.device} ({', '.join(more)}), with {versions}"
 
 
-def when(facts: Facts) -> str:
+def when(facts: RunMetadata) -> str:
     """Say when a page was executed, to the minute."""
     return f"{facts.executed[:16].replace('T', ' ')} UTC"
 

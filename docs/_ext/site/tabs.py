@@ -15,7 +15,7 @@ from sphinx_design.shared import create_component
 from ..measurements.schema import Schema
 from ..options import Options
 from ..records import matching, outputs, sanitising
-from ..records.editions import Edition
+from ..records.device_outputs import DeviceResult
 from ..records.markup import Refused
 from ..source.pages import Cell, Page
 from .app import BookApp
@@ -50,7 +50,7 @@ def command(page: Page, options: Options) -> str:
 
 def panels(
     page: Page,
-    editions: Iterable[Edition],
+    editions: Iterable[DeviceResult],
     options: Options,
     schema: Schema | None = None,
 ) -> list[list[Panel]]:
@@ -67,7 +67,7 @@ def panels(
 def _panel(
     page: Page,
     of_page: Cell,
-    edition: Edition,
+    edition: DeviceResult,
     options: Options,
     schema: Schema | None,
 ) -> Panel:

@@ -12,7 +12,7 @@ import nbformat
 
 from ..options import Options
 from ..records import outputs
-from ..records.form import CellOutputs, PageOutputs
+from ..records.output_format import CellOutputs, PageOutputs
 from ..records.versions import OPTION, Text
 from ..source.pages import Page
 from .tabs import LINK, Panel

@@ -11,7 +11,7 @@ import sys
 
 import psutil
 import pytest
-from _ext.execution import keeper, page_run, provisioning
+from _ext.execution import forkserver, page_run, provisioning
 
 pytestmark = pytest.mark.skipif(not provisioning.can_fork(), reason="kernels are not forked here")
 
@@ -148,9 +148,9 @@ def test_an_import_that_prints_or_fails_happens_on_the_page(project, execute, mo
     project.page("a/says", project.cell("import says"))
     project.page("a/fails", project.cell("import fails"))
     frameworks = {"says": {}, "fails": {}}
-    from _ext.execution import missing
+    from _ext.execution import availability
 
-    monkeypatch.setattr(missing.Frameworks.__init__, "__defaults__", (lambda name: True,))
+    monkeypatch.setattr(availability.Frameworks.__init__, "__defaults__", (lambda name: True,))
     found = execute("a/says", "a/fails", frameworks=frameworks)
     assert path
     assert {one.outputs.facts.process for one in found.values()} == {"own"}
@@ -170,9 +170,9 @@ def test_a_page_that_measures_finds_its_imports_done_unless_they_show_something(
         return whole(*rest) | {"PYTHONPATH": str(folder)}
 
     monkeypatch.setattr(page_run.environment, "kernel_environment", with_folder)
-    from _ext.execution import missing
+    from _ext.execution import availability
 
-    monkeypatch.setattr(missing.Frameworks.__init__, "__defaults__", (lambda name: True,))
+    monkeypatch.setattr(availability.Frameworks.__init__, "__defaults__", (lambda name: True,))
     loaded = "import sys\nprint([x in getattr(sys, 'mod' + 'ules') for x in ('quiet', 'colorsys')])"
     late = "import os\nos.environ['A'] = 'b'\nimport colorsys"
     cells = {"says": "import says, quiet", "fails": "import fails, quiet", "quiet": "import quiet"}
@@ -277,7 +277,7 @@ def lasting_keeper(until):
 
     def start(*command, **variables):
         process = subprocess.Popen(
-            [sys.executable, keeper.__file__, "--", *command],
+            [sys.executable, forkserver.__file__, "--", *command],
             env=os.environ | variables,
             stdout=subprocess.PIPE,
             text=True,
@@ -298,7 +298,7 @@ PARENT = "import os, colorsys\nprint(os.getppid())"
 
 def test_parents_stay_warm_between_builds(project, execute, monkeypatch, until, lasting_keeper):
     process = lasting_keeper(sys.executable, "-c", SAYS_WHERE)
-    monkeypatch.setenv(keeper.SOCKET, process.stdout.readline().strip())
+    monkeypatch.setenv(forkserver.SOCKET, process.stdout.readline().strip())
     project.page("a/one", project.cell(PARENT))
     first, second = (printed(execute("a/one", frameworks=LIBRARY)["a/one"]) for _ in range(2))
     assert first == second
@@ -352,9 +352,9 @@ def test_the_command_beside_a_keeper_has_the_last_word(lasting_keeper):
 
 def test_parents_that_nobody_uses_are_dropped():
     client, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    kept = keeper.Keeper(idle=-1)
+    kept = forkserver.Keeper(idle=-1)
     mine, other = socket.socketpair()
-    kernel = pathlib.Path(keeper.__file__).with_name("kernel.py")
+    kernel = pathlib.Path(forkserver.__file__).with_name("kernel.py")
     request = {
         "key": "k",
         "kernel": str(kernel),

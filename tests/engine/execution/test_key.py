@@ -242,8 +242,8 @@ def test_a_device_that_jax_does_not_find_is_refused(project):
 
 
 # What decides what cells give, and the digest of its lines that are no comments.
-DECIDING = "environment expectations kernel missing page_run parents".split()
-DIGEST = "7f44ce95e09bda61"
+DECIDING = "availability environment expectations fork_template kernel page_run".split()
+DIGEST = "77177fdba1cbf320"
 
 
 def test_a_change_of_what_decides_outputs_raises_the_version():

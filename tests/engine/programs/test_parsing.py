@@ -1,7 +1,7 @@
 """Each way in which the text of a record is none, and how its faults are named."""
 
 import pytest
-from _ext import plain
+from _ext import typed_json
 from _ext.programs import parsing
 
 from tests.engine.programs.samples import Sample, record_of, scale_record_of, text_of
@@ -170,7 +170,7 @@ def test_the_first_of_very_many_faults_is_enough(program, monkeypatch):
         return str.isprintable(value)
 
     record = record_of(program) | {"operations": {f"\x00{n}": -1 for n in range(999)}}
-    monkeypatch.setitem(plain.FORMATS.checkers, "printable line", (printable, ()))
+    monkeypatch.setitem(typed_json.FORMATS.checkers, "printable line", (printable, ()))
     with pytest.raises(parsing.RecordError):
         parsing.parse(text_of(record), scaled=False)
     assert len([value for value in looked_at if "\x00" in value]) == 1

@@ -12,7 +12,7 @@ import pytest
 from _ext.files import Unusable
 from _ext.records import cache as module
 from _ext.records.cache import KEPT, Cache, Effort
-from _ext.records.form import CellOutputs, Facts, PageOutputs
+from _ext.records.output_format import CellOutputs, PageOutputs, RunMetadata
 from _ext.source.pages import Cell, Page
 
 
@@ -22,7 +22,7 @@ def page(docname, *sources):
 
 
 def outputs(of, value="1"):
-    facts = Facts(of.docname, "cpu", "cpu", "2026-01-01T00:00:00+00:00", 1.5, "P", 2, {})
+    facts = RunMetadata(of.docname, "cpu", "cpu", "2026-01-01T00:00:00+00:00", 1.5, "P", 2, {})
     facts = dataclasses.replace(facts, cores=1.25, started=0.75)
     made = nbformat.v4.new_output("execute_result", {"text/plain": value})
     return PageOutputs(facts, tuple(CellOutputs(cell.key, (made,)) for cell in of.cells))

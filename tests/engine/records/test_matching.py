@@ -6,12 +6,12 @@ import types
 
 import hypothesis
 import pytest
-from _ext.records.form import CellOutputs, Facts, PageOutputs
 from _ext.records.matching import AFTER, CHANGED, SAME, changes, placed
+from _ext.records.output_format import CellOutputs, PageOutputs, RunMetadata
 from _ext.source.syntax import fingerprint
 from hypothesis import strategies as st
 
-FACTS = Facts("a/one", "gpu-x", "X", "2026-01-02T03:04:05+00:00", 1.5, "A processor", 2, {})
+FACTS = RunMetadata("a/one", "gpu-x", "X", "2026-01-02T03:04:05+00:00", 1.5, "A processor", 2, {})
 CODES = st.lists(st.sampled_from(["a = 1", "a = 12", "print(a)", "b = a\nprint(b)", "x"]))
 
 

@@ -7,13 +7,13 @@ import os
 import nbformat
 import pytest
 from _ext.files import Unusable
-from _ext.records.form import CellOutputs, Facts, PageOutputs
+from _ext.records.output_format import CellOutputs, PageOutputs, RunMetadata
 from _ext.records.recordings import Recordings
 from _ext.records.sanitising import Refused
 from _ext.source.pages import read_page
 from _ext.source.snippets import Library
 
-FACTS = Facts(
+FACTS = RunMetadata(
     page="a/one",
     device="gpu-x",
     device_kind="X",

@@ -5,8 +5,8 @@ import types
 import nbformat
 import pytest
 from _ext.options import Options
-from _ext.records.editions import Edition
-from _ext.records.form import CellOutputs, Facts, PageOutputs
+from _ext.records.device_outputs import DeviceResult
+from _ext.records.output_format import CellOutputs, PageOutputs, RunMetadata
 from _ext.records.states import State
 from _ext.site import tabs
 from _ext.source.pages import Cell, Page
@@ -21,21 +21,21 @@ def text(words):
 
 
 def gave(device, outputs, missing="", keys=("key",)):
-    facts = Facts("a/one", device, device, "2026-01-02", 1.0, "P", 2, {})
+    facts = RunMetadata("a/one", device, device, "2026-01-02", 1.0, "P", 2, {})
     return PageOutputs(facts, tuple(CellOutputs(key, tuple(outputs), missing) for key in keys))
 
 
 def live(outputs, missing="", keys=("key",)):
-    return Edition("cpu", gave("cpu", outputs, missing, keys), State("missing"), None, True)
+    return DeviceResult("cpu", gave("cpu", outputs, missing, keys), State("missing"), None, True)
 
 
 def recorded(outputs, missing="", device="gpu", state=None, keys=("key",)):
     made = gave(device, outputs, missing, keys)
-    return Edition(device, made, state or State("current"), made, False)
+    return DeviceResult(device, made, state or State("current"), made, False)
 
 
 def lacking(device, state=None):
-    return Edition(device, None, state or State("missing"), None, False)
+    return DeviceResult(device, None, state or State("missing"), None, False)
 
 
 def shown(*editions):

@@ -118,7 +118,7 @@ logger = logging.getLogger(__name__)
 stdlib_logging.getLogger("fontTools").setLevel(stdlib_logging.WARNING)
 
 
-def offer(
+def add_context(
     app: BookApp, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Tell the templates what a page loads: early scripts, the bundle, and what is its own."""
@@ -132,7 +132,7 @@ def offer(
     for js in app.builder._orig_js_files:
         attributes |= {key: text for key, text in js.attributes.items() if key.startswith("data-")}
     context["light"] = {
-        "mended": mended,
+        "mended": patch_theme_html,
         "style": STYLE,
         "script": SCRIPT,
         "attributes": attributes,
@@ -143,7 +143,7 @@ def offer(
     }
 
 
-def mended(text: str) -> str:
+def patch_theme_html(text: str) -> str:
     """Return the content of a page without what validators and readers of screens stumble over.
 
     All of it is written by the theme or by MyST-NB where no template or option of theirs reaches.
@@ -351,5 +351,5 @@ def script(bundled: dict[str, str]) -> str:
 
 def setup(app: BookApp) -> None:
     """Register the events: after all who add files to a page, and before the site is checked."""
-    app.connect("html-page-context", offer, priority=900)
+    app.connect("html-page-context", add_context, priority=900)
     app.connect("build-finished", finish, priority=700)

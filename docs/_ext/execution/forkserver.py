@@ -1,11 +1,12 @@
 """The process that owns the parents of kernels, and that imports no framework itself.
 
-A build starts one for itself and talks to it over a pair of sockets: `python keeper.py FD`. When
-the build is gone, however it ended, the socket is closed, and the keeper ends with all parents.
-`python -m _ext.execution.keeper -- COMMAND …` runs a command beside a keeper to which all builds
-below the command can connect; so parents stay warm from one build to the next. Parents are told
-apart by what they have imported and by a key: versions, environment, the engine's own code. Those
-of an older key go as soon as a newer one is asked for, others after half an hour without use.
+A build starts one for itself and talks to it over a pair of sockets: `python forkserver.py FD`.
+When the build is gone, however it ended, the socket is closed, and the keeper ends with all
+parents. `python -m _ext.execution.forkserver -- COMMAND …` runs a command beside a keeper to which
+all builds below the command can connect; so parents stay warm from one build to the next. Parents
+are told apart by what they have imported and by a key: versions, environment, the engine's own
+code. Those of an older key go as soon as a newer one is asked for, others after half an hour
+without use.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ import time
 from collections.abc import Callable
 
 SOCKET = "BOOK_KEEPER"
-PARENTS = pathlib.Path(__file__).with_name("parents.py")
+PARENTS = pathlib.Path(__file__).with_name("fork_template.py")
 IDLE = 1800.0
 
 

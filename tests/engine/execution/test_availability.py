@@ -1,7 +1,7 @@
 """Cells that need a framework which is not installed are told apart from all others."""
 
 import pytest
-from _ext.execution.missing import Frameworks
+from _ext.execution.availability import Frameworks
 from _ext.frameworks import registered
 
 REGISTRY = registered(

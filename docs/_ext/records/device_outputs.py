@@ -4,13 +4,13 @@ import dataclasses
 from collections.abc import Iterable
 
 from ..source.pages import Page
-from .form import PageOutputs
+from .output_format import PageOutputs
 from .recordings import Recordings
 from .states import State
 
 
 @dataclasses.dataclass(frozen=True)
-class Edition:
+class DeviceResult:
     """What a page gave on one device.
 
     `outputs` are None where there are none to show. `recorded` says how the recording of the
@@ -31,7 +31,7 @@ def editions(
     recordings: Recordings,
     home: str,
     devices: Iterable[str],
-) -> list[Edition]:
+) -> list[DeviceResult]:
     """Put a page's outputs beside its recordings; the device that it is executed on comes first.
 
     `home` is that device, `live` what it gave, None where only recordings are shown.
@@ -43,5 +43,5 @@ def editions(
                 continue
         state, recording = recordings.state(device, page.docname, page)
         own = live if device == home else None
-        found.append(Edition(device, own or recording, state, recording, own is not None))
+        found.append(DeviceResult(device, own or recording, state, recording, own is not None))
     return found

@@ -13,7 +13,7 @@ from .imports import imported
 Reason = TypeVar("Reason")
 
 
-class Lost(Generic[Reason]):
+class UnavailableNames(Generic[Reason]):
     """The names that cells would have made, had they gone well, each with the reason."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Frameworks:
         self.words = {
             word: each for each in registry if not each.installed(find) for word in each.words
         }
-        self.lost: Lost[Framework] = Lost()
+        self.lost: UnavailableNames[Framework] = UnavailableNames()
 
     def needed_by(self, source: str, own: str = "") -> Framework | None:
         """Return the framework that is absent and without which a cell cannot run, or None.
@@ -123,7 +123,7 @@ class _Functions(ast.NodeTransformer):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _apart
 
 
-def made_before(source: str, line: int) -> set[str]:
+def names_bound_before(source: str, line: int) -> set[str]:
     """Return the names that a cell binds in statements which end before a line."""
     try:
         body = ast.parse(source).body

@@ -1,6 +1,6 @@
 """A process that has imported frameworks, and from which the kernels of pages are forked.
 
-It is started as `python -P parents.py FD KERNEL` by the keeper: the socket through which jobs
+It is started as `python -P fork_template.py FD KERNEL` by the keeper: the socket through which jobs
 come, and the file of the kernel's code. A parent computes nothing and initialises no backend,
 because threads and the contexts of devices do not survive a fork. It may fork a further parent,
 which imports one framework more; so no framework is imported twice. A job comes with a

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from ..source.pages import Cell, Page
 from . import outputs
-from .form import PageOutputs
+from .output_format import PageOutputs
 from .versions import Text
 
 # What is raised where a version lacks a name that a cell uses before it comes to its error.

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from _ext.site import light
+from _ext.site import asset_bundle
 from selectolax.lexbor import LexborHTMLParser
 
 pytest.importorskip("sphinx_book_theme")
@@ -49,7 +49,7 @@ def test_the_style_sheet_has_what_pages_use_and_no_more(built):
 
 def test_the_script_looks_at_all_that_may_scroll_before_it_writes_anything(built):
     text = (built.root / "build/html/_static/site.js").read_text("utf8")
-    for found, mend in light.MENDED_SCRIPT:
+    for found, mend in asset_bundle.MENDED_SCRIPT:
         assert mend in text and (found not in text or found in mend)
 
 
@@ -91,13 +91,13 @@ def test_what_stands_within_strings_survives(tmp_path):
         '.gone{color:red}.kept{--kept:url("data:x;y}z");--gone:1;background:var(--kept)}'
         ".kept:after{content:'.gone{}'}"
     )
-    text = light.style_sheet(tmp_path, ["a.css"], {"kept"}, set())
+    text = asset_bundle.style_sheet(tmp_path, ["a.css"], {"kept"}, set())
     assert text.count("gone") == 1 and "--kept:url(" in text and "data:x;y}z" in text
 
 
 def test_no_style_asks_a_word_of_code_for_all_that_are_before_it(tmp_path):
     (tmp_path / "a.css").write_text(".kept p ~ *{color:red}.kept p~*,.kept ~ b{margin:0}")
-    text = light.style_sheet(tmp_path, ["a.css"], {"kept"}, set())
+    text = asset_bundle.style_sheet(tmp_path, ["a.css"], {"kept"}, set())
     assert text.count("p~:not(:where(span))") == 2 and ".kept~b{" in text and "~*" not in text
 
 
@@ -132,4 +132,4 @@ def test_no_style_asks_a_word_of_code_for_all_that_are_before_it(tmp_path):
     ],
 )
 def test_what_validators_stumble_over_is_mended(before, after):
-    assert light.mended(before) == after
+    assert asset_bundle.patch_theme_html(before) == after

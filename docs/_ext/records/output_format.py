@@ -11,9 +11,9 @@ from typing import Annotated
 import nbformat
 from nbformat import NotebookNode
 
-from .. import plain
+from .. import typed_json
 from ..files import Unusable
-from ..plain import bounds
+from ..typed_json import bounds
 
 FORM = 3
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -23,7 +23,7 @@ Named = Annotated[str, bounds(minLength=1, maxLength=300, format="printable line
 
 
 @dataclasses.dataclass(frozen=True)
-class Facts:
+class RunMetadata:
     """On what a page was executed.
 
     `executed` is a date with its time in ISO format, `seconds` how long it took. `process` is
@@ -55,14 +55,14 @@ class Facts:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Head(Facts):
+class _Head(RunMetadata):
     """What a file says besides: its form, and the command that made it."""
 
     form: Annotated[int, bounds(const=FORM)]
     command: Said = ""
 
 
-HEAD = plain.validator(plain.schema_of(_Head))
+HEAD = typed_json.validator(typed_json.schema_of(_Head))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +84,7 @@ class CellOutputs:
 class PageOutputs:
     """What all cells of a page printed, in order."""
 
-    facts: Facts
+    facts: RunMetadata
     cells: tuple[CellOutputs, ...]
 
     def cell(self, key: str) -> CellOutputs | None:
@@ -95,7 +95,7 @@ class PageOutputs:
 def write(outputs: PageOutputs, command: str = "") -> str:
     """Return the text in which outputs are kept, the same for the same outputs."""
     head = _Head(**vars(outputs.facts), form=FORM, command=command)
-    said = {key: value for key, value in plain.untyped(head).items() if value != ""}
+    said = {key: value for key, value in typed_json.untyped(head).items() if value != ""}
     metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE, "recording": said}
     notebook = nbformat.v4.new_notebook(metadata=metadata)
     notebook.nbformat_minor = 5
@@ -150,6 +150,6 @@ def read(text: str, page: str, device: str) -> PageOutputs:
         if not (isinstance(missing, str) and len(missing) <= 300 and missing.isprintable()):
             raise Unusable(f"its cell {number} says nothing understandable about itself")
         cells.append(CellOutputs(cell.id, tuple(cell.outputs), missing, cell.source))
-    head = plain.typed(_Head, facts)
-    kept = {field.name: getattr(head, field.name) for field in dataclasses.fields(Facts)}
-    return PageOutputs(Facts(**kept), tuple(cells))
+    head = typed_json.typed(_Head, facts)
+    kept = {field.name: getattr(head, field.name) for field in dataclasses.fields(RunMetadata)}
+    return PageOutputs(RunMetadata(**kept), tuple(cells))

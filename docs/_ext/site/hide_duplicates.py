@@ -8,7 +8,7 @@ import nbformat
 
 from ..measurements.schema import Schema, single
 from ..records import outputs
-from ..records.editions import Edition
+from ..records.device_outputs import DeviceResult
 from ..source.pages import Page
 
 RAW = "Show the raw measurements"
@@ -27,7 +27,7 @@ def shown_elsewhere(page: Page) -> list[str]:
     return found
 
 
-def folded(page: Page, editions: Iterable[Edition], schema: Schema | None) -> set[str]:
+def folded(page: Page, editions: Iterable[DeviceResult], schema: Schema | None) -> set[str]:
     """Return the keys of the cells that print nothing but measurements shown elsewhere."""
     patterns, editions = shown_elsewhere(page), list(editions)
     found = set()
