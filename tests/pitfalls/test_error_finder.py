@@ -19,7 +19,7 @@ from _ext.options import Options
 from _ext.records.error_results import declared_errors
 from _ext.records.recordings import Recordings
 from _ext.records.versions import Versions
-from _ext.site.errors import earlier, is_meant, said
+from _ext.site.errors import earlier, meant, said
 from _ext.source.pages import find_pages, read_page
 from _ext.source.snippets import Library
 
@@ -82,10 +82,7 @@ def first():
         pytest.skip("no browser: install Debian's chromium, or name one in BOOK_BROWSER")
     errors = known()
     rows = [f"{kind}: {words}" for kind, words in ROWS]
-    body = "".join(
-        row(number, words, [error for error in errors if is_meant(words, error)])
-        for number, words in enumerate(rows)
-    )
+    body = "".join(row(number, words, meant(words, errors)) for number, words in enumerate(rows))
     page_text = (
         f"<section><p>About</p><section><div class='error-list'><table><tbody>{body}"
         f"</tbody></table></div></section></section><script>{SCRIPT}</script>"

@@ -69,18 +69,21 @@ def all_errors(env: BookEnvironment) -> list[DeclaredError]:
     return [error for name in sorted(env.book_pages) for error in env.book_pages[name].errors]
 
 
-def is_meant(row: str, error: DeclaredError) -> bool:
-    """Say whether a row stands for a declared error: by its type, and by what both say.
+def meant(row: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:
+    """Return the declared errors that a row stands for: by their type, and by what both say.
 
-    What other versions say counts as well, for a row has the words of one of them.
+    A row has the words of one version. Where no error says them here, what other versions say
+    counts.
     """
     kind, _, words = row.partition(": ")
-    if kind != error.type or error.fragment not in words:
-        return False
-    outcomes = [each for each in (error.here, *error.versions.values()) if each]
-    begins = ".*".join(re.escape(piece.strip()) for piece in words.split("…"))
-    messages = [each.message.replace("`", "") for each in outcomes]
-    return not messages or any(re.match(begins, each, re.DOTALL) for each in messages)
+    alike = [error for error in errors if kind == error.type and error.fragment in words]
+    begins = re.compile(".*".join(re.escape(part.strip()) for part in words.split("…")), re.DOTALL)
+
+    def says(outcome: Outcome) -> bool:
+        return begins.match(outcome.message.replace("`", "")) is not None
+
+    here = [error for error in alike if error.here is None or says(error.here)]
+    return here or [error for error in alike if any(map(says, error.versions.values()))]
 
 
 def said(outcome: Outcome) -> str:
@@ -127,8 +130,8 @@ class ShowErrors(BookTransform):
     def _complete(self, row: nodes.row, known: Iterable[DeclaredError], taken: set[str]) -> None:
         first = next(row.findall(nodes.entry))
         words = next((literal.astext() for literal in first.findall(nodes.literal)), "")
-        meant = [error for error in known if is_meant(words, error)]
-        if not meant:
+        found = meant(words, known)
+        if not found:
             # The cell may stand on a page that failed.
             if any(state.failures for state in pages_of(self.env).values()):
                 return
@@ -142,7 +145,7 @@ class ShowErrors(BookTransform):
             anchor = f"{base}-{number}"
         taken.add(anchor)
         row["ids"].append(anchor)
-        best = max(meant, key=lambda error: (error.here is not None, len(error.versions)))
+        best = max(found, key=lambda error: (error.here is not None, len(error.versions)))
         if shown := [*self._shown(best), *self._earlier(words)]:
             first += messages("", shown=shown)
 
