@@ -8,7 +8,7 @@ numbers, tables and charts once all `measurements` are known, and `notes` says w
 from. `errors` shows what declared errors came to, here and with other versions, and `versions`
 what cells printed there. `compiled`, `jaxprs` and `scales` show compiled programs, and `status`
 says on what each page was true. `downloads` writes the notebooks that readers take with them.
-`warning_persistence` keeps a red page red until it is mended. `templates` and `garbage` make
+`warning_persistence` keeps a red page red until it is mended. `garbage` makes
 builds faster.
 """
 
@@ -51,12 +51,11 @@ def _load(app: Sphinx) -> None:
         status,
         tables,
         tabs,
-        templates,
     )
 
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
     parts = [build, measurements, compiled, scales, tabs, predictions, notes, references, tables]
-    parts += [errors, downloads, about, asset_bundle, search, status, templates, garbage]
+    parts += [errors, downloads, about, asset_bundle, search, status, garbage]
     for part in parts:
         part.setup(app)
