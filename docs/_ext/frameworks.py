@@ -4,7 +4,15 @@ import dataclasses
 import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Self
+
+
+@dataclasses.dataclass(frozen=True)
+class Colour:
+    """A colour as it is on a light and on a dark page."""
+
+    light: str
+    dark: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,8 +20,8 @@ class Framework:
     """A framework that pages use.
 
     modules: the top-level modules that pages import; by default the framework's name.
-    packages: the distributions whose versions its outputs depend on. The first is the one to
-        install where the framework is missing.
+    packages: the distributions whose versions its outputs depend on, the one to install first; by
+        default the framework's name.
     words: texts in the code of a cell that needs it without importing it.
     device: a Python expression, evaluated in a kernel where the module is imported, that gives
         the pair (platform, kind) of its device, such as `("gpu", "NVIDIA H200")`.
@@ -24,13 +32,12 @@ class Framework:
     optional: where it is not installed, builds leave its cells out, and the pages say so.
     forkable: whether a process may import it and be forked afterwards.
     label: what readers know it as; by default its name.
-    colour: the colour of its measurements in charts, {"light": …, "dark": …} as they are on a
-        light and on a dark page, where names are written in it too.
+    colour: the colour of its measurements in charts, where names are written in it too.
     """
 
-    name: str
-    modules: tuple[str, ...]
-    packages: tuple[str, ...]
+    name: str = ""
+    modules: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     device: str = ""
     environment: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
@@ -40,7 +47,17 @@ class Framework:
     optional: bool = False
     forkable: bool = True
     label: str = ""
-    colour: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    colour: Colour | None = None
+
+    def named(self, name: str) -> Self:
+        """Return it under the name that conf.py gives it, with what follows from the name."""
+        return dataclasses.replace(
+            self,
+            name=name,
+            modules=self.modules or (name,),
+            packages=self.packages or (name,),
+            label=self.label or name,
+        )
 
     def variables(self, platform: str, shared: bool) -> dict[str, str]:
         """Return its environment variables for a kernel on a platform such as `cpu` or `gpu`."""
@@ -54,22 +71,6 @@ class Framework:
     def first(self, find: Callable[[str], object] = importlib.util.find_spec) -> tuple[str, ...]:
         """Return those of `before` that are installed."""
         return tuple(name for name in self.before if find(name) is not None)
-
-
-def registered(facts: Mapping[str, Mapping[str, Any]]) -> tuple[Framework, ...]:
-    """Return the frameworks that `book_frameworks` of conf.py describes."""
-    found = []
-    for name, given in facts.items():
-        known = {field.name for field in dataclasses.fields(Framework)} - {"name"}
-        if unknown := sorted(set(given) - known):
-            raise ValueError(
-                f"book_frameworks of conf.py: '{name}' has the unknown key {unknown[0]}; "
-                f"there are {', '.join(sorted(known))}"
-            )
-        lists = {key: tuple(given.get(key, (name,))) for key in ("modules", "packages")}
-        lists |= {key: tuple(given.get(key, ())) for key in ("before", "words")}
-        found.append(Framework(name, **{"label": name, **given, **lists}))
-    return tuple(found)
 
 
 def first_imports(registry: Iterable[Framework], modules: Iterable[str]) -> str:

@@ -6,13 +6,13 @@ import pathlib
 import re
 import runpy
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import jsonschema
 
-from .frameworks import Framework, registered
+from .frameworks import Framework
 from .names import nearest
-from .typed_json import validator
+from .typed_json import bounds, schema_of, typed, validator
 
 PREFIX = "book_"
 
@@ -29,60 +29,76 @@ KINDS = {
     "integer": "a whole number",
     "number": "a number",
 }
-TEXT: dict[str, Any] = {"type": "string"}
-TEXTS: dict[str, Any] = {"type": "array", "items": TEXT}
-SWITCH: dict[str, Any] = {"type": "boolean"}
-COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
-SECONDS: dict[str, Any] = {"type": "number", "exclusiveMinimum": 0, "format": "finite"}
+Count = Annotated[int, bounds(minimum=1)]
+Seconds = Annotated[float, bounds(exclusiveMinimum=0, format="finite")]
 
 
-def _by_name(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "propertyNames": TEXT, "additionalProperties": schema}
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A source that pages quote."""
+
+    title: str
+    author: str
+    url: str
 
 
-def _keyed(required: str, /, **schemas: dict[str, Any]) -> dict[str, Any]:
-    closed = {"additionalProperties": False, "required": required.split()}
-    return {"type": "object", "properties": schemas, **closed}
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """The picture of the site: patterns of the measurements that it shows, and its title."""
+
+    measurements: str
+    title: str
 
 
-COLOURS = _keyed("light dark", light=TEXT, dark=TEXT)
-FRAMEWORK = _keyed(
-    "",
-    modules=TEXTS,
-    packages=TEXTS,
-    words=TEXTS,
-    device=TEXT,
-    environment=_by_name(_by_name(TEXT)),
-    shared=_by_name(TEXT),
-    before=TEXTS,
-    required=SWITCH,
-    optional=SWITCH,
-    forkable=SWITCH,
-    label=TEXT,
-    colour=COLOURS,
-)
-# What keys there are, `programs.targets` says.
-TARGET: dict[str, Any] = {"type": "object"}
-SOURCE = _keyed("title author url", title=TEXT, author=TEXT, url=TEXT)
-CARD = _keyed("measurements title", measurements=TEXT, title=TEXT)
-VERSIONS = _keyed(
-    "package recorded supported prelude recordings command",
-    package=TEXT,
-    recorded=TEXTS,
-    supported=TEXTS,
-    without=TEXTS,
-    prelude=TEXT,
-    recordings=TEXT,
-    earlier=TEXT,
-    command=TEXT,
-)
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A device that programs are compiled for.
+
+    platform: what JAX calls its kind: `cpu`, `cuda` or `tpu`.
+    label: what readers call it; by default its short name.
+    topology: JAX's name for a square of them, such as `v5e:{side}x{side}`.
+    figures: a file with the figures of a GPU, a GpuTargetConfigProto as text.
+    chips: on how many of them a step for many devices is compiled.
+    packages: the distributions whose versions a record names.
+    environment: variables that the compiler must find when it starts.
+    """
+
+    platform: str
+    label: str = ""
+    topology: str = ""
+    figures: str = ""
+    chips: tuple[Count, ...] = ()
+    packages: tuple[str, ...] = ()
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def _option(
-    default: Any, schema: dict[str, Any], rebuild: str = "", kinds: tuple[type, ...] = ()
-) -> Any:
+@dataclasses.dataclass(frozen=True)
+class OtherVersions:
+    """The versions of a package on which pages are recorded besides; see `commands.versions`.
+
+    recorded: all of them, the oldest first; supported: those on which every page must go well.
+    without: patterns of pages that need more than the package.
+    prelude: a file of code that is executed first on versions that are not supported.
+    recordings: the folder of what was recorded. command: what messages tell people to run.
+    earlier: a file with what versions said that are not recorded; see `site.errors`.
+    """
+
+    package: str
+    recorded: tuple[str, ...]
+    supported: tuple[str, ...]
+    prelude: str
+    recordings: str
+    command: str
+    without: tuple[str, ...] = ()
+    earlier: str = ""
+
+
+NO_VERSIONS = OtherVersions("", (), (), "", "", "")
+
+
+def _option(default: Any, rebuild: str = "") -> Any:
     """Declare an option; `rebuild` is "env" where a change means reading every page again."""
-    facts = {"schema": schema, "rebuild": rebuild, "kinds": kinds}
+    facts = {"rebuild": rebuild}
     if callable(default):
         return dataclasses.field(default_factory=default, metadata=facts)
     return dataclasses.field(default=default, metadata=facts)
@@ -113,53 +129,55 @@ class Options:
     preview: measure with few samples, for a first look; nothing of it is recorded.
     preview_prelude: a file of code that is executed in a preview before pages that measure.
     sources: sources that may be quoted, {key: {title, author, url}}.
-    targets: devices that programs are compiled for, {short name: facts}; see
-        `programs.targets.Target`.
+    targets: devices that programs are compiled for, {short name: facts}; see `Target`.
     light: digest of the theme that pages are made light for; without it they load what it has.
-    card: the measurements that the picture of the site shows, {measurements: patterns, title}.
+    card: what the picture of the site shows; see `Card`.
     markdown: write each page in Markdown too, and a list of them.
     search: make an index for Pagefind.
     record_command, compile_command: what messages tell people to run.
-    versions: the versions of a package on which pages are recorded besides, {package, recorded,
-        supported, prelude, recordings, command, earlier}; see `commands.versions`, and
-        `site.errors` for the last.
+    versions: the versions of a package on which pages are recorded besides; see `OtherVersions`.
 
     Three are no matter of conf.py: `root`, the folder of that file; `any_outcome`, which keeps
     what cells come to, be it what they declare or not; and `prelude`, code for each kernel before
     the first cell.
     """
 
-    pages: str = _option("docs", TEXT)
-    snippets: str = _option("snippets", TEXT, "env")
-    modules: Mapping[str, str] = _option(dict, _by_name(TEXT), "env")
-    cache: str = _option("_cache", TEXT)
-    recordings: str = _option("docs/_recorded", TEXT, "env")
-    programs: str = _option("docs/_recorded/compiled", TEXT, "env")
-    device: str = _option(_device, TEXT, "env")
-    devices: Mapping[str, str] = _option(lambda: {"cpu": "CPU"}, _by_name(TEXT), "env")
-    frameworks: Mapping[str, Any] = _option(dict, _by_name(FRAMEWORK), "env")
-    variables: tuple[str, ...] = _option((), TEXTS, "", (tuple, list))
-    recorded: bool = _option(False, SWITCH, "env")
-    leave_out: bool = _option(False, SWITCH, "env")
-    cell_timeout: float = _option(120.0, SECONDS, "", (int, float))
-    page_timeout: float = _option(300.0, SECONDS, "", (int, float))
-    output_limit: int = _option(100_000, COUNT, "env")
-    measurements: str = _option("", TEXT, "env")
-    processes: int = _option(1, COUNT)
-    preview: bool = _option(False, SWITCH, "env")
-    preview_prelude: str = _option("", TEXT, "env")
-    sources: Mapping[str, Mapping[str, str]] = _option(dict, _by_name(SOURCE), "env")
-    targets: Mapping[str, Any] = _option(dict, _by_name(TARGET), "env")
-    light: str = _option("", TEXT, "html")
-    card: Mapping[str, str] = _option(dict, CARD, "html")
-    markdown: bool = _option(False, SWITCH, "html")
-    search: bool = _option(False, SWITCH)
-    record_command: str = _option("python -m _ext.commands.record", TEXT, "env")
-    compile_command: str = _option("python -m _ext.commands.compile", TEXT, "env")
-    versions: Mapping[str, Any] = _option(dict, VERSIONS, "env")
+    pages: str = _option("docs")
+    snippets: str = _option("snippets", "env")
+    modules: Mapping[str, str] = _option(dict, "env")
+    cache: str = _option("_cache")
+    recordings: str = _option("docs/_recorded", "env")
+    programs: str = _option("docs/_recorded/compiled", "env")
+    device: str = _option(_device, "env")
+    devices: Mapping[str, str] = _option(lambda: {"cpu": "CPU"}, "env")
+    frameworks: Mapping[str, Framework] = _option(dict, "env")
+    variables: tuple[str, ...] = _option(())
+    recorded: bool = _option(False, "env")
+    leave_out: bool = _option(False, "env")
+    cell_timeout: Seconds = _option(120.0)
+    page_timeout: Seconds = _option(300.0)
+    output_limit: Count = _option(100_000, "env")
+    measurements: str = _option("", "env")
+    processes: Count = _option(1)
+    preview: bool = _option(False, "env")
+    preview_prelude: str = _option("", "env")
+    sources: Mapping[str, Source] = _option(dict, "env")
+    targets: Mapping[str, Target] = _option(dict, "env")
+    light: str = _option("", "html")
+    card: Card | None = _option(None, "html")
+    markdown: bool = _option(False, "html")
+    search: bool = _option(False)
+    record_command: str = _option("python -m _ext.commands.record", "env")
+    compile_command: str = _option("python -m _ext.commands.compile", "env")
+    versions: OtherVersions = _option(NO_VERSIONS, "env")
     root: pathlib.Path = dataclasses.field(default=pathlib.Path())
     any_outcome: bool = dataclasses.field(default=False)
     prelude: str = dataclasses.field(default="")
+
+    def __post_init__(self) -> None:
+        """Turn what conf.py writes as dictionaries and lists into what the types say."""
+        for field in self.table():
+            object.__setattr__(self, field.name, typed(field.type, getattr(self, field.name)))
 
     @classmethod
     def table(cls) -> list[dataclasses.Field[Any]]:
@@ -201,7 +219,19 @@ class Options:
     @property
     def registry(self) -> tuple[Framework, ...]:
         """The frameworks, in the order of conf.py."""
-        return registered(self.frameworks)
+        return tuple(each.named(name) for name, each in self.frameworks.items())
+
+    @property
+    def compile_targets(self) -> dict[str, Target]:
+        """The targets with their labels, and their files as paths from here."""
+        return {
+            name: dataclasses.replace(
+                each,
+                label=each.label or name,
+                figures=str(self.root / each.figures) if each.figures else "",
+            )
+            for name, each in self.targets.items()
+        }
 
     def label(self, device: str) -> str:
         """Return the name of a device as readers see it."""
@@ -223,7 +253,7 @@ def check(values: Mapping[str, Any], conf: pathlib.Path) -> None:
         default = getattr(defaults, table[name].name)
         if type(values[name]) is type(default) and values[name] == default:
             continue
-        found = validator(table[name].metadata["schema"]).iter_errors(values[name])
+        found = validator(schema_of(table[name].type)).iter_errors(values[name])
         if error := jsonschema.exceptions.best_match(found):
             part = "".join(f"[{key!r}]" for key in error.absolute_path)
             raise OptionError(f"{_place(name, conf)}{name}{part} {_problem(error)}")
@@ -242,7 +272,7 @@ def _problem(error: jsonschema.ValidationError) -> str:
         lacking = [key for key in rule if key not in value]
         return f"lacks {', '.join(lacking)}; it needs {', '.join(rule)}"
     expected = {
-        "type": KINDS.get(str(rule)),
+        "type": KINDS.get(str(rule[0] if isinstance(rule, list) else rule)),
         "minimum": f"{rule} or more",
         "exclusiveMinimum": f"more than {rule}",
         "format": f"a {rule} number",

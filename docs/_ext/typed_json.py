@@ -10,11 +10,12 @@ import datetime
 import math
 import types
 import typing
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import jsonschema
 
-JSON = {str: "string", float: "number", int: "integer"}
+JSON = {str: "string", float: "number", int: "integer", bool: "boolean"}
 FORMATS = jsonschema.FormatChecker(())
 
 
@@ -65,26 +66,35 @@ def schema_of(kind: Any) -> dict[str, Any]:
     inner, origin = typing.get_args(kind), typing.get_origin(kind)
     if dataclasses.is_dataclass(kind):
         fields = {field.name.rstrip("_"): field for field in dataclasses.fields(kind)}
-        needed = [key for key, field in fields.items() if field.default is dataclasses.MISSING]
+        needed = [key for key, field in fields.items() if _is_needed(field)]
         parts = {key: schema_of(field.type) for key, field in fields.items()}
-        closed = {"required": needed, "additionalProperties": False}
+        closed = {"additionalProperties": False, "required": needed}
         return {"type": "object", "properties": parts, **closed}
     if origin is Annotated:
         return schema_of(inner[0]) | dict(rule for rules in inner[1:] for rule in rules)
     if origin in (types.UnionType, typing.Union):
         return (found := schema_of(inner[0])) | {"type": [found["type"], "null"]}
-    if origin is list:
+    if origin is list or (origin is tuple and inner[-1] is ...):
         return {"type": "array", "items": schema_of(inner[0])}
-    if origin is dict:
+    if origin is tuple:
+        places = [schema_of(part) for part in inner]
+        return {"type": "array", "prefixItems": places, "items": False, "minItems": len(places)}
+    if origin in (dict, Mapping):
         names, values = map(schema_of, inner)
         return {"type": "object", "propertyNames": names, "additionalProperties": values}
     return {"type": JSON[kind]} if kind in JSON else {}
+
+
+def _is_needed(field: dataclasses.Field[Any]) -> bool:
+    return field.default is field.default_factory is dataclasses.MISSING
 
 
 def typed(kind: Any, value: Any) -> Any:
     """Return data that agrees with the schema of a type as what the type says."""
     inner, origin = typing.get_args(kind), typing.get_origin(kind)
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        if isinstance(value, kind):
+            return value
         fields = {field.name.rstrip("_"): field for field in dataclasses.fields(kind)}
         given = {fields[key]: part for key, part in value.items()}
         return kind(**{field.name: typed(field.type, part) for field, part in given.items()})
@@ -92,7 +102,9 @@ def typed(kind: Any, value: Any) -> Any:
         return value
     if origin is list:
         return [typed(inner[0], part) for part in value]
-    if origin is dict:
+    if origin is tuple:
+        return tuple(typed(inner[0], part) for part in value)
+    if origin in (dict, Mapping):
         return {name: typed(inner[1], part) for name, part in value.items()}
     return typed(inner[0], value)
 

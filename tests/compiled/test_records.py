@@ -11,11 +11,10 @@ import pytest
 from _ext.options import Options
 from _ext.programs import compiling, hlo, jaxprs, states
 from _ext.programs.declared import find_all
-from _ext.programs.targets import configured
 
 ROOT = pathlib.Path(__file__).parents[2]
 OPTIONS = Options.from_file(ROOT / "conf.py")
-RECORDS, TARGETS = OPTIONS.folder("programs"), configured(OPTIONS)
+RECORDS, TARGETS = OPTIONS.folder("programs"), OPTIONS.compile_targets
 FOUND, PROBLEMS = find_all(OPTIONS)
 COMPILED = [program for program in FOUND.values() if program.kind == "COMPILED"]
 COMPILERS = ("libtpu", "jax_cuda13_plugin", "igraph")

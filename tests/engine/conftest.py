@@ -513,7 +513,7 @@ sys.path.insert(0, {engine!r})
 html_static_path = [{static!r}]
 templates_path = [{templates!r}]
 html_logo = html_favicon = None
-book_search, book_card = False, {{}}
+book_search, book_card = False, None
 """
 
 

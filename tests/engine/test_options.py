@@ -59,6 +59,9 @@ def test_an_option_that_does_not_exist_is_refused_at_its_line(project):
         ("output_limit", "5", "book_output_limit is '5', and must be a whole number"),
         ("devices", {5: "CPU"}, "book_devices is 5, and must be a text"),
         ("targets", {"x": 5}, "book_targets['x'] is 5, and must be a dictionary"),
+        ("targets", {"x": {"platform": "tpu", "topolgy": "v5e"}}, "the nearest are topology"),
+        ("targets", {"x": {"label": "A GPU"}}, "book_targets['x'] lacks platform"),
+        ("targets", {"x": {"platform": "cuda", "chips": 8}}, "['chips'] is 8, and must be a list"),
         ("search", "yes", "book_search is 'yes', and must be True or False"),
     ],
 )
@@ -75,15 +78,14 @@ def test_builds_and_commands_say_the_same_of_a_wrong_value(project):
 
 def test_the_options_of_the_book_and_those_by_default_may_be():
     check({f"book_{field.name}": getattr(Options(), field.name) for field in Options.table()}, CONF)
-    tuples = {"book_variables": ("A",), "book_card": {}, "book_versions": {}}
-    check(tuples, CONF)
+    check({"book_variables": ("A",), "book_card": None}, CONF)
 
 
 @pytest.mark.parametrize(
     ("command", "line", "words"),
     [
         ("recordings", "book_measurements = 'none.json'", "none.json: there is no such file"),
-        ("compile", "book_targets = {'x': {'platfrom': 'cpu'}}", "'x': there is no key 'platfrom'"),
+        ("compile", "book_targets = {'x': {'platfrom': 'cpu'}}", "['x'] has no key 'platfrom'"),
     ],
 )
 def test_what_a_command_alone_reads_ends_it_without_a_traceback(project, command, line, words):

@@ -11,10 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 
 from ..names import nearest
-from ..options import Options
+from ..options import Options, Target
 from ..programs import compiling, states
 from ..programs.declared import Program, find_all
-from ..programs.targets import Targets, configured
 
 
 def chosen(found: Mapping[str, Program], names: Sequence[str]) -> list[Program]:
@@ -27,7 +26,7 @@ def chosen(found: Mapping[str, Program], names: Sequence[str]) -> list[Program]:
     return [program for program in found.values() if f".{program.name}".endswith(ends)]
 
 
-def show(program: Program, options: Options, targets: Targets) -> str:
+def show(program: Program, options: Options, targets: Mapping[str, Target]) -> str:
     """Print the state of one program and its devices; return what makes a strict build red."""
     record, state = states.state(options.folder("programs"), program, targets)
     print(f"{program.title}: {state}")
@@ -39,7 +38,9 @@ def show(program: Program, options: Options, targets: Targets) -> str:
     return "" if state.word == "current" else f"{program.title} is {state.word}"
 
 
-def renew(program: Program, options: Options, targets: Targets, given: argparse.Namespace) -> str:
+def renew(
+    program: Program, options: Options, targets: Mapping[str, Target], given: argparse.Namespace
+) -> str:
     """Compile one program where that is needed and print what came of it; return a problem."""
     path = options.folder("programs") / program.file
     state = states.state(path.parent, program, targets)[1]
@@ -68,10 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--again", action="store_true", help="compile what is current as well")
     parser.add_argument("--check", action="store_true", help="compile all, compare, write nothing")
     given = parser.parse_args(arguments)
-    try:
-        targets = configured(options)
-    except ValueError as error:
-        raise SystemExit(str(error)) from None
+    targets = options.compile_targets
     found, problems = find_all(options)
     programs = chosen(found, given.function)
     if given.list:

@@ -19,7 +19,6 @@ import fnmatch
 import importlib.metadata
 import sys
 from collections.abc import Iterable
-from typing import Any
 
 from .. import files
 from ..execution.results import Result, run_or_load
@@ -31,15 +30,15 @@ from . import record
 
 def of_version(options: Options, version: str) -> tuple[Options, str]:
     """Return the options to record one version with, and what it is called."""
-    known: Any = options.versions
-    name = f"{known['package']}-{version}"
-    old = version not in known["supported"]
+    known = options.versions
+    name = f"{known.package}-{version}"
+    old = version not in known.supported
     changed = dataclasses.replace(
         options,
         device="cpu",
         leave_out=True,
         any_outcome=old,
-        prelude=(options.root / known["prelude"]).read_text("utf8") if old else "",
+        prelude=(options.root / known.prelude).read_text("utf8") if old else "",
         cache=f"{options.cache}/{name}",
         # Nothing that is measured is kept.
         preview=True,
@@ -49,7 +48,7 @@ def of_version(options: Options, version: str) -> tuple[Options, str]:
 
 def meant(pages: Iterable[Page], options: Options) -> list[Page]:
     """Return the pages of which something is kept, each up to the last cell of which it is."""
-    without = dict(options.versions).get("without", ())
+    without = options.versions.without
     found = []
     for page in pages:
         asked = {cell.key for cell in asking(page).values()}
@@ -70,14 +69,13 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, help="pages to execute at once")
     asked = parser.parse_args()
     options = Options.from_file()
-    known: Any = options.versions
-    if not known:
+    known = options.versions
+    if not known.package:
         parser.error("conf.py has no book_versions")
-    version = importlib.metadata.version(known["package"])
-    if version not in known["recorded"]:
+    version = importlib.metadata.version(known.package)
+    if version not in known.recorded:
         parser.error(
-            f"{known['package']} {version} is installed, and conf.py lists "
-            f"{', '.join(known['recorded'])}"
+            f"{known.package} {version} is installed, and conf.py lists {', '.join(known.recorded)}"
         )
     options, name = of_version(options, version)
     kept = Versions(options)
@@ -104,7 +102,7 @@ def main() -> None:
             if (made := outputs.cell(cell.key)) is not None
         ]
         try:
-            kept.write(name, page.docname, texts, outputs.facts.versions, known["command"])
+            kept.write(name, page.docname, texts, outputs.facts.versions, known.command)
         except (OSError, files.Unusable) as error:
             problems.append(f"{file}: its texts cannot be kept: {error}")
 

@@ -10,18 +10,19 @@ import math
 import os
 import platform
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ..options import Target
 from . import hlo, jaxprs, records
 from .declared import Program, ProgramError
-from .targets import Targets, devices_of
+from .targets import devices_of
 
 ABSTRACT = re.compile(r"(?P<dtype>[a-z]+\d+|bool)\[(?P<dims>[^\]]*)\]")
 DIM = re.compile(r"(?:chips|\d+)(?:\*(?:chips|\d+))*(?:@\w+)?")
 
 
-def prepare(targets: Targets) -> None:
+def prepare(targets: Mapping[str, Target]) -> None:
     """Set the environment variables that the compilers of the targets must find."""
     for target in targets.values():
         os.environ.update(target.environment)
@@ -69,7 +70,7 @@ def load(program: Program) -> Any:
     return function if hasattr(function, "lower") else jax.jit(function)
 
 
-def record(program: Program, targets: Targets, command: str) -> records.Record:
+def record(program: Program, targets: Mapping[str, Target], command: str) -> records.Record:
     """Compile a program for the targets and return its record, which names the command."""
     packages = dict.fromkeys(name for target in targets.values() for name in target.packages)
     versions = {"python": ".".join(platform.python_version_tuple()[:2])}
@@ -89,7 +90,7 @@ def record(program: Program, targets: Targets, command: str) -> records.Record:
 
 
 def _program_record(
-    head: dict[str, Any], program: Program, targets: Targets
+    head: dict[str, Any], program: Program, targets: Mapping[str, Target]
 ) -> records.ProgramRecord:
     from jax.sharding import SingleDeviceSharding
 
@@ -118,7 +119,9 @@ def _program_record(
     )
 
 
-def _scale_record(head: dict[str, Any], program: Program, targets: Targets) -> records.ScaleRecord:
+def _scale_record(
+    head: dict[str, Any], program: Program, targets: Mapping[str, Target]
+) -> records.ScaleRecord:
     import jax
     import numpy as np
     from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec

@@ -6,14 +6,14 @@ import getpass
 import pathlib
 import socket
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from .. import files
+from ..options import Target
 from ..records.states import State
 from .declared import Program
 from .parsing import RecordError, parse, written
 from .records import ProgramRecord, Record, ScaleRecord
-from .targets import Targets
 
 MOST_BYTES = 400_000
 
@@ -68,7 +68,9 @@ def leaks(text: str) -> list[str]:
     return sorted({word for word in private if len(word) > 3 and word in text})
 
 
-def state(folder: pathlib.Path, program: Program, targets: Targets) -> tuple[Record | None, State]:
+def state(
+    folder: pathlib.Path, program: Program, targets: Mapping[str, Target]
+) -> tuple[Record | None, State]:
     """Return the record of a program, None where there is none to use, and its State."""
     try:
         record = read(folder / program.file)
@@ -99,7 +101,7 @@ def _targets(record: Record) -> list[str]:
     return list(record.targets) if isinstance(record, ProgramRecord) else []
 
 
-def lacking(record: Record, program: Program, targets: Targets) -> list[str]:
+def lacking(record: Record, program: Program, targets: Mapping[str, Target]) -> list[str]:
     """Return the targets that a record should have and has not."""
     if not isinstance(record, ScaleRecord):
         return [name for name in targets if name not in _targets(record)]

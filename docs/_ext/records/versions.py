@@ -9,7 +9,7 @@ import dataclasses
 import json
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from .. import files, typed_json
 from ..options import Options
@@ -77,10 +77,9 @@ class Versions:
 
     def __init__(self, options: Options) -> None:
         """Take the book's options."""
-        known: Any = dict(options.versions)
-        self.package = known.get("package", "")
-        self.names = [f"{self.package}-{each}" for each in known.get("recorded", ())]
-        self.root = pathlib.Path(options.root, known.get("recordings", ""))
+        known = options.versions
+        self.names = [f"{known.package}-{each}" for each in known.recorded]
+        self.root = options.root / known.recordings
         self._read: dict[str, _File] = {}
 
     def path(self, name: str) -> pathlib.Path:

@@ -4,12 +4,12 @@ Each page has a description, its first paragraph. Beside it lies the same page i
 its outputs, and `llms.txt` lists all of them. The picture of the site is drawn from measurements.
 """
 
+import dataclasses
 import html
 import json
 import pathlib
 import posixpath
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from docutils import nodes
@@ -17,6 +17,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from .. import files
 from ..measurements.references import field_text
+from ..options import Card
 from . import measurements
 from .app import BookApp, BookEnvironment
 from .states import book_of
@@ -44,12 +45,12 @@ def describe(
         facts.append(("og:description", text))
     if base and doctree:
         facts.append(("og:url", posixpath.join(base, app.builder.get_target_uri(pagename))))
-    if base and book_of(app).options.card:
+    if base and (card := book_of(app).options.card):
         facts += [
             ("og:image", posixpath.join(base, CARD)),
             ("og:image:width", "1200"),
             ("og:image:height", "630"),
-            ("og:image:alt", book_of(app).options.card["title"]),
+            ("og:image:alt", card.title),
         ]
     lines = [f'<meta property="{name}" content="{html.escape(value)}">' for name, value in facts]
     lines.append('<meta name="twitter:card" content="summary_large_image">')
@@ -130,10 +131,10 @@ def _ordered(env: BookEnvironment, name: str) -> list[str]:
     return [name, *inner]
 
 
-def _draw(app: BookApp, card: Mapping[str, str]) -> None:
+def _draw(app: BookApp, card: Card) -> None:
     """Draw measurements as bars, 1200 by 630 pixels, where they are others than those drawn."""
-    found = measurements.matching(app.env, card["measurements"].split())
-    labels = measurements.labels(app.config)
+    found = measurements.matching(app.env, card.measurements.split())
+    labels = measurements.labels(app.book.options)
     bars = sorted(
         (
             (
@@ -148,14 +149,14 @@ def _draw(app: BookApp, card: Mapping[str, str]) -> None:
     )
     path = pathlib.Path(app.outdir, CARD)
     memory = pathlib.Path(app.doctreedir, "card.json")
-    state = json.dumps([app.config.project, dict(card), bars])
+    state = json.dumps([app.config.project, dataclasses.asdict(card), bars])
     if not bars or (path.is_file() and memory.is_file() and memory.read_text("utf8") == state):
         return
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 6.3), dpi=100, facecolor="#0f1b2d")
     figure.text(0.05, 0.87, app.config.project, color="white", size=44, weight="bold")
-    figure.text(0.05, 0.78, card["title"], color="#b9c7dc", size=21)
+    figure.text(0.05, 0.78, card.title, color="#b9c7dc", size=21)
     axes = figure.add_axes((0.3, 0.08, 0.55, 0.62), facecolor="none")
     axes.barh(range(len(bars)), [bar[0] for bar in bars], color="#4da3ff", log=True)
     axes.set_yticks(range(len(bars)), [bar[1] for bar in bars], color="white", size=18)

@@ -57,8 +57,8 @@ def _no_pages(app: Sphinx, config: Config) -> list[str]:
     """Return the patterns of the folders below that of the pages which builds write."""
     options = Options.from_values(values(config), app.confdir)
     folders = [options.folder("recordings"), options.folder("cache"), app.outdir, app.doctreedir]
-    if versions_of := dict(options.versions).get("recordings"):
-        folders.append(options.root / versions_of)
+    if options.versions.recordings:
+        folders.append(options.root / options.versions.recordings)
     # MyST-NB's own.
     folders.append(pathlib.Path(app.outdir).parent / "jupyter_execute")
     source = pathlib.Path(app.srcdir)
@@ -110,6 +110,8 @@ def start(app: BookApp) -> None:
     app.book = Book(app)
     app.book_library = Library.of(app.book.options)
     app.env.book_home = app.book.home
+    # Directives do not see the application.
+    app.env.book_options = app.book.options
     app.env.settings["input_encoding"] = parser.REPLACING
     if not hasattr(app.env, "book_pages"):
         app.env.book_pages = {}
@@ -330,8 +332,8 @@ def setup(app: BookApp) -> None:
     """Register the options and the events."""
     for field in Options.table():
         default = getattr(Options(), field.name)
-        rebuild, kinds = field.metadata["rebuild"], field.metadata["kinds"]
-        app.add_config_value(PREFIX + field.name, default, rebuild, kinds)
+        # What they may be, `check` says.
+        app.add_config_value(PREFIX + field.name, default, field.metadata["rebuild"], Any)
     app.add_source_parser(parser.PageParser, override=True)
     app.connect("config-inited", configure)
     app.connect("config-inited", lock_output)

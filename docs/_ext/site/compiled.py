@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from docutils import nodes
-from sphinx.errors import ConfigError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx_design.dropdown import dropdown_main, dropdown_title
@@ -22,13 +21,11 @@ from ..programs import states
 from ..programs.declared import Program, ProgramError, chapter, find
 from ..programs.hlo import Kernel
 from ..programs.records import ProgramRecord, ScaleRecord
-from ..programs.targets import configured
 from ..records.states import State
 from ..source.snippets import Library, SnippetError
 from .app import BookApp, BookEnvironment
 from .jaxprs import picture
 from .notes import noted
-from .states import values
 from .tables import table_node
 from .tabs import tab_set
 
@@ -80,7 +77,7 @@ class _Place:
     @property
     def labels(self) -> dict[str, str]:
         """What readers call each target, in the order of conf.py."""
-        return {name: target.label for name, target in configured(self.book).items()}
+        return {name: target.label for name, target in self.book.compile_targets.items()}
 
     def warn(self, message: object) -> None:
         """Report what is wrong at this line."""
@@ -91,7 +88,7 @@ class _Place:
 
         Raises SnippetError or ProgramError.
         """
-        library, targets = Library.of(self.book), configured(self.book)
+        library, targets = Library.of(self.book), self.book.compile_targets
         if not targets:
             raise ProgramError("book_targets of conf.py names no device to compile for")
         program = find(library, written, kind, chapter(self.env.docname))
@@ -385,18 +382,8 @@ class CompiledRole(_Place, SphinxRole):
         return value, field_text(record, target, name), origin, earlier
 
 
-def start(app: BookApp) -> None:
-    """Give directives, which do not see the application, the options of the book."""
-    app.env.book_options = Options.from_values(values(app.config), app.confdir)
-    try:
-        configured(app.env.book_options)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-
-
 def setup(app: BookApp) -> None:
     """Register the options, the directives and the role."""
     app.add_directive("compiled", CompiledDirective)
     app.add_directive("compiled-cost", CostDirective)
     app.add_role("compiled", CompiledRole())
-    app.connect("builder-inited", start)

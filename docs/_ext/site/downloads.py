@@ -69,7 +69,7 @@ def plain(text: str, env: BookEnvironment, records: references.Measurements, doc
         columns = [column for column in named if column in tables.COLUMNS]
         columns = columns or tables.DEFAULT_COLUMNS.split()
         shown = tables.by_device(measurements.matching(env, found["patterns"].split()))
-        labels, parts = measurements.labels(env.config), []
+        labels, parts = measurements.labels(env.book_options), []
         for device, measured in shown.items():
             if shown.keys() - {env.book_home}:
                 parts.append(f"On {labels.device(device)}:")

@@ -55,7 +55,7 @@ class ErrorListDirective(SphinxDirective):
 
 def _earlier_file(env: BookEnvironment) -> pathlib.Path | None:
     options: Options = env.book_options
-    name = dict(options.versions).get("earlier")
+    name = options.versions.earlier
     return options.root / name if name else None
 
 
@@ -121,7 +121,7 @@ class ShowErrors(BookTransform):
         path = _earlier_file(self.env)
         self.earlier = earlier(path) if path else {}
         self.options: Options = self.env.book_options
-        self.package = str(dict(self.options.versions).get("package", ""))
+        self.package = self.options.versions.package
         self.label = label(self.options) if self.package else ""
         for row in itertools.chain.from_iterable(each.findall(nodes.tbody) for each in lists):
             for each in row.findall(nodes.row):

@@ -12,7 +12,6 @@ from sphinx.config import Config
 from sphinx.errors import ConfigError
 from sphinx.util import logging
 
-from ..frameworks import registered
 from ..measurements.labels import Labels
 from ..measurements.references import Measurements
 from ..measurements.schema import Measurement, Schema, SchemaError
@@ -37,10 +36,9 @@ def schema(config: Config) -> Schema | None:
     return Schema(config.book_measurement_rules) if config.book_measurement_rules else None
 
 
-def labels(config: Config) -> Labels:
+def labels(options: Options) -> Labels:
     """Return what conf.py calls devices and frameworks."""
-    frameworks = {each.name: each.label for each in registered(config.book_frameworks)}
-    return Labels(config.book_devices, frameworks)
+    return Labels(options.devices, {each.name: each.label for each in options.registry})
 
 
 def all_records(env: BookEnvironment) -> list[dict[str, Any]]:

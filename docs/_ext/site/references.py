@@ -164,7 +164,7 @@ class FillInReferences(BookTransform):
         node.replace_self(shown)
 
     def _label(self, device: str) -> str:
-        return measurements.labels(self.config).device(device)
+        return measurements.labels(self.env.book_options).device(device)
 
 
 def setup(app: BookApp) -> None:

@@ -9,7 +9,6 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from ..drawing.svg import Ink
-from ..frameworks import registered
 from ..measurements import charts
 from ..measurements.references import Measurements
 from ..measurements.schema import Measurement
@@ -112,7 +111,7 @@ class FillInTables(BookTransform):
         home = self.env.book_home
         if not made.keys() - {home}:
             return list(made.values())
-        labels = measurements.labels(self.config)
+        labels = measurements.labels(self.env.book_options)
         order = sorted(made, key=lambda device: device != home)
         return [tab_set("device", [(d, labels.device(d), [made[d]]) for d in order])]
 
@@ -130,14 +129,17 @@ class FillInTables(BookTransform):
 
     def _not_recorded(self, node: nodes.Element, known: Measurements) -> list[nodes.Node]:
         """Return what stands in place of a table or chart of which nothing was measured."""
-        lacking, labels = known.devices_without(node["patterns"]), measurements.labels(self.config)
+        lacking, labels = (
+            known.devices_without(node["patterns"]),
+            measurements.labels(self.env.book_options),
+        )
         where = ", ".join(labels.device(each) for each in self.env.book_shown if each in lacking)
         text = f"not recorded on {where}" if where else "not recorded"
         caption = [child.deepcopy() for child in node.children]
         return [nodes.paragraph("", text, classes=["not-recorded"]), *caption]
 
     def _table(self, node: nodes.Element, found: Sequence[Measurement]) -> nodes.Element:
-        labels = measurements.labels(self.config)
+        labels = measurements.labels(self.env.book_options)
         return table_node(*grid(node["columns"], found, labels), classes=["measurements"])
 
     def _figure(
@@ -149,12 +151,12 @@ class FillInTables(BookTransform):
     ) -> nodes.Element:
         axes = node["x"], node["y"], node["series"]
         inks = {
-            each.name: Ink(**each.colour)
-            for each in registered(self.config.book_frameworks)
+            each.name: Ink(each.colour.light, each.colour.dark)
+            for each in self.env.book_options.registry
             if each.colour
         }
         logarithmic = node["scale"] == "logarithmic"
-        labels = measurements.labels(self.config)
+        labels = measurements.labels(self.env.book_options)
         svg = charts.chart(drawn, *axes, labels, node["caption"], inks, ceilings, logarithmic)
         figure = nodes.container(classes=["measurement-figure"])
         figure += nodes.raw("", svg, format="html")

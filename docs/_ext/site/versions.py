@@ -58,12 +58,12 @@ def _compared(own: CellOutputs, made: Mapping[str, Text], options: Options) -> s
 
 def label(options: Options) -> str:
     """Return what readers know the package as of which versions are recorded."""
-    package = str(dict(options.versions)["package"])
+    package = options.versions.package
     return next((each.label for each in options.registry if each.name == package), package)
 
 
 def span(editions: list[str], options: Options) -> str:
     """Name versions in a row, such as `JAX 0.4.31 to 0.6.2`, by the names of their recordings."""
-    package = str(dict(options.versions)["package"])
+    package = options.versions.package
     first, last = (editions[end].removeprefix(f"{package}-") for end in (0, -1))
     return f"{label(options)} {first}" + (f" to {last}" if last != first else "")

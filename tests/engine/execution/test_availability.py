@@ -2,16 +2,16 @@
 
 import pytest
 from _ext.execution.availability import Frameworks
-from _ext.frameworks import registered
+from _ext.options import Options
 
-REGISTRY = registered(
-    {
+REGISTRY = Options(
+    frameworks={
         "torch": {},
         "tensorflow": {"packages": ["tensorflow-cpu"]},
         "learn": {"modules": ["sklearn"]},
         "tool": {"words": ["start_tool"]},
     }
-)
+).registry
 
 
 class Named(Frameworks):

@@ -2,9 +2,12 @@
 
 import pytest
 from _ext.execution.imports import early_modules, first_modules, imported, warm_modules
-from _ext.frameworks import first_imports, registered
+from _ext.frameworks import first_imports
+from _ext.options import Options
 
-REGISTRY = registered({"jax": {}, "torch": {}, "mpi": {"forkable": False}, "numpy": {}})
+REGISTRY = Options(
+    frameworks={"jax": {}, "torch": {}, "mpi": {"forkable": False}, "numpy": {}}
+).registry
 
 
 @pytest.mark.parametrize(
@@ -90,14 +93,14 @@ def test_what_is_imported_before_the_environment_is_touched_may_be_there_early(t
 
 
 # What has to be imported before two of them, of which one is not installed.
-AFTER = registered(
-    {
+AFTER = Options(
+    frameworks={
         "jax": {},
         "tensorflow": {"before": ["colorsys", "not_installed"]},
         "torch": {},
         "late": {"forkable": False, "before": ["wave"]},
     }
-)
+).registry
 
 
 def test_what_must_come_before_a_framework_does_wherever_the_page_imports_it():

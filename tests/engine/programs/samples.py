@@ -5,7 +5,6 @@ import json
 
 from _ext.options import Options
 from _ext.programs.declared import find
-from _ext.programs.targets import configured
 from _ext.source.snippets import Library
 
 SNIPPET = '''
@@ -146,7 +145,7 @@ class Sample:
 
     @property
     def targets(self):
-        return configured(self.options)
+        return self.options.compile_targets
 
     @property
     def folder(self):

@@ -9,7 +9,7 @@ from _ext.programs.targets import Target
 
 from tests.engine.programs.samples import Sample
 
-CPU = {"cpu": Target("cpu", "cpu", "CPU", chips=(1,), packages=("jax",))}
+CPU = {"cpu": Target("cpu", "CPU", chips=(1,), packages=("jax",))}
 
 
 def test_abstract_arguments():
@@ -85,5 +85,5 @@ def test_a_drawing_has_layers_and_nothing_lies_upon_another():
 
 def test_the_compilers_find_their_environment(monkeypatch):
     monkeypatch.delenv("A_COMPILER", raising=False)
-    compiling.prepare({"x": Target("x", "tpu", environment={"A_COMPILER": "quiet"})})
+    compiling.prepare({"x": Target("tpu", environment={"A_COMPILER": "quiet"})})
     assert compiling.os.environ.pop("A_COMPILER") == "quiet"

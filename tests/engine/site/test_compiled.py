@@ -1,12 +1,9 @@
 """Compiled programs on pages: what is shown of a record, and what makes a build red."""
 
 import re
-import types
 
 import pytest
-from _ext.site import compiled
 from bs4 import BeautifulSoup
-from sphinx.errors import ConfigError
 
 from tests.engine.programs.samples import (
     CONF,
@@ -401,10 +398,3 @@ def test_a_book_without_targets_says_so_where_a_page_names_a_function(project):
     assert build.status != 0
     (warning,) = build.warnings
     assert "book_targets of conf.py names no device to compile for" in warning
-
-
-def test_a_mistake_in_the_targets_is_named(tmp_path):
-    config = {"book_targets": {"cpu": {"platfrom": "cpu"}}}
-    app = types.SimpleNamespace(config=config, confdir=tmp_path, env=types.SimpleNamespace())
-    with pytest.raises(ConfigError, match="no key 'platfrom'; the nearest are platform"):
-        compiled.start(app)
