@@ -29,10 +29,7 @@ class BookEnvironment(BuildEnvironment):
     book_shown: list[str]
     book_home: str
     book_options: Options
-    book_templates: dict[str, str]
     book_texts: dict[str, str]
-    book_doctrees: dict[str, int]
-    book_dependencies: dict[str, dict[str, str]]
 
 
 class BookApp(Sphinx):
@@ -45,7 +42,6 @@ class BookApp(Sphinx):
     book_lock: filelock.BaseFileLock
     book_voice: logging.Handler
     book_changed: set[str]
-    book_read: set[str]
     book_records: list[dict[str, Any]]
     book_errors: list[DeclaredError]
     book_partial: bool

@@ -11,6 +11,7 @@ from sphinx.config import Config
 from sphinx.errors import ConfigError, ExtensionError
 from sphinx.util import logging
 
+from .. import files
 from ..execution import key
 from ..execution.results import Result, run_or_load
 from ..execution.schedule import Failure
@@ -106,7 +107,7 @@ def _own_logger() -> python_logging.Logger:
 
 def start(app: BookApp) -> None:
     """Give the build its options, and the environment its place for the state of pages."""
-    app.book_changed, app.book_read = set(), set()
+    app.book_changed = set()
     app.book = Book(app)
     app.book_library = Library.of(app.book.options)
     app.env.book_home = app.book.home
@@ -117,7 +118,8 @@ def start(app: BookApp) -> None:
         app.env.book_pages = {}
     if not hasattr(app.env, "book_shown"):
         app.env.book_shown = []
-    freshness.prepare(app.env)
+    if not hasattr(app.env, "book_texts"):
+        app.env.book_texts = {}
     app.book_records = measurements.all_records(app.env)
     app.book_errors = errors.all_errors(app.env)
     app.book_partial = any(state.failures for state in pages_of(app.env).values())
@@ -131,7 +133,7 @@ def outdated(
     """Return the pages to read again, besides those that Sphinx finds; clear up after others."""
     for docname in removed:
         env.book_pages.pop(docname, None)
-        freshness.forget(env, docname)
+        env.book_texts.pop(docname, None)
         downloads.remove(app, docname)
         app.book_changed.add("book_shows_status")
     found = app.book_reminder.outdated(env) | freshness.outdated(app, env)
@@ -141,14 +143,13 @@ def outdated(
 def run_pages(app: BookApp, env: BookEnvironment, docnames: list[str]) -> None:
     """Take every page that will be read its one way, up to what is shown of it."""
     book: Book = app.book
-    app.book_read = set(docnames)
     for state in pages_of(env).values():
         state.fresh = False
     pages = []
     for docname in docnames:
         former = env.book_pages.pop(docname, None)
         path = pathlib.Path(env.doc2path(docname))
-        freshness.note_text(env, docname, path)
+        env.book_texts[docname] = files.digest(path)
         if page := _read(app, env, docname, path):
             pages.append(page)
         elif former and docname not in env.book_pages:
@@ -191,7 +192,7 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
     """Put a page's outputs beside its recordings, and keep what is known of it."""
     book: Book = app.book
     home = page.device or book.home
-    files = book.recording_digests(page.docname)
+    digests = book.recording_digests(page.docname)
     live = result.outputs if result else None
     found = editions(page, live, book.recordings, home, book.devices)
     made = book.versions.of_page(page)
@@ -222,7 +223,7 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
         fresh=bool(result and result.fresh),
         states={edition.device: edition.recorded for edition in found},
         recorded={e.device: e.recording.facts for e in found if e.recording},
-        files=files,
+        files=digests,
         errors=declared_errors(page, first, made),
         incomplete=_incomplete(page, found),
         brings=tuple(page.files),
@@ -283,8 +284,7 @@ def dependents(app: BookApp, env: BookEnvironment) -> list[str]:
     """Return the pages to write again because records or states on other pages changed."""
     book: Book = app.book
     measurements.report_duplicates(env)
-    freshness.note_rest(app, env)
-    if freshness.note_templates(app, env) or env.book_shown != book.shown:
+    if env.book_shown != book.shown:
         # The switch in the header of every page, and its notices.
         env.book_shown = book.shown
         return sorted(env.found_docs)

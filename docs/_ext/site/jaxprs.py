@@ -4,6 +4,7 @@ import html
 
 from docutils import nodes
 
+from ..drawing import svg
 from ..programs.records import ProgramRecord
 
 ACROSS, DOWN, HEIGHT = 24, 74, 42
@@ -32,33 +33,37 @@ def picture(name: str, record: ProgramRecord) -> nodes.Node:
             points += [(x, y), (x, y + HEIGHT)]
         x, y = place(below.x, below.y)
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b in [*points, (x, y)])
-        shapes.append(f'<polyline points="{path}" fill="none" opacity="0.6"/>')
-        shapes.append(
-            f'<path d="M{x:.1f} {y:.1f}l-4 -8h8z" fill="currentColor" stroke="none" opacity="0.6"/>'
-        )
+        tip = f"M{x:.1f} {y:.1f}l-4 -8h8z"
+        shapes += [
+            svg.element("polyline", points=path, fill="none", opacity=0.6),
+            svg.element("path", d=tip, fill="currentColor", stroke="none", opacity=0.6),
+        ]
     for part in drawn:
         x, y = place(part.x, part.y)
-        dashed = "" if part.kind == "operation" else ' stroke-dasharray="4 3"'
-        shapes.append(
-            f'<rect x="{x - width / 2:.1f}" y="{y:.1f}" width="{width}" height="{HEIGHT}" rx="7" '
-            f'fill="none"{dashed}/>'
-        )
-        for text, down, style in ((part.label, 18, ' class="label"'), (part.detail, 34, "")):
-            shapes.append(
-                f'<text x="{x:.1f}" y="{y + down:.1f}" text-anchor="middle" stroke="none" '
-                f'fill="currentColor"{style}>{html.escape(text)}</text>'
-            )
+        left, dashes = x - width / 2, "" if part.kind == "operation" else "4 3"
+        box = {"x": left, "y": y, "width": width, "height": HEIGHT, "rx": 7}
+        written = {"x": x, "text_anchor": "middle", "stroke": "none", "fill": "currentColor"}
+        shapes += [
+            svg.element("rect", **box, fill="none", stroke_dasharray=dashes),
+            svg.text(part.label, **written, y=y + 18, class_="label"),
+            svg.text(part.detail, **written, y=y + 34),
+        ]
     count = sum(part.kind == "operation" for part in drawn)
     title = (
         f"The jaxpr of {name}, drawn from its arguments at the top to its "
         f"result at the bottom, with {count} operation{'s' * (count != 1)} in between"
     )
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total:.0f} {height:.0f}" '
-        f'style="max-width: {total:.0f}px; min-width: {0.7 * total:.0f}px" role="img" '
-        'class="jaxpr-picture" stroke="currentColor">'
-        f"<title>{html.escape(title)}</title>{''.join(shapes)}</svg>"
+    drawing = svg.element(
+        "svg",
+        svg.element("title", html.escape(title)),
+        *shapes,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {total:.0f} {height:.0f}",
+        style=f"max-width: {total:.0f}px; min-width: {0.7 * total:.0f}px",
+        role="img",
+        class_="jaxpr-picture",
+        stroke="currentColor",
     )
     # It scrolls on a phone, where it must be reached by keyboard.
     scrolls = '<div class="table-scroll" tabindex="0" role="group" aria-label="Picture">'
-    return nodes.raw("", f"{scrolls}{svg}</div>", format="html")
+    return nodes.raw("", f"{scrolls}{drawing}</div>", format="html")

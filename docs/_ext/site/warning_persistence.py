@@ -36,14 +36,12 @@ class Reminder(logging.Handler):
     def start(self) -> None:
         """Recall the former build; this one counts as broken off until it has finished."""
         try:
-            former = json.loads(files.read(self.path, 1_000_000))
-            known = isinstance(former, list) and all(isinstance(name, str) for name in former)
-            self.former = set(former) if known else {EVERYTHING}
+            self.former = set(json.loads(self.path.read_text("utf8")))
         except FileNotFoundError:
             pass
-        except (files.Unusable, ValueError, RecursionError):
+        except ValueError:
+            # The build was killed while it wrote the file.
             self.former = {EVERYTHING}
-        files.replace_folder(self.path)
         files.write(self.path, json.dumps([EVERYTHING]))
         logging.getLogger(NAMESPACE).addHandler(self)
 

@@ -34,47 +34,6 @@ def test_an_older_time_of_modification_hides_no_change(project, kind):
     assert project.build().executed == []
 
 
-def test_an_older_time_of_modification_hides_no_change_of_what_a_page_includes(project):
-    part = project.root / "docs" / "part.txt"
-    part.write_text("Included one.\n")
-    project.page("a/plain", "```{include} /part.txt\n```", notebook=False)
-    project.page("b/recorded", project.cell("print('one')"))
-    assert project.record("b/recorded").returncode == 0
-    path = project.recorded_elsewhere("b/recorded", ("one", "two"))
-    assert project.build().green
-    part.write_text("Included two.\n")
-    back_in_time(part)
-    path.write_text(path.read_text().replace("two", "three"))
-    back_in_time(path)
-    assert project.build().green
-    assert "Included two." in project.html("a/plain")
-    assert "three" in project.html("b/recorded")
-
-
-def test_an_older_time_of_modification_hides_no_change_of_a_template(project):
-    project.configure('templates_path = ["_templates"]')
-    template = project.root / "_templates" / "layout.html"
-    template.parent.mkdir()
-    text = '{{% extends "!layout.html" %}}{{% block footer %}}{}{{% endblock %}}'
-    template.write_text(text.format("Footer one."))
-    back_in_time(template)
-    project.page("a/one", project.cell("print('one')"))
-    project.page("a/plain", notebook=False)
-    assert project.build().green
-    template.write_text(text.format("Footer two."))
-    back_in_time(template)
-    build = project.build()
-    assert build.green
-    assert build.executed == []
-    for docname in ("a/one", "a/plain"):
-        assert "Footer two." in project.html(docname)
-    again = project.build()
-    assert "no targets are out of date" in again.output
-    template.unlink()
-    assert project.build().green
-    assert "Footer" not in project.html("a/one")
-
-
 def test_a_newer_time_of_the_same_content_executes_nothing(project):
     page = project.page("a/one", project.cell("print('one')"))
     assert project.build().executed == ["a/one"]
@@ -202,7 +161,7 @@ def test_what_a_page_leaves_goes_with_it(project):
     assert (project.root / "build/html/a/two.html").exists()
 
 
-@pytest.mark.parametrize("content", ["", "null", "5", "[1]", '{"a": 1}', "[", "[" * 100_000])
+@pytest.mark.parametrize("content", ["", '["a/o'])
 def test_a_damaged_note_of_the_former_build_costs_time_and_nothing_else(project, content):
     project.page("a/one", project.cell("1"))
     assert project.build().green
@@ -212,22 +171,6 @@ def test_a_damaged_note_of_the_former_build_costs_time_and_nothing_else(project,
     assert build.green, build.output
     assert build.executed == []
     assert project.build().green
-
-
-@pytest.mark.parametrize("damage", ["cut off", "emptied", "gone"])
-def test_a_damaged_doctree_is_made_again(project, damage):
-    project.page("a/one", project.cell("print(6 * 7)"))
-    project.page("a/two", "Prose.", notebook=False)
-    assert project.build().green
-    path = project.root / "build/html/.doctrees/a/one.doctree"
-    if damage == "gone":
-        path.unlink()
-    else:
-        path.write_bytes(path.read_bytes()[: 100 if damage == "cut off" else 0])
-    (project.root / "build/html/a/one.html").unlink()
-    build = project.build()
-    assert build.green, build.output
-    assert "42" in project.html("a/one")
 
 
 def test_an_output_folder_that_cannot_be_used_is_named(project):
