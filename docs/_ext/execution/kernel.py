@@ -55,11 +55,6 @@ _decode = json.JSONDecoder().decode
 _evaluate, _modules = eval, sys.modules
 # Halves of characters, but for those that stand for a byte.
 HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-_builtin_errors = {
-    name: value
-    for name, value in vars(builtins).items()
-    if isinstance(value, type) and issubclass(value, BaseException)
-}
 
 
 def end_with(parent: int) -> None:
@@ -252,8 +247,8 @@ class PageKernel(IPythonKernel):
 
     def _is(self, raised: type, declared: str) -> bool:
         """Say whether a type is the one that an expression in a module stands for."""
-        if declared in _builtin_errors:
-            return raised is _builtin_errors[declared]
+        if declared in vars(builtins):
+            return raised is vars(builtins)[declared]
         try:
             meant = _evaluate(declared, dict(self.shell.user_ns))
         except Exception:

@@ -370,8 +370,7 @@ class PageRun:
 
 def _signal_name(number: int) -> str:
     """Return the name of a signal; those for real time have none."""
-    known = [each.name for each in signal.Signals if each == number]
-    return known[0] if known else f"signal {number}"
+    return {each.value: each.name for each in signal.Signals}.get(number, f"signal {number}")
 
 
 def _failed_at(error: NotebookNode) -> int:
