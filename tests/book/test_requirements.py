@@ -40,10 +40,6 @@ PARTS = {
 # Where a framework is not installed, its module is taken for a distribution of that name.
 FRAMEWORKS = ["cpu", "cuda", "mpi", "mpi4jax"]
 
-# Imported by a part, and not required by it, because:
-FRAMEWORK = "frameworks are sets of their own, and a machine that records may bring others"
-NOT_REQUIRED = {"jax": FRAMEWORK}
-
 # The sets of which each package is imported by something.
 OF_LIBRARIES = ["record", "docs", "compile", "tests"]
 # Required, and imported by nothing that requires it, because:
@@ -154,8 +150,7 @@ def not_required(part):
 
 @pytest.mark.parametrize("part", PARTS)
 def test_what_a_part_of_the_engine_imports_is_required_for_it(part):
-    missing = not_required(part) - NOT_REQUIRED.keys()
-    assert missing == set(), f"add them to requirements/{part}.txt"
+    assert not_required(part) == set(), f"add them to requirements/{part}.txt"
 
 
 def test_every_module_of_the_engine_belongs_to_a_part():
@@ -188,7 +183,6 @@ def test_what_is_required_is_imported(name):
 
 
 def test_no_exception_is_kept_that_nothing_needs():
-    assert NOT_REQUIRED.keys() <= set().union(*map(not_required, PARTS)), "they are required"
     needed = set().union(*map(unused, OF_LIBRARIES))
     assert NOT_IMPORTED.keys() <= needed, "they are imported, or not required"
 
