@@ -70,6 +70,24 @@ def aligned_zeros(n):
     return buffer[start : start + n]
 
 
+@jax.jit
+def late_sum(x, matrix):
+    """Return the sum of `x` (n,), read after 60 products of `matrix` (m, m)."""
+
+    def multiply(_, product):
+        return jnp.tanh(product @ product)
+
+    product = jax.lax.fori_loop(0, 60, multiply, matrix)
+    return jnp.sum(x + product[0, 0])
+
+
+def sum_and_refill(buffer, passed):
+    """Sum `passed` (n,); fill NumPy's `buffer` with ones before the sum is there."""
+    total = late_sum(passed, jnp.zeros((700, 700)))
+    buffer[:] = 1
+    return total
+
+
 def first_moments(x):
     """Return a state of two arrays like `x`, which are one array of zeros."""
     zeros = jnp.zeros_like(x)

@@ -188,8 +188,8 @@ def train_torch(batches):
         error = ((model(x)[:, 0] - y) ** 2).mean()
         error.backward()
         optimizer.step()
-        errors.append(error.item())
-    return errors
+        errors.append(error.detach())
+    return torch.stack(errors).numpy()
 
 
 def linear_batches(key, steps, rows=8):

@@ -66,12 +66,17 @@ def in_torch(weights, x, y):
 
 
 def train_torch(weights, x, y, steps, rate):
-    """Return the loss before each step; all arrays come from NumPy."""
-    x, y = torch.tensor(x), torch.tensor(y)
-    params = {n: torch.tensor(w) for n, w in weights.items()}
-    for p in params.values():
-        p.requires_grad_()
-    return [float(step_torch(params, x, y, rate)) for _ in range(steps)]
+    """Return the loss before each step, (steps,); all arrays come from NumPy."""
+    params, x, y = in_torch(weights, x, y)
+    losses = [step_torch(params, x, y, rate) for _ in range(steps)]
+    return torch.stack(losses).cpu().numpy()
+
+
+@torch.no_grad()
+def pure_step_torch(params, x, y, rate):
+    """Return new params after one step of descent, and the loss before."""
+    grads, loss = torch.func.grad_and_value(loss_torch)(params, x, y)
+    return {name: p - rate * grads[name] for name, p in params.items()}, loss
 
 
 def loss_tensorflow(params, x, y):
@@ -97,10 +102,10 @@ def in_tensorflow(weights, x, y):
 
 
 def train_tensorflow(weights, x, y, steps, rate):
-    """Return the loss before each step; all arrays come from NumPy."""
-    params = {n: tf.Variable(w) for n, w in weights.items()}
-    x, y = tf.constant(x), tf.constant(y)
-    return [float(step_tensorflow(params, x, y, rate)) for _ in range(steps)]
+    """Return the loss before each step, (steps,); all arrays come from NumPy."""
+    params, x, y = in_tensorflow(weights, x, y)
+    losses = [step_tensorflow(params, x, y, rate) for _ in range(steps)]
+    return tf.stack(losses).numpy()
 
 
 def loss_fn(params, x, y):
@@ -109,31 +114,39 @@ def loss_fn(params, x, y):
     return ((hidden @ params["w2"] + params["b2"] - y) ** 2).mean()
 
 
+@jax.jit(donate_argnames="params")
 def step(params, x, y, rate):
-    """Return new params after one step of descent, and the loss before."""
+    """Return new params after one step of descent, and the loss before.
+
+    The arrays of `params` are donated: they are gone after the call.
+    """
     loss, grads = jax.value_and_grad(loss_fn)(params, x, y)
     params = {n: p - rate * grads[n] for n, p in params.items()}
     return params, loss
 
 
 def train(weights, x, y, steps, rate):
-    """Return the loss before each step; all arrays come from NumPy."""
-    params = {n: jnp.array(w) for n, w in weights.items()}
-    x, y = jnp.array(x), jnp.array(y)
+    """Return the loss before each step, (steps,); all arrays come from NumPy."""
+    params, x, y = jax.tree.map(jnp.array, (weights, x, y))
     losses = []
     for _ in range(steps):
         params, loss = step(params, x, y, rate)
-        losses.append(float(loss))
-    return losses
+        losses.append(loss)
+    return np.array(losses)
 
 
-step_jit = jax.jit(step)
+def stepper(step, params, *rest):
+    """Return a function that makes the next step in each call, and returns its loss."""
 
-loss_jit = jax.jit(loss_fn)
+    def next_step():
+        nonlocal params
+        params, loss = step(params, *rest)
+        return loss
 
-loss_and_grads_jit = jax.jit(jax.value_and_grad(loss_fn))
+    return next_step
 
-step_rates = jax.jit(jax.vmap(step, in_axes=(0, None, None, 0)))
+
+step_rates = jax.jit(jax.vmap(step, in_axes=(0, None, None, 0)), donate_argnums=0)
 
 
 def copies(params, count):
@@ -141,14 +154,15 @@ def copies(params, count):
     return jax.tree.map(lambda p: jnp.stack([p] * count), params)
 
 
-def train_rates(params, x, y, steps, rates):
+def train_rates(weights, x, y, steps, rates):
     """Return the loss before the last step for each of `rates`, (count,)."""
-    params = copies(params, len(rates))
+    params = copies(weights, len(rates))
     for _ in range(steps):
         params, losses = step_rates(params, x, y, rates)
     return losses
 
 
-def step_each_rate(params, x, y, rates):
-    """Return new params and the loss for each rate, one call after another."""
-    return [step_jit(params, x, y, rate) for rate in rates]
+def step_each_rate(runs, x, y, rates):
+    """Do `step` for each of a list of params, one call after another."""
+    pairs = [step(params, x, y, rate) for params, rate in zip(runs, rates, strict=True)]
+    return [params for params, _ in pairs], [loss for _, loss in pairs]

@@ -1555,6 +1555,27 @@ CONTROL = [
         """,
     ),
     Row(
+        "torch-cond",
+        "A branch that stays in a compiled program",
+        """
+        torch.cond(
+            x.sum() > 0, lambda s: s.clone(), lambda s: -s, (x.sum(),)
+        )
+        """,
+        """
+        tf.cond(
+            tf.reduce_sum(x) > 0,
+            lambda: tf.reduce_sum(x),
+            lambda: -tf.reduce_sum(x),
+        )
+        """,
+        """
+        jax.lax.cond(
+            x.sum() > 0, lambda s: s, lambda s: -s, x.sum()
+        )
+        """,
+    ),
+    Row(
         "torch-compile-if",
         "A Python if, compiled",
         """

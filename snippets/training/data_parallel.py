@@ -9,8 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
 from sklearn.datasets import load_digits
 
 from snippets.devices.arrays import COLOURS, label, picture
@@ -169,11 +167,6 @@ def axis_of_devices(devices):
     return jax.make_mesh((len(devices),), ("data",), devices=devices)
 
 
-def layout(mesh, *axes):
-    """Return the sharding that splits the k-th axis over the k-th name."""
-    return NamedSharding(mesh, P(*axes))
-
-
 def shares(array):
     """Return {device number: shape of what it holds}."""
     shards = array.addressable_shards
@@ -253,7 +246,7 @@ def draw_curves(curves):
     return picture(480, 300, parts, meaning)
 
 
-@jax.shard_map(in_specs=(P(), P("data")), out_specs=P())
+@jax.shard_map(in_specs=(jax.P(), jax.P("data")), out_specs=jax.P())
 def gradient_of_the_average(params, batch):
     """Return the gradient of the loss that is averaged over devices."""
 
@@ -263,7 +256,7 @@ def gradient_of_the_average(params, batch):
     return jax.grad(average)(params)
 
 
-@jax.shard_map(in_specs=(P(), P("data")), out_specs=P())
+@jax.shard_map(in_specs=(jax.P(), jax.P("data")), out_specs=jax.P())
 def average_of_the_gradients(params, batch):
     """Return what looks like the average of gradients, and is none."""
     return jax.lax.pmean(jax.grad(loss)(params, batch), "data")

@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
 
 from snippets.devices.arrays import draw
 from snippets.training.data_parallel import (
@@ -32,18 +30,18 @@ def split_one_axis(x, parts):
     """Return a spec that splits the first axis `parts` divides, if any."""
     for axis, length in enumerate(x.shape):
         if length % parts == 0:
-            return P(*[None] * axis, "data")
-    return P()
+            return jax.P(*[None] * axis, "data")
+    return jax.P()
 
 
 def on_mesh(mesh, specs):
     """Return the shardings that a pytree of specs means on a mesh."""
-    return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
+    return jax.tree.map(lambda spec: jax.NamedSharding(mesh, spec), specs)
 
 
 def loss_of_parts(params, batch):
     """Return the loss of parameters in parts, made whole on every device first."""
-    whole = jax.tree.map(lambda x: jax.reshard(x, P()), params)
+    whole = jax.tree.map(lambda x: jax.reshard(x, jax.P()), params)
     return loss(whole, batch)
 
 
@@ -56,7 +54,7 @@ def gathering_step(state, batch):
 
 def automatic(mesh):
     """Return a mesh of the same devices, whose layouts the compiler chooses."""
-    auto = (AxisType.Auto,) * len(mesh.axis_names)
+    auto = (jax.sharding.AxisType.Auto,) * len(mesh.axis_names)
     return jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=auto)
 
 
@@ -121,7 +119,7 @@ def step_by_hand(mesh, specs):
         return adam(state, grads), value
 
     by_hand = jax.shard_map(
-        step, mesh=mesh, in_specs=(specs, P("data")), out_specs=(specs, P())
+        step, mesh=mesh, in_specs=(specs, jax.P("data")), out_specs=(specs, jax.P())
     )
     return jax.jit(by_hand)
 
@@ -135,11 +133,11 @@ def grid_of_devices(devices, rows):
 def split_hidden_layer():
     """Return specs of a state that split the features between layers."""
     params = [
-        {"weights": P(None, "model"), "biases": P("model")},
-        {"weights": P("model", None), "biases": P()},
-        {"weights": P(), "biases": P()},
+        {"weights": jax.P(None, "model"), "biases": jax.P("model")},
+        {"weights": jax.P("model", None), "biases": jax.P()},
+        {"weights": jax.P(), "biases": jax.P()},
     ]
-    return TrainState(params, params, params, P())
+    return TrainState(params, params, params, jax.P())
 
 
 def whole_gradient(params, batch):

@@ -68,6 +68,23 @@ def test_setting_counts_repeated_indices_once():
     assert jax.jit(jnp.bincount, static_argnames="length")(BINS, length=3).tolist() == [1, 0, 3]
 
 
+def test_a_jitted_function_reads_an_aligned_buffer_until_its_result_is_ready():
+    aligned, elsewhere = updates.aligned_zeros(1000), updates.aligned_zeros(1001)[1:]
+    assert aligned.ctypes.data % 64 == 0 != elsewhere.ctypes.data % 64
+    assert updates.sum_and_refill(aligned, aligned) == 1000
+    assert updates.sum_and_refill(elsewhere, elsewhere) == 0
+    buffer = updates.aligned_zeros(1000)
+    assert updates.sum_and_refill(buffer, buffer.copy()) == 0
+    assert buffer.sum() == 1000
+
+
+def test_waiting_for_the_result_makes_a_buffer_free():
+    buffer = updates.aligned_zeros(1000)
+    total = jax.block_until_ready(updates.late_sum(buffer, jnp.zeros((700, 700))))
+    buffer[:] = 1
+    assert total == 0
+
+
 def test_device_put_shares_the_memory_of_numpy():
     buffer = updates.aligned_zeros(1000)
     assert (buffer.ctypes.data % 64, buffer.shape) == (0, (1000,))

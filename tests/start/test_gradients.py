@@ -109,6 +109,8 @@ def test_gradients_of_parts_add_up():
     parts = [(x[:1], y[:1]), (x[1:], y[1:])]
     expected = by_formula(w, x, y)
     np.testing.assert_allclose(gradients.accumulated(w, parts), expected, rtol=1e-5)
+    in_place = gradients.accumulated_in_place(jnp.asarray(w), parts)
+    np.testing.assert_allclose(in_place, expected, rtol=1e-5)
     np.testing.assert_allclose(gradients.accumulated_torch(w, parts), expected, rtol=1e-5)
 
 

@@ -8,16 +8,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType
 from sklearn.datasets import load_digits
 
 from snippets.training import data_parallel
 
 DEVICES = jax.devices("cpu")
 MESH = data_parallel.axis_of_devices(DEVICES)
-SPLIT = NamedSharding(MESH, P("data"))
-COPIED = NamedSharding(MESH, P())
+SPLIT = jax.NamedSharding(MESH, jax.P("data"))
+COPIED = jax.NamedSharding(MESH, jax.P())
 
 
 @pytest.fixture(scope="module")
@@ -208,11 +207,6 @@ def test_what_was_trained_reads_digits_it_has_not_seen():
     assert data_parallel.accuracy(state.params, *test) > 0.95
 
 
-def test_layout_names_the_axes():
-    assert data_parallel.layout(MESH, None, "data") == NamedSharding(MESH, P(None, "data"))
-    assert data_parallel.layout(MESH) == COPIED
-
-
 def test_layouts_of_batch_and_state(batch):
     images = jax.device_put(batch[0], SPLIT)
     shares = data_parallel.shares(images)
@@ -250,7 +244,7 @@ def test_one_all_reduce_carries_the_gradients_and_the_loss(training, batch):
 def test_collectives_counts_each_kind(collective, kind, numbers):
     step = jax.jit(
         jax.shard_map(
-            collective, mesh=MESH, in_specs=P("data"), out_specs=P("data"), check_vma=False
+            collective, mesh=MESH, in_specs=jax.P("data"), out_specs=jax.P("data"), check_vma=False
         )
     )
     rows = 24 if kind != "reduce-scatter" else 32
@@ -338,7 +332,7 @@ def test_the_axis_is_explicit_and_types_say_what_is_split(batch):
     assert MESH.axis_types == (AxisType.Explicit,)
     params = jax.device_put(data_parallel.first_params(jax.random.key(0)), COPIED)
     images, labels = jax.device_put(batch, SPLIT)
-    assert jax.typeof(data_parallel.scores(params, images)).sharding.spec == P("data", None)
+    assert jax.typeof(data_parallel.scores(params, images)).sharding.spec == jax.P("data", None)
     grads = jax.jit(jax.grad(data_parallel.loss))(params, (images, labels))
     for grad in jax.tree.leaves(grads):
         assert grad.sharding.is_fully_replicated

@@ -5,17 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax._src.core import ShardingTypeError
-from jax.sharding import AxisType, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType
 
 from snippets.training import data_parallel, sharded_parameters
 
 DEVICES = jax.devices("cpu")
 MESH = data_parallel.axis_of_devices(DEVICES)
-SPLIT = NamedSharding(MESH, P("data"))
-COPIED = NamedSharding(MESH, P())
+SPLIT = jax.NamedSharding(MESH, jax.P("data"))
+COPIED = jax.NamedSharding(MESH, jax.P())
 AUTO = sharded_parameters.automatic(MESH)
-AUTO_SPLIT = NamedSharding(AUTO, P("data"))
+AUTO_SPLIT = jax.NamedSharding(AUTO, jax.P("data"))
 GRID = sharded_parameters.automatic(sharded_parameters.grid_of_devices(DEVICES, rows=2))
 
 
@@ -75,10 +74,10 @@ def test_split_one_axis_takes_the_first_that_divides(shape, parts):
 
 
 def test_which_arrays_are_split(specs):
-    whole = {"biases": P("data"), "weights": P("data")}
-    assert specs.params == [whole, whole, {"biases": P(), "weights": P("data")}]
+    whole = {"biases": jax.P("data"), "weights": jax.P("data")}
+    assert specs.params == [whole, whole, {"biases": jax.P(), "weights": jax.P("data")}]
     assert specs.mean == specs.square == specs.params
-    assert specs.steps == P()
+    assert specs.steps == jax.P()
 
 
 def test_bytes_on_each_device_with_copies_and_split(state, shardings):
@@ -102,7 +101,7 @@ def test_explicit_axes_refuse_a_sum_over_split_features(state, data):
     grid = sharded_parameters.grid_of_devices(DEVICES, rows=2)
     shardings = sharded_parameters.on_mesh(grid, sharded_parameters.split_hidden_layer())
     params = jax.device_put(state, shardings).params
-    images = jax.device_put(data[0][0], NamedSharding(grid, P("data")))
+    images = jax.device_put(data[0][0], jax.NamedSharding(grid, jax.P("data")))
     with pytest.raises(ShardingTypeError, match="out_sharding"):
         data_parallel.scores(params, images)
 
@@ -192,7 +191,7 @@ def test_gather_makes_whole_parameters(state, specs, shardings):
             lambda parts: sharded_parameters.gather(parts, specs.params),
             mesh=MESH,
             in_specs=(specs.params,),
-            out_specs=P(),
+            out_specs=jax.P(),
             check_vma=False,
         )
     )(params)
@@ -200,14 +199,14 @@ def test_gather_makes_whole_parameters(state, specs, shardings):
 
 
 def test_gather_follows_the_axis_of_the_spec():
-    spec = P(None, "data")
+    spec = jax.P(None, "data")
     x = np.arange(48.0, dtype=np.float32).reshape(3, 16)
-    x = jax.device_put(x, NamedSharding(MESH, spec))
+    x = jax.device_put(x, jax.NamedSharding(MESH, spec))
     gathered = jax.shard_map(
         lambda part: sharded_parameters.gather(part, spec),
         mesh=MESH,
         in_specs=(spec,),
-        out_specs=P(),
+        out_specs=jax.P(),
         check_vma=False,
     )(x)
     np.testing.assert_array_equal(gathered, x)
@@ -215,7 +214,7 @@ def test_gather_follows_the_axis_of_the_spec():
 
 def test_the_step_gives_its_layout_whatever_comes_in(state, data, automatic):
     step = sharded_parameters.step_that_keeps(automatic)
-    copied = jax.device_put(state, NamedSharding(AUTO, P()))
+    copied = jax.device_put(state, jax.NamedSharding(AUTO, jax.P()))
     new, _ = step(copied, jax.device_put(data[0], AUTO_SPLIT))
     assert_laid_out(new, automatic)
 
@@ -256,7 +255,7 @@ def test_layout_of_tensor_parallelism(state):
 
 def test_tensor_parallelism_has_equal_losses_and_one_all_reduce(state, data, one_losses):
     shardings = sharded_parameters.on_mesh(GRID, sharded_parameters.split_hidden_layer())
-    start, layout = jax.device_put(state, shardings), NamedSharding(GRID, P("data"))
+    start, layout = jax.device_put(state, shardings), jax.NamedSharding(GRID, jax.P("data"))
     step = sharded_parameters.step_that_keeps(shardings)
     end, losses = data_parallel.train(start, data, layout, step)
     equal(losses, one_losses)

@@ -93,8 +93,16 @@ def markdown(body: str) -> str:
     notes: dict[str, int] = {}
     for node in tree.css(".note[role=tooltip]"):
         node.replace_with(f"[^{notes.setdefault(node.text(), len(notes) + 1)}]")
+    for node in tree.css("td code, td samp"):
+        if node.tag == "samp" and node.prev is not None:
+            node.insert_before(" → ")
+        if len(lines := node.text().splitlines()) > 1:
+            # A row of a table is one line of Markdown.
+            spans = "<br>".join(f"<code>{html.escape(line)}</code>" for line in lines)
+            node.replace_with(LexborHTMLParser(f"<span>{spans}</span>").css_first("span"))
     found = tree.css_first("article")
-    text = html_to_markdown.convert((found.html if found else "") or "")
+    options = html_to_markdown.ConversionOptions(br_in_tables=True)
+    text = html_to_markdown.convert((found.html if found else "") or "", options)
     footnotes = [f"[^{number}]: {note}" for note, number in notes.items()]
     return "\n\n".join([str(getattr(text, "content", text)).strip(), *footnotes]) + "\n"
 

@@ -100,10 +100,13 @@ def differing(error: DeclaredError) -> Iterator[tuple[str, str, Outcome]]:
             yield found[0][0], found[-1][0], found[0][1]
 
 
-def _key(outcome: Outcome) -> tuple[str, str]:
-    """Return what two outcomes have in common that say the same."""
+def _key(outcome: Outcome) -> tuple[str, list[str]]:
+    """Return what two outcomes have in common that say the same.
+
+    Words in another order do: some messages write out a set.
+    """
     first = outcome.message.strip().partition("\n\n")[0]
-    return outcome.type, VARIES.sub("0", " ".join(first.split()))
+    return outcome.type, sorted(re.findall(r"\w+", VARIES.sub("0", first)))
 
 
 class ShowErrors(BookTransform):
@@ -146,7 +149,11 @@ class ShowErrors(BookTransform):
         taken.add(anchor)
         row["ids"].append(anchor)
         best = max(found, key=lambda error: (error.here is not None, len(error.versions)))
-        if shown := [*self._shown(best), *self._earlier(words)]:
+        shown = [*self._shown(best), *self._earlier(words)]
+        if len(shown) == 1 and best.here is not None:
+            # All versions say it, or it is no error of the package.
+            shown = [("", text) for _, text in shown]
+        if shown:
             first += messages("", shown=shown)
 
     def _earlier(self, words: str) -> Iterator[tuple[str, str]]:

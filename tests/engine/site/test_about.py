@@ -21,3 +21,11 @@ def test_what_a_number_has_on_hover_is_a_footnote():
         "[^1]: from 1 to 3",
         "[^2]: on cpu\n",
     ]
+
+
+def test_lines_of_code_in_a_table_stay_lines_and_its_result_stands_outside():
+    body = (
+        "<table><thead><tr><th>A</th><th>B</th></tr></thead><tbody><tr><td><code>n = 1\n"
+        "n &lt; 2</code><samp>True</samp></td><td><code>n</code></td></tr></tbody></table>"
+    )
+    assert about.markdown(body).splitlines()[2] == "| `n = 1`<br>`n < 2` → `True` | `n` |"

@@ -71,6 +71,13 @@ def test_versions_that_say_something_else_are_shown_together(book):
     ]
 
 
+def test_a_version_that_has_the_same_words_in_another_order_says_nothing_else(book):
+    recorded(book, "1.0", evalue="3 apples, no pears")
+    build = book.build()
+    assert build.green, build.output
+    assert row(book).select_one("details.differs") is None
+
+
 def test_a_version_without_the_error_says_so(book):
     recorded(book, "1.0", ename="")
     build = book.build()
