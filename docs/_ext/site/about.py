@@ -99,7 +99,7 @@ def markdown(body: str) -> str:
         if len(lines := node.text().splitlines()) > 1:
             # A row of a table is one line of Markdown.
             spans = "<br>".join(f"<code>{html.escape(line)}</code>" for line in lines)
-            node.replace_with(LexborHTMLParser(f"<span>{spans}</span>").css_first("span"))
+            node.replace_with(LexborHTMLParser(f"<span>{spans}</span>").css("span")[0])
     found = tree.css_first("article")
     options = html_to_markdown.ConversionOptions(br_in_tables=True)
     text = html_to_markdown.convert((found.html if found else "") or "", options)
