@@ -125,7 +125,6 @@ class Options:
     cell_timeout, page_timeout: limits in seconds.
     output_limit: characters of a cell's output that its page shows.
     measurements: the JSON schema of a measurement; without it no output is one.
-    processes: in how many processes a page that measures is executed.
     preview: measure with few samples, for a first look; nothing of it is recorded.
     preview_prelude: a file of code that is executed in a preview before pages that measure.
     sources: sources that may be quoted, {key: {title, author, url}}.
@@ -158,7 +157,6 @@ class Options:
     page_timeout: Seconds = _option(300.0)
     output_limit: Count = _option(100_000, "env")
     measurements: str = _option("", "env")
-    processes: Count = _option(1)
     preview: bool = _option(False, "env")
     preview_prelude: str = _option("", "env")
     sources: Mapping[str, Source] = _option(dict, "env")

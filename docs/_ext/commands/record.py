@@ -4,7 +4,9 @@ It needs the frameworks and what requirements/record.txt lists, but neither Sphi
 
     PYTHONPATH=docs python -m _ext.commands.record [--changed] [--again] [page ...]
 
-What the cache of this machine holds already is recorded without being executed.
+What the cache of this machine holds already is recorded without being executed. Pages that measure
+are executed in ten processes; those that were recorded before, of the same code and versions,
+count.
 """
 
 import argparse
@@ -21,12 +23,15 @@ from ..execution.results import Result, run_or_load
 from ..measurements.schema import Schema, SchemaError
 from ..names import nearest
 from ..options import Options
+from ..records import processes
 from ..records.markup import Refused
+from ..records.output_format import PageOutputs
 from ..records.recordings import Recordings
 from ..source.pages import Page, PageError, find_pages, read_page
 from ..source.snippets import Library
 
-PROCESSES = 3
+# Of ten numbers the second and the ninth are the ends of a range.
+PROCESSES = 10
 
 
 def read_pages(names: Sequence[str], options: Options) -> tuple[list[Page], list[str]]:
@@ -83,50 +88,90 @@ def chosen(
     return found
 
 
-def record(
-    pages: Iterable[Page],
-    options: Options,
-    jobs: int | None,
-    recordings: Recordings,
-    again: bool = False,
-) -> list[str]:
-    """Execute pages and record each that goes well; return the problems met.
+class Recorder:
+    """Executes pages and records each that goes well; `problems` are those that were met."""
 
-    What the cache holds is executed `again` if that is wanted.
-    """
-    problems: list[str] = []
+    def __init__(self, options: Options, recordings: Recordings, jobs: int | None) -> None:
+        """Take where recordings are kept, and how many pages run at once."""
+        self.options, self.recordings, self.jobs = options, recordings, jobs
+        self.problems: list[str] = []
+        self.failed: set[str] = set()
 
-    def say(line: str) -> None:
-        print(line, flush=True)
+    def record(self, pages: Iterable[Page], again: bool = False, add: bool = False) -> None:
+        """Execute pages, those `again` that the cache holds, and write their recordings.
 
-    def trouble(page: Page, message: str) -> None:
-        say(f"      {page.docname}: {message}")
+        What pages measure is added to what was recorded of the same code, if `add` is wanted.
+        """
+        run_or_load(
+            pages,
+            self.options,
+            lambda result: self._done(result, add),
+            _say,
+            lambda page, message: _say(f"      {page.docname}: {message}"),
+            self.jobs,
+            again,
+        )
 
-    def done(result: Result) -> None:
-        file = f"{options.pages}/{result.page.docname}.md"
+    def measure(self, pages: Sequence[Page], processes: int, again: bool) -> None:
+        """Record pages that measure: a process of each, and so on until all have as many.
+
+        So the processes of a page are spread over the whole time. Each is kept at once. With
+        `again` none of those counts that were recorded before.
+        """
+        counts = {page.docname: 0 if again else self._processes(page) for page in pages}
+        for number in range(1, processes + 1):
+            due = [page for page in pages if counts[page.docname] < number]
+            due = [page for page in due if page.docname not in self.failed]
+            if due:
+                _say(f"process {number} of {processes}: {len(due)} pages")
+                self.record(due, again=True, add=number > 1)
+
+    def _processes(self, page: Page) -> int:
+        """Return in how many processes today's code of a page was measured here."""
+        device = page.device or self.options.device
+        state, outputs = self.recordings.state(device, page.docname, page)
+        if state.word != "current" or outputs is None:
+            return 0
+        if outputs.facts.versions != used_versions(self.options):
+            return 0
+        return processes.count(outputs, self.recordings.schema)
+
+    def _done(self, result: Result, add: bool) -> None:
+        file = f"{self.options.pages}/{result.page.docname}.md"
         if result.failures:
-            problems.extend(
-                f"{file}:{failure.line}: {failure.message}" for failure in result.failures
-            )
+            self.failed.add(result.page.docname)
+            self.problems += [f"{file}:{each.line}: {each.message}" for each in result.failures]
             return
+        outputs = result.outputs
+        if add and (former := self._former(result.page)):
+            joined = processes.accumulated(former, outputs, self.recordings.schema)
+            outputs = joined or outputs
         try:
-            command = result.page.recorded or options.record_command
-            path = recordings.write(result.outputs, command)
+            command = result.page.recorded or self.options.record_command
+            path = self.recordings.write(outputs, command)
         except (files.Unusable, Refused) as error:
-            problems.append(f"{file}: its outputs cannot be recorded: {error}")
+            self.problems.append(f"{file}: its outputs cannot be recorded: {error}")
             return
         except OSError as error:
-            problems.append(f"{file}: its recording cannot be written: {error.strerror or error}")
+            self.problems.append(
+                f"{file}: its recording cannot be written: {error.strerror or error}"
+            )
             return
-        left = sorted({cell.missing for cell in result.outputs.cells if cell.missing})
+        left = sorted({cell.missing for cell in outputs.cells if cell.missing})
         missing = f", but for cells that need {' or '.join(left)}" if left else ""
         if path is None:
-            say(f"      {result.page.docname}: the same as recorded")
+            _say(f"      {result.page.docname}: the same as recorded")
         else:
-            say(f"      recorded {path}{missing}")
+            _say(f"      recorded {path}{missing}")
 
-    run_or_load(pages, options, done, say, trouble, jobs, again)
-    return problems
+    def _former(self, page: Page) -> PageOutputs | None:
+        device = page.device or self.options.device
+        state, outputs = self.recordings.state(device, page.docname, page)
+        return outputs if state.word == "current" else None
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 def other_versions(options: Options, recordings: Recordings) -> str:
@@ -156,22 +201,27 @@ def main() -> None:
         "--again", action="store_true", help="execute also what the cache of this machine holds"
     )
     parser.add_argument(
+        "--processes",
+        type=int,
+        default=PROCESSES,
+        help="in how many processes pages measure, those recorded before with them; 10 by default",
+    )
+    parser.add_argument(
         "--jobs",
         type=int,
         help="pages to execute at once; by default one on an accelerator, and one for each core "
         "on a CPU. Pages that measure are always executed alone",
     )
     asked = parser.parse_args()
-    if asked.jobs is not None and asked.jobs < 1:
-        parser.error("--jobs must be 1 or more")
+    for name in ("jobs", "processes"):
+        if getattr(asked, name) is not None and getattr(asked, name) < 1:
+            parser.error(f"--{name} must be 1 or more")
     options = Options.from_file()
     try:
         name = os.environ.get("BOOK_DEVICE") or devices.this_device(options)
     except RuntimeError as error:
         parser.error(f"{error}; set BOOK_DEVICE to the device that is meant")
     print(f"recording on {name}", flush=True)
-    # One process is one draw of a lottery: where things lie in memory is settled at its start.
-    options = dataclasses.replace(options, processes=max(PROCESSES, options.processes))
     # A machine to record on may lack a framework; the cells that need it say so.
     options = dataclasses.replace(options, device=name, leave_out=True)
     # Whatever conf.py says, what is recorded is measured properly.
@@ -182,7 +232,11 @@ def main() -> None:
     pages, problems = read_pages(asked.pages, options)
     if not (asked.pages and problems):
         meant = chosen(pages, options, recordings, bool(asked.pages), asked.changed)
-        problems += record(meant, options, asked.jobs, recordings, asked.again)
+        recorder = Recorder(options, recordings, asked.jobs)
+        recorder.record([page for page in meant if not page.benchmark], asked.again)
+        measuring = [page for page in meant if page.benchmark]
+        recorder.measure(measuring, asked.processes, asked.again)
+        problems += recorder.problems
     for problem in problems:
         print(f"not recorded: {problem}", file=sys.stderr)
     if problems:

@@ -17,8 +17,7 @@ THINNEST = 0.003
 class Row:
     """A bar, all of it in one unit.
 
-    `spread` is the interval that half of the samples lie in. `hollow` bars are of numbers that
-    are not to be relied on. `said` is shown where somebody points at the row.
+    `spread` is the range of its end. `said` is shown where somebody points at the row.
     """
 
     label: str
@@ -28,7 +27,6 @@ class Row:
     said: str
     ink: svg.Ink = svg.INKS[0]
     spread: tuple[float, float] | None = None
-    hollow: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +109,7 @@ def _row(row: Row, top: float, scale: Scale) -> str:
         low, high = (svg.percent(scale.place(value)) for value in row.spread)
         drawn.append(_line(low, high, top + 25, top + 25))
         drawn += [_line(at, at, top + 21, top + 29) for at in (low, high)]
-    return svg.point(row.said, *drawn, class_="hollow" if row.hollow else "", style=row.ink.style)
+    return svg.point(row.said, *drawn, style=row.ink.style)
 
 
 def _line(x1: str, x2: str, y1: float, y2: float) -> str:

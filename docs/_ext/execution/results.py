@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..files import Unusable
-from ..measurements.schema import Schema
 from ..options import Options
-from ..records import processes
 from ..records.cache import Cache, effort_in
 from ..records.output_format import PageOutputs
 from ..records.recordings import Recordings
@@ -42,7 +40,6 @@ def run_or_load(
     executes what the cache holds, too.
     """
     device = options.device
-    schema = Schema.of(options)
     cache = Cache(options.folder("cache") / device)
     # Where nothing is cached yet, what pages took elsewhere says which are the long ones.
     recordings = Recordings(options.folder("recordings"))
@@ -59,10 +56,6 @@ def run_or_load(
                 "the page is executed again"
             )
             outputs = None
-        if outputs and page.benchmark:
-            # A build is content with one process; a recorder is not.
-            if processes.are_missing(outputs, schema, options.processes):
-                outputs = None
         if outputs is None or again:
             waiting.append(page)
             recorded = recordings.path(device, page.docname)

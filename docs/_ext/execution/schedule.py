@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import heapq
 import json
 import math
@@ -13,9 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..measurements.schema import Schema
 from ..options import Options
-from ..records import processes
 from ..records.cache import Effort
 from ..source.pages import Page
 from . import environment, imports, machine, provisioning
@@ -163,7 +160,6 @@ class _Build:
         self.slots, self.waiting, self.crowd = _Slots(jobs), _Slots(jobs), _Slots(1)
         self.efforts = efforts
         self.machine = machine.Machine(say)
-        self.schema, self.say = Schema.of(options), say
 
     def _device(self, page: Page) -> str:
         return page.device or self.device
@@ -219,31 +215,15 @@ class _Build:
             await self._measure(order, page)
 
     async def _measure(self, order: int, page: Page) -> None:
-        """Execute a page in as many processes as wanted, and in more where it was disturbed.
+        """Execute a page that measures, alone.
 
         Kernels start and import beside each other, and rest while cells of one are executed.
         """
         early = imports.early_modules([c.source for c in page.cells], self.options.registry)
         turns = Turns(lambda: self._beside_others(order), lambda: self._alone(order))
-        wanted, quiet = self.options.processes, 0
-        runs: list[Execution] = []
-        while quiet < wanted and len(runs) < 2 * wanted - 1:
-            run = PageRun(page, self.options, self._device(page), modules=early, turns=turns)
-            self.progress.running[page.docname] = None
-            execution = await run.executed()
-            runs.append(execution)
-            if execution.failures:
-                self.finished(page, execution)
-                return
-            disturbed = processes.disturbed(execution.outputs, self.schema)
-            quiet += not disturbed
-            if wanted > 1:
-                more = ", while the machine did other work" if disturbed else ""
-                took = f"{execution.outputs.facts.seconds:.1f} s"
-                self.say(f"      {page.docname}: process {len(runs)} ended in {took}{more}")
-        made = processes.merged([each.outputs for each in runs], self.schema, wanted)
-        of = next(each for each in runs if each.outputs.facts == made.facts)
-        self.finished(page, dataclasses.replace(of, outputs=made) if wanted > 1 else of)
+        run = PageRun(page, self.options, self._device(page), modules=early, turns=turns)
+        self.progress.running[page.docname] = None
+        self.finished(page, await run.executed())
 
     @contextlib.asynccontextmanager
     async def _in_place(self, order: int, effort: Effort) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""Draw measurements: bars over names, or lines over sizes, with values, spread and instability."""
+"""Draw measurements: bars over names, or lines over sizes, with values and their ranges."""
 
 import html
 import itertools
@@ -10,17 +10,23 @@ from typing import NamedTuple
 from ..drawing import svg
 from ..drawing.rows import Row, rows
 from .labels import Labels, short
-from .references import field_text, rate_text
+from .numbers import rate_text
+from .references import field_text
 from .schema import Measurement
 
 # What a chart can show: the factor that its numbers are multiplied by, and what its axis says.
 QUANTITIES = {
-    "median": (1e3, "milliseconds (median)"),
-    "first_call": (1e3, "milliseconds (first call)"),
+    "latency": (1e3, "milliseconds, of a call that is waited for"),
+    "throughput": (1e3, "milliseconds, of one call of many"),
+    "first_call": (1e3, "milliseconds, of the first call"),
     "rate": (1e-9, "GFLOP/s"),
 }
-HEADINGS = {"median": "median time", "first_call": "time of the first call", "rate": "rate"}
-UNSTABLE = "unstable"
+HEADINGS = {
+    "latency": "time of a call that is waited for",
+    "throughput": "time of one call of many",
+    "first_call": "time of the first call",
+    "rate": "rate",
+}
 TOP, HEIGHT = 40, 250
 WIDEST_LABEL = 15
 # Of the sizes under an axis that is as narrow as on a phone.
@@ -34,7 +40,6 @@ class Point(NamedTuple):
     y: float
     said: str = ""
     spread: tuple[float, float] | None = None
-    hollow: bool = False
 
 
 def can_be_drawn(measurement: Measurement, x: str, y: str) -> bool:
@@ -76,13 +81,12 @@ def chart(
         found = [
             Row(
                 f"{names[each.name]}{f' · {made_with(each)}' if several else ''}",
-                _value_text(each, y),
+                field_text(y, each, with_range=False),
                 0,
                 getattr(each, y) * scale,
                 _said(each, y, made_with(each)),
                 ink(each),
-                _spread(each, y, scale),
-                each.unstable,
+                _range(each, y, scale),
             )
             for each in measurements
         ]
@@ -93,8 +97,8 @@ def chart(
     for each in measurements:
         name = made_with(each) if series == "framework" else getattr(each, series)
         said = _said(each, y, f"{name}, {svg.number(each.size or 0)}")
-        spread = _spread(each, y, scale)
-        point = Point(each.size or 0, getattr(each, y) * scale, said, spread, each.unstable)
+        spread = _range(each, y, scale)
+        point = Point(each.size or 0, getattr(each, y) * scale, said, spread)
         lines.setdefault(name, []).append(point)
         colours[name] = ink(each)
     limit = max((getattr(each, y) for each in ceilings), default=None)
@@ -102,26 +106,21 @@ def chart(
     return line_chart(lines, "size", y_label, title, inks=colours, across=across)
 
 
-def _value_text(measurement: Measurement, y: str) -> str:
-    text = field_text(y, measurement)
-    return f"{text} ({UNSTABLE})" if measurement.unstable else text
-
-
 def _said(measurement: Measurement, y: str, name: str) -> str:
     """Say what a point shows, in words."""
-    said = f"{name}: {_value_text(measurement, y)}"
-    return f"{said}, spread {measurement.spread:.0%}" if y != "first_call" else said
+    return f"{name}: {field_text(y, measurement)}"
 
 
-def _spread(measurement: Measurement, y: str, scale: float) -> tuple[float, float] | None:
-    """Return the interval that half of the samples lie in; the first call was made once."""
-    if y == "first_call" or len(measurement.samples) < 2:
+def _range(measurement: Measurement, y: str, scale: float) -> tuple[float, float] | None:
+    """Return between which numbers the line through a point goes."""
+    clock = ("throughput" if measurement.throughput else "latency") if y == "rate" else y
+    found = measurement.range(clock)
+    if found is None or found.low == found.high:
         return None
-    low, high = measurement.quartiles
     if y == "rate":
-        work = (measurement.rate or 0) * measurement.median
-        low, high = work / high, work / low
-    return low * scale, high * scale
+        work = measurement.work or 0
+        return work / found.high * scale, work / found.low * scale
+    return found.low * scale, found.high * scale
 
 
 def line_chart(
@@ -213,13 +212,13 @@ def _across(label: str, y: float) -> str:
 
 
 def _mark(point: Point, x: str, y: Callable[[float], float]) -> str:
-    """Draw a point, hollow where its number is unstable, and a bar over its spread."""
+    """Draw a point, and a line over its range."""
     around = [svg.element("circle", class_="reach", cx=x, cy=y(point.y), r=11)]
     if point.spread:
         low, high = map(y, point.spread)
         around.append(svg.element("line", class_="spread", x1=x, x2=x, y1=low, y2=high))
     around.append(svg.element("circle", class_="bar", cx=x, cy=y(point.y), r=4))
-    return svg.point(point.said, *around, class_="hollow" if point.hollow else "")
+    return svg.point(point.said, *around)
 
 
 def _label(lines: Sequence[str], x: str, top: float, class_: str) -> str:

@@ -3,13 +3,16 @@
 import dataclasses
 import fnmatch
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
-from decimal import Decimal
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Set
+from typing import Any
 
 from ..names import nearest
-from .schema import Measurement, Ratio
+from .numbers import rate_text, ratio_text, seconds_text
+from .ranges import Range, compared, seconds_ranged, times
+from .schema import CLOCKS, Measurement, single
 
-FIELDS = ("median", "first_call", "spread", "rate", "error", "threads", "samples")
+FIELDS = (*CLOCKS, "rate", "error")
 REFERENCE = re.compile(
     r"(?P<name>[^\s@*?\[\]]+)@(?P<framework>\w+)(?:\.(?P<field>\w+))?(?: on (?P<device>[\w-]+))?"
 )
@@ -20,15 +23,10 @@ VERDICTS = (
     "holds with conditions",
     "out of date",
     "wrong",
-    "not so on this device",
-    "cannot be checked on this device yet",
+    "not here",
+    "not checked here",
 )
-NO_DIFFERENCE = "no difference measured"
-UNDECIDED = "cannot tell on this machine"
-# Fields whose ratio means something only where both sides took turns.
-IN_TURNS = ("median", "rate")
-# What is larger, or smaller than its inverse, is written with a power of ten.
-LONGEST = 1e7
+UNDECIDED = "cannot tell"
 
 
 class ReferenceProblem(Exception):
@@ -88,69 +86,41 @@ class Measurements:
 class Quantity:
     """A number out of the measurements: its value, how it is written, and where it comes from.
 
-    `ratio` is there for the ratio of two alternatives of one comparison, with its interval.
-    `unstable` says why the number must be marked, and is empty where it need not be; `earlier`
-    what has changed since it was measured.
+    `range` is there where it comes from processes. `earlier` says what has changed since it was
+    measured. `wordy` is a text that is no number.
     """
 
     value: float
     text: str
     origin: str
     devices: tuple[str, ...] = ()
-    ratio: Ratio | None = None
-    unstable: str = ""
+    range: Range | None = None
     earlier: str = ""
+    wordy: bool = False
 
 
-def seconds_text(seconds: float) -> str:
-    """Write seconds with three digits and a unit."""
-    for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
-        # What three digits round up to 1 is 1 of this unit, not 1000 of the next.
-        if seconds * scale >= 0.9995:
-            return f"{_digits(seconds * scale, 3)} {unit}"
-    return f"{_digits(seconds * 1e9, 3)} ns"
-
-
-def rate_text(rate: float) -> str:
-    """Write floating-point operations per second as GFLOP/s."""
-    return f"{_digits(rate / 1e9, 3)} GFLOP/s"
-
-
-def ratio_text(ratio: float) -> str:
-    """Write a ratio with two digits, three from 100 up, or up to four where fewer would say 1."""
-    if ratio >= 100:
-        return f"{_digits(ratio, 3)}×"
-    texts = [_digits(ratio, count) for count in (2, 3, 4)]
-    return f"{next((text for text in texts if float(text) != 1), '1')}×"
-
-
-def _digits(value: float, count: int) -> str:
-    text = f"{value:.{count}g}"
-    return f"{Decimal(text):f}" if 1 / LONGEST < value < LONGEST else text
-
-
-def field_text(field: str, measurement: Measurement) -> str:
+def field_text(field: str, measurement: Measurement, with_range: bool = True) -> str:
     """Write the value of one field of a measurement."""
     value = getattr(measurement, field)
     if value is None:
         return "–"
-    if field in ("median", "first_call"):
-        return seconds_text(value)
+    if field in CLOCKS:
+        found = measurement.range(field)
+        assert found is not None
+        return seconds_ranged(found) if with_range else seconds_text(value)
     if field == "rate":
         return rate_text(value)
     if field == "error":
         return f"{value:.1e}"
-    if field == "spread":
-        return f"{value:.0%}"
-    if field == "samples":
-        return str(len(value))
     return str(value)
 
 
-def resolve(expression: str, measurements: Measurements) -> Quantity:
+def resolve(
+    expression: str, measurements: Measurements, write: Callable[[Range], str] = times
+) -> Quantity:
     """Return the Quantity that a reference, or a ratio of two, stands for.
 
-    Raises ReferenceProblem.
+    `write` says how a ratio is written. Raises ReferenceProblem.
     """
     parts = [part.strip() for part in expression.split(" / ")]
     if len(parts) > 2:
@@ -165,95 +135,71 @@ def resolve(expression: str, measurements: Measurements) -> Quantity:
     if gap:
         raise gap
     earlier = "; ".join(dict.fromkeys(of.earlier for _, of in found if of.earlier))
-    return dataclasses.replace(_quantity(expression, found), earlier=earlier)
-
-
-def _quantity(expression: str, found: Sequence[tuple[str, Measurement]]) -> Quantity:
-    """Return a field of a measurement, or the ratio of two."""
     if len(found) == 1:
-        field, of = found[0]
-        origin = f"{of.origin}. {_sampling(field, of)}".rstrip()
-        text, unstable = field_text(field, of), _unstable(of) if field in IN_TURNS else ""
-        return Quantity(_number(of, field), text, origin, (of.device,), unstable=unstable)
-    (field, above), (other, below) = found
-    if not _number(below, other):
-        raise ReferenceProblem(f"'{expression}' divides by zero")
-    value = _number(above, field) / _number(below, other)
+        ((field, of),) = found
+        origin = f"{of.origin}. {_sampling(of)}"
+        between = of.range(field) if field in CLOCKS else None
+        value = getattr(of, field)
+        return Quantity(value, field_text(field, of), origin, (of.device,), between, earlier)
+    first, second = found
+    return dataclasses.replace(_ratio(expression, first, second, write), earlier=earlier)
+
+
+def _ratio(
+    expression: str,
+    first: tuple[str, Measurement],
+    second: tuple[str, Measurement],
+    write: Callable[[Range], str],
+) -> Quantity:
+    """Return the ratio of two measurements: of the same processes, or of two devices."""
+    (field, above), (other, below) = first, second
     devices = tuple(dict.fromkeys((above.device, below.device)))
-    ratio = _in_turns(field, above, below) if field == other else None
-    if ratio:
-        text = ratio_text(ratio.value) if ratio.different else NO_DIFFERENCE
-        origin = f"{_interval(ratio)} {above.origin}; {below.origin}."
-        return Quantity(ratio.value, text, origin, devices, ratio)
-    if field in IN_TURNS and other in IN_TURNS:
-        if len(devices) > 1 and " on " not in expression:
-            raise NotRecorded(f"'{expression}' was not measured on one device")
+    origin = f"{above.origin}; {below.origin}. {_sampling(above)}"
+    if field not in CLOCKS or other not in CLOCKS:
+        value = getattr(above, field) / getattr(below, other)
+        return Quantity(value, ratio_text(value), origin, devices)
+    found = above.ratio(below, (field, other))
+    if found is None and len(devices) > 1 and " on " in expression:
+        # Of two machines; each has its own processes.
+        value = getattr(above, field) / getattr(below, other)
+        return Quantity(value, ratio_text(value), origin, devices)
+    if found is None and len(devices) > 1:
+        raise NotRecorded(f"'{expression}' was not measured on one device")
+    if found is None:
         raise ReferenceProblem(
             f"'{expression}' divides what was measured at different moments; "
             "let one comparison measure both"
         )
-    unstable = " ".join(filter(None, dict.fromkeys(map(_unstable, (above, below)))))
-    origin = f"{above.origin}; {below.origin}."
-    return Quantity(value, ratio_text(value), origin, devices, unstable=unstable)
+    return Quantity(found.value, write(found), origin, devices, found, "", not found.told)
 
 
-def _in_turns(field: str, above: Measurement, below: Measurement) -> Ratio | None:
-    """Return the ratio of two alternatives with its interval; None where they took no turns."""
-    if field not in IN_TURNS or (above.page, above.device) != (below.page, below.device):
-        return None
-    # Rates are the other way round, and the work of both may differ.
-    first, second = (below, above) if field == "rate" else (above, below)
-    measured = first.ratios.get(second.reference)
-    if measured is None or first.comparison != second.comparison:
-        return None
-    scale = (above.work or 1) / (below.work or 1) if field == "rate" else 1
-    ends = measured.low * scale, measured.high * scale
-    return Ratio(measured.value * scale, *ends, measured.floor)
-
-
-def _interval(ratio: Ratio) -> str:
-    """Say in sentences how sure a ratio is."""
-    low, high = ratio_text(ratio.low), ratio_text(ratio.high)
-    floor = f"{ratio.floor:.1%}" if ratio.floor < 0.1 else f"{ratio.floor:.0%}"
-    value = "" if ratio.different else f"The ratio came out as {ratio_text(ratio.value)}. "
-    return (
-        f"{value}95 % interval from {low} to {high}, measured in turns. The same code twice "
-        f"differed by {floor}."
-    )
-
-
-def _sampling(field: str, of: Measurement) -> str:
-    """Say in sentences what a median was taken of."""
-    if field not in IN_TURNS:
-        return ""
-    low, high = map(seconds_text, of.quartiles)
-    said = f"{len(of.samples)} samples, half of them from {low} to {high}"
-    said += f"; {of.outliers} far off." if of.outliers else "."
-    if of.variation is not None:
-        ends = seconds_text(min(of.processes)), seconds_text(max(of.processes))
-        said += f" In {len(of.processes)} processes the median was {ends[0]} to {ends[1]}."
-    if of.disturbed:
-        again = f", although it was measured again {of.repeated}×"
-        said += f" The machine did other work meanwhile{again if of.repeated else ''}."
-    elif of.repeated:
-        said += f" Measured again {of.repeated}×, as the machine did other work at first."
+def _sampling(of: Measurement) -> str:
+    """Say in sentences what a number was taken of."""
+    count = len(of.processes)
+    rounds = sorted({len(each.latency) for each in of.processes})
+    few, most = rounds[0], rounds[-1]
+    each_of = f"{few} rounds" if few == most else f"{few} to {most} rounds"
+    said = f"{count} process{'es' * (count > 1)} of {each_of}"
+    cores = [each.cores for each in of.processes if each.cores is not None]
+    said += f", {statistics.median(cores):.1f} cores busy." if cores else "."
+    if disturbed := sum(each.disturbed for each in of.processes):
+        said += f" The machine did other work during {disturbed} of them."
     return said
 
 
-def _unstable(of: Measurement) -> str:
-    if not of.unstable:
-        return ""
-    if of.stable:
-        what, ends = "its medians lie", (min(of.processes), max(of.processes))
-    else:
-        what, ends = "half of its samples lie", of.quartiles
-    low, high = map(seconds_text, ends)
-    return f"{of.reference} is unstable: {what} between {low} and {high}."
-
-
-def _number(measurement: Measurement, field: str) -> float:
-    value = getattr(measurement, field)
-    return len(value) if isinstance(value, tuple) else value
+def lines(record: Mapping[str, Any]) -> str:
+    """Write what a record says, a line for each measurement, and how the first compares."""
+    known = [Measurement.from_plain(each) for each in single(record)]
+    found = []
+    for each in known:
+        first = f", first call {field_text('first_call', each)}" if each.first_call else ""
+        many = f", of many {field_text('throughput', each)}" if each.throughput else ""
+        found.append(f"{each.name} [{each.framework}] {field_text('latency', each)}{many}{first}")
+    for other in known[1:]:
+        if ratio := known[0].ratio(other):
+            names = (f"{each.alternative} [{each.framework}]" for each in (known[0], other))
+            found.append(f"{' against '.join(names)}: {compared(ratio)}")
+    return "\n".join(found)
 
 
 def _single(text: str, measurements: Measurements) -> tuple[str, Measurement]:
@@ -264,7 +210,7 @@ def _single(text: str, measurements: Measurements) -> tuple[str, Measurement]:
             "each with ' on DEVICE' or without"
         )
     name, framework, device = match["name"], match["framework"], match["device"]
-    field = match["field"] or "median"
+    field = match["field"] or "latency"
     if field not in FIELDS:
         raise ReferenceProblem(f"there is no field '{field}'; there are {', '.join(FIELDS)}")
     if device and device not in measurements.devices:
@@ -280,7 +226,8 @@ def _single(text: str, measurements: Measurements) -> tuple[str, Measurement]:
     if of is None:
         raise _missing(text, name, framework, device, measurements)
     if getattr(of, field) is None:
-        raise ReferenceProblem(f"the measurement of '{text}' has no {field}")
+        # Some kinds of numbers are there on some devices alone.
+        raise NotRecorded(f"the measurement of '{text}' has no {field}", of.device)
     return field, of
 
 
@@ -323,8 +270,8 @@ def verdict(text: str, measurements: Measurements) -> tuple[str, Quantity | None
         return possible[0], None
     low, high = _range(match[2])
     quantity = resolve(match[1], measurements)
-    least = quantity.ratio.low if quantity.ratio else quantity.value
-    most = quantity.ratio.high if quantity.ratio else quantity.value
+    least = quantity.range.low if quantity.range else quantity.value
+    most = quantity.range.high if quantity.range else quantity.value
     if low <= least and most <= high:
         return possible[0], quantity
     return (possible[1] if most < low or high < least else UNDECIDED), quantity

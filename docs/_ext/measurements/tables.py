@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from .labels import Labels
-from .references import field_text, seconds_text
+from .references import field_text
 from .schema import Measurement
 
 COLUMNS = {
@@ -13,23 +13,27 @@ COLUMNS = {
     "shape": "shape",
     "dtype": "dtype",
     "precision": "float32 products",
-    "threads": "threads",
-    "median": "median",
-    "quartiles": "quartiles",
-    "spread": "spread",
-    "outliers": "far off",
+    "latency": "latency",
+    "throughput": "throughput",
     "first_call": "first call",
     "rate": "rate",
     "error": "error against float64",
-    "stable": "stable",
+    "processes": "processes",
 }
-DEFAULT_COLUMNS = "name framework median spread first_call"
+DEFAULT_COLUMNS = "name framework latency first_call"
+# A column of what a table's device may not have.
+SOMETIMES = ("throughput",)
 
 
 def grid(
     columns: Sequence[str], measurements: Sequence[Measurement], labels: Labels
 ) -> tuple[list[str], list[list[str]]]:
     """Return the head and the rows of a table with one row for each measurement."""
+    columns = [
+        each
+        for each in columns
+        if each not in SOMETIMES or any(getattr(of, each) is not None for of in measurements)
+    ]
     rows = [[cell_text(column, each, labels) for column in columns] for each in measurements]
     for row, each in zip(rows, measurements, strict=True):
         row[0] += f" ({each.earlier})" if each.earlier else ""
@@ -51,11 +55,6 @@ def cell_text(column: str, measurement: Measurement, labels: Labels) -> str:
         return ", ".join(lengths) or "–"
     if column == "framework":
         return labels.framework(measurement.framework)
-    if column == "stable":
-        return "no" if measurement.unstable else "yes"
-    if column == "quartiles":
-        return " to ".join(map(seconds_text, measurement.quartiles))
-    if column == "outliers":
-        return f"{measurement.outliers} of {len(measurement.samples)}"
-    text = field_text(column, measurement)
-    return f"{text} (unstable)" if measurement.unstable and column == "median" else text
+    if column == "processes":
+        return str(len(measurement.processes))
+    return field_text(column, measurement)

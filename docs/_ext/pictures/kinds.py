@@ -8,7 +8,7 @@ from typing import Any
 
 from ..drawing import svg
 from ..drawing.rows import Row, rows
-from ..measurements.references import seconds_text
+from ..measurements.numbers import seconds_text
 
 MOST = 100
 DEEPEST = 12

@@ -10,6 +10,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from ..measurements.references import lines
 from ..measurements.schema import Schema
 
 CELL_FILE = re.compile(r"/[^\s:'\"()]*/ipykernel_\d+/\d+\.py")
@@ -105,7 +106,8 @@ def presentable(
     """Return the outputs as the page shows them.
 
     The lines of measurements and of a stream become one block each, and a
-    measurement that is also the value of the cell is shown once. Of data that come with a text
+    measurement that is also the value of the cell is shown once. Its lines are those of all its
+    processes, where the text that came with it knows of one. Of data that come with a text
     the text is shown.
     """
     shown: list[NotebookNode] = []
@@ -117,6 +119,8 @@ def presentable(
                 continue
             seen.append(measured)
             text = output["data"].get("text/plain", "")
+            if schema and schema.problem(measured) is None:
+                text = lines(measured)
             output = nbformat.v4.new_output("stream", text=text + "\n")
         elif "text/plain" in output.get("data", {}):
             kept = {kind: of for kind, of in output.data.items() if not DATA.fullmatch(kind)}

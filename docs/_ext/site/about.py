@@ -146,12 +146,12 @@ def _draw(app: BookApp, card: Card) -> None:
     bars = sorted(
         (
             (
-                each.median,
+                each.latency,
                 f"{each.name.rpartition('/')[2]} · {labels.framework(each.framework)}",
-                field_text("median", each),
+                field_text("latency", each, with_range=False),
             )
             for each in found
-            if each.median and each.device == app.env.book_home
+            if each.device == app.env.book_home
         ),
         reverse=True,
     )

@@ -260,7 +260,7 @@ def _records(
 
 def _earlier(made: CellOutputs | None, record: Mapping[str, Any], schema: Schema | None) -> str:
     """Say what has changed since a measurement was made; nothing where nothing has."""
-    if schema and record.get("method", 1) < schema.method:
+    if schema and record["method"] < schema.method:
         return "earlier method"
     return "earlier code" if made and made.standing else ""
 

@@ -14,7 +14,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx_design.dropdown import dropdown_main, dropdown_title
 
-from ..measurements.references import ratio_text, seconds_text
+from ..measurements.numbers import ratio_text, seconds_text
 from ..names import nearest
 from ..options import Options
 from ..programs import states

@@ -18,6 +18,8 @@ from ..measurements.schema import Measurement, Schema, SchemaError
 from ..options import Options
 from .app import BookApp, BookEnvironment
 
+# The framework of what none took part in.
+PLAIN = "python"
 logger = logging.getLogger(__name__)
 
 
@@ -84,8 +86,7 @@ def known(env: BookEnvironment) -> Measurements:
         (env.book_home, *env.config.book_devices, *(d for page in pages for d in page.states))
     )
     frameworks = dict.fromkeys((*env.config.book_frameworks, *(name for _, name in made)))
-    if rules := schema(env.config):
-        frameworks[rules.framework] = None
+    frameworks[PLAIN] = None
     return Measurements(
         made,
         env.book_home,

@@ -1,4 +1,4 @@
-"""The roles for numbers in sentences: measured, verdicts that follow from them, and quoted."""
+"""The roles for numbers in sentences: measured, compared, verdicts that follow, and quoted."""
 
 import re
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
 from ..measurements import references
+from ..measurements.ranges import compared
 from ..names import nearest
 from . import measurements
 from .app import BookApp, BookTransform
@@ -24,8 +25,15 @@ class measured(nodes.Inline, nodes.Element):
     """A number that is filled in from the measurements when the page is written."""
 
 
+class measured_comparison(nodes.Inline, nodes.Element):
+    """A ratio in words that is filled in from the measurements when the page is written."""
+
+
 class measured_verdict(nodes.Inline, nodes.Element):
     """A verdict that is filled in from the measurements when the page is written."""
+
+
+PENDING = (measured, measured_comparison, measured_verdict)
 
 
 class _PendingRole(SphinxRole):
@@ -96,7 +104,7 @@ class NumbersOutOfHeadings(SphinxTransform):
     def apply(self, **kwargs: Any) -> None:
         """Warn of each."""
         for section in self.document.findall(nodes.section):
-            for kind in (measured, measured_verdict):
+            for kind in PENDING:
                 for node in list(section[0].findall(kind)):
                     logger.warning(
                         f"'{node['expression']}' stands in a heading, where no measurement is "
@@ -115,13 +123,16 @@ class FillInReferences(BookTransform):
 
     def run(self, **options: Any) -> None:
         """Fill in one page."""
-        numbers = list(self.document.findall(measured))
-        verdicts = list(self.document.findall(measured_verdict))
-        if not numbers and not verdicts:
+        numbers, comparisons, verdicts = (list(self.document.findall(kind)) for kind in PENDING)
+        if not (numbers or comparisons or verdicts):
             return
         known = measurements.known(self.env)
         for number in numbers:
             self._fill_in(number, lambda text: (None, references.resolve(text, known)))
+        for comparison in comparisons:
+            self._fill_in(
+                comparison, lambda text: (None, references.resolve(text, known, compared))
+            )
         for verdict in verdicts:
             self._fill_in(verdict, lambda text: references.verdict(text, known))
 
@@ -144,15 +155,10 @@ class FillInReferences(BookTransform):
         if quantity is None:
             node.replace_self(nodes.inline("", verdict or "", classes=classes))
             return
-        note = " ".join(filter(None, (quantity.unstable, quantity.origin)))
-        if verdict and quantity.ratio:
-            note = f"{quantity.text}. {note}"
-        if quantity.text == references.NO_DIFFERENCE:
+        note = f"{quantity.text}. {quantity.origin}" if verdict else quantity.origin
+        if quantity.wordy:
             classes.append("in-words")
-        number = noted("", verdict or quantity.text, note=note, classes=classes)
-        if quantity.unstable:
-            number += nodes.inline("", " (unstable)", classes=["unstable"])
-        shown: list[nodes.Node] = [number]
+        shown: list[nodes.Node] = [noted("", verdict or quantity.text, note=note, classes=classes)]
         if quantity.earlier:
             shown.append(nodes.inline("", f" ({quantity.earlier})", classes=["earlier"]))
         # Of a verdict, what stands before its conditions.
@@ -170,6 +176,7 @@ class FillInReferences(BookTransform):
 def setup(app: BookApp) -> None:
     """Register the roles."""
     app.add_role("measured", _PendingRole(measured))
+    app.add_role("compared", _PendingRole(measured_comparison))
     app.add_role("verdict", _PendingRole(measured_verdict))
     app.add_role("quoted", QuotedRole())
     app.add_transform(LinkQuotesOnce)

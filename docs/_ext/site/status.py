@@ -1,4 +1,4 @@
-"""The status page: on what, when and how long each page was executed, and what was unstable."""
+"""The status page: on what, when and how long each page was executed, in how many processes."""
 
 import collections
 import html
@@ -15,7 +15,7 @@ from .app import BookApp, BookTransform
 from .states import Book, PageState, book_of, pages_of
 from .tables import table_node
 
-HEAD = ("page", "executed (UTC)", "on", "took", "kernel", "this build", "unstable")
+HEAD = ("page", "executed (UTC)", "on", "took", "kernel", "this build", "processes")
 PREVIEW = "Preview: measured with few samples in one process, for a first look."
 KERNELS = {"forked": "forked", "own": "own"}
 # Measurements by page and device.
@@ -107,18 +107,10 @@ class FillInStatus(BookTransform):
         letters = dict(zip(places, map(letter, range(len(places))), strict=True))
         made, book = self._made(), book_of(self.app)
         rows = [self._row(docname, states[docname], letters, made) for docname in sorted(states)]
-        unstable = []
-        for docname in sorted(states):
-            for device in book.shown:
-                on = "" if device == states[docname].home else f" on {book.options.label(device)}"
-                if names := unstable_among(made[docname, device]):
-                    unstable.append(f"{docname}{on}: {', '.join(names)}")
         parts: list[nodes.Node] = [bullets(f"{sign}: {name}" for name, sign in letters.items())]
         if book.options.preview:
             parts.append(nodes.important("", nodes.paragraph("", PREVIEW)))
         parts.append(table_node(HEAD, rows, classes=["page-status"]))
-        if unstable:
-            parts += [nodes.rubric("", "Unstable measurements"), bullets(unstable)]
         return parts
 
     def _row(
@@ -140,7 +132,7 @@ class FillInStatus(BookTransform):
             f"{state.facts.seconds:.1f} s",
             KERNELS[state.facts.process],
             outcome,
-            unstable_count(made[docname, state.facts.device]) or "–",
+            processes(made[docname, state.facts.device]) or "–",
         ]
 
 
@@ -152,8 +144,8 @@ def recorded_on(device: str, state: PageState, made: Sequence[Measurement]) -> s
     if found is None or found.word == "missing":
         return "not yet"
     day = state.recorded[device].executed[:10] if device in state.recorded else ""
-    unstable = unstable_count(made)
-    return f"{found.word} {day}".strip() + (f", unstable {unstable}" if unstable else "")
+    count = processes(made)
+    return f"{found.word} {day}".strip() + (f", {count} processes" if count else "")
 
 
 def devices_in_words(book: Book, states: Iterable[PageState]) -> str:
@@ -185,14 +177,10 @@ def letter(number: int) -> str:
     return chr(ord("A") + number)
 
 
-def unstable_count(made: Sequence[Measurement]) -> str:
-    """Say how many measurements are unstable; nothing where there are none at all."""
-    return f"{len(unstable_among(made))} of {len(made)}" if made else ""
-
-
-def unstable_among(made: Iterable[Measurement]) -> list[str]:
-    """Name the measurements whose samples, or processes, lie too far apart."""
-    return [each.reference for each in made if each.unstable]
+def processes(made: Iterable[Measurement]) -> str:
+    """Say in how many processes measurements were made; nothing where there are none at all."""
+    counts = sorted({len(each.processes) for each in made})
+    return "–".join(map(str, dict.fromkeys((*counts[:1], *counts[-1:]))))
 
 
 def place(facts: RunMetadata, packages: Collection[str] | None = None) -> str:

@@ -18,7 +18,7 @@ from .app import BookApp, BookTransform
 from .tabs import note_node, tab_set
 
 logger = logging.getLogger(__name__)
-DEFAULTS = {"x": "name", "y": "median", "series": "framework", "scale": "linear"}
+DEFAULTS = {"x": "name", "y": "latency", "series": "framework", "scale": "linear"}
 
 
 class measurement_table(nodes.General, nodes.Element):

@@ -1,0 +1,147 @@
+"""The range of a number over processes, and of a ratio: order statistics, and how both are written.
+
+The unit is a process. Its own number is the median of its samples, or of the ratios of its rounds;
+the number that is shown is the median of the processes' numbers.
+"""
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Self
+
+from .numbers import unit_of
+
+# A range misses the median of what the numbers are drawn from in at most this part of all draws.
+MISSES = 0.05
+# Up to which distance from 1 two are called equal, and within which they are so although 1 is
+# outside of the range.
+EQUAL, INDISTINCT = 0.10, 0.02
+DIGITS = (2, 3)
+
+
+def ends(numbers: Sequence[float]) -> tuple[float, float]:
+    """Return two of the numbers that have the median of what they are drawn from between them.
+
+    They are of equal rank from below and above, the closest that miss it in at most 5 % of all
+    draws: a number lies below it as often as a coin shows tails (the interval of the sign test).
+    Of ten that is the second and the ninth; five and fewer say less than that, and are the
+    smallest and the largest.
+    """
+    ordered, rank = sorted(numbers), 0
+    draws = 2 ** len(ordered)
+    while 2 * sum(math.comb(len(ordered), k) for k in range(rank + 2)) <= MISSES * draws:
+        rank += 1
+    return ordered[rank], ordered[-1 - rank]
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """A number with its range; `count` is the number of processes.
+
+    The range of a single process is that of its rounds, if they are known.
+    """
+
+    value: float
+    low: float
+    high: float
+    count: int
+
+    @classmethod
+    def of(cls, numbers: Sequence[float], count: int | None = None) -> Self:
+        """Return the median of numbers with its range."""
+        return cls(statistics.median(numbers), *ends(numbers), count or len(numbers))
+
+    @property
+    def equal(self) -> bool:
+        """Whether a ratio is close enough to 1 to be called equal."""
+        furthest = max(abs(math.log(self.low)), abs(math.log(self.high)))
+        return furthest <= math.log1p(EQUAL if self.low <= 1 <= self.high else INDISTINCT)
+
+    @property
+    def told(self) -> bool:
+        """Whether a ratio lies on one side of 1."""
+        return not self.equal and not self.low <= 1 <= self.high
+
+    @property
+    def inverse(self) -> "Range":
+        """The ratio the other way round."""
+        return Range(1 / self.value, 1 / self.high, 1 / self.low, self.count)
+
+    def scaled(self, factor: float) -> "Range":
+        """Return the number in another unit."""
+        return Range(self.value * factor, self.low * factor, self.high * factor, self.count)
+
+
+def ratio_of(
+    numbers: Sequence[tuple[float | None, float | None]],
+    rounds: Sequence[tuple[Sequence[float], Sequence[float]]] = (),
+) -> Range | None:
+    """Return the median of the ratios of processes, with its range; None where nothing is there.
+
+    `numbers` are two of each process. In `rounds` they took turns: then the ratio of a process is
+    the median of the ratios of its rounds, and a single process has a range.
+    """
+    turns = [
+        [one / other for one, other in zip(above, below, strict=True)] for above, below in rounds
+    ]
+    if len(turns) == 1:
+        return Range.of(turns[0], 1)
+    if turns:
+        return Range.of([statistics.median(each) for each in turns])
+    found = [above / below for above, below in numbers if above is not None and below]
+    return Range.of(found) if found else None
+
+
+def decimals(found: Range) -> int:
+    """Return to which power of ten a number is written: no digit that its range does not bear."""
+    largest = math.floor(math.log10(found.value))
+    width = found.high - found.low
+    borne = largest - math.floor(math.log10(width)) + 1 if width > 0 else DIGITS[1]
+    return min(max(borne, DIGITS[0]), DIGITS[1]) - 1 - largest
+
+
+def rounded(value: float, places: int) -> str:
+    """Write a number with so many decimals, or none and zeros; two digits at least."""
+    if value > 0:
+        places = max(places, DIGITS[0] - 1 - math.floor(math.log10(value)))
+    return f"{round(value, places):.{max(places, 0)}f}"
+
+
+def ranged(found: Range, unit: str = "") -> str:
+    """Write a number with its unit and, where it has one, its range."""
+    places = decimals(found)
+    value, low, high = (rounded(each, places) for each in (found.value, found.low, found.high))
+    between = f"{low}–{high}" if found.low < found.high else ""
+    alone = "one process" if found.count == 1 else ""
+    around = ", ".join(filter(None, (between, alone)))
+    return f"{value}{unit}" + (f" ({around})" if around else "")
+
+
+def seconds_ranged(found: Range) -> str:
+    """Write seconds with a unit and their range."""
+    unit, scale = unit_of(found.value)
+    return ranged(found.scaled(scale), f" {unit}")
+
+
+def compared(found: Range) -> str:
+    """Say in one of three ways how a ratio compares the first with the second."""
+    if found.told:
+        word = "slower" if found.value > 1 else "faster"
+        return ranged(found if found.value > 1 else found.inverse, f"× {word}")
+    return _not_told(found)
+
+
+def times(found: Range) -> str:
+    """Write a ratio as a factor, or say that it is none that can be told from 1."""
+    return ranged(found, "×") if found.told else _not_told(found)
+
+
+def _not_told(found: Range) -> str:
+    alone = ", one process" if found.count == 1 else ""
+    if found.equal:
+        furthest = max(abs(math.log(found.low)), abs(math.log(found.high)))
+        percent = math.ceil(100 * math.expm1(furthest)) or 1
+        return f"about equal (within {percent} %{alone})"
+    low, high = (rounded(each, 1) for each in (found.low, found.high))
+    return f"cannot tell ({low}–{high}×{alone})"
