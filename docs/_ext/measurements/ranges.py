@@ -73,24 +73,18 @@ class Range:
         return Range(self.value * factor, self.low * factor, self.high * factor, self.count)
 
 
-def ratio_of(
-    numbers: Sequence[tuple[float | None, float | None]],
-    rounds: Sequence[tuple[Sequence[float], Sequence[float]]] = (),
-) -> Range | None:
-    """Return the median of the ratios of processes, with its range; None where nothing is there.
+def ratio_of_rounds(rounds: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Range:
+    """Return the ratio of two that took turns, from the samples of each process.
 
-    `numbers` are two of each process. In `rounds` they took turns: then the ratio of a process is
-    the median of the ratios of its rounds, and a single process has a range.
+    The ratio of a process is the median of the ratios of its rounds. A single process has the range
+    of these.
     """
-    turns = [
+    ratios = [
         [one / other for one, other in zip(above, below, strict=True)] for above, below in rounds
     ]
-    if len(turns) == 1:
-        return Range.of(turns[0], 1)
-    if turns:
-        return Range.of([statistics.median(each) for each in turns])
-    found = [above / below for above, below in numbers if above is not None and below]
-    return Range.of(found) if found else None
+    if len(ratios) == 1:
+        return Range.of(ratios[0], 1)
+    return Range.of([statistics.median(each) for each in ratios])
 
 
 def decimals(found: Range) -> int:

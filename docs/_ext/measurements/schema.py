@@ -12,7 +12,7 @@ import fastjsonschema
 
 from .. import files, typed_json
 from ..options import Options
-from .ranges import Range, ratio_of
+from .ranges import Range, ratio_of_rounds
 
 LARGEST_FILE = 100_000
 # What can be asked of a measurement, each a number in every process.
@@ -209,20 +209,15 @@ class Measurement:
         ):
             return None
         together = self.comparison and self.comparison == other.comparison
-        if not together and self.reference != other.reference:
+        # A first call has no turn.
+        if not together and self.reference != other.reference and set(clocks) != {"first_call"}:
             return None
-        return ratio_of(
-            [
-                (one.number(clocks[0]), another.number(clocks[1]))
-                for one, another in self._beside(other)
-            ],
-            [(one.latency, another.latency) for one, another in self._beside(other)]
-            if clocks == ("latency", "latency")
-            else (),
-        )
-
-    def _beside(self, other: Self) -> Iterator[tuple[Process, Process]]:
-        return zip(self.processes, other.processes, strict=True)
+        pairs = list(zip(self.processes, other.processes, strict=True))
+        if clocks == ("latency", "latency"):
+            return ratio_of_rounds([(one.latency, another.latency) for one, another in pairs])
+        numbers = [(one.number(clocks[0]), another.number(clocks[1])) for one, another in pairs]
+        ratios = [above / below for above, below in numbers if above is not None and below]
+        return Range.of(ratios) if ratios else None
 
     @property
     def latency(self) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from .labels import Labels
 from .references import field_text
-from .schema import Measurement
+from .schema import CLOCKS, Measurement
 
 COLUMNS = {
     "name": "measurement",
@@ -28,16 +28,29 @@ SOMETIMES = ("throughput",)
 def grid(
     columns: Sequence[str], measurements: Sequence[Measurement], labels: Labels
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the head and the rows of a table with one row for each measurement."""
+    """Return the head and the rows of a table with one row for each measurement.
+
+    Where a column is of one process in all rows, its head says so in place of each number.
+    """
     columns = [
         each
         for each in columns
         if each not in SOMETIMES or any(getattr(of, each) is not None for of in measurements)
     ]
-    rows = [[cell_text(column, each, labels) for column in columns] for each in measurements]
+    alone = {each for each in columns if all(_is_alone(of, each) for of in measurements)}
+    rows = [
+        [cell_text(column, each, labels, with_range=column not in alone) for column in columns]
+        for each in measurements
+    ]
     for row, each in zip(rows, measurements, strict=True):
         row[0] += f" ({each.earlier})" if each.earlier else ""
-    return [COLUMNS[column] for column in columns], rows
+    single = " (one process)"
+    return [COLUMNS[each] + (single if each in alone else "") for each in columns], rows
+
+
+def _is_alone(of: Measurement, column: str) -> bool:
+    """Say whether a number of a measurement is of one process, or of none."""
+    return column in CLOCKS and len(of.of_processes(column)) < 2
 
 
 def by_device(found: Iterable[Measurement]) -> dict[str, list[Measurement]]:
@@ -48,7 +61,9 @@ def by_device(found: Iterable[Measurement]) -> dict[str, list[Measurement]]:
     return groups
 
 
-def cell_text(column: str, measurement: Measurement, labels: Labels) -> str:
+def cell_text(
+    column: str, measurement: Measurement, labels: Labels, with_range: bool = True
+) -> str:
     """Return what a table says in one column of a measurement."""
     if column == "shape":
         lengths = ("×".join(map(str, shape)) or "scalar" for shape in measurement.shape)
@@ -57,4 +72,4 @@ def cell_text(column: str, measurement: Measurement, labels: Labels) -> str:
         return labels.framework(measurement.framework)
     if column == "processes":
         return str(len(measurement.processes))
-    return field_text(column, measurement)
+    return field_text(column, measurement, with_range)
