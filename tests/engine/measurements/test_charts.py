@@ -35,17 +35,23 @@ def titles(drawn):
     return [each.text for each in elements(drawn, "title")]
 
 
-def measurement(name, median=0.5, framework="jax", device="cpu", **given):
-    empty = dict.fromkeys(Measurement.__dataclass_fields__)
-    seconds = given.pop("samples", (median, median))
-    work = given.get("work")
+def process(seconds, **more):
+    alone = {
+        "date": "2026-01-02T03:04:05+00:00",
+        "first_call": 2 * seconds,
+        "calls": 1,
+        "latency": [seconds],
+    }
+    return alone | more
+
+
+def measurement(name, *seconds, framework="jax", device="cpu", **given):
+    """Return a measurement with a process for each number of seconds."""
+    empty = dict.fromkeys(Measurement.__dataclass_fields__, "")
     facts = {
-        "median": median,
-        "first_call": 2 * median,
-        "samples": seconds,
-        "rate": work and work / median,
         "shape": ((64, 64),),
-        "threads": 1,
+        "work": None,
+        "processes": [process(each) for each in seconds or (0.5,)],
     }
     return Measurement.from_plain(
         empty | {"name": name, "framework": framework, "device": device} | facts | given
@@ -54,12 +60,14 @@ def measurement(name, median=0.5, framework="jax", device="cpu", **given):
 
 def of_sizes(framework="jax", **given):
     return [
-        measurement(f"mm/{n}", n / 1000, framework, shape=((n, 1),), work=n * n * 1e9, **given)
+        measurement(
+            f"mm/{n}", n / 1000, framework=framework, shape=((n, 1),), work=n * n * 1e9, **given
+        )
         for n in (64, 128)
     ]
 
 
-def chart(measurements, x="size", y="median", series="framework", **given):
+def chart(measurements, x="size", y="latency", series="framework", **given):
     return charts.chart(measurements, x, y, series, LABELS, "Sizes & <times>", **given)
 
 
@@ -140,30 +148,39 @@ def test_labels_move_no_further_than_they_must():
     assert svg.apart({"a": (90, 15), "b": (92, 15)}, 100) == {"a": 70, "b": 85}
 
 
-def test_unstable_numbers_are_hollow_and_said_to_be():
-    shaky = [measurement("a", samples=(0.2, 0.5, 0.9)), measurement("b")]
-    for kind in ("name", "size"):
-        points = elements(chart(shaky, kind), "g", "point")
-        assert ["hollow" in point.get("class") for point in points] == [True, False]
-        assert ["unstable" in point[0].text for point in points] == [True, False]
-
-
-def test_the_middle_half_of_the_samples_is_drawn():
-    samples = (1.0, 2.0, 3.0, 4.0, 9.0)
-    (bar,) = elements(chart([measurement("a", 3.0, samples=samples)], "name"), "g", "point")
+def test_the_range_of_the_processes_is_drawn():
+    of_three = 3.0, 2.0, 4.0
+    (bar,) = elements(chart([measurement("a", *of_three)], "name"), "g", "point")
     low, high = (bar.findall("{*}line")[0].get(end) for end in ("x1", "x2"))
     # The bar of 3 s lies between 2 s and 4 s, which is all of the width.
     assert (low, high) == ("50%", "100%")
-    drawn = chart([measurement("a", 3.0, samples=samples, work=12e9)], y="rate")
+    drawn = chart([measurement("a", *of_three, work=12e9)], y="rate")
     (line,) = elements(drawn, "line", "spread")
     assert float(line.get("y1")) > float(line.get("y2"))
+    # In between are 3, 4 and 6 GFLOP/s.
+    assert texts(drawn, "y-tick")[0] == "2"
 
 
-@pytest.mark.parametrize("given", [{"samples": (0.5,)}, {"y": "first_call"}])
-def test_a_number_made_once_has_no_spread(given):
-    y = given.pop("y", "median")
-    assert not elements(chart([measurement("a", **given)], "name", y), "line", "spread")
-    assert "spread" not in titles(chart([measurement("a")], "name", "first_call"))[1]
+@pytest.mark.parametrize("y", ["latency", "first_call"])
+def test_what_was_measured_in_one_process_has_no_range(y):
+    drawn = chart([measurement("a", 0.5)], "name", y)
+    assert not elements(drawn, "line", "spread")
+    assert titles(drawn)[1].endswith(" (one process)")
+
+
+def test_a_number_that_is_pointed_at_says_its_range():
+    drawn = chart([measurement("a", 3.0, 2.0, 4.0)], "name")
+    assert titles(drawn)[1] == "jax: 3.0 s (2.0–4.0)"
+    # Beside the bar is the number alone.
+    assert "a3 s" in texts(drawn)
+
+
+def test_throughput_is_drawn_of_what_has_it():
+    both = [measurement("a", processes=[process(0.5, throughput=[0.25])]), measurement("b")]
+    assert [charts.can_be_drawn(each, "name", "throughput") for each in both] == [True, False]
+    drawn = chart(both[:1], "name", "throughput")
+    assert "a250 ms" in texts(drawn)
+    assert texts(drawn, "heading") == ["time of one call of many"]
 
 
 def test_the_ceiling_is_a_line_at_the_highest_rate():
@@ -178,14 +195,14 @@ def test_the_ceiling_is_a_line_at_the_highest_rate():
 
 def test_dots_on_a_logarithmic_scale_are_between_its_powers_of_ten():
     times = [0.01, 0.1, 1.0, 0.03]
-    given = [measurement(f"t/{n}", n, samples=(n / 2, n, 2 * n)) for n in times]
+    given = [measurement(f"t/{n}", n / 2, n, 2 * n) for n in times]
     drawn = chart(given, "name", logarithmic=True)
     assert texts(drawn, "x-tick") == ["1", "10", "100", "1,000", "10,000"]
     dots = [float(dot.get("cx").rstrip("%")) for dot in elements(drawn, "circle", "bar")]
     assert dots[:3] == [25, 50, 75]
     assert 25 < dots[3] < 50
     assert not elements(drawn, "rect", "bar")
-    assert texts(drawn, "heading") == ["milliseconds (median), logarithmic scale"]
+    assert texts(drawn, "heading") == ["milliseconds, of a call that is waited for, logarithmic scale"]
 
 
 @pytest.mark.parametrize(
@@ -248,15 +265,15 @@ def test_the_same_numbers_give_the_same_file():
 @pytest.mark.parametrize(
     ("x", "y", "fields", "drawn"),
     [
-        ("name", "median", {}, True),
+        ("name", "latency", {}, True),
         ("name", "rate", {}, False),
-        ("name", "rate", {"rate": 0.0}, False),
-        ("name", "rate", {"rate": 1e9}, True),
-        ("size", "median", {}, True),
-        ("size", "median", {"shape": ()}, False),
-        ("size", "median", {"shape": ((),)}, False),
-        ("size", "median", {"shape": ((0, 4),)}, False),
-        ("name", "median", {"shape": ()}, True),
+        ("name", "rate", {"work": 0.0}, False),
+        ("name", "rate", {"work": 1e9}, True),
+        ("size", "latency", {}, True),
+        ("size", "latency", {"shape": ()}, False),
+        ("size", "latency", {"shape": ((),)}, False),
+        ("size", "latency", {"shape": ((0, 4),)}, False),
+        ("name", "latency", {"shape": ()}, True),
     ],
 )
 def test_what_lacks_a_number_for_an_axis_cannot_be_drawn(x, y, fields, drawn):
@@ -265,9 +282,9 @@ def test_what_lacks_a_number_for_an_axis_cannot_be_drawn(x, y, fields, drawn):
 
 def test_bars_are_named_after_measurements_and_frameworks_and_say_their_value():
     drawn = chart([measurement("a", 0.5), measurement("b", 0.25)], "name")
-    assert "median time" in texts(drawn, "heading")
+    assert "time of a call that is waited for" in texts(drawn, "heading")
     assert "a500 ms" in texts(drawn) and "b250 ms" in texts(drawn)
-    both = [measurement("a", 0.5), measurement("a", 0.25, "torch")]
+    both = [measurement("a", 0.5), measurement("a", 0.25, framework="torch")]
     seen = texts(chart(both, "name", "first_call"))
     assert "time of the first call" in seen
     assert "a · jax1 s" in seen and "a · PyTorch500 ms" in seen
@@ -276,8 +293,8 @@ def test_bars_are_named_after_measurements_and_frameworks_and_say_their_value():
 def test_a_framework_bears_its_name_in_bars_and_lines():
     both = [*of_sizes(), *of_sizes("torch")]
     assert texts(chart(both), "name") == ["jax", "PyTorch"]
-    assert "PyTorch, 64: 64 ms, spread 0%" in titles(chart(both))
-    assert "PyTorch: 64 ms, spread 0%" in titles(chart(both, "name"))
+    assert "PyTorch, 64: 64.0 ms (one process)" in titles(chart(both))
+    assert "PyTorch: 64.0 ms (one process)" in titles(chart(both, "name"))
 
 
 def test_lines_of_one_framework_can_be_those_of_alternatives():
@@ -309,8 +326,8 @@ def test_lines_run_over_sizes():
     assert texts(drawn, "x-tick") == ["64", "128"]
     assert texts(drawn, "heading") == ["GFLOP/s"]
     assert titles(drawn)[1:] == [
-        "jax, 64: 64000 GFLOP/s, spread 0%",
-        "jax, 128: 128000 GFLOP/s, spread 0%",
+        "jax, 64: 64000 GFLOP/s",
+        "jax, 128: 128000 GFLOP/s",
     ]
 
 
