@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from .. import files
-from ..execution import devices
+from ..execution import devices, machine
 from ..execution.page_run import used_versions
 from ..execution.results import Result, run_or_load
 from ..measurements.schema import Schema, SchemaError
@@ -132,7 +132,8 @@ class Recorder:
         state, outputs = self.recordings.state(device, page.docname, page)
         if state.word != "current" or outputs is None:
             return 0
-        if outputs.facts.versions != used_versions(self.options):
+        here = used_versions(self.options), machine.processor()
+        if (outputs.facts.versions, outputs.facts.processor) != here:
             return 0
         return processes.count(outputs, self.recordings.schema)
 

@@ -145,7 +145,8 @@ def recorded_on(device: str, state: PageState, made: Sequence[Measurement]) -> s
         return "not yet"
     day = state.recorded[device].executed[:10] if device in state.recorded else ""
     count = processes(made)
-    return f"{found.word} {day}".strip() + (f", {count} processes" if count else "")
+    said = f", {count} process{'es' * (count != '1')}" if count else ""
+    return f"{found.word} {day}".strip() + said
 
 
 def devices_in_words(book: Book, states: Iterable[PageState]) -> str:
