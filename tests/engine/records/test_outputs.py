@@ -113,6 +113,39 @@ def test_a_measurement_is_shown_as_a_line_and_only_once():
     assert [record["name"] for record in found] == ["x", "y"]
 
 
+def test_the_line_of_a_measurement_is_that_of_all_its_processes():
+    processes = [
+        {
+            "date": "2026-01-02T03:04:05+00:00",
+            "first_call": 2.0,
+            "calls": 1,
+            "latency": [seconds],
+            "cores": None,
+            "disturbed": False,
+        }
+        for seconds in (0.5, 0.4, 0.61)
+    ]
+    record = {
+        "version": 3,
+        "method": 2,
+        "name": "x",
+        "framework": "jax",
+        "device_kind": "cpu",
+        "processor": "A processor",
+        "shape": [],
+        "dtype": "float32",
+        "precision": "highest",
+        "work": None,
+        "error": None,
+        "versions": {},
+        "settings": {},
+        "processes": processes,
+    }
+    data = {"text/plain": "as it was in the first process", SCHEMA.media_type: record}
+    (shown,) = presentable([nbformat.v4.new_output("display_data", data=data)], SCHEMA)
+    assert shown.text == "x [jax] 500 ms (400–610), first call 2.00 s\n"
+
+
 def test_without_a_schema_nothing_is_a_measurement():
     outputs = [measurement("x"), measurement("x")]
     assert [output.data for output in presentable(outputs)] == [{"text/plain": "x 1 ms"}] * 2

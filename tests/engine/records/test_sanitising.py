@@ -76,27 +76,29 @@ def test_empty_lines_that_preformatted_text_begins_with_are_kept():
     assert accepted(display(html=html)).data["text/html"] == html
 
 
+PROCESS = {
+    "date": "2026-01-02T03:04:05+00:00",
+    "first_call": 1.5,
+    "calls": 1,
+    "latency": [0.5, 0.5],
+    "cores": 1.0,
+    "disturbed": False,
+}
 RECORD = {
-    "version": 1,
+    "version": 3,
+    "method": 2,
     "name": "x",
     "framework": "jax",
     "device_kind": "cpu",
     "processor": "A processor",
-    "threads": 2,
     "shape": [[2, 2]],
     "dtype": "float32",
     "precision": "highest",
-    "samples": [0.5, 0.5],
-    "calls_per_sample": 1,
-    "first_call": 1.5,
     "work": None,
     "error": None,
-    "median": 0.5,
-    "spread": 0.01,
-    "stable": True,
-    "rate": None,
     "versions": {"jax": "0.10.2"},
-    "date": "2026-01-02T03:04:05+00:00",
+    "settings": {"XLA_FLAGS": ""},
+    "processes": [PROCESS],
 }
 KIND = "application/vnd.jax-measured.record+json"
 
@@ -115,13 +117,27 @@ def test_without_a_schema_no_record_is_a_measurement():
 
 
 def test_a_measurement_that_the_schema_does_not_allow_is_refused():
-    with pytest.raises(Refused, match=r"a measurement that is none \(median: True is not"):
-        accepted(measurement(RECORD | {"median": True}), SCHEMA)
+    with pytest.raises(Refused, match=r"a measurement that is none \(the record.work must be"):
+        accepted(measurement(RECORD | {"work": True}), SCHEMA)
 
 
-def test_a_measurement_without_its_median_is_refused():
+def test_a_measurement_without_its_processes_is_refused():
     with pytest.raises(Refused):
-        accepted(measurement({k: v for k, v in RECORD.items() if k != "median"}), SCHEMA)
+        accepted(measurement({k: v for k, v in RECORD.items() if k != "processes"}), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"processor": "A\u202eB"},
+        {"versions": {"jax": "0.1\u2066"}},
+        {"settings": {"j\u2069ax": "0.1"}},
+        {"name": "x/\u202d"},
+    ],
+)
+def test_a_measurement_that_turns_the_direction_of_writing_is_refused(change):
+    with pytest.raises(Refused, match=r"control character U\+20"):
+        accepted(measurement(RECORD | change), SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +147,7 @@ def test_a_measurement_without_its_median_is_refused():
         display(**{"application/vnd.jupyter.widget-view+json": {}}),
         display(**{"text/plain": "x" * 500_000}),
         display(**{KIND: dict(RECORD)}),
-        measurement(RECORD | {"median": math.nan}),
+        measurement(RECORD | {"processes": [PROCESS | {"latency": [math.nan]}]}),
         measurement(RECORD | {"error": math.inf}),
     ],
 )
