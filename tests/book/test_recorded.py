@@ -1,14 +1,13 @@
 """The committed recordings are enough for the whole site."""
 
-import json
 import os
 import pathlib
 import re
-import runpy
 import subprocess
 import sys
 
 import pytest
+from _ext.commands.record import PROCESSES
 from selectolax.lexbor import LexborHTMLParser
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -137,25 +136,6 @@ def test_the_search_finds_what_belongs_nowhere_and_nothing_else(html, seen):
     assert bool(unwanted(f"<article>{html}</article>")) == seen
 
 
-RECORD = "application/vnd.jax-measured.record+json"
-
-
-def measured_in(device):
-    """Return in how many processes the measurements of a device were made, each number once."""
-    found = set()
-    for path in (ROOT / "docs" / "_recorded" / device).rglob("*.ipynb"):
-        for cell in json.loads(path.read_text("utf8"))["cells"]:
-            for output in cell.get("outputs", []):
-                record = output.get("data", {}).get(RECORD)
-                for each in record.get("alternatives", [record]) if record else []:
-                    found.add(len(each.get("processes", [None])))
-    return found
-
-
-def test_the_page_on_method_names_the_devices_that_were_measured_in_one_process():
-    labels = runpy.run_path(str(ROOT / "conf.py"))["book_devices"]
+def test_the_page_on_method_says_in_how_many_processes_pages_are_recorded():
     method = (ROOT / "docs" / "method.md").read_text("utf8")
-    said = re.findall(r"Pages on an? ([\w ]+) were executed in one process each", method)
-    assert measured_in("cpu") == {3}
-    alone = [label for device, label in labels.items() if 1 in measured_in(device)]
-    assert said == alone
+    assert (PROCESSES, "ten fresh processes" in method) == (10, True)

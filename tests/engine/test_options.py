@@ -21,11 +21,11 @@ def refusal(project, *lines):
 
 
 def test_an_option_that_does_not_exist_is_refused_at_its_line(project):
-    said = refusal(project, "book_processes = 3", "book_proceses = 3", "")
+    said = refusal(project, "book_output_limit = 3", "book_output_limt = 3", "")
     lines = (project.root / "conf.py").read_text("utf8").splitlines()
-    line = lines.index("book_proceses = 3") + 1
+    line = lines.index("book_output_limt = 3") + 1
     assert said.startswith(
-        f"conf.py:{line}: there is no option book_proceses; the nearest are book_processes"
+        f"conf.py:{line}: there is no option book_output_limt; the nearest are book_output_limit"
     )
 
 
@@ -52,8 +52,8 @@ def test_an_option_that_does_not_exist_is_refused_at_its_line(project):
         ("variables", "A", "book_variables is 'A', and must be a list"),
         ("cache", 5, "book_cache is 5, and must be a text"),
         ("measurements", 5, "book_measurements is 5, and must be a text"),
-        ("processes", -1, "book_processes is -1, and must be 1 or more"),
-        ("processes", True, "book_processes is True, and must be a whole number"),
+        ("output_limit", -1, "book_output_limit is -1, and must be 1 or more"),
+        ("output_limit", True, "book_output_limit is True, and must be a whole number"),
         ("cell_timeout", float("nan"), "book_cell_timeout is nan, and must be a finite number"),
         ("cell_timeout", -1, "book_cell_timeout is -1, and must be more than 0"),
         ("output_limit", "5", "book_output_limit is '5', and must be a whole number"),

@@ -322,10 +322,14 @@ def test_measurements_have_no_place_for_a_device_that_recorded_none(two_devices,
     assert two_devices.build().green
     assert tabs(two_devices, "b/bench") == []
     assert two_devices.record("b/bench").returncode == 0
-    two_devices.recorded_elsewhere("b/bench", ("took 0.5", "took 0.2"))
+    two_devices.recorded_elsewhere("b/bench", ("0.5", "0.2"))
     assert two_devices.build().green
     (found,) = tabs(two_devices, "b/bench")
-    assert found == {"CPU": "x took 0.5", "NVIDIA H200": "x took 0.2"}
+    more = "(one process), first call 1.50 s (one process)"
+    assert found == {
+        "CPU": f"x [python] 500 ms {more}",
+        "NVIDIA H200": f"x [python] 200 ms {more}",
+    }
 
 
 def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
@@ -338,8 +342,8 @@ def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
         two_devices.cell("note('x', 0.5)\nnote('y', 0.25)", snippet="a.notes.note"),
         "Here {measured}`x@python`, there {measured}`x@python on gpu-h200`, "
         "{measured}`x@python.first_call / x@python on gpu-h200`, far {measured}`x@python on tpu`.",
-        "```{measurements} x y\n:columns: name median dtype\n```",
-        "```{measurement-chart} x y\n:columns: name median\n\nA chart.\n```",
+        "```{measurements} x y\n:columns: name latency dtype\n```",
+        "```{measurement-chart} x y\n:columns: name latency\n\nA chart.\n```",
     )
     assert two_devices.record("b/bench").returncode == 0
     two_devices.recorded_elsewhere("b/bench", ("0.5", "0.002"))
@@ -350,7 +354,8 @@ def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
         note.decompose()
     sentence = page.find(string=lambda text: "Here" in text).find_parent("p").get_text()
     assert sentence == (
-        "Here 500 ms CPU, there 2 ms NVIDIA H200, 750× CPU and NVIDIA H200, "
+        "Here 500 ms (one process) CPU, there 2.00 ms (one process) NVIDIA H200, "
+        "750× CPU and NVIDIA H200, "
         "far not recorded on TPU."
     )
     panels = {"CPU": ["500 ms", "250 ms"], "NVIDIA H200": ["2 ms", "250 ms"]}
@@ -359,14 +364,14 @@ def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
     for shown in sets:
         labels = [label.get_text(strip=True) for label in shown.select(".sd-tab-label")]
         assert labels == list(panels)
-        for panel, medians in zip(shown.select(".sd-tab-content"), panels.values(), strict=True):
+        for panel, latencies in zip(shown.select(".sd-tab-content"), panels.values(), strict=True):
             rows = panel.select("table.measurements tr")[1:]
-            assert [row.select("td")[1].get_text(strip=True) for row in rows] == medians
+            assert [row.select("td")[1].get_text(strip=True) for row in rows] == latencies
     captions = [each.get_text(strip=True) for each in page.select(".measurement-caption")]
     assert captions == ["A chart."] * 2
     text = "\n".join(cell.source for cell in two_devices.notebook("b/bench").cells)
-    assert "On CPU:\n\n| measurement | median |" in text
-    assert "On NVIDIA H200:\n\n| measurement | median |" in text
+    assert "On CPU:\n\n| measurement | latency (one process) |" in text
+    assert "On NVIDIA H200:\n\n| measurement | latency (one process) |" in text
     # The picture of the site has the numbers of one device.
     (state,) = (two_devices.root / "build").glob("**/card.json")
     _, _, bars = json.loads(state.read_text("utf8"))
@@ -432,7 +437,7 @@ def test_numbers_tables_charts_and_verdicts_of_earlier_code_say_so(two_devices, 
         two_devices.cell("note('x', 0.5)", snippet="a.notes.note"),
         "A number {measured}`x@python on gpu-h200`. "
         "A verdict {verdict}`x@python on gpu-h200 in 0.1.. ? holds : wrong`.",
-        "```{measurements} x\n:columns: name median\n```",
+        "```{measurements} x\n:columns: name latency\n```",
         "```{measurement-chart} x\n:x: name\n\nA chart.\n```",
     )
     assert two_devices.record("b/bench").returncode == 0

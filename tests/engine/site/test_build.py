@@ -185,7 +185,7 @@ def test_the_theme_offers_the_notebook_that_runs_by_itself(themed, noting, tmp_p
         "a/one",
         "It took {measured}`x@python`, they say {quoted}`post: 332 ms`.",
         themed.cell("note('x', 0.5)\n40 + 2", snippet="a.notes.note"),
-        "```{measurements} x\n:columns: name median\n```",
+        "```{measurements} x\n:columns: name latency\n```",
     )
     themed.page("a/prose", "Nothing is executed.")
     assert themed.build().green

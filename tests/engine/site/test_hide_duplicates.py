@@ -6,7 +6,7 @@ from bs4 import BeautifulSoup
 CELL = "note('x/a', 0.5)"
 TABLE = "```{measurements} x/*\n```"
 CHART = "```{measurement-chart} x/a x/b\n```"
-ROW = "| a | b |\n|---|---|\n| {measured}`x/b@python.first_call / x/a@python` | 1 |"
+ROW = "| a | b |\n|---|---|\n| {measured}`x/b@python.first_call / x/a@python.first_call` | 1 |"
 
 
 def folds(project):
@@ -51,10 +51,10 @@ def test_what_the_page_does_not_show_again_is_open(project, noting, code, shown)
 
 def test_a_comparison_is_folded_where_all_its_alternatives_are_shown(project, comparing):
     cells = [
-        project.cell(f"contest('{name}', 4.0, 3.9, 4.1)", "a.contests.contest") for name in "xy"
+        project.cell(f"contest('{name}', 3.9, 4.0, 4.1)", "a.contests.contest") for name in "xy"
     ]
     project.page("b/one", *cells, TABLE, "```{measurements} y/slow\n```")
     build = project.build()
     assert build.green, build.output
     ((_, text),) = folds(project)
-    assert "x compared" in text
+    assert "slow [python] against fast [python]: 4.0× slower" in text

@@ -29,13 +29,13 @@ def test_records_are_published_with_their_pages(project, noting):
     )
     assert project.build().green
     published = project.records()
-    assert [(r["page"], r["name"], r["framework"], r["median"]) for r in published] == [
+    assert [(r["page"], r["name"], r["framework"], *r["processes"][0]["latency"][:1]) for r in published] == [
         ("b/one", "x/a", "python", 0.25),
         ("b/one", "x/a", "jax", 0.75),
         ("b/two", "x/b", "python", 0.5),
     ]
-    assert published[0]["samples"] == [0.25] * 5
-    assert published[0]["first_call"] == 0.75
+    assert published[0]["processes"][0]["latency"] == [0.25] * 5
+    assert published[0]["processes"][0]["first_call"] == 0.75
 
     project.path("b/one").unlink()
     assert project.build().green
@@ -53,11 +53,9 @@ def test_the_timer_of_the_book_makes_records_that_the_engine_can_show(project, r
             snippet="timing.timer.measure",
         ),
         "It took {measured}`sum/np@numpy`, first {measured}`sum/np@numpy.first_call`, "
-        "at {measured}`sum/np@numpy.rate` on {measured}`sum/np@numpy.threads` threads "
-        "in {measured}`sum/np@numpy.samples` samples ± {measured}`sum/np@numpy.spread`.",
+        "at {measured}`sum/np@numpy.rate`.",
         "```{measurements} sum/*\n"
-        ":columns: name framework device_kind shape dtype precision threads median spread "
-        "first_call rate stable\n```",
+        ":columns: name framework device_kind shape dtype precision latency first_call rate\n```",
         "```{measurement-chart} sum/*\n:x: size\n:y: rate\nA caption.\n```",
         benchmark=True,
     )
@@ -67,7 +65,7 @@ def test_the_timer_of_the_book_makes_records_that_the_engine_can_show(project, r
     assert record["page"] == "b/one"
     assert record["shape"] == [[3, 4]]
     page = soup(project, "b/one")
-    assert len(page.select(".measured")) == 6
+    assert len(page.select(".measured")) == 3
     assert "–" not in [found.text for found in page.select(".measured")]
     assert rows(page.select_one("table.measurements"))[1][:5] == [
         "sum/np",
@@ -146,7 +144,9 @@ def test_reading_and_writing_in_parallel_changes_nothing(project, noting, worker
     assert project.build("-j", workers).green
     for number in range(6):
         shown = [found.text for found in soup(project, f"b/p{number}").select(".measured")]
-        assert shown == [f"{number + 1} s", f"{(number + 1) % 6 + 1} s"]
+        assert shown == [
+            f"{each + 1}.00 s (one process)" for each in (number, (number + 1) % 6)
+        ]
 
 
 def test_a_record_that_the_schema_does_not_allow_is_red_at_its_cell(project, noting):
@@ -154,17 +154,17 @@ def test_a_record_that_the_schema_does_not_allow_is_red_at_its_cell(project, not
         "b/one",
         "Prose.",
         project.cell("note('x', 0.5)", snippet="a.notes.note"),
-        project.cell("note('y', 0.5, threads=True)\nnote('z', 0.5, version=0)"),
+        project.cell("note('y', 0.5, work=True)\nnote('z', 0.5, version=2)"),
     )
     line = project.line("b/one", "note('y'") - 1
     for build in (project.build(), project.build()):
         assert build.status == 1
-        for problem in ("threads: True is not of type", "it is of version 0, where version 2"):
+        for problem in ("the record.work must be number or null", "the record.version must be same as"):
             told = f"docs/b/one.md:{line}: WARNING: the cell displays a measurement that is none: "
             assert told + problem in build.output
         assert project.records() == []
-    project.edit(page, "threads=True", "threads=1")
-    project.edit(page, "version=0", "version=1")
+    project.edit(page, "work=True", "work=1")
+    project.edit(page, "version=2", "version=3")
     assert project.build().green
     assert [record["name"] for record in project.records()] == ["x", "y", "z"]
 
@@ -175,7 +175,7 @@ def test_without_a_schema_no_output_is_a_measurement(project, noting):
     build = project.build()
     assert build.green, build.output
     assert project.records() == []
-    assert "x took 0.5" in project.html("b/one")
+    assert "x was measured" in project.html("b/one")
 
 
 def test_a_schema_that_is_not_there_ends_the_build_with_its_name(project):
@@ -191,25 +191,26 @@ def test_pages_follow_the_schema(project, noting):
     project.page("b/one", project.cell("note('x', 0.5)", snippet="a.notes.note"))
     assert project.build().green
     path = project.root / "measurement.schema.json"
-    project.edit(path, '"maximum": 1000000}', '"maximum": 1}')
+    project.edit(path, '"maximum": 1000000000.0}', '"maximum": 0.1}')
     build = project.build()
     assert build.status == 1
-    assert "threads: 2 is greater than the maximum of 1" in build.output
+    assert "must be smaller than or equal to 0.1" in build.output
 
 
 def test_numbers_of_a_forged_recording_are_refused_or_short(project, noting):
     project.page("b/one", project.cell("note('x', 0.5)\nnote('y', 0.5)", "a.notes.note"))
-    project.page("c/uses", "{measured}`x@python / y@python.first_call`", notebook=False)
+    ratio = "{measured}`x@python.first_call / y@python.first_call`"
+    project.page("c/uses", ratio, notebook=False)
     assert project.record("b/one").returncode == 0
     path = project.recording("b/one")
     text = path.read_text("utf8")
-    path.write_text(text.replace('"median": 0.5', '"median": 1e-300', 1), "utf8")
+    path.write_text(text.replace('"first_call": 1.5', '"first_call": 1e-300', 1), "utf8")
     build = project.build("-D", "book_recorded=1")
     assert "CPU: 1 recording of unreadable" in build.output
     listed = project.run("recordings").stdout
     assert "unreadable: its cell" in listed
-    assert "median: 1e-300 is less than the minimum" in listed
-    forged = re.sub(r'("median": |"samples": \[\s+)0\.5', r"\g<1>1e9", text, count=2)
-    path.write_text(forged, "utf8")
+    assert "first_call must be" in listed
+    path.write_text(text.replace('"first_call": 1.5', '"first_call": 1e9', 1), "utf8")
     assert project.build("-D", "book_recorded=1").green
-    assert soup(project, "c/uses").select_one(".measured").text == "6.67e+08×"
+    shown = soup(project, "c/uses").select_one(".measured").text
+    assert shown == "667000000× (one process)"

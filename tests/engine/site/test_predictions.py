@@ -105,7 +105,7 @@ def test_the_answer_must_be_the_same_on_every_device(project):
 def test_an_answer_can_be_a_measured_ratio(project, comparing):
     ratio = "x/slow@python / x/fast@python"
     asked = f"```{{predict}} How much?\n- less ~ {ratio} in ..2\n- more ~ {ratio} in 2..\n```"
-    cell = project.cell("contest('x', 4.0, 3.9, 4.1)", "a.contests.contest")
+    cell = project.cell("contest('x', 3.9, 4.0, 4.1)", "a.contests.contest")
     project.page("a/one", asked, cell)
     build = project.build()
     assert build.green, build.output

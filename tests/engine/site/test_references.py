@@ -18,19 +18,21 @@ def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
     project.page(
         "b/uses",
         "It took {measured}`slow@python`,",
-        "{measured}`slow@python.first_call / fast@python` as long.",
-        "{verdict}`slow@python.first_call / fast@python in 9.. ? holds : wrong`,",
+        "{measured}`slow@python.first_call / fast@python.first_call` as long.",
+        "{verdict}`slow@python.first_call / fast@python.first_call in 3.. ? holds : wrong`,",
         "{verdict}`out of date`.",
         "They say {quoted}`post: 332 ms`.",
     )
     assert project.build().green
     page = soup(project, "b/uses")
-    assert [found.text for found in page.select(".measured")] == ["500 ms", "12×"]
+    assert [found.text for found in page.select(".measured")] == [
+        "500 ms (one process)",
+        "4.00× (one process)",
+    ]
     first = page.select_one(".measured")
     assert first["tabindex"] == "0"
     assert page.find(id=first["aria-describedby"]).text == (
-        "slow: python 1.2.3 on cpu (A processor, 2 threads), 2026-01-02. "
-        "5 samples, half of them from 500 ms to 500 ms."
+        "slow: python 1.2.3 on A processor, 2026-01-02. 1 process of 5 rounds, 1.0 cores busy."
     )
     notes = [found["aria-describedby"] for found in page.select(".noted [tabindex]")]
     assert len(set(notes)) == len(notes) == 3
@@ -55,7 +57,7 @@ PROBLEMS = {
         "'x@python on cpus': there is no device 'cpus'; the nearest are cpu",
     ),
     "one of two": (
-        "{measured}`x@python / xx@python`",
+        "{compared}`x@python / xx@python`",
         "no measurement is called 'xx@python'; the nearest are x@python",
     ),
     "form": ("{measured}`x`", "'x' is not of the form name@framework"),
@@ -217,28 +219,33 @@ def test_a_source_is_linked_once_in_a_paragraph_and_in_a_row(project):
     ]
 
 
-def test_a_ratio_of_one_comparison_is_shown_with_its_interval(project, comparing):
-    project.page("b/one", project.cell("contest('x', 2.0, 1.9, 2.1)", "a.contests.contest"))
-    project.page("b/two", project.cell("contest('y', 1.02, 0.98, 1.1)", "a.contests.contest"))
+def test_a_ratio_of_one_comparison_is_shown_with_its_range(project, comparing):
+    project.page("b/one", project.cell("contest('x', 1.9, 2.0, 2.1)", "a.contests.contest"))
+    project.page("b/two", project.cell("contest('y', 0.9, 1.02, 1.4)", "a.contests.contest"))
+    project.page("b/three", project.cell("contest('z', 0.97, 1.0, 1.03)", "a.contests.contest"))
+    ratios = [f"`{name}/slow@python / {name}/fast@python`" for name in "xyz"]
     project.page(
         "x/uses",
-        "{measured}`x/slow@python / x/fast@python`, {measured}`y/slow@python / y/fast@python`",
+        *(f"{{measured}}{ratio}" for ratio in ratios),
+        *(f"{{compared}}{ratio}" for ratio in ratios),
+        "{compared}`x/fast@python / x/slow@python`",
         "{verdict}`x/slow@python / x/fast@python in 2.. ? holds : wrong`",
         "{verdict}`x/slow@python / x/fast@python in 1.5.. ? holds : wrong`",
-        "{measured}`x/slow@python`",
     )
     build = project.build()
     assert build.green, build.output
     page = soup(project, "x/uses")
-    found = [each.text for each in page.select(".noted > .measured")]
-    assert found == ["2×", "no difference measured", "500 ms"]
-    # Words may be broken into lines, a number and its unit may not.
-    assert [each.text for each in page.select(".in-words")] == ["no difference measured"]
-    assert "from 1.9× to 2.1×" in page.select_one(".noted .note").text
-    assert [each.text for each in page.select(".noted > .verdict")] == [
-        "cannot tell on this machine",
-        "holds",
+    unsure = "cannot tell (0.90–1.4×, one process)", "about equal (within 4 %, one process)"
+    assert [each.text for each in page.select(".noted > .measured")] == [
+        "2.0× (1.9–2.1, one process)",
+        *unsure,
+        "2.0× slower (1.9–2.1, one process)",
+        *unsure,
+        "2.0× faster (1.9–2.1, one process)",
     ]
+    # Words may be broken into lines, a number and its unit may not.
+    assert [each.text for each in page.select(".in-words")] == [*unsure] * 2
+    assert [each.text for each in page.select(".noted > .verdict")] == ["cannot tell", "holds"]
 
 
 def test_a_ratio_of_different_moments_is_red_at_its_line(project, noting):
@@ -253,22 +260,13 @@ def test_a_ratio_of_different_moments_is_red_at_its_line(project, noting):
     assert project.build().green
 
 
-def test_an_unstable_number_is_marked(project, noting):
-    notes = "note('a', 0.5, samples=[0.2, 0.3, 0.5, 0.7, 0.8])"
-    project.page("b/one", project.cell(notes, snippet="a.notes.note"), "{measured}`a@python`")
-    assert project.build().green
-    page = soup(project, "b/one")
-    assert page.select_one(".noted > .measured").text == "500 ms (unstable)"
-    assert page.select_one(".noted > .note").text.startswith("a@python is unstable: half of its")
-
-
 def test_the_device_of_a_number_is_said_where_there_are_several_or_the_role_names_it(
     project, noting
 ):
     project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
     project.page("b/one", project.cell("note('x', 0.5)", "a.notes.note"))
     # The words of a verdict name no device.
-    verdict = "{verdict}`x@python in ..1 ? holds : not so on this device`"
+    verdict = "{verdict}`x@python in ..1 ? holds : not here`"
     numbers = f"{{measured}}`x@python` and {{measured}}`x@python on cpu`, {verdict}"
     project.page("c/uses", numbers, notebook=False)
     assert project.record().returncode == 0
@@ -291,6 +289,7 @@ def test_a_number_in_a_heading_is_red_at_its_line(project, noting):
         "## It took {measured}`x@python`",
         ":::{admonition} In {measured}`x@python`\nA title that is no heading.\n:::",
         "## It {verdict}`x@python.first_call / x@python in 1.. ? holds : fails`",
+        "## It was {compared}`x@python.first_call / x@python`",
     )
     build = project.build()
     assert build.status == 1
@@ -300,8 +299,11 @@ def test_a_number_in_a_heading_is_red_at_its_line(project, noting):
         for role, text in (
             ("{measured}", "x@python"),
             ("{verdict}", "x@python.first_call / x@python in 1.. ? holds : fails"),
+            ("{compared}", "x@python.first_call / x@python"),
         )
     ]
     page = soup(project, "b/one")
     assert "It took x@python" in page.text
-    assert page.select_one(".admonition-title .measured").text == "500 ms"
+    assert page.select_one(".admonition-title .measured").text == (
+        "500 ms (one process)"
+    )

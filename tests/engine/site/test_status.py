@@ -30,7 +30,7 @@ def test_every_page_has_its_row_in_each_build(project, noting):
     project.page(
         "b/bench",
         project.cell(
-            "note('quiet', 0.5)\nnote('shaky', 0.5, samples=[0.3, 0.5, 0.7])",
+            "note('x', 0.5)\nnote('y', 0.5)",
             snippet="a.notes.note",
         ),
         benchmark=True,
@@ -45,8 +45,11 @@ def test_every_page_has_its_row_in_each_build(project, noting):
         assert row["link"] == f"{name}.html"
         assert re.fullmatch(r"\d\.\d s", row["took"])
         assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", row["executed (UTC)"])
-    assert "shaky@python" in text(project)
-    assert "quiet@python" not in text(project)
+    assert {name: row["processes"] for name, row in rows.items()} == {
+        "a/one": "–",
+        "a/two": "–",
+        "b/bench": "1",
+    }
     assert "cpu" in text(project)
     assert "python 3." in text(project)
     assert "numpy" in text(project)
@@ -110,14 +113,16 @@ def test_what_was_measured_in_a_trial_says_so_and_is_not_kept(noting, project, s
     said = "Preview: measured with few samples"
     for option, preview in (("1", True), ("0", False)):
         assert project.build("-D", f"book_preview={option}").green
-        assert project.records()[0]["median"] == (1.0 if preview else 2.0)
+        assert project.records()[0]["processes"][0]["latency"][0] == (
+            1.0 if preview else 2.0
+        )
         assert (said in project.html("a/bench")) == preview
         assert (said in project.html("status")) == preview
         assert said not in project.html("a/one")
     project.configure("book_preview = True")
-    assert project.record().returncode == 0
-    # The recorder has measured in three processes, one after the other.
-    assert len(list(project.stamps.glob("run-*"))) == 2 + 3
+    assert project.record("--processes", "1").returncode == 0
+    # The recorder measures by itself, and what was tried counts for nothing.
+    assert len(list(project.stamps.glob("run-*"))) == 2 + 1
 
 
 def test_a_page_says_on_what_its_recordings_were_made(project):
@@ -210,17 +215,19 @@ def test_the_first_recording_of_a_device_is_seen_on_every_page(project):
     assert "Not recorded on NVIDIA H200 yet: what you see is from CPU." in project.html("a/two")
 
 
-def test_what_is_unstable_is_counted_for_each_device(project, noting):
+def test_processes_are_counted_for_each_device(project, noting):
     project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
     project.page("status", "```{page-status}\n```", "```{recording-status}\n```")
-    code = "note('x', 0.5, samples=[0.5, 0.51])\nnote('y', 0.5, samples=[0.3, 0.7])"
-    project.page("a/one", project.cell(code, snippet="a.notes.note"))
-    assert project.record().returncode == 0
-    project.recorded_elsewhere("a/one", ("0.51", "0.1"))
-    assert project.build().green
-    assert table(project)["a/one"]["unstable"] == "1 of 2"
-    recorded = table(project, number=1)["a/one"]
-    assert recorded["CPU"].endswith(", unstable 1 of 2")
-    assert recorded["NVIDIA H200"].endswith(", unstable 2 of 2")
-    assert "a/one: y@python" in text(project)
-    assert "a/one on NVIDIA H200: x@python, y@python" in text(project)
+    measured = project.cell("note('x', 0.5)\nnote('y', 0.5)", snippet="a.notes.note")
+    project.page("a/one", measured, benchmark=True)
+    project.page("a/two", project.cell("2"))
+    assert project.record("--processes", "1").returncode == 0
+    project.recorded_elsewhere("a/one")
+    assert project.record("--processes", "2").returncode == 0
+    assert project.build("-D", "book_recorded=1").green
+    assert table(project)["a/one"]["processes"] == "2"
+    assert table(project)["a/two"]["processes"] == "–"
+    recorded = table(project, number=1)
+    assert recorded["a/one"]["CPU"].endswith(", 2 processes")
+    assert recorded["a/one"]["NVIDIA H200"].endswith(", 1 process")
+    assert "process" not in recorded["a/two"]["CPU"]

@@ -21,24 +21,30 @@ def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
         "b/one",
         project.cell(
             "note('x/a', 0.5, shape=[[3, 4], []])\n"
-            "note('x/b', 0.125, 'jax', samples=[0.1, 0.11, 0.125, 0.14, 0.15])\n"
+            "note('x/b', 0.125, 'jax', process={'throughput': [0.1] * 5})\n"
             "note('y', 1.0)",
             snippet="a.notes.note",
         ),
-        "```{measurements} x/*\n:columns: name framework shape median spread stable\n```",
-        "```{measurements} x/a y\n```",
+        "```{measurements} x/*\n:columns: name framework shape latency throughput processes\n```",
+        "```{measurements} x/a y\n:columns: name throughput latency\n```",
+        "```{measurements} y\n```",
     )
     assert project.build().green
-    first, second = soup(project, "b/one").select("table.measurements")
+    first, second, third = soup(project, "b/one").select("table.measurements")
+    alone = "latency (one process)"
     assert rows(first) == [
-        ["measurement", "framework", "shape", "median", "spread", "stable"],
-        ["x/a", "python", "3×4, scalar", "500 ms", "0%", "yes"],
-        ["x/b", "JAX", "–", "125 ms (unstable)", "24%", "no"],
+        [
+            *("measurement", "framework", "shape", alone),
+            *("throughput (one process)", "processes"),
+        ],
+        ["x/a", "python", "3×4, scalar", "500 ms", "–", "1"],
+        ["x/b", "JAX", "–", "125 ms", "100 ms", "1"],
     ]
-    assert rows(second) == [
-        ["measurement", "framework", "median", "spread", "first call"],
-        ["x/a", "python", "500 ms", "0%", "1.5 s"],
-        ["y", "python", "1 s", "0%", "3 s"],
+    # Neither has a throughput.
+    assert rows(second) == [["measurement", alone], ["x/a", "500 ms"], ["y", "1 s"]]
+    assert rows(third) == [
+        ["measurement", "framework", alone, "first call (one process)"],
+        ["y", "python", "1 s", "3 s"],
     ]
 
 
@@ -50,7 +56,7 @@ def test_what_was_measured_on_another_device_alone_bears_its_name(project, notin
     project.page(
         "b/one",
         project.cell(code, snippet="a.notes.note"),
-        "```{measurements} x/*\n:columns: name median\n```",
+        "```{measurements} x/*\n:columns: name latency\n```",
     )
     assert project.record().returncode == 0
     project.recorded_elsewhere("b/one")
@@ -90,8 +96,8 @@ def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
         "b/one",
         project.cell(
             "for size in (64, 128):\n"
-            "    note(f'mm/{size}', size / 1000, shape=[[size, size]], rate=size * 1e9)\n"
-            "note('most', 1.0, rate=9e11)\n"
+            "    note(f'mm/{size}', size / 1000, shape=[[size, size]], work=size * 1e8)\n"
+            "note('most', 1.0, work=9e11)\n"
             "note('none', 1.0)",
             snippet="a.notes.note",
         ),
@@ -112,4 +118,4 @@ def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
     assert "GFLOP/s" in lines.find("svg").get_text()
     assert lines.select_one(".ceiling").get_text() == "ceiling 900 GFLOP/s"
     assert not bars.select(".ceiling")
-    assert "median time" in bars.find("svg").get_text()
+    assert "time of a call that is waited for" in bars.find("svg").get_text()
