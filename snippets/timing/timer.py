@@ -452,6 +452,8 @@ def settings(framework, accelerated=False):
         libraries = LIBRARIES.get(framework, {})
         known |= {name: asked(framework, path) for name, path in libraries.items()}
         known["driver"] = driver()
+    if isinstance(known.get("CUDA"), int):
+        known["CUDA"] = f"{known['CUDA'] // 1000}.{known['CUDA'] % 1000 // 10}"
     known |= {f"{framework}.{path}": asked(framework, path) for path in paths}
     texts = {
         name: " ".join(str(value).split())
