@@ -228,7 +228,8 @@ def times(factor):
     away = abs(factor - 1)
     if 0 < away < 0.095:
         return f"{factor:.{min(4, math.ceil(-math.log10(away)))}f}"
-    return f"{factor:.{max(0, 1 - math.floor(math.log10(factor)))}f}"
+    digits = 1 - math.floor(math.log10(float(f"{factor:.2g}")))
+    return f"{factor:.{max(0, digits)}f}"
 
 
 def middle(values):
@@ -685,6 +686,7 @@ class Timed:
         calls = 1
         while (seconds := self.run(calls)[0]) < SHORTEST_SAMPLE:
             calls *= 2
+        self.last = seconds / calls
         return math.ceil(calls * SHORTEST_SAMPLE / seconds)
 
     def measurement(

@@ -178,8 +178,8 @@ def test_settling_is_outside_the_clock(clock, monkeypatch):
 
     monkeypatch.setattr(timer, "waiter", lambda framework: settle)
     x = np.ones(2)
-    m = timer.measure("a/unblocked", clock.takes(0.02), x, wait=timer.no_wait, calls=1)
-    assert m.median == pytest.approx(0.02)
+    m = timer.measure("a/unblocked", clock.takes(0.03), x, wait=timer.no_wait, calls=1)
+    assert m.median == pytest.approx(0.03)
     assert len(settled) == 1 + 1 + len(m.latency)
     assert all(each is x for each in settled)
 
@@ -372,7 +372,7 @@ def test_versions_name_only_what_is_installed(monkeypatch):
 
 
 def test_a_result_may_be_given_away_by_the_next_call(clock):
-    takes = clock.takes(0.02)
+    takes = clock.takes(0.03)
     step = jax.jit(lambda x: x + 1, donate_argnums=0)
     latest = [jnp.zeros(3)]
 
@@ -382,7 +382,7 @@ def test_a_result_may_be_given_away_by_the_next_call(clock):
 
     m = timer.measure("a/donated", function, inputs=[jnp.zeros(3)])
     assert m.device_kind == latest[0].device.device_kind
-    assert float(latest[0][0]) == 22
+    assert float(latest[0][0]) == 1 + 1 + 1 + 9
 
 
 def test_a_page_may_record_the_precision_that_was_used(clock):
@@ -543,8 +543,8 @@ def test_what_takes_long_is_called_once_for_a_sample(clock):
 
     times = {"short": 0.01, "long": 0.1}
     timed = {key: lasting(key, seconds) for key, seconds in times.items()}
-    timer.compare("a", timed, calls=1)
-    rounds = timer.ROUNDS
+    found = timer.compare("a", timed, calls=1)
+    rounds = len(found.alternatives["long"].latency)
     assert calls["long"] < rounds + 5
     assert calls["short"] >= 2 * rounds
 
@@ -692,7 +692,7 @@ def test_alternatives_take_turns_in_random_order(clock):
 
 def test_long_calls_have_fewer_rounds(clock, monkeypatch):
     monkeypatch.setattr(timer, "LONG", LONG)
-    for seconds, rounds in ((0.02, 9), (0.04, 7), (1.0, 5)):
+    for seconds, rounds in ((0.02, 9), (0.04, 6), (1.0, 5)):
         found, _ = in_turns(clock, {"a": steady(seconds), "b": steady(seconds)})
         assert {len(each.latency) for each in found.alternatives.values()} == {rounds}
 
