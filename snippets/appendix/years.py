@@ -389,6 +389,8 @@ class TimedElsewhere(Timed):
         self.first_call, self.shape, self.dtype = process.ask("prepare", source, name)
         self.framework, self.kind, self.calls = "jax", "cpu", None
         self.last = self.elapsed = self.used = 0.0
+        # Its answer says what the first call has computed.
+        self.run(1)
 
     def run(self, calls):
         """Return the seconds of `calls` calls there, and those of processors."""
@@ -398,8 +400,8 @@ class TimedElsewhere(Timed):
     def measurement(self, *args, **options):
         """Return the `Measurement`, with versions and flags of the other process."""
         found = super().measurement(*args, **options)
-        flags = self.process.variables.get("XLA_FLAGS")
-        settings = found.settings | ({"XLA_FLAGS": flags} if flags else {})
+        known = found.settings | self.process.variables
+        settings = {name: value for name, value in known.items() if value}
         versions = self.process.versions
         return dataclasses.replace(found, versions=versions, settings=settings)
 
