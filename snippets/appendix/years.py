@@ -384,12 +384,14 @@ class TimedElsewhere(Timed):
     """A function in another process, to be timed like one of this process."""
 
     def __init__(self, process, source, name):
-        """Let `name()` of the source make the function, and call it once."""
+        """Let `name()` of the source make the function, and call it.
+
+        The answer to a second call says what the process has computed until then.
+        """
         self.process = process
         self.first_call, self.shape, self.dtype = process.ask("prepare", source, name)
         self.framework, self.kind, self.calls = "jax", "cpu", None
         self.last = self.elapsed = self.used = 0.0
-        # Its answer says what the first call has computed.
         self.run(1)
 
     def run(self, calls):

@@ -18,7 +18,8 @@ import threading
 import time
 
 RECORD_TYPE = "application/vnd.jax-measured.record+json"
-VERSION, METHOD = 3, 2
+VERSION = 3
+METHOD = 2
 FRAMEWORKS = ("jax", "torch", "tensorflow")
 PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
 SHORTEST_SAMPLE = 0.004
@@ -34,12 +35,12 @@ SLOW = 1.5
 PATIENCE = 0.5
 MISSED = 0.05
 ALIKE = 1.1
-TAKEN, TICKS = 0.25, 3
+TAKEN = 0.25
+TICKS = 3
 VARIABLES = (
     "XLA_FLAGS PJRT_NPROC NPROC OMP_NUM_THREADS MKL_NUM_THREADS OPENBLAS_NUM_THREADS "
     "TF_NUM_INTRAOP_THREADS GOMP_SPINCOUNT OPENBLAS_THREAD_TIMEOUT"
 ).split()
-# What to ask a framework for: attributes of it, or functions without arguments.
 SWITCHES = {
     "jax": "config.jax_enable_x64 config.jax_default_matmul_precision",
     "torch": "get_num_threads get_float32_matmul_precision",
@@ -56,7 +57,6 @@ LIBRARIES = {
     },
     "torch": {"CUDA": "version.cuda", "cuDNN": "backends.cudnn.version"},
 }
-# Families and models as Linux tells them apart.
 MICROARCHITECTURES = (
     ("AuthenticAMD", 23, range(0x30), "Zen"),
     ("AuthenticAMD", 23, range(0x30, 0x100), "Zen 2"),
@@ -159,12 +159,12 @@ class Ratio:
             ends = self.value, self.low, self.high
             if self.value < 1:
                 ends = 1 / self.value, 1 / self.high, 1 / self.low
-            value, low, high = map(times, ends)
+            value, low, high = map(as_factor, ends)
             return f"{value}× {'slower' if self.value > 1 else 'faster'} ({low}–{high})"
         away = max(self.high, 1 / self.low)
         if away <= ALIKE:
             return f"about equal (within {max(1, math.ceil(100 * away - 100))} %)"
-        return f"cannot tell ({times(self.low)}–{times(self.high)}×)"
+        return f"cannot tell ({as_factor(self.low)}–{as_factor(self.high)}×)"
 
 
 @dataclasses.dataclass
@@ -223,7 +223,7 @@ def in_unit(seconds):
             return f"{float(f'{seconds * scale:.3g}'):g} {unit}"
 
 
-def times(factor):
+def as_factor(factor):
     """Write a factor with two digits, near 1 with as many as tell it from 1."""
     away = abs(factor - 1)
     if 0 < away < 0.095:
