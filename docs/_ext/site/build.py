@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from filelock import FileLock, Timeout
-from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
+from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ConfigError, ExtensionError
 from sphinx.util import logging
@@ -70,14 +70,6 @@ def _no_pages(app: Sphinx, config: Config) -> list[str]:
 def lock_output(app: BookApp, config: Config) -> None:
     """Let only one build at a time work in an output folder."""
     lock = FileLock(pathlib.Path(app.doctreedir, "building.lock"))
-    for path in (
-        pathlib.Path(app.doctreedir, ENV_PICKLE_FILENAME),
-        pathlib.Path(app.outdir, "measurements.json"),
-    ):
-        if path.is_dir():
-            raise ExtensionError(
-                f"{path} is a folder, and the build writes a file there; remove it"
-            )
     try:
         pathlib.Path(app.doctreedir).mkdir(parents=True, exist_ok=True)
         try:
@@ -113,13 +105,8 @@ def start(app: BookApp) -> None:
     app.env.book_home = app.book.home
     # Directives do not see the application.
     app.env.book_options = app.book.options
-    app.env.settings["input_encoding"] = parser.REPLACING
     if not hasattr(app.env, "book_pages"):
-        app.env.book_pages = {}
-    if not hasattr(app.env, "book_shown"):
-        app.env.book_shown = []
-    if not hasattr(app.env, "book_texts"):
-        app.env.book_texts = {}
+        app.env.book_pages, app.env.book_shown, app.env.book_texts = {}, [], {}
     app.book_records = measurements.all_records(app.env)
     app.book_errors = errors.all_errors(app.env)
     app.book_partial = any(state.failures for state in pages_of(app.env).values())
@@ -200,7 +187,9 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
     used = key.packages(page, book.options)
     records, refused = _records(page, found, book.schema)
     failed = result.failures if result else ()
-    answers, wrong = predictions.right_answers(page, found, book.schema, book.options.label)
+    answers, wrong = predictions.right_answers(
+        page, found, records, book.schema, book.options.label
+    )
     panels = tabs.panels(page, found, book.options, book.schema)
     panels = versions.beside(page, panels, first, made, book.options)
     panels, undrawn = pictures.drawn(page, panels, failed=bool(failed))

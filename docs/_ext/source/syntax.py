@@ -37,6 +37,21 @@ def _syntax(part: Any) -> Any:
     return type(part).__name__, known
 
 
+def imports(tree: ast.Module) -> list[tuple[str, str]]:
+    """Return (name, line) of what code imports at its top level, as if written one by one."""
+    found = []
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                name = alias.asname or alias.name.partition(".")[0]
+                found.append((name, ast.unparse(ast.Import([alias]))))
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                line = ast.unparse(ast.ImportFrom(node.module, [alias], node.level))
+                found.append((alias.asname or alias.name, line))
+    return found
+
+
 def symbol_tables(text: str) -> list[symtable.SymbolTable]:
     """Return the tables of a piece of code: its own first, then those within it."""
     tables = [symtable.symtable(text, "<code>", "exec")]
