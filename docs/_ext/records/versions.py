@@ -9,12 +9,10 @@ import dataclasses
 import json
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated
 
 from .. import files, typed_json
 from ..options import Options
 from ..source.pages import Cell, Page, digest
-from ..typed_json import bounds
 from . import matching, outputs
 from .output_format import CellOutputs
 
@@ -40,13 +38,10 @@ class Text:
 
 @dataclasses.dataclass(frozen=True)
 class _File:
-    form: Annotated[int, bounds(const=FORM)]
+    form: int
     command: str
     versions: dict[str, str]
     pages: dict[str, list[Text]]
-
-
-FILE = typed_json.validator(typed_json.schema_of(_File))
 
 
 def asking(page: Page) -> dict[str, Cell]:
@@ -95,14 +90,11 @@ class Versions:
     def _fresh(self, name: str) -> _File:
         try:
             found = json.loads(files.read(self.path(name), LARGEST))
+            file: _File = typed_json.typed(_File, found)
         except FileNotFoundError:
             return _File(FORM, "", {}, {})
         except ValueError as error:
-            raise files.Unusable(f"it is no JSON: {error}") from None
-        if wrong := next(FILE.iter_errors(found), None):
-            place = ".".join(map(str, wrong.absolute_path))
-            raise files.Unusable(f"{place}: {wrong.message[:200]}")
-        file: _File = typed_json.typed(_File, found)
+            raise files.Unusable(f"it cannot be read: {error}") from None
         return file
 
     def of_page(self, page: Page) -> dict[str, dict[str, Text]]:
