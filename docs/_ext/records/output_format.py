@@ -5,14 +5,15 @@ facts of the run. Cells are named by the hashes of their code.
 """
 
 import dataclasses
+import pathlib
 
 import nbformat
 from nbformat import NotebookNode
 
-from .. import typed_json
-from ..files import Unusable
+from .. import files, typed_json
 
 FORM = 3
+LARGEST = 64_000_000
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 LANGUAGE = {"name": "python"}
 
@@ -99,8 +100,9 @@ def write(outputs: PageOutputs, command: str = "") -> str:
     return str(nbformat.writes(notebook)) + "\n"
 
 
-def read(text: str, page: str, device: str) -> PageOutputs:
-    """Return the outputs of a page on a device; raises Unusable for what is none of them."""
+def load(path: pathlib.Path, page: str, device: str) -> PageOutputs:
+    """Return the outputs of a page on a device; raises FileNotFoundError, and Unusable."""
+    text = files.read(path, LARGEST)
     try:
         wrong: dict[str, Exception] = {}
         notebook = nbformat.reads(text, as_version=4, capture_validation_error=wrong)
@@ -111,21 +113,21 @@ def read(text: str, page: str, device: str) -> PageOutputs:
         # A merge may have left anything here, and nbformat raises what it likes.
         first = str(error).strip().splitlines() or [""]
         problem = f"it is no recording ({type(error).__name__}: {first[0][:300]})"
-        raise Unusable(problem) from None
+        raise files.Unusable(problem) from None
     if (form := kept.pop("form", 1)) != FORM:
-        raise Unusable(f"it has the form {form}, and this book reads {FORM}")
+        raise files.Unusable(f"it has the form {form}, and this book reads {FORM}")
     kept.pop("command", "")
     try:
         facts: RunMetadata = typed_json.typed(RunMetadata, kept)
     except typed_json.Mismatch as error:
-        raise Unusable(f"its facts are wrong: recording{error}") from None
+        raise files.Unusable(f"its facts are wrong: recording{error}") from None
     for name, expected in (("page", page), ("device", device)):
         if kept[name] != expected:
-            raise Unusable(f"it is a recording of the {name} {kept[name]}")
+            raise files.Unusable(f"it is a recording of the {name} {kept[name]}")
     cells = []
     for number, cell in enumerate(notebook.cells, 1):
         if cell.cell_type != "code" or "id" not in cell:
-            raise Unusable(f"its cell {number} is no code that was executed")
+            raise files.Unusable(f"its cell {number} is no code that was executed")
         missing = str(cell.metadata.get("missing", ""))
         cells.append(CellOutputs(cell.id, tuple(cell.outputs), missing, cell.source))
     return PageOutputs(facts, tuple(cells))
