@@ -5,10 +5,9 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from filelock import FileLock, Timeout
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.errors import ConfigError, ExtensionError
+from sphinx.errors import ConfigError
 from sphinx.util import logging
 
 from .. import files
@@ -65,24 +64,6 @@ def _no_pages(app: Sphinx, config: Config) -> list[str]:
     source = pathlib.Path(app.srcdir)
     paths = [pathlib.Path(folder).resolve() for folder in folders]
     return [path.relative_to(source).as_posix() for path in paths if source in path.parents]
-
-
-def lock_output(app: BookApp, config: Config) -> None:
-    """Let only one build at a time work in an output folder."""
-    lock = FileLock(pathlib.Path(app.doctreedir, "building.lock"))
-    try:
-        pathlib.Path(app.doctreedir).mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            logger.info(f"waiting for another build of {app.outdir} to finish")
-            lock.acquire()
-    except OSError as error:
-        raise ExtensionError(
-            f"the site cannot be built into {app.outdir}: {error.strerror or error}; free space "
-            "there, or make the folder writable"
-        ) from None
-    app.book_lock = lock
 
 
 def speak(app: BookApp) -> None:
@@ -300,7 +281,6 @@ def finish(app: BookApp, exception: Exception | None) -> None:
             app.statuscode = 1
         app.book_reminder.finish()
     _own_logger().removeHandler(app.book_voice)
-    app.book_lock.release()
 
 
 def _earlier_recordings(app: BookApp) -> list[str]:
@@ -325,7 +305,6 @@ def setup(app: BookApp) -> None:
         app.add_config_value(PREFIX + field.name, default, field.metadata["rebuild"], Any)
     app.add_source_parser(parser.PageParser, override=True)
     app.connect("config-inited", configure)
-    app.connect("config-inited", lock_output)
     app.connect("builder-inited", speak)
     app.connect("builder-inited", start)
     app.connect("env-get-outdated", outdated)

@@ -15,20 +15,11 @@ import yaml
 
 from ..names import is_misspelt, nearest
 from . import predictions
-from .expansion import HELPERS, Expansion, PageError
+from .expansion import HELPERS as HELPERS
+from .expansion import Expansion
+from .expansion import PageError as PageError
 from .predictions import Prediction
 from .snippets import ExpectedError, Library, split_lines
-
-__all__ = [
-    "HELPERS",
-    "NOT_BEFORE_A_CELL",
-    "Cell",
-    "Page",
-    "PageError",
-    "digest",
-    "find_pages",
-    "read_page",
-]
 
 KERNEL = {"name": "python3", "display_name": "Python 3"}
 NOT_BEFORE_A_CELL = "a predict must stand directly before the code cell that it asks about"

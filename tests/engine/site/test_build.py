@@ -104,22 +104,6 @@ def test_two_builds_at_once_share_one_cache(project, stamping):
     assert after.executed == []
 
 
-def test_two_builds_into_one_folder_come_one_after_the_other(project, stamping, until):
-    project.page("a/one", stamping, project.cell("stamp('busy')\nwait_for('go')"))
-    project.page("a/two", project.cell("1"))
-    first = project.start()
-    until(project.stamp("busy").exists, "the first build never executed its page")
-    second = project.start()
-    until(
-        lambda: "waiting for another build" in project.printed(second),
-        "the second build did not wait",
-    )
-    project.stamp("go").touch()
-    builds = [project.wait(first), project.wait(second)]
-    assert [build.green for build in builds] == [True, True]
-    assert [build.executed for build in builds] == [["a/one", "a/two"], []]
-
-
 def test_a_build_that_was_broken_off_while_writing_is_made_up_for(project):
     path = project.snippet("a.one", "def f(): return 'old value'\n")
     project.page("a/one", project.cell("f()", snippet="one.f"))
