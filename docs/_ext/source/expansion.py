@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Collection, Iterable
 
 import nbformat
@@ -16,7 +15,7 @@ from .snippets import (
     Library,
     SnippetError,
 )
-from .syntax import imports, symbol_tables
+from .syntax import imports, names_used, symbol_tables
 
 OWN = "what the page's own lines make of it"
 HELPERS = "Show the helpers used below"
@@ -271,11 +270,5 @@ def _read_by(
     imports: Iterable[Import], sources: list[str], named: Collection[str] = ()
 ) -> list[Import]:
     """Keep the imports that bind a name which the sources read, or that is `named`."""
-    read = frozenset(named).union(*map(_names, sources))
+    read = frozenset(named).union(*map(names_used, sources))
     return [found for found in imports if found.name in read]
-
-
-# The timer, for one, is among the sources of most cells that measure.
-@functools.lru_cache(maxsize=10_000)
-def _names(source: str) -> frozenset[str]:
-    return frozenset(node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name))

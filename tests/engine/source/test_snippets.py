@@ -100,16 +100,6 @@ def test_a_local_name_is_not_taken_for_a_helper(project, library):
     assert (names(found), imported(found)) == (["step"], [])
 
 
-def test_a_class_that_binds_a_name_which_it_reads_gets_the_one_around_it(project, library):
-    project.snippet(
-        "a.one",
-        "max = 2\nclass C:\n    max = max\n"
-        "def f():\n    class D(C):\n        max = -max\n    return D\n",
-    )
-    assert names(excerpt(library, "one.C")) == ["max", "C"]
-    assert names(excerpt(library, "one.f")) == ["max", "C", "f"]
-
-
 def test_a_global_that_is_only_written_comes_along(project, library):
     project.snippet(
         "a.one",
