@@ -58,37 +58,25 @@ def _private() -> list[tuple[re.Pattern[str], str]]:
     A name alone can be any word, such as `jax` or `gpu`; so it counts only in places where users
     and machines are named.
     """
-    home = str(pathlib.Path.home())
     host = socket.gethostname()
-    short = re.escape(host.partition(".")[0])
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
         # A container may know no user of this number.
         user = "root"
     found = []
-    # These name nobody.
-    if user != "root":
-        name = re.escape(user)
-        found += [
-            (rf"(?<![\w./~-]){re.escape(home)}(?![\w-])", "~"),
-            (rf"(?<=/)((?:{OF_USERS})/){name}(?![\w.-])", r"\1user"),
-            (rf"{_said('user|login|logname|username')}{name}(?![\w.-])", r"\1user"),
-            (rf"(?<![\w./-]){name}@{short}(?![\w-])", "user@host"),
-        ]
-    if host not in ("", "localhost"):
-        found += [
-            (rf"{_said('hostname|host|node|nodename')}{short}(?![\w-])", r"\1host"),
-            (rf"(?<=://){short}(?=[:/]|$)", "host"),
-        ]
     # No word: names with a domain, of containers and of virtual machines.
     if "." in host or (re.search(r"\d", host) and len(host) >= 10):
-        found.insert(0, (rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "host"))
+        found.append((rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "host"))
+    # This one is nobody.
+    if user != "root":
+        home, name = re.escape(str(pathlib.Path.home())), re.escape(user)
+        found += [
+            (rf"(?<![\w./~-]){home}(?![\w-])", "~"),
+            (rf"(?<=/)((?:{OF_USERS})/){name}(?![\w.-])", r"\1user"),
+            (rf"(?<![\w./-]){name}@(?:{re.escape(host.partition('.')[0])}|host)\b", "user@host"),
+        ]
     return [(re.compile(pattern), instead) for pattern, instead in found]
-
-
-def _said(words: str) -> str:
-    return rf"(?<![\w.-])((?i:{words})[\"']?\s*[:=]\s*[\"']?)"
 
 
 def accepted(output: NotebookNode, schema: Schema | None = None) -> NotebookNode:

@@ -163,8 +163,8 @@ def test_names_of_machine_and_user_are_not_recorded(project):
         project.cell(
             """
             import os, pathlib, socket
-            print(f"http://{socket.gethostname()}:80", pathlib.Path.home() / "x", os.getcwd())
-            print("user:", os.environ["USER"])
+            who = os.environ["USER"]
+            print(f"{who}@{socket.gethostname()}", pathlib.Path.home() / "x", os.getcwd())
             object()
             """
         ),
@@ -173,7 +173,7 @@ def test_names_of_machine_and_user_are_not_recorded(project):
     done = project.record(USER="somebody", LOGNAME="somebody", HOME="/home/somebody")
     assert done.returncode == 0, done.stderr
     text = project.recording("a/one").read_text("utf8")
-    for name in (socket.gethostname(), "/home/somebody", "somebody", "book-"):
+    for name in (f"@{socket.gethostname()}", "/home/somebody", "somebody", "book-"):
         assert name not in text
     assert "object at 0x…" in text
     assert getpass.getuser() == "root" or getpass.getuser() not in text
