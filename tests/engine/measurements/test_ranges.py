@@ -14,8 +14,10 @@ from _ext.measurements.ranges import (
 
 @pytest.mark.parametrize(
     ("count", "rank"),
-    [(1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (6, 1), (7, 1), (8, 1), (9, 2), (10, 2), (11, 2)]
-    + [(12, 3), (17, 5), (20, 6)],
+    [
+        *[(count, 1) for count in range(1, 9)],
+        *[(9, 2), (10, 2), (11, 2), (12, 3), (17, 5), (20, 6)],
+    ],
 )
 def test_a_range_goes_from_a_rank_to_the_same_from_above(count, rank):
     # The ranks of the 95 % interval of the sign test, as tables of it have them.
