@@ -661,9 +661,9 @@ class Timed:
         That is the slope between a quarter of them and all. There are at most 64, and
         no result but the last is kept, so that memory has room for what is under way.
         """
-        enough = math.ceil(10 * SHORTEST_SAMPLE / (self.last or self.first_call))
-        many = min(HANDED_OVER, max(4, enough))
-        few = many // 4
+        needed = math.ceil(10 * SHORTEST_SAMPLE / (self.last or self.first_call))
+        many = min(HANDED_OVER, max(2, needed))
+        few = max(1, many // 4)
         shorter, longer = self.handed_over(few), self.handed_over(many)
         slope = (longer - shorter) / (many - few)
         return slope if slope > 0 else longer / many
