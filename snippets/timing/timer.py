@@ -35,6 +35,7 @@ SLOW = 1.5
 PATIENCE = 0.5
 MISSED = 0.05
 ALIKE = 1.1
+INDISTINCT = 1.02
 TAKEN = 0.25
 TICKS = 3
 VARIABLES = (
@@ -150,9 +151,14 @@ class Ratio:
     high: float
 
     @property
+    def away(self):
+        """How far the range goes from 1, as a factor."""
+        return max(self.high, 1 / self.low)
+
+    @property
     def different(self):
-        """True where the range leaves out 1."""
-        return not self.low <= 1 <= self.high
+        """True where the range leaves out 1, and goes further than 2 % from it."""
+        return not self.low <= 1 <= self.high and self.away > INDISTINCT
 
     def __repr__(self):
         if self.different:
@@ -161,9 +167,9 @@ class Ratio:
                 ends = 1 / self.value, 1 / self.high, 1 / self.low
             value, low, high = map(as_factor, ends)
             return f"{value}× {'slower' if self.value > 1 else 'faster'} ({low}–{high})"
-        away = max(self.high, 1 / self.low)
-        if away <= ALIKE:
-            return f"about equal (within {max(1, math.ceil(100 * away - 100))} %)"
+        if self.away <= ALIKE:
+            percent = max(1, math.ceil(100 * self.away - 100))
+            return f"about equal (within {percent} %)"
         return f"cannot tell ({as_factor(self.low)}–{as_factor(self.high)}×)"
 
 
