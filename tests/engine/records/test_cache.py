@@ -18,7 +18,7 @@ from _ext.source.pages import Cell, Page
 
 def page(docname, *sources):
     cells = [Cell(source, source, 1, None, None) for source in sources or ("f",)]
-    return Page(docname, "", nbformat.v4.new_notebook(), tuple(cells), {})
+    return Page(docname, nbformat.v4.new_notebook(), tuple(cells), {})
 
 
 def outputs(of, value="1"):
