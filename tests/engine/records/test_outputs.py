@@ -109,7 +109,7 @@ def test_a_measurement_is_shown_as_a_line_and_only_once():
 
 def test_without_a_schema_nothing_is_a_measurement():
     outputs = [measurement("x"), measurement("x")]
-    assert presentable(outputs) == outputs
+    assert [output.data for output in presentable(outputs)] == [{"text/plain": "x 1 ms"}] * 2
     assert records(outputs, None) == []
 
 
