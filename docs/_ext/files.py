@@ -1,11 +1,10 @@
-"""Files that may be shared, damaged or full of surprises: read with care, written whole or not."""
+"""Files that may be shared or damaged: a fault is said in words, and a file is written whole."""
 
 import contextlib
 import hashlib
 import json
 import os
 import pathlib
-import stat
 from typing import Any
 
 
@@ -29,22 +28,17 @@ def write(path: pathlib.Path, text: str) -> None:
 
 
 def read(path: pathlib.Path, limit: int) -> str:
-    """Return the text of a regular file of at most `limit` bytes.
+    """Return the text of a file of at most `limit` bytes.
 
-    Raises FileNotFoundError where there is none, and Unusable for a link, a folder, a file
-    that is too large, that is not UTF-8, or that cannot be read.
+    Raises FileNotFoundError where there is none, and Unusable for a file that is too large, that
+    is not UTF-8, or that cannot be read.
     """
     try:
-        facts = path.lstat()
-        if stat.S_ISLNK(facts.st_mode):
-            raise Unusable("it is a link to another file")
-        if not stat.S_ISREG(facts.st_mode):
-            raise Unusable("it is no file")
-        if facts.st_size > limit:
+        if path.stat().st_size > limit:
             raise Unusable(f"it is larger than {limit} bytes")
-        return path.read_bytes()[: limit + 1].decode("utf8")
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(path.name) from None
+        return path.read_text("utf8")
+    except FileNotFoundError:
+        raise
     except UnicodeDecodeError:
         raise Unusable("it is not UTF-8") from None
     except OSError as error:
@@ -52,14 +46,8 @@ def read(path: pathlib.Path, limit: int) -> str:
 
 
 def digest(path: pathlib.Path) -> str:
-    """Return a SHA-256 of a file's content, empty where there is none.
-
-    What is no file, such as a pipe, is not read, for it may have no end.
-    """
+    """Return a SHA-256 of a file's content, empty where there is none."""
     try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            return f"{mode:o}"
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:

@@ -335,6 +335,12 @@ class Elsewhere:
             raise RuntimeError(f"{name} failed elsewhere: {reply['failed']}")
         return reply["returned"]
 
+    def own(self, settings):
+        """Return its versions, and settings but for what its environment changes."""
+        known = (settings | self.variables).items()
+        settings = {name: value for name, value in known if value}
+        return {"versions": self.versions, "settings": settings}
+
     def again(self, **variables):
         """Start another process of the same Python."""
         other = Elsewhere(self.process.args[0], **variables)
@@ -384,10 +390,7 @@ class TimedElsewhere(Timed):
     """A function in another process, to be timed like one of this process."""
 
     def __init__(self, process, source, name):
-        """Let `name()` of the source make the function, and call it.
-
-        The answer to a second call says what the process has computed until then.
-        """
+        """Let `name()` of the source make the function, and call it twice."""
         self.process = process
         self.first_call, self.shape, self.dtype = process.ask("prepare", source, name)
         self.framework, self.kind, self.calls = "jax", "cpu", None
@@ -402,10 +405,7 @@ class TimedElsewhere(Timed):
     def measurement(self, *args, **options):
         """Return the `Measurement`, with versions and flags of the other process."""
         found = super().measurement(*args, **options)
-        known = found.settings | self.process.variables
-        settings = {name: value for name, value in known.items() if value}
-        versions = self.process.versions
-        return dataclasses.replace(found, versions=versions, settings=settings)
+        return dataclasses.replace(found, **self.process.own(found.settings))
 
 
 def computed_by(processes):

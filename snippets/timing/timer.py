@@ -35,6 +35,7 @@ SLOW = 1.5
 PATIENCE = 0.5
 MISSED = 0.05
 ALIKE = 1.1
+INDISTINCT = 1.02
 TAKEN = 0.25
 TICKS = 3
 VARIABLES = (
@@ -150,9 +151,14 @@ class Ratio:
     high: float
 
     @property
+    def away(self):
+        """How far the range goes from 1, as a factor."""
+        return max(self.high, 1 / self.low)
+
+    @property
     def different(self):
-        """True where the range leaves out 1."""
-        return not self.low <= 1 <= self.high
+        """True where the range leaves out 1, and goes further than 2 % from it."""
+        return not self.low <= 1 <= self.high and self.away > INDISTINCT
 
     def __repr__(self):
         if self.different:
@@ -161,9 +167,9 @@ class Ratio:
                 ends = 1 / self.value, 1 / self.high, 1 / self.low
             value, low, high = map(as_factor, ends)
             return f"{value}× {'slower' if self.value > 1 else 'faster'} ({low}–{high})"
-        away = max(self.high, 1 / self.low)
-        if away <= ALIKE:
-            return f"about equal (within {max(1, math.ceil(100 * away - 100))} %)"
+        if self.away <= ALIKE:
+            percent = max(1, math.ceil(100 * self.away - 100))
+            return f"about equal (within {percent} %)"
         return f"cannot tell ({as_factor(self.low)}–{as_factor(self.high)}×)"
 
 
@@ -318,10 +324,11 @@ def default_kind(framework):
     if framework == "torch":
         found = module.accelerator.current_accelerator(check_available=True)
         return device_kind(framework, module.zeros((), device=found or "cpu"))
-    zeros = {"jax": "numpy.zeros", "tensorflow": "zeros"}.get(framework)
-    if zeros is None:
-        return "cpu"
-    return device_kind(framework, operator.attrgetter(zeros)(module)(()))
+    if framework == "jax":
+        return device_kind(framework, module.numpy.zeros(()))
+    if framework == "tensorflow":
+        return device_kind(framework, module.zeros(()))
+    return "cpu"
 
 
 def where_it_ran(framework, arrays, device=None):
@@ -380,13 +387,11 @@ def processor_name():
     numbers = [facts.get(key, "") for key in ("cpu family", "model")]
     if not any(map(str.isdigit, name)) and all(map(str.isdigit, numbers)):
         family, model = map(int, numbers)
-        named = facts.get("vendor_id"), family
-        known = [
-            x
-            for *of, models, x in MICROARCHITECTURES
-            if (*of,) == named and model in models
-        ]
-        name += f", {known[0] if known else f'family {family}, model {model}'}"
+        more = f"family {family}, model {model}"
+        for vendor, of, models, called in MICROARCHITECTURES:
+            if (vendor, of) == (facts.get("vendor_id"), family) and model in models:
+                more = called
+        name = f"{name}, {more}"
     count = usable_cores()
     virtual = "virtual " if "hypervisor" in facts.get("flags", "").split() else ""
     article = "an" if name[:1].upper() in "AEIOU" else "a"
@@ -662,9 +667,9 @@ class Timed:
         That is the slope between a quarter of them and all. There are at most 64, and
         no result but the last is kept, so that memory has room for what is under way.
         """
-        enough = math.ceil(10 * SHORTEST_SAMPLE / (self.last or self.first_call))
-        many = min(HANDED_OVER, max(4, enough))
-        few = many // 4
+        needed = math.ceil(10 * SHORTEST_SAMPLE / (self.last or self.first_call))
+        many = min(HANDED_OVER, max(2, needed))
+        few = max(1, many // 4)
         shorter, longer = self.handed_over(few), self.handed_over(many)
         slope = (longer - shorter) / (many - few)
         return slope if slope > 0 else longer / many

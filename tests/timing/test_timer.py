@@ -804,7 +804,7 @@ class Gpu:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "most"), [(2e-5, 64), (1e-3, 37), (0.1, 4)], ids=["fast", "slow", "long"]
+    ("kernel", "most"), [(2e-5, 64), (1e-3, 37), (0.1, 2)], ids=["fast", "slow", "long"]
 )
 def test_on_an_accelerator_calls_are_timed_with_one_wait_too(
     clock, monkeypatch, rules, kernel, most

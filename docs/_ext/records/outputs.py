@@ -28,6 +28,8 @@ NUMBERED = re.compile(r"(<[A-Za-z_][\w.]*) \d{12,20}(?=>)")
 # What Python's own reprs print of objects, `<... at 0x7f...>`. No object lies at an address below
 # 64 KiB.
 ADDRESS = re.compile(r"(?<= at )0x0*[1-9a-fA-F][0-9a-fA-F]{4,15}(?=[>:;,]| )")
+# Data for other programs, of which MyST-NB would warn; what widgets give it can show.
+DATA = re.compile(r"application/vnd\.(?!jupyter\.widget).+\+json")
 # What printed text may not hold: site/tabs.py marks the outputs of devices with it.
 MARKING = "\x02"
 
@@ -71,9 +73,14 @@ def presentable(
 ) -> list[NotebookNode]:
     """Return the outputs as the page shows them.
 
-    The lines of measurements and of a stream become one block each, and a
-    measurement that is also the value of the cell is shown once. Its lines are those of all its
-    processes, where the text that came with it knows of one.
+        The lines of measurements and of a stream become one block each, and a
+    <<<<<<< HEAD
+        measurement that is also the value of the cell is shown once. Its lines are those of all its
+        processes, where the text that came with it knows of one.
+    =======
+        measurement that is also the value of the cell is shown once. Of data that come with a text
+        the text is shown.
+    >>>>>>> diet-pages
     """
     shown: list[NotebookNode] = []
     seen: list[dict[str, Any]] = []
@@ -87,6 +94,9 @@ def presentable(
             if schema and schema.problem(measured) is None:
                 text = lines(measured)
             output = nbformat.v4.new_output("stream", text=text + "\n")
+        elif "text/plain" in output.get("data", {}):
+            kept = {kind: of for kind, of in output.data.items() if not DATA.fullmatch(kind)}
+            output["data"] = NotebookNode(kept)
         shown.append(output)
     shown = joined(shown)
     for output in shown:

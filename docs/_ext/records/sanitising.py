@@ -90,8 +90,6 @@ def accepted(output: NotebookNode, schema: Schema | None = None) -> NotebookNode
     if schema and measured is not None:
         if problem := schema.problem(measured):
             raise Refused(f"holds a measurement that is none ({problem})")
-        if "text/plain" not in output["data"]:
-            raise Refused("holds a measurement without its text")
     for kind, value in output.get("data", {}).items():
         if schema and kind == schema.media_type:
             continue

@@ -9,10 +9,12 @@ import dataclasses
 import json
 import pathlib
 from collections.abc import Mapping, Sequence, Set
+from typing import Annotated
 
 from .. import files, typed_json
 from ..options import Options
 from ..source.pages import Cell, Page, digest
+from ..typed_json import Rule
 from . import matching, outputs
 from .output_format import CellOutputs
 
@@ -38,7 +40,7 @@ class Text:
 
 @dataclasses.dataclass(frozen=True)
 class _File:
-    form: int
+    form: Annotated[int, Rule(lambda value: value == FORM, str(FORM))]
     command: str
     versions: dict[str, str]
     pages: dict[str, list[Text]]

@@ -59,7 +59,7 @@ class Cell:
 class Page:
     """A page ready to be executed; it is not changed by being executed or shown.
 
-    `text` is the digest of its file. `modules` maps each snippet module that it reaches to the
+    `modules` maps each snippet module that it reaches to the
     digest of its source, empty where the page looked for one that does not exist. `files` are
     the modules that it imports from beside it, {name: text}. A `benchmark`
     page is executed alone. A page with a `device` is executed on that one only. No build
@@ -67,7 +67,6 @@ class Page:
     """
 
     docname: str
-    text: str
     notebook: nbformat.NotebookNode
     cells: tuple[Cell, ...]
     modules: Mapping[str, str]
@@ -101,7 +100,7 @@ def read_page(
     without any they may give all. Raises PageError for text that cannot be read or a snippet
     that does not exist.
     """
-    content, text = _text(path)
+    text = _text(path)
     if "{code-cell}" not in text or not text.startswith("---"):
         return None
     head, body, below_head = _split(text)
@@ -150,7 +149,6 @@ def read_page(
     files = {name: library.file(name) for name in names}
     return Page(
         docname,
-        hashlib.sha256(content).hexdigest(),
         notebook,
         tuple(code),
         dict(sorted(modules.items())),
@@ -161,18 +159,14 @@ def read_page(
     )
 
 
-def _text(path: str | os.PathLike[str]) -> tuple[bytes, str]:
-    """Return what the file of a page holds, and its text."""
+def _text(path: str | os.PathLike[str]) -> str:
+    content = pathlib.Path(path).read_bytes()
     try:
-        content = pathlib.Path(path).read_bytes()
-        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         message = f"the page cannot be read: {error}; save it as text in UTF-8"
         raise PageError(line, message) from None
-    except OSError as error:
-        raise PageError(1, f"the page cannot be read: {error}") from None
-    return content, text
 
 
 def _parsed(head: str, body: str) -> tuple[dict[str, Any], nbformat.NotebookNode]:
@@ -226,13 +220,14 @@ def _check_framework(cell: nbformat.NotebookNode, line: int, frameworks: Collect
 
 def _asked(text: str, line: int) -> Prediction | None:
     """Return the question at the end of a cell of prose, which belongs to the next cell."""
-    try:
-        for found, is_last in predictions.in_prose(text, line):
-            if is_last:
-                return found
-            raise PageError(found.line, NOT_BEFORE_A_CELL)
-    except predictions.PredictionError as error:
-        raise PageError(line, str(error)) from None
+    for found in predictions.FENCE.finditer(text):
+        line += text.count("\n", 0, found.start())
+        if text[found.end() :].strip():
+            raise PageError(line, NOT_BEFORE_A_CELL)
+        try:
+            return predictions.read(found["question"], split_lines(found["body"]), line)
+        except predictions.PredictionError as error:
+            raise PageError(line, str(error)) from None
     return None
 
 

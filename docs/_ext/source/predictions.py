@@ -2,9 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator
-
-from .snippets import split_lines
+from collections.abc import Iterable
 
 FENCE = re.compile(
     r"^(?P<fence>`{3,}|:{3,})\{predict\}[ ]*(?P<question>.*)\n(?P<body>(?:.*\n)*?)(?P=fence)[ ]*$",
@@ -73,14 +71,3 @@ def read(question: str, body: Iterable[str], line: int = 0) -> Prediction:
     if twice := next((text for text in texts if texts.count(text) > 1), None):
         raise PredictionError(f"'{question}' has the answer '{twice}' twice")
     return Prediction(question.strip(), tuple(answers), line)
-
-
-def in_prose(text: str, line: int) -> Iterator[tuple[Prediction, bool]]:
-    """Yield the questions in the Markdown of a cell that begins at a line of its page.
-
-    Beside each is whether nothing follows it. Raises PredictionError.
-    """
-    for found in FENCE.finditer(text):
-        place = line + text.count("\n", 0, found.start())
-        prediction = read(found["question"], split_lines(found["body"]), place)
-        yield prediction, not text[found.end() :].strip()

@@ -83,9 +83,9 @@ class Module:
         except (SyntaxError, ValueError) as error:
             place = f"{path}:{getattr(error, 'lineno', None) or 1}"
             raise SnippetError(f"{place}: {getattr(error, 'msg', error)}") from None
-        for name, line in imports(tree):
+        for bound, line in imports(tree):
             # 'import a.b' and 'import a.c' both bind 'a'.
-            self.imports[name] = "\n".join([*self.imports.get(name, "").splitlines(), line])
+            self.imports[bound] = "\n".join([*self.imports.get(bound, "").splitlines(), line])
         lines = split_lines(text)
         for node in tree.body:
             self._read(node, lines)

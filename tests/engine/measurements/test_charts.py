@@ -202,7 +202,9 @@ def test_dots_on_a_logarithmic_scale_are_between_its_powers_of_ten():
     assert dots[:3] == [25, 50, 75]
     assert 25 < dots[3] < 50
     assert not elements(drawn, "rect", "bar")
-    assert texts(drawn, "heading") == ["milliseconds, of a call that is waited for, logarithmic scale"]
+    assert texts(drawn, "heading") == [
+        "milliseconds, of a call that is waited for, logarithmic scale"
+    ]
 
 
 @pytest.mark.parametrize(

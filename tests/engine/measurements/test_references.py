@@ -113,9 +113,7 @@ def test_a_number_knows_its_device():
     assert resolve("selu/jit@jax on gpu-h200", KNOWN).devices == ("gpu-h200",)
     both = resolve("selu/jit@jax.first_call / selu/jit@jax on gpu-h200", KNOWN)
     assert both.devices == ("cpu", "gpu-h200")
-    assert resolve("selu/eager@jax.first_call / selu/jit@jax.first_call", KNOWN).devices == (
-        "cpu",
-    )
+    assert resolve("selu/eager@jax.first_call / selu/jit@jax.first_call", KNOWN).devices == ("cpu",)
 
 
 @pytest.mark.parametrize(

@@ -96,11 +96,6 @@ def test_a_record_of_something_else_is_unreadable(book):
     assert state(book, program) == "unreadable: it is of the unknown device 'tpu-v9'"
 
 
-def as_a_link(path):
-    path.rename(path.with_suffix(".real"))
-    path.symlink_to(path.with_suffix(".real"))
-
-
 def as_a_folder(path):
     path.unlink()
     path.mkdir()
@@ -112,8 +107,7 @@ def as_a_folder(path):
         (lambda path: path.write_text("{"), "it is no JSON"),
         (lambda path: path.write_bytes(b"\xff\xfe"), "UTF-8"),
         (lambda path: path.write_text(" " * (states.MOST_BYTES + 1)), "larger than 400000 bytes"),
-        (as_a_link, "it is a link"),
-        (as_a_folder, "it is no file"),
+        (as_a_folder, "Is a directory"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_unreadable(book, damage, message):

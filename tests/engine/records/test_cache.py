@@ -18,7 +18,7 @@ from _ext.source.pages import Cell, Page
 
 def page(docname, *sources):
     cells = [Cell(source, source, 1, None, None) for source in sources or ("f",)]
-    return Page(docname, "", nbformat.v4.new_notebook(), tuple(cells), {})
+    return Page(docname, nbformat.v4.new_notebook(), tuple(cells), {})
 
 
 def outputs(of, value="1"):
@@ -110,17 +110,6 @@ def test_a_damaged_file_is_refused_alone_and_replaced(filled, kind):
     filled.save(PAGES["a/two"], "key", outputs(PAGES["a/two"], "again"))
     for name, value in (("one", "one"), ("a/two", "again"), ("three", "three")):
         assert load(filled, name) == outputs(PAGES[name], value)
-
-
-@pytest.mark.parametrize("instead", ["link", "link to nowhere"])
-def test_what_lies_in_place_of_a_file_is_refused_and_replaced(filled, instead, tmp_path):
-    path = filled.path(PAGES["one"], "key")
-    path.unlink()
-    path.symlink_to(tmp_path if instead == "link" else "nowhere")
-    with pytest.raises(Unusable):
-        load(filled, "one")
-    filled.save(PAGES["one"], "key", outputs(PAGES["one"]))
-    assert load(filled, "one") == outputs(PAGES["one"])
 
 
 def test_a_file_that_is_missing_is_made_again(filled):

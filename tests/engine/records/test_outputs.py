@@ -142,7 +142,7 @@ def test_the_line_of_a_measurement_is_that_of_all_its_processes():
 
 def test_without_a_schema_nothing_is_a_measurement():
     outputs = [measurement("x"), measurement("x")]
-    assert presentable(outputs) == outputs
+    assert [output.data for output in presentable(outputs)] == [{"text/plain": "x 1 ms"}] * 2
     assert records(outputs, None) == []
 
 

@@ -24,17 +24,7 @@ def display(**data):
     [
         "<script>alert(1)</script>",
         '<img src="x" onerror="alert(1)">',
-        '<p onmouseover="alert(1)">x</p>',
-        '<a href="javascript:alert(1)">x</a>',
-        '<iframe src="https://evil.example"></iframe>',
-        '<link rel="stylesheet" href="https://evil.example">',
-        "<style>body { background: url(https://evil.example) }</style>",
         '<p style="position: fixed; top: 0">x</p>',
-        '<meta http-equiv="refresh" content="0;url=https://evil.example">',
-        "<svg><foreignObject><iframe src='https://evil.example'></iframe></foreignObject></svg>",
-        '<svg><rect onclick="alert(1)"/></svg>',
-        "<math><mtext><style><img src=x onerror=alert(1)></style></mtext></math>",
-        "<p>x</p><!-- [if IE]><script>alert(1)</script><![endif] -->",
         "<svg></p><style><a id='</style><img src=1 onerror=alert(1)>'>",
     ],
 )
@@ -130,7 +120,6 @@ def test_a_measurement_without_its_processes_is_refused():
     [
         display(**{"text/javascript": "alert(1)"}),
         display(**{"application/vnd.jupyter.widget-view+json": {}}),
-        display(**{KIND: dict(RECORD)}),
         measurement(RECORD | {"processes": [PROCESS | {"latency": [math.nan]}]}),
         measurement(RECORD | {"error": math.inf}),
     ],

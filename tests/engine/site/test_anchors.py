@@ -22,7 +22,7 @@ def all_shown(metadata, *of_cells):
     """Return the markup of all outputs that have some."""
     nodes = [nbformat.v4.new_code_cell("1", metadata=metadata) for _ in of_cells]
     cells = tuple(Cell("key", "1", 1, None, node) for node in nodes)
-    page = Page("a", "", nbformat.v4.new_notebook(cells=nodes), cells, {})
+    page = Page("a", nbformat.v4.new_notebook(cells=nodes), cells, {})
     page.notebook.metadata["source_map"] = [1] * len(nodes)
     parser.show(page, list(map(list, of_cells)), [], (), OPTIONS)
     notebook = parser.read_shown("", "a")

@@ -171,12 +171,3 @@ def test_a_damaged_note_of_the_former_build_costs_time_and_nothing_else(project,
     assert build.green, build.output
     assert build.executed == []
     assert project.build().green
-
-
-def test_an_output_folder_that_cannot_be_used_is_named(project):
-    (project.root / "build/html").mkdir(parents=True)
-    (project.root / "build/html/.doctrees").write_text("a file")
-    build = project.build()
-    assert build.status != 0
-    assert "the site cannot be built into" in build.output
-    assert "free space there, or make the folder writable" in build.output

@@ -29,7 +29,9 @@ def test_records_are_published_with_their_pages(project, noting):
     )
     assert project.build().green
     published = project.records()
-    assert [(r["page"], r["name"], r["framework"], *r["processes"][0]["latency"][:1]) for r in published] == [
+    assert [
+        (r["page"], r["name"], r["framework"], *r["processes"][0]["latency"][:1]) for r in published
+    ] == [
         ("b/one", "x/a", "python", 0.25),
         ("b/one", "x/a", "jax", 0.75),
         ("b/two", "x/b", "python", 0.5),
@@ -144,9 +146,7 @@ def test_reading_and_writing_in_parallel_changes_nothing(project, noting, worker
     assert project.build("-j", workers).green
     for number in range(6):
         shown = [found.text for found in soup(project, f"b/p{number}").select(".measured")]
-        assert shown == [
-            f"{each + 1}.00 s (one process)" for each in (number, (number + 1) % 6)
-        ]
+        assert shown == [f"{each + 1}.00 s (one process)" for each in (number, (number + 1) % 6)]
 
 
 def test_a_record_that_the_schema_does_not_allow_is_red_at_its_cell(project, noting):
@@ -159,7 +159,10 @@ def test_a_record_that_the_schema_does_not_allow_is_red_at_its_cell(project, not
     line = project.line("b/one", "note('y'") - 1
     for build in (project.build(), project.build()):
         assert build.status == 1
-        for problem in ("the record.work must be number or null", "the record.version must be same as"):
+        for problem in (
+            "the record.work must be number or null",
+            "the record.version must be one of [3]",
+        ):
             told = f"docs/b/one.md:{line}: WARNING: the cell displays a measurement that is none: "
             assert told + problem in build.output
         assert project.records() == []

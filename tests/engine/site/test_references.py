@@ -304,6 +304,4 @@ def test_a_number_in_a_heading_is_red_at_its_line(project, noting):
     ]
     page = soup(project, "b/one")
     assert "It took x@python" in page.text
-    assert page.select_one(".admonition-title .measured").text == (
-        "500 ms (one process)"
-    )
+    assert page.select_one(".admonition-title .measured").text == ("500 ms (one process)")

@@ -113,9 +113,7 @@ def test_what_was_measured_in_a_trial_says_so_and_is_not_kept(noting, project, s
     said = "Preview: measured with few samples"
     for option, preview in (("1", True), ("0", False)):
         assert project.build("-D", f"book_preview={option}").green
-        assert project.records()[0]["processes"][0]["latency"][0] == (
-            1.0 if preview else 2.0
-        )
+        assert project.records()[0]["processes"][0]["latency"][0] == (1.0 if preview else 2.0)
         assert (said in project.html("a/bench")) == preview
         assert (said in project.html("status")) == preview
         assert said not in project.html("a/one")

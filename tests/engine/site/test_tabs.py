@@ -13,7 +13,7 @@ from _ext.source.pages import Cell, Page
 
 OPTIONS = Options(devices={"cpu": "CPU", "gpu": "A <GPU>"}, record_command="record")
 NODE = nbformat.v4.new_code_cell("1")
-PAGE = Page("a/one", "", nbformat.v4.new_notebook(), (Cell("key", "1", 1, None, NODE),), {})
+PAGE = Page("a/one", nbformat.v4.new_notebook(), (Cell("key", "1", 1, None, NODE),), {})
 
 
 def text(words):
