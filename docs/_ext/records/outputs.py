@@ -73,14 +73,9 @@ def presentable(
 ) -> list[NotebookNode]:
     """Return the outputs as the page shows them.
 
-        The lines of measurements and of a stream become one block each, and a
-    <<<<<<< HEAD
-        measurement that is also the value of the cell is shown once. Its lines are those of all its
-        processes, where the text that came with it knows of one.
-    =======
-        measurement that is also the value of the cell is shown once. Of data that come with a text
-        the text is shown.
-    >>>>>>> diet-pages
+    The lines of measurements and of a stream become one block each, and a measurement that is also
+    the value of the cell is shown once. Its lines are those of all its processes, where the text
+    that came with it knows of one.
     """
     shown: list[NotebookNode] = []
     seen: list[dict[str, Any]] = []
