@@ -24,11 +24,6 @@ def _is_printable(value: object) -> bool:
     return isinstance(value, str) and value.isprintable()
 
 
-@FORMATS.checks("date", raises=ValueError)
-def _is_date(value: object) -> bool:
-    return isinstance(value, str) and bool(datetime.datetime.fromisoformat(value))
-
-
 @FORMATS.checks("moment", raises=ValueError)
 def is_moment(value: object) -> bool:
     """Whether a value is a date with time and zone in ISO format, of this century."""

@@ -174,18 +174,13 @@ def _version(app: BookApp) -> str:
     """Return what changes with the files that are bundled, for the address of the bundle."""
     if not hasattr(app, "book_light_version"):
         digest = hashlib.sha256(pathlib.Path(__file__).read_bytes())
-        for folder in _folders(app):
+        own = (pathlib.Path(app.confdir, path) for path in app.config.html_static_path)
+        for folder in (*map(pathlib.Path, app.builder.theme.get_theme_dirs()), *own):
             for path in sorted(folder.rglob("*.[cj]s*")):
                 if path.suffix in (".css", ".js") and path.stat().st_size < 1_000_000:
                     digest.update(path.read_bytes())
         app.book_light_version = digest.hexdigest()[:8]
     return str(app.book_light_version)
-
-
-def _folders(app: BookApp) -> list[pathlib.Path]:
-    theme = [pathlib.Path(path) for path in app.builder.theme.get_theme_dirs()]
-    own = [pathlib.Path(app.confdir, path) for path in app.config.html_static_path]
-    return theme + own
 
 
 def finish(app: BookApp, exception: Exception | None) -> None:

@@ -27,7 +27,6 @@ logger = logging.getLogger(__name__)
 # What may differ between two messages that say the same: numbers, addresses of pages.
 VARIES = re.compile(r"\d+|https?://\S+|0x[0-9a-f]+")
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
-LONGEST = 1500
 
 
 class error_list(nodes.container):
@@ -85,7 +84,7 @@ def meant(row: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:
 def said(outcome: Outcome) -> str:
     """Return what a terminal shows at the end of a traceback."""
     message = COLOURS.sub("", outcome.message)
-    return f"{outcome.type}: {message}"[:LONGEST].strip() if outcome.type else ""
+    return f"{outcome.type}: {message}".strip() if outcome.type else ""
 
 
 def differing(error: DeclaredError) -> Iterator[tuple[str, str, Outcome]]:
