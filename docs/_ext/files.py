@@ -2,10 +2,8 @@
 
 import contextlib
 import hashlib
-import json
 import os
 import pathlib
-from typing import Any
 
 
 class Unusable(Exception):
@@ -52,12 +50,3 @@ def digest(path: pathlib.Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         return "" if isinstance(error, FileNotFoundError) else str(error.errno)
-
-
-def remembered(path: pathlib.Path, limit: int) -> dict[str, Any]:
-    """Return the JSON object that a build left for the next; empty where it cannot be used."""
-    try:
-        found = json.loads(read(path, limit))
-    except (OSError, Unusable, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

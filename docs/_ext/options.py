@@ -120,7 +120,7 @@ class Options:
     preview_prelude: a file of code that is executed in a preview before pages that measure.
     sources: sources that may be quoted, {key: {title, author, url}}.
     targets: devices that programs are compiled for, {short name: facts}; see `Target`.
-    light: digest of the theme that pages are made light for; without it they load what it has.
+    light: whether pages of sphinx-book-theme load only what they use of it.
     card: what the picture of the site shows; see `Card`.
     markdown: write each page in Markdown too, and a list of them.
     search: make an index for Pagefind.
@@ -152,7 +152,7 @@ class Options:
     preview_prelude: str = _option("", "env")
     sources: Mapping[str, Source] = _option(dict, "env")
     targets: Mapping[str, Target] = _option(dict, "env")
-    light: str = _option("", "html")
+    light: bool = _option(False, "html")
     card: Card | None = _option(None, "html")
     markdown: bool = _option(False, "html")
     search: bool = _option(False)

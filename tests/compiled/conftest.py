@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 from _ext.options import Options
-from _ext.programs import states
+from _ext.programs import store
 
 RECORDS = Options.from_file(pathlib.Path(__file__).parents[2] / "conf.py").folder("programs")
 
@@ -12,4 +12,4 @@ RECORDS = Options.from_file(pathlib.Path(__file__).parents[2] / "conf.py").folde
 @pytest.fixture(scope="session")
 def recorded():
     """Return the function that reads the record of a function, such as `fusion.selu`."""
-    return lambda name: states.read(RECORDS / f"compiled.{name}.json")
+    return lambda name: store.read(RECORDS / f"compiled.{name}.json")

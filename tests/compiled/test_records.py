@@ -9,7 +9,7 @@ import sys
 import jax
 import pytest
 from _ext.options import Options
-from _ext.programs import compiling, hlo, jaxprs, states
+from _ext.programs import compiling, hlo, jaxprs, store
 from _ext.programs.declared import find_all
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -22,7 +22,7 @@ ABSENT = [name for name in COMPILERS if importlib.util.find_spec(name) is None]
 
 
 def record_of(program):
-    record, state = states.state(RECORDS, program, TARGETS)
+    record, state = store.state(RECORDS, program, TARGETS)
     assert state.word == "current", f"{program.title} is {state}"
     return record
 
@@ -39,7 +39,7 @@ def test_every_function_that_a_page_names_can_be_found():
         *("selu", "softmax", "matrix_product", "convolution"),
         *("attention_layer", "running_average", "gradient"),
     }
-    assert states.left_over(RECORDS, FOUND) == []
+    assert store.left_over(RECORDS, FOUND) == []
 
 
 @pytest.mark.parametrize("program", FOUND.values(), ids=lambda program: program.title)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from ..names import nearest
 from ..options import Options, Target
-from ..programs import compiling, states
+from ..programs import compiling, store
 from ..programs.declared import Program, find_all
 
 
@@ -28,9 +28,9 @@ def chosen(found: Mapping[str, Program], names: Sequence[str]) -> list[Program]:
 
 def show(program: Program, options: Options, targets: Mapping[str, Target]) -> str:
     """Print the state of one program and its devices; return what makes a strict build red."""
-    record, state = states.state(options.folder("programs"), program, targets)
+    record, state = store.state(options.folder("programs"), program, targets)
     print(f"{program.title}: {state}")
-    lacking = states.lacking(record, program, targets) if record else ()
+    lacking = store.lacking(record, program, targets) if record else ()
     word = "current" if record and state.word == "missing" else state.word
     for name, target in targets.items():
         if program.kind == "COMPILED" or target.chips:
@@ -43,7 +43,7 @@ def renew(
 ) -> str:
     """Compile one program where that is needed and print what came of it; return a problem."""
     path = options.folder("programs") / program.file
-    state = states.state(path.parent, program, targets)[1]
+    state = store.state(path.parent, program, targets)[1]
     if state.word == "current" and not (given.again or given.check):
         print(f"{program.title}: current")
         return ""
@@ -51,9 +51,9 @@ def renew(
     try:
         made = compiling.record(program, targets, options.compile_command)
         if given.check:
-            word = "the same" if states.same(path, made) else "differs"
+            word = "the same" if store.same(path, made) else "differs"
         else:
-            word = "written" if states.keep(path, made) else "unchanged"
+            word = "written" if store.keep(path, made) else "unchanged"
     except Exception as error:
         return f"{program.title}: {type(error).__name__}: {error}"
     print(f"{program.title}: {word}, {time.monotonic() - started:.1f} s", flush=True)
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     programs = chosen(found, given.function)
     if given.list:
         problems += [show(program, options, targets) for program in programs]
-        for path in states.left_over(options.folder("programs"), found):
+        for path in store.left_over(options.folder("programs"), found):
             problems.append(f"{path}: no page asks for it; remove it")
         if any(problems):
             problems.append(f"'{options.compile_command}' compiles what is not current.")

@@ -4,18 +4,19 @@ import dataclasses
 import html
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from ..drawing import svg
 from ..drawing.rows import Row, rows
 from ..measurements.numbers import seconds_text
+from ..typed_json import NOT_NEGATIVE, Rule
 
-MOST = 100
-DEEPEST = 12
 SIDE = 52
-NAME = {"type": "string", "minLength": 1, "maxLength": 100}
-TIME = {"type": "number", "minimum": 0, "maximum": 1e6}
-LENGTH = {"type": "integer", "minimum": 0, "maximum": 10**15}
+SOME = Rule(bool, "not empty")
+Name = Annotated[str, SOME]
+Time = Annotated[float, NOT_NEGATIVE]
+Length = Annotated[int, NOT_NEGATIVE]
+Part = list[Annotated[list[Length], Rule(lambda ends: len(ends) == 2, "a start and an end")]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,30 +24,21 @@ class Kind:
     """A kind of picture.
 
     expected: what its data are, in words.
-    schema: the JSON schema of its data.
-    draw: returns the HTML of data that fit.
-    problem: says what the schema cannot: what keeps data from being drawn; None where nothing does.
+    form: the type of its data, as `typed_json` has it.
+    draw: returns the HTML of data that fit; raises ValueError for what the type cannot say.
     """
 
     expected: str
-    schema: Mapping[str, Any]
+    form: Any
     draw: Callable[[Any], str]
-    problem: Callable[[Any], str | None] = lambda data: None
 
 
-def _list_of(*items: Mapping[str, Any]) -> dict[str, Any]:
-    entry = {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
-    return {"type": "array", "items": entry, "minItems": 1, "maxItems": MOST}
+@dataclasses.dataclass(frozen=True)
+class Array:
+    """An array, and which part of it each device holds."""
 
-
-def _dict_of(values: Mapping[str, Any], most: int = MOST) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "propertyNames": NAME,
-        "additionalProperties": values,
-        "minProperties": 1,
-        "maxProperties": most,
-    }
+    shape: list[Length]
+    devices: Annotated[dict[Name, Part], SOME]
 
 
 def _ink(number: int) -> svg.Ink:
@@ -57,17 +49,14 @@ def timeline(events: Sequence[tuple[str, str, float, float]]) -> str:
     """Draw events beneath the name of their lane, each from its start to its end."""
     lanes: dict[str, list[Row]] = {}
     for lane, label, start, end in events:
+        if start > end:
+            raise ValueError(f"'{label}' ends before it starts")
         lanes.setdefault(lane, [])
         ink = _ink(list(lanes).index(lane))
         said = f"{lane}, {label}: from {seconds_text(start)} to {seconds_text(end)}"
         lanes[lane].append(Row(label, seconds_text(end - start), start, end, said, ink))
     last = max(end for *_, end in events)
     return rows(lanes, "Timeline", f"from 0 to {seconds_text(last)}", "timeline")
-
-
-def _out_of_time(events: Sequence[tuple[str, str, float, float]]) -> str | None:
-    wrong = next((event for event in events if event[2] > event[3]), None)
-    return wrong and f"'{wrong[1]}' ends before it starts"
 
 
 def stages(times: Sequence[tuple[str, float]]) -> str:
@@ -109,6 +98,8 @@ def _bytes_text(amount: float) -> str:
 
 def tree(data: Any) -> str:
     """Draw what holds what, as lists in lists."""
+    if not isinstance(data, (dict, list)):
+        raise ValueError("it holds nothing")
     return f'<div class="tree">{_branches(data)}</div>'
 
 
@@ -125,29 +116,18 @@ def _branch(name: str, value: Any) -> str:
     return f"<li>{label}{leaf}</li>"
 
 
-def _overgrown(data: Any) -> str | None:
-    """Say what is wrong with a tree that nobody could read."""
-    depth = count = 0
-    level: list[Any] = [data]
-    while level:
-        depth, count = depth + 1, count + len(level)
-        if depth > DEEPEST or count > 3 * MOST:
-            return f"it has more than {DEEPEST} levels or {3 * MOST} nodes"
-        level = [
-            child
-            for node in level
-            if isinstance(node, (dict, list))
-            for child in (node.values() if isinstance(node, dict) else node)
-        ]
-    return None
-
-
-def placement(arrays: Mapping[str, Mapping[str, Any]]) -> str:
+def placement(arrays: Mapping[str, Array]) -> str:
     """Draw for each array which part of it each device holds; equal parts are of one colour."""
-    return "".join(_placed(name, **array) for name, array in arrays.items())
+    return "".join(_placed(name, array.shape, array.devices) for name, array in arrays.items())
 
 
 def _placed(name: str, shape: Sequence[int], devices: Mapping[str, Sequence[Sequence[int]]]) -> str:
+    for device, part in devices.items():
+        within = (
+            start <= stop <= length for (start, stop), length in zip(part, shape, strict=False)
+        )
+        if len(part) != len(shape) or not all(within):
+            raise ValueError(f"'{device}' cannot hold {part} of '{name}' of the shape {shape}")
     parts = list(dict.fromkeys(str(part) for part in devices.values()))
     split = [
         axis
@@ -204,51 +184,22 @@ def _slices(shape: Sequence[int], part: Sequence[Sequence[int]]) -> str:
     return f"[{', '.join(written)}]"
 
 
-def _misplaced(arrays: Mapping[str, Mapping[str, Any]]) -> str | None:
-    for name, array in arrays.items():
-        for device, part in array["devices"].items():
-            if len(part) != len(array["shape"]):
-                axes = len(array["shape"])
-                return f"'{device}' has {len(part)} slices of '{name}', which has {axes} axes"
-            for length, (start, stop) in zip(array["shape"], part, strict=True):
-                if not start <= stop <= length:
-                    return f"'{device}' has {start}:{stop} of an axis of {length} of '{name}'"
-    return None
-
-
-PART = {
-    "type": "array",
-    "items": {"type": "array", "items": LENGTH, "minItems": 2, "maxItems": 2},
-    "maxItems": 10,
-}
-ARRAY = {
-    "type": "object",
-    "properties": {
-        "shape": {"type": "array", "items": LENGTH, "maxItems": 10},
-        "devices": _dict_of(PART, 64),
-    },
-    "required": ["shape", "devices"],
-    "additionalProperties": False,
-}
 KINDS = {
     "timeline": Kind(
         "a list of (lane, event, start, end), times in seconds",
-        _list_of(NAME, NAME, TIME, TIME),
+        Annotated[list[tuple[Name, Name, Time, Time]], SOME],
         timeline,
-        _out_of_time,
     ),
-    "stages": Kind("a list of (stage, seconds)", _list_of(NAME, TIME), stages),
-    "tree": Kind(
-        "dicts and lists in each other, with texts and numbers as leaves",
-        {"type": ["object", "array"]},
-        tree,
-        _overgrown,
-    ),
+    "stages": Kind("a list of (stage, seconds)", Annotated[list[tuple[Name, Time]], SOME], stages),
+    "tree": Kind("dicts and lists in each other, with texts and numbers as leaves", Any, tree),
     "placement": Kind(
         "a dict {array: {'shape': (…), 'devices': {device: ((start, stop), …)}}}",
-        _dict_of(ARRAY, 10),
+        Annotated[dict[Name, Array], SOME],
         placement,
-        _misplaced,
     ),
-    "memory": Kind("a dict {moment: {part: bytes}}", _dict_of(_dict_of(LENGTH)), memory),
+    "memory": Kind(
+        "a dict {moment: {part: bytes}}",
+        Annotated[dict[Name, Annotated[dict[Name, Length], SOME]], SOME],
+        memory,
+    ),
 }

@@ -3,8 +3,7 @@
 import ast
 from typing import Any
 
-import jsonschema
-
+from .. import typed_json
 from ..names import nearest
 from .kinds import KINDS
 
@@ -32,15 +31,11 @@ def picture(kind: str, printed: str | None) -> str:
             f"the picture '{kind}' is drawn from {found.expected}, written as plain lists, dicts, "
             f"texts and numbers; the cell gave {printed.strip()[:80]}"
         ) from None
-    error = jsonschema.exceptions.best_match(
-        jsonschema.Draft202012Validator(found.schema).iter_errors(data)
-    )
-    if error is None and (problem := found.problem(data)) is None:
-        return found.draw(data)
-    if error is not None:
-        place = "".join(f"[{part!r}]" for part in error.absolute_path)
-        problem = f"{f'at {place}: ' if place else ''}{error.message[:200]}"
-    raise NoPicture(f"the picture '{kind}' is drawn from {found.expected}; {problem}")
+    try:
+        return found.draw(typed_json.typed(found.form, data))
+    except ValueError as wrong:
+        problem = str(wrong).strip()
+    raise NoPicture(f"the picture '{kind}' is drawn from {found.expected}; {problem}") from None
 
 
 def _plain(data: Any) -> Any:

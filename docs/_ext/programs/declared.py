@@ -13,10 +13,14 @@ from ..source.expansion import import_lines
 from ..source.snippets import Definition, Excerpt, Library, Module, SnippetError
 from ..source.syntax import fingerprint
 
-DIRECTIVES = {"compiled": "COMPILED", "compiled-cost": "COMPILED", "compiled-scale": "SCALED"}
-FENCE = re.compile(r"\s*(`{3,}|:{3,})\s*(?:\{([\w-]+)\}\s*(\S*))?")
-LITERAL = re.compile(r"(?<!`)(``+)(?!`).*?(?<!`)\1(?!`)")
-ROLE = re.compile(r"\{compiled\}`([^`]+)`")
+KINDS = {"compiled": "COMPILED", "compiled-scale": "SCALED"}
+# Code within a line comes first: what it shows of a directive or a role is an example.
+NAMED = re.compile(
+    r"(?<!`)(?P<ticks>``+)(?!`).*?(?<!`)(?P=ticks)(?!`)|"
+    r"^ *[`:]{3}\{(?P<directive>compiled|compiled-scale)\} *(?P<argument>\S+)|"
+    r"\{compiled\}`(?P<role>[^@`]+)",
+    re.MULTILINE,
+)
 
 
 class ProgramError(Exception):
@@ -119,24 +123,13 @@ def _code(excerpt: Excerpt) -> str:
 
 
 def wanted_by(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield (line, kind, name) of the functions that the text of a page names.
-
-    They are named in directives and roles; examples in code are none.
-    """
-    fences: list[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        match = FENCE.match(line)
-        literal = any(mark[0] == "`" for mark in fences)
-        if match and fences and match[2] is None and match[1].startswith(fences[-1]):
-            fences.pop()
-        elif match and not literal:
-            fences.append(match[1])
-            if match[2] in DIRECTIVES:
-                yield number, DIRECTIVES[match[2]], match[3]
-        elif not literal:
-            for expression in ROLE.findall(LITERAL.sub("", line)):
-                for part in expression.split(" / "):
-                    yield number, "COMPILED", part.partition("@")[0].strip()
+    """Yield (line, kind, name) of the functions that directives and roles of a page name."""
+    for found in NAMED.finditer(text):
+        line = text.count("\n", 0, found.start()) + 1
+        if found["directive"]:
+            yield line, KINDS[found["directive"]], found["argument"]
+        elif found["role"]:
+            yield line, "COMPILED", found["role"].strip()
 
 
 def find_all(options: Options) -> tuple[dict[str, Program], list[str]]:

@@ -4,7 +4,6 @@ No framework is needed: a kernel is found in the text that a page shows, not by 
 """
 
 import dataclasses
-import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -31,8 +30,6 @@ FREE = {
 NAMED_ONLY = {"custom-call AllocateBuffer", "custom-call ConcatBitcast"}
 CONTROL = {"while", "call", "conditional", "async-start"}
 COPIES = {"copy", "copy-start", "slice-start"}
-# Calls upon calls could make a short text into a program without an end.
-MOST_STEPS = 2_000
 COLLECTIVES = (
     *("all-reduce", "all-gather", "reduce-scatter", "all-to-all"),
     *("collective-permute", "collective-broadcast"),
@@ -153,18 +150,17 @@ class Optimized:
                 parts = found["name"], found["opcode"], found["shape"]
                 current.append(Instruction(number, *parts, tuple(names), line))
 
-    def _walk(self, name: str, above: tuple[str, ...] = ()) -> Iterator[Instruction]:
+    def _walk(self, name: str) -> Iterator[Instruction]:
         for instruction in self.computations.get(name, ()):
             yield instruction
             for called in instruction.called if instruction.opcode in CONTROL else ():
-                if called not in above:
-                    yield from self._walk(called, (*above, name))
+                yield from self._walk(called)
 
     def steps(self) -> list[Instruction]:
         """Return the instructions that a device is told to run: of the entry, and of loops."""
         return [
             i
-            for i in itertools.islice(self._walk(self.entry), MOST_STEPS)
+            for i in self._walk(self.entry)
             if i.opcode not in CONTROL | FREE and i.what not in NAMED_ONLY
         ]
 

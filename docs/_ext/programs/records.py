@@ -1,44 +1,38 @@
-"""What a record of a compiled program holds; its file is compared with it."""
+"""What a record of a compiled program holds; the JSON schema of its file follows from it."""
 
 import dataclasses
 import functools
 from typing import Annotated, Any
 
-from ..typed_json import LEAST_1, NOT_NEGATIVE, Rule
+from ..typed_json import Rule
 from .hlo import Optimized
 
 FORM = 1
-Line = str
-Text = list[Line]
-Number = Annotated[float, NOT_NEGATIVE]
-Count = Annotated[int, NOT_NEGATIVE]
-Place = Annotated[float, NOT_NEGATIVE]
-Point = list[Place]
 
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
     """What the compiler counts in a program."""
 
-    flops: Number
-    transcendentals: Number
-    bytes: Number
+    flops: float
+    transcendentals: float
+    bytes: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Cost(Counts):
     """The same of an optimized program, and the seconds that the compiler expects."""
 
-    estimate: Number | None
+    estimate: float | None
 
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
     """The bytes that a program needs on each device."""
 
-    arguments: Count
-    results: Count
-    temporaries: Count
+    arguments: int
+    results: int
+    temporaries: int
 
     @property
     def total(self) -> int:
@@ -50,20 +44,20 @@ class Memory:
 class Node:
     """An operation, argument or result in a picture, and where it is drawn."""
 
-    label: Line
-    detail: Line
-    kind: Line
-    x: Place
-    y: Place
+    label: str
+    detail: str
+    kind: str
+    x: float
+    y: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Edge:
     """A line from one node to another, and the points that it goes through."""
 
-    from_: Count
-    to: Count
-    through: list[Point]
+    from_: int
+    to: int
+    through: list[list[float]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,16 +72,16 @@ class Picture:
 class Lowered:
     """The StableHLO that some targets share."""
 
-    targets: Text
-    text: Text
+    targets: list[str]
+    text: list[str]
 
 
 @dataclasses.dataclass(frozen=True)
 class Compiled:
     """A program for one target."""
 
-    device: Line
-    hlo: Text
+    device: str
+    hlo: list[str]
     cost: Cost | None
     memory: Memory
 
@@ -101,20 +95,20 @@ class Compiled:
 class Collective:
     """Collectives of one kind: how many, and the bytes of their results."""
 
-    kind: Line
-    count: Count
-    bytes: Count
+    kind: str
+    count: int
+    bytes: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
     """A step compiled for a number of devices."""
 
-    case: Line
-    target: Line
-    device: Line
-    chips: Annotated[int, LEAST_1]
-    batch: Count
+    case: str
+    target: str
+    device: str
+    chips: int
+    batch: int
     collectives: list[Collective]
     cost: Cost | None
     memory: Memory
@@ -135,39 +129,44 @@ class Record:
     """What every record says: of which function it is, and how it was made."""
 
     form: Annotated[int, Rule(lambda value: value == FORM, str(FORM))]
-    function: Line
+    function: str
     source: str
     arguments: Any
-    command: Line
+    command: str
     date: str
-    versions: dict[Line, Line]
+    versions: dict[str, str]
+
+    @property
+    def compiled_for(self) -> list[str]:
+        """The targets that it was compiled for."""
+        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)
 class ProgramRecord(Record):
     """A function compiled for one device of each target."""
 
-    jaxpr: Text
-    operations: dict[Line, Count]
+    jaxpr: list[str]
+    operations: dict[str, int]
     picture: Picture
     stablehlo: list[Lowered]
     unoptimized: Counts | None
-    targets: dict[Line, Compiled]
+    targets: dict[str, Compiled]
 
     @property
-    def contradiction(self) -> str:
-        """What in it cannot be, empty where all is well."""
-        ends = [end for edge in self.picture.edges for end in (edge.from_, edge.to)]
-        if max(ends, default=-1) >= len(self.picture.nodes):
-            return "an edge of the picture leads nowhere"
-        if sorted(name for part in self.stablehlo for name in part.targets) != sorted(self.targets):
-            return "it does not have StableHLO for each device"
-        return ""
+    def compiled_for(self) -> list[str]:
+        """The targets that it was compiled for."""
+        return list(self.targets)
 
 
 @dataclasses.dataclass(frozen=True)
 class ScaleRecord(Record):
     """A step compiled for many devices."""
 
-    parameters: Count
+    parameters: int
     runs: list[Run]
+
+    @property
+    def compiled_for(self) -> list[str]:
+        """The targets that it was compiled for."""
+        return [run.target for run in self.runs]

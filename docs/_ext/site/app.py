@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from ..records.error_results import DeclaredError
     from ..source.snippets import Library
     from .states import Book, PageState
-    from .warning_persistence import Reminder
 
 
 class BookEnvironment(BuildEnvironment):
@@ -43,8 +41,6 @@ class BookApp(Sphinx):
     book_records: list[dict[str, Any]]
     book_errors: list[DeclaredError]
     book_partial: bool
-    book_reminder: Reminder
-    book_garbage: contextlib.ExitStack
     book_light_version: str
 
     if TYPE_CHECKING:

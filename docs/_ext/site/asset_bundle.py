@@ -5,16 +5,13 @@ Sphinx's search index. Here one style sheet and one script are made for the site
 has only what a page or a script of the site may use, and within it the few icons that are shown.
 Templates of the book load these two in place of the theme's files; they find them in `light`.
 
-A build looks again only at what has changed. Where the theme is another than `book_light` says,
-that is a warning: nobody has compared what is left out with what the new theme needs.
+What is left out was compared with what one version of the theme needs; a test says which.
 """
 
 import base64
 import hashlib
 import io
-import json
 import logging as stdlib_logging
-import os
 import pathlib
 import posixpath
 import re
@@ -111,8 +108,6 @@ PLAIN = re.compile(r'<span class="(?:n|nn|p|w)">([^<]*)</span>')
 SUMMARY = re.compile(r"<summary[^>]*>.*?</summary>", re.DOTALL)
 PARAGRAPH = re.compile(r"<(/?)p\b([^>]*)>")
 BUTTON = re.compile(r"<button\b([^>]*)>")
-MEMORY = "light.json"
-LARGEST_MEMORY = 50_000_000
 logger = logging.getLogger(__name__)
 # It tells of every table of a font that it touches.
 stdlib_logging.getLogger("fontTools").setLevel(stdlib_logging.WARNING)
@@ -179,7 +174,8 @@ def _version(app: BookApp) -> str:
     """Return what changes with the files that are bundled, for the address of the bundle."""
     if not hasattr(app, "book_light_version"):
         digest = hashlib.sha256(pathlib.Path(__file__).read_bytes())
-        for folder in _folders(app):
+        own = (pathlib.Path(app.confdir, path) for path in app.config.html_static_path)
+        for folder in (*map(pathlib.Path, app.builder.theme.get_theme_dirs()), *own):
             for path in sorted(folder.rglob("*.[cj]s*")):
                 if path.suffix in (".css", ".js") and path.stat().st_size < 1_000_000:
                     digest.update(path.read_bytes())
@@ -187,61 +183,39 @@ def _version(app: BookApp) -> str:
     return str(app.book_light_version)
 
 
-def _folders(app: BookApp) -> list[pathlib.Path]:
-    theme = [pathlib.Path(path) for path in app.builder.theme.get_theme_dirs()]
-    own = [pathlib.Path(app.confdir, path) for path in app.config.html_static_path]
-    return theme + own
-
-
-def theme_digest(folders: Iterable[str | os.PathLike[str]]) -> str:
-    """Return a digest of a theme's templates, styles and scripts; Sphinx's own are no theme."""
-    digest = hashlib.sha256()
-    for folder in map(pathlib.Path, folders):
-        if folder.name == "basic":
-            continue
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in (".html", ".css", ".js", ".conf") and path.stem != "fontawesome":
-                digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
 def finish(app: BookApp, exception: Exception | None) -> None:
     """Make the style sheet and the script of the finished site, where anything has changed."""
     if exception or not _wanted(app):
         return
-    known = book_of(app).options.light
-    found = theme_digest(app.builder.theme.get_theme_dirs())
-    if found != known:
-        logger.warning(
-            f"the theme is not the one that pages were made light for: it is {found}, and "
-            f"book_light of conf.py says {known}. Compare the site with the one before on a phone "
-            "and a desktop, light and dark, and the theme's layout with the templates of the "
-            f"book; then say book_light = {found!r}",
-            type="book",
-            subtype="light",
-        )
-    static = pathlib.Path(app.outdir, "_static")
+    site, static = pathlib.Path(app.outdir), pathlib.Path(app.outdir, "_static")
     styles = [*FIRST_STYLES, *_local(app.builder._css_files, static)]
     scripts = [
         name
         for name in [*_local(app.builder._js_files, static), *LAST_SCRIPTS]
         if name not in {_name(js) for js in app.builder._js_files if js.priority < EARLY}
     ]
-    memory = pathlib.Path(app.doctreedir, MEMORY)
-    former = files.remembered(memory, LARGEST_MEMORY)
-    pages = _pages(pathlib.Path(app.outdir), former.get("pages", {}))
-    used = {word for page in pages.values() for word in page["words"]}
-    state = hashlib.sha256(
-        repr((_version(app), styles, scripts, sorted(used))).encode()
-    ).hexdigest()
-    made = [static / STYLE, static / SCRIPT]
-    if former.get("state") != state or not all(path.is_file() for path in made):
-        bundled = {name: (static / name).read_text("utf8") for name in scripts}
-        words = used | {*MENUS} | {word for text in bundled.values() for word in WORD.findall(text)}
-        files.write(made[0], style_sheet(static, styles, words, used))
-        files.write(made[1], script(bundled))
-    if former != (now := {"state": state, "pages": pages}):
-        files.write(memory, json.dumps(now))
+    pages = [page for page in site.rglob("*.html") if static not in page.parents]
+    sheet = static / STYLE
+    former = sheet.read_text("utf8") if sheet.is_file() else ""
+    if former.startswith(f"/*{_version(app)} ") and not is_behind(sheet, app):
+        return
+    used = set().union(*(_words(page.read_text("utf8")) for page in pages))
+    state = hashlib.sha256(repr((styles, scripts, sorted(used))).encode()).hexdigest()[:16]
+    mark = f"/*{_version(app)} {state}*/"
+    if former.startswith(mark):
+        sheet.touch()
+        return
+    bundled = {name: (static / name).read_text("utf8") for name in scripts}
+    words = used | {*MENUS} | {word for text in bundled.values() for word in WORD.findall(text)}
+    files.write(static / SCRIPT, script(bundled))
+    files.write(sheet, mark + style_sheet(static, styles, words, used))
+
+
+def is_behind(made: pathlib.Path, app: BookApp) -> bool:
+    """Say whether a page was written after what is made of all pages."""
+    uris = map(app.builder.get_target_uri, app.env.found_docs)
+    written = max(pathlib.Path(app.outdir, uri).stat().st_mtime_ns for uri in uris)
+    return not made.is_file() or written > made.stat().st_mtime_ns
 
 
 def _local(assets: Iterable[Any], static: pathlib.Path) -> list[str]:
@@ -249,22 +223,6 @@ def _local(assets: Iterable[Any], static: pathlib.Path) -> list[str]:
     ordered = sorted(assets, key=lambda asset: asset.priority)
     names = [_name(asset).removeprefix("_static/") for asset in ordered]
     return [name for name in dict.fromkeys(names) if name and (static / name).is_file()]
-
-
-def _pages(site: pathlib.Path, former: dict[str, Any]) -> dict[str, Any]:
-    """Return the words of each page that style sheets may ask for."""
-    found = {}
-    for path in sorted(site.rglob("*.html")):
-        name = path.relative_to(site).as_posix()
-        if name.startswith(("_static/", ".")):
-            continue
-        facts = path.stat()
-        state = [facts.st_size, facts.st_mtime_ns]
-        kept = former.get(name)
-        if kept is None or kept["state"] != state:
-            kept = {"state": state, "words": sorted(_words(path.read_text("utf8")))}
-        found[name] = kept
-    return found
 
 
 def _words(text: str) -> set[str]:

@@ -33,7 +33,6 @@ from . import (
     predictions,
     tabs,
     versions,
-    warning_persistence,
 )
 from .app import BookApp, BookEnvironment
 from .states import Book, PageState, pages_of, values
@@ -91,8 +90,6 @@ def start(app: BookApp) -> None:
     app.book_records = measurements.all_records(app.env)
     app.book_errors = errors.all_errors(app.env)
     app.book_partial = any(state.failures for state in pages_of(app.env).values())
-    app.book_reminder = warning_persistence.Reminder(app)
-    app.book_reminder.start()
 
 
 def outdated(
@@ -104,7 +101,7 @@ def outdated(
         env.book_texts.pop(docname, None)
         downloads.remove(app, docname)
         app.book_changed.add("book_shows_status")
-    found = app.book_reminder.outdated(env) | freshness.outdated(app, env)
+    found = freshness.outdated(app, env)
     return sorted(found & env.found_docs)
 
 
@@ -279,7 +276,8 @@ def finish(app: BookApp, exception: Exception | None) -> None:
         if failed:
             logger.info(f"{len(failed)} failed: {', '.join(failed)}", color="red")
             app.statuscode = 1
-        app.book_reminder.finish()
+        if not (app._fail_on_warnings and app._warncount):
+            freshness.unfinished(app).unlink()
     _own_logger().removeHandler(app.book_voice)
 
 

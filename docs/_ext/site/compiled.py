@@ -1,23 +1,19 @@
-"""Show what a function is compiled to, for devices that are not here, from committed records.
-
-A record is data from elsewhere: whatever it holds is shown as text, and its numbers are numbers
-(programs/records.py).
-"""
+"""Show what a function is compiled to, for devices that are not here, from committed records."""
 
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx_design.dropdown import dropdown_main, dropdown_title
 
-from ..measurements.numbers import ratio_text, seconds_text
+from ..measurements.numbers import seconds_text
 from ..names import nearest
 from ..options import Options
-from ..programs import states
+from ..programs import store
 from ..programs.declared import Program, ProgramError, chapter, find
 from ..programs.hlo import Kernel
 from ..programs.records import ProgramRecord, ScaleRecord
@@ -97,7 +93,7 @@ class _Place:
         read = [library.path(module) for module in library.reached([program.definition.module])]
         for path in (*read, folder / program.file):
             self.env.note_dependency(str(path))
-        return program, *states.state(folder, program, targets)
+        return program, *store.state(folder, program, targets)
 
 
 class ProgramDirective(_Place, SphinxDirective):
@@ -248,7 +244,6 @@ def cost_table(record: ProgramRecord, on: Mapping[str, str]) -> nodes.Node:
     rows = [
         [label, *(field_text(record, target, name) for target in (BEFORE, *on))]
         for name, (_, label) in FIELDS.items()
-        if label
     ]
     counts = [record.unoptimized, *(record.targets[target].cost for target in on)]
     ratios = [c.flops / c.bytes if c and c.bytes else None for c in counts]
@@ -274,26 +269,10 @@ def versions(record: ProgramRecord | ScaleRecord) -> str:
     return ", ".join(f"{name} {version}" for name, version in record.versions.items())
 
 
-# The cost by itself, and single numbers
+# Single numbers
 
 
-class CostDirective(ProgramDirective):
-    """The table of costs of one function, for all devices or some."""
-
-    option_spec: ClassVar[dict[str, Callable[[str], Any]]] = {"devices": str.split}
-
-    def show(self, program: Program, record: ProgramRecord | None) -> list[nodes.Node]:
-        devices = self.labels
-        chosen = self.options.get("devices") or list(devices)
-        for target in chosen:
-            known("device", target, devices)
-        if record is None:
-            return []
-        on = {t: label for t, label in devices.items() if t in chosen and t in record.targets}
-        return [cost_table(record, on), provenance(record)]
-
-
-# The unit of each field, None for what is counted in whole, and its name in the table, if any.
+# The unit of each field, None for what is counted in whole, and its name in the table.
 FIELDS = {
     "flops": ("FLOP", "floating-point operations"),
     "transcendentals": ("", "exp, tanh and the like"),
@@ -301,8 +280,6 @@ FIELDS = {
     "estimate": ("s", "estimate of the compiler"),
     **{field: ("B", f"memory: {field}") for field in ("arguments", "results", "temporaries")},
     "kernels": (None, "kernels"),
-    "fusions": (None, ""),
-    "copies": (None, ""),
 }
 
 
@@ -313,10 +290,8 @@ def field(record: ProgramRecord, target: str, name: str) -> float | None:
     if target not in record.targets:
         return None
     compiled = record.targets[target]
-    if name == "copies":
-        return len(compiled.program.copies())
-    if name in ("kernels", "fusions"):
-        return sum(name == "kernels" or kernel.fused for kernel in compiled.program.kernels())
+    if name == "kernels":
+        return len(compiled.program.kernels())
     if name == "estimate" and compiled.program.loops:
         return None
     return getattr(compiled.memory, name, getattr(compiled.cost, name, None))
@@ -333,57 +308,39 @@ def field_text(record: ProgramRecord, target: str, name: str) -> str:
 
 
 class CompiledRole(_Place, SphinxRole):
-    """A number of a record: ``{compiled}`products.matrix_product@tpu-v5e.estimate```.
-
-    Two of them with ' / ' in between give a ratio.
-    """
+    """A number of a record: ``{compiled}`products.matrix_product@tpu-v5e.estimate```."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         try:
-            found = [self._single(text) for text in self.text.split(" / ")]
-            if None in found:
-                return [nodes.inline("", "not compiled yet", classes=["not-recorded"])], []
-            (value, text, origin, earlier), *others = filter(None, found)
-            if len(others) > 1 or (others and not others[0][0]):
-                raise ProgramError(f"'{self.text}' is no ratio of two numbers, the second not zero")
+            return self._number(), []
         except (SnippetError, ProgramError) as error:
             self.warn(error)
             return [nodes.problematic("", self.text)], []
-        if others:
-            text = ratio_text(value / others[0][0])
-            origin = f"{origin}; {others[0][2]}"
-            earlier = earlier or others[0][3]
-        shown: list[nodes.Node] = [noted("", text, note=origin, classes=["measured"])]
-        if earlier:
-            shown.append(nodes.inline("", f" ({earlier})", classes=["earlier"]))
-        return shown, []
 
-    def _single(self, text: str) -> tuple[float, str, str, str] | None:
-        """Return a number, its text, its origin, and whether it is of earlier code.
-
-        None where nothing was compiled.
-        """
-        match = REFERENCE.fullmatch(text.strip())
+    def _number(self) -> list[nodes.Node]:
+        match = REFERENCE.fullmatch(self.text)
         if not match:
-            raise ProgramError(f"'{text}' is not of the form function@device.field")
+            raise ProgramError(f"'{self.text}' is not of the form function@device.field")
         devices = {**self.labels, BEFORE: "before optimizing"}
         target = known("device", match["target"], devices)
         name = known("field", match["field"], FIELDS)
         program, record, state = self.look_up(match["name"], "COMPILED")
         if record is None:
-            return None
-        value = field(record, target, name)
-        if value is None:
+            return [nodes.inline("", "not compiled yet", classes=["not-recorded"])]
+        if field(record, target, name) is None:
             raise ProgramError(f"there is no {name} of {program.name} for {target}")
         label = "the compiler's estimate, not a measurement" if name == "estimate" else name
-        origin = f"{program.name}, {devices[target]}: {label}; compiled with "
-        origin += f"{versions(record)}, {record.date[:10]}"
-        earlier = f"earlier code, {record.date[:10]}" if state.word == "earlier code" else ""
-        return value, field_text(record, target, name), origin, earlier
+        note = f"{program.name}, {devices[target]}: {label}; compiled with "
+        note += f"{versions(record)}, {record.date[:10]}"
+        text = field_text(record, target, name)
+        shown: list[nodes.Node] = [noted("", text, note=note, classes=["measured"])]
+        if state.word == "earlier code":
+            earlier = f" (earlier code, {record.date[:10]})"
+            shown.append(nodes.inline("", earlier, classes=["earlier"]))
+        return shown
 
 
 def setup(app: BookApp) -> None:
-    """Register the options, the directives and the role."""
+    """Register the directive and the role."""
     app.add_directive("compiled", CompiledDirective)
-    app.add_directive("compiled-cost", CostDirective)
     app.add_role("compiled", CompiledRole())

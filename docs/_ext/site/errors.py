@@ -10,7 +10,7 @@ import itertools
 import pathlib
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from docutils import nodes
@@ -28,15 +28,10 @@ logger = logging.getLogger(__name__)
 # What may differ between two messages that say the same: numbers, addresses of pages.
 VARIES = re.compile(r"\d+|https?://\S+|0x[0-9a-f]+")
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
-LONGEST = 1500
 
 
-class error_list(nodes.General, nodes.Element):
+class error_list(nodes.container):
     """A list of errors; its child is a table."""
-
-
-class messages(nodes.General, nodes.Element):
-    """The messages of one error: `shown` is a list of pairs, a heading and a text."""
 
 
 class ErrorListDirective(SphinxDirective):
@@ -46,7 +41,7 @@ class ErrorListDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the table, in a node that is filled in when the page is written."""
-        node = error_list("", *self.parse_content_to_nodes())
+        node = error_list("", *self.parse_content_to_nodes(), classes=["error-list"])
         self.set_source_info(node)
         self.env.metadata[self.env.docname]["book_uses_errors"] = True
         if path := _earlier_file(cast(BookEnvironment, self.env)):
@@ -90,7 +85,7 @@ def meant(row: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:
 def said(outcome: Text) -> str:
     """Return what a terminal shows at the end of a traceback."""
     message = COLOURS.sub("", outcome.message)
-    return f"{outcome.type}: {message}"[:LONGEST].strip() if outcome.type else ""
+    return f"{outcome.type}: {message}".strip() if outcome.type else ""
 
 
 def differing(error: DeclaredError) -> Iterator[tuple[str, str, Text]]:
@@ -155,7 +150,7 @@ class ShowErrors(BookTransform):
             # All versions say it, or it is no error of the package.
             shown = [("", text) for _, text in shown]
         if shown:
-            first += messages("", shown=shown)
+            first += nodes.raw("", messages(shown), format="html")
 
     def _earlier(self, words: str) -> Iterator[tuple[str, str]]:
         for begins, said_by in self.earlier.items():
@@ -171,41 +166,19 @@ class ShowErrors(BookTransform):
             yield span([first, last], self.options), said(outcome)
 
 
-def _visit(self: Any, node: messages) -> None:
-    """Open a fold with all messages."""
-    mark = ' class="differs"' if len(node["shown"]) > 1 else ""
-    self.body.append(f"<details{mark}><summary>The whole message</summary>")
-    for heading, text in node["shown"]:
+def messages(shown: Sequence[tuple[str, str]]) -> str:
+    """Return a fold with all messages of an error, each beneath its heading."""
+    mark = ' class="differs"' if len(shown) > 1 else ""
+    parts = [f"<details{mark}><summary>The whole message</summary>"]
+    for heading, text in shown:
         if heading:
-            self.body.append(f"<p>{html.escape(heading)}{'' if text else ': no error'}</p>")
+            parts.append(f"<p>{html.escape(heading)}{'' if text else ': no error'}</p>")
         if text:
-            self.body.append(f"<pre>{html.escape(text)}</pre>")
-    self.body.append("</details>")
-    raise nodes.SkipNode
-
-
-def _skip(self: Any, node: messages) -> None:
-    raise nodes.SkipNode
-
-
-def _open(self: Any, node: error_list) -> None:
-    self.body.append('<div class="error-list">')
-
-
-def _close(self: Any, node: error_list) -> None:
-    self.body.append("</div>")
-
-
-def _pass(self: Any, node: nodes.Element) -> None:
-    """Show the children alone, where no HTML is written."""
+            parts.append(f"<pre>{html.escape(text)}</pre>")
+    return "".join([*parts, "</details>"])
 
 
 def setup(app: BookApp) -> None:
-    """Register the directive and what it is made of."""
+    """Register the directive and what completes it."""
     app.add_directive("error-list", ErrorListDirective)
-    others = ("latex", "text", "man", "texinfo")
-    alone: Any = dict.fromkeys(others, (_pass, _pass))
-    app.add_node(error_list, html=(_open, _close), **alone)
-    left_out: Any = dict.fromkeys(others, (_skip, None))
-    app.add_node(messages, html=(_visit, None), **left_out)
     app.add_post_transform(ShowErrors)

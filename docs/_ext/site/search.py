@@ -5,8 +5,6 @@ for them. It is made again only where a page has changed.
 """
 
 import asyncio
-import hashlib
-import json
 import pathlib
 import re
 import shutil
@@ -14,13 +12,11 @@ import tempfile
 
 from pagefind.index import IndexConfig, PagefindIndex
 
-from .. import files
 from .app import BookApp
+from .asset_bundle import is_behind
 from .states import book_of
 
-FOLDER = "pagefind"
-MEMORY = "search.json"
-LARGEST_MEMORY = 1_000_000
+FOLDER, ENTRY = "pagefind", "pagefind-entry.json"
 SECTION = re.compile(
     r'<section( class="[^"]*")? id="([^"]+)"([^>]*)>'
     r"((?:\s*<span[^>]*></span>)*\s*<h[1-6])"
@@ -34,19 +30,11 @@ def finish(app: BookApp, exception: Exception | None) -> None:
     """Make the index of the finished site, where a page has changed since the last one."""
     if exception or app.builder.format != "html" or not book_of(app).options.search:
         return
-    site, memory = pathlib.Path(app.outdir), pathlib.Path(app.doctreedir, MEMORY)
-    pages = {name: site / app.builder.get_target_uri(name) for name in sorted(app.env.found_docs)}
-    known = files.remembered(memory, LARGEST_MEMORY)
-    states = {name: [path.stat().st_size, path.stat().st_mtime_ns] for name, path in pages.items()}
-    folder = site / FOLDER
-    if known.get("states") == states and folder.is_dir():
-        return
-    texts = {name: path.read_text("utf8") for name, path in pages.items()}
-    digest = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()
-    if known.get("digest") != digest or not folder.is_dir():
-        uris = {app.builder.get_target_uri(name): text for name, text in texts.items()}
-        asyncio.run(_index(uris, folder))
-    files.write(memory, json.dumps({"states": states, "digest": digest}))
+    site, made = pathlib.Path(app.outdir), pathlib.Path(app.outdir, FOLDER, ENTRY)
+    if is_behind(made, app):
+        uris = map(app.builder.get_target_uri, sorted(app.env.found_docs))
+        texts = {uri: (site / uri).read_text("utf8") for uri in uris}
+        asyncio.run(_index(texts, made.parent))
 
 
 async def _index(texts: dict[str, str], folder: pathlib.Path) -> None:

@@ -17,66 +17,43 @@ from .tables import table_node
 
 HEAD = ("page", "executed (UTC)", "on", "took", "kernel", "this build", "processes")
 PREVIEW = "Preview: measured with few samples in one process, for a first look."
-KERNELS = {"forked": "forked", "own": "own"}
 # Measurements by page and device.
 Made = collections.defaultdict[tuple[str, str], list[Measurement]]
 
 
-class page_status(nodes.General, nodes.Element):
-    """A table that is filled in when the status page is written."""
+class status_place(nodes.General, nodes.Element):
+    """What a directive stands for is filled in here when the page is written."""
 
 
-class PageStatusDirective(SphinxDirective):
-    """The table of all executed pages."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return the place of the table."""
-        self.env.metadata[self.env.docname]["book_shows_status"] = True
-        return [page_status()]
-
-
-class recording_status(nodes.General, nodes.Element):
-    """A table of recordings that is filled in when the status page is written."""
-
-
-class RecordingStatusDirective(SphinxDirective):
-    """The table of the recordings of all pages on all devices."""
+class StatusDirective(SphinxDirective):
+    """`page-status`, `recording-status` or `recorded-devices`."""
 
     def run(self) -> list[nodes.Node]:
-        """Return the place of the table."""
+        """Return the place of what the directive is named for."""
         self.env.metadata[self.env.docname]["book_shows_status"] = True
-        return [recording_status()]
-
-
-class recorded_devices(nodes.General, nodes.Element):
-    """A sentence that is filled in when the page is written."""
-
-
-class RecordedDevicesDirective(SphinxDirective):
-    """Of which devices there are recordings, and of which there are none."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return the place of the sentence."""
-        self.env.metadata[self.env.docname]["book_shows_status"] = True
-        return [recorded_devices()]
+        return [status_place(shown=self.name)]
 
 
 class FillInStatus(BookTransform):
-    """Fill the tables of the status page in."""
+    """Fill in the tables of the status page, and the sentence on what was recorded."""
 
     default_priority = 5
 
     def run(self, **options: Any) -> None:
         """Fill in one page, if it shows the status."""
-        for node in list(self.document.findall(page_status)):
-            node.replace_self(self._status())
-        for place_of_recordings in list(self.document.findall(recording_status)):
-            place_of_recordings.replace_self(self._recordings())
-        for sentence in list(self.document.findall(recorded_devices)):
-            text = devices_in_words(book_of(self.app), pages_of(self.env).values())
-            sentence.replace_self(nodes.paragraph("", text))
+        fill_in = {
+            "page-status": self._status,
+            "recording-status": self._recordings,
+            "recorded-devices": self._devices,
+        }
+        for node in list(self.document.findall(status_place)):
+            node.replace_self(fill_in[node["shown"]]())
 
-    def _recordings(self) -> nodes.Node:
+    def _devices(self) -> list[nodes.Node]:
+        text = devices_in_words(book_of(self.app), pages_of(self.env).values())
+        return [nodes.paragraph("", text)]
+
+    def _recordings(self) -> list[nodes.Node]:
         states, book = pages_of(self.env), book_of(self.app)
         columns = book.shown
         rows: list[list[nodes.Node | str]] = []
@@ -87,7 +64,7 @@ class FillInStatus(BookTransform):
             ]
             rows.append([self._link(docname), *of_page])
         head = ["page", *(book.options.label(device) for device in columns)]
-        return table_node(head, rows, classes=["page-status", "recordings"])
+        return [table_node(head, rows, classes=["page-status", "recordings"])]
 
     def _made(self) -> Made:
         made: Made = collections.defaultdict(list)
@@ -130,7 +107,7 @@ class FillInStatus(BookTransform):
             when(state.facts).removesuffix(" UTC"),
             letters[place(state.facts)],
             f"{state.facts.seconds:.1f} s",
-            KERNELS[state.facts.process],
+            state.facts.process,
             outcome,
             processes(made[docname, state.facts.device]) or "–",
         ]
@@ -226,8 +203,7 @@ def add_provenance(
 
 def setup(app: BookApp) -> None:
     """Register the directives and the event."""
-    app.add_directive("page-status", PageStatusDirective)
-    app.add_directive("recording-status", RecordingStatusDirective)
-    app.add_directive("recorded-devices", RecordedDevicesDirective)
+    for name in ("page-status", "recording-status", "recorded-devices"):
+        app.add_directive(name, StatusDirective)
     app.add_post_transform(FillInStatus)
     app.connect("html-page-context", add_provenance)

@@ -8,7 +8,7 @@ import sys
 import pytest
 from _ext.commands import compile as command
 from _ext.programs import compiling
-from _ext.programs.parsing import parse
+from _ext.programs.store import parse
 
 from tests.engine.programs.samples import (
     CONF,

@@ -74,15 +74,3 @@ def test_collectives_are_counted_once_with_the_bytes_of_their_results():
         *(("all-reduce", 32 + 16 + 4), ("all-reduce", 32), ("all-gather", 32)),
         *(("collective-permute", 32), ("all-to-all", 3)),
     ]
-
-
-def test_a_text_that_calls_itself_over_and_over_comes_to_an_end():
-    lines = ["ENTRY %c0 (x: f32[]) -> f32[] {"]
-    for number in range(1, 200):
-        call = f"while(%x), condition=%c{number}, body=%c{number}"
-        lines += [f"  %w{number} = f32[] {call}", "}", f"%c{number} (x: f32[]) -> f32[] {{"]
-    lines += ["  %add = f32[] add(%x, %x)", "}"]
-    assert len(hlo.Optimized(lines).steps()) <= hlo.MOST_STEPS
-    itself = ["ENTRY %c (x: f32[]) -> f32[] {", "  %w = f32[] call(%x), to_apply=%c", "}"]
-    assert hlo.Optimized(itself).steps() == []
-    assert hlo.Optimized(["}", "ENTRY", ""]).kernels() == []

@@ -137,7 +137,6 @@ def test_warnings_of_sphinx_stay_until_they_are_mended(project):
         assert f"docs/a/one.md:{project.line('a/one', 'nothing')}: WARNING: " in warning
         assert "nothing.md" in warning
     assert build.executed == []
-    assert "0 added, 1 changed, 0 removed" in build.output
     project.edit(project.path("a/one"), "nothing.md", "two.md")
     assert project.build().green
     assert "0 added, 0 changed, 0 removed" in project.build().output

@@ -6,9 +6,9 @@ import pathlib
 import re
 
 import pytest
+from _ext import files
 from _ext.options import Options
-from _ext.programs import states
-from _ext.programs.parsing import RecordError, parse, written
+from _ext.programs import store
 
 from tests.engine.programs.samples import (
     Sample,
@@ -31,7 +31,7 @@ def book(tmp_path):
 
 
 def state(book, program=None):
-    return str(states.state(book.folder, program or book.find(), book.targets)[1])
+    return str(store.state(book.folder, program or book.find(), book.targets)[1])
 
 
 def replaced(path, before, after):
@@ -41,7 +41,7 @@ def replaced(path, before, after):
 
 
 def test_a_record_of_the_same_source_and_arguments_is_current(book):
-    record, found = states.state(book.folder, book.program, book.targets)
+    record, found = store.state(book.folder, book.program, book.targets)
     assert str(found) == "current"
     assert record.function == "a.code.double"
     replaced(book.module, "def undeclared(x):\n    return x", "def undeclared(x):\n    return -x")
@@ -81,10 +81,8 @@ def test_a_record_can_lack_a_case_or_a_number_of_devices(book):
     assert state(book, program) == "missing: not compiled for NVIDIA H200, TPU v5e"
 
 
-def test_a_record_of_something_else_is_unreadable(book):
+def test_a_record_of_an_unknown_device_is_unreadable(book):
     record = record_of(book.program)
-    book.write(book.program, record | {"function": "a.code.other"})
-    assert state(book) == "unreadable: it is of a.code.other"
     of_one = {"targets": {"<b>": record["targets"]["cpu"]}}
     of_one["stablehlo"] = [{"targets": ["<b>"], "text": ["module"]}]
     book.write(book.program, record | of_one)
@@ -96,23 +94,26 @@ def test_a_record_of_something_else_is_unreadable(book):
     assert state(book, program) == "unreadable: it is of the unknown device 'tpu-v9'"
 
 
-def as_a_folder(path):
-    path.unlink()
-    path.mkdir()
-
-
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (lambda path: path.write_text("{"), "it is no JSON"),
+        (lambda path: path.write_text("[]"), "record: [] is not of type 'object'"),
         (lambda path: path.write_bytes(b"\xff\xfe"), "UTF-8"),
-        (lambda path: path.write_text(" " * (states.MOST_BYTES + 1)), "larger than 400000 bytes"),
-        (as_a_folder, "Is a directory"),
+        (lambda path: replaced(path, '"form": 1', '"form": 2'), "record.form: 1 was expected"),
+        (
+            lambda path: replaced(path, '"flops": 32', '"flops": "32"'),
+            "flops: '32' is not of type 'number'",
+        ),
+        (
+            lambda path: replaced(path, '"command"', '"commands"'),
+            "record: Additional properties are not allowed ('commands' was unexpected)",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_read_is_unreadable(book, damage, message):
     damage(book.record)
-    assert states.state(book.folder, book.program, book.targets)[0] is None
+    assert store.state(book.folder, book.program, book.targets)[0] is None
     assert state(book).startswith("unreadable: ")
     assert message in state(book)
 
@@ -120,29 +121,43 @@ def test_a_file_that_cannot_be_read_is_unreadable(book, damage, message):
 def test_records_that_no_page_asks_for_are_left_over(book):
     other = book.record.with_name("a.code.gone.json")
     other.write_text("{}")
-    assert states.left_over(book.folder, [book.record.name]) == [other]
-    assert states.left_over(book.root / "nowhere", []) == []
+    assert store.left_over(book.folder, [book.record.name]) == [other]
+    assert store.left_over(book.root / "nowhere", []) == []
 
 
 # Writing
 
 
+def test_a_record_is_read_as_it_was_written(book):
+    scaled = book.find("code.double", "SCALED")
+    record = store.parse(text_of(record_of(book.program)), scaled=False)
+    assert record.picture.edges[0].to == 1
+    assert record.targets["tpu-v5e"].cost.estimate == 1.5e-6
+    assert record.targets["gpu-h200"].cost is None
+    assert store.written(record) == text_of(record_of(book.program))
+    steps = store.parse(text_of(scale_record_of(scaled)), scaled=True)
+    assert (steps.runs[2].chips, steps.runs[2].moved, steps.runs[2].sent) == (4, 404, 606)
+    assert steps.runs[2].memory.total == 256
+    assert store.written(steps) == text_of(scale_record_of(scaled))
+    assert max(map(len, store.written(record).splitlines())) < 200
+
+
 def made(program, **changes):
-    return parse(text_of(record_of(program) | changes), scaled=False)
+    return store.parse(text_of(record_of(program) | changes), scaled=False)
 
 
 def test_recording_the_same_again_keeps_the_file_and_its_date(book):
     before = book.record.read_bytes(), book.record.stat().st_mtime_ns
-    assert not states.keep(book.record, made(book.program, date="2027-01-01T00:00:00+00:00"))
+    assert not store.keep(book.record, made(book.program, date="2027-01-01T00:00:00+00:00"))
     assert (book.record.read_bytes(), book.record.stat().st_mtime_ns) == before
     later = made(book.program, date="2027-01-01T00:00:00+00:00", versions={"jax": "2.0"})
-    assert states.keep(book.record, later)
+    assert store.keep(book.record, later)
     assert "2027-01-01" in book.record.read_text("utf8")
 
 
 def test_a_damaged_record_is_replaced(book):
     book.record.write_text("{")
-    assert states.keep(book.record, made(book.program))
+    assert store.keep(book.record, made(book.program))
     assert state(book) == "current"
 
 
@@ -156,8 +171,8 @@ def test_a_damaged_record_is_replaced(book):
 def test_a_record_that_is_too_large_or_tells_of_the_machine_is_not_written(book, changes, message):
     before = book.record.read_bytes()
     record = dataclasses.replace(made(book.program), **changes)
-    with pytest.raises(RecordError, match=message):
-        states.keep(book.record, record)
+    with pytest.raises(files.Unusable, match=message):
+        store.keep(book.record, record)
     assert book.record.read_bytes() == before
     assert os.listdir(book.record.parent) == [book.record.name]
 
@@ -170,16 +185,9 @@ def test_a_failed_write_leaves_the_old_record_and_nothing_else(book, monkeypatch
 
     monkeypatch.setattr(pathlib.Path, "replace", full)
     with pytest.raises(OSError, match="no space"):
-        states.keep(book.record, made(book.program, versions={"jax": "2.0"}))
+        store.keep(book.record, made(book.program, versions={"jax": "2.0"}))
     assert book.record.read_bytes() == before
     assert os.listdir(book.record.parent) == [book.record.name]
-
-
-def test_a_host_may_be_called_as_an_operation_is(monkeypatch):
-    monkeypatch.setattr("socket.gethostname", lambda: "fusion")
-    assert states.leaks("%fusion = f32[] fusion(%main.5)") == []
-    assert states.leaks("file://fusion/share") == ["//fusion"]
-    assert states.leaks(f"{os.getcwd()}/a.py") == [os.getcwd()]
 
 
 # The committed records
@@ -195,8 +203,7 @@ def test_a_committed_record_tells_of_no_machine(path):
     assert not re.search(
         r"/(?:home|root|tmp|Users|usr|work)/|\.py\b|source_file|0x[0-9a-f]{9}", text
     )
-    assert states.leaks(text) == []
-    assert written(states.read(path)) == text
+    assert store.written(store.read(path)) == text
 
 
 def test_the_targets_of_the_book_are_described_in_full():

@@ -2,43 +2,59 @@
 
 import contextlib
 import dataclasses
-import getpass
+import functools
+import json
 import pathlib
-import socket
 import sys
 from collections.abc import Iterable, Mapping
 
-from .. import files
+from .. import files, typed_json
 from ..options import Target
 from ..records.states import State
 from .declared import Program
-from .parsing import RecordError, parse, written
 from .records import ProgramRecord, Record, ScaleRecord
 
 MOST_BYTES = 400_000
 
 
 def read(path: pathlib.Path) -> Record:
-    """Return the record in a file, checked; raises RecordError, or FileNotFoundError."""
+    """Return the record in a file; raises files.Unusable, or FileNotFoundError."""
+    return parse(files.read(path, MOST_BYTES), path.name.endswith(".scale.json"))
+
+
+@functools.lru_cache(maxsize=64)
+def parse(text: str, scaled: bool) -> Record:
+    """Return the record that a text holds, `scaled` for many devices; raises files.Unusable."""
     try:
-        return parse(files.read(path, MOST_BYTES), path.name.endswith(".scale.json"))
-    except files.Unusable as error:
-        raise RecordError(str(error)) from None
+        data = json.loads(text)
+    except ValueError as error:
+        raise files.Unusable(f"it is no JSON: {error}") from None
+    kind = ScaleRecord if scaled else ProgramRecord
+    try:
+        record: Record = typed_json.typed(kind, data)
+    except typed_json.Mismatch as error:
+        raise files.Unusable(f"record{error}") from None
+    return record
+
+
+def written(record: Record) -> str:
+    """Return the text of a record as it is kept, the same for the same record."""
+    return json.dumps(typed_json.untyped(record), indent=1, ensure_ascii=False) + "\n"
 
 
 def keep(path: pathlib.Path, record: Record) -> bool:
     """Write a record, unless the one that is there differs in nothing but its date.
 
-    Return whether it was written. Raises RecordError for one that could not be read again or
-    that tells of this machine.
+    Return whether it was written. Raises files.Unusable for one that is too large to be read, or
+    that names a folder of this machine.
     """
     text = written(record)
-    if found := leaks(text):
-        raise RecordError(f"it would hold {', '.join(found)}")
+    folders = str(pathlib.Path.cwd()), str(pathlib.Path.home()), sys.prefix
+    if found := [folder for folder in folders if len(folder) > 3 and folder in text]:
+        raise files.Unusable(f"it would hold {', '.join(found)}")
     if len(text.encode()) > MOST_BYTES:
-        raise RecordError(f"it would be larger than {MOST_BYTES} bytes")
-    parse(text, isinstance(record, ScaleRecord))
-    with contextlib.suppress(OSError, RecordError):
+        raise files.Unusable(f"it would be larger than {MOST_BYTES} bytes")
+    with contextlib.suppress(OSError, files.Unusable):
         if same(path, record):
             return False
     files.write(path, text)
@@ -50,24 +66,6 @@ def same(path: pathlib.Path, record: Record) -> bool:
     return dataclasses.replace(read(path), date=record.date) == record
 
 
-def leaks(text: str) -> list[str]:
-    """Return what in a text tells of this machine: folders, the names of the user and the host.
-
-    A name counts as one in a path or an address only: a host may be called as an operation is.
-    """
-    host = socket.gethostname()
-    private = [
-        str(pathlib.Path.cwd()),
-        str(pathlib.Path.home()),
-        sys.prefix,
-        f"//{host}",
-        f"@{host}:",
-    ]
-    with contextlib.suppress(KeyError, OSError):
-        private.append(f"/{getpass.getuser()}/")
-    return sorted({word for word in private if len(word) > 3 and word in text})
-
-
 def state(
     folder: pathlib.Path, program: Program, targets: Mapping[str, Target]
 ) -> tuple[Record | None, State]:
@@ -76,12 +74,10 @@ def state(
         record = read(folder / program.file)
     except FileNotFoundError:
         return None, State("missing")
-    except RecordError as error:
+    except files.Unusable as error:
         return None, State("unreadable", (str(error),))
-    if record.function != program.name:
-        return None, State("unreadable", (f"it is of {record.function}",))
-    if unknown := [name for name in _targets(record) if name not in targets]:
-        return None, State("unreadable", (f"it is of the unknown device {unknown[0]!a}",))
+    if unknown := [name for name in record.compiled_for if name not in targets]:
+        return None, State("unreadable", (f"it is of the unknown device '{unknown[0]}'",))
     changed = []
     if record.source != program.key:
         changed.append("the source changed")
@@ -95,16 +91,10 @@ def state(
     return record, State("current")
 
 
-def _targets(record: Record) -> list[str]:
-    if isinstance(record, ScaleRecord):
-        return [run.target for run in record.runs]
-    return list(record.targets) if isinstance(record, ProgramRecord) else []
-
-
 def lacking(record: Record, program: Program, targets: Mapping[str, Target]) -> list[str]:
     """Return the targets that a record should have and has not."""
     if not isinstance(record, ScaleRecord):
-        return [name for name in targets if name not in _targets(record)]
+        return [name for name in targets if name not in record.compiled_for]
     present = {(run.case, run.target, run.chips) for run in record.runs}
     return [
         name
