@@ -63,7 +63,12 @@ def typed(kind: Any, value: Any, place: tuple[Any, ...] = ()) -> Any:
         return None if value is None else typed(inner[0], value, place)
     if origin in (list, tuple):
         _expect(isinstance(value, list | tuple), value, "a list", place)
-        return origin(typed(inner[0], part, (*place, n)) for n, part in enumerate(value))
+        # Of a list, and of a tuple of any length, all parts have one type.
+        alike = origin is list or inner[-1] is Ellipsis
+        kinds = inner[:1] * len(value) if alike else inner
+        _expect(len(value) == len(kinds), value, f"a list of {len(kinds)}", place)
+        pairs = enumerate(zip(kinds, value, strict=True))
+        return origin(typed(one, part, (*place, n)) for n, (one, part) in pairs)
     if origin in (dict, Mapping):
         _expect(isinstance(value, Mapping), value, "a dictionary", place)
         return {
