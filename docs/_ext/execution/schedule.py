@@ -176,12 +176,13 @@ class _Build:
 
     async def run(self, pages: Sequence[Page]) -> None:
         ordinary = [(page, self._modules(page)) for page in pages if not page.benchmark]
-        async with contextlib.AsyncExitStack() as stack:
+        with contextlib.ExitStack() as stack:
             warm = None
             if any(modules is not None for _, modules in ordinary):
                 variables = environment.kernel_environment(self.options, "cpu", shared=True)
                 versions = json.dumps(used_versions(self.options))
-                warm = await stack.enter_async_context(provisioning.parents(variables, versions))
+                warm = provisioning.Parents(versions, variables)
+                stack.callback(warm.close)
             async with asyncio.TaskGroup() as group:
                 for order, (page, modules) in enumerate(ordinary):
                     group.create_task(self._ordinary(order, page, warm, modules))
