@@ -59,7 +59,7 @@ class Keeper:
 
     def serve(self, listening: socket.socket, until: int) -> None:
         """Serve builds until a descriptor can be read."""
-        while until not in (ready := select.select([listening, until], [], [])[0]):
+        while until not in (ready := select.select([listening.fileno(), until], [], [])[0]):
             for _ in ready:
                 client, _ = listening.accept()
                 with client, contextlib.suppress(OSError):
