@@ -235,11 +235,7 @@ class PageProvisioner(LocalProvisioner):
         if process is None:
             return None
         status: int | None = process.poll()
-        # The number of one that has ended may be that of another by now.
-        started = _Below(process.pid) if status is None else None
         await self.kill()
-        if started:
-            started.kill()
         if self.home:
             _kill_all_of(self.home)
         while process.poll() is None:
@@ -249,23 +245,6 @@ class PageProvisioner(LocalProvisioner):
             if process.lost:
                 raise ParentLost(begun=True)
         return status
-
-
-class _Below:
-    """The processes below one; some may have left its group, and no signal reaches them."""
-
-    def __init__(self, pid: int) -> None:
-        # Imported here, for a build that executes nothing.
-        import psutil
-
-        self.error, self.processes = psutil.Error, []
-        with contextlib.suppress(psutil.Error):
-            self.processes = psutil.Process(pid).children(recursive=True)
-
-    def kill(self) -> None:
-        for process in self.processes:
-            with contextlib.suppress(self.error):
-                process.kill()
 
 
 def _kill_all_of(home: str) -> None:

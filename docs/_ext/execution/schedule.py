@@ -4,12 +4,10 @@ import asyncio
 import contextlib
 import dataclasses
 import heapq
+import itertools
 import json
-import math
 import signal
-import statistics
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,8 +24,7 @@ __all__ = ["Execution", "Failure", "execute_all"]
 Done = Callable[[Page, Execution], None]
 # How many kernels of pages that measure are there at once; all but one of them rest.
 STARTING = 2
-# A page below half of a core waits more than it computes; one that computes less than half of
-# its work itself has processes of its own compute.
+# A page that computes less than half of its work itself has processes of its own compute.
 HALF = 0.5
 
 
@@ -46,8 +43,8 @@ def execute_all(
     started by then. `efforts` maps the names of pages to what they last took: the longest begin
     first, and those never executed before them. `say` receives a line for each page. `jobs`
     pages run at once: by default one for each core, or a single one on an accelerator, which
-    belongs to one process. Pages that mostly wait run beside as many others; of those whose
-    work is done by processes that they start, one runs at a time. Where `done` raises, the
+    belongs to one process. Of those pages whose work is done by processes that they start, one
+    runs at a time. Where `done` raises, the
     other pages go on; its first error is raised when all are done.
     """
 
@@ -58,7 +55,7 @@ def execute_all(
     ordered = sorted(pages, key=lambda page: known[page.docname].seconds, reverse=True)
     jobs = jobs or (machine.cores() if device == "cpu" else 1)
     errors: list[Exception] = []
-    progress = Progress(pages, known, jobs)
+    count = itertools.count(1)
     with tqdm(total=len(pages), unit="page", disable=not sys.stderr.isatty(), leave=False) as bar:
 
         def finished(page: Page, execution: Execution) -> None:
@@ -66,7 +63,7 @@ def execute_all(
             verdict = "failed" if execution.failures else "executed"
             took = f"{execution.outputs.facts.seconds:.1f} s"
             with tqdm.external_write_mode(file=sys.stderr):
-                say(progress.after(page, f"{verdict} {page.docname} in {took}"))
+                say(f"[{next(count)}/{len(pages)}] {verdict} {page.docname} in {took}")
                 for line in _cut_outputs(page, execution):
                     say(line)
             try:
@@ -75,40 +72,10 @@ def execute_all(
                 error.add_note(f"while the outputs of the page {page.docname} were kept")
                 errors.append(error)
 
-        build = _Build(options, device, finished, jobs, say, known, progress)
+        build = _Build(options, device, finished, jobs, say, known)
         asyncio.run(_until_ended(build.run(ordered)))
     if errors:
         raise errors[0]
-
-
-class Progress:
-    """What of a build is done, what runs, and about how long the rest takes."""
-
-    def __init__(self, pages: Sequence[Page], efforts: Mapping[str, Effort], jobs: int) -> None:
-        """Take the pages, what each last took, and how many run at once."""
-        seconds = [each.seconds for each in efforts.values() if each.seconds < math.inf]
-        usual = statistics.fmean(seconds) if seconds else 1.0
-        self.work = {
-            page.docname: (taken if (taken := efforts[page.docname].seconds) < math.inf else usual)
-            / (1 if page.benchmark else jobs)
-            for page in pages
-        }
-        self.total, self.done, self.count = sum(self.work.values()), 0.0, 0
-        self.began = time.monotonic()
-        self.running: dict[str, None] = {}
-
-    def after(self, page: Page, came: str) -> str:
-        """Return what is to be said when a page is done: what came of it, and what is left."""
-        self.count += 1
-        self.done += self.work[page.docname]
-        self.running.pop(page.docname, None)
-        parts = [f"[{self.count}/{len(self.work)}] {came}"]
-        if 2 < self.count < len(self.work):
-            left = (time.monotonic() - self.began) * (self.total - self.done) / self.done
-            parts.append(f"about {left / 60:.0f} min left" if left > 90 else "about 1 min left")
-        if self.running:
-            parts.append(f"now {', '.join(self.running)}")
-        return "; ".join(parts)
 
 
 def _cut_outputs(page: Page, execution: Execution) -> Iterator[str]:
@@ -156,11 +123,9 @@ class _Build:
         jobs: int,
         say: Callable[[str], None],
         efforts: Mapping[str, Effort],
-        progress: Progress,
     ) -> None:
-        self.progress = progress
         self.options, self.device, self.finished, self.jobs = options, device, finished, jobs
-        self.slots, self.waiting, self.crowd = _Slots(jobs), _Slots(jobs), _Slots(1)
+        self.slots, self.crowd = _Slots(jobs), _Slots(1)
         self.efforts = efforts
         self.machine = machine.Machine(say)
         self.schema, self.say = Schema.of(options), say
@@ -230,7 +195,6 @@ class _Build:
         runs: list[Execution] = []
         while quiet < wanted and len(runs) < 2 * wanted - 1:
             run = PageRun(page, self.options, self._device(page), modules=early, turns=turns)
-            self.progress.running[page.docname] = None
             execution = await run.executed()
             runs.append(execution)
             if execution.failures:
@@ -249,23 +213,20 @@ class _Build:
     @contextlib.asynccontextmanager
     async def _in_place(self, order: int, effort: Effort) -> AsyncIterator[None]:
         """Wait for a slot. Processes of several pages at once would take each other's cores."""
-        # What waits on an accelerator has it wait.
-        waits = self.device == "cpu" and self.jobs > 1 and effort.cores < HALF
         async with contextlib.AsyncExitStack() as held:
             if effort.started > HALF:
                 await held.enter_async_context(self.crowd.taken(order))
-            slots = self.waiting if waits else self.slots
-            await held.enter_async_context(self._beside_others(order, slots))
+            await held.enter_async_context(self._beside_others(order))
             yield
 
     @contextlib.asynccontextmanager
-    async def _beside_others(self, order: int, slots: _Slots | None = None) -> AsyncIterator[None]:
-        async with (slots or self.slots).taken(order), self.machine.beside_others():
+    async def _beside_others(self, order: int) -> AsyncIterator[None]:
+        async with self.slots.taken(order), self.machine.locked(alone=False):
             yield
 
     @contextlib.asynccontextmanager
     async def _alone(self, order: int) -> AsyncIterator[None]:
-        async with self.slots.taken(order, self.slots.count), self.machine.alone():
+        async with self.slots.taken(order, self.slots.count), self.machine.locked(alone=True):
             yield
 
     async def _execute(
@@ -277,7 +238,6 @@ class _Build:
     ) -> None:
         shared = self.jobs > 1 and not page.benchmark
         run = PageRun(page, self.options, self._device(page), warm, modules, shared, last)
-        self.progress.running[page.docname] = None
         self.finished(page, await run.executed())
 
 
