@@ -194,12 +194,14 @@ def keep():
     class Lasting(Keeper):
         """Keeps what it has: projects differ in variables that only their cells read."""
 
-        def _parent(self, key, kernel, environment, modules):
+        def root(self, key, kernel, environment):
             shared = {k: v for k, v in environment.items() if k not in OF_A_PROJECT}
-            return super()._parent(json.dumps([kernel, shared]), kernel, shared, modules)
-
-        def _retire(self, unwanted):
-            pass
+            key = json.dumps([kernel, shared])
+            others = {other: root for other, root in self.roots.items() if other != key}
+            self.roots = {k: v for k, v in self.roots.items() if k == key}
+            found = super().root(key, kernel, shared)
+            self.roots |= others
+            return found
 
     folder = tempfile.mkdtemp(prefix="keeper-")
     path = os.path.join(folder, "socket")
@@ -213,11 +215,9 @@ def keep():
             return pid, path
         # Ctrl-C is for the tests, and for what they interrupt.
         os.setsid()
-        keeper = Lasting()
         try:
-            keeper.serve(listening, until=server)
+            Lasting().serve(listening, until=server)
         finally:
-            keeper.close()
             shutil.rmtree(folder)
             os._exit(0)
 

@@ -3,12 +3,12 @@
 `schedule` takes the pages of a build and hands on each as soon as it has run, in parallel where it
 measures nothing, alone on the machine where it does. `page_run` executes one page in one kernel;
 `availability` says which of its cells cannot run here, `expectations` judges what they raise. Most
-kernels are forked: `forkserver` is the process that owns their parents, `fork_template` such a
-parent, which has imported frameworks, and `provisioning` asks it for a kernel or starts a process
+kernels are forked: `fork_template` is a parent, which has imported frameworks, `forkserver` keeps
+parents from one build to the next, and `provisioning` asks it for a kernel or starts a process
 that only this page has, as `imports` decides. `kernel` is the code inside of a kernel; it bounds
 what a cell prints and says on which device it ran. `environment`, `devices` and `machine` know
 which variables kernels see, what devices are called, and how much of a machine may be used.
 """
 
 # Part of the key of every cached page: raise it when the same cells may give other outputs.
-ENGINE_VERSION = 2
+ENGINE_VERSION = 3

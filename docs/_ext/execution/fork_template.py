@@ -1,11 +1,12 @@
 """A process that has imported frameworks, and from which the kernels of pages are forked.
 
-It is started as `python -P fork_template.py FD KERNEL` by the keeper: the socket through which jobs
-come, and the file of the kernel's code. A parent computes nothing and initialises no backend,
-because threads and the contexts of devices do not survive a fork. It may fork a further parent,
-which imports one framework more; so no framework is imported twice. A job comes with a
-connection to whoever asked: the process id goes out on it, then the exit status; signals come
-in, and when it is closed the kernel is killed.
+The root is started as `python -P fork_template.py FD KERNEL`: the socket through which jobs come,
+and the file of the kernel's code. A job says what its kernel wants imported. A process that lacks
+some of it forks one that imports the first of it, and hands the job on to that; so no framework is
+imported twice. These processes compute nothing and initialise no backend, because threads and the
+contexts of devices do not survive a fork. A job comes with a connection to whoever asked: the
+process id goes out on it, then the exit status; signals come in, and when it is closed the kernel
+is killed.
 """
 
 import contextlib
@@ -21,12 +22,13 @@ from typing import Any
 
 
 class Parent:
-    """Forks kernels and further parents until nobody needs it any more."""
+    """Forks kernels, and parents that have imported more, until nobody needs it any more."""
 
     def __init__(self, control: socket.socket) -> None:
         self.control = control
         self.retired = False
         self.children: dict[int, tuple[int, socket.socket | None]] = {}
+        self.larger: dict[str, tuple[int, socket.socket]] = {}
         self.selector = selectors.DefaultSelector()
         self.selector.register(control, selectors.EVENT_READ)
 
@@ -48,13 +50,47 @@ class Parent:
         if not data:
             self.retired = True
             self.selector.unregister(self.control)
+            for _, control in self.larger.values():
+                control.close()
             return None
         job = json.loads(data)
         connection = socket.socket(fileno=fds[0])
+        if job["modules"]:
+            return self._hand_on(job, connection)
         if job["do"] == "warm":
             with connection, contextlib.suppress(OSError):
                 connection.sendall(b'{"ready": true}\n')
             return None
+        if (pidfd := self._fork(connection)) is None:
+            connection.close()
+            return job, connection
+        pid, _ = self.children[pidfd]
+        with contextlib.suppress(OSError):
+            connection.sendall(json.dumps({"pid": pid}).encode() + b"\n")
+        self.selector.register(connection, selectors.EVENT_READ, (connection, pid))
+        return None
+
+    def _hand_on(
+        self, job: dict[str, Any], connection: socket.socket
+    ) -> tuple[dict[str, Any], socket.socket] | None:
+        """Give a job to the parent that has imported one module more."""
+        name, *job["modules"] = job["modules"]
+        with connection:
+            if name not in self.larger:
+                mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                if (pidfd := self._fork(None)) is None:
+                    mine.close()
+                    return {"do": "import", "module": name}, its
+                its.close()
+                self.larger[name] = pidfd, mine
+            # Where the other has ended, whoever asked learns it from the closed connection.
+            with contextlib.suppress(OSError):
+                control = self.larger[name][1]
+                socket.send_fds(control, [json.dumps(job).encode()], [connection.fileno()])
+        return None
+
+    def _fork(self, connection: socket.socket | None) -> int | None:
+        """Fork a child, and return what can be read when it ends; None in the child."""
         me = os.getpid()
         # What is imported is never garbage: a collection would copy all of its pages.
         gc.collect()
@@ -63,23 +99,18 @@ class Parent:
         if pid == 0:
             self._close()
             end_with(me)
-            if job["do"] == "kernel":
-                connection.close()
-            return job, connection
+            return None
         pidfd = os.pidfd_open(pid)
-        if job["do"] == "parent":
-            connection.close()
-            self.children[pidfd] = (pid, None)
-        else:
-            self.children[pidfd] = (pid, connection)
-            with contextlib.suppress(OSError):
-                connection.sendall(json.dumps({"pid": pid}).encode() + b"\n")
-            self.selector.register(connection, selectors.EVENT_READ, (connection, pid))
+        self.children[pidfd] = pid, connection
         self.selector.register(pidfd, selectors.EVENT_READ)
-        return None
+        return pidfd
 
     def _reap(self, pidfd: int) -> None:
         pid, connection = self.children.pop(pidfd)
+        for name, (its, control) in list(self.larger.items()):
+            if its == pidfd:
+                del self.larger[name]
+                control.close()
         self.selector.unregister(pidfd)
         os.close(pidfd)
         if connection is not None:
@@ -112,6 +143,8 @@ class Parent:
         """Close in a child what belongs to its parent."""
         self.selector.close()
         self.control.close()
+        for _, control in self.larger.values():
+            control.close()
         for pidfd, (_, connection) in self.children.items():
             os.close(pidfd)
             if connection is not None:
@@ -149,14 +182,13 @@ if __name__ == "__main__":
     kernel = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(kernel)
     end_with = kernel.end_with
-    end_with(int(sys.argv[3]))
     environment = dict(os.environ)
     parent = Parent(socket.socket(fileno=int(sys.argv[1])))
     while True:
         job, connection = parent.run()
         if job["do"] == "kernel":
             break
-        if not kernel.imported_quietly(job["modules"]):
+        if not kernel.imported_quietly([job["module"]]):
             os._exit(1)
         parent = Parent(connection)
     become_kernel(job, environment)

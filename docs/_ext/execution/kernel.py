@@ -95,51 +95,35 @@ class Meter:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._lock = threading.RLock()
         self.begin()
 
     def begin(self) -> None:
         """Count from zero, for the next cell."""
-        with self._lock:
-            self.shown = self.rich = self.cut = 0
+        self.shown = self.rich = self.cut = 0
 
     def text(self, text: str) -> str:
         """Return what may be shown of a text."""
-        with self._lock:
-            shown = text[: max(self.limit - self.shown, 0)]
-            self.shown += len(shown)
-            self.cut += len(text) - len(shown)
-            return shown
-
-    def bundle(self, data: Values, metadata: Values) -> tuple[Values, Values]:
-        """Return what may be shown of one value in several formats, and of its metadata."""
-        with self._lock:
-            shown = self._uncut({kind: data[kind] for kind in data if kind != "text/plain"})
-            if isinstance(plain := data.get("text/plain"), str):
-                # What is shown in another format is not shown as text as well.
-                if any(kind.startswith(("text/", "image/", "application/")) for kind in shown):
-                    shown |= self._uncut({"text/plain": plain[: self.limit]})
-                elif (cut := self.text(plain + "\n")) or not plain:
-                    shown["text/plain"] = cut.removesuffix("\n")
-            return shown, self._uncut(metadata)
-
-    def _uncut(self, values: Values) -> Values:
-        """Return those values that may be shown: all of each, or nothing."""
-        shown = {}
-        for name, value in values.items():
-            size = len(value if isinstance(value, str) else _encode(value))
-            self.rich += len(name) + size + 100
-            if self.rich <= RICH * self.limit:
-                shown[name] = value
-            else:
-                self.cut += size
+        shown = text[: max(self.limit - self.shown, 0)]
+        self.shown += len(shown)
+        self.cut += len(text) - len(shown)
         return shown
+
+    def bundle(self, content: Values) -> bool:
+        """Say whether a value in several formats may be shown, all of it; a text may be cut."""
+        data = content["data"]
+        if data.keys() == {"text/plain"} and isinstance(plain := data["text/plain"], str):
+            data["text/plain"] = self.text(plain + "\n").removesuffix("\n")
+            return bool(data["text/plain"]) or not plain
+        size = len(_encode(content))
+        fits = self.rich + size <= RICH * self.limit
+        self.rich += size if fits else 0
+        self.cut += 0 if fits else size
+        return fits
 
     def error(self, text: str) -> str:
         """Return what may be shown of a traceback, which is shown whatever came before it."""
-        with self._lock:
-            self.cut += len(text[self.limit :])
-            return text[: self.limit]
+        self.cut += len(text[self.limit :])
+        return text[: self.limit]
 
 
 class BoundedSession(Session):
@@ -155,8 +139,7 @@ class BoundedSession(Session):
         kind = message["header"]["msg_type"] if message else msg_or_type
         found = message["content"] if message else content
         if kind in ("display_data", "execute_result", "update_display_data"):
-            found["data"], found["metadata"] = self.meter.bundle(found["data"], found["metadata"])
-            if not found["data"]:
+            if not self.meter.bundle(found):
                 return None
         elif kind == "error":
             found["evalue"] = found["evalue"][: self.meter.limit]
@@ -177,7 +160,7 @@ class Stream(OutStream):
     _fid: Any
 
     def __init__(self, *rest: Any, **named: Any) -> None:
-        self._reading = threading.RLock()
+        self._reading, self._echoed = threading.RLock(), 0
         self._decode = codecs.getincrementaldecoder("utf8")("replace").decode
         super().__init__(*rest, **named)
 
@@ -200,7 +183,10 @@ class Stream(OutStream):
             if self._should_watch and select.select([self._fid], [], [], 0)[0]:
                 data = os.read(self._fid, LARGEST_PIPE)
                 self.write(self._decode(data))
-                os.write(self._original_stdstream_copy, data)
+                self._echoed += len(data)
+                # Where a kernel dies, the build reads it there.
+                if self._echoed <= LARGEST_MESSAGE:
+                    os.write(self._original_stdstream_copy, data)
 
 
 class PageKernel(IPythonKernel):

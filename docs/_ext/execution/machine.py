@@ -35,26 +35,16 @@ def threads() -> int:
 
 
 def _quotas(root: pathlib.Path, own: pathlib.Path) -> Iterator[float]:
-    """Yield the cores that each control group of this process grants, of both versions."""
+    """Yield the cores that the control group of this process and those above it grant."""
+    folder = root
     with contextlib.suppress(OSError):
-        for line in own.read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controllers and "cpu" not in controllers.split(","):
-                continue
-            top = root / "cpu" if controllers else root
-            folder = top / path.strip("/")
-            # In a container its own group is the top of what can be seen.
-            for group in (folder, *folder.parents):
-                if group.is_relative_to(top):
-                    yield from _quota(group)
-
-
-def _quota(group: pathlib.Path) -> Iterator[float]:
-    for names in (["cpu.max"], ["cpu.cfs_quota_us", "cpu.cfs_period_us"]):
+        folder = root / own.read_text().strip().rpartition(":")[2].strip("/")
+    # In a container its own group is the top of what can be seen.
+    for group in (folder, *folder.parents):
+        # A ValueError: there is no limit.
         with contextlib.suppress(OSError, ValueError):
-            most, period = " ".join((group / name).read_text() for name in names).split()
-            if most not in ("max", "-1"):
-                yield int(most) / int(period)
+            most, period = map(int, (group / "cpu.max").read_text().split())
+            yield most / period
 
 
 @functools.cache
@@ -93,8 +83,7 @@ class Machine:
     """Keeps pages that measure apart from all others that this machine executes.
 
     Whoever executes a page holds a lock on a file, a page that measures holds it alone. The
-    system frees it when a process ends. A second lock is the door: who waits to measure holds
-    it, so that no more pages enter, and cannot be kept out for ever.
+    system frees it when a process ends.
     """
 
     def __init__(self, say: Callable[[str], None], folder: pathlib.Path | None = None) -> None:
@@ -110,27 +99,14 @@ class Machine:
             self._say(text)
 
     @contextlib.asynccontextmanager
-    async def beside_others(self) -> AsyncIterator[None]:
-        """Wait until nobody measures, and keep it so."""
-        async with contextlib.AsyncExitStack() as held:
-            async with self._locked("door", False):
-                await held.enter_async_context(self._locked("room", False))
-            yield
-
-    @contextlib.asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
-        """Wait until no other page is executed on this machine, and keep it so."""
-        async with self._locked("door", True), self._locked("room", True):
-            yield
-
-    @contextlib.asynccontextmanager
-    async def _locked(self, name: str, exclusive: bool) -> AsyncIterator[None]:
+    async def locked(self, alone: bool) -> AsyncIterator[None]:
+        """Wait until nobody measures, or until nobody executes a page, and keep it so."""
         if sys.platform == "win32":
             yield
             return
         import fcntl
 
-        path = self._folder / f"book-measuring-{name}.lock"
+        path = self._folder / "book-measuring.lock"
         try:
             handle = _open(path)
         except OSError as error:
@@ -138,13 +114,13 @@ class Machine:
             yield
             return
         try:
-            kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+            kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
             while True:
                 try:
                     fcntl.flock(handle, kind | fcntl.LOCK_NB)
                     break
                 except BlockingIOError:
-                    what = "to finish" if exclusive else "that measures"
+                    what = "to finish" if alone else "that measures"
                     self._tell(f"waiting for another build on this machine {what}")
                     await asyncio.sleep(0.05)
             yield

@@ -5,14 +5,13 @@ import contextlib
 import dataclasses
 import datetime
 import json
-import os
 import pathlib
 import re
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import nbformat
@@ -23,17 +22,16 @@ from ..frameworks import versions, wrong_order
 from ..options import Options
 from ..records import outputs
 from ..records.output_format import CellOutputs, PageOutputs, RunMetadata
-from ..source.pages import Page
-from ..source.snippets import ExpectedError
+from ..source.expansion import bound_names
+from ..source.pages import Cell, Page
 from . import devices, environment, imports, machine, provisioning
-from .availability import Frameworks, UnavailableNames, names_bound_before
+from .availability import Frameworks, names_bound_before
 from .client import Client, this_task
 from .expectations import Raised, judge
 
-# How much of what native code wrote past Python is kept for the case that the kernel dies.
-LOG = 1_000_000
 # Where a traceback says in which line of its cell it begins.
 FAILED = re.compile(r"^  line (\d+)", re.MULTILINE)
+UNKNOWN = re.compile(r"name '(\w+)' is not defined")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +92,8 @@ class PageRun:
         self.kind = device
         self.missing: dict[str, str] = {}
         self.imports: dict[str, str] = {}
+        # Names that cells would have bound, had they been executed to their end, each with the why.
+        self.lost: dict[str, str] = {}
         self.cut: dict[int, int] = {}
         self.status: int | None = None
         self.used = self.used_by_others = 0.0
@@ -244,7 +244,6 @@ class PageRun:
         # What a killed program leaves behind goes with the folder of its page.
         variables |= dict.fromkeys(provisioning.OF_A_PAGE, str(home))
         with log.open("a") as stream:
-            watcher = asyncio.create_task(_keep_short(log))
             try:
                 async with self._at_its_turn(self.turns.start()):
                     await client.async_start_new_kernel(
@@ -262,7 +261,6 @@ class PageRun:
                 self.last_words = f"\n{said[-2000:]}" if said else ""
                 raise
             finally:
-                watcher.cancel()
                 await client.stop_watching()
                 self.used, self.used_by_others = process.used()
                 try:
@@ -285,33 +283,38 @@ class PageRun:
     async def _cells(self, client: Client) -> None:
         """Execute the cells one after the other, up to the first failure.
 
-        Where any outcome is kept, those go on that do not need what a failed one would have made.
+        Those go on that do not need what a cell would have made that was left out or, where any
+        outcome is kept, that failed.
         """
-        lost: UnavailableNames[str] = UnavailableNames()
         for number, (cell, code) in enumerate(zip(self.cells, self.notebook.cells, strict=True)):
             self.number = number
-            if cell.key in self.missing:
-                # Of a cell that is left out its imports remain, for those that follow.
-                if kept := self.imports.get(cell.key):
-                    node = nbformat.v4.new_code_cell(kept)
-                    await self._cell(client, node, None, lost)
-            elif why := lost.reason(cell.source):
-                self.missing[cell.key] = why
-                lost.note(cell.source, why)
+            if why := self.missing.get(cell.key):
+                # Its imports remain, for those that follow.
+                kept = self.imports[cell.key]
+                await self._forget(client, cell.source, why, bound_names(kept))
+                node = nbformat.v4.new_code_cell(kept)
+                await self._cell(client, dataclasses.replace(cell, expected=None), node)
             else:
-                await self._cell(client, code, cell.expected, lost)
+                await self._cell(client, cell, code)
             if self.failures:
                 return
         await self._check_device(client)
 
-    async def _cell(
-        self,
-        client: Client,
-        code: NotebookNode,
-        expected: ExpectedError | None,
-        lost: UnavailableNames[str],
-    ) -> None:
-        """Execute one cell, and compare what came with what it declares."""
+    async def _forget(self, client: Client, source: str, why: str, kept: Iterable[str]) -> None:
+        """Let the kernel not know the names that a cell would have bound, but for those kept.
+
+        A cell that uses one of them would else find what an earlier cell made under this name.
+        """
+        names = sorted(bound_names(source).difference(kept))
+        self.lost |= dict.fromkeys(names, why)
+        code = f"[globals().pop(name, None) for name in {names}];"
+        shown = self.notebook.cells[self.number]
+        await client.async_execute_cell(nbformat.v4.new_code_cell(code), self.number)
+        # nbclient has put there what it executed last.
+        self.notebook.cells[self.number] = shown
+
+    async def _cell(self, client: Client, cell: Cell, code: NotebookNode) -> None:
+        """Execute code for a cell, and compare what came with what the cell declares."""
         self.reply = {}
         try:
             await client.async_execute_cell(code, self.number)
@@ -323,7 +326,14 @@ class PageRun:
         error = outputs.error(code.outputs)
         raised = None
         if error:
-            answer = await client.ask("cell_request", declared=expected.type if expected else "")
+            kept = names_bound_before(code.source, _failed_at(error))
+            name = UNKNOWN.match(error.evalue) if error.ename == "NameError" else None
+            if name and (why := self.lost.get(name[1])):
+                self.missing[cell.key] = why
+                code.outputs = []
+                return await self._forget(client, code.source, why, kept)
+            declared = cell.expected.type if cell.expected else ""
+            answer = await client.ask("cell_request", declared=declared)
             if answer is None:
                 return self._fail("the kernel does not answer any more")
             if "raised" in answer:
@@ -333,14 +343,11 @@ class PageRun:
             text = f"\n… and {cut:,} more characters\n"
             code.outputs.append(nbformat.v4.new_output("stream", text=text))
         unshown = None if error else self._unshown()
-        problem = unshown or judge(code.outputs, expected, raised)
+        problem = unshown or judge(code.outputs, cell.expected, raised)
         if problem and not self.options.any_outcome:
             return self._fail(problem)
         if problem and error:
-            kept = names_bound_before(code.source, _failed_at(error))
-            lost.note(code.source, f"cell {self.number + 1}", kept)
-        else:
-            lost.note(code.source, None)
+            await self._forget(client, code.source, f"cell {self.number + 1}", kept)
 
     async def _check_device(self, client: Client) -> None:
         answer = await client.ask("device_request")
@@ -380,14 +387,6 @@ def used_versions(options: Options) -> dict[str, str]:
     packages = dict.fromkeys(name for one in options.registry for name in one.packages)
     python = ".".join(map(str, sys.version_info[:3]))
     return {"python": python} | versions(packages)
-
-
-async def _keep_short(log: pathlib.Path) -> None:
-    """Empty a log again and again that grows without an end; it is written at its end."""
-    while True:
-        await asyncio.sleep(0.5)
-        if log.stat().st_size > LOG:
-            os.truncate(log, 0)
 
 
 def _end_of(log: pathlib.Path) -> str:

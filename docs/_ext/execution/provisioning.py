@@ -12,9 +12,8 @@ import os
 import pathlib
 import signal
 import socket
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
@@ -105,21 +104,56 @@ class ForkedProcess:
 
 
 class Parents:
-    """The way to a keeper and its parents, for kernels with one environment."""
+    """The way to the parents of kernels that have one environment."""
 
-    def __init__(self, client: socket.socket, key: str, environment: Mapping[str, str]) -> None:
-        self._client = client
-        self._facts = {"key": key, "kernel": str(KERNEL), "environment": dict(environment)}
+    def __init__(self, key: str, environment: Mapping[str, str]) -> None:
+        """Take what says in which versions parents import frameworks, and their environment."""
+        environment = dict(environment)
+        key = "\n".join([key, str(ENGINE_VERSION), sys.version, json.dumps(environment)])
+        self._facts: dict[str, Any] = {
+            "key": key,
+            "kernel": str(KERNEL),
+            "environment": environment,
+        }
         self._warm: dict[tuple[str, ...], asyncio.Task[bool]] = {}
+        self._own: forkserver.Root | None = None
+        self._control = self._root()
+
+    def _root(self) -> socket.socket:
+        """Return the socket of a root: the keeper's, or else one for this build alone."""
+        if path := os.environ.get(forkserver.SOCKET):
+            with (
+                contextlib.suppress(OSError),
+                socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as keeper,
+            ):
+                keeper.connect(path)
+                keeper.send(json.dumps(self._facts).encode())
+                if fds := socket.recv_fds(keeper, 16, 1)[1]:
+                    return socket.socket(fileno=fds[0])
+        self._own = forkserver.Root(str(KERNEL), self._facts["environment"])
+        return self._own.control
 
     def _ask(self, modules: Sequence[str], job: dict[str, Any]) -> socket.socket:
         """Send a job for the parent that has imported these modules; return the connection."""
         mine, its = socket.socketpair()
         mine.setblocking(False)
-        request = self._facts | {"modules": list(modules), "job": job}
-        with its, contextlib.suppress(OSError):
-            socket.send_fds(self._client, [json.dumps(request).encode()], [its.fileno()])
+        data = [json.dumps({"modules": list(modules), **job}).encode()]
+        with its:
+            try:
+                socket.send_fds(self._control, data, [its.fileno()])
+            except OSError:
+                # The root has ended.
+                self.close()
+                self._control = self._root()
+                socket.send_fds(self._control, data, [its.fileno()])
         return mine
+
+    def close(self) -> None:
+        """Let go of the root, and wait for one of this build's own until it has ended."""
+        self._control.close()
+        if self._own is not None:
+            self._own.close()
+            self._own = None
 
     async def ready(self, modules: tuple[str, ...]) -> bool:
         """Wait until a parent has imported these modules; False where it cannot."""
@@ -143,47 +177,6 @@ class Parents:
             process.connection.close()
             raise
         return process
-
-
-@contextlib.asynccontextmanager
-async def parents(environment: Mapping[str, str], key: str) -> AsyncIterator[Parents]:
-    """Connect to the keeper that the environment names, or to one for this build alone.
-
-    `key` says in which versions the parents import frameworks.
-    """
-    key = "\n".join([key, str(ENGINE_VERSION), sys.version, json.dumps(dict(environment))])
-    client = _connected(os.environ.get(forkserver.SOCKET, ""))
-    process = None
-    if client is None:
-        client, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with its:
-            process = subprocess.Popen(
-                [sys.executable, "-I", forkserver.__file__, str(its.fileno())],
-                pass_fds=[its.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-    try:
-        yield Parents(client, key, environment)
-    finally:
-        client.close()
-        if process is not None:
-            # It ends by itself, after its parents.
-            while process.poll() is None:
-                await asyncio.sleep(0.005)
-
-
-def _connected(path: str) -> socket.socket | None:
-    if not path:
-        return None
-    client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    try:
-        client.connect(path)
-    except OSError:
-        client.close()
-        return None
-    return client
 
 
 class _ThisPython(KernelSpecManager):
@@ -242,11 +235,7 @@ class PageProvisioner(LocalProvisioner):
         if process is None:
             return None
         status: int | None = process.poll()
-        # The number of one that has ended may be that of another by now.
-        started = _Below(process.pid) if status is None else None
         await self.kill()
-        if started:
-            started.kill()
         if self.home:
             _kill_all_of(self.home)
         while process.poll() is None:
@@ -256,23 +245,6 @@ class PageProvisioner(LocalProvisioner):
             if process.lost:
                 raise ParentLost(begun=True)
         return status
-
-
-class _Below:
-    """The processes below one; some may have left its group, and no signal reaches them."""
-
-    def __init__(self, pid: int) -> None:
-        # Imported here, for a build that executes nothing.
-        import psutil
-
-        self.error, self.processes = psutil.Error, []
-        with contextlib.suppress(psutil.Error):
-            self.processes = psutil.Process(pid).children(recursive=True)
-
-    def kill(self) -> None:
-        for process in self.processes:
-            with contextlib.suppress(self.error):
-                process.kill()
 
 
 def _kill_all_of(home: str) -> None:

@@ -23,8 +23,7 @@ __all__ = ["Execution", "Failure", "execute_all"]
 Done = Callable[[Page, Execution], None]
 # How many kernels of pages that measure are there at once; all but one of them rest.
 STARTING = 2
-# A page below half of a core waits more than it computes; one that computes less than half of
-# its work itself has processes of its own compute.
+# A page that computes less than half of its work itself has processes of its own compute.
 HALF = 0.5
 
 
@@ -43,9 +42,9 @@ def execute_all(
     started by then. `efforts` maps the names of pages to what they last took: the longest begin
     first, and those never executed before them. `say` receives a line for each page. `jobs`
     pages run at once: by default one for each core, or a single one on an accelerator, which
-    belongs to one process. Pages that mostly wait run beside as many others; of those whose
-    work is done by processes that they start, one runs at a time. Where `done` raises, the
-    other pages go on; its first error is raised when all are done.
+    belongs to one process. Of those pages whose work is done by processes that they start, one
+    runs at a time. Where `done` raises, the other pages go on; its first error is raised when all
+    are done.
     """
 
     # Imported here, for a build that executes nothing.
@@ -157,7 +156,7 @@ class _Build:
     ) -> None:
         self.progress = progress
         self.options, self.device, self.finished, self.jobs = options, device, finished, jobs
-        self.slots, self.waiting, self.crowd = _Slots(jobs), _Slots(jobs), _Slots(1)
+        self.slots, self.crowd = _Slots(jobs), _Slots(1)
         self.efforts = efforts
         self.machine = machine.Machine(say)
 
@@ -172,12 +171,13 @@ class _Build:
 
     async def run(self, pages: Sequence[Page]) -> None:
         ordinary = [(page, self._modules(page)) for page in pages if not page.benchmark]
-        async with contextlib.AsyncExitStack() as stack:
+        with contextlib.ExitStack() as stack:
             warm = None
             if any(modules is not None for _, modules in ordinary):
                 variables = environment.kernel_environment(self.options, "cpu", shared=True)
                 versions = json.dumps(used_versions(self.options))
-                warm = await stack.enter_async_context(provisioning.parents(variables, versions))
+                warm = provisioning.Parents(versions, variables)
+                stack.callback(warm.close)
             async with asyncio.TaskGroup() as group:
                 for order, (page, modules) in enumerate(ordinary):
                     group.create_task(self._ordinary(order, page, warm, modules))
@@ -228,23 +228,20 @@ class _Build:
     @contextlib.asynccontextmanager
     async def _in_place(self, order: int, effort: Effort) -> AsyncIterator[None]:
         """Wait for a slot. Processes of several pages at once would take each other's cores."""
-        # What waits on an accelerator has it wait.
-        waits = self.device == "cpu" and self.jobs > 1 and effort.cores < HALF
         async with contextlib.AsyncExitStack() as held:
             if effort.started > HALF:
                 await held.enter_async_context(self.crowd.taken(order))
-            slots = self.waiting if waits else self.slots
-            await held.enter_async_context(self._beside_others(order, slots))
+            await held.enter_async_context(self._beside_others(order))
             yield
 
     @contextlib.asynccontextmanager
-    async def _beside_others(self, order: int, slots: _Slots | None = None) -> AsyncIterator[None]:
-        async with (slots or self.slots).taken(order), self.machine.beside_others():
+    async def _beside_others(self, order: int) -> AsyncIterator[None]:
+        async with self.slots.taken(order), self.machine.locked(alone=False):
             yield
 
     @contextlib.asynccontextmanager
     async def _alone(self, order: int) -> AsyncIterator[None]:
-        async with self.slots.taken(order, self.slots.count), self.machine.alone():
+        async with self.slots.taken(order, self.slots.count), self.machine.locked(alone=True):
             yield
 
     async def _execute(

@@ -3,9 +3,7 @@
 import contextlib
 import json
 import os
-import pathlib
 import signal
-import socket
 import subprocess
 import sys
 
@@ -140,8 +138,8 @@ def test_an_import_that_prints_or_fails_happens_on_the_page(project, execute, mo
     (folder / "fails.py").write_text("raise ValueError('no luck')")
     start = provisioning.Parents.__init__
 
-    def with_folder(self, client, key, environment):
-        start(self, client, key, environment | {"PYTHONPATH": str(folder)})
+    def with_folder(self, key, environment):
+        start(self, key, environment | {"PYTHONPATH": str(folder)})
 
     monkeypatch.setattr(provisioning.Parents, "__init__", with_folder)
     path = f"import sys\nsys.path.append({str(folder)!r})"
@@ -234,7 +232,7 @@ def test_what_is_left_behind_ends_with_its_page(project, left, benchmark):
     assert project.processes() == []
 
 
-@pytest.mark.parametrize("victim", ["build", "keeper", "root", "kernel"])
+@pytest.mark.parametrize("victim", ["build", "root", "kernel"])
 def test_nothing_outlives_a_build_of_which_a_part_is_killed(project, stamping, until, victim):
     project.configure('book_frameworks = {"lib": {"modules": ["colorsys"]}}')
     project.page(
@@ -247,11 +245,11 @@ def test_nothing_outlives_a_build_of_which_a_part_is_killed(project, stamping, u
     until(lambda: list(project.stamps.glob("pid-*")), "the page never began")
     (kernel,) = (int(path.name[4:]) for path in project.stamps.glob("pid-*"))
     above = psutil.Process(kernel).parents()
-    chain = dict(zip(("lib", "root", "keeper", "build"), above[:4], strict=True))
+    chain = dict(zip(("lib", "root", "build"), above[:3], strict=True))
     assert chain["build"].pid == process.pid
     others = [*(p for n, p in chain.items() if n != victim), psutil.Process(kernel)]
     (psutil.Process(kernel) if victim == "kernel" else chain[victim]).kill()
-    if victim in ("keeper", "root"):
+    if victim == "root":
         # The page is executed once more, in a process of its own.
         project.stamp("go").touch()
     build = project.wait(process)
@@ -348,29 +346,6 @@ def test_a_killed_build_leaves_the_lasting_parents_and_takes_its_kernels(
 def test_the_command_beside_a_keeper_has_the_last_word(lasting_keeper):
     process = lasting_keeper(sys.executable, "-c", "raise SystemExit(7)")
     assert process.wait() == 7
-
-
-def test_parents_that_nobody_uses_are_dropped():
-    client, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    kept = forkserver.Keeper(idle=-1)
-    mine, other = socket.socketpair()
-    kernel = pathlib.Path(forkserver.__file__).with_name("kernel.py")
-    request = {
-        "key": "k",
-        "kernel": str(kernel),
-        "environment": dict(os.environ),
-        "modules": [],
-        "job": {"do": "warm"},
-    }
-    with client, mine, other:
-        socket.send_fds(client, [json.dumps(request).encode()], [other.fileno()])
-        client.shutdown(socket.SHUT_WR)
-        other.close()
-        kept.serve(its)
-        assert mine.recv(100) == b'{"ready": true}\n'
-    assert kept.parents == {}
-    assert [root.wait() for root in kept.roots] in ([], [0])
-    kept.close()
 
 
 # A library that ends its process where another one is not imported before it.

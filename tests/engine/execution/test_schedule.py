@@ -129,17 +129,6 @@ def test_of_what_a_page_took_its_work_and_that_of_its_processes_are_told_apart(p
     assert work["waits"] < 0.9 and facts["waits"].started == 0
 
 
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
-def test_a_page_that_waits_takes_no_room_of_others(project, execute, stamping):
-    names = ("a/one", "a/two", "a/three")
-    for mine in names:
-        stamped = mine.replace("/", "-")
-        meet = [f"wait_for({other.replace('/', '-')!r})" for other in names]
-        project.page(mine, stamping, project.cell(f"stamp({stamped!r})\n" + "\n".join(meet)))
-    found = execute(*names, efforts={"a/one": Effort(9.0, cores=0.2)}, jobs=2)
-    assert not any(one.failures for one in found.values())
-
-
 def test_of_pages_that_start_processes_one_runs_at_a_time(project, execute, stamping):
     presence = project.cell(PRESENCE)
     names = ("a/one", "a/two")

@@ -172,7 +172,7 @@ def test_what_is_no_plain_data_is_refused(text):
 
 
 def test_the_message_names_the_place():
-    assert "[1][1]: 'x' is not of type 'number'" in refused("stages", [("a", 1), ("b", "x")])
+    assert "[1][1] is 'x', and must be a number" in refused("stages", [("a", 1), ("b", "x")])
     assert "'call' ends before it starts" in refused("timeline", [("P", "call", 2, 1)])
 
 

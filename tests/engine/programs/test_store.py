@@ -98,16 +98,19 @@ def test_a_record_of_an_unknown_device_is_unreadable(book):
     ("damage", "message"),
     [
         (lambda path: path.write_text("{"), "it is no JSON"),
-        (lambda path: path.write_text("[]"), "record: [] is not of type 'object'"),
+        (lambda path: path.write_text("[]"), "record is [], and must be a dictionary"),
         (lambda path: path.write_bytes(b"\xff\xfe"), "UTF-8"),
-        (lambda path: replaced(path, '"form": 1', '"form": 2'), "record.form: 1 was expected"),
+        (
+            lambda path: replaced(path, '"form": 1', '"form": 2'),
+            "record['form'] is 2, and must be 1",
+        ),
         (
             lambda path: replaced(path, '"flops": 32', '"flops": "32"'),
-            "flops: '32' is not of type 'number'",
+            "['flops'] is '32', and must be a number",
         ),
         (
             lambda path: replaced(path, '"command"', '"commands"'),
-            "record: Additional properties are not allowed ('commands' was unexpected)",
+            "record has no key 'commands'; the nearest are command",
         ),
     ],
 )
