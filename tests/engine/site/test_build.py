@@ -180,7 +180,7 @@ def test_the_theme_offers_the_notebook_that_runs_by_itself(themed, noting, tmp_p
     notebook = nbformat.read(downloaded, 4)
     nbformat.validate(notebook)
     prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    assert "It took 500 ms, they say “332 ms”." in prose
+    assert "It took 500 ms (one process), they say “332 ms”." in prose
     assert "| x | 500 ms |" in prose
     assert "{" not in prose
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]

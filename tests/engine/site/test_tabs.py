@@ -121,7 +121,9 @@ def test_a_reader_who_chose_another_device_is_told():
 
 
 def test_a_measured_cell_has_tabs_for_recordings_alone():
-    schema = types.SimpleNamespace(media_type="application/record+json")
+    schema = types.SimpleNamespace(
+        media_type="application/record+json", problem=lambda record: "it is none"
+    )
     measured = nbformat.v4.new_output(
         "display_data", {"text/plain": "1 s", "application/record+json": {}}
     )
