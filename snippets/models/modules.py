@@ -1,7 +1,6 @@
 """One block and one network: as plain pytrees, in NNX, Equinox, PyTorch and Keras."""
 
 import dataclasses
-import functools
 import inspect
 import math
 from operator import attrgetter
@@ -572,15 +571,16 @@ def ways_to_call(leaves):
     plain = [{"scale": jnp.ones(4), "bias": jnp.zeros(4)} for _ in range(leaves // 2)]
     equinox = EquinoxStack(leaves // 2)
     arrays = eqx.filter(equinox, eqx.is_array)
-    call = functools.partial
+    jitted, filtered = jax.jit(shrink), eqx.filter_jit(shrink_equinox)
+    of_graph, of_tree = nnx.jit(shrink_nnx), nnx.jit(shrink_nnx, graph=False)
     return {
-        "jit": call(jax.jit(shrink), plain),
-        "nnx_jit": call(nnx.jit(shrink_nnx), model),
-        "nnx_jit_tree": call(nnx.jit(shrink_nnx, graph=False), model),
+        "jit": lambda: jitted(plain),
+        "nnx_jit": lambda: of_graph(model),
+        "nnx_jit_tree": lambda: of_tree(model),
         "nnx_cached": cached,
-        "nnx_split_once": call(shrink_split, graphdef, params),
-        "filter_jit": call(eqx.filter_jit(shrink_equinox), equinox),
-        "equinox_arrays": call(jax.jit(shrink), arrays),
+        "nnx_split_once": lambda: shrink_split(graphdef, params),
+        "filter_jit": lambda: filtered(equinox),
+        "equinox_arrays": lambda: jitted(arrays),
     }
 
 
