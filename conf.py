@@ -54,6 +54,12 @@ book_sources = {
         "url": "https://training.westdri.ca/",
     },
 }
+# What this book printed before a number was withdrawn.
+book_sources["former"] = {
+    "title": "an earlier edition of this book",
+    "author": author,
+    "url": "../method.html",
+}
 # Of documentation that changes, the sentences that pages quote are kept, with their revisions.
 for kept in sorted(pathlib.Path(__file__).parent.glob("docs/claims/*.toml")):
     book_sources |= {

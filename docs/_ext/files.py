@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import pathlib
-import shutil
 import stat
 from typing import Any
 
@@ -74,9 +73,3 @@ def remembered(path: pathlib.Path, limit: int) -> dict[str, Any]:
     except (OSError, Unusable, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def replace_folder(path: pathlib.Path) -> None:
-    """Remove a folder that lies where a file belongs."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)

@@ -1,6 +1,7 @@
 """All options of a book, in one table: Sphinx reads them from conf.py, and so do the commands."""
 
 import dataclasses
+import math
 import os
 import pathlib
 import re
@@ -8,11 +9,9 @@ import runpy
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-import jsonschema
-
 from .frameworks import Framework
 from .names import nearest
-from .typed_json import bounds, schema_of, typed, validator
+from .typed_json import LEAST_1, Mismatch, Rule, typed
 
 PREFIX = "book_"
 
@@ -21,16 +20,8 @@ class OptionError(Exception):
     """conf.py sets an option that there is not, or to a value that it cannot have."""
 
 
-KINDS = {
-    "string": "a text",
-    "array": "a list",
-    "boolean": "True or False",
-    "object": "a dictionary",
-    "integer": "a whole number",
-    "number": "a number",
-}
-Count = Annotated[int, bounds(minimum=1)]
-Seconds = Annotated[float, bounds(exclusiveMinimum=0, format="finite")]
+Count = Annotated[int, LEAST_1]
+Seconds = Annotated[float, Rule(lambda value: 0 < value < math.inf, "a finite number, more than 0")]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,39 +234,14 @@ class Options:
 def check(values: Mapping[str, Any], conf: pathlib.Path) -> None:
     """Compare the options among `values` with what they may be; raises OptionError."""
     table = {PREFIX + field.name: field for field in Options.table()}
-    defaults = Options()
     for name in (name for name in values if name.startswith(PREFIX)):
         if name not in table:
             hint = nearest(name, table)
             raise OptionError(f"{_place(name, conf)}there is no option {name}{hint}")
-        default = getattr(defaults, table[name].name)
-        if type(values[name]) is type(default) and values[name] == default:
-            continue
-        found = validator(schema_of(table[name].type)).iter_errors(values[name])
-        if error := jsonschema.exceptions.best_match(found):
-            part = "".join(f"[{key!r}]" for key in error.absolute_path)
-            raise OptionError(f"{_place(name, conf)}{name}{part} {_problem(error)}")
-
-
-def _problem(error: jsonschema.ValidationError) -> str:
-    """Return what is wrong with a value, and what is expected."""
-    rule: Any = error.validator_value
-    value: Any = error.instance
-    schema: Any = error.schema
-    if error.validator == "additionalProperties":
-        known = schema["properties"]
-        unknown = next(key for key in value if key not in known)
-        return f"has no key {unknown!r}{nearest(str(unknown), known)}"
-    if error.validator == "required":
-        lacking = [key for key in rule if key not in value]
-        return f"lacks {', '.join(lacking)}; it needs {', '.join(rule)}"
-    expected = {
-        "type": KINDS.get(str(rule[0] if isinstance(rule, list) else rule)),
-        "minimum": f"{rule} or more",
-        "exclusiveMinimum": f"more than {rule}",
-        "format": f"a {rule} number",
-    }
-    return f"is {value!r}, and must be {expected[str(error.validator)]}"
+        try:
+            typed(table[name].type, values[name])
+        except Mismatch as error:
+            raise OptionError(f"{_place(name, conf)}{name}{error}") from None
 
 
 def _place(name: str, conf: pathlib.Path) -> str:

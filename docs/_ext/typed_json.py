@@ -1,35 +1,46 @@
 """Plain data from elsewhere: compared with the types of a dataclass, and turned into one.
 
-What a type alone does not say stands beside it in words of JSON schema, as in
-`Annotated[int, bounds(minimum=0)]`. A field that is called like a word of Python ends in `_`;
-its key in the data does not.
+What a type alone does not say stands beside it as a `Rule`, as in `Annotated[int, LEAST_1]`. A
+field that is called like a word of Python ends in `_`; its key in the data does not.
 """
 
 import dataclasses
 import datetime
-import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
-import jsonschema
+from .names import nearest
 
-JSON = {str: "string", float: "number", int: "integer", bool: "boolean"}
-FORMATS = jsonschema.FormatChecker(())
-
-
-@FORMATS.checks("printable line")
-def _is_printable(value: object) -> bool:
-    return isinstance(value, str) and value.isprintable()
-
-
-@FORMATS.checks("date", raises=ValueError)
-def _is_date(value: object) -> bool:
-    return isinstance(value, str) and bool(datetime.datetime.fromisoformat(value))
+KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
+    str: ((str,), "a text"),
+    float: ((float, int), "a number"),
+    int: ((int,), "a whole number"),
+    bool: ((bool,), "True or False"),
+}
 
 
-@FORMATS.checks("moment", raises=ValueError)
+class Mismatch(ValueError):
+    """Data is not what a type says: it names the keys that lead to it, and what is expected."""
+
+    def __init__(self, place: Iterable[Any], problem: str) -> None:
+        """Take the keys and the words."""
+        super().__init__("".join(f"[{key!r}]" for key in place) + f" {problem}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """What must hold of a value besides its type, and the words for it."""
+
+    holds: Callable[[Any], bool]
+    words: str
+
+
+NOT_NEGATIVE = Rule(lambda value: value >= 0, "0 or more")
+LEAST_1 = Rule(lambda value: value >= 1, "1 or more")
+
+
 def is_moment(value: object) -> bool:
     """Whether a value is a date with time and zone in ISO format, of this century."""
     if not isinstance(value, str) or "T" not in value:
@@ -38,75 +49,58 @@ def is_moment(value: object) -> bool:
     return found.tzinfo is not None and 2000 <= found.year < 2100
 
 
-@FORMATS.checks("finite")
-def _is_finite(value: object) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
-
-
-def bounds(**rules: Any) -> tuple[tuple[str, Any], ...]:
-    """Return rules of JSON schema for an annotation, which must have a hash."""
-    return tuple(rules.items())
-
-
-def validator(schema: dict[str, Any]) -> Any:
-    """Return what compares data with a schema. To JSON schema itself, 1.0 is an integer.
-
-    Nor is a tuple an array to it, which one is in a file of Python.
-    """
-    base = jsonschema.Draft202012Validator
-    whole = base.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-    rows = whole.redefine("array", lambda _, value: isinstance(value, list | tuple))
-    extend: Any = jsonschema.validators.extend
-    strict = extend(base, type_checker=rows)
-    return strict(schema, format_checker=FORMATS)
-
-
-def schema_of(kind: Any) -> dict[str, Any]:
-    """Return the JSON schema of a type; a field with a default may be absent."""
-    inner, origin = typing.get_args(kind), typing.get_origin(kind)
-    if dataclasses.is_dataclass(kind):
-        fields = {field.name.rstrip("_"): field for field in dataclasses.fields(kind)}
-        needed = [key for key, field in fields.items() if _is_needed(field)]
-        parts = {key: schema_of(field.type) for key, field in fields.items()}
-        closed = {"additionalProperties": False, "required": needed}
-        return {"type": "object", "properties": parts, **closed}
-    if origin is Annotated:
-        return schema_of(inner[0]) | dict(rule for rules in inner[1:] for rule in rules)
-    if origin in (types.UnionType, typing.Union):
-        return (found := schema_of(inner[0])) | {"type": [found["type"], "null"]}
-    if origin is list or (origin is tuple and inner[-1] is ...):
-        return {"type": "array", "items": schema_of(inner[0])}
-    if origin is tuple:
-        places = [schema_of(part) for part in inner]
-        return {"type": "array", "prefixItems": places, "items": False, "minItems": len(places)}
-    if origin in (dict, Mapping):
-        names, values = map(schema_of, inner)
-        return {"type": "object", "propertyNames": names, "additionalProperties": values}
-    return {"type": JSON[kind]} if kind in JSON else {}
-
-
-def _is_needed(field: dataclasses.Field[Any]) -> bool:
-    return field.default is field.default_factory is dataclasses.MISSING
-
-
-def typed(kind: Any, value: Any) -> Any:
-    """Return data that agrees with the schema of a type as what the type says."""
+def typed(kind: Any, value: Any, place: tuple[Any, ...] = ()) -> Any:
+    """Return data as what a type says; raises Mismatch. A field with a default may be absent."""
     inner, origin = typing.get_args(kind), typing.get_origin(kind)
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        if isinstance(value, kind):
-            return value
-        fields = {field.name.rstrip("_"): field for field in dataclasses.fields(kind)}
-        given = {fields[key]: part for key, part in value.items()}
-        return kind(**{field.name: typed(field.type, part) for field, part in given.items()})
-    if value is None or not inner:
-        return value
-    if origin is list:
-        return [typed(inner[0], part) for part in value]
-    if origin is tuple:
-        return tuple(typed(inner[0], part) for part in value)
+        return value if isinstance(value, kind) else _record(kind, value, place)
+    if origin is Annotated:
+        found = typed(inner[0], value, place)
+        for rule in inner[1:]:
+            _expect(rule.holds(found), value, rule.words, place)
+        return found
+    if origin in (types.UnionType, typing.Union):
+        return None if value is None else typed(inner[0], value, place)
+    if origin in (list, tuple):
+        _expect(isinstance(value, list | tuple), value, "a list", place)
+        return origin(typed(inner[0], part, (*place, n)) for n, part in enumerate(value))
     if origin in (dict, Mapping):
-        return {name: typed(inner[1], part) for name, part in value.items()}
-    return typed(inner[0], value)
+        _expect(isinstance(value, Mapping), value, "a dictionary", place)
+        return {
+            typed(inner[0], key, place): typed(inner[1], part, (*place, key))
+            for key, part in value.items()
+        }
+    if kind in KINDS:
+        accepted, words = KINDS[kind]
+        # To Python, True is a number.
+        good = isinstance(value, accepted) and (kind is bool or not isinstance(value, bool))
+        _expect(good, value, words, place)
+    return value
+
+
+def _record(kind: type[Any], value: Any, place: tuple[Any, ...]) -> Any:
+    """Return data as a dataclass, which has all of its keys and no others."""
+    _expect(isinstance(value, Mapping), value, "a dictionary", place)
+    fields = {field.name.rstrip("_"): field for field in dataclasses.fields(kind)}
+    for key in value:
+        if key not in fields:
+            raise Mismatch(place, f"has no key {key!r}{nearest(str(key), fields)}")
+    missing = dataclasses.MISSING
+    needed = [k for k, field in fields.items() if field.default is field.default_factory is missing]
+    if lacking := [key for key in needed if key not in value]:
+        raise Mismatch(place, f"lacks {', '.join(lacking)}; it needs {', '.join(needed)}")
+    given = {fields[key]: (key, part) for key, part in value.items()}
+    return kind(
+        **{
+            field.name: typed(field.type, part, (*place, key))
+            for field, (key, part) in given.items()
+        }
+    )
+
+
+def _expect(good: bool, value: Any, words: str, place: tuple[Any, ...]) -> None:
+    if not good:
+        raise Mismatch(place, f"is {value!r:.100}, and must be {words}")
 
 
 def untyped(value: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Let the timer take few samples, at any moment, in a build that only previews what is measured.
+"""Let the timer take three rounds, at any moment, in a build that only previews measurements.
 
 It is executed in the folder of a page, whose copy of the timer is changed, before the first cell.
 ROUNDS stays: experiments without a clock depend on it, and readers are asked what comes out.

@@ -12,9 +12,8 @@ from snippets.timing.timer import (
     Comparison,
     Moments,
     Timed,
-    calls_for_a_sample,
-    machine_since,
-    processor_seconds,
+    disturbed_since,
+    taken_by_others,
     turns,
 )
 
@@ -47,9 +46,9 @@ def by_torch(function, *args, seconds=0.01):
 def three_timers(function, *args):
     """Return our timer, made ready, and three functions that return seconds a call."""
     ours = Timed(function, args)
-    ours.calls = calls_for_a_sample(ours.seconds)
+    ours.calls = ours.enough_calls()
     return ours, {
-        "ours": ours.sample,
+        "ours": ours.latency,
         "timeit": partial(by_timeit, function, *args, calls=ours.calls),
         "benchmark": partial(by_torch, function, *args),
     }
@@ -58,13 +57,12 @@ def three_timers(function, *args):
 def in_turns(name, function, *args):
     """Time one operation by three timers in turn; return and display a comparison."""
     ours, timers = three_timers(function, *args)
-    before = processor_seconds()
-    contestants = [*timers.values(), ours.sample]
-    *samples, control = turns(contestants, moments=Moments())
-    machine = machine_since(before)
+    before = taken_by_others()
+    samples = turns(list(timers.values()), moments=Moments())
+    disturbed = disturbed_since(before)
     found = {
-        key: ours.measurement(f"{name}/{key}", times, machine)
+        key: ours.measurement(f"{name}/{key}", disturbed, times)
         for key, times in zip(timers, samples, strict=True)
     }
-    display(comparison := Comparison.of(name, found, control))
+    display(comparison := Comparison(name, found))
     return comparison

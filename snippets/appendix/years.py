@@ -21,16 +21,14 @@ from IPython.display import display
 from snippets.timing.timer import (
     LONGEST_REST,
     Comparison,
-    Moments,
     Timed,
-    choose_calls,
-    machine_since,
-    no_garbage_collection,
-    processor_seconds,
+    disturbed_since,
     rest,
+    take_samples,
+    taken_by_others,
+    text_of,
     threads_running,
     time_calls,
-    turns,
 )
 
 IMPORTS = """
@@ -259,10 +257,11 @@ def prepare(source, name):
 
 
 def seconds(calls):
-    """Return the seconds of `calls` calls, and those this process computed in all."""
+    """Return the seconds of `calls` calls, and of processors: meanwhile, and in all."""
     rest()
     wait = jax.block_until_ready
-    return time_calls(timed, (), wait, lambda result: None, calls), time.process_time()
+    taken = time_calls(timed, (), wait, lambda result: None, calls)
+    return *taken, time.process_time()
 
 
 def outcome(statement):
@@ -299,7 +298,8 @@ def answer():
 
 def program():
     """Return the source of a process that answers; it needs nothing but JAX."""
-    functions = [threads_running, rest, time_calls, prepare, seconds, outcome, versions]
+    functions = [text_of, threads_running, rest, time_calls]
+    functions += [prepare, seconds, outcome, versions]
     sources = [inspect.getsource(each) for each in (*functions, answer)]
     limit = f"LONGEST_REST = {LONGEST_REST}"
     return "\n".join([IMPORTS, limit, *sources, "answer()"])
@@ -317,7 +317,7 @@ class Elsewhere:
             env=os.environ | variables,
             text=True,
         )
-        self.computed = 0.0
+        self.variables, self.computed = variables, 0.0
         self.versions = None
 
     def ask(self, name, *arguments):
@@ -334,6 +334,12 @@ class Elsewhere:
         if "failed" in reply:
             raise RuntimeError(f"{name} failed elsewhere: {reply['failed']}")
         return reply["returned"]
+
+    def own(self, settings):
+        """Return its versions, and settings but for what its environment changes."""
+        known = (settings | self.variables).items()
+        settings = {name: value for name, value in known if value}
+        return {"versions": self.versions, "settings": settings}
 
     def again(self, **variables):
         """Start another process of the same Python."""
@@ -384,62 +390,50 @@ class TimedElsewhere(Timed):
     """A function in another process, to be timed like one of this process."""
 
     def __init__(self, process, source, name):
-        """Let `name()` of the source make the function, and call it once."""
+        """Let `name()` of the source make the function, and call it twice."""
         self.process = process
         self.first_call, self.shape, self.dtype = process.ask("prepare", source, name)
-        self.framework, self.kind = "jax", "cpu"
-        self.calls, self.last = None, 0.0
+        self.framework, self.kind, self.calls = "jax", "cpu", None
+        self.last = self.elapsed = self.used = 0.0
+        self.run(1)
 
-    def seconds(self, calls):
-        """Return the time of `calls` calls in a row there, in seconds."""
-        taken, self.process.computed = self.process.ask("seconds", calls)
+    def run(self, calls):
+        """Return the seconds of `calls` calls there, and those of processors."""
+        *taken, self.process.computed = self.process.ask("seconds", calls)
         return taken
 
     def measurement(self, *args, **options):
-        """Return the `Measurement`, with the versions of the other process."""
+        """Return the `Measurement`, with versions and flags of the other process."""
         found = super().measurement(*args, **options)
-        return dataclasses.replace(found, versions=self.process.versions)
+        return dataclasses.replace(found, **self.process.own(found.settings))
 
 
-def machine_but_for(processes, before, computed):
-    """Say what the machine did since `before`, besides the work of `processes`.
-
-    `computed` is what they had computed until then, in seconds.
-    """
-    spent = sum(each.computed for each in processes) - computed
-    if before:
-        before = (*before[:3], before[3] - spent)
-    return machine_since(before)
+def computed_by(processes):
+    """Return the seconds that cores worked for processes, up to their last answers."""
+    return sum(each.computed for each in processes.values())
 
 
 def across(name, function, processes, *, using=()):
     """Time what `function()` returns in all processes, in turns; display a comparison.
 
-    `processes` are those of `all_versions`. The first takes part once more, in a second
-    process, as the control. `using` are functions that the first one calls. Without any
-    process nothing is done.
+    `processes` are those of `all_versions`. `using` are functions that the first one
+    calls. Without any process nothing is done.
     """
     source = "\n".join(map(inspect.getsource, (*using, function)))
     if not processes:
         return None
-    again = next(iter(processes.values())).again()
-    all_of_them = [*processes.values(), again]
     timed = {
-        number: TimedElsewhere(process, source, function.__name__)
-        for number, process in enumerate(all_of_them)
+        key: TimedElsewhere(process, source, function.__name__)
+        for key, process in processes.items()
     }
-    choose_calls(timed)
-    before, computed = processor_seconds(), sum(each.computed for each in all_of_them)
-    with no_garbage_collection():
-        samplers = [each.sample for each in timed.values()]
-        *samples, control = turns(samplers, moments=Moments())
-    machine = machine_but_for(all_of_them, before, computed)
-    again.close()
+    before, computed = taken_by_others(), computed_by(processes)
+    samples = take_samples(timed)
+    disturbed = disturbed_since(before, own=computed_by(processes) - computed)
     found = {
-        key: timed[number].measurement(f"{name}/{key}", samples[number], machine)
-        for number, key in enumerate(processes)
+        key: each.measurement(f"{name}/{key}", disturbed, *samples[key])
+        for key, each in timed.items()
     }
-    comparison = Comparison.of(name, found, control)
+    comparison = Comparison(name, found)
     display(comparison)
     return comparison
 

@@ -22,7 +22,6 @@ from snippets.timing.timer import (
     device_kind,
     float32_precision,
     measure,
-    thread_count,
     usable_cores,
     waiter,
 )
@@ -113,10 +112,18 @@ def tensorflow_terms():
     tf.config.experimental.enable_tensor_float_32_execution(False)
 
 
+def threads_of(framework):
+    """Return how many threads of the processor an operation may use."""
+    if framework == "torch":
+        return torch.get_num_threads()
+    chosen = tf.config.threading.get_intra_op_parallelism_threads()
+    return (framework == "tensorflow" and chosen) or usable_cores()
+
+
 def terms(contestants):
     """Return what each framework is set to, as lines of text."""
     return [
-        f"{each.name}: {thread_count(each.name)} threads, "
+        f"{each.name}: {threads_of(each.name)} threads, "
         f"float32 products: {float32_precision(each.name)}"
         for each in contestants
     ]
@@ -348,14 +355,15 @@ PUBLISHED_PEAKS = {
 
 
 def share_of_peak(measurement):
-    """Return a rate as a share of what the maker of the device publishes, or None.
+    """Return the rate as a share of what the maker of the device publishes, or None.
 
     The peaks are operations per second. For the TF32 and bfloat16 products of
     the H200 (SXM) NVIDIA gives the rate with sparsity; without, it is half.
     """
     device = measurement.device_kind.replace(" lite", "e")
     peak = PUBLISHED_PEAKS.get(device, {}).get(measurement.precision)
-    return f"{measurement.rate / peak:.0%}" if peak else None
+    rate = measurement.work / measurement.median
+    return f"{rate / peak:.0%}" if peak else None
 
 
 def multiply_add(x, chains, steps):

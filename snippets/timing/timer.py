@@ -5,9 +5,9 @@ import dataclasses
 import datetime
 import gc
 import importlib.metadata
-import importlib.util
 import itertools
 import math
+import operator
 import os
 import platform
 import random
@@ -17,95 +17,95 @@ import sys
 import threading
 import time
 
-import numpy as np
-
 RECORD_TYPE = "application/vnd.jax-measured.record+json"
+VERSION = 3
+METHOD = 2
 FRAMEWORKS = ("jax", "torch", "tensorflow")
 PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
 SHORTEST_SAMPLE = 0.004
-ROUNDS = 20
-LONG = 1.0
-LONG_ROUNDS = 7
+ROUNDS = 9
+LONG = 0.5
+LONG_ROUNDS = 5
+HANDED_OVER = 64
 LONGEST_REST = 0.2
 WARMS_ITSELF = 0.02
 COUNTED = 4000
 FIRST_LOOK = 0.25
 SLOW = 1.5
 PATIENCE = 0.5
-UNSTABLE = 0.20
-FENCE = 1.5
-RESAMPLES = 2000
-WITHIN = (0.01, 0.99)
-MOST_STEAL = 0.05
-MOST_CORES_OF_OTHERS = 0.25
-PROCESSOR_NUMBERS = {"family": "cpu family", "model": "model"}
-THREAD_VARIABLES = {
-    "numpy": ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
-    "jax": ("PJRT_NPROC", "NPROC"),
-    "tensorflow": ("TF_NUM_INTRAOP_THREADS",),
+MISSED = 0.05
+ALIKE = 1.1
+INDISTINCT = 1.02
+TAKEN = 0.25
+TICKS = 3
+VARIABLES = (
+    "XLA_FLAGS PJRT_NPROC NPROC OMP_NUM_THREADS MKL_NUM_THREADS OPENBLAS_NUM_THREADS "
+    "TF_NUM_INTRAOP_THREADS GOMP_SPINCOUNT OPENBLAS_THREAD_TIMEOUT"
+).split()
+SWITCHES = {
+    "jax": "config.jax_enable_x64 config.jax_default_matmul_precision",
+    "torch": "get_num_threads get_float32_matmul_precision",
+    "tensorflow": (
+        "config.experimental.tensor_float_32_execution_enabled "
+        "config.threading.get_intra_op_parallelism_threads"
+    ),
 }
+ON_ACCELERATORS = {"torch": "backends.cudnn.benchmark backends.cudnn.allow_tf32"}
+LIBRARIES = {
+    "jax": {
+        "CUDA": "_src.lib.cuda_versions.cuda_runtime_get_version",
+        "cuDNN": "_src.lib.cuda_versions.cudnn_get_version",
+    },
+    "torch": {"CUDA": "version.cuda", "cuDNN": "backends.cudnn.version"},
+}
+MICROARCHITECTURES = (
+    ("AuthenticAMD", 23, range(0x30), "Zen"),
+    ("AuthenticAMD", 23, range(0x30, 0x100), "Zen 2"),
+    ("AuthenticAMD", 25, (*range(0x10), *range(0x20, 0x60)), "Zen 3"),
+    ("AuthenticAMD", 25, (*range(0x10, 0x20), *range(0x60, 0xB0)), "Zen 4"),
+    ("AuthenticAMD", 26, (*range(0x50), *range(0x60, 0x80)), "Zen 5"),
+    ("GenuineIntel", 6, (63,), "Haswell"),
+    ("GenuineIntel", 6, (79,), "Broadwell"),
+    ("GenuineIntel", 6, (85,), "Skylake or Cascade Lake"),
+    ("GenuineIntel", 6, (106,), "Ice Lake"),
+    ("GenuineIntel", 6, (143,), "Sapphire Rapids"),
+    ("GenuineIntel", 6, (207,), "Emerald Rapids"),
+    ("GenuineIntel", 6, (173,), "Granite Rapids"),
+)
 
 
 @dataclasses.dataclass
 class Measurement:
-    """One measured call. All times are seconds for a single call.
+    """One measured call, as this process saw it. All times are seconds of one call.
 
-    `samples` are the raw timings after the first call, each the mean of
-    `calls_per_sample` calls in a row. `work` is the number of floating-point
-    operations of one call and `error` the relative error of its result, where
-    the page gives them.
+    `latency` has a time for each round, of calls whose results were waited for, the
+    mean of `calls` in a row. `throughput`, on an accelerator, is that of calls which
+    are handed over together. `cores` is the processor time over the elapsed time.
     """
 
     name: str
     framework: str
     device_kind: str
     processor: str
-    threads: int
     shape: list
     dtype: str
     precision: str
-    samples: list
-    calls_per_sample: int
-    first_call: float
     work: float | None
     error: float | None
     versions: dict
+    settings: dict
     date: str
-    machine: dict
+    first_call: float
+    calls: int
+    latency: list
+    throughput: list | None
+    cores: float | None
+    disturbed: bool
 
     @property
     def median(self):
-        """Median of the samples, in seconds."""
-        return statistics.median(self.samples)
-
-    @property
-    def quartiles(self):
-        """The two times, in seconds, between which half of the samples lie."""
-        low, _, high = statistics.quantiles(self.samples, n=4, method="inclusive")
-        return [low, high]
-
-    @property
-    def spread(self):
-        """Distance of the quartiles as a fraction of the median."""
-        low, high = self.quartiles
-        return (high - low) / self.median
-
-    @property
-    def outliers(self):
-        """Number of samples outside of Tukey's fences, which stay in the record."""
-        low, high = self.quartiles
-        fence = FENCE * (high - low)
-        return sum(not low - fence <= each <= high + fence for each in self.samples)
-
-    @property
-    def stable(self):
-        """False where half of the samples spread over more than 20 % of the median."""
-        return self.spread <= UNSTABLE
-
-    @property
-    def rate(self):
-        """Work done per second, in floating-point operations, or None."""
-        return None if self.work is None else self.work / self.median
+        """Median latency, in seconds."""
+        return statistics.median(self.latency)
 
     @property
     def reference(self):
@@ -113,19 +113,26 @@ class Measurement:
         return f"{self.name}@{self.framework}"
 
     def record(self):
-        """Return what is known, as plain data: version 2 of measurement.schema.json."""
-        derived = ("median", "quartiles", "spread", "outliers", "stable", "rate")
-        known = dataclasses.asdict(self) | {key: getattr(self, key) for key in derived}
-        return {"version": 2} | known
+        """Return what is known, as plain data: a record of measurement.schema.json."""
+        known = dataclasses.asdict(self)
+        names = ["date", "first_call", "calls", "latency", "throughput", "cores"]
+        process = {name: known.pop(name) for name in [*names, "disturbed"]}
+        for name in ("first_call", "latency", "throughput"):
+            process[name] = rounded(process[name])
+        if self.throughput is None:
+            del process["throughput"]
+        return {"version": VERSION, "method": METHOD, **known, "processes": [process]}
 
     def __repr__(self):
-        low, high = map(in_unit, self.quartiles)
-        outliers = f", {self.outliers} of {len(self.samples)} far off"
-        return (
-            f"{self.name} [{self.framework}] {in_unit(self.median)} ({low} to {high}), "
-            f"first {in_unit(self.first_call)}"
-            f"{outliers if self.outliers else ''}{'' if self.stable else ', unstable'}"
-        )
+        low, high = map(in_unit, middle(self.latency))
+        parts = [
+            f"{self.name} [{self.framework}] {in_unit(self.median)} ({low} to {high})",
+            f"first {in_unit(self.first_call)}",
+        ]
+        if self.throughput:
+            each = in_unit(statistics.median(self.throughput))
+            parts.append(f"{each} each of many")
+        return ", ".join([*parts, "disturbed"] if self.disturbed else parts)
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         return {"text/plain": repr(self), RECORD_TYPE: self.record()}
@@ -133,91 +140,67 @@ class Measurement:
 
 @dataclasses.dataclass
 class Ratio:
-    """How many times as long one alternative takes as another.
+    """How many times as long one alternative takes as another, in this process.
 
-    `value` is the median of the rounds' ratios, `low` and `high` are the ends of a
-    95 % interval. `floor` is the noise floor of the comparison: how far from 1 the
-    ratio of a function to itself was.
+    `value` is the median of the rounds' ratios. The range from `low` to `high` is that
+    of `middle`.
     """
 
     value: float
     low: float
     high: float
-    floor: float
+
+    @property
+    def away(self):
+        """How far the range goes from 1, as a factor."""
+        return max(self.high, 1 / self.low)
 
     @property
     def different(self):
-        """True where the interval leaves out 1."""
-        return not self.low <= 1 <= self.high
+        """True where the range leaves out 1, and goes further than 2 % from it."""
+        return not self.low <= 1 <= self.high and self.away > INDISTINCT
 
     def __repr__(self):
-        interval = f"{self.low:.3g} to {self.high:.3g}"
         if self.different:
-            return f"{self.value:.3g}× ({interval})"
-        return f"no difference measured ({interval})"
+            ends = self.value, self.low, self.high
+            if self.value < 1:
+                ends = 1 / self.value, 1 / self.high, 1 / self.low
+            value, low, high = map(as_factor, ends)
+            return f"{value}× {'slower' if self.value > 1 else 'faster'} ({low}–{high})"
+        if self.away <= ALIKE:
+            percent = max(1, math.ceil(100 * self.away - 100))
+            return f"about equal (within {percent} %)"
+        return f"cannot tell ({as_factor(self.low)}–{as_factor(self.high)}×)"
 
 
 @dataclasses.dataclass
 class Comparison:
-    """Alternatives that were timed in turns, by their keys, each a `Measurement`.
-
-    `control` holds samples in seconds of the first alternative, taken as if it were
-    one more. `ratios` maps pairs of keys to each `Ratio`.
-    """
+    """Alternatives that were timed in turns, by their keys, each a `Measurement`."""
 
     name: str
     alternatives: dict
-    control: list
-    floor: float
-    ratios: dict
-
-    @classmethod
-    def of(cls, name, alternatives, control):
-        """Compare what was measured with intervals from the bootstrap."""
-        first = next(iter(alternatives.values()))
-        same = ratio_of(first.samples, control).value
-        floor = max(same, 1 / same) - 1
-        ratios = {}
-        for above, below in itertools.combinations(alternatives, 2):
-            pair = alternatives[above].samples, alternatives[below].samples
-            ratios[above, below] = ratio_of(*pair, floor)
-        return cls(name, alternatives, control, floor, ratios)
 
     def ratio(self, above, below):
         """Return how many times as long the one takes as the other, as a `Ratio`."""
-        if (above, below) in self.ratios:
-            return self.ratios[above, below]
-        turned = self.ratios[below, above]
-        ends = 1 / turned.high, 1 / turned.low
-        return Ratio(1 / turned.value, *ends, turned.floor)
+        rounds = (self.alternatives[key].latency for key in (above, below))
+        ratios = [one / other for one, other in zip(*rounds, strict=True)]
+        return Ratio(statistics.median(ratios), *middle(ratios))
 
     def record(self):
-        """Return what is known, as plain data: version 2 of measurement.schema.json."""
-        known = self.alternatives
+        """Return what is known, as plain data: a record of measurement.schema.json."""
+        known = [each.record() for each in self.alternatives.values()]
         return {
-            "version": 2,
+            "version": VERSION,
+            "method": METHOD,
             "name": self.name,
-            "alternatives": [each.record() for each in known.values()],
-            "control": self.control,
-            "floor": self.floor,
-            "ratios": [
-                {
-                    "above": known[above].reference,
-                    "below": known[below].reference,
-                    "ratio": ratio.value,
-                    "low": ratio.low,
-                    "high": ratio.high,
-                }
-                for (above, below), ratio in self.ratios.items()
-            ],
+            "alternatives": known,
         }
 
     def __repr__(self):
         lines = [repr(each) for each in self.alternatives.values()]
         first, *others = self.alternatives
-        lines += [f"{first} / {other}: {self.ratio(first, other)}" for other in others]
-        rounds = f"{len(self.control)} rounds, noise floor {self.floor:.1%}"
-        return "\n".join([*lines, rounds])
+        lines += [f"{key} against {first}: {self.ratio(key, first)}" for key in others]
+        return "\n".join(lines)
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         return {"text/plain": repr(self), RECORD_TYPE: self.record()}
@@ -232,11 +215,42 @@ def display(result):
     show(result)
 
 
+def rounded(seconds):
+    """Round a time, or each in a list, to four significant digits."""
+    if isinstance(seconds, list):
+        return [rounded(each) for each in seconds]
+    return seconds and float(f"{seconds:.4g}")
+
+
 def in_unit(seconds):
     """Write a time given in seconds with three digits and a readable unit."""
     for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)):
         if seconds * scale >= 0.9995 or unit == "ns":
             return f"{float(f'{seconds * scale:.3g}'):g} {unit}"
+
+
+def as_factor(factor):
+    """Write a factor with two digits, near 1 with as many as tell it from 1."""
+    away = abs(factor - 1)
+    if 0 < away < 0.095:
+        return f"{factor:.{min(4, math.ceil(-math.log10(away)))}f}"
+    digits = 1 - math.floor(math.log10(float(f"{factor:.2g}")))
+    return f"{factor:.{max(0, digits)}f}"
+
+
+def middle(values):
+    """Return two of the values that have the true median between them.
+
+    They are the closest of equal rank, from below and above, that miss the median of
+    what the values are drawn from in at most 5 % of all draws: a value lies below it
+    as often as a coin shows tails. Up to five values are too few; their ends are left.
+    """
+    ordered, rank = sorted(values), 0
+    while 2 * sum(math.comb(len(ordered), k) for k in range(rank + 2)) <= (
+        MISSED * 2 ** len(ordered)
+    ):
+        rank += 1
+    return ordered[rank], ordered[-1 - rank]
 
 
 def arrays_in(value):
@@ -265,80 +279,123 @@ def no_wait(result):
     """Return at once, whatever the device is still doing."""
 
 
+def library(framework):
+    """Return the module of a framework, or None for NumPy's and Python's own work."""
+    return importlib.import_module(framework) if framework in FRAMEWORKS else None
+
+
 def waiter(framework):
     """Return the function that blocks until a result of `framework` exists.
 
     JAX waits for the arrays themselves. PyTorch and TensorFlow compute at once
     on a CPU, and wait for the whole device where there is an accelerator.
     """
+    module = library(framework)
     if framework == "jax":
-        import jax
-
-        return jax.block_until_ready
-    if framework == "torch":
-        import torch
-
-        if torch.accelerator.is_available():
-            return lambda result: torch.accelerator.synchronize()
-    if framework == "tensorflow":
-        import tensorflow as tf
-
-        if tf.config.list_physical_devices("GPU"):
-            return lambda result: tf.test.experimental.sync_devices()
+        return module.block_until_ready
+    if framework == "torch" and module.accelerator.is_available():
+        return lambda result: module.accelerator.synchronize()
+    if framework == "tensorflow" and module.config.list_physical_devices("GPU"):
+        return lambda result: module.test.experimental.sync_devices()
     return no_wait
 
 
 def device_kind(framework, array):
     """Name the kind of device that holds `array`, such as 'cpu' or 'NVIDIA H200'."""
+    module = library(framework)
     if framework == "jax":
         return next(iter(array.devices())).device_kind
-    if framework == "torch" and array.is_cuda:
-        import torch
-
-        return torch.cuda.get_device_name(array.device)
+    if framework == "torch":
+        cuda = array.is_cuda
+        return module.cuda.get_device_name(array.device) if cuda else array.device.type
     if framework == "tensorflow" and "GPU" in array.device:
-        import tensorflow as tf
-
-        gpu = tf.config.list_physical_devices("GPU")[0]
-        return tf.config.experimental.get_device_details(gpu)["device_name"]
+        gpu = module.config.list_physical_devices("GPU")[0]
+        return module.config.experimental.get_device_details(gpu)["device_name"]
     return "cpu"
+
+
+def default_kind(framework):
+    """Name the kind of device that `framework` computes on where it is not told.
+
+    That of PyTorch would be the CPU; but who has an accelerator and names none of its
+    arrays is taken to use it.
+    """
+    module = library(framework)
+    if framework == "torch":
+        found = module.accelerator.current_accelerator(check_available=True)
+        return device_kind(framework, module.zeros((), device=found or "cpu"))
+    if framework == "jax":
+        return device_kind(framework, module.numpy.zeros(()))
+    if framework == "tensorflow":
+        return device_kind(framework, module.zeros(()))
+    return "cpu"
+
+
+def where_it_ran(framework, arrays, device=None):
+    """Name the kind of device that a function used, by its result and arguments.
+
+    `device` is what the caller says: a kind, or a device of JAX. ValueError where the
+    framework's arrays are all on others. Without any array it is believed.
+    """
+    held = [each for each in arrays if framework_of(each) == framework]
+    places = [device_kind(framework, each) for each in held]
+    if device is None:
+        return places[0] if places else default_kind(framework)
+    kind = getattr(device, "device_kind", device)
+    if kind != device:
+        places = [place for each in held for place in each.devices()]
+    if places and device not in places:
+        others = " and ".join(sorted(set(map(str, places))))
+        raise ValueError(f"{device} is said to do the work, but arrays are on {others}")
+    return kind
 
 
 def float32_precision(framework):
     """Say how `framework` is set to multiply float32 numbers right now."""
+    module = library(framework)
     if framework == "jax":
-        import jax
-
-        return str(jax.config.jax_default_matmul_precision or "default")
+        return str(module.config.jax_default_matmul_precision or "default")
     if framework == "torch":
-        import torch
-
-        return torch.get_float32_matmul_precision()
+        return module.get_float32_matmul_precision()
     if framework == "tensorflow":
-        import tensorflow as tf
-
-        allowed = tf.config.experimental.tensor_float_32_execution_enabled()
+        allowed = module.config.experimental.tensor_float_32_execution_enabled()
         return "tf32 allowed" if allowed else "highest"
     return "highest"
 
 
-def processor_name():
-    """Return the processor's model name as the operating system gives it.
+def text_of(path):
+    """Return what a file of the system holds, or an empty text where there is none."""
+    try:
+        with open(path) as file:
+            return file.read()
+    except (OSError, ValueError):
+        return ""
 
-    In a virtual machine it may be that of a whole line of products. Family and model
-    follow then, which tell a slow processor of that name from a fast one.
+
+def processor_name():
+    """Return the processor for people: '2 virtual cores of an AMD EPYC, Zen 5'.
+
+    A name that says nothing, as virtual machines have, is followed by the
+    microarchitecture, or by family and model where that is not known.
     """
     facts = {}
-    if os.path.exists("/proc/cpuinfo"):
-        with open("/proc/cpuinfo") as lines:
-            for line in lines:
-                key, _, value = line.partition(":")
-                facts.setdefault(key.strip(), value.strip())
+    for line in text_of("/proc/cpuinfo").splitlines():
+        key, _, value = line.partition(":")
+        facts.setdefault(key.strip(), value.strip())
     name = facts.get("model name") or platform.processor() or platform.machine()
-    if any(map(str.isdigit, name)):
-        return name
-    known = [(short, facts.get(key)) for short, key in PROCESSOR_NUMBERS.items()]
-    return ", ".join([name, *(f"{short} {value}" for short, value in known if value)])
+    name = re.sub(r"\((R|TM)\)| CPU\b| Processor\b| @.*", "", name, flags=re.I).strip()
+    numbers = [facts.get(key, "") for key in ("cpu family", "model")]
+    if not any(map(str.isdigit, name)) and all(map(str.isdigit, numbers)):
+        family, model = map(int, numbers)
+        more = f"family {family}, model {model}"
+        for vendor, of, models, called in MICROARCHITECTURES:
+            if (vendor, of) == (facts.get("vendor_id"), family) and model in models:
+                more = called
+        name = f"{name}, {more}"
+    count = usable_cores()
+    virtual = "virtual " if "hypervisor" in facts.get("flags", "").split() else ""
+    article = "an" if name[:1].upper() in "AEIOU" else "a"
+    return f"{count} {virtual}core{'s' * (count != 1)} of {article} {name}"
 
 
 def usable_cores():
@@ -346,24 +403,6 @@ def usable_cores():
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
-
-
-def thread_count(framework):
-    """Return the number of CPU threads that one operation may use."""
-    if framework == "torch":
-        import torch
-
-        return torch.get_num_threads()
-    if framework == "tensorflow":
-        import tensorflow as tf
-
-        chosen = tf.config.threading.get_intra_op_parallelism_threads()
-        if chosen:
-            return chosen
-    variables = THREAD_VARIABLES.get(framework, ())
-    return int(
-        next((os.environ[v] for v in variables if v in os.environ), usable_cores())
-    )
 
 
 def installed_versions():
@@ -377,89 +416,80 @@ def installed_versions():
     return versions
 
 
-def installed_frameworks():
-    """Return the names of NumPy and of those frameworks that are installed."""
-    return [n for n in ("numpy", *FRAMEWORKS) if importlib.util.find_spec(n)]
+def allocator():
+    """Name the libraries of LD_PRELOAD that were loaded, or the C library."""
+    asked = re.split("[: ]", os.environ.get("LD_PRELOAD", ""))
+    names = [os.path.basename(each) for each in asked if each]
+    loaded = [line.split("/")[-1] for line in text_of("/proc/self/maps").splitlines()]
+    found = [name for name in names if any(each.startswith(name) for each in loaded)]
+    if not found and hasattr(os, "confstr"):
+        with contextlib.suppress(OSError, ValueError):
+            return os.confstr("CS_GNU_LIBC_VERSION")
+    return ", ".join(found)
+
+
+def driver():
+    """Return the version of NVIDIA's driver, or an empty text."""
+    first = text_of("/proc/driver/nvidia/version").partition("\n")[0]
+    found = re.search(r"\d+\.\d[\d.]*", first)
+    return found[0] if found else ""
+
+
+def asked(framework, path):
+    """Return an attribute of a framework, called if it is a function, or None."""
+    try:
+        found = operator.attrgetter(path)(library(framework))
+        return found() if callable(found) else found
+    except (AttributeError, ImportError, RuntimeError):
+        return None
+
+
+def settings(framework, accelerated=False):
+    """Return what a time may depend on besides the code: texts, if they are known."""
+    huge = text_of("/sys/kernel/mm/transparent_hugepage/enabled")
+    known = {
+        "allocator": allocator(),
+        "huge pages": "".join(re.findall(r"\[(.+)\]", huge)),
+    }
+    known |= {name: os.environ.get(name) for name in VARIABLES}
+    paths = SWITCHES.get(framework, "").split()
+    if accelerated:
+        paths += ON_ACCELERATORS.get(framework, "").split()
+        libraries = LIBRARIES.get(framework, {})
+        known |= {name: asked(framework, path) for name, path in libraries.items()}
+        known["driver"] = driver()
+    if isinstance(known.get("CUDA"), int):
+        known["CUDA"] = f"{known['CUDA'] // 1000}.{known['CUDA'] % 1000 // 10}"
+    known |= {f"{framework}.{path}": asked(framework, path) for path in paths}
+    texts = {
+        name: " ".join(str(value).split())
+        for name, value in known.items()
+        if value is not None
+    }
+    return {name: text for name, text in texts.items() if text}
 
 
 def time_calls(function, args, wait, settle, calls):
-    """Return the time that `calls` calls in a row take, in seconds.
+    """Return the seconds that `calls` calls in a row take, and those of processors.
 
     `settle` waits for the last result after the clock was read, so that no
     unfinished work runs into the next sample.
     """
-    start = time.perf_counter()
+    used, start = time.process_time(), time.perf_counter()
     for _ in range(calls - 1):
         wait(function(*args))
     result = function(*args)
     wait(result)
-    seconds = time.perf_counter() - start
+    elapsed = time.perf_counter() - start
+    used = time.process_time() - used
     settle(result)
-    return seconds
+    return elapsed, used
 
 
 def enough(count, start):
-    """Say whether `count` samples since `start` are enough: 20, or 7 in a second."""
+    """Say whether `count` rounds since `start` are enough: 9, or 5 in half a second."""
     long = time.perf_counter() - start > LONG
     return count >= (LONG_ROUNDS if long else ROUNDS)
-
-
-def calls_for_a_sample(time_them):
-    """Double the calls until they take 4 ms; return how many are enough."""
-    calls = 1
-    while (seconds := time_them(calls)) < SHORTEST_SAMPLE:
-        calls *= 2
-    return math.ceil(calls * SHORTEST_SAMPLE / seconds)
-
-
-def resampled_medians(samples, seed=0):
-    """Return the medians of 2000 lists drawn from `samples`, each as long as they."""
-    drawn = np.random.default_rng(seed).choice(samples, (RESAMPLES, len(samples)))
-    return np.median(drawn, axis=1)
-
-
-def middle_ranks(samples):
-    """Return two of at least 7 samples that have the true median between them.
-
-    They are the closest of equal rank, from below and above, that miss the median of
-    what the samples are drawn from in less than 2 % of all draws: a sample lies below
-    it as often as a coin shows tails (the interval of the sign test).
-    """
-    ordered, rank = sorted(samples), 0
-    while sum(math.comb(len(ordered), k) for k in range(rank + 2)) < (
-        WITHIN[0] * 2 ** len(ordered)
-    ):
-        rank += 1
-    return ordered[rank], ordered[-1 - rank]
-
-
-def ratio_of(above, below, floor=0.0):
-    """Return the `Ratio` of samples that took turns: the median of the rounds' ratios.
-
-    The interval is the middle 98 % of a percentile bootstrap (Efron, 1979) of the
-    rounds, or of fewer than 20 rounds their `middle_ranks`, widened by the noise floor.
-    """
-    rounds = np.log(above) - np.log(below)
-    if len(rounds) < ROUNDS:
-        ends = middle_ranks(rounds)
-    else:
-        ends = np.quantile(resampled_medians(rounds), WITHIN)
-    low, high = np.exp(ends)
-    value = math.exp(np.median(rounds))
-    return Ratio(value, float(low / (1 + floor)), float(high * (1 + floor)), floor)
-
-
-def alike(calls, seconds):
-    """Give functions of similar speed, within a factor of 2, the same number of calls.
-
-    Equal functions must be timed equally: a mean over more calls holds more of the
-    slow moments, and a chance in the search for a number of calls would look like a
-    difference. `seconds` says how long a call of each takes.
-    """
-    known = list(zip(calls, seconds, strict=True))
-    return [
-        max(c for c, s in known if own <= 2 * s and s <= 2 * own) for own in seconds
-    ]
 
 
 def threads_running():
@@ -469,16 +499,12 @@ def threads_running():
     whole machine is asked first: the fourth figure of its load is what runs just now.
     """
     running, folder = 0, "/proc/self/task"
-    with contextlib.suppress(OSError), open("/proc/loadavg") as file:
-        if file.read().split()[3].startswith("1/"):
-            return 0
+    load = text_of("/proc/loadavg").split()
+    if load and load[3].startswith("1/"):
+        return 0
     for thread in os.listdir(folder) if os.path.isdir(folder) else []:
-        try:
-            with open(f"{folder}/{thread}/stat") as file:
-                state = file.read().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        running += state == "R" and thread != str(threading.get_native_id())
+        state = text_of(f"{folder}/{thread}/stat").rpartition(")")[2].split()
+        running += state[:1] == ["R"] and thread != str(threading.get_native_id())
     return running
 
 
@@ -501,14 +527,6 @@ def count_to(number):
     return time.perf_counter() - start
 
 
-def fastest_count():
-    """Return the shortest time of counting within a quarter of a second."""
-    end, shortest = time.perf_counter() + FIRST_LOOK, count_to(COUNTED)
-    while time.perf_counter() < end:
-        shortest = min(shortest, count_to(COUNTED))
-    return shortest
-
-
 class Moments:
     """Takes samples in calm moments of the processor, while patience lasts.
 
@@ -520,9 +538,12 @@ class Moments:
     fastest = math.inf
 
     def __init__(self):
-        """Start with half a second of patience."""
+        """Start with all patience; the first of a process learns what is fast."""
         if Moments.fastest == math.inf:
-            Moments.fastest = fastest_count()
+            end = time.perf_counter() + FIRST_LOOK
+            Moments.fastest = count_to(COUNTED)
+            while time.perf_counter() < end:
+                Moments.fastest = min(Moments.fastest, count_to(COUNTED))
         self.lost, self.calm = 0.0, self.look()
 
     def look(self):
@@ -545,74 +566,19 @@ class Moments:
             self.lost += time.perf_counter() - start
 
 
-def sample(time_them, calls):
-    """Take 20 samples of `calls` calls each, or fewer long ones; see `enough`."""
-    samples, moments, start = [], Moments(), time.perf_counter()
-    while not enough(len(samples), start + moments.lost):
-        samples.append(moments.take(lambda: time_them(calls) / calls))
-    return samples
-
-
-def choose_calls(timed, calls=None):
-    """Give each `Timed` of a dictionary its number of calls in a sample.
-
-    That is `calls`, one for all or a dictionary, or what a sample needs; see `alike`.
-    """
-    for key, each in timed.items():
-        each.calls = option_of(calls, key) or calls_for_a_sample(each.seconds)
-    if calls is None:
-        moments = Moments()
-        seconds = [moments.take(each.sample) for each in timed.values()]
-        found = [
-            max(each.calls, math.ceil(SHORTEST_SAMPLE / own))
-            for each, own in zip(timed.values(), seconds, strict=True)
-        ]
-        equal = alike(found, seconds)
-        for each, number in zip(timed.values(), equal, strict=True):
-            each.calls = number
-
-
-def turns(alternatives, seed=0, moments=None):
+def turns(samplers, seed=0, moments=None):
     """Let functions that return seconds take turns, in random order in each round.
 
-    Takes a list of them and returns a list of samples for each: those of 20 rounds, or
-    of fewer long ones; see `enough`. They are taken in calm `moments`, if given.
+    Takes a list of them and returns a list of samples for each, one of each round; see
+    `enough`. They are taken in calm `moments`, if given.
     """
     shuffled, start = random.Random(seed), time.perf_counter()
-    samples = [[] for _ in alternatives]
+    samples = [[] for _ in samplers]
     while not enough(len(samples[0]), start + (moments.lost if moments else 0)):
-        for number in shuffled.sample(range(len(alternatives)), len(alternatives)):
-            take = alternatives[number]
+        for number in shuffled.sample(range(len(samplers)), len(samplers)):
+            take = samplers[number]
             samples[number].append(moments.take(take) if moments else take())
     return samples
-
-
-def moody_machine(seed):
-    """Return a function that gives about 1 second, by a machine with slow moments.
-
-    A moment resembles the one before it: a random walk that is drawn back to 1.
-    """
-    noise, mood = random.Random(seed), [0.0]
-
-    def seconds():
-        mood[0] = 0.9 * mood[0] + noise.gauss(0, 0.05)
-        return math.exp(mood[0])
-
-    return seconds
-
-
-def false_differences(experiments, in_turns, rounds=ROUNDS):
-    """Return how many times one function seems to be two of different speed."""
-    found = 0
-    for seed in range(experiments):
-        seconds = moody_machine(seed)
-        if in_turns:
-            one, same = turns([seconds, seconds], seed)
-        else:
-            one, same = ([seconds() for _ in range(rounds)] for _ in range(2))
-        ratio = ratio_of(one, same)
-        found += not ratio.low <= 1 <= ratio.high
-    return found
 
 
 @contextlib.contextmanager
@@ -627,60 +593,37 @@ def no_garbage_collection():
             gc.enable()
 
 
-def processor_seconds():
-    """Return the seconds that all cores spent: in all, stolen, busy, for this process.
+def taken_by_others():
+    """Return the seconds for which cores worked for others, and those of a clock.
 
-    Stolen is what another virtual machine got. Without Linux it is None.
+    Others are processes but this one, and virtual machines, of which Linux tells;
+    elsewhere the answer is (0, 0).
     """
-    try:
-        with open("/proc/stat") as lines:
-            ticks = [int(each) for each in lines.readline().split()[1:9]]
-    except (OSError, ValueError):
-        return None
-    total, stolen = sum(ticks), ticks[7]
-    idle = ticks[3] + ticks[4]
-    own = sum(os.times()[:4])
-    hertz = os.sysconf("SC_CLK_TCK")
-    return total / hertz, stolen / hertz, (total - idle - stolen) / hertz, own
+    ticks = [
+        int(each) for each in text_of("/proc/stat").partition("\n")[0].split()[1:9]
+    ]
+    if len(ticks) < 8:
+        return 0.0, 0.0
+    busy = sum(ticks) - ticks[3] - ticks[4]
+    return busy / os.sysconf("SC_CLK_TCK") - sum(os.times()[:4]), time.monotonic()
 
 
-def frequency():
-    """Return the mean frequency of the cores in MHz, or None where it is not given."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            found = re.findall(r"^cpu MHz\s*: ([\d.]+)", file.read(), re.MULTILINE)
-    except OSError:
-        return None
-    return statistics.fmean(map(float, found)) if found else None
+def disturbed_since(before, own=0.0):
+    """Say whether others kept a quarter of a core busy since `taken_by_others()`.
 
-
-def machine_since(before):
-    """Say what else the machine did since `before = processor_seconds()`.
-
-    `steal` is a fraction of all processor time, `others` the number of cores that
-    other processes kept busy, `load` the system's mean of one minute.
+    `own` are seconds of processes that work for this one. The system counts in
+    hundredths of a second, so a few of them say nothing.
     """
-    after, steal, others = processor_seconds(), None, None
-    if before and after and after[0] > before[0]:
-        total, stolen, busy, own = (b - a for a, b in zip(before, after, strict=True))
-        steal = stolen / total
-        others = max(0.0, busy - own) / total * os.cpu_count()
-    variables = {name for names in THREAD_VARIABLES.values() for name in names}
-    limits = {name: os.environ[name] for name in variables if name in os.environ}
-    return {
-        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "steal": steal,
-        "others": others,
-        "megahertz": frequency(),
-        "limits": limits | {"cores": f"{usable_cores()} of {os.cpu_count()}"},
-        "disturbed": (steal or 0) > MOST_STEAL or (others or 0) > MOST_CORES_OF_OTHERS,
-    }
+    taken, elapsed = (b - a for a, b in zip(before, taken_by_others(), strict=True))
+    return taken - own > max(TAKEN * elapsed, TICKS / 100)
 
 
 class Timed:
     """A function that is ready to be timed: called once, and asked what it works on."""
 
-    def __init__(self, function, args=(), framework=None, wait=None, inputs=None):
+    def __init__(
+        self, function, args=(), framework=None, wait=None, inputs=None, device=None
+    ):
         """Call the function for the first time, which may trace and compile."""
         waiters = {known: waiter(known) for known in FRAMEWORKS if known in sys.modules}
         start = time.perf_counter()
@@ -693,19 +636,18 @@ class Timed:
         self.wait(result)
         self.first_call = time.perf_counter() - start
         self.settle(result)
-        held = next((x for x in arrays if framework_of(x) == self.framework), None)
-        self.kind = "cpu" if held is None else device_kind(self.framework, held)
+        self.kind = where_it_ran(self.framework, arrays, device)
         shown = list(arrays_in([args, bound] if inputs is None else list(inputs)))
         self.shape = [list(x.shape) for x in shown]
         self.dtype = dtype_name(shown[0]) if shown else ""
         self.function, self.args, self.calls = function, args, None
-        self.last = 0.0
+        self.last = self.elapsed = self.used = 0.0
 
-    def seconds(self, calls):
-        """Return the time of `calls` calls in a row, in seconds."""
+    def run(self, calls):
+        """Return the seconds of `calls` calls in a row, and those of processors."""
         return time_calls(self.function, self.args, self.wait, self.settle, calls)
 
-    def sample(self):
+    def latency(self):
         """Return the time of one call, the mean of one sample, in seconds.
 
         A call that does not count comes first. It wakes the function's own threads and
@@ -713,12 +655,55 @@ class Timed:
         than 20 ms that is a small part of its time, and it goes without.
         """
         if self.last < WARMS_ITSELF:
-            self.seconds(1)
-        self.last = self.seconds(self.calls) / self.calls
+            self.run(1)
+        elapsed, used = self.run(self.calls)
+        self.elapsed, self.used = self.elapsed + elapsed, self.used + used
+        self.last = elapsed / self.calls
         return self.last
 
+    def throughput(self):
+        """Return the time that one more call adds to many with one wait, in seconds.
+
+        That is the slope between a quarter of them and all. There are at most 64, and
+        no result but the last is kept, so that memory has room for what is under way.
+        """
+        needed = math.ceil(10 * SHORTEST_SAMPLE / (self.last or self.first_call))
+        many = min(HANDED_OVER, max(2, needed))
+        few = max(1, many // 4)
+        shorter, longer = self.handed_over(few), self.handed_over(many)
+        slope = (longer - shorter) / (many - few)
+        return slope if slope > 0 else longer / many
+
+    def handed_over(self, calls):
+        """Return the seconds of `calls` calls of which only the last is waited for."""
+        start = time.perf_counter()
+        for _ in range(calls):
+            result = self.function(*self.args)
+        self.settle(result)
+        return time.perf_counter() - start
+
+    def samplers(self):
+        """Return what takes its samples: of the latency, and on an accelerator more."""
+        return [self.latency] if self.kind == "cpu" else [self.latency, self.throughput]
+
+    def enough_calls(self):
+        """Double the calls until they take 4 ms; return how many are enough."""
+        calls = 1
+        while (seconds := self.run(calls)[0]) < SHORTEST_SAMPLE:
+            calls *= 2
+        self.last = seconds / calls
+        return math.ceil(calls * SHORTEST_SAMPLE / seconds)
+
     def measurement(
-        self, name, samples, machine, precision=None, work=None, error=None
+        self,
+        name,
+        disturbed,
+        latency,
+        throughput=None,
+        *,
+        precision=None,
+        work=None,
+        error=None,
     ):
         """Return the `Measurement` of this function."""
         return Measurement(
@@ -726,19 +711,75 @@ class Timed:
             framework=self.framework,
             device_kind=self.kind,
             processor=processor_name(),
-            threads=thread_count(self.framework),
             shape=self.shape,
             dtype=self.dtype,
             precision=precision or float32_precision(self.framework),
-            samples=samples,
-            calls_per_sample=self.calls,
-            first_call=self.first_call,
             work=work,
             error=error,
             versions=installed_versions(),
+            settings=settings(self.framework, self.kind != "cpu"),
             date=datetime.datetime.now(datetime.UTC).isoformat("T", "seconds"),
-            machine=machine,
+            first_call=self.first_call,
+            calls=self.calls,
+            latency=latency,
+            throughput=throughput,
+            cores=round(self.used / self.elapsed, 1) if self.elapsed else None,
+            disturbed=disturbed,
         )
+
+
+def option_of(value, key):
+    """Return what an argument of `compare` means for the alternative of that key."""
+    return value.get(key) if isinstance(value, dict) else value
+
+
+def choose_calls(timed, calls=None):
+    """Give each `Timed` of a dictionary its number of calls in a sample.
+
+    That is `calls`, one for all or a dictionary, or as many as last 4 ms. Functions of
+    similar speed, within a factor of 2, get the same number: a mean over more calls
+    holds more of the slow moments, and chance would look like a difference.
+    """
+    for key, each in timed.items():
+        each.calls = option_of(calls, key) or each.enough_calls()
+    if calls is None:
+        moments = Moments()
+        seconds = {key: moments.take(each.latency) for key, each in timed.items()}
+        for key, each in timed.items():
+            near = [s for s in seconds.values() if s / 2 <= seconds[key] <= 2 * s]
+            each.calls = math.ceil(SHORTEST_SAMPLE / min(near))
+
+
+def take_samples(timed, calls=None):
+    """Let each `Timed` of a dictionary take its samples, in turns.
+
+    Returns for each key a list: its latencies and, on an accelerator, throughputs.
+    """
+    with no_garbage_collection():
+        choose_calls(timed, calls)
+        samplers = {key: each.samplers() for key, each in timed.items()}
+        flat = itertools.chain.from_iterable(samplers.values())
+        samples = iter(turns(list(flat), moments=Moments()))
+    return {key: [next(samples) for _ in own] for key, own in samplers.items()}
+
+
+def measured(timed, names, calls, **said):
+    """Return a `Measurement` for each `Timed` of a dictionary, by the same keys.
+
+    `said` are `precision`, `work` and `error`, one for all or dictionaries.
+    """
+    before = taken_by_others()
+    samples = take_samples(timed, calls)
+    disturbed = disturbed_since(before)
+    return {
+        key: each.measurement(
+            names[key],
+            disturbed,
+            *samples[key],
+            **{option: option_of(value, key) for option, value in said.items()},
+        )
+        for key, each in timed.items()
+    }
 
 
 def measure(
@@ -752,6 +793,7 @@ def measure(
     calls=None,
     inputs=None,
     precision=None,
+    device=None,
 ):
     """Time `function(*args)` and return a `Measurement`, which is also displayed.
 
@@ -761,21 +803,14 @@ def measure(
     the result's framework, or of `framework`.
     `inputs` replaces `args` as the source of shape and dtype in the record, and
     `precision` what the framework is set to, where the page knows what was used.
+    `device` is the kind of the device that does the work, or a device of JAX, where
+    neither result nor arguments are on it; ValueError where they are on others.
     """
-    timed = Timed(function, args, framework, wait, inputs)
-    before = processor_seconds()
-    with no_garbage_collection():
-        timed.calls = calls or calls_for_a_sample(timed.seconds)
-        samples = sample(timed.seconds, timed.calls)
-    machine = machine_since(before)
-    measurement = timed.measurement(name, samples, machine, precision, work, error)
+    timed = {name: Timed(function, args, framework, wait, inputs, device)}
+    said = {"precision": precision, "work": work, "error": error}
+    measurement = measured(timed, {name: name}, calls, **said)[name]
     display(measurement)
     return measurement
-
-
-def option_of(value, key):
-    """Return what an argument of `compare` means for the alternative of that key."""
-    return value.get(key) if isinstance(value, dict) else value
 
 
 def alternative_name(name, key):
@@ -800,43 +835,25 @@ def compare(
     calls=None,
     inputs=None,
     precision=None,
+    device=None,
 ):
     """Time functions in turns; return a `Comparison`, which is also displayed.
 
     `alternatives` maps keys to functions, all of which are called with `args`. They
-    take turns in random order, and the first takes part twice, as a control. The other
-    arguments are those of `measure`; a dictionary with the same keys gives each
-    alternative its own. ValueError where two alternatives would have the same name.
+    take turns in random order. The other arguments are those of `measure`; a
+    dictionary with the same keys gives each alternative its own. ValueError where two
+    alternatives would have the same name.
     """
-
     timed, names = {}, {}
     for key, function in alternatives.items():
         names[key], chosen = alternative_name(name, key)
         chosen = chosen or option_of(framework, key)
-        timed[key] = Timed(
-            function, args, chosen, option_of(wait, key), option_of(inputs, key)
-        )
+        given = (option_of(each, key) for each in (wait, inputs, device))
+        timed[key] = Timed(function, args, chosen, *given)
     references = [(names[key], each.framework) for key, each in timed.items()]
     if len(set(references)) < len(references):
         raise ValueError(f"two alternatives of {name} have the same name")
-    before = processor_seconds()
-    with no_garbage_collection():
-        choose_calls(timed, calls)
-        contestants = [*timed.values(), next(iter(timed.values()))]
-        samplers = [each.sample for each in contestants]
-        *samples, control = turns(samplers, moments=Moments())
-    machine = machine_since(before)
-    measured = {
-        key: each.measurement(
-            names[key],
-            samples_of_each,
-            machine,
-            option_of(precision, key),
-            option_of(work, key),
-            option_of(error, key),
-        )
-        for (key, each), samples_of_each in zip(timed.items(), samples, strict=True)
-    }
-    comparison = Comparison.of(name, measured, control)
+    said = {"precision": precision, "work": work, "error": error}
+    comparison = Comparison(name, measured(timed, names, calls, **said))
     display(comparison)
     return comparison

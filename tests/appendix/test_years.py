@@ -43,9 +43,10 @@ for line in sys.stdin:
     elif name == "prepare":
         reply = 0.5, [[4]], "float32"
     elif name == "seconds":
-        computed += 1
         slow = 2 if "slow" in os.environ.get("XLA_FLAGS", "") else 1
-        reply = {each} * arguments[0] * slow, computed
+        taken = {each} * arguments[0] * slow
+        computed += 1.5 * taken
+        reply = taken, 1.5 * taken, computed
     elif name == "outcome":
         reply = "gone" if arguments[0] in {gone!r} else ""
     else:
@@ -82,17 +83,16 @@ def real():
     process.close()
 
 
-def test_ratios_come_from_rounds_with_the_first_twice(pretend):
+def test_ratios_come_from_rounds(pretend):
     processes = {"0.4.31": pretend("0.4.31"), "0.5.3": pretend("0.5.3", each=3e-3)}
     found = years.across("a/b", years.small_call, processes)
     assert found.ratio("0.5.3", "0.4.31").value == pytest.approx(3.0)
     assert found.ratio("0.5.3", "0.4.31").different
-    assert found.floor == pytest.approx(0.0)
-    assert len(found.control) == len(found.alternatives["0.5.3"].samples)
     of = found.alternatives["0.5.3"]
     assert of.reference == "a/b/0.5.3@jax"
     assert of.versions == {"python": "3.0", "jax": "0.5.3", "jaxlib": "0.5.3"}
     assert (of.first_call, of.shape, of.dtype) == (0.5, [[4]], "float32")
+    assert of.cores == 1.5
 
 
 def test_the_record_is_what_the_schema_of_the_timer_allows(pretend):
@@ -102,30 +102,21 @@ def test_the_record_is_what_the_schema_of_the_timer_allows(pretend):
     jsonschema.validate(found.record(), schema)
 
 
-def test_the_control_is_another_process_and_it_ends(pretend, monkeypatch):
-    ended = []
-    monkeypatch.setattr(years.Elsewhere, "close", lambda self: ended.append(self))
-    oldest = pretend("0.4.31")
-    years.across("a/b", years.small_call, {"0.4.31": oldest, "0.5.3": pretend("0.5.3")})
-    (again,) = ended
-    assert again is not oldest
-    assert again.process.args[0] == oldest.process.args[0]
-    again.process.kill()
-    monkeypatch.undo()
-    again.close()
-
-
 def test_nothing_is_timed_without_a_process():
     assert years.across("a/b", years.small_call, {}) is None
 
 
-def test_flags_are_given_to_versions_that_are_there(pretend):
+def test_flags_are_given_to_versions_that_are_there(pretend, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--of-the-page")
     processes = {"0.4.31": pretend("0.4.31")}
     flags = {"0.4.31": "", "0.4.31/slow": "--slow", "9.9.9/slow": "--slow"}
     chosen = years.with_flags(processes, flags)
     assert list(chosen) == ["0.4.31", "0.4.31/slow"]
     found = years.across("a/b", years.small_call, chosen)
     assert found.ratio("0.4.31/slow", "0.4.31").value == pytest.approx(2.0)
+    told = [each.settings.get("XLA_FLAGS") for each in found.alternatives.values()]
+    assert told == [None, "--slow"]
+    assert all("" not in each.settings.values() for each in found.alternatives.values())
     for process in chosen.values():
         process.close()
 
@@ -147,13 +138,20 @@ def test_a_process_that_ends_is_named(pretend):
 
 
 def test_what_the_processes_compute_is_not_the_work_of_others(pretend, monkeypatch):
+    """A machine of which nothing is heard but what these processes have computed."""
+    known = {"0.4.31": pretend("0.4.31"), "0.5.3": pretend("0.5.3")}
+    monkeypatch.setattr(years, "taken_by_others", lambda: (years.computed_by(known), 0.0))
     seen = []
-    monkeypatch.setattr(years, "machine_since", seen.append)
-    process = pretend("0.4.31")
-    process.computed = 7.0
-    years.machine_but_for([process], (100.0, 0.0, 50.0, 3.0), computed=5.0)
-    years.machine_but_for([process], None, computed=5.0)
-    assert seen == [(100.0, 0.0, 50.0, 1.0), None]
+    monkeypatch.setattr(
+        years, "disturbed_since", lambda before, own: seen.append((before[0], own)) or False
+    )
+    found = years.across("a/b", years.small_call, known)
+    ((before, own),) = seen
+    assert own == pytest.approx(years.computed_by(known) - before)
+    # What was computed before the samples, in the first calls, is not among it.
+    assert before == pytest.approx(2 * 1.5e-3)
+    assert own > 50 * before
+    assert not any(each.disturbed for each in found.alternatives.values())
 
 
 def test_a_real_process_tells_its_version_and_what_failed(real):
@@ -176,7 +174,9 @@ def test_what_is_sent_is_enough_to_time_it(real, function):
     source = "\n".join(map(years.inspect.getsource, (*TIMED[function], function)))
     timed = years.TimedElsewhere(real, source, function.__name__)
     assert timed.first_call > 0
-    assert timed.seconds(1) > 0
+    elapsed, used = timed.run(1)
+    assert elapsed > 0
+    assert used >= 0
     assert real.computed > 0
 
 

@@ -282,7 +282,8 @@ def a_rate(rate, kind="cpu", precision="float32"):
         framework="jax",
         device_kind=kind,
         precision=precision,
-        rate=rate,
+        work=2 * rate,
+        median=2.0,
     )
 
 

@@ -114,7 +114,7 @@ def test_all_journeys_give_the_same():
 
 def timed(*samples):
     return types.SimpleNamespace(
-        first_call=1, median=statistics.median(samples), samples=list(samples)
+        first_call=1, median=statistics.median(samples), latency=list(samples)
     )
 
 
@@ -131,5 +131,5 @@ def test_computing_outweighs_the_way_where_it_takes_more_than_half(ways, size):
     races = {}
     for n, seconds in ways.items():
         both = {"device": timed(1.0), "numpy@jax": timed(seconds)}
-        races[n] = Comparison.of("a", both, [1.0])
+        races[n] = Comparison("a", both)
     assert transfers.outweighs(races) == size

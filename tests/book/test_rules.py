@@ -2,6 +2,7 @@
 
 import ast
 import io
+import itertools
 import pathlib
 import re
 import tokenize
@@ -126,6 +127,23 @@ def test_no_cell_is_longer_than_one_can_read(path):
     assert not found, "fold helpers with ':folded:', or split:\n" + "\n".join(found)
 
 
+def lonely_cells(path):
+    """Return the lines of cells of a framework beside which there is none of another."""
+    page = read_page(docname(path), path, LIBRARY)
+    cells = page.notebook.cells if page else []
+    lines = page.notebook.metadata["source_map"] if page else []
+    marked = [
+        (cell.metadata.get("framework"), line) for cell, line in zip(cells, lines, strict=True)
+    ]
+    groups = (list(group) for _, group in itertools.groupby(marked, lambda each: bool(each[0])))
+    return [group[0][1] for group in groups if len({name for name, _ in group} - {None}) == 1]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_there_is_something_to_choose_from_where_cells_are_tabs(path):
+    assert lonely_cells(path) == []
+
+
 def shown_names(path):
     """Return (module, name) of every definition that a page shows, folded ones included."""
     page = read_page(docname(path), path, LIBRARY)
@@ -182,6 +200,15 @@ def test_every_module_has_a_page_and_a_test(path):
     assert (ROOT / "tests" / relative.with_name(f"test_{relative.name}")).exists()
 
 
+def is_shown(node):
+    """Say whether the engine understands an import: `from snippets.chapter.topic import name`."""
+    if isinstance(node, ast.Import):
+        return not any(alias.name.split(".")[0] == "snippets" for alias in node.names)
+    if node.module and node.module.split(".")[0] == "snippets":
+        return node.module.count(".") > 1 and not any(alias.asname for alias in node.names)
+    return not node.level
+
+
 def refused(text):
     """Return the lines of a module that no cell would run as the module does."""
     found, bound = [], set()
@@ -191,7 +218,8 @@ def refused(text):
             names = [node.name]
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names = [alias.asname or alias.name for alias in node.names]
-            if getattr(node, "module", "") == "__future__" or "*" in names:
+            module = getattr(node, "module", "")
+            if module == "__future__" or "*" in names or not is_shown(node):
                 found.append(node.lineno)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
@@ -218,6 +246,8 @@ def test_importing_a_snippet_only_defines_names_and_each_once(path):
         *("T['a'] = 1", "f.k = 3", "T += 1", "A, B = 1, 2", "A = B = 1", "T = T + 1"),
         *("import cmath as T", "from cmath import sin as T", "def T(): ..."),
         *("from math import *", "from __future__ import annotations", "if T: A = 1"),
+        *("import snippets.a.two", "from snippets import a", "from .two import f"),
+        "from snippets.a.two import f as g",
         *("for A in T: pass", "print(T)", "assert T", "del T"),
     ],
 )

@@ -25,7 +25,7 @@ FORK_SERVER = pathlib.Path(__file__).with_name("fork_server.py")
 ENGINE = pathlib.Path(os.environ.get("BOOK_ENGINE", REPOSITORY / "docs"))
 SCHEMA = json.loads(
     REPOSITORY.joinpath("snippets", "timing", "measurement.schema.json").read_text("utf8")
-) | {"functions": ["measure", "note"]}
+)
 PATIENCE = 60.0
 SPHINX = ("-m", "sphinx")
 
@@ -578,38 +578,53 @@ def until():
     return wait_until
 
 
-NOTE = '''
+RECORDS = '''
 from IPython.display import display
 
 KIND = "application/vnd.jax-measured.record+json"
 
 
-def note(name, median, framework="python", **fields):
-    """Leave a record as the timer would, with the time that the page wants."""
-    record = {
-        "version": 1,
+def measured(name, latency, framework="python", process=None, **fields):
+    """Return the record of one process, as the timer would; `process` changes what it measured."""
+    alone = {
+        "date": "2026-01-02T03:04:05+00:00",
+        "first_call": 3 * latency[0],
+        "calls": 1,
+        "latency": latency,
+        "cores": 1.0,
+        "disturbed": False,
+    }
+    return {
+        "version": 3,
+        "method": 2,
         "name": name,
         "framework": framework,
         "device_kind": "cpu",
         "processor": "A processor",
-        "threads": 2,
         "shape": [],
         "dtype": "float32",
         "precision": "highest",
-        "samples": [median] * 5,
-        "calls_per_sample": 1,
-        "first_call": 3 * median,
         "work": None,
         "error": None,
-        "median": median,
-        "spread": 0.01,
-        "stable": True,
-        "rate": None,
         "versions": {framework: "1.2.3"},
-        "date": "2026-01-02T03:04:05+00:00",
+        "settings": {},
+        "processes": [alone | (process or {})],
     } | fields
-    display({"text/plain": f"{name} took {median}", KIND: record}, raw=True)
+
+
+def leave(record):
+    """Display a record with a text."""
+    display({"text/plain": f"{record['name']} was measured", KIND: record}, raw=True)
 '''
+NOTE = (
+    RECORDS
+    + '''
+
+def note(name, seconds, framework="python", process=None, **fields):
+    """Leave the record of a measurement with the time that the page wants."""
+    leave(measured(name, [seconds] * 5, framework, process, **fields))
+'''
+)
 
 
 @pytest.fixture
@@ -618,62 +633,17 @@ def noting(project):
     return project.snippet("a.notes", NOTE)
 
 
-CONTEST = '''
-from IPython.display import display
+CONTEST = (
+    RECORDS
+    + '''
 
-KIND = "application/vnd.jax-measured.record+json"
-MACHINE = {
-    "load": 0.1,
-    "steal": 0.0,
-    "others": 0.0,
-    "megahertz": None,
-    "limits": {},
-    "disturbed": False,
-}
-
-
-def contest(name, value, low, high, floor=0.01, machine=MACHINE):
-    """Leave the record of a comparison as the timer would."""
-    alternatives = [
-        {
-            "version": 2,
-            "name": f"{name}/{label}",
-            "framework": "python",
-            "device_kind": "cpu",
-            "processor": "A processor",
-            "threads": 2,
-            "shape": [],
-            "dtype": "",
-            "precision": "highest",
-            "samples": [seconds] * 5,
-            "calls_per_sample": 1,
-            "first_call": seconds,
-            "work": None,
-            "error": None,
-            "median": seconds,
-            "quartiles": [seconds, seconds],
-            "outliers": 0,
-            "spread": 0.0,
-            "stable": True,
-            "rate": None,
-            "versions": {},
-            "date": "2026-01-02T03:04:05+00:00",
-            "machine": machine,
-        }
-        for label, seconds in (("slow", 0.25 * value), ("fast", 0.25))
-    ]
-    pair = {"above": f"{name}/slow@python", "below": f"{name}/fast@python"}
-    pair |= {"ratio": value, "low": low, "high": high}
-    record = {
-        "version": 2,
-        "name": name,
-        "alternatives": alternatives,
-        "control": [0.25 * value * (1 + floor)] * 5,
-        "floor": floor,
-        "ratios": [pair],
-    }
-    display({"text/plain": f"{name} compared", KIND: record}, raw=True)
+def contest(name, *ratios):
+    """Leave the record of a comparison of `slow` and `fast`: a ratio for each of its rounds."""
+    slow = measured(f"{name}/slow", [0.25 * ratio for ratio in ratios])
+    fast = measured(f"{name}/fast", [0.25] * len(ratios))
+    leave({"version": 3, "method": 2, "name": name, "alternatives": [slow, fast]})
 '''
+)
 
 
 @pytest.fixture

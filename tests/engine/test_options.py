@@ -55,7 +55,7 @@ def test_an_option_that_does_not_exist_is_refused_at_its_line(project):
         ("processes", -1, "book_processes is -1, and must be 1 or more"),
         ("processes", True, "book_processes is True, and must be a whole number"),
         ("cell_timeout", float("nan"), "book_cell_timeout is nan, and must be a finite number"),
-        ("cell_timeout", -1, "book_cell_timeout is -1, and must be more than 0"),
+        ("cell_timeout", -1, "is -1, and must be a finite number, more than 0"),
         ("output_limit", "5", "book_output_limit is '5', and must be a whole number"),
         ("devices", {5: "CPU"}, "book_devices is 5, and must be a text"),
         ("targets", {"x": 5}, "book_targets['x'] is 5, and must be a dictionary"),
@@ -76,7 +76,7 @@ def test_builds_and_commands_say_the_same_of_a_wrong_value(project):
     assert said.endswith(": book_devices['cpu'] is 5, and must be a text")
 
 
-def test_the_options_of_the_book_and_those_by_default_may_be():
+def test_the_options_by_default_may_be():
     check({f"book_{field.name}": getattr(Options(), field.name) for field in Options.table()}, CONF)
     check({"book_variables": ("A",), "book_card": None}, CONF)
 

@@ -85,8 +85,8 @@ def main() -> None:
     try:
         if asked.changed:
             pages = [page for page in pages if kept.lacking(name, page)]
-        if not asked.pages and not problems:
-            kept.forget(name, kept.pages(name) - {page.docname for page in meant(read, options)})
+        everything = not asked.pages and not problems
+        gone = kept.pages(name) - {page.docname for page in meant(read, options)}
     except files.Unusable as error:
         parser.error(f"{kept.path(name)}: {error}; restore the file, or remove it")
 
@@ -102,7 +102,8 @@ def main() -> None:
             if (made := outputs.cell(cell.key)) is not None
         ]
         try:
-            kept.write(name, page.docname, texts, outputs.facts.versions, known.command)
+            facts = outputs.facts.versions
+            kept.write(name, page.docname, texts, facts, gone if everything else set())
         except (OSError, files.Unusable) as error:
             problems.append(f"{file}: its texts cannot be kept: {error}")
 

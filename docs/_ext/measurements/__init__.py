@@ -2,7 +2,7 @@
 
 A timer that pages use displays each measurement with a record of a MIME type of its own.
 `schema` reads the JSON schema that lies beside the timer, and refuses records it does not allow.
-`declared` finds in the source of pages what they would measure, so that a misspelt name can be
-told from one that was not measured yet. `references` gives the numbers, ratios and verdicts that
-sentences ask for; `tables` and `charts` show many measurements at once. Nothing here knows Sphinx.
+`ranges` has the range of a number over processes, and `numbers` what is written without one.
+`references` gives the numbers, ratios and verdicts that sentences ask for; `tables` and `charts`
+show many measurements at once. Nothing here knows Sphinx.
 """

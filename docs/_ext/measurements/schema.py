@@ -45,10 +45,10 @@ class Schema:
             schema._check  # noqa: B018
         except FileNotFoundError:
             raise SchemaError(f"{path}: there is no such file") from None
-        except (files.Unusable, ValueError) as error:
-            raise SchemaError(f"{path}: {error}") from None
         except fastjsonschema.JsonSchemaDefinitionException as error:
             raise SchemaError(f"{path}: it is no JSON schema: {error}") from None
+        except (files.Unusable, ValueError) as error:
+            raise SchemaError(f"{path}: {error}") from None
         except (KeyError, TypeError) as error:
             raise SchemaError(f"{path}: it does not say {error}") from None
         used = {field.name for field in dataclasses.fields(Measurement)} - ADDED

@@ -1,5 +1,6 @@
 """Tables of measurements, as texts."""
 
+import collections
 from collections.abc import Iterable, Sequence
 
 from .labels import Labels
@@ -59,6 +60,34 @@ def by_device(found: Iterable[Measurement]) -> dict[str, list[Measurement]]:
     for each in found:
         groups.setdefault(each.device, []).append(each)
     return groups
+
+
+def settings(
+    measurements: Iterable[Measurement], labels: Labels
+) -> tuple[list[str], list[list[str]]]:
+    """Return the head and the rows of a table of all switches, a row for each framework and switch.
+
+    Where measurements of a framework were made under several, the row names each, and how many
+    measurements it is of.
+    """
+    seen: dict[tuple[str, str], collections.Counter[str]] = {}
+    for each in measurements:
+        own = {"version": _version(each), "products of float32": each.precision, **each.settings}
+        for name, value in {**own, "machine": each.processor}.items():
+            if value:
+                seen.setdefault((each.framework, name), collections.Counter())[value] += 1
+    rows = []
+    for (framework, name), values in sorted(seen.items()):
+        several = len(values) > 1
+        said = [f"{value} ({count})" if several else value for value, count in values.most_common()]
+        rows.append([labels.framework(framework), name, ", ".join(said)])
+    return ["framework", "switch", "measured with"], rows
+
+
+def _version(of: Measurement) -> str:
+    """Return the version of a measurement's framework, which may come as another distribution."""
+    names = (of.framework, f"{of.framework}-cpu")
+    return next((of.versions[name] for name in names if name in of.versions), "")
 
 
 def cell_text(

@@ -1,33 +1,18 @@
 """Turn the text of a record into a typed value, or say at which place it is none.
 
-The text is data from elsewhere. Only its first fault is looked for: it could have very many.
+Only its first fault is looked for.
 """
 
 import functools
 import json
 import re
 
-import jsonschema
-
 from .. import typed_json
 from .records import ProgramRecord, Record, ScaleRecord
-
-LONGEST_MESSAGE = 300
 
 
 class RecordError(Exception):
     """A record cannot be used; the message says what is wrong with it."""
-
-
-FORMS = {
-    kind: typed_json.validator(typed_json.schema_of(kind)) for kind in (ProgramRecord, ScaleRecord)
-}
-
-
-def _problem(error: jsonschema.ValidationError) -> str:
-    """Say where a record departs from its form; of what is long, its two ends."""
-    text = f"record{error.json_path[1:]}: {error.message}"
-    return text if len(text) <= LONGEST_MESSAGE else f"{text[:150]} … {text[-100:]}"
 
 
 def _no_number(word: str) -> float:
@@ -45,9 +30,10 @@ def parse(text: str, scaled: bool) -> Record:
     except (ValueError, RecursionError) as error:
         raise RecordError(f"it is no JSON: {error}") from None
     kind = ScaleRecord if scaled else ProgramRecord
-    for fault in FORMS[kind].iter_errors(data):
-        raise RecordError(_problem(fault))
-    record: Record = typed_json.typed(kind, data)
+    try:
+        record: Record = typed_json.typed(kind, data)
+    except typed_json.Mismatch as error:
+        raise RecordError(f"record{error}") from None
     if isinstance(record, ProgramRecord) and record.contradiction:
         raise RecordError(record.contradiction)
     return record

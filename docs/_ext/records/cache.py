@@ -2,18 +2,15 @@
 
 import contextlib
 import dataclasses
+import json
 import math
 import os
 import pathlib
-import re
 
 from .. import files
 from ..source.pages import Page
 from . import output_format
-from .outputs import unshowable
 
-LARGEST = 64_000_000
-EFFORT = re.compile(r'^ *"(seconds|cores|started)": ([\d.]+),?$', re.MULTILINE)
 # Former outputs of a page are kept for whoever goes back and forth between two versions.
 KEPT = 8
 
@@ -47,22 +44,16 @@ class Cache:
         Raises files.Unusable where there are some that cannot be read.
         """
         try:
-            text = files.read(self.path(page, key), LARGEST)
+            outputs = output_format.load(self.path(page, key), page.docname, device)
         except FileNotFoundError:
             return None
-        outputs = output_format.read(text, page.docname, device)
         if [cell.key for cell in outputs.cells] != [cell.key for cell in page.cells]:
             raise files.Unusable("it has the outputs of other cells")
-        for cell in outputs.cells:
-            if broken := unshowable(cell.outputs):
-                raise files.Unusable(f"it {broken}")
         return outputs
 
     def save(self, page: Page, key: str, outputs: output_format.PageOutputs) -> None:
         """Keep the outputs of a page that was executed without a failure; raises OSError."""
         path = self.path(page, key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.replace_folder(path)
         files.write(path, output_format.write(outputs))
         self._forget(path)
 
@@ -77,17 +68,14 @@ class Cache:
 
     def effort(self, docname: str) -> Effort | None:
         """Return what a page last took, or None."""
-        with contextlib.suppress(OSError, ValueError):
-            paths = [*(self.folder / docname).glob("*.ipynb")]
-            newest = max(paths, key=lambda path: path.stat().st_mtime)
-            return effort_in(newest)
-        return None
+        paths = (self.folder / docname).glob("*.ipynb")
+        newest = max(paths, key=lambda path: path.stat().st_mtime, default=None)
+        return effort_in(newest) if newest else None
 
 
 def effort_in(path: pathlib.Path) -> Effort | None:
     """Return what the page took whose outputs lie in a file, or None."""
-    with contextlib.suppress(OSError, ValueError):
-        # The facts stand behind all outputs.
-        found = dict(EFFORT.findall(path.read_text("utf8")))
-        return Effort(**{name: float(text) for name, text in found.items()}) if found else None
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        facts = json.loads(path.read_text("utf8"))["metadata"]["recording"]
+        return Effort(*(float(facts[name]) for name in ("seconds", "cores", "started")))
     return None

@@ -4,20 +4,11 @@ import dataclasses
 from collections.abc import Mapping
 
 from ..source.pages import Cell, Page
-from . import outputs
 from .output_format import PageOutputs
-from .versions import Text
+from .versions import Text, text_of
 
 # What is raised where a version lacks a name that a cell uses before it comes to its error.
 MISSING_NAMES = {"AttributeError", "ImportError", "ModuleNotFoundError", "NameError"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """The type and the message of an error; both are empty where none came."""
-
-    type: str = ""
-    message: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,8 +23,8 @@ class DeclaredError:
     line: int
     type: str
     fragment: str
-    here: Outcome | None
-    versions: Mapping[str, Outcome]
+    here: Text | None
+    versions: Mapping[str, Text]
 
 
 def declared_errors(
@@ -54,7 +45,7 @@ def declared_errors(
                 fragment=cell.expected.fragment,
                 here=_outcome(cell, here),
                 versions={
-                    name: Outcome(text.type, text.message)
+                    name: text
                     for name, text in texts.items()
                     if text and not text.missing and text.type not in MISSING_NAMES - {kind}
                 },
@@ -63,9 +54,8 @@ def declared_errors(
     return tuple(found)
 
 
-def _outcome(cell: Cell, of_page: PageOutputs | None) -> Outcome | None:
+def _outcome(cell: Cell, of_page: PageOutputs | None) -> Text | None:
     made = of_page.cell(cell.key) if of_page else None
     if made is None or made.missing or made.standing:
         return None
-    error = outputs.error(made.outputs)
-    return Outcome(error.ename, error.evalue) if error else Outcome()
+    return text_of("", cell, made)

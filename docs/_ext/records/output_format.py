@@ -5,21 +5,17 @@ facts of the run. Cells are named by the hashes of their code.
 """
 
 import dataclasses
-import json
-from typing import Annotated
+import pathlib
 
 import nbformat
 from nbformat import NotebookNode
 
-from .. import typed_json
-from ..files import Unusable
-from ..typed_json import bounds
+from .. import files, typed_json
 
 FORM = 3
+LARGEST = 64_000_000
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 LANGUAGE = {"name": "python"}
-Said = Annotated[str, bounds(maxLength=300, format="printable line")]
-Named = Annotated[str, bounds(minLength=1, maxLength=300, format="printable line")]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,35 +30,24 @@ class RunMetadata:
     accelerator.
     """
 
-    page: Named
-    device: Annotated[str, bounds(maxLength=300, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-    device_kind: Named
-    executed: Annotated[str, bounds(maxLength=300, format="moment")]
-    seconds: Annotated[float, bounds(minimum=0, maximum=1e9, format="finite")]
-    processor: Said
-    threads: Annotated[int, bounds(minimum=0, maximum=1_000_000)]
-    versions: Annotated[dict[Said, Said], bounds(maxProperties=100)]
-    process: Annotated[str, bounds(enum=("own", "forked"))] = "own"
-    cores: Annotated[float, bounds(minimum=0, maximum=1_000_000, format="finite")] = 1.0
-    started: Annotated[float, bounds(minimum=0, maximum=1, format="finite")] = 0.0
-    driver: Said = ""
-    memory: Said = ""
+    page: str
+    device: str
+    device_kind: str
+    executed: str
+    seconds: float
+    processor: str
+    threads: int
+    versions: dict[str, str]
+    process: str = "own"
+    cores: float = 1.0
+    started: float = 0.0
+    driver: str = ""
+    memory: str = ""
 
     @property
     def day(self) -> str:
         """The date without its time."""
         return self.executed[:10]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Head(RunMetadata):
-    """What a file says besides: its form, and the command that made it."""
-
-    form: Annotated[int, bounds(const=FORM)]
-    command: Said = ""
-
-
-HEAD = typed_json.validator(typed_json.schema_of(_Head))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,8 +79,8 @@ class PageOutputs:
 
 def write(outputs: PageOutputs, command: str = "") -> str:
     """Return the text in which outputs are kept, the same for the same outputs."""
-    head = _Head(**vars(outputs.facts), form=FORM, command=command)
-    said = {key: value for key, value in typed_json.untyped(head).items() if value != ""}
+    facts = {**typed_json.untyped(outputs.facts), "form": FORM, "command": command}
+    said = {key: value for key, value in facts.items() if value != ""}
     metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE, "recording": said}
     notebook = nbformat.v4.new_notebook(metadata=metadata)
     notebook.nbformat_minor = 5
@@ -115,41 +100,34 @@ def write(outputs: PageOutputs, command: str = "") -> str:
     return str(nbformat.writes(notebook)) + "\n"
 
 
-def read(text: str, page: str, device: str) -> PageOutputs:
-    """Return the outputs of a page on a device; raises Unusable for what is none of them."""
-    if any(line.startswith(("<<<<<<< ", ">>>>>>> ")) for line in text.splitlines()):
-        raise Unusable("it has the marks of a merge conflict")
+def load(path: pathlib.Path, page: str, device: str) -> PageOutputs:
+    """Return the outputs of a page on a device; raises FileNotFoundError, and Unusable."""
+    text = files.read(path, LARGEST)
     try:
         wrong: dict[str, Exception] = {}
         notebook = nbformat.reads(text, as_version=4, capture_validation_error=wrong)
         if wrong:
             raise wrong["ValidationError"]
-        json.dumps(notebook, ensure_ascii=False).encode("utf8")
-        facts = dict(notebook.metadata["recording"])
+        kept = dict(notebook.metadata["recording"])
     except Exception as error:
-        # Any content must end here: the file may be from elsewhere, and nbformat raises what
-        # it likes.
+        # A merge may have left anything here, and nbformat raises what it likes.
         first = str(error).strip().splitlines() or [""]
         problem = f"it is no recording ({type(error).__name__}: {first[0][:300]})"
-        raise Unusable(problem) from None
-    if facts.get("form") != FORM:
-        raise Unusable(
-            f"it has the form {str(facts.get('form', 1))[:9]}, and this book reads {FORM}"
-        )
-    if false := next(HEAD.iter_errors(facts), None):
-        place = ".".join(map(str, false.absolute_path))
-        raise Unusable(f"its facts are wrong: {place} {false.message[:200]}".replace("  ", " "))
+        raise files.Unusable(problem) from None
+    if (form := kept.pop("form", 1)) != FORM:
+        raise files.Unusable(f"it has the form {form}, and this book reads {FORM}")
+    kept.pop("command", "")
+    try:
+        facts: RunMetadata = typed_json.typed(RunMetadata, kept)
+    except typed_json.Mismatch as error:
+        raise files.Unusable(f"its facts are wrong: recording{error}") from None
     for name, expected in (("page", page), ("device", device)):
-        if facts[name] != expected:
-            raise Unusable(f"it is a recording of the {name} {facts[name]}")
+        if kept[name] != expected:
+            raise files.Unusable(f"it is a recording of the {name} {kept[name]}")
     cells = []
     for number, cell in enumerate(notebook.cells, 1):
-        missing = cell.get("metadata", {}).get("missing", "")
         if cell.cell_type != "code" or "id" not in cell:
-            raise Unusable(f"its cell {number} is no code that was executed")
-        if not (isinstance(missing, str) and len(missing) <= 300 and missing.isprintable()):
-            raise Unusable(f"its cell {number} says nothing understandable about itself")
+            raise files.Unusable(f"its cell {number} is no code that was executed")
+        missing = str(cell.metadata.get("missing", ""))
         cells.append(CellOutputs(cell.id, tuple(cell.outputs), missing, cell.source))
-    head = typed_json.typed(_Head, facts)
-    kept = {field.name: getattr(head, field.name) for field in dataclasses.fields(RunMetadata)}
-    return PageOutputs(RunMetadata(**kept), tuple(cells))
+    return PageOutputs(facts, tuple(cells))

@@ -1,7 +1,5 @@
 """Prepare the outputs of a page for being shown, without the places of this machine."""
 
-import base64
-import binascii
 import copy
 import re
 from collections.abc import Callable, Iterable
@@ -27,22 +25,11 @@ NATIVE_LOG = re.compile(
 LOGGED = re.compile(r"^([EF])\d{4} [\d:.]+ +\d+ (?=\S+:\d+\] )", re.MULTILINE)
 # The number that Python's `id` gives an object, after the name of its type.
 NUMBERED = re.compile(r"(<[A-Za-z_][\w.]*) \d{12,20}(?=>)")
-# What Python's own reprs print of objects, `<... at 0x7f...>`, which may stand in each other.
-# No object lies at an address below 64 KiB.
+# What Python's own reprs print of objects, `<... at 0x7f...>`. No object lies at an address below
+# 64 KiB.
 ADDRESS = re.compile(r"(?<= at )0x0*[1-9a-fA-F][0-9a-fA-F]{4,15}(?=[>:;,]| )")
-REPR = re.compile(r"<(?=[A-Za-z_])|(?<![-=])>")
-# What MyST-NB decodes when it writes a page.
-ENCODED = {"image/png", "image/jpeg", "image/gif", "application/pdf"}
-# Data for other programs; what widgets give MyST-NB can show.
-DATA = re.compile(r"application/vnd\.(?!jupyter\.widget).+\+json")
 # What printed text may not hold: site/tabs.py marks the outputs of devices with it.
 MARKING = "\x02"
-# The number of a process, in a repr or after its whole name. A process of JAX has a small
-# "process id" of its own.
-PROCESS_ID = re.compile(
-    r"\b((?:pid|PID)(?:[=:] ?| ))\d{2,7}(?![\w.])"
-    r"|\b([Pp]rocess (?:id|ID)(?:[=:] ?| ))\d{4,7}(?![\w.])"
-)
 
 
 def record(output: NotebookNode, schema: Schema | None) -> dict[str, Any] | None:
@@ -69,27 +56,6 @@ def printed(shown: Iterable[NotebookNode]) -> str:
     return "\n".join(found)
 
 
-def unshowable(outputs: Iterable[NotebookNode]) -> str:
-    """Say which output is not what it is displayed as, and would end a build; else nothing."""
-    for output in outputs:
-        for kind, value in output.get("data", {}).items():
-            if kind.endswith("json"):
-                continue
-            if not isinstance(value, str):
-                return f"displays {kind} that is no text"
-            if kind in ENCODED and not decoded(value):
-                return f"displays {kind} that is not encoded in base64"
-    return ""
-
-
-def decoded(text: str) -> bytes:
-    """Return what a text in base64 holds; nothing where it is none."""
-    try:
-        return base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError):
-        return b""
-
-
 def records(outputs: Iterable[NotebookNode], schema: Schema | None) -> list[dict[str, Any]]:
     """Return the records of measurements and comparisons among a cell's outputs, each once."""
     found: list[dict[str, Any]] = []
@@ -107,8 +73,7 @@ def presentable(
 
     The lines of measurements and of a stream become one block each, and a
     measurement that is also the value of the cell is shown once. Its lines are those of all its
-    processes, where the text that came with it knows of one. Of data that come with a text
-    the text is shown.
+    processes, where the text that came with it knows of one.
     """
     shown: list[NotebookNode] = []
     seen: list[dict[str, Any]] = []
@@ -122,9 +87,6 @@ def presentable(
             if schema and schema.problem(measured) is None:
                 text = lines(measured)
             output = nbformat.v4.new_output("stream", text=text + "\n")
-        elif "text/plain" in output.get("data", {}):
-            kept = {kind: of for kind, of in output.data.items() if not DATA.fullmatch(kind)}
-            output["data"] = NotebookNode(kept)
         shown.append(output)
     shown = joined(shown)
     for output in shown:
@@ -175,24 +137,5 @@ def scrubbed(text: str) -> str:
     text = CELL_FILE.sub("this page", text.replace(MARKING, ""))
     text = INSTALLED.sub("", text)
     text = WORK_FOLDER.sub(".", text)
-    text = PROCESS_ID.sub(lambda found: f"{found[1] or found[2]}…", text)
     text = NUMBERED.sub(r"\1 …", text)
-    if " at 0x" not in text:
-        return text
-    return "".join(map(_without_addresses, text.splitlines(keepends=True)))
-
-
-def _without_addresses(line: str) -> str:
-    """Mask the addresses of objects in a line: those between a `<` and the `>` that closes it."""
-    opened, within = [], []
-    for bracket in REPR.finditer(line):
-        if bracket[0] == "<":
-            opened.append(bracket.start())
-        elif opened:
-            within.append((opened.pop(), bracket.start()))
-
-    def masked(found: re.Match[str]) -> str:
-        inside = any(start < found.start() < end for start, end in within)
-        return "0x…" if inside else found[0]
-
-    return ADDRESS.sub(masked, line)
+    return ADDRESS.sub("0x…", text)

@@ -13,7 +13,6 @@ from .markup import Refused
 from .output_format import PageOutputs
 from .states import State
 
-LARGEST = 4_000_000
 # Facts of a run that differ each time, and mean nothing to who reads what it printed.
 OF_ONE_RUN = ("executed", "seconds", "cores", "started", "process")
 
@@ -45,15 +44,12 @@ class Recordings:
         )
         recorded = dataclasses.replace(outputs, facts=facts, cells=cells)
         text = output_format.write(recorded, f"{command} {facts.page}")
-        if len(text.encode()) > LARGEST:
-            raise Refused(f"the recording would be larger than {LARGEST} bytes")
-        new = self._accepted(text, facts.device, facts.page)
         path = self.path(facts.device, facts.page)
         try:
             former = self.read(facts.device, facts.page)
         except files.Unusable:
             former = None
-        if former is not None and _content(former) == _content(new):
+        if former is not None and _content(former) == _content(recorded):
             return None
         files.write(path, text)
         return path
@@ -61,22 +57,16 @@ class Recordings:
     def read(self, device: str, docname: str) -> PageOutputs | None:
         """Return a page's recording, or None where there is none; raises files.Unusable."""
         try:
-            text = files.read(self.path(device, docname), LARGEST)
+            outputs = output_format.load(self.path(device, docname), docname, device)
         except FileNotFoundError:
             return None
-        return self._accepted(text, device, docname)
-
-    def _accepted(self, text: str, device: str, docname: str) -> PageOutputs:
-        outputs = output_format.read(text, docname, device)
         cells = []
         for number, cell in enumerate(outputs.cells, 1):
             try:
-                accepted = tuple(
-                    sanitising.accepted(output, self.schema) for output in cell.outputs
-                )
+                accepted = [sanitising.accepted(output, self.schema) for output in cell.outputs]
             except Refused as error:
                 raise files.Unusable(f"its cell {number} {error}") from None
-            cells.append(dataclasses.replace(cell, outputs=accepted))
+            cells.append(dataclasses.replace(cell, outputs=tuple(accepted)))
         return dataclasses.replace(outputs, cells=tuple(cells))
 
     def devices(self) -> list[str]:

@@ -8,13 +8,11 @@ without that nothing is shown of it until it is recorded again.
 import dataclasses
 import json
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence, Set
 
 from .. import files, typed_json
 from ..options import Options
 from ..source.pages import Cell, Page, digest
-from ..typed_json import bounds
 from . import matching, outputs
 from .output_format import CellOutputs
 
@@ -40,13 +38,10 @@ class Text:
 
 @dataclasses.dataclass(frozen=True)
 class _File:
-    form: Annotated[int, bounds(const=FORM)]
+    form: int
     command: str
     versions: dict[str, str]
     pages: dict[str, list[Text]]
-
-
-FILE = typed_json.validator(typed_json.schema_of(_File))
 
 
 def asking(page: Page) -> dict[str, Cell]:
@@ -80,6 +75,7 @@ class Versions:
         known = options.versions
         self.names = [f"{known.package}-{each}" for each in known.recorded]
         self.root = options.root / known.recordings
+        self.command = known.command
         self._read: dict[str, _File] = {}
 
     def path(self, name: str) -> pathlib.Path:
@@ -89,21 +85,14 @@ class Versions:
     def _file(self, name: str) -> _File:
         """Return what a file holds; raises files.Unusable."""
         if name not in self._read:
-            self._read[name] = self._fresh(name)
+            try:
+                found = json.loads(files.read(self.path(name), LARGEST))
+                self._read[name] = typed_json.typed(_File, found)
+            except FileNotFoundError:
+                self._read[name] = _File(FORM, "", {}, {})
+            except ValueError as error:
+                raise files.Unusable(f"it cannot be read: {error}") from None
         return self._read[name]
-
-    def _fresh(self, name: str) -> _File:
-        try:
-            found = json.loads(files.read(self.path(name), LARGEST))
-        except FileNotFoundError:
-            return _File(FORM, "", {}, {})
-        except ValueError as error:
-            raise files.Unusable(f"it is no JSON: {error}") from None
-        if wrong := next(FILE.iter_errors(found), None):
-            place = ".".join(map(str, wrong.absolute_path))
-            raise files.Unusable(f"{place}: {wrong.message[:200]}")
-        file: _File = typed_json.typed(_File, found)
-        return file
 
     def of_page(self, page: Page) -> dict[str, dict[str, Text]]:
         """Return {version: {key of a cell: text}} of a page, as far as its code is the same."""
@@ -140,33 +129,17 @@ class Versions:
         return found
 
     def write(
-        self,
-        name: str,
-        docname: str,
-        texts: Sequence[Text],
-        versions: Mapping[str, str],
-        command: str,
+        self, name: str, page: str, texts: Sequence[Text], facts: Mapping[str, str], gone: Set[str]
     ) -> None:
-        """Keep the texts of a page, and those of other pages as they are; raises OSError.
+        """Keep the texts of a page made with some versions, and those of pages not `gone`.
 
-        A file that cannot be read is not replaced: raises files.Unusable.
+        Raises OSError; and files.Unusable for a file that cannot be read, which stays.
         """
-        known = self._file(name)
-        pages = {**known.pages, docname: list(texts)}
-        new = _File(FORM, command, dict(versions), dict(sorted(pages.items())))
-        self._put(name, new)
-
-    def forget(self, name: str, docnames: Iterable[str]) -> None:
-        """Drop the texts of pages that are gone; raises as `write` does."""
-        known, gone = self._file(name), set(docnames)
-        if gone & known.pages.keys():
-            kept = {page: texts for page, texts in known.pages.items() if page not in gone}
-            self._put(name, dataclasses.replace(known, pages=kept))
-
-    def _put(self, name: str, content: _File) -> None:
-        kept = typed_json.untyped(content)
-        for texts in kept["pages"].values():
-            texts[:] = [{key: said for key, said in each.items() if said} for each in texts]
-        text = json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
+        pages = {**self._file(name).pages, page: list(texts)}
+        kept = {page: pages[page] for page in sorted(pages.keys() - gone)}
+        content = typed_json.untyped(_File(FORM, self.command, dict(facts), kept))
+        for of_page in content["pages"].values():
+            of_page[:] = [{key: said for key, said in each.items() if said} for each in of_page]
+        text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         files.write(self.path(name), text)
         self._read.pop(name, None)

@@ -12,7 +12,6 @@ from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 if TYPE_CHECKING:
-    import filelock
     from sphinx.builders.html import StandaloneHTMLBuilder
 
     from ..options import Options
@@ -39,7 +38,6 @@ class BookApp(Sphinx):
     env: BookEnvironment
     book: Book
     book_library: Library
-    book_lock: filelock.BaseFileLock
     book_voice: logging.Handler
     book_changed: set[str]
     book_records: list[dict[str, Any]]

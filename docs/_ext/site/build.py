@@ -5,10 +5,9 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from filelock import FileLock, Timeout
-from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
+from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.errors import ConfigError, ExtensionError
+from sphinx.errors import ConfigError
 from sphinx.util import logging
 
 from .. import files
@@ -67,32 +66,6 @@ def _no_pages(app: Sphinx, config: Config) -> list[str]:
     return [path.relative_to(source).as_posix() for path in paths if source in path.parents]
 
 
-def lock_output(app: BookApp, config: Config) -> None:
-    """Let only one build at a time work in an output folder."""
-    lock = FileLock(pathlib.Path(app.doctreedir, "building.lock"))
-    for path in (
-        pathlib.Path(app.doctreedir, ENV_PICKLE_FILENAME),
-        pathlib.Path(app.outdir, "measurements.json"),
-    ):
-        if path.is_dir():
-            raise ExtensionError(
-                f"{path} is a folder, and the build writes a file there; remove it"
-            )
-    try:
-        pathlib.Path(app.doctreedir).mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            logger.info(f"waiting for another build of {app.outdir} to finish")
-            lock.acquire()
-    except OSError as error:
-        raise ExtensionError(
-            f"the site cannot be built into {app.outdir}: {error.strerror or error}; free space "
-            "there, or make the folder writable"
-        ) from None
-    app.book_lock = lock
-
-
 def speak(app: BookApp) -> None:
     """Say in a build with `-q`, where Sphinx says nothing, what is executed and what failed."""
     app.book_voice = python_logging.StreamHandler(app._warning)
@@ -113,13 +86,8 @@ def start(app: BookApp) -> None:
     app.env.book_home = app.book.home
     # Directives do not see the application.
     app.env.book_options = app.book.options
-    app.env.settings["input_encoding"] = parser.REPLACING
     if not hasattr(app.env, "book_pages"):
-        app.env.book_pages = {}
-    if not hasattr(app.env, "book_shown"):
-        app.env.book_shown = []
-    if not hasattr(app.env, "book_texts"):
-        app.env.book_texts = {}
+        app.env.book_pages, app.env.book_shown, app.env.book_texts = {}, [], {}
     app.book_records = measurements.all_records(app.env)
     app.book_errors = errors.all_errors(app.env)
     app.book_partial = any(state.failures for state in pages_of(app.env).values())
@@ -200,7 +168,9 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
     used = key.packages(page, book.options)
     records, refused = _records(page, found, book.schema)
     failed = result.failures if result else ()
-    answers, wrong = predictions.right_answers(page, found, book.schema, book.options.label)
+    answers, wrong = predictions.right_answers(
+        page, found, records, book.schema, book.options.label
+    )
     panels = tabs.panels(page, found, book.options, book.schema)
     panels = versions.beside(page, panels, first, made, book.options)
     panels, undrawn = pictures.drawn(page, panels, failed=bool(failed))
@@ -311,7 +281,6 @@ def finish(app: BookApp, exception: Exception | None) -> None:
             app.statuscode = 1
         app.book_reminder.finish()
     _own_logger().removeHandler(app.book_voice)
-    app.book_lock.release()
 
 
 def _earlier_recordings(app: BookApp) -> list[str]:
@@ -336,7 +305,6 @@ def setup(app: BookApp) -> None:
         app.add_config_value(PREFIX + field.name, default, field.metadata["rebuild"], Any)
     app.add_source_parser(parser.PageParser, override=True)
     app.connect("config-inited", configure)
-    app.connect("config-inited", lock_output)
     app.connect("builder-inited", speak)
     app.connect("builder-inited", start)
     app.connect("env-get-outdated", outdated)

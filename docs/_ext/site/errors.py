@@ -18,7 +18,8 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from ..options import Options
-from ..records.error_results import DeclaredError, Outcome
+from ..records.error_results import DeclaredError
+from ..records.versions import Text
 from .app import BookApp, BookEnvironment, BookTransform
 from .states import pages_of
 from .versions import label, span
@@ -79,20 +80,20 @@ def meant(row: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:
     alike = [error for error in errors if kind == error.type and error.fragment in words]
     begins = re.compile(".*".join(re.escape(part.strip()) for part in words.split("…")), re.DOTALL)
 
-    def says(outcome: Outcome) -> bool:
+    def says(outcome: Text) -> bool:
         return begins.match(outcome.message.replace("`", "")) is not None
 
     here = [error for error in alike if error.here is None or says(error.here)]
     return here or [error for error in alike if any(map(says, error.versions.values()))]
 
 
-def said(outcome: Outcome) -> str:
+def said(outcome: Text) -> str:
     """Return what a terminal shows at the end of a traceback."""
     message = COLOURS.sub("", outcome.message)
     return f"{outcome.type}: {message}"[:LONGEST].strip() if outcome.type else ""
 
 
-def differing(error: DeclaredError) -> Iterator[tuple[str, str, Outcome]]:
+def differing(error: DeclaredError) -> Iterator[tuple[str, str, Text]]:
     """Return where other versions raise something else: the first and the last, and what came."""
     for outcome, group in itertools.groupby(error.versions.items(), lambda each: _key(each[1])):
         found = list(group)
@@ -100,7 +101,7 @@ def differing(error: DeclaredError) -> Iterator[tuple[str, str, Outcome]]:
             yield found[0][0], found[-1][0], found[0][1]
 
 
-def _key(outcome: Outcome) -> tuple[str, list[str]]:
+def _key(outcome: Text) -> tuple[str, list[str]]:
     """Return what two outcomes have in common that say the same.
 
     Words in another order do: some messages write out a set.

@@ -1,8 +1,6 @@
 """Hand the executed notebook of a page to MyST-NB in place of the text it would read."""
 
-import codecs
 import copy
-import encodings.utf_8_sig
 import re
 from collections.abc import Collection, Iterable
 
@@ -15,24 +13,9 @@ from ..records.markup import PREFIX, placed
 from ..source.pages import Page
 from . import downloads, hide_duplicates, predictions, tabs
 
-REPLACING = "book_utf_8"
 CELLS = re.compile(r"\{(code|raw)-cell\}")
 _notebooks: dict[str, nbformat.NotebookNode] = {}
 _answers: dict[str, list[int | None]] = {}
-
-
-class _Replacing(encodings.utf_8_sig.IncrementalDecoder):
-    def __init__(self, errors: str = "replace") -> None:
-        super().__init__("replace")
-
-
-@codecs.register
-def _find_replacing(name: str) -> codecs.CodecInfo | None:
-    """Return what reads UTF-8 and stops at nothing: of other bytes the build has warned."""
-    known = codecs.lookup("utf-8-sig")
-    if name != REPLACING:
-        return None
-    return codecs.CodecInfo(known.encode, known.decode, incrementaldecoder=_Replacing, name=name)
 
 
 def show(
@@ -98,6 +81,7 @@ class PageParser(Parser):  # type: ignore[misc]
                 return
             # The build has refused it and said why; MyST-NB would stumble over its cells again.
             super(Parser, self).parse(CELLS.sub("", inputstring), document)
+            predictions.cover(document, [])
             return
         shared = env.mystnb_config
         reader = (f"{__name__}.read_shown", {"docname": env.docname}, False)

@@ -5,18 +5,15 @@ What readers see without scripts is the question with its answers, and the outpu
 """
 
 import html
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from docutils import nodes
-from sphinx import addnodes
-from sphinx.transforms import SphinxTransform
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from ..execution.schedule import Failure
 from ..measurements import references
-from ..measurements.schema import Measurement, Schema, single
+from ..measurements.schema import Measurement, Schema
 from ..records import outputs
 from ..records.device_outputs import DeviceResult
 from ..source.pages import HELPERS, NOT_BEFORE_A_CELL, Cell, Page
@@ -24,7 +21,6 @@ from ..source.predictions import Answer, Prediction, PredictionError, read
 from .app import BookApp, BookEnvironment
 from .states import pages_of
 
-logger = logging.getLogger(__name__)
 LOOK = "Show the output"
 
 
@@ -41,6 +37,8 @@ class PredictDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the question, which is put into its cell once the page is parsed."""
+        if self.env.docname not in pages_of(cast(BookEnvironment, self.env)):
+            raise self.warning(NOT_BEFORE_A_CELL)
         try:
             asked = read(self.arguments[0], self.content)
         except PredictionError as error:
@@ -50,21 +48,22 @@ class PredictDirective(SphinxDirective):
         for text in (asked.question, *(answer.text for answer in asked.answers)):
             inline, problems = self.parse_inline(text, lineno=self.lineno)
             node += [nodes.paragraph("", "", *inline), *problems]
-        for answer in node.children[1:]:
-            if any(answer.findall(_is_link)):
-                raise self.error(f"the answer '{answer.astext()}' is a button and has no links")
         return [node]
 
 
 def right_answers(
-    page: Page, editions: Iterable[DeviceResult], schema: Schema | None, label: Callable[[str], str]
+    page: Page,
+    editions: Sequence[DeviceResult],
+    records: Iterable[Mapping[str, Any]],
+    schema: Schema | None,
+    label: Callable[[str], str],
 ) -> tuple[list[int | None], list[Failure]]:
     """Return which answer to each question of a page is right, by what its cell printed.
 
-    It is None where no device has executed the cell. Beside the answers are the failures of
+    `records` are the measurements of the page, by all devices. An answer is None where no device
+    has executed the cell. Beside the answers are the failures of
     questions to which not exactly one is right, the same on all devices.
     """
-    editions = list(editions)
     right: list[int | None] = []
     failures = []
     for cell in page.cells:
@@ -72,7 +71,7 @@ def right_answers(
             continue
         found: dict[int, str] = {}
         for edition in editions:
-            holding = _holding(cell, page, edition, schema)
+            holding = _holding(cell, edition, records, schema)
             if holding is None:
                 continue
             if len(holding) != 1:
@@ -99,40 +98,31 @@ def _failure(asked: Prediction, problem: str) -> Failure:
 
 
 def _holding(
-    cell: Cell, page: Page, edition: DeviceResult, schema: Schema | None
+    cell: Cell,
+    edition: DeviceResult,
+    records: Iterable[Mapping[str, Any]],
+    schema: Schema | None,
 ) -> list[int] | None:
     """Return the numbers of the answers that hold on a device; None where it gave nothing."""
     made = edition.outputs.cell(cell.key) if edition.outputs else None
-    if cell.prediction is None or edition.outputs is None or made is None or made.missing:
-        return None
     # What earlier code printed decides nothing about the code of today.
-    if made.standing:
+    if cell.prediction is None or made is None or made.missing or made.standing:
         return None
-    known: references.Measurements | None = None
     text = outputs.printed(outputs.presentable(made.outputs, schema))
-    holding = []
-    for number, answer in enumerate(cell.prediction.answers):
-        if answer.fragment is None:
-            known = known or _measured(page, edition, schema)
-            holds = _is_measured(answer, known)
-        else:
-            holds = answer.is_in(text)
-        holding += [number] if holds else []
-    return holding
+    known = _measured(records, edition.device)
+    return [
+        number
+        for number, answer in enumerate(cell.prediction.answers)
+        if (answer.is_in(text) if answer.fragment else _is_measured(answer, known))
+    ]
 
 
-def _measured(page: Page, edition: DeviceResult, schema: Schema | None) -> references.Measurements:
-    """Return what a page measured on one device."""
-    place = {"page": page.docname, "device": edition.device}
-    made: dict[tuple[str, str], dict[str, Measurement]] = {}
-    for cell in edition.outputs.cells if edition.outputs else ():
-        for record in outputs.records(cell.outputs, schema):
-            if cell.standing or schema is None or schema.problem(record):
-                continue
-            for each in single(record):
-                measured = Measurement.from_plain(each | place)
-                made[measured.name, measured.framework] = {edition.device: measured}
-    return references.Measurements(made, edition.device, (edition.device,), [f for _, f in made])
+def _measured(records: Iterable[Mapping[str, Any]], device: str) -> references.Measurements:
+    """Return what a page measured on one device with the code of today."""
+    found = [each for each in records if each["device"] == device and "earlier" not in each]
+    measured = map(Measurement.from_plain, found)
+    made = {(each.name, each.framework): {device: each} for each in measured}
+    return references.Measurements(made, device, (device,), [name for _, name in made])
 
 
 def _is_measured(answer: Answer, known: references.Measurements) -> bool:
@@ -149,18 +139,12 @@ def cover(document: nodes.document, right: Sequence[int | None]) -> None:
     for node, number in zip(asked, [*right, *[None] * len(asked)], strict=False):
         cell = _cell_after(document, node)
         node.parent.remove(node)
-        if cell is None:
-            continue
-        place = next(
-            (n for n, part in enumerate(cell.children) if _is(part, "cell_code_output")), None
-        )
-        if place is None:
-            continue
-        output = cell[place]
-        cell.remove(output)
-        parts = [_question(node, number), *_folded(node, number, output)]
-        for part in reversed(parts):
-            cell.insert(place, part)
+        for output in [part for part in cell or () if _is(part, "cell_code_output")]:
+            place = output.parent.index(output)
+            output.parent[place : place + 1] = [
+                _question(node, number),
+                *_folded(node, number, output),
+            ]
 
 
 def _cell_after(document: nodes.document, node: nodes.Node) -> nodes.Element | None:
@@ -175,10 +159,6 @@ def _cell_after(document: nodes.document, node: nodes.Node) -> nodes.Element | N
 
 def _is(node: nodes.Node, part: str) -> bool:
     return isinstance(node, nodes.Element) and node.get("nb_element") == part
-
-
-def _is_link(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.reference | addnodes.pending_xref)
 
 
 def _question(node: nodes.Element, right: int | None) -> nodes.container:
@@ -210,21 +190,6 @@ def raw(text: str) -> nodes.raw:
     return nodes.raw("", text, format="html")
 
 
-class QuestionsWithoutCells(SphinxTransform):
-    """Take out the questions of pages on which no cell is shown, where nothing covers an output."""
-
-    default_priority = 500
-
-    def apply(self, **kwargs: Any) -> None:
-        """Warn of each, where the page was not refused before."""
-        refused = self.env.docname in pages_of(cast(BookEnvironment, self.env))
-        for node in list(self.document.findall(prediction)):
-            if not refused:
-                logger.warning(NOT_BEFORE_A_CELL, location=node, type="book", subtype="page")
-            node.parent.remove(node)
-
-
 def setup(app: BookApp) -> None:
     """Register the directive."""
     app.add_directive("predict", PredictDirective)
-    app.add_transform(QuestionsWithoutCells)

@@ -12,7 +12,7 @@ from ..drawing.svg import Ink
 from ..measurements import charts
 from ..measurements.references import Measurements
 from ..measurements.schema import Measurement
-from ..measurements.tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid
+from ..measurements.tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, settings
 from . import measurements
 from .app import BookApp, BookTransform
 from .tabs import note_node, tab_set
@@ -27,6 +27,19 @@ class measurement_table(nodes.General, nodes.Element):
 
 class measurement_chart(nodes.General, nodes.Element):
     """A chart that is drawn from the measurements when the page is written."""
+
+
+class measurement_settings(nodes.General, nodes.Element):
+    """A table of switches that is filled in from the measurements when the page is written."""
+
+
+class SettingsDirective(SphinxDirective):
+    """The switches under which each framework was measured, on each device."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the table."""
+        self.env.metadata[self.env.docname]["book_uses_records"] = True
+        return [measurement_settings()]
 
 
 class MeasurementsDirective(SphinxDirective):
@@ -84,9 +97,14 @@ class FillInTables(BookTransform):
         """Fill in one page."""
         tables = list(self.document.findall(measurement_table))
         figures = list(self.document.findall(measurement_chart))
-        if not tables and not figures:
+        switches = list(self.document.findall(measurement_settings))
+        if not tables and not figures and not switches:
             return
         known = measurements.known(self.env)
+        for place in switches:
+            everywhere = by_device(measurements.measurements(self.env))
+            by = {device: self._settings(of) for device, of in everywhere.items()}
+            place.replace_self(self._by_device(by))
         for table in tables:
             found = self._matching(table, table["patterns"], known)
             made = {device: self._table(table, of) for device, of in by_device(found).items()}
@@ -141,6 +159,10 @@ class FillInTables(BookTransform):
     def _table(self, node: nodes.Element, found: Sequence[Measurement]) -> nodes.Element:
         labels = measurements.labels(self.env.book_options)
         return table_node(*grid(node["columns"], found, labels), classes=["measurements"])
+
+    def _settings(self, found: Sequence[Measurement]) -> nodes.Element:
+        labels = measurements.labels(self.env.book_options)
+        return table_node(*settings(found, labels), classes=["measurements"])
 
     def _figure(
         self,
@@ -198,4 +220,5 @@ def setup(app: BookApp) -> None:
     """Register the directives."""
     app.add_directive("measurements", MeasurementsDirective)
     app.add_directive("measurement-chart", ChartDirective)
+    app.add_directive("measurement-settings", SettingsDirective)
     app.add_post_transform(FillInTables)

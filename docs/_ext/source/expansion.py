@@ -3,10 +3,7 @@
 import ast
 import contextlib
 import dataclasses
-import functools
-import itertools
-import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 import nbformat
 
@@ -17,9 +14,8 @@ from .snippets import (
     Import,
     Library,
     SnippetError,
-    split_lines,
 )
-from .syntax import symbol_tables
+from .syntax import imports, names_used, symbol_tables
 
 OWN = "what the page's own lines make of it"
 HELPERS = "Show the helpers used below"
@@ -35,8 +31,6 @@ OPTIONS = (
     *("snippet", "folded", "raises", "framework", "tags"),
     *("picture", "caption", "anchors", "by-version"),
 )
-LANGUAGES = ("", "python", "python3", "py", "ipython", "ipython3")
-NAME = re.compile(r":?([^\s:#'\"][^:]*):(?:\s|$)")
 
 
 class PageError(Exception):
@@ -71,54 +65,25 @@ def bound_names(source: str) -> set[str]:
 
 
 def import_lines(source: str) -> dict[str, str]:
-    """Return {name: line} of what code imports at its top level, as if written one by one."""
-    found: dict[str, str] = {}
+    """Return {name: line} of what code imports at its top level; none where it has an error."""
     try:
-        tree = ast.parse(source)
+        found = imports(ast.parse(source))
     except SyntaxError:
-        return found
-    for node in _at_top(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                # 'import a.b' and 'import a.c' both bind 'a', to the same.
-                line = ast.Import([alias if alias.asname else ast.alias(alias.name.split(".")[0])])
-                found[alias.asname or alias.name.split(".")[0]] = ast.unparse(line)
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                line_from = ast.ImportFrom(node.module, [alias], node.level)
-                found[alias.asname or alias.name] = ast.unparse(line_from)
-    return found
+        return {}
+    # 'import a.b' and 'import a.c' both bind 'a', to the same.
+    return {name: _meaning(name, line) for name, line in found}
 
 
-def _at_top(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Return the statements of code, and those in its blocks that bind names of the same place."""
-    waiting: list[ast.AST] = [*reversed(tree.body)]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.stmt):
-            yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
-            waiting += reversed([*ast.iter_child_nodes(node)])
-
-
-def lines_of_imports(source: str) -> list[str]:
-    """Return the imports at the top level of code, a line for each name."""
-    found: list[str] = []
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.Import):
-            found += [ast.unparse(ast.Import([alias])) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            parts = [ast.ImportFrom(node.module, [alias], node.level) for alias in node.names]
-            found += map(ast.unparse, parts)
-    return found
+def _meaning(name: str, line: str) -> str:
+    is_whole = line.startswith("import ") and " as " not in line
+    return f"import {name}" if is_whole else line
 
 
 class Expansion:
     """Expands the cells of one page in order, knowing what the earlier ones defined."""
 
-    def __init__(self, docname: str, library: Library, lines: list[str]) -> None:
-        """Take the page's name, the snippets, and the lines of its file."""
-        self.lines = lines
+    def __init__(self, docname: str, library: Library) -> None:
+        """Take the page's name, and the snippets."""
         self.chapter = docname.rpartition("/")[0].replace("/", ".")
         self.library = library
         self.meanings: dict[str, str] = {}
@@ -132,7 +97,7 @@ class Expansion:
     def cells(self, cell: nbformat.NotebookNode, line: int) -> list[Expanded]:
         """Return the cell as it is executed, after a cell of helpers where it needs some."""
         tags = list(cell.metadata.get("tags", []))
-        self._check_names(tags, line)
+        self._check_names([*cell.metadata], tags, line)
         if "raises-exception" in tags:
             raise PageError(
                 line,
@@ -153,7 +118,7 @@ class Expansion:
             return [self._expanded(cell, tags, [own] if own else [], line)]
         try:
             for name in (*written, *beside):
-                self.candidates.update(self._looked_through(name))
+                self.candidates.update(self.library.candidates(name, self.chapter))
             wanted = [self.library.find(name, self.chapter) for name in written]
             folded = [self.library.find(name, self.chapter) for name in beside]
             named = [*wanted, *folded]
@@ -162,8 +127,8 @@ class Expansion:
         except SnippetError as error:
             raise PageError(line, str(error)) from None
         except SyntaxError as error:
-            first = self._first_line(cell, line)
-            raise PageError(first + (error.lineno or 1) - 1, f"{error.msg} in the cell") from None
+            message = f"{error.msg} in line {error.lineno} of the cell"
+            raise PageError(line, message) from None
         if own:
             errors.append(own)
         found_in = (*excerpt.definitions, *excerpt.borrowed)
@@ -202,41 +167,16 @@ class Expansion:
             )
         return ExpectedError("", *[*declared.split(None, 1), ""][:2])
 
-    def _check_names(self, tags: list[str], fence: int) -> None:
-        """Refuse another language, misspelt options and tags, and an option that stands twice."""
-        where: dict[str, int] = {}
-        language = self.lines[fence - 1].partition("}")[2].strip()
-        if language not in LANGUAGES:
-            raise PageError(
-                fence,
-                f"the cell is in '{language}', and cells are executed as Python; other code "
-                "stands in a block that is only shown, without braces",
-            )
-        for number, text in self._options(fence):
-            if not (found := NAME.match(text)):
-                continue
-            name = found[1].strip()
+    @staticmethod
+    def _check_names(options: Iterable[str], tags: Iterable[str], line: int) -> None:
+        """Refuse misspelt options and tags; those of other programs remain."""
+        for name in options:
             if is_misspelt(name, OPTIONS):
                 hint = nearest(name.lower(), OPTIONS)
-                raise PageError(number, f"a code cell has no option '{name}'{hint}")
-            if name in where:
-                raise PageError(number, f"the cell has the option '{name}' twice; join the two")
-            where[name] = number
+                raise PageError(line, f"a code cell has no option '{name}'{hint}")
         for tag in tags:
             if is_misspelt(tag, TAGS):
-                hint = nearest(tag.lower(), TAGS)
-                raise PageError(where.get("tags", fence), f"there is no tag '{tag}'{hint}")
-
-    def _options(self, fence: int) -> Iterable[tuple[int, str]]:
-        """Return the lines of a cell's options, each with its number, counted from 1."""
-        indent = len(self.lines[fence - 1]) - len(self.lines[fence - 1].lstrip())
-        below = ((n, self.lines[n - 1][indent:]) for n in range(fence + 1, len(self.lines) + 1))
-        first = next(below, (0, ""))
-        if first[1].startswith("---"):
-            return itertools.takewhile(lambda each: not each[1].startswith("---"), below)
-        return itertools.takewhile(
-            lambda each: each[1].startswith(":"), itertools.chain([first], below)
-        )
+                raise PageError(line, f"there is no tag '{tag}'{nearest(tag.lower(), TAGS)}")
 
     def _folded(
         self, imports: Iterable[Import], sources: list[str], cell: nbformat.NotebookNode
@@ -273,7 +213,7 @@ class Expansion:
     def _note_imports(self, source: str, unseen: bool) -> None:
         """Note what a cell imports."""
         with contextlib.suppress(SyntaxError):
-            found = lines_of_imports(source)
+            found = [line for _, line in imports(ast.parse(source))]
             self.made.update(found)
             self.seen.update([] if unseen else found)
             self.imported.update(line.split()[1] for line in found)
@@ -319,36 +259,16 @@ class Expansion:
             return self.library.line(definition)
         return f"{definition.name} of {self.library.path(definition.module)}"
 
-    def _looked_through(self, written: str) -> Iterator[str]:
-        """Yield the modules that are looked through for a name, up to the one that has it."""
-        for candidate in self.library.candidates(written, self.chapter):
-            yield candidate
-            module = self.library.module(candidate)
-            if module and written.rpartition(".")[2] in module.definitions:
-                return
-
     def _is_defined(self, definition: Definition) -> bool:
         return self.meanings.get(definition.name) == self._origin(definition)
 
     def _is_replaced(self, definition: Definition, bound: set[str]) -> bool:
         return self.meanings.get(definition.name) == OWN and definition.name in bound
 
-    def _first_line(self, cell: nbformat.NotebookNode, fence: int) -> int:
-        """Return the line, counted from 1, at which the code of a cell starts, below options."""
-        code = split_lines(cell.source)
-        found = range(fence, len(self.lines))
-        return 1 + next((i for i in found if self.lines[i : i + len(code)] == code), fence)
-
 
 def _read_by(
     imports: Iterable[Import], sources: list[str], named: Collection[str] = ()
 ) -> list[Import]:
     """Keep the imports that bind a name which the sources read, or that is `named`."""
-    read = frozenset(named).union(*map(_names, sources))
+    read = frozenset(named).union(*map(names_used, sources))
     return [found for found in imports if found.name in read]
-
-
-# The timer, for one, is among the sources of most cells that measure.
-@functools.lru_cache(maxsize=10_000)
-def _names(source: str) -> frozenset[str]:
-    return frozenset(node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name))

@@ -1,15 +1,13 @@
 """Turn the text of a page into the notebook that is executed, shown and downloaded."""
 
-import bisect
 import collections
 import dataclasses
 import hashlib
-import itertools
 import json
 import os
 import pathlib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import nbformat
@@ -17,27 +15,15 @@ import yaml
 
 from ..names import is_misspelt, nearest
 from . import predictions
-from .expansion import HELPERS, Expansion, PageError
+from .expansion import HELPERS as HELPERS
+from .expansion import Expansion
+from .expansion import PageError as PageError
 from .predictions import Prediction
-from .snippets import ExpectedError, Library, SnippetError, split_lines
-
-__all__ = [
-    "HELPERS",
-    "NOT_BEFORE_A_CELL",
-    "Cell",
-    "Page",
-    "PageError",
-    "digest",
-    "find_pages",
-    "read_page",
-]
+from .snippets import ExpectedError, Library, split_lines
 
 KERNEL = {"name": "python3", "display_name": "Python 3"}
 NOT_BEFORE_A_CELL = "a predict must stand directly before the code cell that it asks about"
 CELL_AT = re.compile(r"^\w+ cell \d+ at line (\d+)")
-# Jupytext would end lines at these; nothing else writes what stands for them meanwhile.
-MASK = {ord(end): 0xFDD0 + n for n, end in enumerate("\v\f\x1c\x1d\x1e\x85\u2028\u2029")}
-UNMASK = {mask: end for end, mask in MASK.items()}
 HEAD = ("benchmark", "device", "recorded")
 LANGUAGE = {"name": "python", "pygments_lexer": "ipython3", "file_extension": ".py"}
 
@@ -119,12 +105,12 @@ def read_page(
     if "{code-cell}" not in text or not text.startswith("---"):
         return None
     head, body, below_head = _split(text)
-    options, notebook = _parsed(head, body, text)
+    options, notebook = _parsed(head, body)
     if not any(cell.cell_type == "code" for cell in notebook.cells):
         return None
     written = split_lines(text)
-    benchmark, device, recorded = _execution(options, written, devices)
-    expansion = Expansion(docname, library, written)
+    benchmark, device, recorded = _execution(options, devices)
+    expansion = Expansion(docname, library)
     cells, lines, code = [], [], []
     seen: collections.Counter[str] = collections.Counter()
     asked: Prediction | None = None
@@ -133,11 +119,13 @@ def read_page(
             # MyST-NB counts the lines of prose from 0, those of cells from 1, and it takes
             # the blank lines away that come first.
             line = max(line, below_head)
-            line = next(n for n, text in enumerate(written[line:], line + 1) if text.strip())
+            while not written[line].strip():
+                line += 1
             cells.append(cell)
-            lines.append(line)
-            asked = _asked(cell.source, line)
+            lines.append(line + 1)
+            asked = _asked(cell.source, line + 1)
             continue
+        _check_framework(cell, line, frameworks)
         expanded = expansion.cells(cell, line)
         for new in expanded:
             cells.append(new.node)
@@ -148,7 +136,6 @@ def read_page(
         asked = None
     if asked:
         raise PageError(asked.line, NOT_BEFORE_A_CELL)
-    _check_frameworks(notebook.cells, notebook.metadata["source_map"], frameworks)
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     notebook.metadata = nbformat.from_dict(options)
@@ -160,10 +147,7 @@ def read_page(
     brought = {name: module for module, name in library.brought.items()}
     names = sorted(brought.keys() & expansion.imported)
     modules |= library.reached([*expansion.modules, *(brought[name] for name in names)])
-    try:
-        files = {name: library.file(name) for name in names}
-    except SnippetError as error:
-        raise PageError(1, str(error)) from None
+    files = {name: library.file(name) for name in names}
     return Page(
         docname,
         hashlib.sha256(content).hexdigest(),
@@ -191,17 +175,14 @@ def _text(path: str | os.PathLike[str]) -> tuple[bytes, str]:
     return content, text
 
 
-def _parsed(head: str, body: str, text: str) -> tuple[dict[str, Any], nbformat.NotebookNode]:
+def _parsed(head: str, body: str) -> tuple[dict[str, Any], nbformat.NotebookNode]:
     """Return what the head of a page says, and the page as a notebook."""
     # Takes a while to import, and a build that reads no page does without.
     from jupytext.myst import MystMetadataParsingError, myst_to_notebook
 
-    if no_fence := predictions.NO_FENCE.search(body):
-        line = body.count("\n", 0, no_fence.start()) + 1
-        raise PageError(line, "a predict with code in its question is written between colons, :::")
     try:
         options = yaml.safe_load(head) or {}
-        notebook = myst_to_notebook(body.translate(MASK), add_source_map=True)
+        notebook = myst_to_notebook(body, add_source_map=True)
     except yaml.YAMLError as error:
         raise PageError(1, f"the head of the page cannot be read: {error}") from None
     except MystMetadataParsingError as error:
@@ -211,74 +192,36 @@ def _parsed(head: str, body: str, text: str) -> tuple[dict[str, Any], nbformat.N
             hint = "behind +++ stands nothing, or a dictionary in JSON"
         raise PageError(int(place[1]) if place else 1, f"{error}; {hint}") from None
     except nbformat.ValidationError as error:
-        line = _first_line_refused(body)
-        written_there = split_lines(text)[line - 1].strip()
-        message = f"'{written_there}' cannot be: {error.message}"
-        raise PageError(line, message) from None
+        lines = split_lines(body)
+        found = (n for n, line in enumerate(lines, 1) if line.endswith(f": {error.instance}"))
+        line = next(found, 1)
+        raise PageError(line, f"'{lines[line - 1]}' cannot be: {error.message}") from None
     if not isinstance(options, dict):
         raise PageError(1, "the head of the page is not a list of names with values")
-    for cell in notebook.cells:
-        cell["source"] = cell.source.translate(UNMASK)
     return options, notebook
 
 
-def _first_line_refused(body: str) -> int:
-    """Return the line up to which a page can be no notebook, counted from 1."""
-    from jupytext.myst import MystMetadataParsingError, myst_to_notebook
-
-    lines = split_lines(body)
-
-    def refused(count: int) -> bool:
-        try:
-            myst_to_notebook("\n".join(lines[:count]))
-        except nbformat.ValidationError:
-            return True
-        except MystMetadataParsingError:
-            pass
-        return False
-
-    return bisect.bisect_left(range(len(lines) + 1), True, key=refused)
-
-
-def _execution(
-    options: dict[str, Any], written: Iterable[str], devices: Collection[str]
-) -> tuple[bool, str | None, str]:
+def _execution(options: dict[str, Any], devices: Collection[str]) -> tuple[bool, str | None, str]:
     """Take what decides how a page is executed out of its head."""
     for name in map(str, options):
         if is_misspelt(name, HEAD):
-            line = next((n for n, text in enumerate(written, 1) if text.startswith(name)), 1)
             hint = nearest(name.lower(), HEAD)
-            raise PageError(line, f"the head of a page has no '{name}'{hint}")
+            raise PageError(1, f"the head of a page has no '{name}'{hint}")
     benchmark, device = options.pop("benchmark", False), options.pop("device", None)
-    recorded = options.pop("recorded", "")
     if not isinstance(benchmark, bool):
         raise PageError(1, f"'benchmark: {benchmark}' in the head must be true or false")
     if device is not None and devices and device not in devices:
         hint = nearest(str(device), devices)
         raise PageError(1, f"there is no device '{device}', which the head names{hint}")
-    if not isinstance(recorded, str):
-        raise PageError(1, f"'recorded: {recorded}' in the head must be a command")
-    return benchmark, device, recorded
+    return benchmark, device, str(options.pop("recorded", ""))
 
 
-def _check_frameworks(
-    cells: Iterable[nbformat.NotebookNode], lines: Iterable[int], frameworks: Collection[str]
-) -> None:
-    """Refuse a framework that is unknown, or beside which there is no cell of another."""
-    names = [cell.metadata.get("framework") for cell in cells]
-    marked = zip(names, lines, strict=True)
-    for name, together in itertools.groupby(marked, lambda each: each[0] is not None):
-        found = dict(reversed(list(together))) if name else {}
-        for framework, line in found.items():
-            if frameworks and framework not in frameworks:
-                hint = nearest(str(framework), frameworks)
-                raise PageError(line, f"there is no framework '{framework}'{hint}")
-            if len(found) == 1:
-                raise PageError(
-                    line,
-                    f"the cell is of the framework {framework}, and no cell of another stands "
-                    "directly beside it; there is nothing to choose from",
-                )
+def _check_framework(cell: nbformat.NotebookNode, line: int, frameworks: Collection[str]) -> None:
+    """Refuse a framework that is unknown."""
+    name = cell.metadata.get("framework")
+    if name is not None and frameworks and name not in frameworks:
+        hint = nearest(str(name), frameworks)
+        raise PageError(line, f"there is no framework '{name}'{hint}")
 
 
 def _asked(text: str, line: int) -> Prediction | None:

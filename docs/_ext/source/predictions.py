@@ -10,8 +10,6 @@ FENCE = re.compile(
     r"^(?P<fence>`{3,}|:{3,})\{predict\}[ ]*(?P<question>.*)\n(?P<body>(?:.*\n)*?)(?P=fence)[ ]*$",
     re.MULTILINE,
 )
-# To Markdown this is no fence, and what ends it begins one.
-NO_FENCE = re.compile(r"^`{3,}\{predict\}.*`", re.MULTILINE)
 FEWEST, MOST = 2, 4
 
 

@@ -6,12 +6,12 @@ import hashlib
 import io
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 from ..names import nearest
 from ..options import Options
-from .syntax import names_used
+from .syntax import imports, names_used
 
 
 class SnippetError(Exception):
@@ -83,56 +83,31 @@ class Module:
         except (SyntaxError, ValueError) as error:
             place = f"{path}:{getattr(error, 'lineno', None) or 1}"
             raise SnippetError(f"{place}: {getattr(error, 'msg', error)}") from None
+        for name, line in imports(tree):
+            # 'import a.b' and 'import a.c' both bind 'a'.
+            self.imports[name] = "\n".join([*self.imports.get(name, "").splitlines(), line])
         lines = split_lines(text)
         for node in tree.body:
             self._read(node, lines)
 
     def _read(self, node: ast.stmt, lines: list[str]) -> None:
-        if isinstance(node, ast.Import):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(self.package + "."):
+            module = (node.module or "").removeprefix(self.package + ".")
+            self.imported_modules.append(module)
             for alias in node.names:
-                if alias.name.split(".")[0] == self.package:
-                    self._refuse_import(node)
-                bound = alias.asname or alias.name.split(".")[0]
-                line = ast.unparse(ast.Import(names=[alias]))
-                # 'import a.b' and 'import a.c' both bind 'a'.
-                known = [] if alias.asname else self.imports.get(bound, "").splitlines()
-                self.imports[bound] = "\n".join(dict.fromkeys([*known, line]))
-        elif isinstance(node, ast.ImportFrom):
-            self._read_import_from(node)
+                del self.imports[alias.asname or alias.name]
+                self.borrowed[alias.name] = module
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             first = min([node.lineno, *(line.lineno for line in node.decorator_list)])
-            self._define(node.name, node, lines[first - 1 : node.end_lineno])
+            self._define(node.name, lines[first - 1 : node.end_lineno])
         elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if ast.unparse(target) == "EXPECTED_ERRORS":
                 self._read_expected_errors(node.value)
             elif isinstance(target, ast.Name):
-                self._define(target.id, node, lines[node.lineno - 1 : node.end_lineno])
+                self._define(target.id, lines[node.lineno - 1 : node.end_lineno])
 
-    def _read_import_from(self, node: ast.ImportFrom) -> None:
-        if (node.module or "").split(".")[0] != self.package and not node.level:
-            for alias in node.names:
-                line = ast.unparse(ast.ImportFrom(node.module, [alias], 0))
-                self.imports[alias.asname or alias.name] = line
-            return
-        if (
-            node.level
-            or node.module == self.package
-            or any(alias.asname or alias.name == "*" for alias in node.names)
-        ):
-            self._refuse_import(node)
-        module = (node.module or "").removeprefix(self.package + ".")
-        self.imported_modules.append(module)
-        for alias in node.names:
-            self.borrowed[alias.name] = module
-
-    def _refuse_import(self, node: ast.stmt) -> None:
-        raise SnippetError(
-            f"{self.path}:{node.lineno}: '{ast.unparse(node)}' cannot be shown on a page; write "
-            f"'from {self.package}.<chapter>.<module> import <name>' without 'as'"
-        )
-
-    def _define(self, name: str, node: ast.stmt, lines: list[str]) -> None:
+    def _define(self, name: str, lines: list[str]) -> None:
         source = "\n".join(lines)
         uses = tuple(used for used in names_used(source) if used != name)
         self.definitions[name] = Definition(self.name, name, source, uses)
@@ -166,8 +141,6 @@ class Library:
         self.brought = dict(brought or {})
         self._texts: dict[str, str | None] = {}
         self._modules: dict[str, Module | None] = {}
-        self._reached: dict[Definition, set[Definition]] = {}
-        self._shown: frozenset[Definition] = frozenset()
 
     @classmethod
     def of(cls, options: Options) -> Self:
@@ -181,20 +154,14 @@ class Library:
     def _text(self, name: str) -> str | None:
         if name not in self._texts:
             path = self.path(name)
-            try:
-                self._texts[name] = path.read_text("utf8")
-            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-                self._texts[name] = None
-            except (OSError, ValueError) as error:
-                raise SnippetError(f"{path} cannot be read: {error}") from None
+            # Of bytes that are no text, what stands for them is no Python.
+            found = path.read_text("utf8", "replace") if path.is_file() else None
+            self._texts[name] = found
         return self._texts[name]
 
     def digest(self, name: str) -> str:
         """Return the SHA-256 of a module's source, empty where there is no file."""
-        try:
-            text = self._text(name)
-        except SnippetError as error:
-            return str(error)
+        text = self._text(name)
         return "" if text is None else hashlib.sha256(text.encode()).hexdigest()
 
     def module(self, name: str) -> Module | None:
@@ -248,13 +215,8 @@ class Library:
 
     def file(self, name: str) -> str:
         """Return the text of a module that pages import by `name` from a file beside them."""
-        module = self._known(next(key for key, value in self.brought.items() if value == name))
-        for other in module.imported_modules:
-            raise SnippetError(
-                f"{module.path}: book_modules of conf.py lets pages bring this module along, so "
-                f"it must stand by itself; it imports '{self.package}.{other}'"
-            )
-        return self._text(module.name) or ""
+        module = next(key for key, value in self.brought.items() if value == name)
+        return self._text(module) or ""
 
     def line(self, definition: Definition) -> str:
         """Return how a page imports a definition of a module that it brings along."""
@@ -266,101 +228,57 @@ class Library:
         """Collect what definitions, `shown` or `beside` them, and the page's own lines need.
 
         Definitions come in an order in which they can be run, each after everything it
-        uses, but those that use each other, which come as in their module; imports are
-        those that any of the code reads. What is not shown of a module that pages bring along
-        is imported.
+        uses; imports are those that any of the code reads. What is not shown of a module that
+        pages bring along is imported.
         """
-        self._shown = frozenset(shown := list(shown))
+        shown = list(shown)
         wanted = [*shown, *beside]
-        ordered: dict[tuple[str, str], Definition] = {}
-        imports: dict[tuple[str, str], str] = {}
+        begun: set[Definition] = set()
+        ordered: list[Definition] = []
+        imported: dict[tuple[str, str], str] = {}
+
+        def is_borrowed(definition: Definition) -> bool:
+            return definition.module in self.brought and definition not in shown
+
+        def collect(definition: Definition) -> None:
+            if definition not in begun:
+                begun.add(definition)
+                if not is_borrowed(definition):
+                    for name in definition.uses:
+                        use(self._known(definition.module), name)
+                ordered.append(definition)
+
+        def use(module: Module, name: str) -> bool:
+            if name in module.imports:
+                imported[module.name, name] = module.imports[name]
+            elif name in module.definitions or name in module.borrowed:
+                collect(self._resolve(module, name))
+            else:
+                return False
+            return True
+
         for definition in wanted:
-            self._collect(definition, ordered, imports)
+            collect(definition)
         modules = [self._known(module) for module in dict.fromkeys(d.module for d in wanted)]
         for name in names_used(page_lines):
-            for module in modules:
-                if name in module.imports:
-                    imports.setdefault((module.name, name), module.imports[name])
-                    break
-                if name in module.definitions or name in module.borrowed:
-                    self._collect(self._resolve(module, name), ordered, imports)
-                    break
-        borrowed = [each for each in ordered.values() if self._is_borrowed(each)]
+            any(use(module, name) for module in modules)
+        borrowed = [each for each in ordered if is_borrowed(each)]
         as_in_module = sorted(
-            imports, key=lambda key: list(self._known(key[0]).imports).index(key[1])
+            imported, key=lambda key: list(self._known(key[0]).imports).index(key[1])
         )
-        found = dict.fromkeys(Import(key[1], imports[key]) for key in as_in_module)
+        found = dict.fromkeys(Import(key[1], imported[key]) for key in as_in_module)
         found |= dict.fromkeys(Import(each.name, self.line(each)) for each in borrowed)
-        definitions = [each for each in ordered.values() if each not in borrowed]
+        definitions = [each for each in ordered if each not in borrowed]
         return Excerpt(tuple(found), tuple(definitions), tuple(borrowed))
 
-    def _is_borrowed(self, definition: Definition) -> bool:
-        return definition.module in self.brought and definition not in self._shown
-
-    def _collect(
-        self,
-        definition: Definition,
-        ordered: dict[tuple[str, str], Definition],
-        imports: dict[tuple[str, str], str],
-    ) -> None:
-        if (definition.module, definition.name) in ordered:
-            return
-        if self._is_borrowed(definition):
-            ordered[definition.module, definition.name] = definition
-            return
-        together = self._using_each_other(definition)
-        for each in together:
-            module = self._known(each.module)
-            for name in each.uses:
-                if name in module.imports:
-                    imports.setdefault((module.name, name), module.imports[name])
-                elif name in module.definitions or name in module.borrowed:
-                    found = self._resolve(module, name)
-                    if found not in together:
-                        self._collect(found, ordered, imports)
-        ordered.update({(each.module, each.name): each for each in together})
-
-    def _using_each_other(self, definition: Definition) -> list[Definition]:
-        """Return a definition and those that it uses and that use it, as their module has them.
-
-        What a default, a decorator or a base class needs stands above it there.
-        """
-        found = [each for each in self._reach(definition) if definition in self._reach(each)]
-        return sorted(found, key=self._place) or [definition]
-
-    def _place(self, definition: Definition) -> tuple[str, int]:
-        module = self._known(definition.module)
-        return module.name, list(module.definitions).index(definition.name)
-
-    def _reach(self, definition: Definition) -> set[Definition]:
-        """Return what a definition uses, what that uses, and so on."""
-        if definition not in self._reached:
-            found: set[Definition] = set()
-            waiting = [definition]
-            while waiting:
-                new = set(self._used(waiting.pop())) - found
-                found |= new
-                waiting += new
-            self._reached[definition] = found
-        return self._reached[definition]
-
-    def _used(self, definition: Definition) -> Iterator[Definition]:
-        module = self._known(definition.module)
-        for name in definition.uses:
-            if name in module.definitions or name in module.borrowed:
-                yield self._resolve(module, name)
-
     def _resolve(self, module: Module, name: str) -> Definition:
-        asked, passed = module, {module.name}
-        while name not in module.definitions:
-            lender = module.borrowed.get(name)
-            found = self.module(lender) if lender and lender not in passed else None
-            if found is None:
-                source = f"{self.package}.{asked.borrowed[name]}"
-                raise SnippetError(f"{asked.path}: there is no '{name}' in {source}")
-            passed.add(found.name)
-            module = found
-        return module.definitions[name]
+        if name in module.definitions:
+            return module.definitions[name]
+        lender = self.module(module.borrowed[name])
+        if lender is None or name not in lender.definitions:
+            source = f"{self.package}.{module.borrowed[name]}"
+            raise SnippetError(f"{module.path}: there is no '{name}' in {source}")
+        return lender.definitions[name]
 
     def reached(self, names: Iterable[str]) -> dict[str, str]:
         """Return {module name: digest} of the modules `names` and all that they import."""

@@ -37,6 +37,21 @@ def _syntax(part: Any) -> Any:
     return type(part).__name__, known
 
 
+def imports(tree: ast.Module) -> list[tuple[str, str]]:
+    """Return (name, line) of what code imports at its top level, as if written one by one."""
+    found = []
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                name = alias.asname or alias.name.partition(".")[0]
+                found.append((name, ast.unparse(ast.Import([alias]))))
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                line = ast.unparse(ast.ImportFrom(node.module, [alias], node.level))
+                found.append((alias.asname or alias.name, line))
+    return found
+
+
 def symbol_tables(text: str) -> list[symtable.SymbolTable]:
     """Return the tables of a piece of code: its own first, then those within it."""
     tables = [symtable.symtable(text, "<code>", "exec")]
@@ -45,6 +60,7 @@ def symbol_tables(text: str) -> list[symtable.SymbolTable]:
     return tables
 
 
+@functools.lru_cache(maxsize=10_000)
 def names_used(text: str) -> tuple[str, ...]:
     """Return the names that a piece of code takes from around it, in the order of first use."""
     top, *within = symbol_tables(text)
@@ -52,13 +68,6 @@ def names_used(text: str) -> tuple[str, ...]:
     own = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_local()}
     shared = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
     for table in within:
-        # The body of a class finds outside of it what it has not bound yet.
-        is_class = table.get_type() == "class"
-        shared |= {
-            symbol.get_name()
-            for symbol in table.get_symbols()
-            if symbol.is_declared_global()
-            or (symbol.is_referenced() and (symbol.is_global() or (is_class and symbol.is_local())))
-        } - own
+        shared |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()} - own
     names = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
     return tuple(name for name in dict.fromkeys(names) if name in shared)

@@ -189,7 +189,7 @@ def test_pages_that_took_long_begin_first_and_new_ones_before_them(project):
     assert (sorted(first), last) == (["b/new", "b/two"], "b/one")
 
 
-@pytest.mark.parametrize("seconds", ['"x"', "null", "[]", "-1", "1" * 400])
+@pytest.mark.parametrize("seconds", ['"x"', "null", "[]", "-1"])
 def test_damaged_durations_do_no_harm(project, seconds):
     project.page("b/one", project.cell("1"))
     assert project.build().green
@@ -419,32 +419,15 @@ def test_an_accelerator_executes_one_page_at_a_time_unless_told_otherwise(
         assert execution.outputs.cells[-1].outputs[0].text == f"{most}\n"
 
 
-UNSHOWABLE = {
-    "{'image/png': 'not base64 !!'}": "displays image/png that is not encoded in base64",
-    "{'image/png': 'iVBORw0KGgo=A'}": "displays image/png that is not encoded in base64",
-    "{'image/svg+xml': ['<svg/>']}": "displays image/svg+xml that is no text",
-    "{'text/html': 5}": "5 is not valid",
-}
-
-
-@pytest.mark.parametrize("data", UNSHOWABLE)
-def test_what_is_not_what_it_is_displayed_as_fails_its_cell(project, data):
-    code = f"from IPython.display import display\ndisplay({data}, raw=True)"
+def test_what_is_no_text_though_it_is_displayed_as_one_fails_its_cell(project):
+    code = "from IPython.display import display\ndisplay({'text/html': 5}, raw=True)"
     project.page("a/bad", project.cell("1"), project.cell(code))
     project.page("a/good", project.cell("41 + 1"))
     build = project.build()
     assert build.status == 1
     (warning,) = build.warnings
-    assert re.search(r"docs/a/bad\.md:\d+: WARNING: cell 2: ", warning)
-    assert UNSHOWABLE[data] in warning
+    assert re.search(r"docs/a/bad\.md:\d+: WARNING: cell 2: .*5 is not valid", warning)
     assert "42" in project.html("a/good")
-
-
-def test_what_cannot_be_shown_is_no_outcome_to_keep(project, execute):
-    code = "from IPython.display import display\ndisplay({'image/png': '!'}, raw=True)"
-    project.page("a/bad", project.cell(code))
-    (failure,) = execute("a/bad", any_outcome=True)["a/bad"].failures
-    assert "displays image/png that is not encoded in base64" in failure.message
 
 
 BABBLING = {

@@ -155,7 +155,6 @@ def test_a_damaged_record_is_replaced(book):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"jaxpr": ["a"] * 1001}, "record.jaxpr: .* is too long"),
         ({"jaxpr": ["a" * 1999] * 300}, "larger than 400000 bytes"),
         ({"jaxpr": [f"in {os.getcwd()}/a.py"]}, "would hold"),
     ],

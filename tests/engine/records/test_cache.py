@@ -95,10 +95,6 @@ DAMAGES = {
     "a date that is none": lambda text: edited(
         text, lambda notebook: notebook["metadata"]["recording"].update(executed=5)
     ),
-    "a picture that is none": lambda text: edited(
-        text,
-        lambda notebook: notebook["cells"][0]["outputs"][0].update(data={"image/png": "!!!"}),
-    ),
     "not a notebook": lambda text: (
         '{"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": 7}'
     ),
@@ -116,14 +112,11 @@ def test_a_damaged_file_is_refused_alone_and_replaced(filled, kind):
         assert load(filled, name) == outputs(PAGES[name], value)
 
 
-@pytest.mark.parametrize("instead", ["folder", "link", "link to nowhere"])
+@pytest.mark.parametrize("instead", ["link", "link to nowhere"])
 def test_what_lies_in_place_of_a_file_is_refused_and_replaced(filled, instead, tmp_path):
     path = filled.path(PAGES["one"], "key")
     path.unlink()
-    if instead == "folder":
-        (path / "inside").mkdir(parents=True)
-    else:
-        path.symlink_to(tmp_path if instead == "link" else "nowhere")
+    path.symlink_to(tmp_path if instead == "link" else "nowhere")
     with pytest.raises(Unusable):
         load(filled, "one")
     filled.save(PAGES["one"], "key", outputs(PAGES["one"]))
@@ -243,19 +236,3 @@ def test_a_cache_that_cannot_be_written_serves_what_it_holds(project):
         assert "42" in project.html("a/one", "third/html")
     cache.unlink()
     assert project.build(out="third/html").green
-
-
-def test_a_page_is_executed_again_whose_cached_picture_is_none(project):
-    code = "from IPython.display import display\ndisplay({'text/plain': 'shown'}, raw=True)"
-    project.page("a/one", project.cell(code))
-    assert project.build().green
-    (path,) = project.cached()
-    notebook = json.loads(path.read_text())
-    (output,) = notebook["cells"][0]["outputs"]
-    output["data"] = {"image/png": "!!!"}
-    path.write_text(json.dumps(notebook))
-    build = project.build(out="again/html")
-    assert build.green, build.output
-    assert build.executed == ["a/one"]
-    assert "the cached outputs of a/one cannot be used: it displays image/png" in build.output
-    assert "shown" in project.html("a/one", "again/html")

@@ -43,8 +43,6 @@ def measurement(name, kind="display_data"):
             "[f(x=<weakref at 0x…; to 'A' at 0x…>), <memory at 0x…>]",
         ),
         ("a -> <code object f at 0x7f00dead, line 1>", "a -> <code object f at 0x…, line 1>"),
-        ("<Process name='x' pid=4711 parent=4710>", "<Process name='x' pid=… parent=4710>"),
-        ("PID 4711 and process id: 4711", "PID … and process id: …"),
         ("<a.B 140159451864832> in <list 94352127300000>[0]", "<a.B …> in <list …>[0]"),
     ],
 )
@@ -60,11 +58,7 @@ def test_places_and_addresses_are_taken_out(text, shown):
         "0xdeadbeef1234",
         "the bits of 1.0 are 0x3f800000, of 1.0 in 64 bits 0x3ff0000000000000",
         "starts at 0x3f800000",
-        "if a < b at 0x3f800000 and c > d",
-        "a<b at 0x3f800000",
         "<register at 0x10>",
-        "process id 0, process id 12 of 64",
-        "pid: 3 terms, PID 10.5, rapid=123, pid_4711",
         "<x 12345>, if n <limit 140159451864832 > 0",
         "E0000 00:00:1763690000.123456 1234 cuda_dnn.cc:8310] not logged, but printed",
     ],
@@ -115,7 +109,7 @@ def test_a_measurement_is_shown_as_a_line_and_only_once():
 
 def test_without_a_schema_nothing_is_a_measurement():
     outputs = [measurement("x"), measurement("x")]
-    assert [output.data for output in presentable(outputs)] == [{"text/plain": "x 1 ms"}] * 2
+    assert presentable(outputs) == outputs
     assert records(outputs, None) == []
 
 

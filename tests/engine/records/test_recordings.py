@@ -9,7 +9,6 @@ import pytest
 from _ext.files import Unusable
 from _ext.records.output_format import CellOutputs, PageOutputs, RunMetadata
 from _ext.records.recordings import Recordings
-from _ext.records.sanitising import Refused
 from _ext.source.pages import read_page
 from _ext.source.snippets import Library
 
@@ -41,8 +40,8 @@ def read(project):
     return read
 
 
-def outputs(page, size=0):
-    texts = [f"output {number}" + "x" * size for number in range(len(page.cells))]
+def outputs(page):
+    texts = [f"output {number}" for number in range(len(page.cells))]
     made = [(nbformat.v4.new_output("stream", text=text),) for text in texts]
     cells = [CellOutputs(c.key, o, source=c.source) for c, o in zip(page.cells, made, strict=True)]
     return PageOutputs(FACTS, tuple(cells))
@@ -74,48 +73,22 @@ def without_names(notebook):
         del cell["id"]
 
 
-def stream(text):
-    return [{"output_type": "stream", "name": "stdout", "text": text}]
-
-
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
         (edit_cell(id="other", outputs=[{"output_type": "new"}]), "it is no recording"),
         (edit_cell(outputs="none"), "it is no recording"),
-        (edit_cell(outputs=stream("\ud800")), "it is no recording"),
-        (edit_cell(metadata={"missing": 5}), "its cell 2 says nothing understandable"),
-        (edit_cell(metadata={"missing": "x" * 400}), "its cell 2 says nothing understandable"),
         (without_names, "its cell 1 is no code that was executed"),
         (lambda notebook: notebook["metadata"].clear(), "it is no recording"),
         (edit_fact(form=1), "it has the form 1"),
         (lambda notebook: notebook["metadata"]["recording"].pop("form"), "it has the form 1"),
-        (edit_fact(memory=80), "its facts are wrong: memory"),
-        (edit_fact(versions="3.11"), "its facts are wrong: versions"),
-        (edit_fact(versions={"jax": 1}), "its facts are wrong: versions.jax"),
-        (edit_fact(executed=""), "its facts are wrong: executed"),
-        (edit_fact(executed="yesterday"), "its facts are wrong: executed"),
-        (edit_fact(executed="2026-01-02"), "its facts are wrong: executed"),
-        (edit_fact(executed="2026-01-02T03:04:05"), "its facts are wrong: executed"),
-        (edit_fact(executed="0001-01-02T03:04:05+00:00"), "its facts are wrong: executed"),
-        (edit_fact(executed="9999-01-02T03:04:05+00:00"), "its facts are wrong: executed"),
-        (edit_fact(processor="A\x00"), "its facts are wrong: processor"),
-        (edit_fact(device_kind="X\x1b[31m"), "its facts are wrong: device_kind"),
-        (edit_fact(driver="5\u202e8"), "its facts are wrong: driver"),
-        (edit_fact(command="nox\n"), "its facts are wrong: command"),
-        (edit_fact(versions={"jax": "0\u2066"}), "its facts are wrong: versions.jax"),
-        (edit_fact(versions={"j\nax": "0"}), "its facts are wrong: versions"),
-        (edit_cell(metadata={"missing": "to\u2069rch"}), "its cell 2 says nothing understandable"),
-        (edit_fact(threads=True), "its facts are wrong: threads"),
-        (edit_fact(threads=-1), "its facts are wrong: threads"),
-        (edit_fact(seconds=float("nan")), "its facts are wrong: seconds"),
-        (edit_fact(seconds=float("inf")), "its facts are wrong: seconds"),
-        (edit_fact(driver="9" * 100_000), "its facts are wrong: driver"),
-        (edit_fact(process="other"), "its facts are wrong: process"),
-        (edit_fact(unknown="fact"), "its facts are wrong"),
+        (edit_fact(memory=80), r"its facts are wrong: recording\['memory'\] is 80"),
+        (edit_fact(versions="3.11"), r"recording\['versions'\] is '3.11'"),
+        (edit_fact(versions={"jax": 1}), r"\['versions'\]\['jax'\] is 1, and must be a text"),
+        (edit_fact(threads=True), r"\['threads'\] is True"),
+        (edit_fact(unknown="fact"), "its facts are wrong: recording has no key 'unknown'"),
         (edit_fact(page="a/two"), "it is a recording of the page a/two"),
         (edit_fact(device="cpu"), "it is a recording of the device cpu"),
-        (edit_fact(device="../cpu"), "its facts are wrong: device"),
     ],
 )
 def test_what_is_no_recording_says_why(recordings, path, edit, words):
@@ -195,13 +168,6 @@ def test_a_recording_is_replaced_at_once_or_not_at_all(recordings, read, path, m
         recordings.write(outputs(read("3")), "record")
     assert path.read_bytes() == before
     assert [found.name for found in path.parent.iterdir()] == [path.name]
-
-
-def test_a_recording_that_could_not_be_read_again_is_not_written(recordings, read, path):
-    before = path.read_bytes()
-    with pytest.raises(Refused, match="larger than"):
-        recordings.write(outputs(read(*map(str, range(15))), size=300_000), "record")
-    assert path.read_bytes() == before
 
 
 def test_a_folder_without_recordings_is_no_device(recordings, path):

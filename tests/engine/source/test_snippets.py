@@ -79,22 +79,6 @@ def test_functions_that_call_each_other_come_once(project, library):
     assert sorted(names(excerpt(library, "one.even"))) == ["even", "odd"]
 
 
-@pytest.mark.parametrize("wanted", ["one.f", "one.g", "one.h"])
-def test_what_a_definition_needs_at_once_comes_before_it(project, library, wanted):
-    project.snippet(
-        "a.one",
-        """
-        def h(n): return limit + f(n)
-        def f(n): return n if n < 1 else g(n - 1)
-        def g(n, base=f): return base(n) + h(n)
-        limit = 0
-        """,
-    )
-    found = excerpt(library, wanted)
-    assert names(found) == ["limit", "h", "f", "g"]
-    exec("\n".join(definition.source for definition in found.definitions), {})
-
-
 def test_modules_that_use_each_other_give_each_definition_once(project, library):
     project.snippet("a.one", "from snippets.a.two import g\ndef f(): return g\n")
     project.snippet("a.two", "from snippets.a.one import f\ndef g(): return f\n")
@@ -114,16 +98,6 @@ def test_a_local_name_is_not_taken_for_a_helper(project, library):
     )
     found = excerpt(library, "one.step")
     assert (names(found), imported(found)) == (["step"], [])
-
-
-def test_a_class_that_binds_a_name_which_it_reads_gets_the_one_around_it(project, library):
-    project.snippet(
-        "a.one",
-        "max = 2\nclass C:\n    max = max\n"
-        "def f():\n    class D(C):\n        max = -max\n    return D\n",
-    )
-    assert names(excerpt(library, "one.C")) == ["max", "C"]
-    assert names(excerpt(library, "one.f")) == ["max", "C", "f"]
 
 
 def test_a_global_that_is_only_written_comes_along(project, library):
@@ -163,24 +137,6 @@ def test_an_unknown_name_is_refused_with_the_nearest_names(project, library):
         library.find("one.draw_twise", "a")
     with pytest.raises(SnippetError, match="no snippet 'draw_twice'"):
         library.find("draw_twice", "a")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import snippets.a.two",
-        "from snippets import a",
-        "from . import two",
-        "from .two import f",
-        "from snippets.a.two import f as g",
-        "from snippets.a.two import *",
-    ],
-)
-def test_a_form_of_import_that_no_page_can_show_is_refused(project, library, line):
-    path = project.snippet("a.one", f"import math\n{line}\ndef h(): return 1\n")
-    with pytest.raises(SnippetError) as refused:
-        library.find("one.h", "a")
-    assert str(refused.value).startswith(f"{path}:2: '{line}' cannot be shown on a page")
 
 
 def test_a_constant_may_have_a_type(project, library):
