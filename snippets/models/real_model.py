@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import warnings
 from typing import NamedTuple
 
 import jax
@@ -191,8 +192,9 @@ def read_tokenizer(folder):
 
 def torch_model(folder):
     """Return the BertModel of transformers with these weights, without dropout."""
-    transformers.utils.logging.disable_progress_bar()
-    return transformers.BertModel.from_pretrained(folder).eval()
+    with warnings.catch_warnings(action="ignore"):
+        transformers.utils.logging.disable_progress_bar()
+        return transformers.BertModel.from_pretrained(folder).eval()
 
 
 def torch_states(model, ids, mask):

@@ -9,10 +9,10 @@ from snippets.models.real_model import LIBRARY, embed, torch_embed
 
 
 def many_sentences(count, seed=0):
-    """Return texts of one to five sentences, in no order of length."""
+    """Return texts of one to eight sentences, most of them short."""
     rng = np.random.default_rng(seed)
-    longer = [rng.choice(LIBRARY, rng.integers(1, 6)) for _ in range(count)]
-    return [" ".join(parts) for parts in longer]
+    lengths = np.minimum(rng.geometric(0.6, count), 8)
+    return [" ".join(rng.choice(LIBRARY, length)) for length in lengths]
 
 
 def batches(items, size=8):
@@ -69,7 +69,6 @@ def random_batch(count, length, seed=0):
     """Return ids and mask of `count` rows that are all `length` tokens long."""
     ids = np.random.default_rng(seed).integers(1000, 30000, (count, length), np.int32)
     return jnp.asarray(ids), jnp.ones((count, length), bool)
-
 
 
 @jax.jit(static_argnames="config")
