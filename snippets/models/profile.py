@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import os
 import pathlib
 import re
 import tempfile
@@ -124,6 +125,8 @@ def run_loop(step, load, use, count=6):
             vectors = step(*batch)
         with jax.profiler.TraceAnnotation("use"):
             use(vectors)
+    with jax.profiler.TraceAnnotation("wait"):
+        jax.block_until_ready(vectors)
 
 
 def slow_load(number, batch):
@@ -143,7 +146,7 @@ def merged(spans):
     return whole
 
 
-def lanes(events, names=("load", "step", "use"), gap=1e-3):
+def lanes(events, names=("load", "step", "use", "wait"), gap=1e-3):
     """Return what to draw: named events of Python, and when operations ran.
 
     Pauses of the device shorter than `gap` seconds are not drawn.
@@ -186,6 +189,11 @@ def half_way(params):
     short = jax.tree.map(lambda x: x.astype(jnp.bfloat16), params)
     positions = params["embeddings"]["positions"]
     return short | {"embeddings": short["embeddings"] | {"positions": positions}}
+
+
+def silence_kineto():
+    """Keep the library behind PyTorch's profiler from writing lines of its own."""
+    os.environ["KINETO_LOG_LEVEL"] = "99"
 
 
 def torch_profile(model, ids, mask):

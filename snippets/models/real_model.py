@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import torch
-import transformers
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 
@@ -193,8 +192,10 @@ def read_tokenizer(folder):
 def torch_model(folder):
     """Return the BertModel of transformers with these weights, without dropout."""
     with warnings.catch_warnings(action="ignore"):
-        transformers.utils.logging.disable_progress_bar()
-        return transformers.BertModel.from_pretrained(folder).eval()
+        from transformers import BertModel
+        from transformers.utils import logging
+    logging.disable_progress_bar()
+    return BertModel.from_pretrained(folder).eval()
 
 
 def torch_states(model, ids, mask):
