@@ -17,7 +17,6 @@ from safetensors.numpy import load_file, save_file
 from snippets.models.real_model import (
     Config,
     embed,
-    model_folder,
     names,
     torch_embed,
     turned,
@@ -30,11 +29,11 @@ EXPECTED_ERRORS = {
 }
 
 
-@jax.jit(static_argnames="config")
-def embed_from_file(tensors, ids, mask, config=Config()):
+@jax.jit
+def embed_from_file(tensors, ids, mask):
     """Return a vector for each sentence, from the arrays of the file as they are."""
     params = jax.tree.map(lambda name: turned(name, tensors[name]), names())
-    return embed(params, ids, mask, config)
+    return embed(params, ids, mask, Config())
 
 
 def named_tensors(path):

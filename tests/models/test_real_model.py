@@ -146,7 +146,7 @@ def test_the_defaults_of_jax_are_the_mistakes(params):
     default = jax.nn.standardize(x)
     np.testing.assert_array_equal(default, jax.nn.standardize(x, epsilon=1e-5))
     np.testing.assert_array_equal(jax.nn.gelu(x), jax.nn.gelu(x, approximate=True))
-    exact = torch.nn.functional.gelu(torch.from_numpy(np.asarray(x)))
+    exact = torch.nn.functional.gelu(torch.from_numpy(np.array(x)))
     np.testing.assert_allclose(jax.nn.gelu(x, approximate=False), exact, rtol=1e-5)
 
 
