@@ -1,0 +1,207 @@
+"""Profiles of the real model, read in Python: by scope, by gap and by dtype."""
+
+import collections
+import contextlib
+import os
+import pathlib
+import re
+import tempfile
+import time
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+from snippets.models.real_model import (
+    attention,
+    layer_norm,
+    linear,
+    pool,
+    torch_embed,
+)
+
+INSTRUCTION = re.compile(
+    r"(?P<name>[\w.-]+) = (?P<dtype>\w+)\[.* (?P<kind>[\w-]+)\(.*"
+    r'op_name="[^"/]*/(?P<scope>[^"]*)"'
+)
+
+
+class Event(NamedTuple):
+    """What a profile says of one event: times in seconds, and what else is known."""
+
+    name: str
+    start: float
+    end: float
+    stats: dict
+
+
+def scoped_layer(p, x, mask, config):
+    """Return tokens (..., length, width) after one layer, with named parts."""
+    with jax.named_scope("attention"):
+        x = x + attention(p, x, mask, config.heads)
+        x = layer_norm(p["mix_norm"], x, config.epsilon)
+    with jax.named_scope("mlp"):
+        wide = jax.nn.gelu(linear(p["widen"], x), approximate=config.approximate)
+        x = x + linear(p["narrow"], wide)
+        return layer_norm(p["narrow_norm"], x, config.epsilon)
+
+
+@jax.jit(static_argnames="config")
+def scoped_embed(params, ids, mask, config):
+    """Return a vector (..., width) for each sentence, from ids (..., length)."""
+    p = params["embeddings"]
+    with jax.named_scope("embeddings"):
+        x = p["tokens"][ids] + p["positions"][: ids.shape[-1]] + p["types"][0]
+        x = layer_norm(p["norm"], x, config.epsilon)
+    for p in params["layers"]:
+        x = scoped_layer(p, x, mask, config)
+    with jax.named_scope("pool"):
+        return pool(x, mask)
+
+
+def read_events(folder):
+    """Return all events of the one profile in a folder."""
+    [path] = pathlib.Path(folder).rglob("*.xplane.pb")
+    planes = jax.profiler.ProfileData.from_file(str(path)).planes
+    return [
+        Event(event.name, event.start_ns / 1e9, event.end_ns / 1e9, dict(event.stats))
+        for plane in planes
+        for line in plane.lines
+        for event in line.events
+    ]
+
+
+@contextlib.contextmanager
+def profiled():
+    """Profile what runs inside; yield a list that holds the events afterwards."""
+    events = []
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            yield events
+        events += read_events(folder)
+
+
+def operations(events):
+    """Return the events that are operations of a compiled program."""
+    return [event for event in events if "hlo_op" in event.stats]
+
+
+def instructions(compiled):
+    """Return {instruction: (scope, dtype)} of a compiled program."""
+    found = map(INSTRUCTION.search, compiled.as_text().splitlines())
+    return {m["name"]: (m["scope"], m["dtype"]) for m in found if m}
+
+
+def products(lowered):
+    """Return {scope: dtype} of the products of matrices that a program asks for."""
+    text = lowered.as_text("hlo", debug_info=True)
+    found = map(INSTRUCTION.search, text.splitlines())
+    return {m["scope"]: m["dtype"] for m in found if m and m["kind"] == "dot"}
+
+
+def seconds_by(events, label):
+    """Add up seconds of operations by `label(event)`; return the longest first."""
+    sums = collections.Counter()
+    for event in operations(events):
+        sums[label(event)] += event.end - event.start
+    return sums.most_common()
+
+
+def print_shares(sums, rows=8):
+    """Print the first rows of (name, seconds) with their share of all."""
+    total = sum(seconds for _, seconds in sums)
+    for name, seconds in sums[:rows]:
+        print(f"{seconds / total:5.0%}  {name}")
+
+
+def run_loop(step, load, use, count=6):
+    """Load a batch, run the step, use the result; each is named in the profile."""
+    for number in range(count):
+        with jax.profiler.TraceAnnotation("load"):
+            batch = load(number)
+        with jax.profiler.TraceAnnotation("step"):
+            vectors = step(*batch)
+        with jax.profiler.TraceAnnotation("use"):
+            use(vectors)
+    with jax.profiler.TraceAnnotation("wait"):
+        jax.block_until_ready(vectors)
+
+
+def slow_load(number, batch):
+    """Return the batch, after the time that a slow disk would take."""
+    time.sleep(0.05)
+    return batch
+
+
+def merged(spans):
+    """Merge spans (start, end) that touch or overlap."""
+    whole = []
+    for start, end in sorted(spans):
+        if whole and start <= whole[-1][1]:
+            whole[-1][1] = max(end, whole[-1][1])
+        else:
+            whole.append([start, end])
+    return whole
+
+
+def lanes(events, names=("load", "step", "use", "wait"), gap=1e-3):
+    """Return what to draw: named events of Python, and when operations ran.
+
+    Pauses of the device shorter than `gap` seconds are not drawn.
+    """
+    python = [(e.name, e.start, e.end) for e in events if e.name in names]
+    first = min(start for _, start, _ in python)
+    spans = [(e.start, e.end + gap) for e in operations(events)]
+    device = [("operations", start, end - gap) for start, end in merged(spans)]
+    drawn = [("Python", *each) for each in python] + [("device", *d) for d in device]
+    return [
+        (lane, name, start - first, end - first) for lane, name, start, end in drawn
+    ]
+
+
+def idle_share(events):
+    """Return which share of the loop's time no operation ran."""
+    drawn = lanes(events, gap=0.0)
+    whole = max(end for *_, end in drawn) - min(start for _, _, start, _ in drawn)
+    busy = sum(end - start for lane, _, start, end in drawn if lane == "device")
+    return 1 - busy / whole
+
+
+def conversions(events):
+    """Count the times that an array of JAX became one of NumPy."""
+    return sum(event.name == "np.asarray(jax.Array)" for event in events)
+
+
+def note_number(history, vectors):
+    """Append the mean of an array as a number of Python."""
+    history.append(float(vectors.mean()))
+
+
+def note_array(history, vectors):
+    """Append the mean of an array as an array, which may not be there yet."""
+    history.append(vectors.mean())
+
+
+def half_way(params):
+    """Return the parameters in bfloat16, but for one that was forgotten."""
+    short = jax.tree.map(lambda x: x.astype(jnp.bfloat16), params)
+    positions = params["embeddings"]["positions"]
+    return short | {"embeddings": short["embeddings"] | {"positions": positions}}
+
+
+def silence_kineto():
+    """Keep the library behind PyTorch's profiler from writing lines of its own."""
+    os.environ["KINETO_LOG_LEVEL"] = "99"
+
+
+def torch_profile(model, ids, mask):
+    """Profile one call of PyTorch's model; return [(operation, seconds)]."""
+    tensors = [torch.tensor(np.asarray(x), device=model.device) for x in (ids, mask)]
+    with torch.inference_mode():
+        torch_embed(model, *tensors)
+        with torch.profiler.profile() as profile:
+            torch_embed(model, *tensors)
+    rows = [(e.key, e.self_cpu_time_total / 1e6) for e in profile.key_averages()]
+    return sorted(rows, key=lambda row: -row[1])

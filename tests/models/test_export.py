@@ -1,0 +1,105 @@
+"""The model as a file: open lengths, a fresh process, and the cache on disk."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+import torch
+from jax import export as jax_export
+
+from snippets.models import export, real_model
+from snippets.processes.launcher import Finished
+
+
+@pytest.fixture(scope="module")
+def tensors():
+    return export.named_tensors(real_model.model_folder() / "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def exported(tensors):
+    return export.export_open(tensors)
+
+
+@pytest.fixture(scope="module")
+def batch():
+    tokenizer = real_model.read_tokenizer(real_model.model_folder())
+    return real_model.tokenize(tokenizer, real_model.LIBRARY)
+
+
+def test_the_arrays_of_the_file_are_enough(tensors, batch):
+    folder = real_model.model_folder()
+    params = real_model.load_params(folder / "model.safetensors")
+    expected = real_model.embed(params, *batch, real_model.Config())
+    np.testing.assert_allclose(export.embed_from_file(tensors, *batch), expected, atol=2e-5)
+    assert len(tensors) == 101
+
+
+def test_shapes_stand_for_arrays():
+    assert export.like({"a": np.ones((2, 3), np.float32)}) == {
+        "a": jax.ShapeDtypeStruct((2, 3), np.float32)
+    }
+
+
+def test_the_program_takes_any_number_of_sentences_of_any_length(tensors, exported, batch):
+    again = jax_export.deserialize(bytearray(exported.serialize()))
+    assert again.platforms == ("cpu", "cuda", "tpu")
+    ids, mask = batch
+    for rows, length in ((8, 15), (2, 12)):
+        part = ids[:rows, :length], mask[:rows, :length]
+        expected = export.embed_from_file(tensors, *part)
+        np.testing.assert_allclose(again.call(tensors, *part), expected, atol=2e-5)
+    assert len(exported.serialize()) < 200_000
+
+
+def test_a_longer_sentence_than_said_is_refused(tensors, exported):
+    ids = np.ones((1, 513), np.int32)
+    with pytest.raises(ValueError, match="length"):
+        exported.call(tensors, ids, ids > 0)
+
+
+def test_call_with_float_raises(raises_declared, tensors, exported, batch):
+    raises_declared(export.call_with_float, exported, tensors, *batch)
+
+
+def test_pytorch_exports_the_same(tensors, batch):
+    ids, mask = batch
+    model = real_model.torch_model(real_model.model_folder())
+    program = export.export_torch(model, ids, mask).module()
+    ids, mask = ids[:2, :12], mask[:2, :12]
+    theirs = program(torch.from_numpy(ids).long(), torch.from_numpy(mask))
+    expected = export.embed_from_file(tensors, ids, mask)
+    np.testing.assert_allclose(theirs.detach().numpy(), expected, atol=2e-5)
+
+
+def test_fresh_processes_answer_the_same(tensors, exported, batch, tmp_path):
+    ids, mask = batch
+    export.write_files(tmp_path, tensors, exported, export.compile_ahead(tensors, ids, mask))
+    np.save(tmp_path / "ids.npy", ids)
+    cache = {
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    expected = export.embed_from_file(tensors, ids, mask)
+    for variables in (cache, cache, {"AHEAD": "1"}):
+        stages, vectors = export.run_server(tmp_path, **variables)
+        assert [name for name, _ in stages] == ["start", "import", "weights", "program", "answer"]
+        assert all(seconds >= 0 for _, seconds in stages)
+        np.testing.assert_allclose(vectors, expected, atol=2e-5)
+        assert export.files_in(tmp_path / "cache") == 1
+
+
+def test_stages_are_what_lies_between_moments(monkeypatch):
+    times = {"start": 2.0, "import": 5.0}
+    text = "a warning\n" + json.dumps([times, [[1.0]]])
+    monkeypatch.setattr(export.time, "time", lambda: 1.5)
+    monkeypatch.setattr(export, "launch", lambda *_, **__: [Finished(0, 0, text)])
+    stages, vectors = export.run_server("folder")
+    assert stages == [("start", 0.5), ("import", 3.0)]
+    assert vectors.tolist() == [[1.0]] and vectors.dtype == np.float32
+
+
+@pytest.mark.parametrize(("shortest", "programs"), [(3600.0, 0), (0.0, 1)])
+def test_the_cache_keeps_what_compiled_long_enough(shortest, programs):
+    assert export.kept(shortest) == programs
