@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +42,7 @@ def precision_in(lowered):
 def first_params(key, sizes=(64, 256, 256, 10)):
     """Return layers, dicts of float32 weights (in, out) and biases (out,)."""
     params = []
-    for number, (inputs, outputs) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for number, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
         own_key = jax.random.fold_in(key, number)
         weights = jax.random.normal(own_key, (inputs, outputs)) / inputs**0.5
         params.append({"weights": weights, "biases": jnp.zeros(outputs)})
