@@ -1,0 +1,327 @@
+"""A training that is saved, killed, resumed, moved to other devices and to PyTorch."""
+
+import inspect
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import grain
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import orbax.checkpoint as ocp
+import torch
+from safetensors.numpy import load_file, save_file
+
+EXPECTED_ERRORS = {
+    "restore_smaller": (ValueError, "Requested shape:"),
+    "restore_without_key": (
+        ValueError,
+        "User-provided restore item and on-disk value metadata",
+    ),
+    "restore_with_extra": (ValueError, "Structure mismatch: Target path"),
+    "restore_everything": (
+        ValueError,
+        "Attempted to construct default restoration arguments for item",
+    ),
+    "restore_anyhow": (ValueError, "Topology mismatch detected."),
+    "spec_of": (AttributeError, "object has no attribute 'spec'"),
+}
+
+IMPORTS = """import os
+import pathlib
+import signal
+
+import grain
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import orbax.checkpoint as ocp
+"""
+
+
+def example(number):
+    """Return example `number`: 16 normal numbers, labelled by the largest of four."""
+    values = np.random.default_rng(number).normal(size=16).astype(np.float32)
+    return {"values": values, "label": values[:4].argmax().astype(np.int32)}
+
+
+def example_batches():
+    """Return an endless iterator of batches of 32, shuffled anew in each epoch."""
+    data = grain.MapDataset.range(512).seed(0).shuffle().repeat()
+    reading = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
+    return iter(data.map(example).batch(32).to_iter_dataset(reading))
+
+
+def optimizer():
+    """Return the optimizer of this page."""
+    return optax.adamw(3e-3)
+
+
+@jax.jit
+def first_state(key):
+    """Return all that a step reads: weights, optimizer state, key, and step."""
+    one, two, rest = jax.random.split(key, 3)
+    params = {
+        "hidden": {
+            "kernel": jax.random.normal(one, (16, 64)) / 4,
+            "bias": jnp.zeros(64),
+        },
+        "output": {"kernel": jax.random.normal(two, (64, 4)) / 8, "bias": jnp.zeros(4)},
+    }
+    return {
+        "params": params,
+        "optimizer": optimizer().init(params),
+        "key": rest,
+        "step": jnp.int32(0),
+    }
+
+
+def forward(params, values, mask=1.0):
+    """Return four scores (n, 4) for each example (n, 16)."""
+    hidden = values @ params["hidden"]["kernel"] + params["hidden"]["bias"]
+    hidden = jnp.tanh(hidden) * mask
+    return hidden @ params["output"]["kernel"] + params["output"]["bias"]
+
+
+@jax.jit(donate_argnames="state")
+def train_step(state, batch):
+    """Return the state after one step with dropout, and the loss before it."""
+    key = jax.random.fold_in(state["key"], state["step"])
+    mask = jax.random.bernoulli(key, 0.9, (32, 64)) / 0.9
+
+    def loss(params):
+        scores = forward(params, batch["values"], mask)
+        losses = optax.softmax_cross_entropy_with_integer_labels
+        return losses(scores, batch["label"]).mean()
+
+    value, grads = jax.value_and_grad(loss)(state["params"])
+    updates, memory = optimizer().update(grads, state["optimizer"], state["params"])
+    params = optax.apply_updates(state["params"], updates)
+    step = state["step"] + 1
+    return state | {"params": params, "optimizer": memory, "step": step}, value
+
+
+def train(state, batches, steps):
+    """Return the state after some steps, and the losses, float32 (steps,)."""
+    losses = []
+    for _ in range(steps):
+        state, value = train_step(state, next(batches))
+        losses.append(value)
+    return state, np.stack(losses)
+
+
+def save(manager, state, batches):
+    """Save a state, and the position of its iterator, under the number of its step."""
+    parts = ocp.args.Composite(
+        state=ocp.args.StandardSave(state),
+        data=grain.checkpoint.CheckpointSave(batches),
+    )
+    manager.save(int(state["step"]), args=parts)
+
+
+def restore(manager, like, batches):
+    """Return the newest state, in the form of `like`; move the iterator there."""
+    parts = ocp.args.Composite(
+        state=ocp.args.StandardRestore(like),
+        data=grain.checkpoint.CheckpointRestore(batches),
+    )
+    return manager.restore(manager.latest_step(), args=parts)["state"]
+
+
+def train_and_die(folder, die_at):
+    """Train and save every ten steps; kill this process in the middle of a save."""
+    state, batches = first_state(jax.random.key(0)), example_batches()
+    manager = ocp.CheckpointManager(folder)
+    while True:
+        state, _ = train(state, batches, steps=10)
+        save(manager, state, batches)
+        if state["step"] == die_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def run_programs(folder, programs):
+    """Run programs side by side, each in a process; return how they ended.
+
+    A program is (devices, functions, arguments): it has so many virtual devices,
+    and calls the last of the functions. It is written to the folder, and has two
+    minutes. Returned are the exit status and what it wrote to standard error.
+    """
+    running = []
+    try:
+        for number, (devices, functions, arguments) in enumerate(programs):
+            sources = [inspect.getsource(function) for function in functions]
+            path = pathlib.Path(folder) / f"program_{number}.py"
+            call = f"{functions[-1].__name__}{arguments!r}"
+            path.write_text("\n\n".join([IMPORTS, *sources, call]))
+            process = subprocess.Popen(
+                [sys.executable, path],
+                env=os.environ | {"JAX_NUM_CPU_DEVICES": str(devices)},
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            running.append(process)
+        texts = [process.communicate(timeout=120)[1] for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    return [(p.returncode, text) for p, text in zip(running, texts, strict=True)]
+
+
+def names_in(folder):
+    """Return the names in a folder."""
+    return sorted(path.name for path in pathlib.Path(folder).iterdir())
+
+
+def same_bits(one, other):
+    """Return whether two pytrees have the same structure and the same bits."""
+
+    def bits(leaf):
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            leaf = jax.random.key_data(leaf)
+        return np.asarray(leaf).tobytes()
+
+    same = jax.tree.map(lambda a, b: bits(a) == bits(b), one, other)
+    return all(jax.tree.leaves(same))
+
+
+def save_on_sixteen(folder):
+    """Save an array that is split over sixteen devices."""
+    mesh = jax.make_mesh((16,), ("data",))
+    kernel = jnp.arange(1024.0).reshape(16, 64)
+    split = jax.device_put(kernel, jax.NamedSharding(mesh, jax.P("data")))
+    with ocp.CheckpointManager(folder) as manager:
+        manager.save(0, args=ocp.args.StandardSave({"kernel": split}))
+
+
+def with_layout(like, mesh):
+    """Return shapes and dtypes with layouts: axes of 64 are split, the rest copied."""
+
+    def place(leaf):
+        spec = jax.P(*("model" if length == 64 else None for length in leaf.shape))
+        sharding = jax.NamedSharding(mesh, spec)
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
+
+    return jax.tree.map(place, like)
+
+
+def spec_of(state):
+    """Return how the first kernel is split; fails where it is on one device."""
+    return state["params"]["hidden"]["kernel"].sharding.spec
+
+
+def restore_state(manager, like):
+    """Return the newest state in the form of `like`, without the data."""
+    part = ocp.args.Composite(state=ocp.args.StandardRestore(like))
+    return manager.restore(manager.latest_step(), args=part)["state"]
+
+
+def restore_smaller(manager, like):
+    """Ask for fewer scores than were saved, as after a change of the model."""
+    output = {"kernel": jax.ShapeDtypeStruct((64, 3), jnp.float32)}
+    params = like["params"] | {"output": like["params"]["output"] | output}
+    return restore_state(manager, like | {"params": params})
+
+
+def restore_without_key(manager, like):
+    """Ask for a state without the key that was saved."""
+    rest = {name: part for name, part in like.items() if name != "key"}
+    return restore_state(manager, rest)
+
+
+def restore_with_extra(manager, like):
+    """Ask for an average of the weights that was never saved."""
+    return restore_state(manager, like | {"average": like["params"]})
+
+
+def restore_everything(manager):
+    """Restore without a word about what was saved."""
+    return manager.restore(manager.latest_step())
+
+
+def restore_anyhow(folder):
+    """Restore an array in the layout that it was saved in."""
+    with ocp.CheckpointManager(folder) as manager:
+        return manager.restore(0, args=ocp.args.StandardRestore())
+
+
+def restore_somewhere(folder, sharding):
+    """Restore an array in a layout of this machine."""
+    kernel = jax.ShapeDtypeStruct((16, 64), jnp.float32, sharding=sharding)
+    with ocp.CheckpointManager(folder) as manager:
+        return manager.restore(0, args=ocp.args.StandardRestore({"kernel": kernel}))
+
+
+def steps_kept(folder, losses, **options):
+    """Save a step for each loss; return the steps kept, the best and the latest."""
+    options = ocp.CheckpointManagerOptions(**options)
+    with ocp.CheckpointManager(folder, options=options) as manager:
+        for step, loss in enumerate(losses):
+            weights = ocp.args.StandardSave({"kernel": jnp.full(2, step)})
+            manager.save(step, args=weights, metrics={"loss": loss})
+        manager.wait_until_finished()
+        return manager.all_steps(), manager.best_step(), manager.latest_step()
+
+
+def loss_of(metrics):
+    """Return the number by which checkpoints are compared."""
+    return metrics["loss"]
+
+
+def best_and_newest(newest):
+    """Return options that keep the best checkpoint, and the newest few."""
+    rules = ocp.checkpoint_managers
+    best = rules.BestN(get_metric_fn=loss_of, reverse=True, n=1)
+    return {
+        "best_fn": loss_of,
+        "best_mode": "min",
+        "preservation_policy": rules.AnyPreservationPolicy(
+            [best, rules.LatestN(newest)]
+        ),
+    }
+
+
+class Classifier(torch.nn.Module):
+    """The same network in PyTorch."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden = torch.nn.Linear(16, 64)
+        self.output = torch.nn.Linear(64, 4)
+
+    def forward(self, values):
+        """Return four scores (n, 4) for each example (n, 16)."""
+        return self.output(torch.tanh(self.hidden(values)))
+
+
+def as_state_dict(params):
+    """Return {PyTorch's name: array} of parameters; kernels are transposed."""
+    tensors = {}
+    for layer, arrays in params.items():
+        tensors[f"{layer}.weight"] = np.ascontiguousarray(arrays["kernel"].T)
+        tensors[f"{layer}.bias"] = np.asarray(arrays["bias"])
+    return tensors
+
+
+def write(params, path):
+    """Write parameters to a safetensors file, as PyTorch names them."""
+    save_file(as_state_dict(params), path)
+
+
+def as_params(tensors):
+    """Return parameters from {PyTorch's name: array}."""
+    params = {}
+    for name, array in tensors.items():
+        layer, kind = name.split(".")
+        kind = "kernel" if kind == "weight" else kind
+        params.setdefault(layer, {})[kind] = jnp.asarray(array.T)
+    return params
+
+
+def read(path):
+    """Return the parameters in a safetensors file that PyTorch wrote."""
+    return as_params(load_file(path))

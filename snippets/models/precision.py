@@ -1,0 +1,251 @@
+"""Training in float32, in bfloat16, and in float16 with a scaled loss."""
+
+import copy
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import torch
+
+OPTIMIZER = optax.adam(3e-4)
+
+
+def matrices(size=512):
+    """Return two float32 matrices (size, size) of normal numbers, from NumPy."""
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(2, size, size)).astype(np.float32)
+
+
+def error(product, a, b):
+    """Return the largest error of a product of a and b, against its largest entry."""
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    return np.abs(np.asarray(product, np.float64) - exact).max() / np.abs(exact).max()
+
+
+def product_of_digits(a, b, digits):
+    """Return the product of float32 matrices rounded to so many binary digits."""
+    shorten = functools.partial(
+        jax.lax.reduce_precision, exponent_bits=8, mantissa_bits=digits
+    )
+    return jnp.dot(shorten(a), shorten(b), precision="highest")
+
+
+def precision_in(lowered):
+    """Return what a lowered function asks of its product, one for each operand."""
+    text = lowered.as_text().partition("precision = [")[2]
+    return text.partition("]")[0]
+
+
+def first_params(key, sizes=(64, 256, 256, 10)):
+    """Return layers, dicts of float32 weights (in, out) and biases (out,)."""
+    params = []
+    for number, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
+        own_key = jax.random.fold_in(key, number)
+        weights = jax.random.normal(own_key, (inputs, outputs)) / inputs**0.5
+        params.append({"weights": weights, "biases": jnp.zeros(outputs)})
+    return params
+
+
+def examples(key, count=1024):
+    """Return inputs float32 (count, 64), and labels (count,) from a fixed network."""
+    inputs = jax.random.normal(jax.random.fold_in(key, 0), (count, 64))
+    teacher = first_params(jax.random.fold_in(key, 1))
+    return inputs, scores(teacher, inputs).argmax(axis=1)
+
+
+def scores(params, x):
+    """Return ten scores (n, 10) for inputs (n, 64), in the dtype of both."""
+    for layer in params[:-1]:
+        x = jnp.tanh(x @ layer["weights"] + layer["biases"])
+    return x @ params[-1]["weights"] + params[-1]["biases"]
+
+
+def cast(tree, dtype):
+    """Return a pytree whose arrays have another dtype."""
+    return jax.tree.map(lambda leaf: leaf.astype(dtype), tree)
+
+
+def loss(params, batch, dtype):
+    """Return the mean loss in float32; the network computes in `dtype`."""
+    inputs, labels = batch
+    outputs = scores(cast(params, dtype), inputs.astype(dtype)).astype(jnp.float32)
+    return optax.softmax_cross_entropy_with_integer_labels(outputs, labels).mean()
+
+
+@jax.jit(static_argnames="dtype", donate_argnames=("params", "memory"))
+def train_step(params, memory, batch, dtype):
+    """Return parameters and optimizer state after one step, and the loss before."""
+    value, grads = jax.value_and_grad(loss)(params, batch, dtype)
+    updates, memory = OPTIMIZER.update(grads, memory, params)
+    return optax.apply_updates(params, updates), memory, value
+
+
+def train(params, batch, dtype, steps):
+    """Return the parameters after some steps, and the losses, float32 (steps,)."""
+    params = copy.deepcopy(params)
+    memory, losses = OPTIMIZER.init(params), []
+    for _ in range(steps):
+        params, memory, value = train_step(params, memory, batch, dtype)
+        losses.append(value)
+    return params, np.stack(losses)
+
+
+def close(curves, name):
+    """Return whether a curve stays within 1 % of that of float32."""
+    return np.allclose(curves[name], curves["float32"], rtol=0.01)
+
+
+def changed(params, batch, dtype):
+    """Return the share of parameters that one step changes."""
+    after, _ = train(params, batch, dtype, steps=1)
+    pairs = zip(jax.tree.leaves(params), jax.tree.leaves(after), strict=True)
+    differ = np.concatenate([np.ravel(a != b) for a, b in pairs])
+    return differ.mean()
+
+
+def torch_device():
+    """Return PyTorch's accelerator, or its CPU where there is none."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def torch_model(params):
+    """Return the same network as a module with the same weights."""
+    modules = []
+    for layer in params:
+        linear = torch.nn.Linear(*layer["weights"].shape)
+        with torch.no_grad():
+            linear.weight.copy_(torch.tensor(np.asarray(layer["weights"]).T))
+            linear.bias.copy_(torch.tensor(np.asarray(layer["biases"])))
+        modules += [linear, torch.nn.Tanh()]
+    return torch.nn.Sequential(*modules[:-1]).to(torch_device())
+
+
+def torch_batch(batch):
+    """Return a batch as tensors on PyTorch's device."""
+    inputs, labels = (torch.tensor(np.asarray(part)) for part in batch)
+    return inputs.to(torch_device()), labels.long().to(torch_device())
+
+
+def torch_step(model, optimizer, batch, dtype):
+    """Take one step under autocast, or in float32; return the loss before."""
+    inputs, labels = batch
+    shorter = dtype != torch.float32
+    with torch.autocast(torch_device(), dtype=dtype, enabled=shorter):
+        outputs = model(inputs)
+    value = torch.nn.functional.cross_entropy(outputs.float(), labels)
+    optimizer.zero_grad()
+    value.backward()
+    optimizer.step()
+    return value.detach()
+
+
+def train_torch(params, batch, dtype, steps):
+    """Return the losses of some steps of the same training, float32 (steps,)."""
+    model, batch = torch_model(params), torch_batch(batch)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
+    losses = [torch_step(model, optimizer, batch, dtype) for _ in range(steps)]
+    return torch.stack(losses).cpu().numpy()
+
+
+def zeros_in(grads):
+    """Return the share of numbers in a gradient that are zero."""
+    return np.concatenate(
+        [np.ravel(leaf == 0) for leaf in jax.tree.leaves(grads)]
+    ).mean()
+
+
+def auxiliary(params, batch, dtype):
+    """Return the loss with a weight of 1/1000, as one of several terms has."""
+    return loss(params, batch, dtype) / 1000
+
+
+@jax.jit
+def half_gradient(params, batch, scale):
+    """Return the gradient of `auxiliary`, computed in float16 from a scaled loss."""
+
+    def scaled(params):
+        return auxiliary(params, batch, jnp.float16) * scale
+
+    return jax.tree.map(lambda g: g / scale, jax.grad(scaled)(params))
+
+
+def distance(grads, others):
+    """Return the norm of a difference of gradients, against that of the others."""
+    difference = jax.tree.map(jnp.subtract, grads, others)
+    return optax.tree.norm(difference) / optax.tree.norm(others)
+
+
+@jax.jit
+def scaled_step(params, memory, scaling, batch):
+    """Return params, memory and (scale, good) after a step in float16.
+
+    A step whose gradient is not finite changes nothing but the scale, which it
+    halves. After 2000 good steps the scale doubles.
+    """
+    scale, good = scaling
+    grads = half_gradient(params, batch, scale)
+    finite = jnp.isfinite(optax.tree.norm(grads))
+    updates, moved = OPTIMIZER.update(grads, memory, params)
+    new, old = (optax.apply_updates(params, updates), moved), (params, memory)
+    choose = functools.partial(jnp.where, finite)
+    params, memory = jax.tree.map(choose, new, old)
+    good = jnp.where(finite, good + 1, 0)
+    doubled = jnp.where(good % 2000 == 0, scale * 2, scale)
+    return params, memory, (jnp.where(finite, doubled, scale / 2), good)
+
+
+def scales(params, batch, scale, steps):
+    """Return the scale after each of some steps, a list of floats."""
+    memory, scaling, seen = OPTIMIZER.init(params), (jnp.float32(scale), 0), []
+    for _ in range(steps):
+        params, memory, scaling = scaled_step(params, memory, scaling, batch)
+        seen.append(float(scaling[0]))
+    return seen
+
+
+def scales_torch(params, batch, scale, steps):
+    """Return the same from PyTorch's GradScaler."""
+    model, (inputs, labels) = torch_model(params), torch_batch(batch)
+    optimizer, device = torch.optim.Adam(model.parameters(), lr=3e-4), torch_device()
+    scaler, seen = torch.amp.GradScaler(device, init_scale=scale), []
+    for _ in range(steps):
+        with torch.autocast(device, dtype=torch.float16):
+            outputs = model(inputs)
+        value = torch.nn.functional.cross_entropy(outputs.float(), labels) / 1000
+        optimizer.zero_grad()
+        scaler.scale(value).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        seen.append(scaler.get_scale())
+    return seen
+
+
+def kibibytes(params, batch, dtype):
+    """Return {part: KiB} of a compiled step, as its compiler says."""
+    memory = OPTIMIZER.init(params)
+    compiled = train_step.lower(params, memory, batch, dtype=dtype).compile()
+    found = compiled.memory_analysis()
+    kept = sum(leaf.nbytes for leaf in jax.tree.leaves((params, memory)))
+    return {"kept": kept // 1024, "temporary": found.temp_size_in_bytes // 1024}
+
+
+def stepper(params, batch, dtype):
+    """Return a function that takes the next step and returns its loss."""
+    params = copy.deepcopy(params)
+    state = [params, OPTIMIZER.init(params)]
+
+    def advance():
+        *state[:], value = train_step(*state, batch, dtype)
+        return value
+
+    return advance
+
+
+def stepper_torch(params, batch, dtype):
+    """Return the same for PyTorch."""
+    model, batch = torch_model(params), torch_batch(batch)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
+    return functools.partial(torch_step, model, optimizer, batch, dtype)

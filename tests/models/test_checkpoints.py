@@ -1,0 +1,154 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+import pytest
+import torch
+from safetensors.torch import load_model, save_model
+
+from snippets.models import checkpoints
+
+PROGRAM = [
+    checkpoints.optimizer,
+    checkpoints.first_state,
+    checkpoints.forward,
+    checkpoints.train_step,
+    checkpoints.example,
+    checkpoints.example_batches,
+    checkpoints.save,
+    checkpoints.train,
+    checkpoints.train_and_die,
+]
+LOSSES = [3.0, 1.0, 2.0, 4.0, 5.0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with a run that was killed, and an array from sixteen devices."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    programs = [
+        (1, PROGRAM, (str(folder / "run"), 30)),
+        (16, [checkpoints.save_on_sixteen], (str(folder / "sixteen"),)),
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        # The bits are compared with those of this process.
+        patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+        patch.delenv("XLA_FLAGS")
+        ended = checkpoints.run_programs(folder, programs)
+    assert [status for status, _ in ended] == [-9, 0], ended
+    return folder
+
+
+@pytest.fixture
+def manager(folder):
+    with ocp.CheckpointManager(folder / "run") as manager:
+        yield manager
+
+
+@pytest.fixture(scope="module")
+def like():
+    return jax.eval_shape(checkpoints.first_state, jax.random.key(0))
+
+
+@pytest.fixture(scope="module")
+def uninterrupted():
+    state = checkpoints.first_state(jax.random.key(0))
+    return checkpoints.train(state, checkpoints.example_batches(), 40)
+
+
+def test_a_save_that_was_killed_leaves_the_last_whole_one(folder, manager):
+    assert checkpoints.names_in(folder / "run") == ["10", "20", "30.orbax-checkpoint-tmp"]
+    assert manager.latest_step() == 20
+
+
+def test_a_resumed_run_has_the_same_bits(manager, like, uninterrupted):
+    batches = checkpoints.example_batches()
+    state = checkpoints.restore(manager, like, batches)
+    assert jax.dtypes.issubdtype(state["key"].dtype, jax.dtypes.prng_key)
+    assert (state["step"], batches.get_state()["next_index"]) == (20, 20)
+    state, losses = checkpoints.train(state, batches, 20)
+    whole, all_losses = uninterrupted
+    assert np.array_equal(losses, all_losses[20:])
+    assert checkpoints.same_bits(state, whole)
+
+
+def test_without_the_position_of_the_data_the_losses_differ(manager, like, uninterrupted):
+    state = checkpoints.restore(manager, like, checkpoints.example_batches())
+    state, losses = checkpoints.train(state, checkpoints.example_batches(), 20)
+    assert not (losses == uninterrupted[1][20:]).any()
+    assert not checkpoints.same_bits(state, uninterrupted[0])
+
+
+def test_a_save_goes_through_where_a_killed_one_lies(tmp_path, like):
+    state, batches = checkpoints.first_state(jax.random.key(0)), checkpoints.example_batches()
+    (tmp_path / "10.orbax-checkpoint-tmp").mkdir()
+    with ocp.CheckpointManager(tmp_path) as manager:
+        state, _ = checkpoints.train(state, batches, 10)
+        checkpoints.save(manager, state, batches)
+        manager.wait_until_finished()
+        assert manager.latest_step() == 10
+        again = checkpoints.restore(manager, like, checkpoints.example_batches())
+    assert checkpoints.same_bits(state, again)
+
+
+def test_a_state_moves_to_a_mesh_and_goes_on(manager, like, uninterrupted):
+    mesh = jax.make_mesh((8,), ("model",), axis_types=(jax.sharding.AxisType.Auto,))
+    state = checkpoints.restore_state(manager, checkpoints.with_layout(like, mesh))
+    assert checkpoints.spec_of(state) == jax.P(None, "model")
+    assert state["optimizer"][0].mu["output"]["kernel"].sharding.spec == jax.P("model", None)
+    batches = checkpoints.example_batches()
+    on_one = checkpoints.restore(manager, like, batches)
+    assert checkpoints.same_bits(jax.device_get(on_one["params"]), jax.device_get(state["params"]))
+    _, losses = checkpoints.train(state, batches, 20)
+    assert np.allclose(losses, uninterrupted[1][20:], atol=1e-5)
+
+
+def test_a_state_on_one_device_has_no_partition(raises_declared, manager, like):
+    raises_declared(checkpoints.spec_of, checkpoints.restore_state(manager, like))
+
+
+def test_an_array_from_more_devices_needs_a_layout(raises_declared, folder):
+    raises_declared(checkpoints.restore_anyhow, str(folder / "sixteen"))
+    one = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    kernel = checkpoints.restore_somewhere(str(folder / "sixteen"), one)["kernel"]
+    assert np.array_equal(kernel, np.arange(1024.0).reshape(16, 64))
+
+
+def test_another_tree_is_refused(raises_declared, manager, like):
+    raises_declared(checkpoints.restore_smaller, manager, like)
+    raises_declared(checkpoints.restore_without_key, manager, like)
+    raises_declared(checkpoints.restore_with_extra, manager, like)
+    raises_declared(checkpoints.restore_everything, manager)
+
+
+def test_another_dtype_is_converted(manager, like):
+    half = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.bfloat16), like["params"])
+    state = checkpoints.restore_state(manager, like | {"params": half})
+    assert {leaf.dtype for leaf in jax.tree.leaves(state["params"])} == {jnp.dtype(jnp.bfloat16)}
+
+
+def test_without_a_tree_types_are_lost(manager):
+    assert type(checkpoints.restore_state(manager, None)["optimizer"][0]) is dict
+
+
+def test_the_best_of_two_are_kept_and_the_newest_is_gone(tmp_path):
+    options = {"max_to_keep": 2, "best_fn": checkpoints.loss_of, "best_mode": "min"}
+    assert checkpoints.steps_kept(tmp_path, LOSSES, **options) == ([1, 2], 1, 2)
+
+
+def test_the_best_and_the_newest_are_kept(tmp_path):
+    options = checkpoints.best_and_newest(2)
+    assert checkpoints.steps_kept(tmp_path, LOSSES, **options) == ([1, 3, 4], 1, 4)
+
+
+def test_weights_go_to_pytorch_and_come_back(tmp_path):
+    params = checkpoints.first_state(jax.random.key(1))["params"]
+    checkpoints.write(params, tmp_path / "out.safetensors")
+    model = checkpoints.Classifier()
+    load_model(model, tmp_path / "out.safetensors")
+    values = checkpoints.example(0)["values"][None]
+    scores = model(torch.from_numpy(values)).detach().numpy()
+    assert np.allclose(scores, checkpoints.forward(params, values), atol=1e-5)
+    save_model(model, tmp_path / "back.safetensors")
+    back = checkpoints.read(tmp_path / "back.safetensors")
+    assert checkpoints.same_bits(params, back)
