@@ -11,7 +11,7 @@ import torch
 from jax.ad_checkpoint import checkpoint_name
 from torch.utils.checkpoint import checkpoint
 
-LAYERS = 8
+LAYERS = 6
 WIDTH = 128
 ROWS = 256
 
@@ -96,13 +96,15 @@ def saved_bytes(network, params, batch):
     return sum(kept.values())
 
 
-def planned(network, state, donate=()):
-    """Return the bytes that the compiled step needs, by part, as its compiler plans.
-
-    state: (parameters, optimizer state, batch).
-    """
+def compiled_step(network, state, donate=()):
+    """Return the step, compiled for (parameters, optimizer state, batch)."""
     jitted = jax.jit(step, static_argnames="network", donate_argnums=donate)
-    plan = jitted.lower(*state, network=network).compile().memory_analysis()
+    return jitted.lower(*state, network=network).compile()
+
+
+def planned(compiled):
+    """Return the bytes that a compiled function needs, by part, as planned by XLA."""
+    plan = compiled.memory_analysis()
     return {
         "arguments": plan.argument_size_in_bytes,
         "results": plan.output_size_in_bytes - plan.alias_size_in_bytes,
@@ -110,11 +112,9 @@ def planned(network, state, donate=()):
     }
 
 
-def counted(network, state, operation):
-    """Return how often an operation stands in the compiled step."""
-    jitted = jax.jit(step, static_argnames="network")
-    text = jitted.lower(*state, network=network).compile().as_text()
-    return text.count(f" {operation}(")
+def counted(compiled, operation):
+    """Return how often an operation stands in a compiled function."""
+    return compiled.as_text().count(f" {operation}(")
 
 
 def policies():
