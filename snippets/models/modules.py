@@ -194,11 +194,9 @@ def into_nnx(model, params):
 
 def into_equinox(model, module):
     """Return an Equinox module with copies of the parameters of a torch module."""
-    tensors = dict(module.named_parameters())
-    arrays = [jnp.array(tensor.detach().numpy()) for tensor in tensors.values()]
-    return eqx.tree_at(
-        lambda m: [attrgetter(name)(m) for name in tensors], model, arrays
-    )
+    names, tensors = zip(*module.named_parameters(), strict=True)
+    arrays = [jnp.array(tensor.detach().numpy().copy()) for tensor in tensors]
+    return eqx.tree_at(lambda m: [attrgetter(n)(m) for n in names], model, arrays)
 
 
 def in_torch(x):
