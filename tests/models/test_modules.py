@@ -91,7 +91,7 @@ def test_blocks_give_the_same_losses(batches):
         "equinox": modules.train_equinox(equinox_block(module), batches, KEY),
     }
     expected = modules.train_torch(module, batches)
-    assert expected.shape == (50,) and expected[-1] < 0.8 * expected[0]
+    assert expected.shape == (50,) and expected[-1] < 0.9 * expected[0]
     for of_steps in losses.values():
         np.testing.assert_allclose(of_steps, expected, rtol=1e-4)
 
@@ -154,11 +154,11 @@ def test_networks_give_the_same_and_so_do_losses(rows):
     for of_steps in losses:
         np.testing.assert_allclose(of_steps, expected, rtol=1e-3)
     var = module.norm.running_var.numpy()
-    np.testing.assert_allclose(stats[1], var, rtol=1e-2)
+    np.testing.assert_allclose(stats[1], var, rtol=2e-3)
     biased = 0.9**50 + (var - 0.9**50) * 31 / 32
-    np.testing.assert_allclose(model.norm.var[...], biased, rtol=1e-2)
+    np.testing.assert_allclose(model.norm.var[...], biased, rtol=2e-3)
     _, hidden = state.get(trained.norm.batch_state_index)
-    np.testing.assert_allclose(hidden, biased - 0.9**50, rtol=1e-2)
+    np.testing.assert_allclose(hidden, biased, rtol=2e-3)
 
 
 def test_plain_network_predicts_as_pytorch(rows):

@@ -1,0 +1,120 @@
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from snippets.models import memory
+
+ROWS = 48
+PARAMS = memory.first_params(jax.random.key(0), layers=3, width=16)
+BATCH = memory.some_batch(jax.random.key(1), rows=ROWS, width=16)
+STATE = PARAMS, memory.OPTIMIZER.init(PARAMS), BATCH
+ROW_BYTES = ROWS * 16 * 4
+NETWORKS = memory.in_a_loop, memory.in_a_scan
+
+
+def with_layer(network, name):
+    return functools.partial(network, layer=memory.policies()[name])
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("name", memory.policies())
+def test_gradients_are_those_of_the_plain_loop(network, name):
+    expected = memory.gradient(memory.in_a_loop, PARAMS, BATCH)
+    found = memory.gradient(with_layer(network, name), PARAMS, BATCH)
+    assert memory.largest_difference(found, expected) < 1e-6
+    assert memory.largest_difference(expected, jax.tree.map(jnp.zeros_like, expected)) > 1e-3
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_pytorch_has_the_same_gradients(recompute):
+    expected = memory.gradient(memory.in_a_loop, PARAMS, BATCH)
+    params = memory.with_gradient(memory.in_torch(PARAMS))
+    _, grads = memory.torch_saved(params, memory.in_torch(BATCH), recompute)
+    assert memory.largest_difference(grads, expected) < 1e-6
+
+
+def test_recomputing_keeps_what_goes_into_each_layer():
+    found = memory.saved_bytes(with_layer(memory.in_a_loop, "recompute all"), PARAMS, BATCH)
+    # The input of each layer, and the difference from the target.
+    assert 3 * ROW_BYTES <= found <= 5 * ROW_BYTES
+    params = memory.with_gradient(memory.in_torch(PARAMS))
+    kept, _ = memory.torch_saved(params, memory.in_torch(BATCH), recompute=True)
+    assert 3 * ROW_BYTES <= kept <= 5 * ROW_BYTES
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_policies_keep_more_or_less(network):
+    kept = {
+        name: memory.saved_bytes(with_layer(network, name), PARAMS, BATCH)
+        for name in memory.policies()
+    }
+    order = "recompute all", "keep a named one", "keep products", "keep all"
+    sizes = [kept[name] for name in order]
+    assert sizes == sorted(set(sizes))
+    # The first product is four times as wide as what goes into a layer.
+    assert kept["keep a named one"] - kept["recompute all"] == 3 * 4 * ROW_BYTES
+
+
+def test_pytorch_keeps_less_than_jax_for_the_same_network():
+    params = memory.with_gradient(memory.in_torch(PARAMS))
+    kept, _ = memory.torch_saved(params, memory.in_torch(BATCH), recompute=False)
+    named = memory.saved_bytes(with_layer(memory.in_a_loop, "keep a named one"), PARAMS, BATCH)
+    assert named < kept < memory.saved_bytes(memory.in_a_loop, PARAMS, BATCH)
+
+
+def test_the_plan_has_arguments_and_results_and_donating_removes_results():
+    plan = memory.planned(memory.compiled_step(memory.in_a_loop, STATE))
+    state = memory.nbytes(STATE[:2])
+    assert 0 <= plan["arguments"] - state - memory.nbytes(BATCH) < 256
+    assert 0 <= plan["results"] - state < 256
+    donated = memory.planned(memory.compiled_step(memory.in_a_loop, STATE, donate=(0, 1)))
+    assert donated["arguments"] == plan["arguments"]
+    assert donated["results"] < 256
+
+
+def test_only_in_a_scan_is_memory_saved_by_recomputing():
+    temporaries = {
+        network: [
+            memory.planned(memory.compiled_step(with_layer(network, name), STATE))["temporaries"]
+            for name in ("keep all", "recompute all")
+        ]
+        for network in NETWORKS
+    }
+    kept, recomputed = temporaries[memory.in_a_scan]
+    assert recomputed < kept / 2
+    kept, recomputed = temporaries[memory.in_a_loop]
+    assert recomputed > kept / 2
+
+
+@pytest.mark.parametrize(
+    ("network", "expected"),
+    [
+        (memory.in_a_loop, 3),
+        (with_layer(memory.in_a_loop, "recompute all"), 6),
+        (memory.in_a_scan, 1),
+    ],
+    ids=["loop", "recomputed", "scan"],
+)
+def test_a_loop_that_recomputes_has_more_operations(network, expected):
+    compiled = memory.compiled_step(network, STATE)
+    assert memory.counted(compiled, "tanh") == expected
+    assert memory.counted(compiled, "opt-barrier") == 0
+
+
+def test_every_way_to_train_makes_the_same_step():
+    ways = memory.ways_to_train({network.__name__: network for network in NETWORKS}, STATE)
+    (params, _, loss), (other, _, other_loss) = (way() for way in ways.values())
+    np.testing.assert_allclose(loss, other_loss, rtol=1e-5)
+    # Adam's first step depends on the signs of gradients.
+    assert memory.largest_difference(params, other) < 3e-3
+    np.testing.assert_allclose(
+        loss, memory.mean_squared(PARAMS, BATCH, memory.in_a_loop), rtol=1e-5
+    )
+
+
+def test_sizes_are_texts_of_one_width():
+    assert memory.mib(2**20) == "   1.0 MiB"
+    assert memory.nbytes({"a": jnp.ones((2, 3)), "b": jnp.ones(1)}) == 28
