@@ -116,7 +116,7 @@ def print_shares(sums, rows=8):
         print(f"{seconds / total:5.0%}  {name}")
 
 
-def run_loop(step, load, use, count=6):
+def run_loop(step, load, use, count=3):
     """Load a batch, run the step, use the result; each is named in the profile."""
     for number in range(count):
         with jax.profiler.TraceAnnotation("load"):
@@ -146,7 +146,7 @@ def merged(spans):
     return whole
 
 
-def lanes(events, names=("load", "step", "use", "wait"), gap=1e-3):
+def lanes(events, names=("load", "step", "use", "wait"), gap=5e-3):
     """Return what to draw: named events of Python, and when operations ran.
 
     Pauses of the device shorter than `gap` seconds are not drawn.
