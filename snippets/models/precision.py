@@ -152,13 +152,6 @@ def train_torch(params, batch, dtype, steps):
     return torch.stack(losses).cpu().numpy()
 
 
-def zeros_in(grads):
-    """Return the share of numbers in a gradient that are zero."""
-    return np.concatenate(
-        [np.ravel(leaf == 0) for leaf in jax.tree.leaves(grads)]
-    ).mean()
-
-
 def auxiliary(params, batch, dtype):
     """Return the loss with a weight of 1/10,000, as one of several terms has."""
     return loss(params, batch, dtype) / 10_000
