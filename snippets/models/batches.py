@@ -180,16 +180,11 @@ def waiting_epoch(params, batches):
     return jnp.array(losses)
 
 
-def one_epoch(images):
-    """Return an epoch of batches from Grain, read when they are asked for."""
+def one_epoch(images, threads=0, ahead=0):
+    """Return an epoch of batches, of which threads keep some ready ahead of time."""
     data = grain.MapDataset.source(images).seed(0).shuffle()
-    return data.batch(SIZE, drop_remainder=True)
-
-
-def read_ahead(images, threads=2):
-    """Return the same batches, of which threads read the next ones."""
-    reading = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=4)
-    return one_epoch(images).to_iter_dataset(reading)
+    reading = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=ahead)
+    return data.batch(SIZE, drop_remainder=True).to_iter_dataset(reading)
 
 
 def one_epoch_torch(images):
@@ -200,7 +195,7 @@ def one_epoch_torch(images):
     )
 
 
-def start_anew(run, batches):
-    """Return a function that runs an epoch from the first weights."""
+def start_anew(run, source):
+    """Return a function that runs an epoch of `source()` from the first weights."""
     params = first_params(jax.random.key(0))
-    return lambda: run(jax.tree.map(jnp.copy, params), batches)
+    return lambda: run(jax.tree.map(jnp.copy, params), source())

@@ -66,12 +66,11 @@ def optimizer():
 def first_state(key):
     """Return all that a step reads: weights, optimizer state, key, and step."""
     one, two, rest = jax.random.split(key, 3)
+    hidden = jax.random.normal(one, (16, 64)) / 4
+    output = jax.random.normal(two, (64, 4)) / 8
     params = {
-        "hidden": {
-            "kernel": jax.random.normal(one, (16, 64)) / 4,
-            "bias": jnp.zeros(64),
-        },
-        "output": {"kernel": jax.random.normal(two, (64, 4)) / 8, "bias": jnp.zeros(4)},
+        "hidden": {"kernel": hidden, "bias": jnp.zeros(64)},
+        "output": {"kernel": output, "bias": jnp.zeros(4)},
     }
     return {
         "params": params,

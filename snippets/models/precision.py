@@ -39,6 +39,7 @@ def precision_in(lowered):
     return text.partition("]")[0]
 
 
+@jax.jit(static_argnames="sizes")
 def first_params(key, sizes=(64, 256, 256, 10)):
     """Return layers, dicts of float32 weights (in, out) and biases (out,)."""
     params = []
@@ -49,6 +50,7 @@ def first_params(key, sizes=(64, 256, 256, 10)):
     return params
 
 
+@jax.jit(static_argnames="count")
 def examples(key, count=1024):
     """Return inputs float32 (count, 64), and labels (count,) from a fixed network."""
     inputs = jax.random.normal(jax.random.fold_in(key, 0), (count, 64))
@@ -150,16 +152,9 @@ def train_torch(params, batch, dtype, steps):
     return torch.stack(losses).cpu().numpy()
 
 
-def zeros_in(grads):
-    """Return the share of numbers in a gradient that are zero."""
-    return np.concatenate(
-        [np.ravel(leaf == 0) for leaf in jax.tree.leaves(grads)]
-    ).mean()
-
-
 def auxiliary(params, batch, dtype):
-    """Return the loss with a weight of 1/1000, as one of several terms has."""
-    return loss(params, batch, dtype) / 1000
+    """Return the loss with a weight of 1/10,000, as one of several terms has."""
+    return loss(params, batch, dtype) / 10_000
 
 
 @jax.jit
@@ -172,6 +167,7 @@ def half_gradient(params, batch, scale):
     return jax.tree.map(lambda g: g / scale, jax.grad(scaled)(params))
 
 
+@jax.jit
 def distance(grads, others):
     """Return the norm of a difference of gradients, against that of the others."""
     difference = jax.tree.map(jnp.subtract, grads, others)
@@ -214,7 +210,7 @@ def scales_torch(params, batch, scale, steps):
     for _ in range(steps):
         with torch.autocast(device, dtype=torch.float16):
             outputs = model(inputs)
-        value = torch.nn.functional.cross_entropy(outputs.float(), labels) / 1000
+        value = torch.nn.functional.cross_entropy(outputs.float(), labels) / 10_000
         optimizer.zero_grad()
         scaler.scale(value).backward()
         scaler.step(optimizer)

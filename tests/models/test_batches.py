@@ -125,12 +125,13 @@ def test_all_epochs_that_are_timed_have_the_same_losses(images):
     loaded = list(batches.one_epoch(images))
     losses = batches.epoch(params(), loaded)
     assert len(losses) == 7
-    for source in (batches.one_epoch, batches.one_epoch_torch, batches.read_ahead):
-        assert np.allclose(batches.epoch(params(), source(images)), losses, atol=1e-5)
+    threads = batches.one_epoch(images, threads=2, ahead=4)
+    for source in (threads, batches.prefetched(threads), batches.one_epoch_torch(images)):
+        assert np.allclose(batches.epoch(params(), source), losses, atol=1e-5)
     assert np.allclose(batches.waiting_epoch(params(), loaded), losses, atol=1e-5)
 
 
 def test_an_epoch_starts_anew_each_time():
     images = batches.Images(count=32)
-    run = batches.start_anew(batches.epoch, list(batches.one_epoch(images)))
+    run = batches.start_anew(batches.epoch, lambda: batches.one_epoch(images))
     assert np.array_equal(run(), run())

@@ -79,15 +79,15 @@ def test_float16_needs_a_scale_and_bfloat16_none(params, batch):
         return precision.distance(precision.half_gradient(params, batch, scale), exact)
 
     assert far(1.0) > 0.05 > 0.01 > far(2.0**16)
-    assert not far(2.0**40) < 1
+    assert not far(2.0**44) < 1
     grads = jax.grad(precision.auxiliary)(params, batch, HALF)
     assert precision.distance(grads, exact) < 0.02
 
 
 def test_the_scale_comes_down_as_in_pytorch(params, batch):
-    found = precision.scales(params, batch, 2.0**40, 12)
-    assert found == precision.scales_torch(params, batch, 2.0**40, 12)
-    assert found[0] == 2.0**39
+    found = precision.scales(params, batch, 2.0**44, 12)
+    assert found == precision.scales_torch(params, batch, 2.0**44, 12)
+    assert found[0] == 2.0**43
     assert found[-1] == found[-2]
 
 
@@ -107,7 +107,7 @@ def test_a_step_that_overflows_changes_nothing_but_the_scale(params, batch):
 def test_pure_bfloat16_keeps_half_of_the_bytes(params, batch):
     whole = precision.kibibytes(params, batch, jnp.float32)
     half = precision.kibibytes(precision.cast(params, HALF), batch, HALF)
-    assert whole["kept"] == pytest.approx(2 * half["kept"], abs=1)
+    assert whole["kept"] == pytest.approx(2 * half["kept"], rel=0.01)
 
 
 def test_what_is_timed_takes_the_same_steps(params, batch):
