@@ -3,11 +3,12 @@
 import pathlib
 
 import pytest
+from _ext.options import Options
 from _ext.source.pages import read_page
 from _ext.source.snippets import Library
 
 ROOT = pathlib.Path(__file__).parents[2]
-LIBRARY = Library(ROOT / "snippets")
+LIBRARY = Library.of(Options.from_file(ROOT / "conf.py"))
 
 
 def alone():

@@ -6,6 +6,7 @@ import re
 
 import jax.errors
 import pytest
+from _ext.options import Options
 from _ext.source.pages import read_page
 from _ext.source.snippets import Library
 
@@ -28,7 +29,7 @@ CLASSES = {
 
 def declared():
     """Return {(type, fragment): places} of each error that a cell of the book must raise."""
-    library, found = Library(ROOT / "snippets"), {}
+    library, found = Library.of(Options.from_file(ROOT / "conf.py")), {}
     for path in sorted(DOCS.rglob("*.md")):
         docname = path.relative_to(DOCS).with_suffix("").as_posix()
         page = None if docname.startswith("_") else read_page(docname, path, library)

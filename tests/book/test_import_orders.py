@@ -45,7 +45,7 @@ def imports_of(page):
 
 def orders():
     """Return {the order in which a kernel imports frameworks: (measures, cells)} of all pages."""
-    library, found = Library(OPTIONS.folder("snippets")), {}
+    library, found = Library.of(OPTIONS), {}
     for name, path in find_pages(OPTIONS.folder("pages")).items():
         page = read_page(name, path, library)
         cells = imports_of(page) if page else ()
