@@ -103,7 +103,7 @@ def compiled_step(network, state, donate=()):
 
 
 def planned(compiled):
-    """Return the bytes that a compiled function needs, by part, as planned by XLA."""
+    """Return the bytes that a compiled function needs, as XLA plans them."""
     plan = compiled.memory_analysis()
     return {
         "arguments": plan.argument_size_in_bytes,

@@ -180,6 +180,8 @@ def test_keras_gives_the_same_and_divides_by_n(rows):
     assert modules.largest_difference(y, module(modules.in_torch(x))) < 5e-6
     var = 0.9 + (module.norm.running_var.numpy() - 0.9) * 31 / 32
     np.testing.assert_allclose(model.layers[1].moving_variance, var, rtol=1e-5)
+    mean = module.norm.running_mean.numpy()
+    np.testing.assert_allclose(model.layers[1].moving_mean, mean, rtol=1e-4, atol=1e-6)
 
 
 def test_defaults_differ():
