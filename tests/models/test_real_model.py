@@ -1,8 +1,11 @@
 """The real model: the same as PyTorch's in every layer, in training, and after saving."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 import torch
 from safetensors.numpy import load_file
@@ -148,6 +151,25 @@ def test_the_defaults_of_jax_are_the_mistakes(params):
     np.testing.assert_array_equal(jax.nn.gelu(x), jax.nn.gelu(x, approximate=True))
     exact = torch.nn.functional.gelu(torch.from_numpy(np.array(x)))
     np.testing.assert_allclose(jax.nn.gelu(x, approximate=False), exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize("change", [{"epsilon": 1e-5}, {"approximate": True}])
+def test_a_small_mistake_leaves_the_answers_as_they_are(params, tokenizer, batch, change):
+    config = CONFIG._replace(**change)
+    questions = real_model.tokenize(tokenizer, real_model.QUESTIONS)
+    asked, vectors = (
+        real_model.pool(real_model.hidden_states(params, *each, config)[-1], each[1])
+        for each in (questions, batch)
+    )
+    assert (asked @ vectors.T).argmax(axis=1).tolist() == [0, 1, 6]
+
+
+def test_the_defaults_of_weight_decay_differ():
+    defaults = [
+        inspect.signature(adamw).parameters["weight_decay"].default
+        for adamw in (torch.optim.AdamW, optax.adamw)
+    ]
+    assert defaults == [0.01, 0.0001]
 
 
 def test_tuning_gives_the_losses_of_pytorch_and_comes_back(params, tokenizer, tmp_path):

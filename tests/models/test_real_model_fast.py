@@ -81,12 +81,8 @@ def test_padding_share_counts_what_is_padding():
 
 
 def test_traces_are_counted_without_computing():
-    def refuses(x):
-        jax.debug.callback(lambda: pytest.fail("computed"))
-        return x
-
-    calls = [(np.ones(n),) for n in (3, 4, 3)]
-    assert real_model_fast.count_traces(refuses, calls) == 2
+    calls = [(jax.ShapeDtypeStruct((n,), np.float32),) for n in (3, 4, 3)]
+    assert real_model_fast.count_traces(jax.numpy.negative, calls) == 2
 
 
 def test_all_alternatives_give_the_same_vectors(params):
