@@ -39,23 +39,21 @@ def precision_in(lowered):
     return text.partition("]")[0]
 
 
-@jax.jit(static_argnames="sizes")
-def first_params(key, sizes=(64, 256, 256, 10)):
+def first_params(seed, sizes=(64, 256, 256, 10)):
     """Return layers, dicts of float32 weights (in, out) and biases (out,)."""
-    params = []
-    for number, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
-        own_key = jax.random.fold_in(key, number)
-        weights = jax.random.normal(own_key, (inputs, outputs)) / inputs**0.5
-        params.append({"weights": weights, "biases": jnp.zeros(outputs)})
+    rng, params = np.random.default_rng(seed), []
+    for inputs, outputs in itertools.pairwise(sizes):
+        weights = rng.normal(size=(inputs, outputs)) / inputs**0.5
+        layer = {"weights": weights, "biases": np.zeros(outputs)}
+        params.append(jax.tree.map(jnp.float32, layer))
     return params
 
 
-@jax.jit(static_argnames="count")
-def examples(key, count=1024):
+def examples(seed, count=1024):
     """Return inputs float32 (count, 64), and labels (count,) from a fixed network."""
-    inputs = jax.random.normal(jax.random.fold_in(key, 0), (count, 64))
-    teacher = first_params(jax.random.fold_in(key, 1))
-    return inputs, scores(teacher, inputs).argmax(axis=1)
+    inputs = np.random.default_rng(seed).normal(size=(count, 64))
+    inputs = jnp.asarray(inputs, jnp.float32)
+    return inputs, scores(first_params(seed + 1), inputs).argmax(axis=1)
 
 
 def scores(params, x):

@@ -11,12 +11,12 @@ HALF = jnp.bfloat16
 
 @pytest.fixture(scope="module")
 def params():
-    return precision.first_params(jax.random.key(0))
+    return precision.first_params(0)
 
 
 @pytest.fixture(scope="module")
 def batch():
-    return precision.examples(jax.random.key(1), 256)
+    return precision.examples(1, 256)
 
 
 def test_products_ask_for_the_default_unless_told_otherwise():
