@@ -291,7 +291,7 @@ def tune(params, ids, mask, config, steps=5, rate=3e-5):
     state, losses = optimizer.init(params), []
     for _ in range(steps):
         params, state, value = step(params, state, ids, mask)
-        losses.append(float(value))
+        losses.append(value)
     return params, losses
 
 

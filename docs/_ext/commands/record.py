@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from .. import files
-from ..execution import devices, machine
+from ..execution import devices, key, machine
 from ..execution.page_run import used_versions
 from ..execution.results import Result, run_or_load
 from ..measurements.schema import Schema, SchemaError
@@ -126,16 +126,21 @@ class Recorder:
                 _say(f"process {number} of {processes}: {len(due)} pages")
                 self.record(due, again=True, add=number > 1)
 
-    def _processes(self, page: Page) -> int:
-        """Return in how many processes today's code of a page was measured here."""
+    def _of_today(self, page: Page) -> PageOutputs | None:
+        """Return a page's recording if it goes on here: of the same code, processor and versions."""
         device = page.device or self.options.device
         state, outputs = self.recordings.state(device, page.docname, page)
         if state.word != "current" or outputs is None:
-            return 0
-        here = used_versions(self.options), machine.processor()
-        if (outputs.facts.versions, outputs.facts.processor) != here:
-            return 0
-        return processes.count(outputs, self.recordings.schema)
+            return None
+        used = {"python", *key.packages(page, self.options)}
+        there, here = outputs.facts.versions, used_versions(self.options)
+        if any(there.get(name) != here.get(name) for name in used & (there.keys() | here.keys())):
+            return None
+        return outputs if outputs.facts.processor == machine.processor() else None
+
+    def _processes(self, page: Page) -> int:
+        """Return in how many processes today's code of a page was measured here."""
+        return processes.count(self._of_today(page), self.recordings.schema)
 
     def _done(self, result: Result, add: bool) -> None:
         file = f"{self.options.pages}/{result.page.docname}.md"
@@ -144,7 +149,7 @@ class Recorder:
             self.problems += [f"{file}:{each.line}: {each.message}" for each in result.failures]
             return
         outputs = result.outputs
-        if add and (former := self._former(result.page)):
+        if add and (former := self._of_today(result.page)):
             joined = processes.accumulated(former, outputs, self.recordings.schema)
             outputs = joined or outputs
         try:
@@ -164,11 +169,6 @@ class Recorder:
             _say(f"      {result.page.docname}: the same as recorded")
         else:
             _say(f"      recorded {path}{missing}")
-
-    def _former(self, page: Page) -> PageOutputs | None:
-        device = page.device or self.options.device
-        state, outputs = self.recordings.state(device, page.docname, page)
-        return outputs if state.word == "current" else None
 
 
 def _say(line: str) -> None:

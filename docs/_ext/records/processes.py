@@ -27,10 +27,10 @@ def count(run: PageOutputs | None, schema: Schema | None) -> int:
 def accumulated(former: PageOutputs, new: PageOutputs, schema: Schema | None) -> PageOutputs | None:
     """Return the former outputs of a page with what further processes measured.
 
-    All else is what was printed first. None where the two are not of the same: of other cells, of
-    other versions, or measured on another machine.
+    All else is what was printed first. None where the two are not of the same: of other cells, or
+    measured with other versions or on another machine.
     """
-    if former.facts.versions != new.facts.versions or len(former.cells) != len(new.cells):
+    if len(former.cells) != len(new.cells):
         return None
     cells = []
     for one, other in zip(former.cells, new.cells, strict=True):
