@@ -127,7 +127,7 @@ class Recorder:
                 self.record(due, again=True, add=number > 1)
 
     def _of_today(self, page: Page) -> PageOutputs | None:
-        """Return a page's recording if it goes on here: of the same code, processor and versions."""
+        """Return a page's recording if it goes on: of this code, processor and versions."""
         device = page.device or self.options.device
         state, outputs = self.recordings.state(device, page.docname, page)
         if state.word != "current" or outputs is None:
