@@ -152,8 +152,8 @@ def lanes(events, names=("load", "step", "use", "wait"), gap=5e-3):
     Pauses of the device shorter than `gap` seconds are not drawn.
     """
     python = [(e.name, e.start, e.end) for e in events if e.name in names]
-    first = min(start for _, start, _ in python)
     spans = [(e.start, e.end + gap) for e in operations(events)]
+    first = min(start for start in (*(e[1] for e in python), *(e[0] for e in spans)))
     device = [("operations", start, end - gap) for start, end in merged(spans)]
     drawn = [("Python", *each) for each in python] + [("device", *d) for d in device]
     return [
