@@ -138,7 +138,7 @@ class Recorder:
             return None
         return outputs if outputs.facts.processor == machine.processor() else None
 
-    def _processes(self, page: Page) -> int:
+    def _processes(self, page: Page) -> float:
         """Return in how many processes today's code of a page was measured here."""
         return processes.count(self._of_today(page), self.recordings.schema)
 
