@@ -118,10 +118,10 @@ class Recorder:
         So the processes of a page are spread over the whole time. Each is kept at once. With
         `again` none of those counts that were recorded before.
         """
-        counts = {page.docname: 0 if again else self._processes(page) for page in pages}
         for number in range(1, processes + 1):
-            due = [page for page in pages if counts[page.docname] < number]
-            due = [page for page in due if page.docname not in self.failed]
+            anew = again and number == 1
+            due = [page for page in pages if page.docname not in self.failed]
+            due = [page for page in due if anew or self._processes(page) < number]
             if due:
                 _say(f"process {number} of {processes}: {len(due)} pages")
                 self.record(due, again=True, add=number > 1)
@@ -138,7 +138,7 @@ class Recorder:
             return None
         return outputs if outputs.facts.processor == machine.processor() else None
 
-    def _processes(self, page: Page) -> int:
+    def _processes(self, page: Page) -> float:
         """Return in how many processes today's code of a page was measured here."""
         return processes.count(self._of_today(page), self.recordings.schema)
 

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,10 +19,13 @@ SAME = set(
 )
 
 
-def count(run: PageOutputs | None, schema: Schema | None) -> int:
-    """Return in how many processes everything was measured that the outputs of a page hold."""
-    made = [found for cell in run.cells for found in _records(cell.outputs, schema)] if run else []
-    return min((len(part["processes"]) for each in made for part in _parts(each)), default=0)
+def count(run: PageOutputs | None, schema: Schema | None) -> float:
+    """Return in how many processes all was measured that the outputs of a page hold, if any."""
+    if run is None:
+        return 0
+    made = [found for cell in run.cells for found in _records(cell.outputs, schema)]
+    # What holds no measurement is not to be measured again.
+    return min((len(part["processes"]) for each in made for part in _parts(each)), default=math.inf)
 
 
 def accumulated(former: PageOutputs, new: PageOutputs, schema: Schema | None) -> PageOutputs | None:

@@ -197,3 +197,10 @@ def test_a_cell_that_compares_twice_by_one_name_keeps_both(project, comparing):
     assert project.record(*THREE).returncode == 0
     found = [latencies(each["alternatives"][0]) for each in recorded(project, "a/x")]
     assert found == [[0.5, 0.75, 1.0], [3.0, 3.25, 3.5]]
+
+
+def test_a_page_that_measures_nothing_is_executed_once(project):
+    project.page("a/x", project.cell(RUNS.format(name="x")), benchmark=True)
+    assert project.record("a/x").returncode == 0
+    assert project.record("a/x").returncode == 0
+    assert runs(project) == 1
