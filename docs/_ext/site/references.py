@@ -17,6 +17,8 @@ from .app import BookApp, BookTransform
 from .notes import noted
 
 logger = logging.getLogger(__name__)
+# What is longer may be broken at the end of a line, for a phone is narrow.
+UNBROKEN = 20
 # A role that names the device of its number.
 ON_DEVICE = re.compile(r" on [\w-]+")
 
@@ -156,7 +158,7 @@ class FillInReferences(BookTransform):
             node.replace_self(nodes.inline("", verdict or "", classes=classes))
             return
         note = f"{quantity.text}. {quantity.origin}" if verdict else quantity.origin
-        if quantity.wordy:
+        if quantity.wordy or len(quantity.text) > UNBROKEN:
             classes.append("in-words")
         shown: list[nodes.Node] = [noted("", verdict or quantity.text, note=note, classes=classes)]
         if quantity.earlier:

@@ -230,7 +230,7 @@ def _explained(facts: Mapping[str, str], children: Sequence[nodes.Node]) -> list
     found: list[nodes.Node] = [note_node(note)]
     if difference:
         lines = nodes.literal_block(difference, difference, language="diff")
-        summary = "<details class='earlier'><summary>What has changed since</summary>"
+        summary = '<details class="earlier"><summary>What has changed since</summary>'
         found += [nodes.raw("", summary, format="html"), lines]
         found.append(nodes.raw("", "</details>", format="html"))
     return [*found, *children]
