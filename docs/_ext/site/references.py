@@ -158,8 +158,10 @@ class FillInReferences(BookTransform):
             node.replace_self(nodes.inline("", verdict or "", classes=classes))
             return
         note = f"{quantity.text}. {quantity.origin}" if verdict else quantity.origin
-        if quantity.wordy or len(quantity.text) > UNBROKEN:
+        if quantity.wordy:
             classes.append("in-words")
+        if len(quantity.text) > UNBROKEN:
+            classes.append("long")
         shown: list[nodes.Node] = [noted("", verdict or quantity.text, note=note, classes=classes)]
         if quantity.earlier:
             shown.append(nodes.inline("", f" ({quantity.earlier})", classes=["earlier"]))
