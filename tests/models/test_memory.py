@@ -84,9 +84,11 @@ def test_only_in_a_scan_is_memory_saved_by_recomputing():
         for network in NETWORKS
     }
     kept, recomputed = temporaries[memory.in_a_scan]
-    assert recomputed < kept / 2
+    in_the_scan = recomputed / kept
+    assert in_the_scan < 1 / 2
     kept, recomputed = temporaries[memory.in_a_loop]
-    assert recomputed > kept / 2
+    # How much less is saved in a loop differs between versions of XLA.
+    assert recomputed / kept > 1.25 * in_the_scan
 
 
 @pytest.mark.parametrize(
