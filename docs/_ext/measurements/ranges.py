@@ -53,10 +53,14 @@ class Range:
         return cls(statistics.median(numbers), *ends(numbers), count or len(numbers))
 
     @property
+    def away(self) -> float:
+        """How far from 1 the range of a ratio goes, as a logarithm."""
+        return max(abs(math.log(self.low)), abs(math.log(self.high)))
+
+    @property
     def equal(self) -> bool:
         """Whether a ratio is close enough to 1 to be called equal."""
-        furthest = max(abs(math.log(self.low)), abs(math.log(self.high)))
-        return furthest <= math.log1p(EQUAL if self.low <= 1 <= self.high else INDISTINCT)
+        return self.away <= math.log1p(EQUAL if self.low <= 1 <= self.high else INDISTINCT)
 
     @property
     def told(self) -> bool:
@@ -134,8 +138,7 @@ def times(found: Range) -> str:
 def _not_told(found: Range) -> str:
     alone = ", one process" if found.count == 1 else ""
     if found.equal:
-        furthest = max(abs(math.log(found.low)), abs(math.log(found.high)))
-        percent = math.ceil(100 * math.expm1(furthest)) or 1
+        percent = math.ceil(100 * math.expm1(found.away)) or 1
         return f"about equal (within {percent} %{alone})"
     low, high = (rounded(each, 1) for each in (found.low, found.high))
     return f"cannot tell ({low}–{high}×{alone})"

@@ -45,8 +45,8 @@ def accumulated(former: PageOutputs, new: PageOutputs, schema: Schema | None) ->
             return None
         outputs = []
         for output in one.outputs:
-            if schema and record(output, schema) is not None:
-                joined = _joined(record(output, schema) or {}, more.pop(0))
+            if schema and (measured := record(output, schema)) is not None:
+                joined = _joined(measured, more.pop(0))
                 if joined is None:
                     return None
                 output = NotebookNode(copy.deepcopy(output))
