@@ -1,4 +1,7 @@
-"""Execute pages: those that measure alone, all others in parallel, the longest first."""
+"""Execute pages: those that measure alone, all others in parallel, the longest first.
+
+In a preview, whose times nobody may rely on, all of them are others.
+"""
 
 import asyncio
 import contextlib
@@ -54,7 +57,7 @@ def execute_all(
     ordered = sorted(pages, key=lambda page: known[page.docname].seconds, reverse=True)
     jobs = jobs or (machine.cores() if device == "cpu" else 1)
     errors: list[Exception] = []
-    progress = Progress(pages, known, jobs)
+    progress = Progress(pages, known, jobs, options)
     with tqdm(total=len(pages), unit="page", disable=not sys.stderr.isatty(), leave=False) as bar:
 
         def finished(page: Page, execution: Execution) -> None:
@@ -77,16 +80,27 @@ def execute_all(
         raise errors[0]
 
 
+def alone(page: Page, options: Options) -> bool:
+    """Return whether a page must be executed with nothing beside it."""
+    return page.benchmark and not options.preview
+
+
 class Progress:
     """What of a build is done, what runs, and about how long the rest takes."""
 
-    def __init__(self, pages: Sequence[Page], efforts: Mapping[str, Effort], jobs: int) -> None:
+    def __init__(
+        self,
+        pages: Sequence[Page],
+        efforts: Mapping[str, Effort],
+        jobs: int,
+        options: Options,
+    ) -> None:
         """Take the pages, what each last took, and how many run at once."""
         seconds = [each.seconds for each in efforts.values() if each.seconds < math.inf]
         usual = statistics.fmean(seconds) if seconds else 1.0
         self.work = {
             page.docname: (taken if (taken := efforts[page.docname].seconds) < math.inf else usual)
-            / (1 if page.benchmark else jobs)
+            / (1 if alone(page, options) else jobs)
             for page in pages
         }
         self.total, self.done, self.count = sum(self.work.values()), 0.0, 0
@@ -165,12 +179,15 @@ class _Build:
 
     def _modules(self, page: Page) -> tuple[str, ...] | None:
         """Return what the parent of a page's kernel imports; None for a process of its own."""
-        if page.benchmark or self._device(page) != "cpu" or not provisioning.can_fork():
+        own = alone(page, self.options) or self._device(page) != "cpu"
+        if own or not provisioning.can_fork():
             return None
         return imports.warm_modules([c.source for c in page.cells], self.options.registry)
 
     async def run(self, pages: Sequence[Page]) -> None:
-        ordinary = [(page, self._modules(page)) for page in pages if not page.benchmark]
+        measuring = [page for page in pages if alone(page, self.options)]
+        others = [page for page in pages if not alone(page, self.options)]
+        ordinary = [(page, self._modules(page)) for page in others]
         with contextlib.ExitStack() as stack:
             warm = None
             if any(modules is not None for _, modules in ordinary):
@@ -181,10 +198,10 @@ class _Build:
             async with asyncio.TaskGroup() as group:
                 for order, (page, modules) in enumerate(ordinary):
                     group.create_task(self._ordinary(order, page, warm, modules))
-        measuring = enumerate(page for page in pages if page.benchmark)
+        numbered = enumerate(measuring)
         async with asyncio.TaskGroup() as group:
             for _ in range(min(self.jobs, STARTING)):
-                group.create_task(self._measure_all(measuring))
+                group.create_task(self._measure_all(numbered))
 
     async def _ordinary(
         self,
@@ -251,7 +268,7 @@ class _Build:
         modules: tuple[str, ...],
         last: bool = True,
     ) -> None:
-        shared = self.jobs > 1 and not page.benchmark
+        shared = self.jobs > 1 and not alone(page, self.options)
         run = PageRun(page, self.options, self._device(page), warm, modules, shared, last)
         self.progress.running[page.docname] = None
         self.finished(page, await run.executed())

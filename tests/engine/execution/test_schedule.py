@@ -88,6 +88,16 @@ wait_for(other)
 """
 
 
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
+def test_in_a_preview_pages_that_measure_meet(project, stamping, execute):
+    for mine, other in (("a/one", "a/two"), ("a/two", "a/one")):
+        names = f"mine, other = {mine[2:]!r}, {other[2:]!r}"
+        cells = [stamping, project.cell(names + MEETS)]
+        project.page(mine, *cells, benchmark=True)
+    found = execute("a/one", "a/two", preview=True)
+    assert not any(one.failures for one in found.values())
+
+
 def test_the_longest_pages_begin_first(project, execute):
     names = ["a/one", "a/two", "a/three", "a/new"]
     measuring = ["b/one", "b/two"]
