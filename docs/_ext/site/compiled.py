@@ -215,7 +215,8 @@ def optimized(record: ProgramRecord, on: Mapping[str, str]) -> list[nodes.Node]:
         kernels, copies = compiled.program.kernels(), len(compiled.program.copies())
         marked = [kernel.line for kernel in kernels if kernel.opcode == "fusion"]
         listed = kernel_list(sum(record.operations.values()), kernels, copies)
-        items.append((target, label, [*listed, code(compiled.hlo, marked=marked)]))
+        text = dropdown_main("", dropdown_title("", "the text"), code(compiled.hlo, marked=marked))
+        items.append((target, label, [*listed, text]))
     return [tab_set("device", items)]
 
 

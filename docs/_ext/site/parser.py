@@ -11,7 +11,7 @@ from myst_nb.sphinx_ import Parser
 from ..options import Options
 from ..records.markup import PREFIX, placed
 from ..source.pages import Page
-from . import downloads, hide_duplicates, predictions, tabs
+from . import downloads, hide_duplicates, predictions, tabs, tracebacks
 
 CELLS = re.compile(r"\{(code|raw)-cell\}")
 _notebooks: dict[str, nbformat.NotebookNode] = {}
@@ -91,6 +91,7 @@ class PageParser(Parser):  # type: ignore[misc]
         try:
             super().parse(inputstring, document)
             tabs.make_tabs(document)
+            tracebacks.fold(document)
             predictions.cover(document, _answers[env.docname])
             tabs.make_framework_tabs(document, env.app.book.options)
         finally:

@@ -29,3 +29,16 @@ def test_lines_of_code_in_a_table_stay_lines_and_its_result_stands_outside():
         "n &lt; 2</code><samp>True</samp></td><td><code>n</code></td></tr></tbody></table>"
     )
     assert about.markdown(body).splitlines()[2] == "| `n = 1`<br>`n < 2` → `True` | `n` |"
+
+
+def test_what_the_page_folds_is_left_out_and_what_a_question_covers_is_not():
+    body = (
+        '<details class="admonition hide above-input"><summary>Show</summary><pre>helper</pre>'
+        '</details><details class="traceback"><summary>TypeError: no &lt;array&gt;</summary>'
+        "<pre>Traceback\n  line 1</pre></details>"
+        '<details class="predict-output"><summary>Look</summary><pre>42</pre></details>'
+        "<details><summary>The numbers as a table</summary><p>7</p></details>"
+    )
+    text = about.markdown(body)
+    assert "helper" not in text and "line 1" not in text
+    assert all(words in text for words in ("TypeError: no <array>", "42", "7"))
