@@ -129,7 +129,7 @@ def copy_of_book(folder, exclude):
 
 def read_all_pages():
     """Return all pages of the book that have code, split into (ordinary, benchmarks)."""
-    library = Library(ROOT / "snippets")
+    library = Library.of(Options.from_file(ROOT / "conf.py"))
     docs = ROOT / "docs"
     paths = [p for p in sorted(docs.rglob("*.md")) if "_ext" not in p.relative_to(docs).parts]
     names = [path.relative_to(docs).with_suffix("").as_posix() for path in paths]
@@ -250,7 +250,7 @@ def edited(site, pages, folder):
 
     The execution of these pages is that of their code as plain scripts, imports included.
     """
-    library = Library(ROOT / "snippets")
+    library = Library.of(Options.from_file(ROOT / "conf.py"))
     found = {page.docname: shown_in(page, library) for page in pages}
     reach = {
         definition: {name for name, functions in found.items() if definition in functions}
@@ -275,7 +275,7 @@ AS_LIVE = ("-D", "book_search=0")
 
 def beside_a_keeper(site):
     """Build, edit a snippet of a page with three frameworks, and build again."""
-    library = Library(site / "snippets")
+    library = Library.of(Options.from_file(site / "conf.py"))
     pages = [
         page
         for page in read_all_pages()[0]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch._inductor import codecache, cpu_vec_isa
 
 from snippets.benchmarks import race
-from snippets.timing.timer import Comparison
+from snippets.timing.timer import INDISTINCT, Comparison
 
 
 def test_torch_uses_the_cpu_without_an_accelerator(monkeypatch):
@@ -41,7 +41,8 @@ def test_calls_until_paid_is_the_first_count_at_which_the_totals_meet(eager, com
         return first + (n - 1) * compiled
 
     if calls is None:
-        assert compiled >= eager * (1 - 1e-9)
+        # What lies closer is about equal.
+        assert compiled >= eager / INDISTINCT * (1 - 1e-9)
         assert first > eager
     else:
         assert total(calls) <= calls * eager * (1 + 1e-9)
