@@ -69,12 +69,30 @@ class ZMQInteractiveShell:
     """What `get_ipython()` gives during imports: some decide by its name what they print later."""
 
 
+class Said(io.TextIOBase):
+    """What imports print. Who keeps it, as handlers of logs do, writes to stderr afterwards."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.importing = True
+
+    def write(self, text: str) -> int:
+        """Keep a text, or hand it on."""
+        if not self.importing:
+            return sys.stderr.write(text)
+        self.text += text
+        return len(text)
+
+    def close(self) -> None:
+        """Stay open: whoever keeps it did not open it."""
+
+
 def imported_quietly(modules: Sequence[str]) -> bool:
     """Import modules as a notebook does; False where that fails or prints something.
 
     What an import prints belongs on the page: a process that has not imported shows it.
     """
-    said = io.StringIO()
+    said = Said()
     vars(builtins)["get_ipython"] = ZMQInteractiveShell
     # What is imported stays: to look for garbage in it again and again takes a fifth of the time.
     gc.disable()
@@ -85,9 +103,10 @@ def imported_quietly(modules: Sequence[str]) -> bool:
     except BaseException:
         return False
     finally:
+        said.importing = False
         gc.enable()
         del vars(builtins)["get_ipython"]
-    return not said.getvalue()
+    return not said.text
 
 
 class Meter:

@@ -348,10 +348,13 @@ def test_the_command_beside_a_keeper_has_the_last_word(lasting_keeper):
     assert process.wait() == 7
 
 
-# A library that ends its process where another one is not imported before it.
+# One library ends its process where another is not imported before it; one logs.
 BEFORE = {
     "needed": "",
     "library": "import os, sys\n'needed' in sys.modules or os.kill(os.getpid(), 11)",
+    "logging_library": "import logging\n"
+    "log = logging.getLogger('of_the_library')\n"
+    "log.addHandler(logging.StreamHandler())",
 }
 
 
@@ -394,3 +397,11 @@ def test_a_kernel_that_dies_as_a_wrong_order_lets_it_says_which_is_right(both, p
             "cell 1: the cell ended the kernel's process (SIGSEGV); a process that imports "
             "library before needed may end so: import needed first"
         )
+
+
+def test_what_a_library_logs_is_shown_wherever_it_was_imported(both, project, installed):
+    cells = project.cell("import logging_library"), project.cell(
+        "logging_library.log.warning('careful')"
+    )
+    for execution in both(*cells, frameworks={"logging_library": {}}):
+        assert printed(execution) == ["", "careful\n"]
