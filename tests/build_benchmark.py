@@ -42,6 +42,8 @@ nb_execution_mode = "cache"
 nb_execution_timeout = 120
 html_static_path = []
 html_css_files = []
+# What the engine lays beside each page.
+os.environ["PYTHONPATH"] = str(pathlib.Path(__file__).with_name("modules"))
 """
 # What leads to the pages that are left out leads nowhere; pages with warnings are read again.
 LEAVING_OUT = """
@@ -141,8 +143,10 @@ def read_all_pages():
 def write_script(page, path):
     """Write the code of a page as a plain script; cells that must raise are caught.
 
-    Where a page uses magics of IPython, its script does.
+    The modules that the page brings lie beside it. Where it uses magics of IPython, its script does.
     """
+    for name, text in page.files.items():
+        path.with_name(f"{name}.py").write_text(text, "utf8")
     used = [name for cell in page.cells for name in imported(cell.source, anywhere=True)]
     parts = [first_imports(Options.from_file(ROOT / "conf.py").registry, used)]
     for cell in page.cells:
@@ -178,12 +182,15 @@ def stock_site(pages, folder):
         shutil.rmtree(folder / "docs" / engine)
     conf = (ROOT / "conf.py").read_text("utf8") + LEAVING_OUT + STOCK_CONF
     (folder / "conf.py").write_text(conf, "utf8")
+    (folder / "modules").mkdir()
     for page in pages:
         path = folder / "docs" / f"{page.docname}.ipynb"
         path.with_suffix(".md").unlink()
         notebook = nbformat.from_dict(page.notebook)
         notebook.metadata.pop("source_map", None)
         nbformat.write(notebook, path)
+        for name, text in page.files.items():
+            (folder / "modules" / f"{name}.py").write_text(text, "utf8")
     # jupyter-cache cannot be opened for the first time by several processes at once.
     cache = "get_cache('build/.jupyter_cache').list_cache_records()"
     (folder / "build").mkdir()
