@@ -5,7 +5,6 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tensorflow as tf
 
 EXPECTED_ERRORS = {
     "flatten_by_jnp": (TypeError, "Shapes must be 1D sequences of concrete values"),
@@ -13,18 +12,10 @@ EXPECTED_ERRORS = {
         TypeError,
         "Shapes must be 1D sequences of concrete values",
     ),
-    "flatten_scalar_by_np_prod": (
-        TypeError,
-        "Shapes must be 1D sequences of concrete values",
-    ),
+    "flatten_by_np_prod": (TypeError, "Shapes must be 1D sequences of concrete values"),
     "zeros_traced": (TypeError, "Shapes must be 1D sequences of concrete values"),
     "one_hot_of_data": (jax.errors.ConcretizationTypeError, "num_classes"),
 }
-
-
-def flatten_eagerly(x):
-    """Return `x` as a vector, its length computed by JAX."""
-    return x.reshape(jnp.array(x.shape).prod())
 
 
 @jax.jit
@@ -41,12 +32,6 @@ def flatten_by_np_prod_of_jnp(x):
 
 @jax.jit
 def flatten_by_np_prod(x):
-    """Return `x` as a vector, its length computed by NumPy."""
-    return x.reshape(np.prod(x.shape))
-
-
-@jax.jit
-def flatten_scalar_by_np_prod(x):
     """Return `x` as a vector, its length computed by NumPy."""
     return x.reshape(np.prod(x.shape))
 
@@ -73,22 +58,6 @@ def flatten(x):
 def flatten_rows(x):
     """Return `x` (rows, ...) as a matrix (rows, features), for any number of rows."""
     return x.reshape(x.shape[0], math.prod(x.shape[1:]))
-
-
-@tf.function
-def flatten_tensorflow(x):
-    """Return `x` as a vector, its length computed by TensorFlow."""
-    return tf.reshape(x, [tf.reduce_prod(tf.shape(x))])
-
-
-def scaled_by_jnp(x):
-    """Divide by the number of elements, counted by JAX."""
-    return x / jnp.prod(jnp.array(x.shape))
-
-
-def scaled_by_size(x):
-    """Divide by the number of elements, known while tracing."""
-    return x / x.size
 
 
 @jax.jit
@@ -119,8 +88,3 @@ def one_hot_of_data(labels):
 def one_hot(labels, classes):
     """Return labels (n,) as rows (n, classes) with a single 1."""
     return jax.nn.one_hot(labels, classes)
-
-
-def one_hot_outside(labels):
-    """Find the number of classes outside of jit, from NumPy labels."""
-    return one_hot(labels, int(np.max(labels)) + 1)

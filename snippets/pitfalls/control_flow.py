@@ -4,7 +4,6 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-import tensorflow as tf
 
 EXPECTED_ERRORS = {
     "negate_if": (
@@ -15,24 +14,12 @@ EXPECTED_ERRORS = {
         jax.errors.TracerBoolConversionError,
         "Attempted boolean conversion of traced array",
     ),
-    "root_of_positive": (
-        jax.errors.TracerBoolConversionError,
-        "Attempted boolean conversion of traced array",
-    ),
     "negate_if_stacked": (ValueError, "Non-hashable static arguments"),
-    "negate_if_stacked_other_way": (
-        jax.errors.TracerBoolConversionError,
-        "Attempted boolean conversion of traced array",
-    ),
     "negate_if_mixed_types": (TypeError, "branches must have equal output types"),
     "activation_of_sign": (TypeError, "Index type must be an integer"),
     "power_by_range": (
         jax.errors.TracerIntegerConversionError,
         "__index__() method was called",
-    ),
-    "halvings_by_while": (
-        jax.errors.TracerBoolConversionError,
-        "Attempted boolean conversion of traced array",
     ),
     "slope_of_power": (ValueError, "Reverse-mode differentiation does not work"),
 }
@@ -52,21 +39,9 @@ def clip_below(x):
     return max(x, 0)
 
 
-@jax.jit
-def root_of_positive(x):
-    """Return the square root of x > 0; raises TracerBoolConversionError."""
-    assert x > 0, "not positive"
-    return jnp.sqrt(x)
-
-
 def is_inside(x):
     """Return x where 0 < x < 1, else 0, by a chained comparison of Python."""
     return x if 0 < x < 1 else 0 * x
-
-
-def is_inside_array(x):
-    """Return whether 0 < x < 1, for `x` of any shape."""
-    return (0 < x) & (x < 1)
 
 
 TRANSFORMED = {
@@ -100,13 +75,6 @@ def negate_if_stacked(x, neg=True):
     return -x if neg else x
 
 
-@partial(jax.jit, static_argnames=["neg"])
-@jax.jit
-def negate_if_stacked_other_way(x, neg=True):
-    """Return -x where `neg`, the jits exchanged; raises TracerBoolConversionError."""
-    return -x if neg else x
-
-
 @jax.jit(static_argnames="neg")
 def negate_if_static(x, neg):
     """Return -x where `neg`, else x, compiled for each `neg`; notes each trace."""
@@ -130,14 +98,6 @@ def negate_if_where(x, neg):
 def negate_if_mixed_types(x, neg):
     """Return -x or 0.0 from branches of two types; raises TypeError for integer `x`."""
     return jax.lax.cond(neg, lambda x: -x, lambda x: 0.0, x)
-
-
-@tf.function
-def negate_if_tensorflow(x, neg):
-    """Return -x where `neg`, else x; AutoGraph turns the `if` into `tf.cond`."""
-    if neg:
-        x = -x
-    return x
 
 
 def safe_log(x):
@@ -172,15 +132,6 @@ def power_by_range(x, n):
     return result
 
 
-@jax.jit(static_argnames="n")
-def power_unrolled(x, n):
-    """Return x to the power n by a Python loop that is unrolled while tracing."""
-    result = jnp.ones_like(x)
-    for _ in range(n):
-        result = result * x
-    return result
-
-
 @jax.jit
 def power(x, n):
     """Return x to the power n ≥ 0 by a compiled loop."""
@@ -201,15 +152,6 @@ def slope_of_power_static(x, n):
         return jax.lax.fori_loop(0, n, lambda _, result: result * x, jnp.ones_like(x))
 
     return jax.grad(multiplied)(x)
-
-
-@jax.jit
-def halvings_by_while(x):
-    """Count halvings until x ≤ 1 by a Python loop; raises TracerBoolConversionError."""
-    count = 0
-    while x > 1:
-        x, count = x / 2, count + 1
-    return count
 
 
 @jax.jit
@@ -234,41 +176,3 @@ def balances(start, payments):
         return balance, balance
 
     return jax.lax.scan(step, start, payments)[1]
-
-
-def jaxpr_lines(function, *args, **static):
-    """Return how many lines the jaxpr of `function` has."""
-    jaxpr = jax.make_jaxpr(lambda *args: function(*args, **static))(*args)
-    return len(str(jaxpr).splitlines())
-
-
-CUBES = {
-    "cond": lambda x: jax.lax.cond(x > 0, lambda x: x**3, jnp.negative, x),
-    "switch": lambda x: jax.lax.switch(1, [jnp.negative, lambda x: x**3], x),
-    "scan": lambda x: jax.lax.scan(lambda y, _: (y * x, None), 1.0, length=3)[0],
-    "fori_loop, length known": lambda x: jax.lax.fori_loop(
-        0, 3, lambda _, y: y * x, 1.0
-    ),
-    "fori_loop, length traced": lambda x: power(x, 3),
-    "while_loop": lambda x: jax.lax.while_loop(
-        lambda state: state[0] < 3,
-        lambda state: (state[0] + 1, state[1] * x),
-        (0, 1.0),
-    )[1],
-}
-
-
-def slope_or_error(differentiate):
-    """Return the derivative that a function gives, or the name of its error."""
-    try:
-        return float(differentiate())
-    except ValueError as error:
-        return type(error).__name__
-
-
-def slopes(function):
-    """Return the derivatives of a function at 2, by forward and by backward mode."""
-    return (
-        slope_or_error(lambda: jax.jvp(function, (2.0,), (1.0,))[1]),
-        slope_or_error(lambda: jax.grad(function)(2.0)),
-    )

@@ -49,21 +49,10 @@ def square_by_item(x):
     return x * x.item()
 
 
-def square(x):
-    """Return x²."""
-    return x * x
-
-
 @jax.jit
 def length_by_math(x):
     """Return the length of a vector; raises ConcretizationTypeError."""
     return math.sqrt(jnp.sum(x * x))
-
-
-@jax.jit
-def length(x):
-    """Return the length of a vector (n,), of shape ()."""
-    return jnp.sqrt(jnp.sum(x * x))
 
 
 @jax.jit
@@ -98,20 +87,9 @@ def report_by_format(x):
     print(f"the sum is {jnp.sum(x):.2f}")
 
 
-@jax.jit
-def report(x):
-    """Print the sum of `x` with two decimals, at every run."""
-    jax.debug.print("the sum is {:.2f}", jnp.sum(x))
-
-
 def name_by_array(scores):
     """Use an array as a key of a dictionary; raises TypeError."""
     return NAMES[jnp.argmax(scores)]
-
-
-def best_name(scores):
-    """Return the name of the largest of three scores (3,)."""
-    return NAMES[int(jnp.argmax(scores))]
 
 
 @jax.jit
@@ -120,26 +98,9 @@ def penalty_by_if(x, target):
     return 0.0 if x == target else 1.0
 
 
-@jax.jit
-def penalty(x, target):
-    """Return 0 where all of x equals the target, else 1, of shape ()."""
-    return jnp.where(jnp.array_equal(x, target), 0.0, 1.0)
-
-
 def same_leaves(one, other):
     """Return whether two pytrees of one structure hold equal arrays."""
     return jax.tree.all(jax.tree.map(jnp.array_equal, one, other))
-
-
-def contains(arrays, x):
-    """Return whether one of `arrays` has the shape and the elements of `x`."""
-    return any(jnp.array_equal(array, x) for array in arrays)
-
-
-@jax.jit
-def is_even_digit(x):
-    """Return whether each element of `x` is 0, 2, 4, 6 or 8, in its shape."""
-    return jnp.isin(x, jnp.array([0, 2, 4, 6, 8]))
 
 
 def half_by_isinstance(x):

@@ -53,16 +53,6 @@ def rounded_through(x):
     return x + jax.lax.stop_gradient(jnp.round(x) - x)
 
 
-def sum_of_squares(xs):
-    """Return the sum of the squares of xs (n,), as a Python number."""
-    return sum(x.item() ** 2 for x in xs)
-
-
-def sum_of_squares_traced(xs):
-    """Return the sum () of the squares of xs (n,)."""
-    return sum(x**2 for x in xs)
-
-
 def squared_error(x, w):
     """Return the mean of the squares of x (n, m) @ w (m,)."""
     return jnp.mean((x @ w) ** 2)
@@ -106,11 +96,6 @@ def activated(params, x):
 def slopes_of_settings(params, x):
     """Differentiate for a dictionary with a text in it; raises TypeError."""
     return jax.grad(activated)(params, x)
-
-
-def slopes_of_weights(params, settings, x):
-    """Return the gradients of params, without those of settings."""
-    return jax.grad(lambda params: activated(params | settings, x))(params)
 
 
 @jax.custom_vjp

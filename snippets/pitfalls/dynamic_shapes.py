@@ -84,14 +84,6 @@ def name_of_caught(function, *args):
         return type(NonConcreteBooleanIndexError).__name__
 
 
-def negatives_or_none(x):
-    """Return the negative elements, or None where their number is not known yet."""
-    try:
-        return x[x < 0]
-    except jax.errors.NonConcreteBooleanIndexError:
-        return None
-
-
 @jax.jit
 def keep_negatives(x):
     """Return `x` with zero in place of every element that is not negative."""
@@ -125,18 +117,6 @@ def negatives_padded(x, size):
     return values, negative.sum()
 
 
-@jax.jit(static_argnames="size")
-def positions_default_fill(x, size):
-    """Return where `x` is negative, padded with 0, which is a position too."""
-    return jnp.nonzero(x < 0, size=size)[0]
-
-
-@jax.jit(static_argnames="size")
-def distinct_padded(x, size):
-    """Return the `size` least of the different elements of `x`, padded with nan."""
-    return jnp.unique(x, size=size, fill_value=jnp.nan)
-
-
 @jax.jit(static_argnames="length")
 def window(x, start, length):
     """Return `length` elements from `start` on; `start` may be traced."""
@@ -147,18 +127,6 @@ def window(x, start, length):
 def first(x, n):
     """Return the first `n` elements, compiled anew for every `n`."""
     return x[:n]
-
-
-@jax.jit
-def root_mean_square(x):
-    """Return the root mean square of a vector; notes each length that is traced."""
-    TRACED_LENGTHS.append(x.shape[0])
-    return jnp.sqrt(jnp.mean(x**2))
-
-
-def rms_of_negatives(x):
-    """Choose the negative elements outside of jit, and compute inside."""
-    return root_mean_square(negatives(x))
 
 
 def padded(x, length):

@@ -20,11 +20,6 @@ def pick(x, n):
     return jax.random.choice(jax.random.key(0), x, (n,))
 
 
-def pick_by(key, x, n):
-    """Draw n elements of `x`."""
-    return jax.random.choice(key, x, (n,))
-
-
 def layers_alike(key, shapes):
     """Draw float32 weights of each shape, all from one key."""
     return [jax.random.normal(key, shape) for shape in shapes]
@@ -111,24 +106,11 @@ def mask_and_noise(key, n):
     return jax.random.bernoulli(key, 0.5, (n,)), jax.random.normal(key, (n,))
 
 
-def mask_and_noise_apart(key, n):
-    """Draw n booleans and n float32 numbers, each from a key of its own."""
-    first, second = jax.random.split(key)
-    mask = jax.random.bernoulli(first, 0.5, (n,))
-    return mask, jax.random.normal(second, (n,))
-
-
 def order_and_scores(key, n):
     """Shuffle 0 to n - 1 with a key; draw n uint32 scores from its child."""
     order = jax.random.permutation(key, n)
     _, child = jax.random.split(key)
     return order, jax.random.bits(child, (n,))
-
-
-def order_and_scores_apart(key, n):
-    """Shuffle 0 to n - 1 with one child; draw n uint32 scores from another."""
-    first, second = jax.random.split(key)
-    return jax.random.permutation(first, n), jax.random.bits(second, (n,))
 
 
 def split_twice(key):

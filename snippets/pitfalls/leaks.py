@@ -14,7 +14,6 @@ EXPECTED_ERRORS = {
     ),
     "drop_last_by_nonlocal": (jax.errors.UnexpectedTracerError, "side effect"),
     "use_cached_positions": (jax.errors.UnexpectedTracerError, "side effect"),
-    "average_by_generator": (jax.errors.UnexpectedTracerError, "side effect"),
     "keep_while_checked": (Exception, "Leaked trace"),
 }
 
@@ -111,33 +110,6 @@ def evaluated_positions(n):
         return 2.0 * jnp.arange(n)
 
 
-def running_sum():
-    """Receive numbers and yield their sum so far."""
-    total = 0.0
-    while True:
-        x = yield total
-        total = total + x
-
-
-def average_by_generator(x, y):
-    """Send two arrays into a generator while tracing; raises UnexpectedTracerError."""
-    sums = running_sum()
-    next(sums)
-
-    @jax.jit
-    def add(x):
-        return sums.send(x)
-
-    add(x)
-    return add(y) / 2
-
-
-def average_by_carry(x, y):
-    """Return the mean of two arrays of different shapes, passing on the sum."""
-    add = jax.jit(lambda total, x: total + x)
-    return add(add(0.0, x), y) / 2
-
-
 def keep(x):
     """Append `x` to the global list KEPT, and return it."""
     KEPT.append(x)
@@ -158,16 +130,3 @@ def leaks(function, x):
     except Exception as error:
         return str(error).startswith("Leaked trace")
     return False
-
-
-def doubling(history):
-    """Return a function that doubles `x` (), and adds an error to a list on the way."""
-
-    def double(x):
-        try:
-            history.append(float(x))
-        except jax.errors.ConcretizationTypeError as error:
-            history.append(error)
-        return 2 * x
-
-    return double

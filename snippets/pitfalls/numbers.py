@@ -16,15 +16,6 @@ EXPECTED_ERRORS = {
 }
 
 
-def label_of(labels, i):
-    """Read int32 label `i` in three ways; none raises IndexError."""
-    return {
-        "labels[i]": labels[i],
-        "jnp.take": jnp.take(labels, i),
-        "fill": labels.at[i].get(mode="fill", fill_value=-1),
-    }
-
-
 @jax.jit
 def last_days(prices, day):
     """Return four prices from `day` on; a window beyond the end is moved."""
@@ -43,17 +34,6 @@ def last_days_filled(prices, day):
 def largest_square(n):
     """Return (n - 1)², computed in int32 as the last of n squares."""
     return (jnp.arange(n) ** 2)[-1]
-
-
-def largest_square_float(n):
-    """Return (n - 1)² in float32, which rounds large numbers."""
-    return (jnp.arange(n, dtype=jnp.float32) ** 2)[-1]
-
-
-def largest_square_x64(n):
-    """Return (n - 1)² in int64."""
-    with jax.enable_x64(True):
-        return (jnp.arange(n) ** 2)[-1]
 
 
 def difference(before, after):
@@ -114,11 +94,6 @@ def tally(groups, dtype):
     return jnp.zeros(1, dtype).at[groups].add(1)[0]
 
 
-def half_statistics(x):
-    """Return the norm and the mean square of a float16 array, in float16."""
-    return jnp.linalg.norm(x), jnp.mean(x**2)
-
-
 def votes(first, second, third):
     """Count the votes of three boolean arrays; `+` of booleans is *or*."""
     return first + second + third
@@ -154,16 +129,6 @@ def mean_where(x, mask):
     return x.mean(where=mask)
 
 
-def best(scores):
-    """Return the largest of `scores` as four functions find it."""
-    return {
-        "argmax": scores[scores.argmax()],
-        "top_k": jax.lax.top_k(scores, 1)[0][0],
-        "sort": jnp.sort(scores)[-1],
-        "nanargmax": scores[jnp.nanargmax(scores)],
-    }
-
-
 def sum_of_distances(points):
     """Add up the distances between all pairs of `points` (n, axes)."""
     return jnp.linalg.norm(points[:, None] - points, axis=-1).sum()
@@ -174,17 +139,6 @@ def sum_of_distances_safe(points):
     squares = ((points[:, None] - points) ** 2).sum(axis=-1)
     apart = squares > 0
     return jnp.where(apart, jnp.sqrt(jnp.where(apart, squares, 1.0)), 0.0).sum()
-
-
-def slopes_at_corners():
-    """Return gradients where a function has no single slope, or none."""
-    return {
-        "abs(x) at 0": jax.grad(jnp.abs)(0.0),
-        "relu(x) at 0": jax.grad(jax.nn.relu)(0.0),
-        "clip(x, 0, 1) at 0": jax.grad(lambda x: jnp.clip(x, 0, 1))(0.0),
-        "max of a tie": jax.grad(jnp.max)(jnp.ones(2)),
-        "sqrt(x) at 0": jax.grad(jnp.sqrt)(0.0),
-    }
 
 
 def round_trip(x):

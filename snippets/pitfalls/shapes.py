@@ -57,11 +57,6 @@ def folded(x, width):
     return x.reshape(x.size // width + 1, width)
 
 
-def folded_by_size(x, width):
-    """Return `x` (n,) in rows of `width`, which divides n."""
-    return x.reshape(-1, width)
-
-
 def total_of_a_list(numbers):
     """Sum a list of numbers as NumPy would; raises TypeError."""
     return jnp.sum(numbers)
@@ -72,27 +67,11 @@ def first_half_of_a_key(key):
     return key[0]
 
 
-def two_keys(key):
-    """Return two keys made of a typed key ()."""
-    first, second = jax.random.split(key)
-    return first, second
-
-
 def moved_as_in_torch(x):
     """Move `x` to a GPU as PyTorch does; raises AttributeError."""
     return x.cuda()
 
 
-def moved(x, device):
-    """Return `x` on a device."""
-    return jax.device_put(x, device)
-
-
 def mapped_as_before(function, tree):
     """Apply a function to each leaf by a name that is gone; raises AttributeError."""
     return jax.tree_map(function, tree)
-
-
-def mapped(function, tree):
-    """Apply a function to each leaf of a pytree."""
-    return jax.tree.map(function, tree)

@@ -1,17 +1,11 @@
 """Side effects in traced functions: what happens once, and what to write instead."""
 
-import random
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import checkify, io_callback
+from jax.experimental import io_callback
 
 EXPECTED_ERRORS = {
-    "asserted_root": (
-        jax.errors.TracerBoolConversionError,
-        "Attempted boolean conversion of traced array",
-    ),
     "sines_of_rows": (
         NotImplementedError,
         "vmap is only supported for the pure_callback primitive when vmap_method",
@@ -39,16 +33,6 @@ def total_with_debug_print(xs):
         return total + x, None
 
     return jax.lax.scan(step, 0.0, xs)[0]
-
-
-def root_or_zero(x):
-    """Return the root of `x` (), printing it, or 0 where `x` is negative."""
-
-    def root(x):
-        jax.debug.print("root of {}", x)
-        return jnp.sqrt(x)
-
-    return jax.lax.cond(x >= 0, root, jnp.zeros_like, x)
 
 
 def collect_by_append(xs):
@@ -100,12 +84,6 @@ def shift_by_table(table):
     return jax.jit(lambda x: x + table)
 
 
-@jax.jit
-def shift_by(x, table):
-    """Return x + table, both (n,)."""
-    return x + table
-
-
 def steps_that_call_next(batches, steps):
     """Add a batch of an iterator to 0 in each of `steps` calls; return the sums."""
 
@@ -114,42 +92,6 @@ def steps_that_call_next(batches, steps):
         return x + next(batches)
 
     return [float(step(0.0)) for _ in range(steps)]
-
-
-def steps_that_get_batches(batches, steps):
-    """Add a batch of an iterator to 0 in each of `steps` calls; return the sums."""
-
-    @jax.jit
-    def step(x, batch):
-        return x + batch
-
-    return [float(step(0.0, next(batches))) for _ in range(steps)]
-
-
-def weighted_sum(weights):
-    """Return a jitted function that multiplies its argument by the sum of `weights`."""
-    return jax.jit(lambda x: sum(weight * x for weight in weights))
-
-
-@jax.jit
-def jittered(x):
-    """Return x plus one random number of Python's."""
-    return x + random.random()
-
-
-@jax.jit
-def asserted_root(x):
-    """Return the root of `x` (); raises TracerBoolConversionError."""
-    assert x >= 0, "x is negative"
-    return jnp.sqrt(x)
-
-
-@jax.jit
-@checkify.checkify
-def checked_root(x):
-    """Return an error, empty unless `x` () is negative, and the root of `x`."""
-    checkify.check(x >= 0, "x is negative: {}", x)
-    return jnp.sqrt(x)
 
 
 def log_losses(losses):

@@ -9,10 +9,6 @@ import jax.numpy as jnp
 EXPECTED_ERRORS = {
     "activate_by_dynamic_name": (TypeError, "Error interpreting argument to"),
     "with_label": (TypeError, "which is not a valid JAX type"),
-    "rescaled_by_or": (
-        jax.errors.TracerBoolConversionError,
-        "Attempted boolean conversion of traced array",
-    ),
     "updated_by_map": (ValueError, "pytree structure error"),
 }
 
@@ -35,12 +31,6 @@ def with_label(x):
     return "sum", jnp.sum(x)
 
 
-@jax.jit
-def by_label(x):
-    """Return the sum of `x` in a dictionary."""
-    return {"sum": jnp.sum(x)}
-
-
 @jax.jit(static_argnames="axes")
 def summed(x, axes):
     """Return the sum of `x` over a tuple of axes."""
@@ -51,12 +41,6 @@ def summed(x, axes):
 def scaled(x, factors):
     """Return `x` times each of a tuple of numbers."""
     return x * math.prod(factors)
-
-
-@jax.jit(static_argnames="factors")
-def scaled_by_floats(x, factors):
-    """Return `x` times each of some numbers, as floats."""
-    return x * math.prod(factors, start=1.0)
 
 
 class Scaler:
@@ -118,12 +102,6 @@ def product(table, x):
 
 
 @jax.jit
-def rescaled_by_or(x, scale=None):
-    """Return x times `scale`; raises TracerBoolConversionError."""
-    return x * (scale or 1.0)
-
-
-@jax.jit
 def rescaled(x, scale=None):
     """Return x times `scale`, or x."""
     return x if scale is None else x * scale
@@ -134,17 +112,6 @@ def as_matrix(columns):
     return jnp.stack(list(columns.values()))
 
 
-def as_named_matrix(columns):
-    """Return the width above the height."""
-    return jnp.stack([columns["width"], columns["height"]])
-
-
 def updated_by_map(params, updates):
     """Add two pytrees; raises ValueError where their structures differ."""
     return jax.tree.map(jnp.add, params, updates)
-
-
-def updated(params, updates):
-    """Return a dictionary with `updates` added to those that it has."""
-    added = {name: params[name] + update for name, update in updates.items()}
-    return params | added

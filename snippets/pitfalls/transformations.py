@@ -76,11 +76,6 @@ def three_copies(x):
     return jax.vmap(jnp.square, in_axes=None)(x)
 
 
-def three_copies_sized(x):
-    """Return three copies (3,) of the square of x ()."""
-    return jax.vmap(jnp.square, in_axes=None, axis_size=3)(x)
-
-
 def running_total(xs):
     """Return the last total instead of a pair; raises TypeError."""
 
@@ -131,31 +126,12 @@ def evens_appended(count):
     return jax.lax.scan(append, jnp.array([], int), jnp.arange(count))[0]
 
 
-def evens_collected(count):
-    """Return the first even numbers (count,)."""
-
-    def emit(carry, n):
-        return carry, 2 * n
-
-    return jax.lax.scan(emit, None, jnp.arange(count))[1]
-
-
 def fibonacci(n):
     """Return one number where the carry is a pair; raises TypeError."""
 
     def step(_, pair):
         before, last = pair
         return before + last
-
-    return jax.lax.fori_loop(0, n, step, (0, 1))
-
-
-def fibonacci_pair(n):
-    """Return the Fibonacci numbers with the indices n and n + 1."""
-
-    def step(_, pair):
-        before, last = pair
-        return last, before + last
 
     return jax.lax.fori_loop(0, n, step, (0, 1))
 
@@ -168,11 +144,6 @@ def steps_of(xs):
 def halve_all(xs):
     """Halve xs (n,) while each is above 1, one by one; raises TypeError."""
     return jax.lax.while_loop(lambda xs: xs > 1, lambda xs: xs / 2, xs)
-
-
-def halve_until_small(xs):
-    """Halve all of xs (n,) until none is above 1."""
-    return jax.lax.while_loop(lambda xs: (xs > 1).any(), lambda xs: xs / 2, xs)
 
 
 def root_or_nothing(x):
@@ -188,12 +159,6 @@ def root_or_nan(x):
 def root_where_positive(xs):
     """Choose by xs >= 0, an array (n,); raises TypeError."""
     return jax.lax.cond(xs >= 0, jnp.sqrt, jnp.zeros_like, xs)
-
-
-def root_each(xs):
-    """Return the roots of xs (n,), and 0 where there is none."""
-    inside = jnp.where(xs >= 0, xs, 1)
-    return jnp.where(xs >= 0, jnp.sqrt(inside), 0)
 
 
 def root_called(x):

@@ -1,4 +1,6 @@
-"""Arrays that never change, and their dtypes, beside NumPy's and PyTorch's."""
+"""Arrays that never change, their dtypes, and functions that change nothing."""
+
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -12,13 +14,20 @@ EXPECTED_ERRORS = {
     "write_in_place_tensorflow": (TypeError, "does not support item assignment"),
     "write_into_numpy_view": (ValueError, "read-only"),
     "overwrite_needed_value_torch": (RuntimeError, "modified by an inplace operation"),
-    "zero_negatives_jitted": (
-        jax.errors.NonConcreteBooleanIndexError,
-        "Array boolean indices must be concrete",
-    ),
     "read_checked": (checkify.JaxRuntimeError, "out-of-bounds indexing"),
-    "use_after_donation": (RuntimeError, "has been deleted"),
+    "donate_twice": (jax.errors.JaxRuntimeError, "Attempt to donate"),
+    "call_with_ref_twice": (
+        ValueError,
+        "only one reference to a mutable array may be passed as an argument",
+    ),
+    "write_whole_number": (ValueError, "Ref dtype: float32. Value dtype: int32"),
+    "add_rows_to_ref": (
+        Exception,
+        "performing a set/swap operation with vmapped value on an unbatched array",
+    ),
 }
+
+CALLS = []
 
 
 def write_in_place(x):
@@ -84,12 +93,6 @@ def update_methods(x, i):
 
 
 @jax.jit
-def zero_negatives_jitted(x):
-    """Set the negative elements to zero; raises NonConcreteBooleanIndexError."""
-    return x.at[x < 0].set(0)
-
-
-@jax.jit
 def zero_negatives_where(x):
     """Return `x` with every negative element set to zero, also under jit."""
     return jnp.where(x < 0, 0, x)
@@ -105,14 +108,6 @@ def count_bins_numpy(bins, length):
     counts = np.zeros(length, np.int32)
     counts[bins] += 1
     return counts
-
-
-def element_or_error(x, i):
-    """Return element `i`, or the name of the error that reading it raises."""
-    try:
-        return x[i].item()
-    except Exception as error:
-        return type(error).__name__
 
 
 def read_at(x, i):
@@ -162,12 +157,6 @@ def buffer_sizes(function, x, **options):
     }
 
 
-def use_after_donation(x):
-    """Give the memory of `x` away, then read `x`; raises RuntimeError."""
-    jax.jit(write_ten, donate_argnums=0)(x)
-    return x + 1
-
-
 def overwrite_needed_value_torch(x):
     """Change a value that torch kept for the gradient; raises RuntimeError."""
     x = x.clone().requires_grad_()
@@ -195,3 +184,114 @@ def dtypes_of_sums(xp):
         "float16 + 1.5": half + 1.5,
     }
     return {name: str(array.dtype) for name, array in sums.items()}
+
+
+def descend_in_dict(params, grads):
+    """Put w minus its gradient into the dict `params`."""
+    params["w"] -= grads["w"]
+
+
+def first_moments(x):
+    """Return a state of two arrays like `x`, which are one array of zeros."""
+    zeros = jnp.zeros_like(x)
+    return {"mean": zeros, "square": zeros}
+
+
+@jax.jit(donate_argnames="state")
+def update_moments(state, x):
+    """Return the running means of `x` and x², giving away the memory of `state`."""
+    return {
+        "mean": 0.9 * state["mean"] + 0.1 * x,
+        "square": 0.9 * state["square"] + 0.1 * x**2,
+    }
+
+
+def donate_twice(x):
+    """Donate a state that holds one array twice; raises JaxRuntimeError."""
+    return update_moments(first_moments(x), x)
+
+
+def sum_donated(x):
+    """Sum a donated array (n,); return the sum, whether x is gone, and the warning."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        total = jax.jit(jnp.sum, donate_argnums=0)(x)
+    return total, x.is_deleted(), str(caught[0].message)
+
+
+def aligned_zeros(n):
+    """Return n float32 zeros of NumPy at a multiple of 64 bytes."""
+    buffer = np.zeros(n + 16, np.float32)
+    start = -buffer.ctypes.data % 64 // buffer.itemsize
+    return buffer[start : start + n]
+
+
+@jax.jit
+def late_sum(x, matrix):
+    """Return the sum of `x` (n,), read after 60 products of `matrix` (m, m)."""
+
+    def multiply(_, product):
+        return jnp.tanh(product @ product)
+
+    product = jax.lax.fori_loop(0, 60, multiply, matrix)
+    return jnp.sum(x + product[0, 0])
+
+
+def sum_and_refill(buffer, passed):
+    """Sum `passed` (n,); fill NumPy's `buffer` with ones before the sum is there."""
+    total = late_sum(passed, jnp.zeros((700, 700)))
+    buffer[:] = 1
+    return total
+
+
+@jax.jit
+def square_and_log(x):
+    """Return x² and note the call in the global list CALLS."""
+    CALLS.append("called")
+    return x * x
+
+
+@jax.jit
+def square_and_count(x, calls):
+    """Return x² and the number of calls so far, this one included."""
+    return x * x, calls + 1
+
+
+@jax.jit
+def filled(x):
+    """Return x (n,) with its first two elements set to 1, by way of a ref."""
+    ref = jax.new_ref(x)
+    ref[0] = 1.0
+    ref[1] = 1.0
+    return jax.freeze(ref)
+
+
+def write_whole_number(x):
+    """Write an integer to a ref of floats; raises ValueError."""
+    ref = jax.new_ref(x)
+    ref[0] = 1
+    return ref
+
+
+@jax.jit
+def move(source, target):
+    """Add the contents of one ref to another, and clear the first."""
+    target[...] += source[...]
+    source[...] = jnp.zeros(source.shape)
+
+
+def call_with_ref_twice(x):
+    """Pass one ref as two arguments; raises ValueError."""
+    ref = jax.new_ref(x)
+    move(ref, ref)
+
+
+def add_rows_to_ref(rows):
+    """Add up rows (n, m) under vmap in a ref from outside; raises Exception."""
+    total = jax.new_ref(jnp.zeros(rows.shape[1]))
+
+    def add(row):
+        total[...] += row
+
+    jax.vmap(add)(rows)
+    return total[...]

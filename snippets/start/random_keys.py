@@ -4,8 +4,16 @@ import zlib
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import tensorflow as tf
 import torch
+
+EXPECTED_ERRORS = {
+    "add_to_typed": (TypeError, "add does not accept dtypes key<fry>"),
+    "typed_to_numpy": (TypeError, "cannot be converted to a NumPy array"),
+    "refuse_legacy": (ValueError, "Legacy uint32 key array"),
+    "reuse_checked": (jax.errors.KeyReuseError, "Previously-consumed key"),
+}
 
 
 def torch_two_draws(seed):
@@ -52,19 +60,9 @@ def dropout_twice(key, x):
     return dropout(second, dropout(first, x))
 
 
-def dropout_twice_torch(x):
-    """Apply dropout twice with torch's global generator."""
-    return torch.nn.functional.dropout(torch.nn.functional.dropout(x))
-
-
 def share_kept(x):
     """Return the share of elements of `x`, (n,), that are not zero."""
     return (x != 0).sum().item() / x.shape[0]
-
-
-def masks_one_key(key, steps):
-    """Return a mask of 12 for each of `steps`, wrongly all from one key."""
-    return jnp.stack([jax.random.bernoulli(key, 0.5, (12,)) for _ in steps])
 
 
 def masks_by_step(key, steps):
@@ -142,15 +140,92 @@ def tree_of_keys(seed, layers, steps):
     return {f"key({seed})": numbers}
 
 
-def torch_own_generator(seed):
-    """Draw two float32 arrays of shape (1,) from a new generator."""
-    generator = torch.Generator().manual_seed(seed)
-    first = torch.randn(1, generator=generator)
-    return first, torch.randn(1, generator=generator)
+def both_kinds(seed):
+    """Make a typed and a legacy key from the same seed."""
+    return jax.random.key(seed), jax.random.PRNGKey(seed)
 
 
-def tensorflow_stateless(seed):
-    """Draw two float32 numbers from the same pair of seeds."""
-    pair = [seed, 0]
-    first = tf.random.stateless_normal([], seed=pair).numpy()
-    return first, tf.random.stateless_normal([], seed=pair).numpy()
+def add_to_typed(seed):
+    """Add one to a typed key. Raises TypeError."""
+    return jax.random.key(seed) + 1
+
+
+def add_to_legacy(seed):
+    """Add one to a legacy key; draw a float32 scalar from the sum."""
+    key = jax.random.PRNGKey(seed) + 1
+    return key, jax.random.normal(key)
+
+
+def refuse_legacy(seed):
+    """Draw from a legacy key, forbidden. Raises ValueError."""
+    with jax.legacy_prng_key("error"):
+        return jax.random.normal(jax.random.PRNGKey(seed))
+
+
+def typed_to_numpy(seed):
+    """Hand a typed key to NumPy. Raises TypeError."""
+    return np.asarray(jax.random.key(seed))
+
+
+def unwrap(key):
+    """Return the numbers inside a typed key, NumPy uint32."""
+    return np.asarray(jax.random.key_data(key))
+
+
+def rewrap(data, implementation):
+    """Turn the uint32 numbers of a key back into a typed key."""
+    return jax.random.wrap_key_data(data, impl=implementation)
+
+
+def reuse(key):
+    """Draw two float32 scalars from one key, by mistake."""
+    return jax.random.normal(key), jax.random.normal(key)
+
+
+def reuse_checked(seed):
+    """Make the mistake with the check on. Raises KeyReuseError."""
+    with jax.debug_key_reuse(True):
+        return reuse(jax.random.key(seed))
+
+
+def reuse_legacy(seed):
+    """Draw twice from one legacy key."""
+    return reuse(jax.random.PRNGKey(seed))
+
+
+def seed_twice(seed):
+    """Draw from two keys that were made from one seed."""
+    first, second = jax.random.key(seed), jax.random.key(seed)
+    return jax.random.normal(first), jax.random.normal(second)
+
+
+def fold_twice(seed):
+    """Fold one number into a key twice, and draw from both results."""
+    key = jax.random.key(seed)
+    first, second = jax.random.fold_in(key, 7), jax.random.fold_in(key, 7)
+    return jax.random.normal(first), jax.random.normal(second)
+
+
+def split_and_fold(seed):
+    """Draw from the first part of a key, and from the key folded with 0."""
+    key = jax.random.key(seed)
+    first, second = jax.random.split(key)[0], jax.random.fold_in(key, 0)
+    return jax.random.normal(first), jax.random.normal(second)
+
+
+def is_found(mistake, seed):
+    """Say whether the check finds what `mistake` does with keys from a seed."""
+    with jax.debug_key_reuse(True):
+        try:
+            mistake(seed)
+        except jax.errors.KeyReuseError:
+            return True
+    return False
+
+
+def mapped_equals_looped(implementation, seed):
+    """Say whether `vmap` over four keys draws what a loop does."""
+    keys = jax.random.split(jax.random.key(seed, impl=implementation), 4)
+    mapped = jax.vmap(jax.random.bits)(keys)
+    looped = jnp.stack([jax.random.bits(key) for key in keys])
+    return (mapped == looped).all().item()

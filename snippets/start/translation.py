@@ -307,7 +307,7 @@ CREATION = [
     ),
     Row(
         "torch-arange",
-        "Counting",
+        "A range",
         "torch.arange(5)",
         "tf.range(5)",
         "jnp.arange(5)",
@@ -315,7 +315,7 @@ CREATION = [
     ),
     Row(
         "torch-arange-float",
-        "Counting in steps",
+        "A range in steps",
         "torch.arange(0.0, 1.0, 0.25)",
         "tf.range(0.0, 1.0, 0.25)",
         "jnp.arange(0.0, 1.0, 0.25)",
@@ -323,7 +323,7 @@ CREATION = [
     ),
     Row(
         "torch-linspace",
-        "Even spacing, both ends included",
+        "Even spacing with both ends",
         "torch.linspace(0, 1, 5)",
         "tf.linspace(0.0, 1.0, 5)",
         "jnp.linspace(0, 1, 5)",
@@ -353,7 +353,7 @@ CREATION = [
     ),
     Row(
         "torch-from-numpy-shared",
-        "Does it share NumPy's memory?",
+        "Shared memory with NumPy",
         """
         n = np.zeros(2)
         t = torch.from_numpy(n)
@@ -384,7 +384,7 @@ CREATION = [
     ),
     Row(
         "torch-to-integer",
-        "What a cast to integers drops",
+        "Cast to integers: toward zero",
         "v.to(torch.int32)",
         "tf.cast(v, tf.int32)",
         "v.astype(jnp.int32)",
@@ -399,7 +399,7 @@ CREATION = [
     ),
     Row(
         "torch-one-hot-outside",
-        "One-hot of a class that does not exist",
+        "One-hot of an absent class",
         "F.one_hot(i, 3)",
         "tf.one_hot(i, 3)",
         "jax.nn.one_hot(i, 3)",
@@ -455,7 +455,7 @@ SHAPES = [
     ),
     Row(
         "torch-squeeze-absent",
-        "Squeeze an axis of another size",
+        "Squeeze an axis of size 2",
         "x.squeeze(0)",
         "tf.squeeze(x, 0)",
         "x.squeeze(0)",
@@ -478,7 +478,7 @@ SHAPES = [
     ),
     Row(
         "torch-split",
-        "Split: sizes or number of parts?",
+        "Split into sizes 1 and 2",
         "v.split([1, 2])",
         "tf.split(v, [1, 2])",
         "jnp.split(v, [1])",
@@ -486,7 +486,7 @@ SHAPES = [
     ),
     Row(
         "torch-chunk-uneven",
-        "Two parts of three",
+        "Split three into two",
         "v.chunk(2)",
         "tf.split(v, 2)",
         "jnp.split(v, 2)",
@@ -529,7 +529,7 @@ SHAPES = [
 INDEXING = [
     Row(
         "torch-index",
-        "One element, one row, a column",
+        "An element, a row, a column",
         "x[1, 2], x[0], x[:, 1]",
         "x[1, 2], x[0], x[:, 1]",
         "x[1, 2], x[0], x[:, 1]",
@@ -547,7 +547,7 @@ INDEXING = [
     Row("torch-index-select", "Rows by number", "v[i]", "tf.gather(v, i)", "v[i]"),
     Row(
         "torch-index-python-list",
-        "Square brackets with a list",
+        "Index with a Python list",
         "v[[2, 0]]",
         "v[[2, 0]]",
         "v[[2, 0]]",
@@ -578,14 +578,14 @@ INDEXING = [
     ),
     Row(
         "torch-masked-fill",
-        "Overwrite where a mask is true",
+        "Fill where a mask is true",
         "v.masked_fill(mask, 0.0)",
         "tf.where(mask, 0.0, v)",
         "jnp.where(mask, 0.0, v)",
     ),
     Row(
         "torch-nonzero",
-        "Where a mask is true",
+        "Indices where a mask is true",
         "mask.nonzero()",
         "tf.where(mask)",
         "jnp.argwhere(mask)",
@@ -602,7 +602,7 @@ INDEXING = [
     ),
     Row(
         "torch-negative-index",
-        "An index counted from the end",
+        "Negative indices",
         "v[torch.tensor(-1)]",
         "tf.gather(v, -1)",
         "v[jnp.array(-1)]",
@@ -643,7 +643,7 @@ INDEXING = [
     ),
     Row(
         "torch-alias",
-        "Is a slice the same memory?",
+        "Does a slice share memory?",
         """
         part = v[:2]
         part += 1
@@ -669,7 +669,7 @@ INDEXING = [
     ),
     Row(
         "torch-index-add",
-        "Scatter: add at indices, repeats count",
+        "Scatter-add: repeats count",
         "v.index_add(0, i, torch.ones(len(i)))",
         "tf.tensor_scatter_nd_add(v, i[:, None], tf.ones(len(i)))",
         "v.at[i].add(1.0)",
@@ -744,14 +744,14 @@ SORTING = [
     ),
     Row(
         "torch-argsort",
-        "Order of the elements, ties as they came",
+        "Argsort, stable",
         "v.argsort(stable=True)",
         "tf.argsort(v, stable=True)",
         "jnp.argsort(v)",
     ),
     Row(
         "torch-sort-descending",
-        "Largest first",
+        "Sort, largest first",
         "v.sort(descending=True).values",
         'tf.sort(v, direction="DESCENDING")',
         "jnp.sort(v, descending=True)",
@@ -766,14 +766,14 @@ SORTING = [
     ),
     Row(
         "torch-unique",
-        "Different values",
+        "Unique values",
         "k.unique()",
         "tf.sort(tf.unique(k).y)",
         "jnp.unique(k)",
     ),
     Row(
         "torch-unique-order",
-        "In which order?",
+        "Order of unique values",
         "k.unique()",
         "tf.unique(k).y",
         "jnp.unique(k)",
@@ -792,7 +792,7 @@ SORTING = [
 ARITHMETIC = [
     Row(
         "torch-promotion",
-        "An integer array and a float array",
+        "Integers plus floats",
         "k + 0.5 * torch.ones(4)",
         "tf.cast(k, tf.float32) + 0.5 * tf.ones(4)",
         "k + 0.5 * jnp.ones(4)",
@@ -800,7 +800,7 @@ ARITHMETIC = [
     ),
     Row(
         "torch-promotion-none",
-        "Without a cast",
+        "Integers plus floats, no cast",
         "i + v[:2]",
         "i + v[:2]",
         "i + v[:2]",
@@ -837,7 +837,7 @@ ARITHMETIC = [
     ),
     Row(
         "torch-overflow",
-        "One more than the largest int32",
+        "Overflow of int32",
         "k.to(torch.int32) + 1",
         "tf.cast(k, tf.int32) + 1",
         "k.astype(jnp.int32) + 1",
@@ -845,14 +845,14 @@ ARITHMETIC = [
     ),
     Row(
         "torch-clamp",
-        "Limit to a range",
+        "Clip",
         "v.clamp(1.5, 2.5)",
         "tf.clip_by_value(v, 1.5, 2.5)",
         "v.clip(1.5, 2.5)",
     ),
     Row(
         "torch-clamp-nan",
-        "Limit NaN",
+        "Clip NaN",
         "v.clamp(0, 1)",
         "tf.clip_by_value(v, 0, 1)",
         "v.clip(0, 1)",
@@ -886,7 +886,7 @@ REDUCTIONS = [
     ),
     Row(
         "torch-sum-keepdim",
-        "Keep the axis",
+        "Sum, keeping the axis",
         "x.sum(dim=1, keepdim=True)",
         "tf.reduce_sum(x, axis=1, keepdims=True)",
         "x.sum(axis=1, keepdims=True)",
@@ -928,7 +928,7 @@ REDUCTIONS = [
     ),
     Row(
         "torch-std-default",
-        "Standard deviation as each has it",
+        "Standard deviation by default",
         "v.std()",
         "tf.math.reduce_std(v)",
         "v.std()",
@@ -962,7 +962,7 @@ REDUCTIONS = [
     ),
     Row(
         "torch-argmax",
-        "Place of the largest, the first of equals",
+        "Argmax, ties: the first",
         "v.argmax()",
         "tf.argmax(v)",
         "v.argmax()",
@@ -970,7 +970,7 @@ REDUCTIONS = [
     ),
     Row(
         "torch-argmax-nan",
-        "Place of the largest with NaN",
+        "Argmax with NaN",
         "v.argmax()",
         "tf.argmax(v)",
         "v.argmax()",
@@ -979,7 +979,7 @@ REDUCTIONS = [
     ),
     Row(
         "torch-argmax-axis",
-        "Without an axis",
+        "Argmax without an axis",
         "x.argmax()",
         "tf.argmax(x)",
         "x.argmax()",
@@ -1031,7 +1031,7 @@ ALGEBRA = [
     ),
     Row(
         "torch-matmul-vector-operator",
-        "The operator with a vector",
+        "The operator @ with a vector",
         "x @ v",
         "x @ v",
         "x @ v",
@@ -1090,7 +1090,7 @@ ALGEBRA = [
     ),
     Row(
         "torch-svd-order",
-        "What svd returns: which factor comes first",
+        "Order of the factors of svd",
         "[tuple(part.shape) for part in torch.linalg.svd(x, full_matrices=False)]",
         "[tuple(part.shape) for part in tf.linalg.svd(x)]",
         "[part.shape for part in jnp.linalg.svd(x, full_matrices=False)]",
@@ -1115,7 +1115,7 @@ ALGEBRA = [
     ),
     Row(
         "torch-cholesky-indefinite",
-        "Cholesky of a matrix that has none",
+        "Cholesky of an indefinite matrix",
         "torch.linalg.cholesky(s)",
         "tf.linalg.cholesky(s)",
         "jnp.linalg.cholesky(s)",
@@ -1127,7 +1127,7 @@ ALGEBRA = [
 LAYERS = [
     Row(
         "torch-linear",
-        "Dense layer: who holds the transpose",
+        "Dense layer: the transpose",
         "F.linear(x, y, c)",
         "x @ tf.transpose(y) + c",
         "x @ y.T + c",
@@ -1143,7 +1143,7 @@ LAYERS = [
     ),
     Row(
         "torch-gelu-default",
-        "GELU as each has it",
+        "GELU by default",
         "F.gelu(v)",
         "tf.nn.gelu(v)",
         "jax.nn.gelu(v)",
@@ -1154,7 +1154,7 @@ LAYERS = [
     ),
     Row(
         "torch-leaky-relu",
-        "Leaky ReLU: the slope as each has it",
+        "Leaky ReLU by default",
         "F.leaky_relu(v)",
         "tf.nn.leaky_relu(v)",
         "jax.nn.leaky_relu(v)",
@@ -1190,7 +1190,7 @@ LAYERS = [
     ),
     Row(
         "torch-layer-norm-default",
-        "The epsilon as each has it",
+        "Layer normalisation: default epsilon",
         "F.layer_norm(x, x.shape[1:])",
         "tf.keras.layers.LayerNormalization()(x)",
         "jax.nn.standardize(x)",
@@ -1305,7 +1305,7 @@ LOSSES = [
     ),
     Row(
         "torch-cross-entropy-probabilities",
-        "Given probabilities by mistake",
+        "Cross entropy, given probabilities",
         "F.cross_entropy(F.softmax(x, 1), labels)",
         """
         tf.keras.losses.SparseCategoricalCrossentropy()(
@@ -1313,7 +1313,7 @@ LOSSES = [
         )
         """,
         """
-        p = jnp.log(jax.nn.softmax(x))
+        p = jax.nn.log_softmax(jax.nn.softmax(x))
         -jnp.take_along_axis(p, labels[:, None], 1).mean()
         """,
         differs=True,
@@ -1321,7 +1321,7 @@ LOSSES = [
     ),
     Row(
         "torch-cross-entropy-outside",
-        "A label that does not exist",
+        "Cross entropy, absent label",
         "F.cross_entropy(x, labels)",
         """
         tf.nn.sparse_softmax_cross_entropy_with_logits(
@@ -1364,7 +1364,7 @@ LOSSES = [
     ),
     Row(
         "torch-mse-axis",
-        "Over which axes is the mean?",
+        "Squared error: over which axes",
         "F.mse_loss(x, y)",
         "tf.keras.losses.mse(y, x)",
         "jnp.square(x - y).mean()",
@@ -1395,7 +1395,7 @@ LOSSES = [
 RANDOM = [
     Row(
         "torch-manual-seed",
-        "Where the numbers come from",
+        "Seeds and keys",
         """
         torch.manual_seed(1)
         first = torch.randn(2)
@@ -1416,7 +1416,7 @@ RANDOM = [
     ),
     Row(
         "torch-randn-twice",
-        "Two draws, one after the other",
+        "Two draws in a row",
         "torch.equal(torch.randn(2), torch.randn(2))",
         """
         first = tf.random.normal([2])
@@ -1431,7 +1431,7 @@ RANDOM = [
     ),
     Row(
         "torch-generator",
-        "A seed of one's own, no global state",
+        "A generator without global state",
         """
         g = torch.Generator().manual_seed(1)
         torch.rand(10000, generator=g)
@@ -1480,7 +1480,7 @@ RANDOM = [
     ),
     Row(
         "torch-randint",
-        "Integers, the upper end left out",
+        "Integers, without the upper end",
         "torch.randint(0, 6, (10000,))",
         "tf.random.uniform([10000], 0, 6, tf.int32)",
         "jax.random.randint(jax.random.key(0), 10000, 0, 6)",
@@ -1488,7 +1488,7 @@ RANDOM = [
     ),
     Row(
         "torch-bernoulli",
-        "Yes with a probability",
+        "Bernoulli",
         "torch.bernoulli(torch.full((10000,), 0.3))",
         "tf.cast(tf.random.uniform([10000]) < 0.3, tf.int32)",
         "jax.random.bernoulli(jax.random.key(0), 0.3, 10000)",
@@ -1496,7 +1496,7 @@ RANDOM = [
     ),
     Row(
         "torch-multinomial",
-        "A class, given probabilities or their logs",
+        "A class from probabilities or logs",
         """
         p = torch.tensor([0.2, 0.8])
         torch.multinomial(p, 10000, replacement=True)
@@ -1515,7 +1515,7 @@ RANDOM = [
     ),
     Row(
         "torch-randperm",
-        "A random order",
+        "Permutation",
         "torch.randperm(10000)",
         "tf.random.shuffle(tf.range(10000))",
         "jax.random.permutation(jax.random.key(0), 10000)",
@@ -1556,7 +1556,7 @@ CONTROL = [
     ),
     Row(
         "torch-cond",
-        "A branch that stays in a compiled program",
+        "A branch in a compiled program",
         """
         torch.cond(
             x.sum() > 0, lambda s: s.clone(), lambda s: -s, (x.sum(),)
@@ -1620,7 +1620,7 @@ CONTROL = [
     ),
     Row(
         "torch-while",
-        "Loop until a value is large",
+        "While loop",
         """
         s = v.abs().sum() + 1
         while s < 100:
@@ -1687,7 +1687,7 @@ CONTROL = [
     ),
     Row(
         "torch-tree-map",
-        "A function for every array of a tree",
+        "Map over a tree of arrays",
         """
         from torch.utils import _pytree
         _pytree.tree_map(lambda t: t * 2, {"a": v, "b": [w]})
@@ -1757,7 +1757,7 @@ GRADIENTS = [
     ),
     Row(
         "torch-detach",
-        "No gradient through this part",
+        "Stop the gradient",
         "torch.func.grad(lambda v: (v * v.detach()).sum())(v)",
         """
         with tf.GradientTape() as tape:
@@ -1769,7 +1769,7 @@ GRADIENTS = [
     ),
     Row(
         "torch-backward-vector",
-        "Gradient of a result that is no scalar",
+        "Gradient of several results",
         """
         v.requires_grad_()
         (v**2).backward()
@@ -1787,7 +1787,7 @@ GRADIENTS = [
     ),
     Row(
         "torch-grad-unused",
-        "Gradient for what was not used",
+        "Gradient for an unused input",
         """
         v.requires_grad_()
         w.sum().requires_grad_().backward()
@@ -1955,7 +1955,7 @@ GRADIENTS = [
     ),
     Row(
         "torch-clip-grad-norm",
-        "Clip gradients by their common norm",
+        "Clip by the global norm",
         """
         norm = torch.linalg.vector_norm(torch.cat([v, w]))
         c = (1 / norm).clamp(max=1)
@@ -2029,7 +2029,7 @@ DEVICES = [
     ),
     Row(
         "torch-float64",
-        "Ask for float64",
+        "float64",
         "torch.ones(1, dtype=torch.float64)",
         "tf.ones(1, tf.float64)",
         """
@@ -2040,7 +2040,7 @@ DEVICES = [
     ),
     Row(
         "torch-float64-asked",
-        "Ask for it with nothing else",
+        "float64 without enabling it",
         "v.to(torch.float64)",
         "tf.cast(v, tf.float64)",
         "v.astype(jnp.float64)",

@@ -1,6 +1,7 @@
 """What makes JAX trace and compile a function again, counted."""
 
 import contextlib
+import dataclasses
 import functools
 import io
 import logging
@@ -209,15 +210,6 @@ def strict_means(batches):
     return means
 
 
-def hoisted_lambda(times):
-    """Return the traces when the lambda is wrapped once, before the loop."""
-    body = counted(scale)
-    jitted = jax.jit(lambda x: body(x))
-    for _ in range(times):
-        jitted(np.ones(3))
-    return body.traces
-
-
 def tensorflow_traces(function, calls, **options):
     """Return how often tf.function traces `function` to serve all `calls`."""
     compiled = tf.function(function, **options)
@@ -245,3 +237,112 @@ def torch_compiles(function, calls):
 def double(x):
     """Return x times two."""
     return x * 2
+
+
+def count_loop(loop, function, *args, **options):
+    """Return how often loop(function, ...) traces and compiles it, as a text.
+
+    The loop runs twice. What it does outside of `function` is compiled the first time.
+    """
+    loop(counted(function), *args, **options)
+    body = counted(function)
+    with compilations() as compiled:
+        loop(body, *args, **options)
+    return f"traces: {body.traces}, compilations: {len(compiled)}"
+
+
+def descend(weights, gradient, rate):
+    """Return the weights, of any shape, after a step of gradient descent."""
+    return weights - rate * gradient
+
+
+def track(mean, batch):
+    """Return the running mean, float32 (), after one more batch of float32."""
+    return 0.9 * mean + 0.1 * jnp.mean(batch)
+
+
+def over_batches(function, start, batches):
+    """Return what becomes of `start` when `function` takes all batches in turn."""
+    step, carry = jax.jit(function), start
+    for batch in batches:
+        carry = step(carry, batch)
+    return carry
+
+
+def descend_bfloat16(weights, gradient):
+    """Return the weights, bfloat16 or float32, after a step with a float32 gradient."""
+    return weights - 0.1 * gradient
+
+
+def descend_same_dtype(weights, gradient):
+    """Return the weights, in their own dtype, after a step with a float32 gradient."""
+    return (weights - 0.1 * gradient).astype(weights.dtype)
+
+
+class Optimizer:
+    """Gradient descent; two objects with the same rate are not equal."""
+
+    def __init__(self, rate):
+        self.rate = rate
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenOptimizer:
+    """Gradient descent; objects with the same rate are equal, with one hash."""
+
+    rate: float
+
+
+def apply_optimizer(optimizer, weights):
+    """Return the weights after a step against themselves."""
+    return weights - optimizer.rate * weights
+
+
+def with_momentum(state, gradient):
+    """Return the state after a step; its momentum may be None."""
+    momentum = state["momentum"]
+    momentum = gradient if momentum is None else 0.9 * momentum + gradient
+    return {"weights": state["weights"] - 0.1 * momentum, "momentum": momentum}
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["weights"],
+    meta_fields=["step"],
+)
+@dataclasses.dataclass
+class CountingState:
+    """Weights, and the number of the step as metadata."""
+
+    weights: jax.Array
+    step: int
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class State:
+    """Weights and the number of the step, both as data."""
+
+    weights: jax.Array
+    step: int
+
+
+def decay(state):
+    """Return the state after a step."""
+    return dataclasses.replace(state, weights=0.9 * state.weights, step=state.step + 1)
+
+
+def repeat(function, start, times):
+    """Return what becomes of `start` when `function` is applied again and again."""
+    step, carry = jax.jit(function), start
+    for _ in range(times):
+        carry = step(carry)
+    return carry
+
+
+def in_layout(function, weights, gradient, steps, result=None):
+    """Train with weights on several devices; `result` is their layout after a step."""
+    step = jax.jit(function, out_shardings=result)
+    for _ in range(steps):
+        weights = step(weights, gradient, 0.1)
+    return weights

@@ -51,12 +51,6 @@ def hand_to_numpy(x):
 
 
 @jax.jit
-def sine(x):
-    """Return sin(x) elementwise."""
-    return jnp.sin(x)
-
-
-@jax.jit
 def shown_product(x, y):
     """Return (x + 1) @ (y + 1), printing it at each run. x: (n, m), y: (m,)."""
     result = jnp.dot(x + 1, y + 1)
@@ -66,6 +60,18 @@ def shown_product(x, y):
 
 @jax.jit
 def scaled(x):
+    """Return x times the factor of SETTINGS."""
+    return x * SETTINGS["factor"]
+
+
+@torch.compile(backend="eager")
+def scaled_torch(x):
+    """Return x times the factor of SETTINGS."""
+    return x * SETTINGS["factor"]
+
+
+@tf.function
+def scaled_tensorflow(x):
     """Return x times the factor of SETTINGS."""
     return x * SETTINGS["factor"]
 

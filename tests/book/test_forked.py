@@ -21,7 +21,7 @@ SCHEMA = Schema.of(OPTIONS)
 RECORDINGS = Recordings(OPTIONS.folder("recordings"), SCHEMA)
 # One for each set of frameworks, and those that print jaxprs, tracebacks and random numbers;
 # `nox -s build_benchmark` compares all pages.
-PAGES = "jaxprs/reading start/arrays start/typed_keys vectorizing/vmap".split()
+PAGES = "jaxprs/reading start/arrays pitfalls/keys vectorizing/vmap".split()
 
 
 def plain(outputs):

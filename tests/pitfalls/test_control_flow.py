@@ -2,7 +2,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +21,6 @@ def test_branch_on_a_value_raises(raises_declared):
 
 def test_max_hides_a_branch(raises_declared):
     raises_declared(control_flow.clip_below, 1.0)
-    raises_declared(control_flow.root_of_positive, 4.0)
 
 
 def assert_small(x):
@@ -53,13 +51,6 @@ def test_values_are_there_under_grad_alone():
         assert control_flow.works(asserted, name) is found[name]
 
 
-@pytest.mark.parametrize(("x", "inside"), [(-1.0, False), (0.0, False), (0.5, True), (1.0, False)])
-def test_a_chain_of_comparisons_in_two_parts(x, inside):
-    assert bool(control_flow.is_inside_array(x)) is inside
-    assert jax.jit(jax.vmap(control_flow.is_inside_array))(jnp.array([x])).tolist() == [inside]
-    assert control_flow.is_inside(x) == (x if inside else 0)
-
-
 def test_a_branch_on_the_shape_is_allowed():
     assert control_flow.flatten_images(jnp.ones((2, 3, 4))).shape == (2, 12)
     assert control_flow.flatten_images(jnp.ones((2, 5))).shape == (2, 5)
@@ -68,7 +59,6 @@ def test_a_branch_on_the_shape_is_allowed():
 def test_two_jits_on_top_of_each_other_raise(raises_declared):
     raises_declared(control_flow.negate_if_stacked, 1, True)
     raises_declared(control_flow.negate_if_stacked, 1, neg=True)
-    raises_declared(control_flow.negate_if_stacked_other_way, 1, True)
 
 
 def test_two_jits_work_only_while_the_flag_is_left_out():
@@ -82,7 +72,6 @@ def test_every_fix_gives_the_right_value(x, neg):
     assert control_flow.negate_if_static(x, neg=neg) == expected
     assert control_flow.negate_if_cond(x, neg) == expected
     assert control_flow.negate_if_where(x, neg) == expected
-    assert control_flow.negate_if_tensorflow(tf.constant(x), tf.constant(neg)).numpy() == expected
 
 
 def test_static_values_are_traced_one_by_one():
@@ -148,7 +137,6 @@ def test_a_bool_is_no_number_of_a_branch(raises_declared):
 
 def test_python_loops_raise(raises_declared):
     raises_declared(control_flow.power_by_range, 2.0, 3)
-    raises_declared(control_flow.halvings_by_while, 8.0)
 
 
 @given(st.integers(-5, 5), st.integers(0, 6))
@@ -156,34 +144,13 @@ def test_python_loops_raise(raises_declared):
 def test_powers(x, n):
     x = float(x)
     assert control_flow.power(x, n) == x**n
-    assert control_flow.power_unrolled(x, n=n) == x**n
     expected = n * x ** (n - 1) if n else 0
     assert control_flow.slope_of_power_static(x, n=n) == expected
-
-
-def test_an_unrolled_loop_grows_and_a_compiled_one_does_not():
-    lines = control_flow.jaxpr_lines
-    grown = [lines(control_flow.power_unrolled, 2.0, n=n) for n in (1, 10, 100)]
-    assert grown[2] > grown[1] + 80 > grown[0] + 80
-    assert lines(control_flow.power, 2.0, 1) == lines(control_flow.power, 2.0, 100)
 
 
 def test_a_loop_of_unknown_length_has_no_backward_pass(raises_declared):
     raises_declared(control_flow.slope_of_power, 2.0, 3)
     assert jax.jvp(lambda x: control_flow.power(x, 3), (2.0,), (1.0,))[1] == 12
-
-
-def test_every_cube_is_one():
-    for function in control_flow.CUBES.values():
-        assert function(2.0) == 8
-
-
-def test_loops_of_unknown_length_differentiate_forward_alone():
-    found = {name: control_flow.slopes(f) for name, f in control_flow.CUBES.items()}
-    assert {forward for forward, _ in found.values()} == {12.0}
-    refused = {name for name, (_, backward) in found.items() if backward == "ValueError"}
-    assert refused == {"fori_loop, length traced", "while_loop"}
-    assert {backward for _, backward in found.values()} == {12.0, "ValueError"}
 
 
 @given(st.floats(0, 1e6, width=32))
@@ -206,10 +173,3 @@ def test_balances(payments):
     np.testing.assert_allclose(got, expected, rtol=1e-5)
     slope = jax.grad(lambda start: control_flow.balances(start, jnp.zeros(3))[-1])(1.0)
     assert slope == pytest.approx(1.1**3)
-
-
-def test_autograph_makes_a_conditional():
-    graph = control_flow.negate_if_tensorflow.get_concrete_function(
-        tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.bool)
-    )
-    assert {"If", "StatelessIf"} & {op.type for op in graph.graph.get_operations()}

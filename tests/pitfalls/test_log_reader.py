@@ -22,7 +22,7 @@ LOGS = {
 }
 STATIC = ROOT / "docs" / "_static"
 SCRIPT = "".join((STATIC / name).read_text("utf8") for name in ("finder.js", "logs.js"))
-PAGE = (ROOT / "docs" / "pitfalls" / "retracing.md").read_text("utf8")
+PAGE = (ROOT / "docs" / "tracing" / "retracing.md").read_text("utf8")
 # What the table calls each cause of a case.
 WORDS = {
     "committed": "committed or not",

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from snippets.pitfalls import numbers
 
-INT32 = np.iinfo(np.int32)
-
 
 @pytest.fixture(autouse=True)
 def silent():
@@ -21,18 +19,9 @@ def silent():
         yield
 
 
-@pytest.mark.parametrize(("i", "nearest"), [(3, 9), (-4, 7), (99, 9)])
-def test_a_label_out_of_bounds_is_a_number_and_can_be_told_from_labels_by_fill(i, nearest):
-    for read in (numbers.label_of, jax.jit(numbers.label_of)):
-        found = read(jnp.array([7, 8, 9]), i)
-        assert found["labels[i]"] == nearest
-        assert found["jnp.take"] == INT32.min
-        assert found["fill"] == -1
-
-
-def test_a_label_within_bounds_is_the_same_in_each_form():
-    for i, label in ((1, 8), (-1, 9)):
-        assert set(map(int, numbers.label_of(jnp.array([7, 8, 9]), i).values())) == {label}
+def test_a_label_out_of_bounds_can_be_told_from_labels_by_fill():
+    labels = jnp.array([7, 8, 9])
+    assert [int(labels.at[i].get(mode="fill", fill_value=-1)) for i in (3, -4, 1)] == [-1, -1, 8]
 
 
 def test_a_window_beyond_the_end_is_moved():
@@ -55,8 +44,9 @@ def test_squares_are_cut_to_32_bits():
     assert numbers.largest_square(n) == (right + 2**31) % 2**32 - 2**31
     assert numbers.largest_square(n).dtype == jnp.int32
     assert (jnp.arange(n) ** 2).min() < 0
-    assert float(numbers.largest_square_float(n)) == np.float32(right)
-    assert int(numbers.largest_square_x64(n)) == right
+    assert float((jnp.arange(n, dtype=jnp.float32) ** 2)[-1]) == np.float32(right)
+    with jax.enable_x64(True):
+        assert int(numbers.largest_square(n)) == right
     assert (np.arange(n, dtype=np.int64) ** 2)[-1] == right
 
 
@@ -140,10 +130,9 @@ def test_a_bfloat16_counter_stops_and_its_sum_does_not():
 
 def test_squares_of_halves_overflow():
     x = jnp.array([300, 1], jnp.float16)
-    assert [float(value) for value in numbers.half_statistics(x)] == [math.inf, math.inf]
-    for wide in (jnp.float32, jnp.bfloat16):
-        norm, mean = numbers.half_statistics(x.astype(wide))
-        np.testing.assert_allclose([float(norm), float(mean)], [300, 45_000], rtol=0.01)
+    for dtype, norm in ((jnp.float16, math.inf), (jnp.float32, 300), (jnp.bfloat16, 300)):
+        assert float(jnp.linalg.norm(x.astype(dtype))) == pytest.approx(norm, rel=0.01)
+    assert jnp.mean(x**2) == math.inf
     assert jnp.finfo(jnp.float16).max == 65504
 
 
@@ -178,13 +167,10 @@ def test_a_float_mask_keeps_the_nan():
 
 
 def test_the_largest_is_nan_unless_asked_otherwise():
-    found = numbers.best(jnp.array([1.0, jnp.nan, 3.0]))
-    assert [name for name, value in found.items() if jnp.isnan(value)] == [
-        "argmax",
-        "top_k",
-        "sort",
-    ]
-    assert found["nanargmax"] == 3
+    scores = jnp.array([1.0, jnp.nan, 3.0])
+    assert scores.argmax() == jax.lax.top_k(scores, 1)[1][0] == 1
+    assert jnp.isnan(jnp.sort(scores)[-1])
+    assert jnp.nanargmax(scores) == 2
     assert jnp.nanargmax(jnp.full(2, jnp.nan)) == -1
     with pytest.raises(ValueError, match="All-NaN"):
         np.nanargmax(np.full(2, np.nan))
@@ -204,16 +190,6 @@ def test_distances_have_a_gradient_only_if_zeros_are_kept_from_the_root():
 def test_norm_and_deviation_have_the_same_hole(function, x):
     assert function(x) == 0
     assert jnp.isnan(jax.grad(function)(x)).all()
-
-
-def test_slopes_at_corners():
-    assert {place: slope.tolist() for place, slope in numbers.slopes_at_corners().items()} == {
-        "abs(x) at 0": 1,
-        "relu(x) at 0": 0,
-        "clip(x, 0, 1) at 0": 0.5,
-        "max of a tie": [0.5, 0.5],
-        "sqrt(x) at 0": math.inf,
-    }
 
 
 def test_jit_may_simplify_and_a_barrier_keeps_it_from_doing_so():

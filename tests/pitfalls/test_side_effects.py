@@ -1,5 +1,3 @@
-import random
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,11 +40,14 @@ def test_ordered_prints_run_on_one_device_only():
 
 
 def test_a_branch_that_was_not_taken_prints_under_vmap(capsys):
-    xs = jnp.array([4.0, -1.0, 9.0])
-    assert jax.vmap(side_effects.root_or_zero)(xs).tolist() == [2, 0, 3]
-    assert sorted(lines(capsys)) == ["root of -1.0", "root of 4.0", "root of 9.0"]
-    assert jax.lax.map(side_effects.root_or_zero, xs).tolist() == [2, 0, 3]
-    assert lines(capsys) == ["root of 4.0", "root of 9.0"]
+    def root(x):
+        jax.debug.print("root of {}", x)
+        return jnp.sqrt(x)
+
+    xs = jnp.array([4.0, -1.0])
+    choose = jax.vmap(lambda x: jax.lax.cond(x >= 0, root, jnp.zeros_like, x))
+    assert choose(xs).tolist() == [2, 0]
+    assert sorted(lines(capsys)) == ["root of -1.0", "root of 4.0"]
 
 
 def test_a_list_gets_one_tracer_and_the_result_all_sums():
@@ -72,13 +73,6 @@ def test_a_numpy_array_that_is_overwritten_is_not_read_again():
     assert jnp.array(table.copy()).tolist() == [50, 50]
 
 
-def test_an_argument_is_read_at_each_call():
-    table = np.array([1.0, 2.0])
-    for number in (1.0, 50.0, 7.0):
-        table[:] = number
-        assert side_effects.shift_by(jnp.zeros(2), table).tolist() == [number, number]
-
-
 def test_another_table_is_another_constant():
     for number in (1.0, 2.0):
         shift = side_effects.shift_by_table(np.array([number, number]))
@@ -89,40 +83,12 @@ def test_next_is_called_once():
     batches = iter([10.0, 20.0, 30.0])
     assert side_effects.steps_that_call_next(batches, 3) == [10, 10, 10]
     assert list(batches) == [20, 30]
-    batches = iter([10.0, 20.0, 30.0])
-    assert side_effects.steps_that_get_batches(batches, 3) == [10, 20, 30]
 
 
 def test_a_generator_is_empty_at_the_second_trace():
-    weighted = side_effects.weighted_sum(weight for weight in (1.0, 2.0, 3.0))
+    weights = (weight for weight in (1.0, 2.0, 3.0))
+    weighted = jax.jit(lambda x: sum(weight * x for weight in weights))
     assert [weighted(1.0), weighted(2.0), weighted(jnp.ones(2))] == [6, 12, 0]
-    weighted = side_effects.weighted_sum((1.0, 2.0, 3.0))
-    assert [weighted(1.0), weighted(2.0)] == [6, 12]
-    assert weighted(jnp.ones(2)).tolist() == [6, 6]
-
-
-def test_random_numbers_of_python_are_drawn_once():
-    jax.clear_caches()
-    state = random.getstate()
-    first = side_effects.jittered(0.0)
-    assert random.getstate() != state
-    assert side_effects.jittered(0.0) == first
-    assert side_effects.jittered(1.0) == pytest.approx(1 + float(first))
-
-
-def test_assert_needs_a_value(raises_declared):
-    raises_declared(side_effects.asserted_root, 4.0)
-    raises_declared(side_effects.asserted_root, -1.0)
-
-
-def test_checkify_returns_the_error():
-    error, root = side_effects.checked_root(4.0)
-    assert error.get() is None
-    assert root == 2
-    error, _ = side_effects.checked_root(-1.0)
-    assert "x is negative: -1.0" in error.get()
-    with pytest.raises(ValueError, match="x is negative"):
-        error.throw()
 
 
 def test_a_debug_callback_sees_each_value():

@@ -105,10 +105,6 @@ def test_zero_negatives_equals_numpy(values):
     assert arrays.zero_negatives_where(x).tolist() == expected.tolist()
 
 
-def test_a_mask_cannot_be_an_index_under_jit(raises_declared):
-    raises_declared(arrays.zero_negatives_jitted, jnp.array([-1, 2]))
-
-
 @given(lists(st.integers(0, 4), 1, 5, 20))
 @settings(deadline=None)
 def test_every_equal_index_is_added(bins):
@@ -144,14 +140,6 @@ def test_checked_read(raises_declared):
     raises_declared(arrays.read_checked, jnp.arange(4.0), 10)
 
 
-def test_torch_and_tensorflow_and_numpy_refuse_reads_out_of_bounds():
-    assert arrays.element_or_error(torch.arange(4.0), 10) == "IndexError"
-    assert arrays.element_or_error(np.arange(4.0), 10) == "IndexError"
-    assert arrays.element_or_error(tf.range(4.0), 10) == "InvalidArgumentError"
-    assert arrays.element_or_error(jnp.arange(4.0), 10) == 3
-    assert arrays.element_or_error(np.arange(4.0), 2) == 2
-
-
 def test_write_ten_values_and_one_result_buffer():
     x = jnp.zeros(1000)
     assert arrays.write_ten(x)[:11].tolist() == [*range(10), 0]
@@ -159,12 +147,10 @@ def test_write_ten_values_and_one_result_buffer():
     assert sizes == {"result": x.nbytes, "temporary": 0, "shared": 0}
 
 
-def test_donation_shares_the_buffer_and_deletes_the_argument(raises_declared):
+def test_donation_shares_the_buffer():
     x = jnp.zeros(1000)
     sizes = arrays.buffer_sizes(arrays.write_ten, x, donate_argnums=0)
     assert sizes["shared"] == sizes["result"] == x.nbytes
-    raises_declared(arrays.use_after_donation, x)
-    assert x.is_deleted()
 
 
 def test_torch_in_place_change_breaks_its_gradient(raises_declared):
@@ -229,3 +215,206 @@ def test_in_torch_a_number_of_numpy_is_weak():
     assert (halves / np.sqrt(2.0)).dtype == torch.bfloat16
     assert (halves * torch.tensor(2.0)).dtype == torch.bfloat16
     assert (halves * torch.tensor([2.0])).dtype == torch.float32
+
+
+def test_an_update_that_nobody_keeps_does_nothing():
+    x = jnp.array([3, 1, 2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x.at[0].set(9)
+        x.sort()
+    assert x.tolist() == [3, 1, 2]
+    assert x.at[0].set(9).tolist() == [9, 1, 2]
+    assert x.sort().tolist() == [1, 2, 3]
+    in_numpy = np.array([3, 1, 2])
+    in_numpy.sort()
+    assert in_numpy.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("zeros", "after"), [(np.zeros, [-1, -1]), (torch.zeros, [-1, -1]), (jnp.zeros, [0, 0])]
+)
+def test_a_loop_with_minus_changes_arrays_of_numpy_and_torch(zeros, after):
+    params = [zeros(2)]
+    for param, grad in zip(params, [zeros(2) + 1], strict=True):
+        param -= grad
+    assert params[0].tolist() == after
+
+
+def test_a_dict_is_changed_for_the_caller_only_without_jit():
+    params, grads = {"w": jnp.zeros(2)}, {"w": jnp.ones(2)}
+    jax.jit(arrays.descend_in_dict)(params, grads)
+    assert params["w"].tolist() == [0, 0]
+    arrays.descend_in_dict(params, grads)
+    assert params["w"].tolist() == [-1, -1]
+
+
+def test_setting_counts_repeated_indices_once():
+    bins, counts = np.array([0, 2, 2, 2]), jnp.zeros(3, jnp.int32)
+    assert counts.at[bins].set(counts[bins] + 1).tolist() == [1, 0, 1]
+
+
+def test_a_jitted_function_reads_an_aligned_buffer_until_its_result_is_ready():
+    aligned, elsewhere = arrays.aligned_zeros(1000), arrays.aligned_zeros(1001)[1:]
+    assert aligned.ctypes.data % 64 == 0 != elsewhere.ctypes.data % 64
+    assert arrays.sum_and_refill(aligned, aligned) == 1000
+    assert arrays.sum_and_refill(elsewhere, elsewhere) == 0
+    buffer = arrays.aligned_zeros(1000)
+    assert arrays.sum_and_refill(buffer, buffer.copy()) == 0
+    assert buffer.sum() == 1000
+
+
+def test_waiting_for_the_result_makes_a_buffer_free():
+    buffer = arrays.aligned_zeros(1000)
+    total = jax.block_until_ready(arrays.late_sum(buffer, jnp.zeros((700, 700))))
+    buffer[:] = 1
+    assert total == 0
+
+
+def test_device_put_shares_the_memory_of_numpy():
+    buffer = arrays.aligned_zeros(1000)
+    assert (buffer.ctypes.data % 64, buffer.shape) == (0, (1000,))
+    put = jax.device_put(buffer).block_until_ready()
+    told = jax.device_put(buffer, may_alias=False).block_until_ready()
+    copied = jnp.array(buffer).block_until_ready()
+    own = jax.device_put(buffer.copy()).block_until_ready()
+    buffer[0] = 5
+    assert [float(array[0]) for array in (put, told, copied, own)] == [5, 5, 0, 0]
+
+
+def test_a_donated_array_is_gone_under_all_its_names():
+    weights = jnp.zeros(1000)
+    best, kept = weights, weights.copy()
+    jax.jit(lambda w: w + 1, donate_argnums=0)(weights)
+    with pytest.raises(RuntimeError, match="Array has been deleted"):
+        best[0]
+    assert kept[0] == 0
+
+
+def test_one_array_cannot_be_donated_twice(raises_declared):
+    raises_declared(arrays.donate_twice, jnp.ones(3))
+    state = arrays.first_moments(jnp.ones(3))
+    assert state["mean"] is state["square"]
+
+
+def test_a_donated_array_cannot_be_another_argument():
+    x = jnp.ones(1000)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="previously donated in the same call"):
+        jax.jit(lambda a, b: (a + 1) * b, donate_argnums=0)(x, x)
+
+
+def test_separate_arrays_are_donated():
+    state = {name: jnp.zeros(3) for name in ("mean", "square")}
+    new = arrays.update_moments(state, jnp.full(3, 2.0))
+    np.testing.assert_allclose(new["mean"], 0.2 * np.ones(3), rtol=1e-6)
+    np.testing.assert_allclose(new["square"], 0.4 * np.ones(3), rtol=1e-6)
+    assert all(array.is_deleted() for array in state.values())
+
+
+def test_a_donation_without_use_warns_and_leaves_the_array():
+    total, deleted, warning = arrays.sum_donated(jnp.ones(1000))
+    assert total == 1000
+    assert not deleted
+    assert warning.startswith("Some donated buffers were not usable: float32[1000]")
+
+
+def test_a_view_of_numpy_keeps_a_donated_array():
+    x = jnp.ones(1000)
+    view = np.asarray(x)
+    result = jax.jit(lambda x: x + 1, donate_argnums=0)(x)
+    assert not x.is_deleted()
+    assert (view[0], result[0]) == (1, 2)
+
+
+def test_a_side_effect_happens_once_per_trace(monkeypatch):
+    jax.clear_caches()
+    monkeypatch.setattr(arrays, "CALLS", [])
+    assert [int(arrays.square_and_log(x)) for x in (1, 2, 3)] == [1, 4, 9]
+    assert len(arrays.CALLS) == 1
+    arrays.square_and_log(jnp.ones(3))
+    assert len(arrays.CALLS) == 2
+
+
+def test_a_count_that_is_passed_is_right():
+    calls = 0
+    for x in (1, 2, 3):
+        square, calls = arrays.square_and_count(x, calls)
+        assert square == x * x
+    assert calls == 3
+
+
+def test_a_list_of_the_function_itself_is_harmless():
+    @jax.jit
+    def powers(x):
+        rows = []
+        for exponent in range(4):
+            rows.append(x**exponent)
+        return jnp.stack(rows)
+
+    for x in (2, 3):
+        assert powers(x).tolist() == [1, x, x**2, x**3]
+
+
+def test_a_ref_from_outside_changes():
+    total = jax.new_ref(jnp.zeros(2))
+
+    @jax.jit
+    def add(row):
+        total[...] += row
+
+    def add_in_scan(_, row):
+        total[...] += row
+        return None, None
+
+    for row in jnp.ones((2, 2)):
+        add(row)
+    jax.lax.scan(add_in_scan, None, jnp.ones((3, 2)))
+    assert total[...].tolist() == [5, 5]
+
+
+def test_a_ref_inside_of_a_function():
+    x = jnp.zeros(3)
+    assert arrays.filled(x).tolist() == [1, 1, 0]
+    assert x.tolist() == [0, 0, 0]
+    assert jax.vmap(arrays.filled)(jnp.zeros((2, 3))).tolist() == [[1, 1, 0]] * 2
+
+
+def test_mistakes_with_refs(raises_declared):
+    raises_declared(arrays.write_whole_number, jnp.zeros(3))
+    raises_declared(arrays.call_with_ref_twice, jnp.ones(3))
+    raises_declared(arrays.add_rows_to_ref, jnp.ones((3, 2)))
+
+
+def test_two_refs_may_be_passed():
+    source, target = jax.new_ref(jnp.ones(3)), jax.new_ref(jnp.ones(3))
+    arrays.move(source, target)
+    assert source[...].tolist() == [0, 0, 0]
+    assert target[...].tolist() == [2, 2, 2]
+
+
+def test_a_ref_can_be_written_after_it_was_frozen_outside_of_jit():
+    ref = jax.new_ref(jnp.zeros(2))
+    frozen = jax.freeze(ref)
+    assert frozen.tolist() == [0, 0]
+    ref[0] = 1.0
+    # In JAX 0.12 the frozen array follows.
+    assert ref[...].tolist() == [1, 0]
+
+
+def test_a_frozen_ref_cannot_be_read_while_tracing():
+    @jax.jit
+    def read_on(x):
+        ref = jax.new_ref(x)
+        return jax.freeze(ref) + ref[...]
+
+    with pytest.raises(ValueError, match="must be called on `Ref` types"):
+        read_on(jnp.zeros(3))
+
+
+def test_refs_count_like_numpy_unless_told_otherwise():
+    bins = np.array([0, 2, 2, 2])
+    once, every = (jax.new_ref(jnp.zeros(3, jnp.int32)) for _ in range(2))
+    once[bins] += 1
+    jax.ref.addupdate(every, bins, jnp.ones(4, jnp.int32))
+    assert once[...].tolist() == [1, 0, 1]
+    assert every[...].tolist() == [1, 0, 3]

@@ -1,12 +1,20 @@
+import collections
+import re
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jax.sharding import AxisType
 
 from snippets.tracing import retracing
+from snippets.tracing.retracing import count_loop
 
 X = np.ones(3)
+SINGLE = np.ones(3, np.float32)
+BATCHES = [SINGLE] * 10
 DEVICES = jax.devices("cpu")[:4]
 few = settings(max_examples=10, deadline=None)
 
@@ -96,7 +104,6 @@ def test_new_function_objects_are_traced_each_time(times):
 @given(st.integers(1, 4))
 def test_one_function_object_is_traced_once(times):
     assert retracing.same_function(times) == 1
-    assert retracing.hoisted_lambda(times) == 1
 
 
 def test_layer_scales():
@@ -237,3 +244,157 @@ def test_equal_calls_are_compiled_once_by_all():
 
     assert retracing.tensorflow_traces(retracing.double, [(tf.ones(3),)] * 3) == 1
     assert retracing.torch_compiles(retracing.double, [(torch.ones(3),)] * 3) == 1
+
+
+def counts(*args, **options):
+    """Return (traces, compilations) of a loop."""
+    return tuple(int(number) for number in re.findall(r"\d+", count_loop(*args, **options)))
+
+
+def test_the_counter_counts_what_the_function_is_called_for():
+    seen = []
+
+    def loop(function):
+        step = jax.jit(function)
+        for length in (1, 2, 1):
+            seen.append(step(np.ones(length)).shape)
+
+    assert counts(loop, lambda x: x + 1) == (2, 2)
+    assert seen == [(1,), (2,), (1,)] * 2
+
+
+def test_other_programs_of_the_loop_are_not_counted():
+    def loop(function):
+        jax.jit(function)(jnp.arange(7.0) * 3)
+
+    jax.clear_caches()
+    assert counts(loop, lambda x: x + 1) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(retracing.Optimizer, 3), (retracing.FrozenOptimizer, 1)]
+)
+def test_static_objects_share_a_program_if_they_are_equal(kind, expected):
+    calls = [(kind(0.1), SINGLE) for _ in range(3)]
+    step = retracing.apply_optimizer
+    assert retracing.count_traces(step, calls, static_argnames="optimizer") == expected
+    np.testing.assert_allclose(step(kind(0.1), SINGLE), 0.9 * SINGLE, rtol=1e-6)
+
+
+def test_frozen_optimizers_of_two_rates_are_two_programs():
+    assert retracing.FrozenOptimizer(0.1) == retracing.FrozenOptimizer(0.1)
+    assert retracing.FrozenOptimizer(0.1) != retracing.FrozenOptimizer(0.2)
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"), [(0.0, 2), (0, 2), (np.float32(0), 1), (jnp.float32(0), 1)]
+)
+def test_a_python_number_at_the_start_costs_a_second_program(start, expected):
+    assert counts(retracing.over_batches, retracing.track, start, BATCHES) == (expected, expected)
+    mean = retracing.over_batches(retracing.track, start, BATCHES)
+    assert mean == pytest.approx(1 - 0.9**10, rel=1e-5)
+    assert mean.dtype == jnp.float32
+
+
+def test_the_dtype_of_the_weights_drifts():
+    half = jnp.ones(3, jnp.bfloat16)
+    loop = retracing.over_batches
+    assert counts(loop, retracing.descend_bfloat16, half, BATCHES) == (2, 2)
+    assert loop(retracing.descend_bfloat16, half, BATCHES).dtype == jnp.float32
+    assert counts(loop, retracing.descend_same_dtype, half, BATCHES) == (1, 1)
+    kept = loop(retracing.descend_same_dtype, half, BATCHES[:3])
+    assert kept.dtype == jnp.bfloat16
+    np.testing.assert_allclose(kept.astype(jnp.float32), 0.7 * SINGLE, rtol=0.02)
+
+
+def test_a_smaller_batch_is_a_second_program():
+    sizes = [np.ones(n, np.float32) for n in (8, 8, 4)]
+    assert counts(retracing.over_batches, retracing.track, np.float32(0), sizes) == (2, 2)
+    again = sizes * 2
+    assert counts(retracing.over_batches, retracing.track, np.float32(0), again) == (2, 2)
+
+
+def test_none_and_zeros_differ_in_structure_but_not_in_result():
+    empty, zeros = ({"weights": SINGLE, "momentum": start} for start in (None, 0 * SINGLE))
+    loop, step = retracing.over_batches, retracing.with_momentum
+    assert counts(loop, step, empty, BATCHES) == (2, 2)
+    assert counts(loop, step, zeros, BATCHES) == (1, 1)
+    one, other = (loop(step, start, BATCHES)["weights"] for start in (empty, zeros))
+    np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_the_order_of_keys_matters_in_an_ordered_dictionary_alone():
+    orders = [{"x": SINGLE, "y": SINGLE}, {"y": SINGLE, "x": SINGLE}]
+    ordered = [collections.OrderedDict(order) for order in orders]
+    for trees, expected in ((orders, 1), (ordered, 2)):
+        calls = [(tree,) for tree in trees]
+        assert retracing.count_traces(retracing.scale_all, calls) == expected
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(retracing.CountingState, 4), (retracing.State, 1)])
+def test_a_counter_is_traced_again_if_it_is_metadata(kind, expected):
+    assert counts(retracing.repeat, retracing.decay, kind(SINGLE, 0), 4) == (expected, expected)
+    state = retracing.repeat(retracing.decay, kind(SINGLE, 0), 4)
+    assert state.step == 4
+    np.testing.assert_allclose(state.weights, SINGLE * 0.9**4, rtol=1e-5)
+
+
+def test_committed_and_other_arrays_compile_for_each_combination():
+    loose = jnp.ones(3)
+    held = jax.device_put(loose, loose.device)
+    start = jnp.float32(0)
+    mixed = [loose, held, loose, held]
+    assert counts(retracing.over_batches, retracing.track, start, mixed) == (1, 4)
+    start = jax.device_put(start, held.device)
+    assert counts(retracing.over_batches, retracing.track, start, [held] * 4) == (1, 1)
+
+
+def layouts(axes):
+    """Return (whole, split), two layouts on four devices with axes of a type."""
+    devices = jax.devices("cpu")[:4]
+    mesh = jax.make_mesh((4,), ("i",), devices=devices, axis_types=(axes,))
+    return [jax.NamedSharding(mesh, jax.P(*each)) for each in ((), ("i",))]
+
+
+def test_the_layout_of_the_result_is_another():
+    whole, split = layouts(AxisType.Auto)
+    weights, gradient = (jax.device_put(np.ones(4), each) for each in (whole, split))
+    loop = retracing.in_layout
+    assert counts(loop, retracing.descend, weights, gradient, 3) == (1, 2)
+    assert loop(retracing.descend, weights, gradient, 1).sharding.spec == split.spec
+    assert counts(loop, retracing.descend, weights, gradient, 3, result=whole) == (1, 1)
+    fixed = loop(retracing.descend, weights, gradient, 3, result=whole)
+    np.testing.assert_allclose(fixed, 0.7 * np.ones(4), rtol=1e-6)
+
+
+def test_with_explicit_axes_a_layout_is_traced():
+    arrays = [jax.device_put(np.ones(4), each) for each in layouts(AxisType.Explicit)]
+    assert counts(retracing.over_batches, lambda carry, x: carry, SINGLE, arrays) == (2, 2)
+
+
+def test_cleared_caches_compile_again():
+    def loop(function):
+        step = jax.jit(function)
+        for _ in range(3):
+            step(SINGLE)
+            jax.clear_caches()
+
+    assert counts(loop, lambda x: x + 1) == (3, 3)
+
+
+def test_one_function_can_forget_its_programs_alone():
+    one, other = jax.jit(lambda x: x + 1), jax.jit(lambda x: x + 2)
+    one(SINGLE)
+    other(SINGLE)
+    one.clear_cache()
+    assert (one._cache_size(), other._cache_size()) == (0, 1)
+
+
+def test_after_two_settings_every_miss_is_explained_by_the_setting():
+    step = jax.jit(lambda x: x + 1)
+    step(SINGLE)
+    with jax.default_matmul_precision("highest"):
+        step(SINGLE)
+    told = " ".join(retracing.reasons(step, np.ones(2, np.float32)))
+    assert "Tracing context doesn't match" in told
+    assert "f32[2]" not in told

@@ -70,12 +70,6 @@ def test_a_tracer_is_nothing_for_numpy(raises_declared):
     raises_declared(tracing.hand_to_numpy, 2.0)
 
 
-@settings(deadline=None)
-@given(st.floats(-100, 100, width=32))
-def test_sine_is_that_of_numpy(x):
-    np.testing.assert_allclose(tracing.sine(x), np.sin(x), atol=1e-6)
-
-
 def test_debug_print_shows_the_values_at_every_run(capfd):
     for x in (X, X, 2 * X):
         result = tracing.shown_product(x, Y)
@@ -90,6 +84,14 @@ def test_a_global_is_frozen_until_a_new_shape_comes(monkeypatch):
     monkeypatch.setitem(tracing.SETTINGS, "factor", 10.0)
     np.testing.assert_array_equal(tracing.scaled(np.ones(2)), [2, 2])
     np.testing.assert_array_equal(tracing.scaled(np.ones(3)), [10, 10, 10])
+
+
+def test_torch_follows_a_global_and_tensorflow_does_not(monkeypatch):
+    assert tracing.scaled_torch(torch.ones(2)).tolist() == [2, 2]
+    assert tracing.scaled_tensorflow(tf.ones(2)).numpy().tolist() == [2, 2]
+    monkeypatch.setitem(tracing.SETTINGS, "factor", 10.0)
+    assert tracing.scaled_torch(torch.ones(2)).tolist() == [10, 10]
+    assert tracing.scaled_tensorflow(tf.ones(2)).numpy().tolist() == [2, 2]
 
 
 @settings(deadline=None)
