@@ -110,25 +110,3 @@ def gradient_of_own_copy(w, x, y):
     """Return the mean of the devices' gradients, each for its own copy of w."""
     own = jax.lax.pcast(w, "i", to="varying")
     return jax.lax.pmean(jax.grad(loss)(own, x, y), "i")
-
-
-@partial(jax.pmap, in_axes=(0, None), static_broadcasted_argnums=2, backend="cpu")
-def scaled_power_pmap(x, scale, exponent):
-    """Return scale * x ** exponent, one row of x for each device."""
-    return scale * x**exponent
-
-
-@jax.jit(static_argnames="exponent")
-def scaled_power(x, scale, exponent):
-    """Return scale * x ** exponent, in the layout of x."""
-    return scale * x**exponent
-
-
-def scaled_power_shard_map(x, scale, exponent, mesh):
-    """Return scale * x ** exponent, with the rows of x split over "i"."""
-    return jax.shard_map(
-        partial(scaled_power, exponent=exponent),
-        mesh=mesh,
-        in_specs=(jax.P("i"), jax.P()),
-        out_specs=jax.P("i"),
-    )(jax.device_put(x, jax.NamedSharding(mesh, jax.P("i"))), scale)

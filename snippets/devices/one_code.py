@@ -114,23 +114,3 @@ def double_precision(function, *args):
 def too_large_integer():
     """Make an array of 2³¹ without 64-bit types; raises OverflowError."""
     return jnp.array(2**31)
-
-
-def rounded_to(x, mantissa_bits):
-    """Round float32 to a shorter mantissa: 10 bits as TF32, 7 as bfloat16."""
-    return jax.lax.reduce_precision(x, exponent_bits=8, mantissa_bits=mantissa_bits)
-
-
-def product(x):
-    """Return x @ x at the precision that the device prefers."""
-    return jnp.dot(x, x)
-
-
-def precise_product(x):
-    """Return x @ x in full float32 on every device."""
-    return jnp.dot(x, x, precision="highest")
-
-
-def requested_precision(function, x):
-    """Return what the TPU program of `function` asks for in its matrix product."""
-    return re.findall(r"precision = \[(\w+), \w+\]", lowered_text(function, x, "tpu"))

@@ -41,12 +41,6 @@ def mean_of_real(x, real):
     return jnp.where(real[:, None], x, 0).sum(axis=0) / real.sum()
 
 
-def fitting_devices(count, devices):
-    """Return as many of the devices as divide `count` evenly."""
-    fits = [n for n in range(1, len(devices) + 1) if count % n == 0]
-    return devices[: fits[-1]]
-
-
 @jax.jit
 def add(x, y):
     """Return x + y; raises ValueError if they are committed to different devices."""
@@ -73,16 +67,6 @@ def layout(x):
         "copies": held / x.size,
         "devices": len(x.sharding.device_set),
     }
-
-
-def bytes_on_each_device(tree):
-    """Return {device number: bytes} for all arrays of a pytree."""
-    held = {}
-    for x in jax.tree.leaves(tree):
-        for shard in x.addressable_shards:
-            number = shard.device.id
-            held[number] = held.get(number, 0) + shard.data.nbytes
-    return dict(sorted(held.items()))
 
 
 def velocity_by_shape(weights):

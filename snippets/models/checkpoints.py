@@ -1,4 +1,4 @@
-"""A training that is saved, killed, resumed, moved to other devices and to PyTorch."""
+"""A training that is saved, killed, resumed, and moved to other devices."""
 
 import inspect
 import os
@@ -13,8 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import orbax.checkpoint as ocp
-import torch
-from safetensors.numpy import load_file, save_file
 
 EXPECTED_ERRORS = {
     "restore_smaller": (ValueError, "Requested shape:"),
@@ -282,45 +280,3 @@ def best_and_newest(newest):
             [best, rules.LatestN(newest)]
         ),
     }
-
-
-class Classifier(torch.nn.Module):
-    """The same network in PyTorch."""
-
-    def __init__(self):
-        super().__init__()
-        self.hidden = torch.nn.Linear(16, 64)
-        self.output = torch.nn.Linear(64, 4)
-
-    def forward(self, values):
-        """Return four scores (n, 4) for each example (n, 16)."""
-        return self.output(torch.tanh(self.hidden(values)))
-
-
-def as_state_dict(params):
-    """Return {PyTorch's name: array} of parameters; kernels are transposed."""
-    tensors = {}
-    for layer, arrays in params.items():
-        tensors[f"{layer}.weight"] = np.ascontiguousarray(arrays["kernel"].T)
-        tensors[f"{layer}.bias"] = np.asarray(arrays["bias"])
-    return tensors
-
-
-def write(params, path):
-    """Write parameters to a safetensors file, as PyTorch names them."""
-    save_file(as_state_dict(params), path)
-
-
-def as_params(tensors):
-    """Return parameters from {PyTorch's name: array}."""
-    params = {}
-    for name, array in tensors.items():
-        layer, kind = name.split(".")
-        kind = "kernel" if kind == "weight" else kind
-        params.setdefault(layer, {})[kind] = jnp.asarray(array.T)
-    return params
-
-
-def read(path):
-    """Return the parameters in a safetensors file that PyTorch wrote."""
-    return as_params(load_file(path))

@@ -38,23 +38,6 @@ def digits(training=1536):
     return for_training, (images[training:], labels[training:])
 
 
-def draw_digits(images, labels):
-    """Draw images (n, 64) from 0 to 1, five in a line, above their labels."""
-    parts = []
-    for n, image in enumerate(images):
-        left, top = 72 * (n % 5), 96 * (n // 5)
-        for row, pixels in enumerate(image.reshape(8, 8)):
-            for column, ink in enumerate(pixels):
-                parts.append(
-                    f'<rect x="{left + 8 * column}" y="{top + 8 * row}"'
-                    ' width="8" height="8" fill="currentColor"'
-                    f' opacity="{ink:.2f}"/>'
-                )
-        parts.append(label(left + 32, top + 82, labels[n]))
-    meaning = f"Images of the digits {', '.join(map(str, labels))}"
-    return picture(360, 96 * math.ceil(len(images) / 5), parts, meaning)
-
-
 def first_params(key, sizes=(64, 256, 256, 10)):
     """Return layers: dicts of weights (in, out) and biases (out,).
 

@@ -1,5 +1,4 @@
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -88,17 +87,3 @@ def test_loss_of_all_is_the_loss_of_all_rows():
     )
     np.testing.assert_allclose(mapped(START, x, y), migration.loss(START, x, y), rtol=1e-5)
     assert "psum" in str(jax.make_jaxpr(mapped)(START, x, y))
-
-
-@given(st.integers(0, 3), st.integers(1, 5))
-@settings(deadline=None, max_examples=8)
-def test_powers(exponent, scale):
-    x = np.arange(8, dtype=np.float32)
-    expected = scale * x**exponent
-    scale = jnp.float32(scale)
-    assert np.allclose(migration.scaled_power_pmap(x, scale, exponent), expected)
-    assert np.allclose(migration.scaled_power_shard_map(x, scale, exponent, MESH), expected)
-    split = jax.device_put(x, jax.NamedSharding(MESH, jax.P("i")))
-    result = migration.scaled_power(split, scale, exponent=exponent)
-    assert np.allclose(result, expected)
-    assert result.sharding == split.sharding

@@ -110,25 +110,3 @@ def test_64_bit_types_are_off_unless_asked_for(raises_declared):
     assert one_code.double_precision(jnp.asarray, wide).dtype == np.float64
     assert int(one_code.double_precision(jnp.array, 2**31)) == 2**31
     raises_declared(one_code.too_large_integer)
-
-
-@given(st.integers(0, 23))
-@settings(deadline=None)
-def test_rounding_keeps_so_many_bits(power):
-    x = np.float32(1 + 2.0**-power)
-    for bits in (7, 10, 23):
-        rounded = one_code.rounded_to(x, bits)
-        assert rounded == (x if power <= bits else 1)
-
-
-def test_rounding_to_7_bits_is_bfloat16():
-    x = jax.random.normal(jax.random.key(0), (100,))
-    assert (one_code.rounded_to(x, 7) == x.astype(jnp.bfloat16).astype(jnp.float32)).all()
-
-
-def test_products():
-    x = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
-    np.testing.assert_allclose(one_code.product(x), x @ x)
-    np.testing.assert_allclose(one_code.precise_product(x), x @ x)
-    assert one_code.requested_precision(one_code.product, x) == ["DEFAULT"]
-    assert one_code.requested_precision(one_code.precise_product, x) == ["HIGHEST"]

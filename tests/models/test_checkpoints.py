@@ -3,8 +3,6 @@ import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
-import torch
-from safetensors.torch import load_model, save_model
 
 from snippets.models import checkpoints
 
@@ -139,16 +137,3 @@ def test_the_best_of_two_are_kept_and_the_newest_is_gone(tmp_path):
 def test_the_best_and_the_newest_are_kept(tmp_path):
     options = checkpoints.best_and_newest(2)
     assert checkpoints.steps_kept(tmp_path, LOSSES, **options) == ([1, 3, 4], 1, 4)
-
-
-def test_weights_go_to_pytorch_and_come_back(tmp_path):
-    params = checkpoints.first_state(jax.random.key(1))["params"]
-    checkpoints.write(params, tmp_path / "out.safetensors")
-    model = checkpoints.Classifier()
-    load_model(model, tmp_path / "out.safetensors")
-    values = checkpoints.example(0)["values"][None]
-    scores = model(torch.from_numpy(values)).detach().numpy()
-    assert np.allclose(scores, checkpoints.forward(params, values), atol=1e-5)
-    save_model(model, tmp_path / "back.safetensors")
-    back = checkpoints.read(tmp_path / "back.safetensors")
-    assert checkpoints.same_bits(params, back)
