@@ -1,0 +1,76 @@
+"""No page uses a word of the field before it is explained, unless it links to the explanation."""
+
+import pathlib
+import posixpath
+import re
+
+import pytest
+
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
+TREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.M | re.S)
+ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| \[([^\]]+)\]\(([^)#]+)\.md[^)]*\) \|$", re.M)
+# What is no running text: code, heads of pages and directives, headings, the answers of questions.
+UNREAD = re.compile(
+    r"\A---\n.*?^---\n|^```\{(?:code-cell|toctree|literalinclude)\}.*?^```|^```\w*\n.*?^```"
+    r"|^:[\w-]+:[^\n]*$|^#+ [^\n]*$|^- [^\n]* ~ [^\n]*$|\{\w+\}`[^`]*`|`[^`]*`",
+    re.M | re.S,
+)
+LINK = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]\([^)]*\)")
+# Looked up by whoever meets one of its errors or words; what it explains is linked to from pages.
+REFERENCE = re.compile("pitfalls/|start/translation|(.*/)?index$")
+WORDS = {
+    "remat": r"remat\w*",
+    "static argument": r"static arguments?",
+    "primitive": r"primitives?",
+    "eager": r"eager(?:ly)?",
+    "donation": r"donat\w+",
+    "asynchronous dispatch": r"asynchronous\w*",
+}
+
+
+def order(name="index"):
+    """Return all pages in the order in which the book has them."""
+    found = [name]
+    for entries in TREE.findall((DOCS / f"{name}.md").read_text("utf8")):
+        for entry in entries.splitlines():
+            if entry and not entry.startswith(":"):
+                found += order(posixpath.normpath(posixpath.join(posixpath.dirname(name), entry)))
+    return found
+
+
+def terms():
+    """Return (term, page that is named, page that is linked to) for each row."""
+    return ROW.findall((DOCS / "terms.md").read_text("utf8"))
+
+
+def used(term, page):
+    """Return where the prose of a page uses a term for the first time outside of a link."""
+    text = UNREAD.sub(" ", (DOCS / f"{page}.md").read_text("utf8"))
+    words = re.compile(rf"\b(?:{WORDS.get(term, re.escape(term) + 's?')})\b", re.I)
+    linked = next((m.start() for m in LINK.finditer(text) if words.search(m[0])), len(text))
+    plain = words.search(LINK.sub(lambda match: " " * len(match[0]), text))
+    return text[plain.start() - 60 : plain.end() + 40] if plain and plain.start() < linked else ""
+
+
+def test_the_table_has_terms_and_each_names_its_page():
+    assert len(terms()) > 20
+    assert [page for _, page, target in terms() if page != target] == []
+
+
+@pytest.mark.parametrize(("term", "page"), [(term, page) for term, page, _ in terms()])
+def test_a_term_is_explained_or_linked_before_it_is_used(term, page):
+    pages = order()
+    before = pages[: pages.index(page)]
+    early = {
+        each: found for each in before if not REFERENCE.match(each) and (found := used(term, each))
+    }
+    assert early == {}, f"link to docs/{page}.md where {term} is first said"
+
+
+def test_the_page_that_explains_a_term_says_it():
+    missing = [term for term, page, _ in terms() if term.casefold() not in said(page)]
+    assert missing == []
+
+
+def said(page):
+    return (DOCS / f"{page}.md").read_text("utf8").casefold()
