@@ -20,6 +20,7 @@ PAGES = sorted(
 )
 # PyTorch and TensorFlow not waiting is the same mistake, which has a section of its own.
 SAME = {"synchronize": "wait"}
+LIBRARY = Library(ROOT / "snippets")
 
 
 def samples(name):
@@ -117,7 +118,7 @@ def test_a_page_of_the_book_has_no_wrong_timing(path):
 
 @pytest.mark.parametrize("name", ["timing/wrong_timings", "timing/dispatch", "timing/timer"])
 def test_what_a_page_of_the_book_executes_has_none_either(name):
-    cells = read_page(name, ROOT / "docs" / f"{name}.md", Library(ROOT / "snippets")).cells
+    cells = read_page(name, ROOT / "docs" / f"{name}.md", LIBRARY).cells
     assert found_in([cell.source for cell in cells]) == set()
 
 
