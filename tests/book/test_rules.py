@@ -1,7 +1,6 @@
 """The rules of docs/contributing.md that can be checked by reading the files."""
 
 import ast
-import functools
 import io
 import itertools
 import pathlib
@@ -9,14 +8,12 @@ import re
 import tokenize
 
 import pytest
-from _ext.options import Options
 from _ext.programs import declared
-from _ext.source.pages import read_page
-from _ext.source.snippets import Library
+
+from tests.book import pages
+from tests.book.pages import LIBRARY
 
 ROOT = pathlib.Path(__file__).parents[2]
-OPTIONS = Options.from_file(ROOT / "conf.py")
-LIBRARY = Library.of(OPTIONS)
 MODULES = sorted(path for path in (ROOT / "snippets").rglob("*.py") if path.name != "__init__.py")
 PAGES = sorted(
     path for path in (ROOT / "docs").rglob("*.md") if "_ext" not in path.relative_to(ROOT).parts
@@ -52,9 +49,8 @@ def module_of(path):
     return ".".join(path.relative_to(ROOT / "snippets").with_suffix("").parts)
 
 
-@functools.cache
 def page_of(path):
-    return read_page(docname(path), path, LIBRARY)
+    return pages.page(docname(path)) if docname(path) in pages.paths() else None
 
 
 def prose(text):
