@@ -6,10 +6,9 @@ import re
 
 import jax.errors
 import pytest
-from _ext.options import Options
 from _ext.site.errors import quoted
-from _ext.source.pages import read_page
-from _ext.source.snippets import Library
+
+from tests.book import pages
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -31,10 +30,9 @@ CLASSES = {
 
 def declared():
     """Return {(type, fragment): places} of each error that a cell of the book must raise."""
-    library, found = Library.of(Options.from_file(ROOT / "conf.py")), {}
-    for path in sorted(DOCS.rglob("*.md")):
-        docname = path.relative_to(DOCS).with_suffix("").as_posix()
-        page = None if docname.startswith("_") else read_page(docname, path, library)
+    found = {}
+    for name, path in pages.paths().items():
+        page = pages.page(name)
         for cell in page.cells if page else ():
             if cell.expected:
                 error = cell.expected.type.rpartition(".")[2], cell.expected.fragment

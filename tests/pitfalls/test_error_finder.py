@@ -16,14 +16,13 @@ import shutil
 
 import pytest
 from _ext.measurements.schema import Schema
-from _ext.options import Options
 from _ext.records.error_results import declared_errors
 from _ext.records.recordings import Recordings
 from _ext.records.versions import Versions
 from _ext.site.errors import earlier, meant, quoted, said
-from _ext.source.pages import find_pages, read_page
-from _ext.source.snippets import Library
 
+from tests.book import pages
+from tests.book.pages import OPTIONS
 from tests.book.test_errors import LIST, ROWS
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -61,15 +60,11 @@ PASTED = """text => {
 
 def known():
     """Return the errors that the book declares, with what was recorded of them."""
-    options = Options.from_file(ROOT / "conf.py")
-    schema = Schema.of(options)
-    here = Recordings(options.folder("recordings"), schema)
-    versions = Versions(options)
-    library, found = Library.of(options), []
-    for name, path in find_pages(options.folder("pages")).items():
-        page = read_page(name, path, library)
+    here = Recordings(OPTIONS.folder("recordings"), Schema.of(OPTIONS))
+    versions, found = Versions(OPTIONS), []
+    for page in map(pages.page, pages.paths()):
         if page and any(cell.expected for cell in page.cells):
-            found += declared_errors(page, here.read("cpu", name), versions.of_page(page))
+            found += declared_errors(page, here.read("cpu", page.docname), versions.of_page(page))
     return found
 
 
