@@ -3,8 +3,6 @@
 import sys
 
 import numpy as np
-import torch
-from torch.utils.data import DataLoader, TensorDataset
 
 from snippets.processes.launcher import (
     clean_environment,
@@ -208,12 +206,6 @@ def torchrun(program, uses, count=2, limit=60):
     return {
         name: (int(own), np.array(losses, np.float32)) for name, own, *losses in lines
     }
-
-
-def train_alone():
-    """Return the losses of one process that takes all 128 rows of a batch."""
-    data = TensorDataset(*map(torch.tensor, some_data()))
-    return train(network(), DataLoader(data, batch_size=128)).numpy()
 
 
 def show(runs, alone):
