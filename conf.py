@@ -18,7 +18,10 @@ myst_heading_anchors = 3
 
 # Where pages went that have moved.
 redirects = {
-    "compiled/tpu": "../appendix/post_tpu.html",
+    "appendix/post_tpu": "../appendix/post_code.html",
+    "claims/course": "../claims/texts.html",
+    "claims/post": "../claims/texts.html",
+    "compiled/tpu": "../appendix/post_code.html",
     "memory/allocation": "../appendix/memory.html",
     "memory/index": "../appendix/memory.html",
     "memory/placement": "../devices/placement.html",

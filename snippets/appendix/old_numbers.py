@@ -1,7 +1,5 @@
 """Why the same seed gave other numbers in older versions."""
 
-import random
-
 import jax
 import tensorflow as tf
 import torch
@@ -56,19 +54,6 @@ def tensorflow_draws(count):
     """Draw `count` float32 numbers one by one from seed 42."""
     tf.random.set_seed(42)
     return [tf.random.normal([1]).numpy().item() for _ in range(count)]
-
-
-def tensorflow_by_hand():
-    """Make the first draw, shape (1,), from the two seeds inside.
-
-    Source of the second seed: `_internal_operation_seed` in
-    tensorflow/python/eager/context.py.
-    """
-    tf.random.set_seed(42)
-    operation_seed = random.Random(42).randint(0, 2**31 - 1)
-    return tf.raw_ops.RandomStandardNormal(
-        shape=[1], dtype=tf.float32, seed=42, seed2=operation_seed
-    )
 
 
 def contains(draws, number):

@@ -1,6 +1,7 @@
 """What the documentation of JAX says about speed, memory and compiling, run."""
 
 import os
+import pathlib
 import subprocess
 import sys
 from functools import partial
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export
 
+from snippets.tracing.first_step import programs_kept_in
 from snippets.tracing.retracing import compilations
 
 EXPECTED_ERRORS = {"read_donated": (RuntimeError, "Array has been deleted")}
@@ -118,3 +120,130 @@ def starts_with_flags(*flags):
     environment = os.environ | {"XLA_FLAGS": " ".join(flags)}
     command = [sys.executable, "-c", "import jax; jax.devices()"]
     return not subprocess.run(command, env=environment, capture_output=True).returncode
+
+
+PRECISIONS = (
+    "default",
+    "highest",
+    "F32_F32_F32",
+    "BF16_BF16_F32",
+    "BF16_BF16_F32_X3",
+    "BF16_BF16_F32_X6",
+    "BF16_BF16_F32_X9",
+    "TF32_TF32_F32",
+)
+
+
+def squared(x, precision):
+    """Return x·x, for a square float32 matrix, by one of JAX's precisions."""
+    return jnp.dot(x, x, precision=precision)
+
+
+def largest_error(x, precision):
+    """Return the largest error of `squared` against NumPy's float64, as a text.
+
+    It is a part of the largest number of the result. The text is "refused" where the
+    device has no such precision.
+    """
+    try:
+        result = jax.jit(squared, static_argnums=1)(x, precision)
+    except (ValueError, RuntimeError):
+        return "refused"
+    exact = np.asarray(x, np.float64) @ np.asarray(x, np.float64)
+    return f"{np.max(np.abs(result - exact)) / np.max(np.abs(exact)):.0e}"
+
+
+def sines(count):
+    """Return a function that applies sin `count` times."""
+
+    def repeated(x):
+        for _ in range(count):
+            x = jnp.sin(x)
+        return x
+
+    return repeated
+
+
+def checkpointed_sines(count):
+    """Return the same function, checkpointed around the first half of each half."""
+    if count <= 2:
+        return sines(count)
+    half = checkpointed_sines(count // 2)
+    return lambda x: half(jax.checkpoint(half)(x))
+
+
+def gradient_of(function):
+    """Return a function of x that returns the gradient of sum(function(x))."""
+    return jax.grad(lambda x: jnp.sum(function(x)))
+
+
+def arrays_kept(function, x):
+    """Return how many arrays `jax.vjp` keeps for the backward pass."""
+    return len(jax.tree.leaves(jax.vjp(function, x)[1]))
+
+
+def sines_asked_for(function, x):
+    """Return the sines and cosines in the gradient before XLA, for each number of x."""
+    cost = jax.jit(gradient_of(function)).lower(x).cost_analysis()
+    return round(cost["transcendentals"] / x.size)
+
+
+def temporaries(function, x):
+    """Return how many arrays like x XLA plans for results in between."""
+    plan = jax.jit(function).lower(x).compile().memory_analysis()
+    return round(plan.temp_size_in_bytes / x.nbytes)
+
+
+@jax.jit
+def element(x, i):
+    """Return x[i]."""
+    return x[i]
+
+
+def add_array(total, backward):
+    """Return `total` plus the gradient of `element`, an array of zeros and a one."""
+    return total + backward(1.0)[0]
+
+
+def add_in_place(ref, backward):
+    """Add the gradient of `element` to a ref; return the first number of the ref."""
+    backward.with_refs(ref, jax.ad.GradValue())(1.0)
+    return ref[0]
+
+
+def squares(x, order):
+    """Return the sum of x[i]² over the indices in `order`, int32[n], in a loop."""
+    return jax.lax.scan(lambda total, i: (total + x[i] ** 2, None), 0.0, order)[0]
+
+
+def squares_from_ref(x, order):
+    """Return the same sum, read from a ref."""
+    return squares(jax.new_ref(x), order)
+
+
+def products_in(function, *args):
+    """Return how many matrix products the jaxpr of `function` has."""
+    return str(jax.make_jaxpr(function)(*args)).count("dot_general")
+
+
+def operations(function, *args):
+    """Return the floating-point operations in the program compiled for `args`."""
+    cost = jax.jit(function).lower(*args).compile().cost_analysis()
+    return int(cost.get("flops", 0))
+
+
+def fill(folder, limit, count=8):
+    """Compile `count` programs and let JAX keep them in a folder, largest size `limit`.
+
+    Return how many are in it at the end, and their bytes; a limit of -1 is none.
+    """
+    before = jax.config.jax_compilation_cache_max_size
+    jax.config.update("jax_compilation_cache_max_size", limit)
+    try:
+        with programs_kept_in(folder):
+            for n in range(count):
+                jax.jit(lambda x: jnp.sin(x) @ x)(np.ones((20 + n, 20 + n)))
+    finally:
+        jax.config.update("jax_compilation_cache_max_size", before)
+    kept = list(pathlib.Path(folder).glob("*-cache"))
+    return len(kept), sum(path.stat().st_size for path in kept)

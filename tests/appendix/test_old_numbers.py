@@ -64,12 +64,6 @@ def test_tensorflow_does_not():
         assert not old_numbers.contains(draws, number)
 
 
-def test_tensorflow_is_fixed_by_two_seeds():
-    by_hand = old_numbers.tensorflow_by_hand()
-    assert by_hand.shape == (1,)
-    assert by_hand.numpy().item() == old_numbers.tensorflow_draws(1)[0]
-
-
 def test_contains():
     assert old_numbers.contains([0.5, -0.25], -0.2500001)
     assert not old_numbers.contains([0.5, -0.25], 0.25)
