@@ -156,13 +156,12 @@ def shares(array):
     return {shard.device.id: shard.data.shape for shard in shards}
 
 
-def collectives(step, *args):
-    """Count the collectives in the compiled step.
+def count_collectives(text):
+    """Count the collectives in the text of a compiled function.
 
     Returns {kind: {"operations": how many, "numbers": how many numbers
     they return on one device}}.
     """
-    text = step.lower(*args).compile().as_text()
     found = {}
     for result, kind in COLLECTIVE.findall(text):
         counts = found.setdefault(kind, {"operations": 0, "numbers": 0})
@@ -171,6 +170,11 @@ def collectives(step, *args):
             lengths = re.findall(r"\d+", shape)
             counts["numbers"] += math.prod(map(int, lengths))
     return found
+
+
+def collectives(step, *args):
+    """Count the collectives in the compiled step, as `count_collectives` does."""
+    return count_collectives(step.lower(*args).compile().as_text())
 
 
 def count_numbers(tree):
