@@ -106,7 +106,8 @@ def torch_program():
         losses = train(model, DataLoader(data, batch_size=64, sampler=sampler))
         dist.all_reduce(losses)
         if dist.get_rank() == 0:
-            print(wrap.__name__, held(model), *(losses / dist.get_world_size()).tolist())
+            means = losses / dist.get_world_size()
+            print(wrap.__name__, held(model), *means.tolist())
     dist.destroy_process_group()
 
 

@@ -29,8 +29,8 @@ LIST = "llms.txt"
 USED = (
     ".headerlink, .copybtn, svg, script, style, input, button, p.expanded, .device-notice, .at-home"
 )
-# What the page folds because few want to read it: helpers, logs, compiled programs, the words of old
-# versions. The notebook has the code.
+# What the page folds because few want to read it: helpers, logs, compiled programs, the words of
+# old versions. The notebook has the code.
 FOLDED = "details.hide, .error-list details, details.earlier, .compile-view details"
 
 
