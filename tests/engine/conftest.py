@@ -544,9 +544,10 @@ def empty_project():
 
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory):
-    """Return a project with the theme of the book and the snippet `note`, for a whole file."""
+    """Return a project with the theme of the book, `note` and `contest`, for a whole file."""
     made = use_theme(Project(tmp_path_factory.mktemp("book")))
     made.snippet("a.notes", NOTE)
+    made.snippet("a.contests", CONTEST)
     return made
 
 
