@@ -400,8 +400,9 @@ def test_a_kernel_that_dies_as_a_wrong_order_lets_it_says_which_is_right(both, p
 
 
 def test_what_a_library_logs_is_shown_wherever_it_was_imported(both, project, installed):
-    cells = project.cell("import logging_library"), project.cell(
-        "logging_library.log.warning('careful')"
+    cells = (
+        project.cell("import logging_library"),
+        project.cell("logging_library.log.warning('careful')"),
     )
     for execution in both(*cells, frameworks={"logging_library": {}}):
         assert printed(execution) == ["", "careful\n"]
