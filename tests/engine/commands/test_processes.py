@@ -168,7 +168,7 @@ def test_a_second_visit_goes_on_where_the_first_ended_unless_something_has_chang
     project.edit(project.path("a/x"), "1.0 + number", "11.0 + number")
     assert after("--processes", "1") == [14.0]
     for fact in ({"processor": "Another"}, {"versions": {"python": "3.0"}}):
-        edit(project, "x", lambda notebook: notebook["metadata"]["recording"].update(fact))
+        edit(project, "x", lambda found, fact=fact: found["metadata"]["recording"].update(fact))
         after("--processes", "1")
     assert measured(project, "x") == [16.0]
     assert after("--again", "--processes", "1") == [17.0]
