@@ -46,7 +46,6 @@ def cnn_module():
 
 
 PROGRAM = "## Call CompiledFxGraph"
-MODES = ("reduce-overhead", "max-autotune")
 MODULES = {"mlp": mlp_module, "cnn": cnn_module}
 
 

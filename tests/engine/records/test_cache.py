@@ -180,14 +180,14 @@ def test_several_processes_may_use_one_cache(cache, request):
     script = WRITER.format(paths=paths, folder=str(cache.folder))
     writers = [
         subprocess.Popen([sys.executable, "-c", script, str(number)], stderr=subprocess.PIPE)
-        for number in range(4)
+        for number in range(2)
     ]
     for writer in writers:
         _, errors = writer.communicate()
         assert writer.returncode == 0, errors.decode()
     for number in range(12):
         made = cache.load(page(f"page {number}"), "key", "cpu")
-        assert made.cells[0].outputs[0]["data"]["text/plain"] in "0123"
+        assert made.cells[0].outputs[0]["data"]["text/plain"] in "01"
     assert len(list(cache.folder.rglob("*.ipynb"))) == 12
 
 
