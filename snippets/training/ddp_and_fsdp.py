@@ -33,7 +33,7 @@ def first_layers():
 
     rng = np.random.default_rng(1)
     layers = []
-    for inputs, outputs in ((64, 256), (256, 256), (256, 10)):
+    for inputs, outputs in ((64, 256), (256, 10)):
         weights = rng.normal(size=(inputs, outputs)) / inputs**0.5
         biases = np.zeros(outputs, np.float32)
         layers.append({"weights": weights.astype(np.float32), "biases": biases})
@@ -105,8 +105,9 @@ def torch_program():
         model = wrap(network())
         losses = train(model, DataLoader(data, batch_size=64, sampler=sampler))
         dist.all_reduce(losses)
+        losses /= dist.get_world_size()
         if dist.get_rank() == 0:
-            print(wrap.__name__, held(model), *(losses / dist.get_world_size()).tolist())
+            print(wrap.__name__, held(model), *losses.tolist())
     dist.destroy_process_group()
 
 
