@@ -143,7 +143,8 @@ def read_all_pages():
 def write_script(page, path):
     """Write the code of a page as a plain script; cells that must raise are caught.
 
-    The modules that the page brings lie beside it. Where it uses magics of IPython, its script does.
+    The modules that the page brings lie beside it. Where it uses magics of IPython, its script
+    does.
     """
     for name, text in page.files.items():
         path.with_name(f"{name}.py").write_text(text, "utf8")

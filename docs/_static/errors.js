@@ -19,12 +19,23 @@
       " ",
     ),
   );
+  // Types that say little by themselves.
+  const PYTHONS =
+    /^(Arithmetic|Assertion|Attribute|Buffer|FloatingPoint|Import|Index|InvalidArgument|JaxRuntime|Key|Lookup|ModuleNotFound|Name|NotImplemented|OS|Overflow|Runtime|Syntax|Type|Value|ZeroDivision)Error$|^(Exception|WARNING|\w*Warning)$/;
   const LONGEST = 1500;
   const MOST = 4;
   const FEWEST = 0.17;
+  const MANY = 0.5;
   const SAME_TYPE = 0.3;
   const ENOUGH = 15;
   const OWN_WORDS = 0.3;
+  // How much of a row's first sentence must be in the message, and of the message's in the row.
+  const OF_ROW = 0.4;
+  const OF_MESSAGE = 0.5;
+  const LITTLE = 0.2;
+  const SENTENCE = 100;
+  const CLOSE = 0.9;
+  const ISSUES = "https://github.com/jax-ml/jax/issues?q=is%3Aissue+";
 
   // The errors that a text names, the last ones: their types, and what follows. Types that do not
   // end like one are known from the lists.
@@ -42,6 +53,12 @@
     return found.length ? found : [{ type: "", message: plain.slice(-LONGEST) }];
   };
 
+  // What to look for elsewhere: the last error's first sentence.
+  const searched = (text, kinds) => {
+    const { type, message } = errorsIn(text, kinds).at(-1);
+    return `${type} ${opening(message)}`.trim();
+  };
+
   const wordsOf = (text) => {
     const found = new Set();
     for (const word of text.toLowerCase().match(/[a-z_]{2,}/g) ?? []) {
@@ -50,6 +67,12 @@
       }
     }
     return found;
+  };
+
+  // What a message says first; then come advice, and names of somebody's own program.
+  const opening = (text) => {
+    const said = text.replace(/\bTraced<[^]*?>with<[^>]*>/g, "").trim();
+    return said.split(/\n|(?<=\w\w)[.;] /, 1)[0].slice(0, SENTENCE);
   };
 
   // A type as it is written, and its words: people also write "tracer array conversion error".
@@ -76,6 +99,7 @@
       return {
         row,
         own: told.map(({ message }) => wordsOf(message)),
+        first: told.map(({ message }) => wordsOf(opening(message))),
         types: new Set(told.map(({ type }) => type).filter(Boolean)),
         texts: told.map(({ type, message }) => wordsOf(`${apart(type)} ${message}`)),
       };
@@ -89,7 +113,8 @@
     const errors = errorsIn(text, kinds).map(({ type, message }) => {
       // Names of somebody's own program are in no message; a type counts all the same.
       const known = [...wordsOf(message)].filter((word) => words.count.has(word));
-      return { type, asked: [...new Set([...wordsOf(apart(type)), ...known])] };
+      const asked = [...new Set([...wordsOf(apart(type)), ...known])];
+      return { type, asked, message: wordsOf(message), first: wordsOf(opening(message)) };
     });
     const length = (some) => Math.sqrt(some.reduce((sum, word) => sum + words.weight(word) ** 2, 0));
     const alike = (asked, told) => {
@@ -104,6 +129,17 @@
       const there = [...own].filter((word) => asked.includes(word));
       return there.length ? length(there) / length([...own]) : 0;
     };
+    const share = (some, there) => {
+      const sum = (part) => part.reduce((total, word) => total + words.weight(word) ** 2, 0);
+      return some.size ? sum([...some].filter((word) => there.has(word))) / sum([...some]) : 0;
+    };
+    // From 1 on, the message and a text of the entry say the same first.
+    const agreement = (message, first, entry) =>
+      Math.max(
+        ...entry.own.map((own, number) =>
+          Math.min(share(entry.first[number], message) / OF_ROW, share(first, own) / OF_MESSAGE),
+        ),
+      );
     const rarest = types.weight("");
     const bonus = (type, entry) => {
       if (entry.types.has(type)) return (SAME_TYPE * types.weight(type)) / rarest;
@@ -112,17 +148,19 @@
     };
     const found = entries
       .map((entry) => {
-        const scores = errors.map(({ type, asked }) => {
-          // A type that no other entry has is enough.
-          const alone = types.count.get(type) === 1 && entry.types.has(type) ? FEWEST : 0;
+        const scores = errors.map(({ type, asked, message, first }) => {
+          // A type of JAX that no other entry has is enough.
+          const named = entry.types.has(type) && !PYTHONS.test(type);
+          const alone = named && types.count.get(type) === 1 ? FEWEST : 0;
           const best = Math.max(alone, ...entry.texts.map((told) => alike(asked, told)));
           const whole = Math.max(...entry.own.map((told) => part(told, asked)));
-          return { best, score: best + OWN_WORDS * whole ** 2 + bonus(type, entry) };
+          const score = best + OWN_WORDS * whole ** 2 + bonus(type, entry);
+          return { best, score, named, agrees: alone ? 1 : agreement(message, first, entry) };
         });
         const [first] = scores.sort((one, other) => other.score - one.score);
         return { row: entry.row, ...first };
       })
-      .filter(({ best }) => best >= FEWEST)
+      .filter(({ best, named, agrees }) => best >= (named || agrees >= LITTLE ? FEWEST : MANY))
       .sort((one, other) => other.score - one.score);
     // What is far behind the first is no help.
     return found.filter(({ score }) => score > found[0].score / 2);
@@ -140,14 +178,32 @@
       field: { rows: 4, placeholder: "TracerBoolConversionError: Attempted boolean conversion of …" },
     });
 
+    const target = (row) => [...row.cells].at(-1).querySelector("a")?.href ?? row.id;
+
+    const doubt = ([first, second]) => {
+      if (!first) return "This list has nothing like it. ";
+      if (first.agrees < 1) return "Not sure: no row says quite the same. The nearest are below. ";
+      const close = second && second.score > CLOSE * first.score;
+      return close && target(second.row) !== target(first.row) ? "It may be one of these. " : "";
+    };
+
     const show = () => {
       output.replaceChildren();
       if (!input.value.trim()) return;
       const found = rank(input.value, known).slice(0, 3);
-      if (!found.length) {
-        output.textContent = "No message of this book resembles it.";
-        return;
+      const said = doubt(found);
+      if (said) {
+        const paragraph = document.createElement("p");
+        paragraph.append(said);
+        if (!found.length || found[0].agrees < 1) {
+          const link = document.createElement("a");
+          link.href = ISSUES + encodeURIComponent(searched(input.value, known.kinds));
+          link.textContent = "Search JAX's issues.";
+          paragraph.append(link);
+        }
+        output.append(paragraph);
       }
+      if (!found.length) return;
       const list = document.createElement("ol");
       for (const { row } of found) {
         const item = document.createElement("li");

@@ -105,9 +105,9 @@ def torch_program():
         model = wrap(network())
         losses = train(model, DataLoader(data, batch_size=64, sampler=sampler))
         dist.all_reduce(losses)
-        losses /= dist.get_world_size()
         if dist.get_rank() == 0:
-            print(wrap.__name__, held(model), *losses.tolist())
+            means = losses / dist.get_world_size()
+            print(wrap.__name__, held(model), *means.tolist())
     dist.destroy_process_group()
 
 

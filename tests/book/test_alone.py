@@ -1,25 +1,20 @@
 """A cell that is tagged `alone` needs no other: it runs, and checks its own outcome."""
 
-import pathlib
 import sys
 
 import pytest
-from _ext.options import Options
-from _ext.source.pages import read_page
-from _ext.source.snippets import Library
 
-ROOT = pathlib.Path(__file__).parents[2]
-LIBRARY = Library.of(Options.from_file(ROOT / "conf.py"))
+from tests.book import pages
 
 
 def alone():
     """Return (page, line, code) of each cell with the tag."""
     found = []
-    for path in sorted((ROOT / "docs" / "claims").glob("*.md")):
-        page = read_page(f"claims/{path.stem}", path, LIBRARY)
+    for name in (name for name in pages.paths() if name.startswith("claims/")):
+        page = pages.page(name)
         for cell in page.cells if page else ():
             if "alone" in cell.node.metadata.get("tags", ()):
-                found.append(pytest.param(cell.source, id=f"{path.stem}:{cell.line}"))
+                found.append(pytest.param(cell.source, id=f"{name}:{cell.line}"))
     return found
 
 

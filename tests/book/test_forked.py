@@ -1,27 +1,24 @@
 """A page of the book prints the same in a forked kernel as in a process of its own."""
 
 import json
-import pathlib
 
 import jax
 import pytest
 from _ext.execution import imports
 from _ext.execution.schedule import execute_all
 from _ext.measurements.schema import Schema
-from _ext.options import Options
 from _ext.records.outputs import record
 from _ext.records.recordings import Recordings
 from _ext.records.sanitising import recordable
-from _ext.source.pages import find_pages, read_page
-from _ext.source.snippets import Library
 
-ROOT = pathlib.Path(__file__).parents[2]
-OPTIONS = Options.from_file(ROOT / "conf.py")
+from tests.book import pages
+from tests.book.pages import OPTIONS
+
 SCHEMA = Schema.of(OPTIONS)
 RECORDINGS = Recordings(OPTIONS.folder("recordings"), SCHEMA)
-# One for each set of frameworks, and those that print jaxprs, tracebacks and random numbers;
-# `nox -s build_benchmark` compares all pages.
-PAGES = "jaxprs/reading start/arrays pitfalls/keys vectorizing/vmap".split()
+# One with JAX alone and one with all frameworks, which print jaxprs, tracebacks and random
+# numbers; `nox -s build_benchmark` compares all pages.
+PAGES = "vectorizing/vmap start/random_keys".split()
 
 
 def plain(outputs):
@@ -32,7 +29,6 @@ def plain(outputs):
 
 def differences(names):
     """Execute pages in processes of their own; return the cells that print something else."""
-    library, found = Library.of(OPTIONS), find_pages(OPTIONS.folder("pages"))
     different = []
 
     def done(page, execution):
@@ -44,8 +40,7 @@ def differences(names):
             if recorded is None or plain(cell.outputs) != plain(recorded.outputs):
                 different.append(f"{page.docname}, cell {number}")
 
-    pages = [read_page(name, found[name], library) for name in names]
-    execute_all(pages, OPTIONS, "cpu", done, {}, print)
+    execute_all(list(map(pages.page, names)), OPTIONS, "cpu", done, {}, print)
     return different
 
 

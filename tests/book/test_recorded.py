@@ -44,8 +44,12 @@ def run(command, environment):
     )
 
 
-def test_the_recordings_of_the_cpu_are_current(without_frameworks):
-    listed = run(["_ext.commands.recordings"], without_frameworks)
+@pytest.fixture(scope="module")
+def listed(without_frameworks):
+    return run(["_ext.commands.recordings"], without_frameworks)
+
+
+def test_the_recordings_of_the_cpu_are_current(listed):
     assert listed.returncode == 0, listed.stdout
     of_cpu = listed.stdout.partition("\ncpu:")[2] or listed.stdout
     of_cpu = re.split(r"^\w", of_cpu.partition("\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
@@ -56,9 +60,8 @@ def test_the_recordings_of_the_cpu_are_current(without_frameworks):
     assert words and not old, f"'nox -s record -- --changed' records {', '.join(old)} anew"
 
 
-def test_every_recording_can_be_read(without_frameworks):
-    listed = run(["_ext.commands.recordings"], without_frameworks).stdout
-    assert not [line for line in listed.splitlines() if "unreadable" in line]
+def test_every_recording_can_be_read(listed):
+    assert not [line for line in listed.stdout.splitlines() if "unreadable" in line]
 
 
 def test_the_site_is_built_from_recordings_without_any_framework(built):

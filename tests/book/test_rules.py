@@ -8,14 +8,12 @@ import re
 import tokenize
 
 import pytest
-from _ext.options import Options
 from _ext.programs import declared
-from _ext.source.pages import read_page
-from _ext.source.snippets import Library
+
+from tests.book import pages
+from tests.book.pages import LIBRARY
 
 ROOT = pathlib.Path(__file__).parents[2]
-OPTIONS = Options.from_file(ROOT / "conf.py")
-LIBRARY = Library.of(OPTIONS)
 MODULES = sorted(path for path in (ROOT / "snippets").rglob("*.py") if path.name != "__init__.py")
 PAGES = sorted(
     path for path in (ROOT / "docs").rglob("*.md") if "_ext" not in path.relative_to(ROOT).parts
@@ -47,6 +45,14 @@ def docname(path):
     return path.relative_to(ROOT / "docs").with_suffix("").as_posix()
 
 
+def module_of(path):
+    return ".".join(path.relative_to(ROOT / "snippets").with_suffix("").parts)
+
+
+def page_of(path):
+    return pages.page(docname(path)) if docname(path) in pages.paths() else None
+
+
 def prose(text):
     """Blank out what is not prose: front matter, code, roles; lines keep their numbers."""
 
@@ -60,14 +66,14 @@ def prose(text):
 
 
 def typed_in(text):
-    """Return (line, words) of each timing or ratio that stands in prose."""
+    """Return 'line: words' of each timing or ratio that stands in prose."""
     text = prose(text)
-    return [(text.count("\n", 0, m.start()) + 1, m.group()) for m in TYPED_IN.finditer(text)]
+    found = TYPED_IN.finditer(text)
+    return [f"{text.count(chr(10), 0, match.start()) + 1}: {match.group()}" for match in found]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name)
-def test_no_timing_is_typed_into_prose(path):
-    found = [f"{name(path)}:{line}: {words}" for line, words in typed_in(path.read_text("utf8"))]
+def test_no_timing_is_typed_into_prose():
+    found = [f"{name(p)}:{words}" for p in PAGES for words in typed_in(p.read_text("utf8"))]
     assert not found, "draw numbers from records with {measured} or {quoted}:\n" + "\n".join(found)
 
 
@@ -111,7 +117,7 @@ UNSEEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 
 def long_cells(path):
     """Return a line for each cell of a page that readers see and that is too long to be read."""
-    page = read_page(docname(path), path, LIBRARY)
+    page = page_of(path)
     found = []
     for cell in page.cells if page else ():
         below_imports = re.sub(r"\A(?:(?:import|from) .*\n|\n)+", "", cell.source)
@@ -121,32 +127,31 @@ def long_cells(path):
     return found
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name)
-def test_no_cell_is_longer_than_one_can_read(path):
-    found = long_cells(path)
+def test_no_cell_is_longer_than_one_can_read():
+    found = [cell for path in PAGES for cell in long_cells(path)]
     assert not found, "fold helpers with ':folded:', or split:\n" + "\n".join(found)
 
 
 def lonely_cells(path):
     """Return the lines of cells of a framework beside which there is none of another."""
-    page = read_page(docname(path), path, LIBRARY)
+    page = page_of(path)
     cells = page.notebook.cells if page else []
     lines = page.notebook.metadata["source_map"] if page else []
     marked = [
         (cell.metadata.get("framework"), line) for cell, line in zip(cells, lines, strict=True)
     ]
     groups = (list(group) for _, group in itertools.groupby(marked, lambda each: bool(each[0])))
-    return [group[0][1] for group in groups if len({name for name, _ in group} - {None}) == 1]
+    lonely = (group for group in groups if len({name for name, _ in group} - {None}) == 1)
+    return [f"{name(path)}:{group[0][1]}" for group in lonely]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name)
-def test_there_is_something_to_choose_from_where_cells_are_tabs(path):
-    assert lonely_cells(path) == []
+def test_there_is_something_to_choose_from_where_cells_are_tabs():
+    assert [cell for path in PAGES for cell in lonely_cells(path)] == []
 
 
 def shown_names(path):
     """Return (module, name) of every definition that a page shows, folded ones included."""
-    page = read_page(docname(path), path, LIBRARY)
+    page = page_of(path)
     cells = "\n".join(cell.source for cell in page.cells) if page else ""
     defined = {
         node.name
@@ -177,7 +182,7 @@ def test_every_snippet_is_shown_on_a_page():
     shown = set().union(*(shown_names(path) | compiled_names(path) for path in PAGES))
     hidden = []
     for path in MODULES:
-        module = ".".join(path.relative_to(ROOT / "snippets").with_suffix("").parts)
+        module = module_of(path)
         if module in LIBRARY.brought:
             continue
         tree = ast.parse(path.read_text("utf8"))
@@ -188,16 +193,16 @@ def test_every_snippet_is_shown_on_a_page():
     assert not hidden, "no page shows:\n" + "\n".join(hidden)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_every_module_has_a_page_and_a_test(path):
-    relative = path.relative_to(ROOT / "snippets")
-    pages = [ROOT / "docs" / relative.with_suffix(".md")]
-    if ".".join(relative.with_suffix("").parts) in LIBRARY.brought:
-        # A file that pages import is explained, and handed over, on one of them.
-        pages = sorted((ROOT / "docs" / relative.parent).glob("*.md"))
-        pages = [each for each in pages if f"/snippets/{relative}>`" in each.read_text("utf8")]
-    assert any(each.exists() for each in pages)
-    assert (ROOT / "tests" / relative.with_name(f"test_{relative.name}")).exists()
+def test_every_module_has_a_page_and_a_test():
+    for path in MODULES:
+        relative = path.relative_to(ROOT / "snippets")
+        pages = [ROOT / "docs" / relative.with_suffix(".md")]
+        if module_of(path) in LIBRARY.brought:
+            # A file that pages import is explained, and handed over, on one of them.
+            pages = sorted((ROOT / "docs" / relative.parent).glob("*.md"))
+            pages = [each for each in pages if f"/snippets/{relative}>`" in each.read_text("utf8")]
+        assert any(each.exists() for each in pages), name(path)
+        assert (ROOT / "tests" / relative.with_name(f"test_{relative.name}")).exists(), name(path)
 
 
 def is_shown(node):
@@ -235,9 +240,8 @@ def refused(text):
     return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_importing_a_snippet_only_defines_names_and_each_once(path):
-    assert refused(path.read_text("utf8")) == []
+def test_importing_a_snippet_only_defines_names_and_each_once():
+    assert [f"{name(p)}:{n}" for p in MODULES for n in refused(p.read_text("utf8"))] == []
 
 
 @pytest.mark.parametrize(
@@ -255,19 +259,19 @@ def test_what_no_cell_would_run_is_found(line):
     assert refused(f"T = {{}}\n{line}\n") == [2]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_snippets_hold_no_comments(path):
-    tokens = tokenize.generate_tokens(io.StringIO(path.read_text("utf8")).readline)
-    comments = [f"{name(path)}:{t.start[0]}" for t in tokens if t.type == tokenize.COMMENT]
+def test_snippets_hold_no_comments():
+    comments = []
+    for path in MODULES:
+        tokens = tokenize.generate_tokens(io.StringIO(path.read_text("utf8")).readline)
+        comments += [f"{name(path)}:{t.start[0]}" for t in tokens if t.type == tokenize.COMMENT]
     assert not comments, "the prose of the page explains, not a comment"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_every_declared_error_is_tested_and_shown(path):
-    relative = path.relative_to(ROOT / "snippets")
-    module = LIBRARY.module(".".join(relative.with_suffix("").parts))
-    test = (ROOT / "tests" / relative.with_name(f"test_{relative.name}")).read_text("utf8")
+def test_every_declared_error_is_tested_and_shown():
     pages = "\n".join(page.read_text("utf8") for page in PAGES)
-    for snippet in module.expected_errors:
-        assert re.search(rf"raises_declared\([^)]*\b{snippet}\b", test), f"{snippet} is not tested"
-        assert re.search(rf":snippet:.*\b{snippet}\b", pages), f"{snippet} is not shown"
+    for path in MODULES:
+        relative = path.relative_to(ROOT / "snippets")
+        test = (ROOT / "tests" / relative.with_name(f"test_{relative.name}")).read_text("utf8")
+        for error in LIBRARY.module(module_of(path)).expected_errors:
+            assert re.search(rf"raises_declared\([^)]*\b{error}\b", test), f"{error} is not tested"
+            assert re.search(rf":snippet:.*\b{error}\b", pages), f"{error} is not shown"

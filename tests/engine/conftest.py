@@ -8,7 +8,6 @@ import pathlib
 import re
 import runpy
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -222,9 +221,10 @@ class Build:
 class Project:
     """A miniature book in a folder of its own."""
 
+    engine = ENGINE
+
     def __init__(self, root):
         self.root = root
-        self.engine = ENGINE
         self.own_keeper = False
         self.stamps = root / "stamps"
         self.stamps.mkdir()
@@ -240,13 +240,6 @@ class Project:
             + "\n"
         )
         (self.root / "conf.py").write_text(text, "utf8")
-
-    def copy_engine(self):
-        """Use a copy of the engine that a test may change; return the folder that holds it."""
-        self.engine = self.root / "engine"
-        shutil.copytree(ENGINE / "_ext", self.engine / "_ext")
-        self.configure()
-        return self.engine
 
     def snippet(self, module, text):
         """Write the snippet module `chapter.topic`."""
@@ -296,7 +289,7 @@ class Project:
     def environment(self, **variables):
         """Return the environment of a build; cells find the folder for their stamps in it."""
         own = {"STAMPS": str(self.stamps), "BOOK_LOCKS": str(self.root)}
-        if not self.own_keeper and self.engine == ENGINE:
+        if not self.own_keeper:
             own["BOOK_KEEPER"] = forks().keeper
         return inherited() | own | variables
 
@@ -305,7 +298,7 @@ class Project:
         started = {n for n in variables if n.startswith(("PYTHON", "LD_", "LC_"))}
         paths = filter(None, variables.get("PYTHONPATH", "").split(os.pathsep))
         early = any(os.path.exists(os.path.join(path, "sitecustomize.py")) for path in paths)
-        return self.engine == ENGINE and started <= {"PYTHONPATH"} and not early
+        return started <= {"PYTHONPATH"} and not early
 
     def log(self, out):
         """Return the path of a new file for what a build prints."""
@@ -544,9 +537,10 @@ def empty_project():
 
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory):
-    """Return a project with the theme of the book and the snippet `note`, for a whole file."""
+    """Return a project with the theme of the book, `note` and `contest`, for a whole file."""
     made = use_theme(Project(tmp_path_factory.mktemp("book")))
     made.snippet("a.notes", NOTE)
+    made.snippet("a.contests", CONTEST)
     return made
 
 

@@ -12,10 +12,11 @@ kernels.
 
 import atexit
 import contextlib
+import email
 import functools
 import gc
 import hashlib
-import importlib
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -79,6 +80,9 @@ OF_A_PROJECT = ("STAMPS",)
 def prepare(engine, schema):
     """Import what builds need, and of the engine all that can be imported without frameworks."""
     sys.path.insert(0, engine)
+    for name in ("packages_distributions", "entry_points"):
+        looks = while_installed(getattr(importlib.metadata, name))
+        setattr(importlib.metadata, name, looks)
     sys.modules.update(dict.fromkeys(FRAMEWORKS))
     for name in IMPORTED:
         _import(name)
@@ -98,12 +102,12 @@ def warm(engine, schema):
     """Build a page, so that no build has to do again what is the same in all of them.
 
     Libraries keep patterns and lexers by themselves. Kept here are compiled templates, by their
-    text, and what depends on its arguments alone: parsed and minified style sheets, schemas that
-    were found right, and what the files of themes load. All else that the engine keeps is
-    forgotten.
+    text, and what depends on its arguments alone: parsed and minified style sheets, the metadata
+    of packages, compiled schemas, and what the files of themes load. All else that the engine
+    keeps is forgotten.
     """
+    import fastjsonschema
     import jinja2
-    import jsonschema
     import lightningcss
     import sphinx.jinja2glue
     from sphinx.cmd.build import main
@@ -126,8 +130,8 @@ def warm(engine, schema):
 
     sphinx.jinja2glue.BuiltinTemplateLoader.init = init_with_compiled
     lightningcss.process_stylesheet = kept(lightningcss.process_stylesheet)
-    validator = jsonschema.Draft202012Validator
-    validator.check_schema = kept(validator.check_schema)
+    fastjsonschema.compile = kept(fastjsonschema.compile)
+    email.message_from_string = kept(email.message_from_string)
     book = pathlib.Path(engine).parent
     places = {
         "engine": engine,
@@ -143,6 +147,7 @@ def warm(engine, schema):
             pathlib.Path("docs", "index.md").write_text(WARM_PAGE, "utf8")
             with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
                 main(["-Q", "-c", ".", "docs", "build"])
+    importlib.metadata.packages_distributions()
     for module in [m for name, m in sys.modules.items() if name.split(".")[0] == "_ext"]:
         for function in vars(module).values():
             if hasattr(function, "cache_clear"):
@@ -161,6 +166,24 @@ def kept(function):
         key = hashlib.sha256(said.encode("utf8", "surrogatepass")).digest()
         if key not in known:
             known[key] = function(*arguments, **named)
+        return known[key]
+
+    return found
+
+
+def while_installed(function):
+    """Return a function of what is installed that is computed once for the same packages."""
+    known = {}
+
+    @functools.wraps(function)
+    def found(**named):
+        key = [named]
+        for path in map(pathlib.Path, sys.path):
+            if path.is_dir() and any(path.glob("*.dist-info")):
+                key.append((path, path.stat().st_mtime_ns))
+        key = repr(key)
+        if key not in known:
+            known[key] = function(**named)
         return known[key]
 
     return found

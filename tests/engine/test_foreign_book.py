@@ -1,8 +1,6 @@
 """The engine serves another book: pages as the documentation of JAX writes them, no snippets."""
 
 import shutil
-import subprocess
-import sys
 
 import pytest
 
@@ -81,23 +79,30 @@ def test_another_book_is_executed_shown_and_cached(project):
     assert build(project).executed == ["page"]
 
 
+VERDICTS = {
+    "hidden / 1": "did not raise",
+    "int('x')": "raised another error",
+    "1 / hidden / 0": None,
+    "[][0] / 0": "raised another error",
+}
+
+
 def test_the_three_verdicts_on_an_error_that_a_cell_declares(project):
-    page = foreign(project)
-    cases = {
-        "hidden / 1": "did not raise",
-        "int('x')": "raised another error",
-        "1 / hidden / 0": None,
-        "[][0] / 0": "raised another error",
+    index = foreign(project).with_name("index.md")
+    pages = {
+        f"case{number}": PAGE.replace("hidden / 0", code) for number, code in enumerate(VERDICTS)
     }
-    for code, words in cases.items():
-        page.write_text(PAGE.replace("hidden / 0", code))
-        built = build(project)
-        assert built.green == (words is None), built.output
-        if words:
-            assert any(words in line for line in built.output.splitlines())
-            assert "page.md:" in built.output
-    page.write_text(PAGE.replace(":raises: ZeroDivisionError division by zero\n", ""))
-    assert "raised ZeroDivisionError, which" in build(project).output
+    pages["page"] = PAGE.replace(":raises: ZeroDivisionError division by zero\n", "")
+    for name, text in pages.items():
+        index.with_name(f"{name}.md").write_text(text)
+    index.write_text("# Book\n\n```{toctree}\n:glob:\n*\n```\n")
+    built = build(project)
+    assert built.executed == sorted(pages)
+    for name, words in zip(
+        pages, [*VERDICTS.values(), "raised ZeroDivisionError, which"], strict=True
+    ):
+        told = [line for line in built.warnings if f"/{name}.md:" in line]
+        assert len(told) == (words is not None) and all(words in line for line in told), name
 
 
 @pytest.mark.parametrize("out", ["_build/html", "_build"])
@@ -110,11 +115,9 @@ def test_the_pages_of_another_book_may_lie_beside_its_conf(project, out):
     shutil.rmtree(page.parent)
     assert project.record().returncode == 0
     for _ in range(3):
-        command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", ".", out]
-        built = subprocess.run(
-            command, cwd=project.root, env=project.environment(), capture_output=True, text=True
-        )
-        assert built.returncode == 0, built.stderr
+        log = project.log("built")
+        built = project.fork("sphinx", ("-W", "--keep-going", ".", out), log, log)
+        assert built.wait() == 0, log.read_text()
     pages = {path.stem for path in (project.root / out).glob("*.html")}
     assert pages == {"index", "page", "genindex", "search"}
     kept = [path.parent for path in (project.root / out).rglob("page.html")]

@@ -1,7 +1,6 @@
 """A forked process differs in nothing that matters from a program, and ends with the tests."""
 
 import json
-import os
 import pathlib
 import signal
 import subprocess
@@ -102,10 +101,20 @@ def test_a_fork_builds_the_site_that_a_program_builds(themed):
     assert sites[0] == sites[1]
 
 
+# To import what builds need takes long, and matters only to builds.
+UNPREPARED = """
+import importlib.util, sys
+found = importlib.util.spec_from_file_location("server", {0!r})
+server = importlib.util.module_from_spec(found)
+found.loader.exec_module(server)
+server.prepare = lambda engine, schema: sys.path.insert(0, engine)
+server.main()
+"""
 HOLD = """
 import pathlib, sys
 sys.path.insert(0, {folder!r})
 import conftest
+conftest.FORK_SERVER = {server!r}
 project = conftest.Project(pathlib.Path({root!r}))
 project.root.joinpath("look.py").write_text("import time; time.sleep(300)")
 log = project.log("out")
@@ -116,20 +125,22 @@ fork.wait(300)
 
 
 def test_no_fork_outlives_the_tests_that_were_killed(tmp_path, until):
-    folder = str(pathlib.Path(__file__).parent)
-    (tmp_path / "book").mkdir()
-    code = HOLD.format(folder=folder, root=str(tmp_path / "book"))
+    folder = pathlib.Path(__file__).parent
+    server, root = tmp_path / "fork_server.py", tmp_path / "book"
+    server.write_text(UNPREPARED.format(str(folder / server.name)))
+    root.mkdir()
+    code = HOLD.format(folder=str(folder), server=str(server), root=str(root))
     tests = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     fork, keeper = (psutil.Process(int(pid)) for pid in tests.stdout.readline().split())
-    server = fork.parent()
-    assert keeper.parent() == server
-    assert server.is_running() and server.pid != tests.pid
-    assert os.path.basename(server.cmdline()[1]) == "fork_server.py"
+    parent = fork.parent()
+    assert keeper.parent() == parent
+    assert parent.is_running() and parent.pid != tests.pid
+    assert parent.cmdline()[1] == str(server)
     tests.kill()
     tests.wait()
     tests.stdout.close()
     until(lambda: not running(fork), "the fork outlives the tests")
-    until(lambda: not running(server), "the server outlives the tests")
+    until(lambda: not running(parent), "the server outlives the tests")
     until(lambda: not running(keeper), "the keeper outlives the tests")
 
 

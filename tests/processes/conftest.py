@@ -13,7 +13,7 @@ def wait_until(condition, seconds=30):
     """Wait until `condition()` is true; return what it gave at last."""
     end = time.monotonic() + seconds
     while not (value := condition()) and time.monotonic() < end:
-        time.sleep(0.05)
+        time.sleep(0.02)
     return value
 
 

@@ -12,12 +12,10 @@ import pytest
 import yaml
 
 from snippets.processes import cluster
-from snippets.processes.detection import slurm_variables
 from snippets.processes.launcher import (
     clean_environment,
     find_mpirun,
     launch,
-    launch_mpi,
     reserved_port,
     run_together,
     write_program,
@@ -72,15 +70,6 @@ def run(folder, *command, path="", **variables):
 def test_alone():
     [process] = launch(cluster.everywhere_program, 1, 8, uses=PARTS, variables=cluster.alone)
     check([process.text], rows=64)
-
-
-def test_under_mpirun(mpi):
-    check([p.text for p in launch_mpi(cluster.everywhere_program, uses=PARTS)], rows=16)
-
-
-def test_under_the_variables_of_slurm():
-    finished = launch(cluster.everywhere_program, 2, 2, uses=PARTS, variables=slurm_variables)
-    check([p.text for p in finished], rows=32)
 
 
 @pytest.fixture

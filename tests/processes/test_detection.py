@@ -1,23 +1,42 @@
 """What JAX finds out from the variables of a launcher."""
 
-import pytest
-
-from snippets.processes import detection
+from snippets.processes.detection import (
+    all_devices_program,
+    batch_variables,
+    by_hand_program,
+    open_mpi_program,
+    slurm_program,
+    slurm_variables,
+    with_address,
+)
 from snippets.processes.launcher import launch, launch_mpi
 
+LACKING = "ValueError: coordinator_address should be defined.\n"
 
-def order_program():
+
+def search_program():
+    """Let JAX find the others after sbatch, without one variable of srun each, and with all."""
     import os
 
     import jax
 
-    jax.distributed.initialize()
-    print(jax.process_index(), [d.process_index for d in jax.devices()])
-    print(os.environ["SLURM_STEP_NODELIST"])
+    given = dict(os.environ)
+
+    def search(variables):
+        os.environ.clear()
+        os.environ.update(variables)
+        slurm_program()
+
+    srun = set(slurm_variables(0, 2, 0))
+    search({n: v for n, v in given.items() if n not in srun} | batch_variables(0, 2, 0))
+    for name in sorted(srun - {"JAX_COORDINATOR_PORT"}):
+        search({n: v for n, v in given.items() if n != name})
+    search(given)
+    print([d.process_index for d in jax.devices()])
 
 
 def test_jax_is_told_by_mpirun_or_mpi4py(mpi):
-    finished = launch_mpi(detection.open_mpi_program, count=2)
+    finished = launch_mpi(open_mpi_program, count=2)
     for number, process in enumerate(finished):
         text = process.text.splitlines()
         assert text[:3] == [f"RANK {number}", "SIZE 2", f"LOCAL_RANK {number}"]
@@ -26,59 +45,35 @@ def test_jax_is_told_by_mpirun_or_mpi4py(mpi):
         assert text[-2:] == [f"process {number} of 2", "4 devices in all"]
 
 
-def test_the_numbers_of_open_mpi_can_be_passed_by_hand(mpi):
-    finished = launch_mpi(detection.by_hand_program, count=2)
+def by_two_launchers(port, count, number):
+    """Return what mpirun would tell process 0, and srun process 1."""
+    variables = with_address(port, count, number)
+    if number == 0:
+        variables |= {"OMPI_COMM_WORLD_" + name: "0" for name in ("RANK", "LOCAL_RANK")}
+        variables |= {"OMPI_COMM_WORLD_SIZE": str(count), "SLURM_PROCID": "7"}
+    return variables
+
+
+def test_the_numbers_of_a_launcher_can_be_passed_by_hand():
+    finished = launch(by_hand_program, count=2, variables=by_two_launchers)
     assert [p.text.splitlines() for p in finished] == [
-        ["number from OMPI_COMM_WORLD_RANK", f"process {number} of 2", "4 devices in all"]
-        for number in range(2)
+        [f"number from {name}", f"process {number} of 2", "4 devices in all"]
+        for number, name in enumerate(["OMPI_COMM_WORLD_RANK", "SLURM_PROCID"])
     ]
 
 
-def test_the_numbers_of_slurm_can_be_passed_by_hand():
-    finished = launch(detection.by_hand_program, count=2, variables=detection.with_address)
-    assert [p.text.splitlines() for p in finished] == [
-        ["number from SLURM_PROCID", f"process {number} of 2", "4 devices in all"]
-        for number in range(2)
-    ]
-
-
-def test_slurm_variables_are_enough():
-    finished = launch(detection.slurm_program, count=3, variables=detection.slurm_variables)
+def test_the_variables_of_srun_are_enough_and_each_of_the_five_is_needed():
+    uses = [slurm_variables, batch_variables, slurm_program]
+    finished = launch(search_program, count=2, uses=uses, variables=slurm_variables)
     for number, process in enumerate(finished):
-        text = process.text
+        assert process.text.startswith(6 * LACKING)
+        text = process.text.removeprefix(6 * LACKING)
         assert f"visible devices: {number}\n" in text
         assert "Connecting to JAX distributed service on localhost:" in text
-        assert f"process {number} of 3\n" in text
+        assert text.endswith(f"process {number} of 2\n[0, 0, 1, 1]\n")
         assert ("Starting JAX distributed service" in text) == (number == 0)
 
 
-def test_devices_are_in_the_order_of_the_processes():
-    finished = launch(order_program, count=2, variables=detection.slurm_variables)
-    assert [p.text for p in finished] == [
-        "0 [0, 0, 1, 1]\nlocalhost\n",
-        "1 [0, 0, 1, 1]\nlocalhost\n",
-    ]
-
-
-@pytest.mark.parametrize(
-    "name", ["SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"]
-)
-def test_each_of_the_five_variables_is_needed(name):
-    def variables(port, count, number):
-        return detection.slurm_variables(port, count, number) | {name: None}
-
-    def without(*numbers):
-        return {k: v for k, v in variables(*numbers).items() if v is not None}
-
-    [process] = launch(detection.slurm_program, count=1, variables=without)
-    assert "ValueError: coordinator_address should be defined" in process.text
-
-
-def test_without_srun_nothing_is_found():
-    [process] = launch(detection.slurm_program, count=1, variables=detection.batch_variables)
-    assert process.text == "ValueError: coordinator_address should be defined.\n"
-
-
 def test_devices_can_be_named():
-    [process] = launch(detection.all_devices_program, count=1, variables=detection.slurm_variables)
+    [process] = launch(all_devices_program, count=1, variables=slurm_variables)
     assert "visible devices: 0,1,2,3\n" in process.text

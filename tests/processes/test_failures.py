@@ -1,7 +1,9 @@
 """What real processes write when one is missing, fails or dies."""
 
+import itertools
 import re
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -11,25 +13,39 @@ from snippets.processes import failures
 from snippets.processes.launcher import launch
 
 ABORTED = -signal.SIGABRT
+# (program, devices of each process): how its processes end.
+STATUSES = {
+    (failures.missing_program, 2): [ABORTED],
+    (failures.exit_program, 2): [ABORTED, 7],
+    (failures.exit_program, 1): [ABORTED, 7],
+    (failures.exception_program, 2): [ABORTED, ABORTED],
+    (failures.coordinator_program, 2): [7, ABORTED],
+}
 
 
-def ended(program, statuses, devices=2):
-    """Launch as many processes as there are statuses, and return what they wrote."""
-    finished = launch(program, len(statuses), devices, limit=40, statuses=statuses)
-    texts = [failures.essence(process.text) for process in finished]
-    for text in texts:
+@pytest.fixture(scope="module")
+def wrote():
+    """Return {(program, devices): what each process wrote}; most of them wait most of the time."""
+
+    def ended(program, devices):
+        statuses = STATUSES[program, devices]
+        finished = launch(program, len(statuses), devices, limit=40, statuses=statuses)
+        return [failures.essence(process.text) for process in finished]
+
+    with ThreadPoolExecutor(2) as pool:
+        texts = dict(zip(STATUSES, pool.map(ended, *zip(*STATUSES, strict=True)), strict=True))
+    for text in itertools.chain.from_iterable(texts.values()):
         assert not re.search(r"0x[0-9a-f]{6}|\d{4} \d\d:\d\d|127\.0\.0\.1|\d{9}", text)
     return texts
 
 
-def test_one_that_never_comes_cannot_be_caught():
-    assert ended(failures.missing_program, [ABORTED]) == [
-        "fatal: DEADLINE_EXCEEDED: Deadline Exceeded"
-    ]
+def test_one_that_never_comes_cannot_be_caught(wrote):
+    expected = ["fatal: DEADLINE_EXCEEDED: Deadline Exceeded"]
+    assert wrote[failures.missing_program, 2] == expected
 
 
-def test_an_exception_ends_all_after_the_wait_for_the_others():
-    waiting, raising = ended(failures.exception_program, [ABORTED, ABORTED])
+def test_an_exception_ends_all_after_the_wait_for_the_others(wrote):
+    waiting, raising = wrote[failures.exception_program, 2]
     assert waiting.startswith("fatal: INTERNAL: Shutdown barrier has failed.")
     assert "# of tasks that reached the barrier: 1/2" in waiting
     assert "The first task at the barrier: 1." in waiting
@@ -38,16 +54,16 @@ def test_an_exception_ends_all_after_the_wait_for_the_others():
 
 
 @pytest.mark.parametrize(("devices", "error"), [(2, "JaxRuntimeError"), (1, "ValueError")])
-def test_a_death_is_an_exception_first_and_the_end_afterwards(devices, error):
-    left, died = ended(failures.exit_program, [ABORTED, 7], devices)
+def test_a_death_is_an_exception_first_and_the_end_afterwards(wrote, devices, error):
+    left, died = wrote[failures.exit_program, devices]
     assert died == "[0. 1.]"
     assert left.startswith(f"[0. 1.]\ncaught {error} UNKNOWN: Gloo AllGather failed")
     assert "connection lost\nfatal: UNAVAILABLE: The following tasks are unhealthy" in left
     assert "\n1\n" in left
 
 
-def test_the_end_of_the_coordinator_ends_all():
-    gone, left = ended(failures.coordinator_program, [7, ABORTED])
+def test_the_end_of_the_coordinator_ends_all(wrote):
+    gone, left = wrote[failures.coordinator_program, 2]
     assert gone == "[0. 1.]"
     assert left.startswith("[0. 1.]\nfatal: UNAVAILABLE: Failed to send RPC to coordination")
 

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-import time
 
 import psutil
 import pytest
@@ -31,14 +30,6 @@ def quick_program(address, count, number):
 def waiting_program(address, count, number):
     import time
 
-    time.sleep(300)
-
-
-def failing_program(address, count, number):
-    import time
-
-    if number == 1:
-        raise SystemExit(3)
     time.sleep(300)
 
 
@@ -93,24 +84,30 @@ def test_the_environment_is_small(monkeypatch):
 
 
 def test_after_the_limit_nothing_runs():
-    started = time.monotonic()
     with pytest.raises(RuntimeError, match="process 1: stopped at the time limit"):
-        launcher.launch(waiting_program, count=2, limit=1)
-    assert time.monotonic() - started < 60
+        launcher.launch(waiting_program, count=2, limit=0.3)
     assert not psutil.Process().children()
 
 
-def test_the_failure_of_one_stops_the_others():
+@pytest.mark.parametrize(("grace", "status"), [(0.1, None), (300, 0)])
+def test_after_the_failure_of_one_the_others_have_some_time(tmp_path, grace, status):
+    commands = [["sleep", "300" if status is None else "0.5"], ["sh", "-c", "exit 3"]]
+    environment = launcher.clean_environment(tmp_path, 1)
+    finished = launcher.run_together(commands, [environment] * 2, tmp_path, 300, grace)
+    assert [process.status for process in finished] == [status, 3]
+    assert not psutil.Process().children()
+
+
+def test_that_time_is_short_unless_the_failure_was_expected(monkeypatch):
+    found = [launcher.Finished(0, None, "started"), launcher.Finished(1, 3, "")]
+    asked = []
+    monkeypatch.setattr(launcher, "run_together", lambda *given: asked.append(given[-1]) or found)
     with pytest.raises(RuntimeError) as raised:
-        launcher.launch(failing_program, count=2, limit=300)
-    assert "process 0: stopped at the time limit" in str(raised.value)
+        launcher.launch(waiting_program, count=2, limit=300)
+    assert "process 0: stopped at the time limit\nstarted" in str(raised.value)
     assert "process 1: exit status 3" in str(raised.value)
-    assert not psutil.Process().children()
-
-
-def test_an_expected_failure_is_returned_and_others_may_go_on():
-    finished = launcher.launch(failing_program, count=2, limit=4, statuses=[None, 3])
-    assert [process.status for process in finished] == [None, 3]
+    assert launcher.launch(waiting_program, count=2, limit=300, statuses=[None, 3]) == found
+    assert asked == [2, 300]
 
 
 def test_a_success_that_was_to_be_a_failure_is_an_error():
@@ -230,7 +227,7 @@ def test_mpirun_starts_processes_that_reach_each_other(mpi):
 
 def test_a_hanging_mpirun_is_stopped_at_the_limit(mpi):
     with pytest.raises(RuntimeError, match="stopped at the time limit"):
-        launcher.launch_mpi(hanging_program, count=2, limit=2)
+        launcher.launch_mpi(hanging_program, count=2, limit=1)
 
 
 def test_the_failure_of_a_rank_is_that_of_mpirun(mpi):

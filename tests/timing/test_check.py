@@ -6,11 +6,10 @@ import subprocess
 import sys
 
 import pytest
-from _ext.source.pages import read_page
-from _ext.source.snippets import Library
 from docutils import nodes
 
 from snippets.timing import check
+from tests.book import pages
 
 ROOT = pathlib.Path(__file__).parents[2]
 FOLDER = pathlib.Path(__file__).parent / "check"
@@ -117,7 +116,7 @@ def test_a_page_of_the_book_has_no_wrong_timing(path):
 
 @pytest.mark.parametrize("name", ["timing/wrong_timings", "timing/dispatch", "timing/timer"])
 def test_what_a_page_of_the_book_executes_has_none_either(name):
-    cells = read_page(name, ROOT / "docs" / f"{name}.md", Library(ROOT / "snippets")).cells
+    cells = pages.page(name).cells
     assert found_in([cell.source for cell in cells]) == set()
 
 

@@ -29,8 +29,8 @@ LIST = "llms.txt"
 USED = (
     ".headerlink, .copybtn, svg, script, style, input, button, p.expanded, .device-notice, .at-home"
 )
-# What the page folds because few want to read it: helpers, logs, compiled programs, the words of old
-# versions. The notebook has the code.
+# What the page folds because few want to read it: helpers, logs, compiled programs, the words of
+# old versions. The notebook has the code.
 FOLDED = "details.hide, .error-list details, details.earlier, .compile-view details"
 
 
@@ -94,8 +94,8 @@ def markdown(body: str) -> str:
     for node in tree.css(f"{USED}, {FOLDED}"):
         node.decompose()
     for node in tree.css("details.traceback"):
-        said = html.escape(node.css_first("summary").text())
-        node.replace_with(LexborHTMLParser(f"<pre>{said}</pre>").css_first("pre"))
+        said = html.escape(node.css("summary")[0].text())
+        node.replace_with(LexborHTMLParser(f"<pre>{said}</pre>").css("pre")[0])
     notes: dict[str, int] = {}
     for node in tree.css(".note[role=tooltip]"):
         node.replace_with(f"[^{notes.setdefault(node.text(), len(notes) + 1)}]")

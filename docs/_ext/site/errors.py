@@ -2,7 +2,8 @@
 
 A page writes the list as a table in an `{error-list}`. The first column has the type and how the
 message begins, with `…` for what differs from case to case; the others are the page's own.
-A file that `book_versions` names as `earlier` adds what versions said that are not recorded.
+A file that `book_versions` names as `earlier` adds what versions said that are not recorded, and
+`quoted.toml` beside it what no machine of the book can print: a row of its own, with its source.
 """
 
 import html
@@ -11,7 +12,7 @@ import pathlib
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from docutils import nodes
 from sphinx.util import logging
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 # What may differ between two messages that say the same: numbers, addresses of pages.
 VARIES = re.compile(r"\d+|https?://\S+|0x[0-9a-f]+")
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
+QUOTED = "quoted.toml"
 
 
 class error_list(nodes.container):
@@ -46,6 +48,7 @@ class ErrorListDirective(SphinxDirective):
         self.env.metadata[self.env.docname]["book_uses_errors"] = True
         if path := _earlier_file(cast(BookEnvironment, self.env)):
             self.env.note_dependency(str(path))
+            self.env.note_dependency(str(path.with_name(QUOTED)))
         return [node]
 
 
@@ -58,6 +61,21 @@ def _earlier_file(env: BookEnvironment) -> pathlib.Path | None:
 def earlier(path: pathlib.Path) -> dict[str, dict[str, str]]:
     """Return what other versions said, {how a row begins: {version: message}}."""
     return tomllib.loads(path.read_text("utf8"))
+
+
+class Quote(NamedTuple):
+    """A message in a public source: its text, who says it, and the address."""
+
+    text: str
+    by: str
+    source: str
+
+
+def quoted(path: pathlib.Path) -> dict[str, list[Quote]]:
+    """Return the messages that are quoted beside the file of earlier ones, {row: quotes}."""
+    path = path.with_name(QUOTED)
+    found = tomllib.loads(path.read_text("utf8")) if path.exists() else {}
+    return {row: [Quote(**each) for each in quotes] for row, quotes in found.items()}
 
 
 def all_errors(env: BookEnvironment) -> list[DeclaredError]:
@@ -119,6 +137,7 @@ class ShowErrors(BookTransform):
         taken: set[str] = set()
         path = _earlier_file(self.env)
         self.earlier = earlier(path) if path else {}
+        self.quoted = quoted(path) if path else {}
         self.options: Options = self.env.book_options
         self.package = self.options.versions.package
         self.label = label(self.options) if self.package else ""
@@ -129,8 +148,8 @@ class ShowErrors(BookTransform):
     def _complete(self, row: nodes.row, known: Iterable[DeclaredError], taken: set[str]) -> None:
         first = next(row.findall(nodes.entry))
         words = next((literal.astext() for literal in first.findall(nodes.literal)), "")
-        found = meant(words, known)
-        if not found:
+        found, quotes = meant(words, known), self.quoted.get(words, [])
+        if not found and not quotes:
             # The cell may stand on a page that failed.
             if any(state.failures for state in pages_of(self.env).values()):
                 return
@@ -144,13 +163,18 @@ class ShowErrors(BookTransform):
             anchor = f"{base}-{number}"
         taken.add(anchor)
         row["ids"].append(anchor)
+        if found and (shown := self._printed(words, found)):
+            first += nodes.raw("", messages(shown), format="html")
+        if quotes:
+            first += nodes.raw("", quotation(quotes), format="html")
+
+    def _printed(self, words: str, found: list[DeclaredError]) -> list[tuple[str, str]]:
         best = max(found, key=lambda error: (error.here is not None, len(error.versions)))
         shown = [*self._shown(best), *self._earlier(words)]
         if len(shown) == 1 and best.here is not None:
             # All versions say it, or it is no error of the package.
             shown = [("", text) for _, text in shown]
-        if shown:
-            first += nodes.raw("", messages(shown), format="html")
+        return shown
 
     def _earlier(self, words: str) -> Iterator[tuple[str, str]]:
         for begins, said_by in self.earlier.items():
@@ -175,6 +199,15 @@ def messages(shown: Sequence[tuple[str, str]]) -> str:
             parts.append(f"<p>{html.escape(heading)}{'' if text else ': no error'}</p>")
         if text:
             parts.append(f"<pre>{html.escape(text)}</pre>")
+    return "".join([*parts, "</details>"])
+
+
+def quotation(quotes: Sequence[Quote]) -> str:
+    """Return a fold with what nobody printed here, each text beneath a link to its source."""
+    parts = [f"<details><summary>Quoted: {html.escape(quotes[0].by)}</summary>"]
+    for quote in quotes:
+        text, by, source = map(html.escape, (quote.text, quote.by, quote.source))
+        parts.append(f'<p><a href="{source}">{by}</a></p><pre>{text}</pre>')
     return "".join([*parts, "</details>"])
 
 

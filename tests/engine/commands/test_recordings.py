@@ -2,8 +2,6 @@
 
 import getpass
 import json
-import os
-import pathlib
 import re
 import shutil
 import socket
@@ -77,22 +75,15 @@ def test_a_recording_is_a_notebook_with_the_code_that_ran(two_devices):
     assert facts["executed"].startswith("20")
 
 
-def test_what_is_the_same_is_not_written_again(project):
+def test_what_the_cache_holds_is_executed_if_asked_and_not_written_again_if_the_same(project):
     project.page("a/one", project.cell("print({'b': 1, 'a': 2})\nobject()"), project.cell("'end'"))
     assert project.record().returncode == 0
     before = project.recording("a/one").read_bytes()
-    shutil.rmtree(project.root / "_cache")
-    again = project.record()
-    assert again.returncode == 0 and "executed" in again.stdout
+    assert "executed" not in project.record().stdout
+    again = project.record("--again")
+    assert again.returncode == 0 and "executed a/one" in again.stdout
     assert "a/one: the same as recorded" in again.stdout
     assert project.recording("a/one").read_bytes() == before
-
-
-def test_what_the_cache_holds_is_executed_again_if_asked(project):
-    project.page("a/one", project.cell("'first'"))
-    assert project.record().returncode == 0
-    assert "executed" not in project.record().stdout
-    assert "executed a/one" in project.record("--again").stdout
 
 
 def test_what_has_changed_alone_is_recorded(two_devices):
@@ -189,61 +180,36 @@ def test_the_recorder_needs_no_sphinx(two_devices, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-WITHOUT = """
-import importlib.util
-found = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *rest: None if name == "tensorflow" else found(name, *rest)
-"""
-
-
-def test_a_missing_framework_costs_its_own_cells_alone(project, tmp_path):
-    project.configure(DEVICES)
-    project.page(
-        "a/one",
-        project.cell("'before'"),
-        project.cell("import tensorflow as tf\nanswer = tf.constant(1)"),
-        project.cell("print(answer)"),
-        project.cell("answer = 'own'"),
-        project.cell("answer"),
-    )
-    folder = tmp_path / "without"
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(WITHOUT)
-    done = project.record(PYTHONPATH=str(folder))
+def test_a_missing_framework_costs_its_own_cells_alone(project):
+    project.configure(DEVICES, 'book_frameworks = {"nolib": {"label": "A library"}}')
+    cells = "'before'", "import nolib as n\nx = n.f(1)", "print(x)", "x = 'own'", "x"
+    project.page("a/one", *map(project.cell, cells))
+    done = project.record()
     assert done.returncode == 0, done.stderr
-    assert "but for cells that need tensorflow\n" in done.stdout
+    assert "but for cells that need nolib\n" in done.stdout
     build = project.build("-D", "book_recorded=1", out="build/recorded")
     assert build.green, build.output
-    without = "Not recorded: TensorFlow is not installed."
+    without = "Not recorded: A library is not installed."
     assert outputs(project, "a/one", "build/recorded") == ["'before'", without, without, "'own'"]
 
     # What was recorded is cached, and serves only builds that leave out as well.
-    whole = project.build(out="build/whole", PYTHONPATH=str(folder))
+    whole = project.build(out="build/whole")
     assert whole.status == 1
     assert whole.executed == ["a/one"]
-    leave_out = ("-D", "book_leave_out=1")
-    live = project.build(*leave_out, PYTHONPATH=str(folder))
-    without = "Not executed: TensorFlow is not installed."
-    assert live.green, live.output
-    assert live.executed == []
-    assert outputs(project, "a/one") == ["'before'", without, without, "'own'"]
+    without = "Not executed: A library is not installed."
     # The second build takes the page from the cache.
-    (project.root / "build" / "html" / "a" / "one.html").unlink()
-    again = project.build("-E", *leave_out, PYTHONPATH=str(folder))
-    assert again.executed == []
-    assert outputs(project, "a/one") == ["'before'", without, without, "'own'"]
+    for options in ((), ("-E",)):
+        live = project.build(*options, "-D", "book_leave_out=1")
+        assert live.green, live.output
+        assert live.executed == []
+        assert outputs(project, "a/one") == ["'before'", without, without, "'own'"]
+        (project.root / "build" / "html" / "a" / "one.html").unlink()
 
 
-def test_outputs_that_agree_are_shown_once(two_devices):
-    two_devices.recorded_elsewhere("a/one")
-    assert two_devices.build().green
-    assert tabs(two_devices, "a/one") == []
-    assert outputs(two_devices, "a/one") == ["'first'", "pears"]
-
-
-def test_outputs_that_differ_are_tabs(two_devices):
+def test_outputs_that_agree_are_shown_once_and_those_that_differ_are_tabs(two_devices):
     two_devices.recorded_elsewhere("a/one", ("pears", "zweites"))
     assert two_devices.build().green
+    assert outputs(two_devices, "a/one")[0] == "'first'"
     assert tabs(two_devices, "a/one") == [{"CPU": "pears", "NVIDIA H200": "zweites"}]
     download = two_devices.root / "build" / "html" / "_sources" / "a" / "one.ipynb"
     cells = json.loads(download.read_text("utf8"))["cells"]
@@ -391,43 +357,107 @@ def listed(project, *words):
     return found
 
 
-def test_docstrings_comments_and_formatting_leave_every_recording_current(two_devices):
-    snippet = two_devices.snippet("b.one", 'def answer():\n    """Return it."""\n    return 41')
-    for number in range(3):
-        two_devices.page(f"b/page{number}", two_devices.cell("answer()", snippet="one.answer"))
+def test_what_no_cell_needs_leaves_every_recording_current(two_devices):
+    code = 'def answer():\n    """Return it."""\n    return 41\n\n\ndef other(): ...\n'
+    snippet = two_devices.snippet("b.one", code)
+    two_devices.page("b/two", two_devices.cell("answer()", snippet="one.answer"))
     assert two_devices.record().returncode == 0
-    for number in range(3):
-        two_devices.recorded_elsewhere(f"b/page{number}", ("41", "42"))
-    text = 'def answer():  # now\n    """Return the answer, in full."""\n\n    return (41)'
-    snippet.write_text(text, "utf8")
+    two_devices.recorded_elsewhere("b/two", ("41", "42"))
+    text = 'def answer():  # now\n    """Return the answer, in full."""\n\n    return (41)\n'
+    snippet.write_text(f"{text}\n\ndef other(): return 1\n", "utf8")
     build = two_devices.build("-D", "book_recorded=1")
     assert build.green, build.output
     assert set(listed(two_devices).values()) == {"current"}
-    assert tabs(two_devices, "b/page0") == [{"CPU": "41", "NVIDIA H200": "42"}]
+    assert tabs(two_devices, "b/two") == [{"CPU": "41", "NVIDIA H200": "42"}]
 
 
-def test_an_edited_cell_shows_what_its_earlier_code_gave_elsewhere(two_devices):
-    two_devices.page("a/one", *map(two_devices.cell, ("'first'", "print('pears')", "print('end')")))
-    assert two_devices.record().returncode == 0
-    edits = ("pears\\n", "zweites\\n"), ("end\\n", "Ende\\n")
-    two_devices.recorded_elsewhere("a/one", *edits)
-    two_devices.edit(two_devices.path("a/one"), "print('pears')", "print('pea' + 'rs')")
-    build = two_devices.build()
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory, empty_project):
+    """Record pages on two devices and edit them then: the project, and a build after that."""
+    made = empty_project(tmp_path_factory.mktemp("earlier"))
+    made.configure(DEVICES)
+    first, pears, end = map(made.cell, ("'first'", "print('pears')", "print('end')"))
+    snippet = made.snippet("a.two", "def answer():\n    return 41")
+    asked = '```{predict} What?\n- pears ~ "pears"\n- plums ~ "plums"\n```'
+    made.page("a/edited", first, pears, end)
+    made.page("a/renamed", made.cell("answer()", snippet="two.answer"))
+    made.page("a/asked", asked, pears)
+    for name in ("a/gone", "a/middle", "a/moved"):
+        made.page(name, first, pears)
+    assert made.record().returncode == 0
+    other = ("pears\\n", "zweites\\n")
+    made.recorded_elsewhere("a/edited", other, ("end\\n", "Ende\\n"))
+    made.recorded_elsewhere("a/renamed", ('"41"', '"42"'))
+    made.recorded_elsewhere("a/asked")
+    for name in ("a/middle", "a/moved"):
+        made.recorded_elsewhere(name, other)
+
+    made.path("a/gone").unlink()
+    made.edit(made.path("a/edited"), "print('pears')", "print('pea' + 'rs')")
+    made.edit(made.path("a/asked"), "print('pears')", "print('plums')")
+    made.edit(snippet, "answer", "reply")
+    made.edit(made.path("a/renamed"), "answer", "reply")
+    made.page("a/middle", first, made.cell("print(7)"), pears)
+    made.page("a/moved", pears, first)
+    build = made.build()
     assert build.green and not build.warnings, build.output
-    assert "NVIDIA H200: 1 recording of earlier code" in build.output
-    second, third = tabs(two_devices, "a/one")
+    assert "NVIDIA H200: 5 recordings of earlier code" in build.output
+    recorded = made.build("-D", "book_recorded=1", out="build/recorded")
+    assert recorded.green, recorded.output
+    return made
+
+
+def test_recordings_of_earlier_code_are_listed(earlier):
+    edited = "earlier code: 1 cell edited"
+    middle = "earlier code: 1 cell new; 1 cell after earlier code"
+    states = listed(earlier)
+    assert {name: state for (device, name), state in states.items() if device == "gpu-h200"} == {
+        "a/asked": edited,
+        "a/edited": f"{edited}; 1 cell after earlier code",
+        "a/middle": middle,
+        "a/moved": "earlier code: 2 cells after earlier code",
+        "a/renamed": edited,
+    }
+    assert states["cpu", "a/middle"] == middle
+    assert states["cpu", "a/gone"] == "left over: the page is gone, or has no code any more"
+    assert earlier.run("recordings").returncode == 0
+    assert earlier.run("recordings", "--check").returncode == 1
+
+
+def test_an_edited_cell_shows_what_its_earlier_code_gave_elsewhere(earlier):
+    second, third = tabs(earlier, "a/edited")
     assert second["CPU"] == "pears" and third["CPU"] == "end"
     assert second["NVIDIA H200"].startswith("Earlier code, 20")
     assert "-print('pears') +print('pea' + 'rs')" in " ".join(second["NVIDIA H200"].split())
     assert second["NVIDIA H200"].endswith("zweites")
     assert third["NVIDIA H200"].startswith("After earlier code, 20")
     assert third["NVIDIA H200"].endswith("Ende")
-    state = "earlier code: 1 cell edited; 1 cell after earlier code"
-    assert listed(two_devices)["gpu-h200", "a/one"] == state
-    assert two_devices.run("recordings").returncode == 0
-    assert two_devices.run("recordings", "--check").returncode == 1
-    assert two_devices.build("-D", "book_recorded=1").green
-    assert outputs(two_devices, "a/one")[1].startswith("CPU Earlier code, 20")
+    shown = outputs(earlier, "a/edited", "build/recorded")[1]
+    assert shown.startswith("CPU Earlier code, 20")
+
+
+def test_a_new_cell_in_the_middle_says_so_and_the_next_are_after_it(earlier):
+    (last,) = tabs(earlier, "a/middle")
+    assert last["NVIDIA H200"].startswith("After earlier code, 20")
+    new = outputs(earlier, "a/middle", "build/recorded")[1]
+    assert "Not recorded on CPU: this cell is newer than the recording of 20" in new
+
+
+def test_moved_cells_keep_their_outputs_and_are_told(earlier):
+    (found,) = tabs(earlier, "a/moved")
+    assert found["CPU"] == "pears"
+    assert found["NVIDIA H200"].startswith("After earlier code")
+    assert found["NVIDIA H200"].endswith("zweites")
+
+
+def test_a_renamed_snippet_is_earlier_code_elsewhere(earlier):
+    (found,) = tabs(earlier, "a/renamed")
+    assert found["NVIDIA H200"].endswith("42")
+
+
+def test_an_answer_that_earlier_code_contradicts_is_no_fault(earlier):
+    page = BeautifulSoup(earlier.html("a/asked"), "html.parser")
+    assert page.select_one(".predict fieldset")["data-right"] == "1"
 
 
 def test_numbers_tables_charts_and_verdicts_of_earlier_code_say_so(two_devices, noting):
@@ -450,70 +480,6 @@ def test_numbers_tables_charts_and_verdicts_of_earlier_code_say_so(two_devices, 
     assert note.get_text().startswith("Earlier code, 20") and "all of it" in note.get_text()
     cells = [td.get_text() for td in page.select("table.measurements td")]
     assert sum("(earlier code, 20" in cell for cell in cells) == 2
-
-
-def test_a_new_cell_in_the_middle_says_so_and_the_next_are_after_it(two_devices):
-    two_devices.recorded_elsewhere("a/one", ("pears\\n", "zweites\\n"))
-    pears = two_devices.cell("print('pears')")
-    two_devices.edit(two_devices.path("a/one"), pears, f"{two_devices.cell('print(7)')}\n\n{pears}")
-    assert two_devices.build().green
-    state = "earlier code: 1 cell new; 1 cell after earlier code"
-    assert listed(two_devices)["gpu-h200", "a/one"] == state
-    assert listed(two_devices)["cpu", "a/one"] == state
-    (last,) = tabs(two_devices, "a/one")
-    assert last["NVIDIA H200"].startswith("After earlier code, 20")
-    build = two_devices.build("-D", "book_recorded=1", out="build/recorded")
-    assert build.green, build.output
-    new = outputs(two_devices, "a/one", "build/recorded")[1]
-    assert "Not recorded on CPU: this cell is newer than the recording of 20" in new
-
-
-def test_a_renamed_snippet_is_earlier_code_elsewhere(two_devices):
-    snippet = two_devices.snippet("a.two", "def answer():\n    return 41")
-    two_devices.page("a/one", two_devices.cell("answer()", snippet="two.answer"))
-    assert two_devices.record().returncode == 0
-    two_devices.recorded_elsewhere("a/one", ('"41"', '"42"'))
-    two_devices.edit(snippet, "answer", "reply")
-    two_devices.edit(two_devices.path("a/one"), "answer", "reply")
-    assert two_devices.build().green
-    assert listed(two_devices)["gpu-h200", "a/one"] == "earlier code: 1 cell edited"
-    (found,) = tabs(two_devices, "a/one")
-    assert found["NVIDIA H200"].endswith("42")
-
-
-def test_moved_cells_keep_their_outputs_and_are_told(two_devices):
-    two_devices.recorded_elsewhere("a/one", ("pears\\n", "zweites\\n"))
-    page = two_devices.path("a/one")
-    text = page.read_text("utf8")
-    text = text.replace("'first'", "X").replace("print('pears')", "'first'")
-    page.write_text(text.replace("X", "print('pears')"), "utf8")
-    build = two_devices.build()
-    assert build.green, build.output
-    (found,) = tabs(two_devices, "a/one")
-    assert found["CPU"] == "pears"
-    assert found["NVIDIA H200"].startswith("After earlier code")
-    assert found["NVIDIA H200"].endswith("zweites")
-    state = "earlier code: 2 cells after earlier code"
-    assert listed(two_devices)["gpu-h200", "a/one"] == state
-
-
-def test_the_recording_of_a_page_that_is_gone_is_listed(two_devices):
-    two_devices.path("a/one").unlink()
-    assert two_devices.build().green
-    state = "left over: the page is gone, or has no code any more"
-    assert listed(two_devices)["cpu", "a/one"] == state
-    assert two_devices.run("recordings", "--check").returncode == 1
-
-
-def test_an_answer_that_earlier_code_contradicts_is_no_fault(two_devices):
-    asked = ':::{predict} What?\n- pears ~ "pears"\n- plums ~ "plums"\n:::'
-    two_devices.page("a/one", asked, two_devices.cell("print('pears')"))
-    assert two_devices.record().returncode == 0
-    two_devices.recorded_elsewhere("a/one")
-    page = two_devices.path("a/one")
-    two_devices.edit(page, "print('pears')", "print('plums')")
-    build = two_devices.build()
-    assert build.green, build.output
 
 
 def test_a_page_for_one_device_is_recorded_there_alone(two_devices):
@@ -596,22 +562,14 @@ def test_the_list_says_what_is_missing_on_the_device_that_everybody_has(two_devi
     assert "gpu-h200: 1 current\n" in done.stdout
 
 
-def test_a_snippet_that_no_cell_shows_leaves_the_recording_current(two_devices):
-    snippet = two_devices.snippet("a.one", "def answer():\n    return 41\n\n\ndef other(): ...\n")
-    two_devices.page("a/one", two_devices.cell("answer()", snippet="one.answer"))
-    assert two_devices.record().returncode == 0
-    two_devices.edit(snippet, "def other(): ...", "def other(): return 1")
-    assert two_devices.run("recordings").returncode == 0
-
-
 def test_the_recorder_finds_the_device_by_itself(project):
-    pytest.importorskip("jax")
-    project.page("a/one", project.cell("import jax\njax.devices()[0].platform"))
-    done = project.run("record", JAX_PLATFORMS="cpu")
+    facts = {"modules": ["colorsys"], "device": "('cpu', colorsys.__name__)"}
+    project.configure(f"book_frameworks = {{'lib': {facts}}}")
+    project.page("a/one", project.cell("import colorsys"))
+    done = project.run("record")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("recording on cpu")
-    assert project.recording("a/one").exists()
-    assert pathlib.Path(os.fspath(project.recording("a/one"))).parent.parent.name == "cpu"
+    assert project.recording("a/one", "cpu").exists()
 
 
 def of_its_own(project):

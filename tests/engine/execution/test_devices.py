@@ -104,12 +104,14 @@ BREAKING = {
 }
 
 
-@pytest.mark.parametrize("case", BREAKING)
-def test_a_page_cannot_break_what_its_kernel_reports(project, execute, case):
-    project.page("a/one", project.cell("import colorsys"), project.cell(BREAKING[case]))
-    found = execute("a/one", **options("('cpu', colorsys.__name__)", "colorsys"))["a/one"]
-    assert not found.failures
-    assert found.outputs.facts.device_kind == "colorsys"
+def test_a_page_cannot_break_what_its_kernel_reports(project, execute):
+    names = {case: f"a/p{number}" for number, case in enumerate(BREAKING)}
+    for case, name in names.items():
+        project.page(name, project.cell("import colorsys"), project.cell(BREAKING[case]))
+    found = execute(*names.values(), **options("('cpu', colorsys.__name__)", "colorsys"))
+    for case, name in names.items():
+        assert not found[name].failures, case
+        assert found[name].outputs.facts.device_kind == "colorsys", case
 
 
 HIDING = {
@@ -120,14 +122,16 @@ HIDING = {
 }
 
 
-@pytest.mark.parametrize("case", HIDING)
-def test_a_page_that_hides_its_device_fails_alone(project, execute, case):
-    code, reason = HIDING[case]
-    project.page("a/one", project.cell("import colorsys"), project.cell(code))
-    project.page("a/two", project.cell("import colorsys"))
+def test_a_page_that_hides_its_device_fails_alone(project, execute):
+    names = {case: f"a/p{number}" for number, case in enumerate(HIDING)}
+    for case, name in names.items():
+        project.page(name, project.cell("import colorsys"), project.cell(HIDING[case][0]))
+    project.page("a/good", project.cell("import colorsys"))
     expression = "(lambda hue, *rest: ('cpu', hue))(*colorsys.rgb_to_hls(0, 0, 0))"
-    found = execute("a/one", "a/two", **options(expression, "colorsys"))
-    (failure,) = found["a/one"].failures
-    assert failure.message.startswith("cell 2: one cannot be asked on which device the page ran")
-    assert reason in failure.message
-    assert not found["a/two"].failures
+    found = execute(*names.values(), "a/good", **options(expression, "colorsys"))
+    for case, name in names.items():
+        (failure,) = found[name].failures
+        why = "cell 2: one cannot be asked on which device the page ran"
+        assert failure.message.startswith(why), case
+        assert HIDING[case][1] in failure.message, case
+    assert not found["a/good"].failures

@@ -208,37 +208,26 @@ def test_an_edited_helper_executes_exactly_the_pages_that_reach_it(project):
     assert "'old value'" in project.html("b/top")
 
 
-def test_a_page_without_a_framework_runs_for_every_device(project):
-    project.page("a/plain", project.cell("1"))
-    assert project.build(BOOK_DEVICE="gpu-h200").green
-
-
-def test_a_kernel_on_another_device_is_refused(project):
-    pytest.importorskip("torch")
-    project.page("a/plain", "Prose.", project.cell("import torch"))
-    for build in (project.build(BOOK_DEVICE="gpu-h200"), project.build(BOOK_DEVICE="gpu-h200")):
-        assert build.status == 1
-        assert build.executed == ["a/plain"]
-        assert "docs/a/plain.md:11: WARNING: " in build.output
-        assert (
-            "the page is executed for device 'gpu-h200', but the kernel ran on 'cpu'"
-            in build.output
-        )
-        assert "set BOOK_DEVICE to the device that is meant" in build.output
-    assert project.cached() == []
-    assert project.build().green
-
-
-def test_a_device_that_jax_does_not_find_is_refused(project):
-    pytest.importorskip("jax")
-    project.page("a/plain", project.cell("import jax"))
-    project.page("a/other", project.cell("1"))
-    build = project.build(BOOK_DEVICE="tpu-v5e")
+def test_a_page_of_another_device_or_of_an_unknown_one_is_refused(project):
+    facts = {"modules": ["colorsys"], "device": "('cpu', 'cpu')"}
+    broken = {"modules": ["ftplib"], "device": "1 / 0"}
+    project.configure(f"book_frameworks = {{'lib': {facts}, 'broken': {broken}}}")
+    project.page("a/broken", project.cell("import ftplib"))
+    project.page("a/none", project.cell("1"))
+    project.page("a/one", "Prose.", project.cell("import colorsys"))
+    build = project.build(BOOK_DEVICE="gpu-h200")
     assert build.status == 1
-    assert build.executed == ["a/other", "a/plain"]
-    assert "docs/a/plain.md:9: WARNING: " in build.output
-    assert "jax cannot be asked on which device the page ran" in build.output
+    assert build.executed == ["a/broken", "a/none", "a/one"]
+    elsewhere, unknown = sorted(build.warnings, reverse=True)
+    assert (
+        "docs/a/one.md:11: WARNING: cell 1: the page is executed for device 'gpu-h200', but the "
+        "kernel ran on 'cpu'; set BOOK_DEVICE to the device that is meant"
+    ) in elsewhere
+    assert "docs/a/broken.md:9: WARNING: " in unknown
+    assert "broken cannot be asked on which device the page ran" in unknown
     assert len(project.cached()) == 1
+    project.path("a/broken").unlink()
+    assert project.build().green
 
 
 # What decides what cells give, and the digest of its lines that are no comments.

@@ -154,8 +154,11 @@ def test_what_was_written_just_now_is_kept_with_a_clock_that_was_set_back(cache)
 def test_what_a_page_took_is_remembered_and_harmless(filled):
     assert filled.effort("one") == Effort(seconds=1.5, cores=1.25, started=0.75)
     assert filled.effort("never") is None
-    filled.path(PAGES["one"], "key").write_text("null")
-    assert filled.effort("one") is None
+    path = filled.path(PAGES["one"], "key")
+    text = path.read_text()
+    for damaged in ("null", *(text.replace("1.5", word) for word in ('"x"', "null", "[]"))):
+        path.write_text(damaged)
+        assert damaged != text and filled.effort("one") is None
 
 
 WRITER = """
@@ -177,14 +180,14 @@ def test_several_processes_may_use_one_cache(cache, request):
     script = WRITER.format(paths=paths, folder=str(cache.folder))
     writers = [
         subprocess.Popen([sys.executable, "-c", script, str(number)], stderr=subprocess.PIPE)
-        for number in range(4)
+        for number in range(2)
     ]
     for writer in writers:
         _, errors = writer.communicate()
         assert writer.returncode == 0, errors.decode()
     for number in range(12):
         made = cache.load(page(f"page {number}"), "key", "cpu")
-        assert made.cells[0].outputs[0]["data"]["text/plain"] in "0123"
+        assert made.cells[0].outputs[0]["data"]["text/plain"] in "01"
     assert len(list(cache.folder.rglob("*.ipynb"))) == 12
 
 

@@ -121,6 +121,36 @@ def test_a_row_that_no_cell_declares_is_refused(book):
     assert "no cell of the book declares the error 'ValueError: no plums'" in warning
 
 
+def test_a_row_that_is_quoted_needs_no_cell_and_names_its_source(book):
+    book.with_versions(earlier="earlier.toml")
+    (book.root / "earlier.toml").write_text("", "utf8")
+    path = book.root / "quoted.toml"
+    row_of = '[["ValueError: no plums"]]\n'
+    rest = 'by = "Fruit 1.0"\nsource = "https://example.org/plums"\ntext = "no plums <here>"\n'
+    path.write_text(row_of + rest + row_of + rest.replace("1.0", "2.0"), "utf8")
+    book.page("a/list", LIST.replace("no pears", "no plums"))
+    build = book.build()
+    assert build.green, build.output
+    found = row(book)
+    assert found["id"] == "error-valueerror-no-plums"
+    assert found.select_one("summary").text == "Quoted: Fruit 1.0"
+    links = [(link.text, link["href"]) for link in found.select("details a")]
+    assert links == [(f"Fruit {n}.0", "https://example.org/plums") for n in (1, 2)]
+    assert {text.text for text in found.select("details pre")} == {"no plums <here>"}
+
+
+def test_a_row_may_be_printed_and_quoted(book):
+    book.with_versions(earlier="earlier.toml")
+    (book.root / "earlier.toml").write_text("", "utf8")
+    rest = 'by = "Fruit"\nsource = "https://example.org"\ntext = "none"\n'
+    (book.root / "quoted.toml").write_text('[["ValueError: no pears"]]\n' + rest, "utf8")
+    build = book.build()
+    assert build.green, build.output
+    printed, quoted = row(book).select("details")
+    assert printed.select_one("pre").text == "ValueError: no pears, 3 apples"
+    assert quoted.select_one("pre").text == "none"
+
+
 def test_a_text_of_a_version_is_left_out_once_the_code_has_changed(book):
     recorded(book, "1.0", evalue="pears are out")
     assert book.build().green

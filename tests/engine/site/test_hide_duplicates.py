@@ -1,6 +1,5 @@
 """What a page draws or tabulates is not printed above it once more."""
 
-import pytest
 from bs4 import BeautifulSoup
 
 CELL = "note('x/a', 0.5)"
@@ -9,44 +8,45 @@ CHART = "```{measurement-chart} x/a x/b\n```"
 ROW = "| a | b |\n|---|---|\n| {measured}`x/b@python.first_call / x/a@python.first_call` | 1 |"
 
 
-def folds(project):
+def folds(project, docname="b/one"):
     """Return (summary, text) of each folded output of a page."""
-    page = BeautifulSoup(project.html("b/one"), "html.parser")
+    page = BeautifulSoup(project.html(docname), "html.parser")
     found = [(d.summary.get_text(" ", strip=True), d.text) for d in page.select(".cell details")]
     return [(summary, text) for summary, text in found if "helpers" not in summary]
 
 
-@pytest.mark.parametrize("shown", [TABLE, CHART, ROW])
-def test_measurements_that_the_page_shows_again_are_folded(project, noting, shown):
-    cells = [project.cell(f"note('x/{n}', 0.5)", "a.notes.note") for n in "ab"]
-    project.page("b/one", *cells, shown)
+def test_measurements_that_the_page_shows_again_are_folded(project, noting):
+    shown = {"table": TABLE, "chart": CHART, "row": ROW}
+    for kind, text in shown.items():
+        cells = [project.cell(f"note('{kind}/{n}', 0.5)", "a.notes.note") for n in "ab"]
+        project.page(f"b/{kind}", *cells, text.replace("x/", f"{kind}/"))
     build = project.build()
     assert build.green, build.output
-    found = folds(project)
-    assert len(found) == 2
-    assert all("Show the raw measurements" in summary for summary, _ in found)
-    assert "x/a" in found[0][1]
+    for kind in shown:
+        found = folds(project, f"b/{kind}")
+        assert len(found) == 2
+        assert all("Show the raw measurements" in summary for summary, _ in found)
+        assert f"{kind}/a" in found[0][1]
 
 
-@pytest.mark.parametrize(
-    ("code", "shown"),
-    [
-        (CELL, "Only a sentence: {measured}`x/a@python`."),
-        (CELL, TABLE.replace("x/*", "y/*")),
-        (f"{CELL}\nprint('more')", TABLE),
-        (f"{CELL}\nnote('z', 0.5)", TABLE),
-    ],
-    ids=["a number", "another table", "more output", "another measurement"],
-)
-def test_what_the_page_does_not_show_again_is_open(project, noting, code, shown):
-    more = project.cell("note('y/a', 0.5)", "a.notes.note")
-    project.page("b/one", project.cell(code, "a.notes.note"))
-    project.page("b/two", more, shown)
-    text = project.path("b/one").read_text("utf8")
-    project.path("b/one").write_text(f"{text}\n{shown}\n", "utf8")
+OPEN = {
+    "a number": (CELL, "Only a sentence: {measured}`x/a@python`."),
+    "another table": (CELL, TABLE.replace("x/*", "y/*")),
+    "more output": (f"{CELL}\nprint('more')", TABLE),
+    "another measurement": (f"{CELL}\nnote('z', 0.5)", TABLE),
+}
+
+
+def test_what_the_page_does_not_show_again_is_open(project, noting):
+    project.page("b/y", project.cell("note('y/a', 0.5)", "a.notes.note"))
+    names = {kind: f"b/p{number}" for number, kind in enumerate(OPEN)}
+    for number, (kind, name) in enumerate(names.items()):
+        code, shown = (text.replace("x/", f"x{number}/") for text in OPEN[kind])
+        project.page(name, project.cell(code, "a.notes.note"), shown)
     build = project.build()
     assert build.green, build.output
-    assert folds(project) == []
+    for kind, name in names.items():
+        assert folds(project, name) == [], kind
 
 
 def test_a_comparison_is_folded_where_all_its_alternatives_are_shown(project, comparing):

@@ -3,7 +3,6 @@
 import re
 import shutil
 
-import pytest
 from bs4 import BeautifulSoup
 
 TIMER = "snippets/timing/timer.py"
@@ -134,8 +133,7 @@ def test_the_same_measurement_twice_is_red(project, noting):
     assert project.build().green
 
 
-@pytest.mark.parametrize("workers", ["1", "3"])
-def test_reading_and_writing_in_parallel_changes_nothing(project, noting, workers):
+def test_reading_and_writing_in_parallel_changes_nothing(project, noting):
     for number in range(6):
         following = (number + 1) % 6
         project.page(
@@ -143,7 +141,7 @@ def test_reading_and_writing_in_parallel_changes_nothing(project, noting, worker
             project.cell(f"note('x/{number}', {number + 1})", snippet="a.notes.note"),
             f"Here {{measured}}`x/{number}@python`, there {{measured}}`x/{following}@python`.",
         )
-    assert project.build("-j", workers).green
+    assert project.build("-j", "3").green
     for number in range(6):
         shown = [found.text for found in soup(project, f"b/p{number}").select(".measured")]
         assert shown == [f"{each + 1}.00 s (one process)" for each in (number, (number + 1) % 6)]

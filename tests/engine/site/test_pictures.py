@@ -1,6 +1,5 @@
 """Pictures are drawn from what ran, for every device, and the data stay with them."""
 
-import pytest
 from bs4 import BeautifulSoup
 
 OPTIONS = ":picture: stages\n:caption: From <start> to end.\n"
@@ -34,26 +33,24 @@ def test_the_notebook_to_download_holds_the_data_alone(project):
     assert not output.metadata
 
 
-@pytest.mark.parametrize(
-    ("code", "options", "said"),
-    [
-        ("[('run', 'x')]", OPTIONS, "is drawn from a list of (stage, seconds)"),
-        ("None", OPTIONS, "gave nothing"),
-        ("print([('run', 1)])", OPTIONS, "gave nothing"),
-        ("[('run', 1)]", ":picture: stages\n", "needs ':caption:'"),
-        ("[('run', 1)]", OPTIONS.replace("stages", "stage"), "there is no picture 'stage'"),
-    ],
-)
-def test_data_that_cannot_be_drawn_fail_the_page_at_their_cell(project, code, options, said):
-    project.page("a/one", "Text.", cell(code, options))
+WRONG = [
+    ("[('run', 'x')]", OPTIONS, "is drawn from a list of (stage, seconds)"),
+    ("None", OPTIONS, "gave nothing"),
+    ("print([('run', 1)])", OPTIONS, "gave nothing"),
+    ("[('run', 1)]", ":picture: stages\n", "needs ':caption:'"),
+    ("[('run', 1)]", OPTIONS.replace("stages", "stage"), "there is no picture 'stage'"),
+]
+
+
+def test_data_that_cannot_be_drawn_fail_the_page_at_their_cell(project):
+    for number, (code, options, _) in enumerate(WRONG):
+        project.page(f"a/p{number}", "Text.", cell(code, options))
     build = project.build()
     assert build.status != 0
-    (warning,) = build.warnings
-    assert said in warning
-    line = 1 + (project.root / "docs/a/one.md").read_text().splitlines().index(
-        "```{code-cell} python"
-    )
-    assert f"one.md:{line}" in warning
+    for number, (_, _, said) in enumerate(WRONG):
+        (warning,) = [each for each in build.warnings if f"/p{number}.md" in each]
+        line = project.line(f"a/p{number}", "{code-cell}")
+        assert f"p{number}.md:{line}: " in warning and said in warning
 
 
 def test_a_page_that_fails_is_not_blamed_for_pictures_it_did_not_come_to(project):

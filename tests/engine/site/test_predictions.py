@@ -73,21 +73,22 @@ def test_a_question_may_hold_a_link(project):
     assert (link.text, link["href"]) == ("many", "https://many.example")
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("print('traces: 3')", "and none of them does"),
-        ("print('traces: 2 or 1')", "and '`one`' and 'two' of them do"),
-    ],
-)
-def test_a_question_without_exactly_one_right_answer_fails_the_page(project, code, words):
-    project.page("a/one", "Prose.", ASKED, project.cell(code))
+def test_a_question_without_exactly_one_right_answer_fails_the_page(project):
+    words = {
+        "traces: 3": "and none of them does",
+        "traces: 2 or 1": "and '`one`' and 'two' of them do",
+    }
+    names = {text: f"a/p{number}" for number, text in enumerate(words)}
+    for text, name in names.items():
+        project.page(name, "Prose.", ASKED, project.cell(f"print({text!r})"))
     for build in (project.build(), project.build()):
         assert build.status == 1
-        line = project.line("a/one", "{predict}")
-        assert f"docs/a/one.md:{line}: WARNING: predict 'How many?': one answer" in (build.output)
-        assert words in build.output
-        assert "1 failed: a/one" in build.output
+        for text, name in names.items():
+            (warning,) = [each for each in build.warnings if f"/{name}.md" in each]
+            line = project.line(name, "{predict}")
+            assert f"{name}.md:{line}: WARNING: predict 'How many?': one answer" in warning
+            assert words[text] in warning
+        assert "2 failed: a/p0, a/p1" in build.output
 
 
 def test_the_answer_must_be_the_same_on_every_device(project):
@@ -108,31 +109,30 @@ def test_an_answer_can_be_a_measured_ratio(project, comparing):
     assert soup(project).select_one(".predict fieldset")["data-right"] == "1"
 
 
-@pytest.mark.parametrize("after", ["Prose.", "## A heading", ""])
-def test_a_question_that_no_cell_follows_is_refused(project, after):
-    project.page("a/one", project.cell("1"), ASKED, after, *([project.cell("2")] if after else []))
-    build = project.build()
-    line = project.line("a/one", "{predict}")
-    assert f"docs/a/one.md:{line}: WARNING: a predict must stand directly before" in build.output
+# Parts of a page, and how many questions on it are without their cell.
+ALONE = {
+    "at the end": ((ASKED,), 1),
+    "two": ((ASKED, "Prose.", ASKED), 2),
+    "before prose": ((CELL, ASKED, "Prose.", CELL), 1),
+    "before a heading": ((CELL, ASKED, "## A heading", CELL), 1),
+    "behind the cell": ((CELL, ASKED, ""), 1),
+    "before another": ((ASKED, ASKED, CELL), 1),
+}
 
 
-@pytest.mark.parametrize(
-    ("parts", "count"),
-    [
-        ((ASKED,), 1),
-        ((ASKED, "Prose.", ASKED), 2),
-        ((ASKED, "Prose.", CELL), 1),
-        ((ASKED, ASKED, CELL), 1),
-    ],
-)
-def test_a_question_without_its_cell_is_one_warning_at_its_line(project, parts, count):
-    project.page("a/one", *parts, notebook=CELL in parts)
+def test_a_question_without_its_cell_is_one_warning_at_its_line(project):
+    names = {case: f"a/p{number}" for number, case in enumerate(ALONE)}
+    for case, name in names.items():
+        parts, _ = ALONE[case]
+        project.page(name, *parts, notebook=CELL in parts)
     build = project.build()
     assert build.status == 1 and "Traceback" not in build.output
-    assert len(build.warnings) == count
-    line = project.line("a/one", "{predict}")
-    assert f"docs/a/one.md:{line}: WARNING: a predict must stand" in build.warnings[0]
-    assert not soup(project).select(".predict")
+    for case, name in names.items():
+        told = [each for each in build.warnings if f"/{name}.md" in each]
+        assert len(told) == ALONE[case][1], case
+        line = project.line(name, "{predict}")
+        assert f"{name}.md:{line}: WARNING: a predict must stand directly before" in told[0], case
+        assert not soup(project, name).select(".predict")
 
 
 def test_a_question_may_hold_code_between_colons_alone(project):

@@ -29,6 +29,27 @@ def browser():
         chromium.close()
 
 
+@pytest.fixture(scope="module")
+def window(browser):
+    """Open a window of a browser for most tests of this file: to open one takes long."""
+    return browser.new_context().new_page()
+
+
+@pytest.fixture
+def page(window):
+    """Return a window of a browser that remembers nothing."""
+    size = window.viewport_size
+    yield window
+    window.evaluate("localStorage.clear()")
+    window.set_viewport_size(size)
+
+
+@pytest.fixture(scope="module")
+def without_scripts(browser):
+    """Open a window of a browser that executes no scripts."""
+    return browser.new_context(java_script_enabled=False).new_page()
+
+
 ASKED = """:::{predict} How much is it?
 - `one` ~ "1"
 - two ~ "2"
@@ -76,9 +97,7 @@ def shown(page):
     ]
 
 
-def test_all_tabs_switch_together_and_the_choice_stays(browser, site):
-    context = browser.new_context()
-    page = context.new_page()
+def test_all_tabs_switch_together_and_the_choice_stays(page, site):
     page.goto(f"{site}/a/one.html")
     assert shown(page) == ["x took 500 ms", "y took 250 ms"]
     page.locator(".sd-tab-label", has_text="NVIDIA H200").first.click()
@@ -88,12 +107,9 @@ def test_all_tabs_switch_together_and_the_choice_stays(browser, site):
     assert shown(page) == ["z took 1.00 ms"]
     page.reload()
     assert shown(page) == ["z took 1.00 ms"]
-    context.close()
 
 
-def test_the_switch_in_the_header_is_for_the_whole_site(browser, site):
-    context = browser.new_context()
-    page = context.new_page()
+def test_the_switch_in_the_header_is_for_the_whole_site(page, site):
     page.goto(f"{site}/b/plain.html")
     notice = page.locator(".device-notice:visible")
     assert notice.count() == 0
@@ -105,12 +121,9 @@ def test_the_switch_in_the_header_is_for_the_whole_site(browser, site):
     page.get_by_label("Device").select_option("CPU")
     assert shown(page) == ["z took 500 ms"]
     assert notice.count() == 0
-    context.close()
 
 
-def test_the_switch_and_the_notice_remember_the_choice(browser, site):
-    context = browser.new_context()
-    page = context.new_page()
+def test_the_switch_and_the_notice_remember_the_choice(page, site):
     page.goto(f"{site}/a/one.html")
     page.locator(".sd-tab-label", has_text="NVIDIA H200").first.click()
     page.goto(f"{site}/b/plain.html")
@@ -119,12 +132,10 @@ def test_the_switch_and_the_notice_remember_the_choice(browser, site):
     page.reload()
     assert page.get_by_label("Device").input_value() == "tpu-v5e"
     assert page.locator(".device-notice:visible").count() == 1
-    context.close()
 
 
-def test_a_tab_that_is_used_stays_where_it_is_on_the_screen(browser, site):
-    context = browser.new_context(viewport={"width": 1000, "height": 500})
-    page = context.new_page()
+def test_a_tab_that_is_used_stays_where_it_is_on_the_screen(page, site):
+    page.set_viewport_size({"width": 1000, "height": 500})
     page.goto(f"{site}/a/one.html")
     page.evaluate(
         """() => {
@@ -139,11 +150,9 @@ def test_a_tab_that_is_used_stays_where_it_is_on_the_screen(browser, site):
     label.click()
     assert shown(page) == ["x took 1.00 ms", "y took 250 ms"]
     assert abs(label.bounding_box()["y"] - before) < 5
-    context.close()
 
 
-def test_tabs_are_moved_by_the_keyboard(browser, site):
-    page = browser.new_page()
+def test_tabs_are_moved_by_the_keyboard(page, site):
     page.goto(f"{site}/a/two.html")
     page.locator(".device-tabs input").first.focus()
     page.keyboard.press("ArrowRight")
@@ -152,23 +161,20 @@ def test_tabs_are_moved_by_the_keyboard(browser, site):
     assert page.locator(".device-tabs input:checked").evaluate(outline) != "none"
     page.keyboard.press("ArrowLeft")
     assert shown(page) == ["z took 500 ms"]
-    page.close()
 
 
-def test_two_windows_follow_each_other(browser, site):
-    context = browser.new_context()
-    one, two = context.new_page(), context.new_page()
-    one.goto(f"{site}/a/one.html")
+def test_two_windows_follow_each_other(page, site):
+    two = page.context.new_page()
+    page.goto(f"{site}/a/one.html")
     two.goto(f"{site}/a/two.html")
-    one.locator(".sd-tab-label", has_text="NVIDIA H200").first.click()
+    page.locator(".sd-tab-label", has_text="NVIDIA H200").first.click()
     two.wait_for_function("document.querySelector('.device-switch select').value == 'gpu-h200'")
     assert shown(two) == ["z took 1.00 ms"]
-    context.close()
+    two.close()
 
 
-def test_without_scripts_all_devices_are_shown_with_their_names(browser, site):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
+def test_without_scripts_all_devices_are_shown_with_their_names(without_scripts, site):
+    page = without_scripts
     page.goto(f"{site}/a/two.html")
     assert shown(page) == ["z took 500 ms", "z took 1.00 ms"]
     tabs = page.locator(".device-tabs")
@@ -177,7 +183,6 @@ def test_without_scripts_all_devices_are_shown_with_their_names(browser, site):
     assert found == ["CPU", "NVIDIA H200"]
     assert tabs.inner_text().index("NVIDIA H200") < tabs.inner_text().index("1.00 ms")
     assert not page.locator(".device-switch").is_visible()
-    context.close()
 
 
 def test_a_browser_that_keeps_nothing_still_switches(browser, site):
@@ -192,17 +197,15 @@ def test_a_browser_that_keeps_nothing_still_switches(browser, site):
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_nothing_is_wider_than_the_screen(browser, site, width):
-    page = browser.new_page(viewport={"width": width, "height": 800})
+def test_nothing_is_wider_than_the_screen(page, site, width):
+    page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"{site}/a/one.html")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     switch = page.locator(".device-switch select").bounding_box()
     assert 0 <= switch["x"] and switch["x"] + switch["width"] <= width
-    page.close()
 
 
-def test_who_picks_an_answer_is_told_and_sees_the_output(browser, site):
-    page = browser.new_page()
+def test_who_picks_an_answer_is_told_and_sees_the_output(page, site):
     page.goto(f"{site}/c/asked.html")
     group = page.get_by_role("group", name="How much is it?").first
     output = page.locator(".predict-output").first
@@ -213,11 +216,9 @@ def test_who_picks_an_answer_is_told_and_sees_the_output(browser, site):
     assert not page.locator(".predict-output").nth(1).locator("pre").is_visible()
     group.get_by_role("button", name="one").click(force=True)
     assert group.get_by_role("status").inner_text() == "Right, as the output shows."
-    page.close()
 
 
-def test_a_question_is_answered_by_the_keyboard(browser, site):
-    page = browser.new_page()
+def test_a_question_is_answered_by_the_keyboard(page, site):
     page.goto(f"{site}/c/asked.html")
     group = page.get_by_role("group", name="How much is it?").nth(1)
     group.get_by_role("button", name="one").focus()
@@ -227,24 +228,18 @@ def test_a_question_is_answered_by_the_keyboard(browser, site):
     page.locator(".predict-output summary").first.focus()
     page.keyboard.press("Enter")
     assert page.get_by_text("The answer: two").is_visible()
-    page.close()
 
 
-def test_without_scripts_the_output_is_opened_by_hand(browser, site):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
+def test_without_scripts_the_output_is_opened_by_hand(without_scripts, site):
+    page = without_scripts
     page.goto(f"{site}/c/asked.html")
     assert page.get_by_role("button", name="two").first.is_disabled()
     page.locator(".predict-output summary").first.click()
     assert page.get_by_text("The answer: two").is_visible()
     assert page.locator(".predict-output pre").first.inner_text().strip() == "2"
-    context.close()
 
 
-def test_the_framework_is_remembered_on_other_pages(browser, site):
-    context = browser.new_context()
-    page = context.new_page()
-
+def test_the_framework_is_remembered_on_other_pages(page, site):
     def seen():
         return [
             each.inner_text().strip()
@@ -258,17 +253,14 @@ def test_the_framework_is_remembered_on_other_pages(browser, site):
     assert seen() == ["'in torch'"]
     page.goto(f"{site}/c/two.html")
     assert seen() == ["'in torch'"]
-    context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_comes_up_in_the_colours_of_the_system_without_complaint(browser, site, scheme):
-    context = browser.new_context(color_scheme=scheme)
-    page = context.new_page()
+def test_a_page_comes_up_in_the_colours_of_the_system_without_complaint(page, site, scheme):
     problems = []
     page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
+    page.emulate_media(color_scheme=scheme)
     page.goto(f"{site}/c/asked.html")
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
     assert problems == []
-    context.close()

@@ -1,0 +1,385 @@
+"""Ceilings: how fast memory and products are, and how close to them operations come."""
+
+import functools
+import math
+import resource
+import statistics
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+from snippets.benchmarks.attention import HEADS, WIDTH, attention, inputs
+from snippets.benchmarks.elementwise import chain, exact_chain
+from snippets.benchmarks.matmul import WAYS, operands, product_allowed
+from snippets.benchmarks.race import relative_error, torch_tensor
+from snippets.benchmarks.training_step import (
+    EPSILON,
+    standardized,
+    standardized_torch,
+)
+
+FACTOR = 3.0
+ARRAYS = {"copy": 2, "scale": 2, "add": 3, "triad": 3}
+STREAM_JAX = {
+    "copy": lambda b, c: jnp.copy(b),
+    "scale": lambda b, c: FACTOR * b,
+    "add": lambda b, c: b + c,
+    "triad": lambda b, c: b + FACTOR * c,
+}
+STREAM_TORCH = {
+    "copy": lambda out, b, c: out.copy_(b),
+    "scale": lambda out, b, c: torch.mul(b, FACTOR, out=out),
+    "add": lambda out, b, c: torch.add(b, c, out=out),
+    "triad": lambda out, b, c: torch.add(b, c, alpha=FACTOR, out=out),
+}
+
+
+def copied(out, b):
+    """Return `out` after the numbers of `b` were written over its own, both NumPy."""
+    np.copyto(out, b)
+    return out
+
+
+STREAM_NUMPY = {
+    "copy": lambda out, b, c: copied(out, b),
+    "scale": lambda out, b, c: np.multiply(b, FACTOR, out=out),
+    "add": lambda out, b, c: np.add(b, c, out=out),
+    "triad": lambda out, b, c: np.add(b, np.multiply(c, FACTOR, out=out), out=out),
+}
+EXACT = {
+    "copy": lambda b, c: b,
+    "scale": lambda b, c: FACTOR * b,
+    "add": lambda b, c: b + c,
+    "triad": lambda b, c: b + FACTOR * c,
+}
+
+
+def cache_bytes():
+    """Return the size of the first core's largest cache in bytes, or 0, from Linux."""
+    try:
+        with open("/sys/devices/system/cpu/cpu0/cache/index3/size") as file:
+            return int(file.read().strip().removesuffix("K")) * 1024
+    except OSError:
+        return 0
+
+
+def numbers(size):
+    """Return two float32 NumPy arrays of shape (size,), uniform from 0 to 1."""
+    rng = np.random.default_rng(0)
+    return [rng.random(size, np.float32) for _ in range(2)]
+
+
+def over(function):
+    """Compile a function of JAX that writes its result over an array it is given.
+
+    That array has the shape and dtype of the result and comes first. Its caller loses
+    it, and the function does not see it.
+    """
+
+    @jax.jit(donate_argnums=0, keep_unused=True)
+    def written(out, *arrays):
+        return function(*arrays)
+
+    return written
+
+
+def again(function, out, *arrays):
+    """Return a call that writes over `out`, and then each time over its last result."""
+
+    def call():
+        nonlocal out
+        out = function(out, *arrays)
+        return out
+
+    return call
+
+
+def stream_jax(kernel, b, c):
+    """Return a call of one kernel in JAX, on NumPy's float32 arrays of shape (n,)."""
+    b, c = jnp.asarray(b), jnp.asarray(c)
+    return again(over(STREAM_JAX[kernel]), jnp.zeros_like(b), b, c)
+
+
+def stream_torch(kernel, b, c):
+    """Return a call of one kernel in PyTorch, on NumPy's float32 arrays (n,)."""
+    b, c = torch_tensor(b), torch_tensor(c)
+    return functools.partial(STREAM_TORCH[kernel], torch.zeros_like(b), b, c)
+
+
+def stream_numpy(kernel, b, c):
+    """Return a call of one kernel in NumPy, on float32 arrays of shape (n,)."""
+    return functools.partial(STREAM_NUMPY[kernel], np.ones_like(b), b, c)
+
+
+def new_jax(b, c):
+    """Return a call of the triad in JAX that gets a new array for each result."""
+    return functools.partial(jax.jit(STREAM_JAX["triad"]), *map(jnp.asarray, (b, c)))
+
+
+def new_torch(b, c):
+    """Return a call of the triad in PyTorch that gets a new array for each result."""
+    return functools.partial(torch.add, *map(torch_tensor, (b, c)), alpha=FACTOR)
+
+
+def new_numpy(b, c):
+    """Return a call of the triad in NumPy, with a new array for each operation."""
+    return functools.partial(EXACT["triad"], b, c)
+
+
+def seconds_of(measurement):
+    """Return the seconds of a call; on an accelerator those that one more call adds."""
+    return statistics.median(measurement.throughput or measurement.latency)
+
+
+def bandwidth(measurement, arrays):
+    """Return the bytes a second of an operation that reads or writes so many arrays.
+
+    They are float32 and have the shape of its first input. What a processor reads
+    because it is about to write there is not counted, as in STREAM (McCalpin, 1995,
+    www.cs.virginia.edu/stream/ref.html).
+    """
+    return arrays * 4 * math.prod(measurement.shape[0]) / seconds_of(measurement)
+
+
+def in_gigabytes(race, arrays):
+    """Return {alternative: bandwidth in GB/s} of a comparison, without decimals."""
+    return {
+        key: round(bandwidth(each, arrays) / 1e9)
+        for key, each in race.alternatives.items()
+    }
+
+
+def fastest(races, kind):
+    """Return the highest bandwidth on a kind of device, in bytes a second.
+
+    `races` maps the names of kernels to comparisons.
+    """
+    return max(
+        bandwidth(each, ARRAYS[kernel])
+        for kernel, race in races.items()
+        for each in race.alternatives.values()
+        if each.device_kind == kind
+    )
+
+
+def fastest_product(products):
+    """Return the most operations a second of `largest_products` in full float32."""
+    return max(
+        each.work / seconds_of(each)
+        for key, each in products.alternatives.items()
+        if key.startswith("full")
+    )
+
+
+def page_faults(call):
+    """Return how many pages a second call gets from the system, in hundreds."""
+    jax.block_until_ready(call())
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    jax.block_until_ready(call())
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    return round(faults, -2)
+
+
+def largest_products(frameworks, size, ways):
+    """Return what to compare: products of (size, size) in some `ways` of `WAYS`.
+
+    `frameworks` are `Contestant`s.
+    """
+    found = {}
+    for each in frameworks:
+        for way in ways:
+            allowed, dtype = WAYS[way]
+            arrays = [each.cast(each.on_device(x), dtype) for x in operands(size)]
+            found[f"{way}@{each.name}"] = functools.partial(
+                product_allowed, each, allowed, *arrays
+            )
+    return found
+
+
+def product_errors(frameworks, size, ways):
+    """Return the relative error of each of `largest_products` against float64."""
+    exact = np.matmul(*operands(size), dtype=np.float64)
+    by_name = {each.name: each for each in frameworks}
+    found = {}
+    for key, call in largest_products(frameworks, size, ways).items():
+        each = by_name[key.partition("@")[2]]
+        found[key] = relative_error(each.on_host(each.cast(call(), "float32")), exact)
+    return found
+
+
+def transfers_jax(x):
+    """Return what to compare in JAX: copies of NumPy's `x` to a device and back.
+
+    An array of JAX keeps NumPy's copy of it, so the way back starts from a new one.
+    """
+    device = jax.devices()[0]
+    there, pinned = (
+        jax.sharding.SingleDeviceSharding(device, memory_kind=kind)
+        for kind in ("device", "pinned_host")
+    )
+    on_device, on_host = jax.device_put(x, there), jax.device_put(x, pinned)
+    return {
+        "to_pageable@jax": functools.partial(jax.device_put, x, there),
+        "to_pinned@jax": functools.partial(jax.device_put, on_host, there),
+        "from_pageable@jax": lambda: np.asarray(jnp.copy(on_device)),
+        "from_pinned@jax": functools.partial(jax.device_put, on_device, pinned),
+    }
+
+
+def transfers_torch(x):
+    """Return what to compare in PyTorch: copies of NumPy's `x` to a GPU and back."""
+    pageable, on_device = torch.from_numpy(x), torch_tensor(x)
+    pinned, back = pageable.pin_memory(), torch.empty_like(pageable, pin_memory=True)
+    to, copy = torch.Tensor.to, torch.Tensor.copy_
+    place = on_device.device
+    return {
+        "to_pageable@torch": functools.partial(to, pageable, place),
+        "to_pinned@torch": functools.partial(to, pinned, place, non_blocking=True),
+        "from_pageable@torch": functools.partial(torch.Tensor.cpu, on_device),
+        "from_pinned@torch": functools.partial(
+            copy, back, on_device, non_blocking=True
+        ),
+    }
+
+
+PASSES_JAX = {
+    "copy": jnp.copy,
+    "chain": functools.partial(chain, length=4),
+    "softmax": jax.nn.softmax,
+    "layer_norm": standardized,
+}
+
+
+def passes_jax(x):
+    """Return what to compare in JAX: functions that need one pass over NumPy's `x`.
+
+    Each of them, compiled, writes over an array, and into a new one (`_new`); the
+    chain runs eagerly, too. `x` is a float32 array of shape (rows, columns).
+    """
+    x, found = jnp.asarray(x), {}
+    for name, function in PASSES_JAX.items():
+        found[f"{name}@jax"] = again(over(function), jnp.zeros_like(x), x)
+        found[f"{name}_new@jax"] = functools.partial(jax.jit(function), x)
+    found["eager_chain@jax"] = functools.partial(PASSES_JAX["chain"], x)
+    return found
+
+
+def passes_torch(x):
+    """Return what to compare in PyTorch: what `passes_jax` has, where it is there."""
+    x = torch_tensor(x)
+    return {
+        "copy@torch": functools.partial(torch.zeros_like(x).copy_, x),
+        "copy_new@torch": functools.partial(torch.clone, x),
+        "softmax_new@torch": functools.partial(torch.softmax, x, -1),
+        "layer_norm_new@torch": functools.partial(standardized_torch, x),
+        "eager_chain@torch": functools.partial(chain, x, 4),
+    }
+
+
+def exact_passes(x):
+    """Return {name: result} of the same functions of NumPy's `x`, in float64."""
+    powers = np.exp(x.astype(np.float64))
+    away = x - x.mean(-1, keepdims=True, dtype=np.float64)
+    variance = (away**2).mean(-1, keepdims=True)
+    chained = exact_chain(x, 4)
+    return {
+        "copy": x,
+        "chain": chained,
+        "eager_chain": chained,
+        "softmax": powers / powers.sum(-1, keepdims=True),
+        "layer_norm": away / np.sqrt(variance + EPSILON),
+    }
+
+
+def dense_products(frameworks, **sizes):
+    """Return what to compare: products of matrices, by the names of their sizes."""
+    return {
+        f"{name}@{each.name}": functools.partial(
+            each.product, *map(each.on_device, operands(size))
+        )
+        for name, size in sizes.items()
+        for each in frameworks
+    }
+
+
+def attention_jax(length):
+    """Return a call of the formula for attention, compiled, on (4, length, 64)."""
+    return functools.partial(jax.jit(attention), *map(jnp.asarray, inputs(length)))
+
+
+def attention_torch(length):
+    """Return a call of PyTorch's own attention, on (1, 4, length, 64)."""
+    tensors = (torch_tensor(x)[None] for x in inputs(length))
+    return functools.partial(torch.nn.functional.scaled_dot_product_attention, *tensors)
+
+
+class Cost(NamedTuple):
+    """What an operation must do: floating-point operations, and bytes to move."""
+
+    operations: int
+    moved: int
+
+
+def cost_of_pass(x, operations):
+    """Return the cost of a pass over float32 `x` with so many operations a number."""
+    return Cost(operations * x.size, 2 * x.nbytes)
+
+
+def cost_of_product(size):
+    """Return the cost of a float32 product of shape (size, size)."""
+    return Cost(2 * size**3, 3 * 4 * size**2)
+
+
+def cost_of_attention(length):
+    """Return the cost of float32 attention of (4, length, 64): its two products.
+
+    The scores need not be moved (Dao et al. 2022, arXiv:2205.14135).
+    """
+    return Cost(4 * HEADS * length**2 * WIDTH, 4 * 4 * HEADS * length * WIDTH)
+
+
+def roof(cost, bytes_a_second, operations_a_second):
+    """Return the most operations a second that memory and arithmetic allow.
+
+    It is the roofline of Williams et al. 2009, doi:10.1145/1498765.1498785.
+    """
+    return min(operations_a_second, bytes_a_second * cost.operations / cost.moved)
+
+
+def costs(x, small, large, length):
+    """Return the `Cost` of each function that comes under the roof, by its name.
+
+    `x` is the array of the passes; `small` and `large` are the sizes of products.
+    """
+    chained = cost_of_pass(x, 4)
+    return {
+        "chain": chained,
+        "eager_chain": chained,
+        "softmax": cost_of_pass(x, 5),
+        "layer_norm": cost_of_pass(x, 5),
+        "small": cost_of_product(small),
+        "large": cost_of_product(large),
+        "attention": cost_of_attention(length),
+    }
+
+
+def print_shares(found, costs, bytes_a_second, operations_a_second):
+    """Print what measurements reach, and the share of their roof.
+
+    `found` maps labels such as `softmax_new@jax` to measurements. Those that cost
+    nothing, the copies, are left out.
+    """
+    print(f"{'FLOP/byte':>31} {'roof':>9} {'reached':>9} {'share':>6}")
+    for label, measurement in found.items():
+        cost = costs.get(label.partition("@")[0].removesuffix("_new"))
+        if cost is None:
+            continue
+        limit = roof(cost, bytes_a_second, operations_a_second)
+        rate = cost.operations / seconds_of(measurement)
+        print(
+            f"{label:20} {cost.operations / cost.moved:10.2f} "
+            f"{limit / 1e9:9.1f} {rate / 1e9:9.1f} {rate / limit:6.0%}"
+        )

@@ -1,0 +1,24 @@
+"""The pages of the book, which tests of one process read once."""
+
+import functools
+import pathlib
+
+from _ext.options import Options
+from _ext.source.pages import find_pages, read_page
+from _ext.source.snippets import Library
+
+ROOT = pathlib.Path(__file__).parents[2]
+OPTIONS = Options.from_file(ROOT / "conf.py")
+LIBRARY = Library.of(OPTIONS)
+
+
+@functools.cache
+def paths():
+    """Return {page: path} of all pages."""
+    return find_pages(OPTIONS.folder("pages"))
+
+
+@functools.cache
+def page(name):
+    """Return a page of the book as it is executed, or None where it has no code."""
+    return read_page(name, paths()[name], LIBRARY)
