@@ -33,7 +33,7 @@ def first_layers():
 
     rng = np.random.default_rng(1)
     layers = []
-    for inputs, outputs in ((64, 256), (256, 256), (256, 10)):
+    for inputs, outputs in ((64, 256), (256, 10)):
         weights = rng.normal(size=(inputs, outputs)) / inputs**0.5
         biases = np.zeros(outputs, np.float32)
         layers.append({"weights": weights.astype(np.float32), "biases": biases})

@@ -177,10 +177,11 @@ def test_batches_leaves_out_what_fills_no_batch():
 def test_one_device_eight_devices_and_torch_have_equal_losses(training, seed):
     data = data_parallel.batches(*training, epochs=10)
     state = data_parallel.first_state(jax.random.key(seed))
-    one, one_losses = data_parallel.train(state, data, DEVICES[0])
-    copied = jax.device_put(state, COPIED)
-    eight, eight_losses = data_parallel.train(copied, data, SPLIT)
     torch_losses = data_parallel.train_torch(data_parallel.torch_model(state.params), data)
+    one, one_losses = data_parallel.train(state, data, DEVICES[0])
+    assert all(x.is_deleted() for x in jax.tree.leaves(state))
+    copied = jax.device_put(data_parallel.first_state(jax.random.key(seed)), COPIED)
+    eight, eight_losses = data_parallel.train(copied, data, SPLIT)
     assert len(one_losses) == 120
     assert one_losses[-1] < 0.1 * one_losses[0]
     assert relative(eight_losses, one_losses) < 1e-4

@@ -15,7 +15,6 @@ SPLIT = jax.NamedSharding(MESH, jax.P("data"))
 COPIED = jax.NamedSharding(MESH, jax.P())
 AUTO = sharded_parameters.automatic(MESH)
 AUTO_SPLIT = jax.NamedSharding(AUTO, jax.P("data"))
-GRID = sharded_parameters.automatic(sharded_parameters.grid_of_devices(DEVICES, rows=2))
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +27,16 @@ def data(training):
     return data_parallel.batches(*training, epochs=5)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def state():
+    """Return a state of its own for each test, for steps donate it."""
     return data_parallel.first_state(jax.random.key(0))
 
 
 @pytest.fixture(scope="module")
-def specs(state):
-    return jax.tree.map(lambda x: sharded_parameters.split_one_axis(x, 8), state)
+def specs():
+    shapes = jax.eval_shape(data_parallel.first_state, jax.random.key(0))
+    return jax.tree.map(lambda x: sharded_parameters.split_one_axis(x, 8), shapes)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,8 @@ def automatic(specs):
 
 
 @pytest.fixture(scope="module")
-def one_losses(state, data):
+def one_losses(data):
+    state = data_parallel.first_state(jax.random.key(0))
     return data_parallel.train(state, data, DEVICES[0])[1]
 
 
@@ -97,15 +99,6 @@ def test_explicit_axes_refuse_the_step_as_it_is(state, data, shardings):
         data_parallel.train_step(start, batch)
 
 
-def test_explicit_axes_refuse_a_sum_over_split_features(state, data):
-    grid = sharded_parameters.grid_of_devices(DEVICES, rows=2)
-    shardings = sharded_parameters.on_mesh(grid, sharded_parameters.split_hidden_layer())
-    params = jax.device_put(state, shardings).params
-    images = jax.device_put(data[0][0], jax.NamedSharding(grid, jax.P("data")))
-    with pytest.raises(ShardingTypeError, match="out_sharding"):
-        data_parallel.scores(params, images)
-
-
 def test_the_gathering_step_has_equal_losses_and_keeps_its_layout(
     state, data, shardings, one_losses
 ):
@@ -114,6 +107,7 @@ def test_the_gathering_step_has_equal_losses_and_keeps_its_layout(
     with jax.set_mesh(MESH):
         end, losses = data_parallel.train(start, data, SPLIT, step)
         found = data_parallel.collectives(step, start, jax.device_put(data[0], SPLIT))
+    assert all(x.is_deleted() for x in jax.tree.leaves(start))
     equal(losses, one_losses)
     assert_laid_out(end, shardings)
     split = data_parallel.count_numbers(state.params) - 10
@@ -124,7 +118,7 @@ def test_an_automatic_mesh_has_the_same_devices():
     assert AUTO.axis_names == MESH.axis_names
     assert (AUTO.devices == MESH.devices).all()
     assert set(MESH.axis_types) == {AxisType.Explicit}
-    assert set(AUTO.axis_types) == set(GRID.axis_types) == {AxisType.Auto}
+    assert set(AUTO.axis_types) == {AxisType.Auto}
 
 
 def test_the_sharded_step_has_equal_losses_and_keeps_its_layout(state, data, automatic, one_losses):
@@ -238,33 +232,10 @@ def test_memory_of_the_steps(state, data, specs, shardings, automatic):
         ),
     ):
         assert memory.arguments == held + of_batch
-        assert memory.results < with_copies.results / 6
-        assert memory.between > with_copies.between
-
-
-def test_layout_of_tensor_parallelism(state):
-    assert GRID.shape == {"data": 2, "model": 4}
-    shardings = sharded_parameters.on_mesh(GRID, sharded_parameters.split_hidden_layer())
-    params = jax.device_put(state, shardings).params
-    shapes = [
-        [layer[name].sharding.shard_shape(layer[name].shape) for name in ("weights", "biases")]
-        for layer in params
-    ]
-    assert shapes == [[(64, 64), (64,)], [(64, 256), (256,)], [(256, 10), (10,)]]
-
-
-def test_tensor_parallelism_has_equal_losses_and_one_all_reduce(state, data, one_losses):
-    shardings = sharded_parameters.on_mesh(GRID, sharded_parameters.split_hidden_layer())
-    start, layout = jax.device_put(state, shardings), jax.NamedSharding(GRID, jax.P("data"))
-    step = sharded_parameters.step_that_keeps(shardings)
-    end, losses = data_parallel.train(start, data, layout, step)
-    equal(losses, one_losses)
-    assert_laid_out(end, shardings)
-    for rows in (128, 64):
-        images = jax.device_put(data[0][0][:rows], layout)
-        found = data_parallel.collectives(jax.jit(data_parallel.scores), start.params, images)
-        numbers = 256 * rows // 2
-        assert found == {"all-reduce": {"operations": 1, "numbers": numbers}}
+        assert memory.between > 4 * data_parallel.count_numbers(state.params)
+        assert memory.results < 1000
+    assert gathering.between == pytest.approx(with_copies.between, rel=0.05)
+    assert with_copies.results < 1000
 
 
 @pytest.mark.parametrize("parts", [1, 3, 12])
