@@ -174,6 +174,32 @@ def first_equinox(key, width=32, heads=4, dropout=0.1):
     )
 
 
+class KerasBlock(keras.Model):
+    """The block in Keras, on float32 (rows, length, width)."""
+
+    def __init__(self, width=32, heads=4, dropout=0.1, seed=None):
+        super().__init__()
+        self.heads = heads
+        self.norm1 = keras.layers.LayerNormalization(epsilon=1e-5)
+        self.qkv = keras.layers.Dense(3 * width)
+        self.out = keras.layers.Dense(width)
+        self.norm2 = keras.layers.LayerNormalization(epsilon=1e-5)
+        self.up = keras.layers.Dense(2 * width, "gelu")
+        self.down = keras.layers.Dense(width)
+        self.drop = keras.layers.Dropout(dropout, seed=seed)
+
+    def call(self, x, training=False):
+        """Return an array like `x`; dropout while training."""
+        _, length, width = x.shape
+        shape = -1, length, 3, self.heads, width // self.heads
+        qkv = keras.ops.reshape(self.qkv(self.norm1(x)), shape)
+        y = keras.ops.dot_product_attention(*keras.ops.unstack(qkv, axis=2))
+        y = self.out(keras.ops.reshape(y, (-1, length, width)))
+        x = x + self.drop(y, training=training)
+        y = self.down(self.up(self.norm2(x)))
+        return x + self.drop(y, training=training)
+
+
 def from_torch(module):
     """Return copies of a module's parameters: {layer: {kind: array}}."""
     params = {}
@@ -299,6 +325,20 @@ def train_equinox(model, batches, key):
     return np.array(losses)
 
 
+def train_keras(model, batches):
+    """Train a Keras model where it is; return the losses (steps,)."""
+    rate = keras.optimizers.schedules.CosineDecay(
+        0.0, STEPS - WARMUP, warmup_target=RATE, warmup_steps=WARMUP
+    )
+    optimizer = keras.optimizers.AdamW(rate, weight_decay=DECAY, global_clipnorm=1.0)
+    model.compile(optimizer, loss="mse")
+    losses = []
+    for x, target in batches:
+        model.reset_metrics()
+        losses.append(model.train_on_batch(x, target))
+    return np.array(losses)
+
+
 def warmup_cosine(step):
     """Return the share of the learning rate that a step has."""
     if step < WARMUP:
@@ -401,10 +441,10 @@ def keras_network(features=8, hidden=16):
 
 
 def into_keras(model, params):
-    """Write {layer: {kind: array}} into Keras' network, with statistics 0 and 1."""
-    first, norm, last = (list(layer.values()) for layer in params.values())
-    stats = [np.zeros_like(norm[0]), np.ones_like(norm[0])]
-    model.set_weights([*first, *norm, *stats, *last])
+    """Write {layer: {kind: array}} into a Keras model with the same order of layers."""
+    arrays = [array for layer in params.values() for array in layer.values()]
+    for variable, array in zip(model.trainable_variables, arrays, strict=True):
+        variable.assign(array)
     return model
 
 
@@ -491,6 +531,11 @@ def defaults():
         "Optax": default_of(optax.adamw, "weight_decay"),
         "Keras": default_of(keras.optimizers.AdamW, "weight_decay"),
     }
+    epsilons = {
+        "PyTorch": default_of(torch.optim.AdamW, "eps"),
+        "Optax": default_of(optax.adamw, "eps"),
+        "Keras": default_of(keras.optimizers.AdamW, "epsilon"),
+    }
     approximate = {
         "PyTorch": torch.nn.GELU().approximate != "none",
         "JAX": default_of(jax.nn.gelu, "approximate"),
@@ -500,6 +545,7 @@ def defaults():
         "epsilon of layer norm": norms,
         "batch norm keeps of the old": old_share,
         "weight decay of AdamW": decay,
+        "epsilon of AdamW": epsilons,
         "gelu is approximate": approximate,
     }
 

@@ -43,6 +43,16 @@ def equinox_block(module, dropout=0.0):
     return modules.into_equinox(modules.first_equinox(KEY, dropout=dropout), module)
 
 
+def keras_block(module, dropout=0.0, seed=None):
+    model = modules.KerasBlock(dropout=dropout, seed=seed)
+    model(np.zeros((8, 16, 32), np.float32))
+    return modules.into_keras(model, modules.from_torch(module))
+
+
+def keras_network(module):
+    return modules.into_keras(modules.keras_network(), modules.from_torch(module))
+
+
 def equinox_network(module):
     model, state = eqx.nn.make_with_state(modules.EquinoxNetwork)(key=KEY)
     return modules.into_equinox(model, module), state
@@ -79,6 +89,8 @@ def test_blocks_give_the_same(batches):
         modules.block(modules.from_torch(module), x),
         nnx_block(module)(x),
         jax.vmap(equinox_block(module))(x, keys),
+        keras_block(module)(x),
+        keras_block(module, dropout=0.1)(x),
     ):
         assert modules.largest_difference(y, expected) < 5e-6
 
@@ -89,6 +101,7 @@ def test_blocks_give_the_same_losses(batches):
         "plain": modules.train(modules.from_torch(module), batches, KEY, 0.0),
         "nnx": modules.train_nnx(nnx_block(module), batches),
         "equinox": modules.train_equinox(equinox_block(module), batches, KEY),
+        "keras": modules.train_keras(keras_block(module), batches),
     }
     expected = modules.train_torch(module, batches)
     assert expected.shape == (50,) and expected[-1] < 0.9 * expected[0]
@@ -133,6 +146,9 @@ def test_who_draws_anew(batches):
         (lambda: modules.block(modules.first_block(KEY), x, KEY), False),
     ):
         assert modules.same_twice(f) != draws
+    of_keras = modules.KerasBlock()
+    assert not modules.same_twice(lambda: of_keras(x, training=True))
+    assert modules.same_twice(lambda: of_keras(x))
     module.eval(), model.eval()
     assert modules.same_twice(lambda: module(modules.in_torch(x)))
     assert modules.same_twice(lambda: model(x))
@@ -148,7 +164,8 @@ def test_networks_give_the_same_and_so_do_losses(rows):
     model = modules.into_nnx(modules.NnxNetwork(rngs=nnx.Rngs(0)), modules.from_torch(module))
     stats, plain = modules.train_network(modules.from_torch(module), stats, rows)
     trained, state, equinox = modules.train_equinox_network(*equinox_network(module), rows)
-    losses = plain, modules.train_nnx(model, rows), equinox
+    of_keras = keras_network(module)
+    losses = plain, modules.train_nnx(model, rows), equinox, modules.train_keras(of_keras, rows)
     expected = modules.train_torch(module, rows)
     assert expected[-1] < expected[0] / 2
     for of_steps in losses:
@@ -157,6 +174,7 @@ def test_networks_give_the_same_and_so_do_losses(rows):
     np.testing.assert_allclose(stats[1], var, rtol=2e-3)
     biased = 0.9**50 + (var - 0.9**50) * 31 / 32
     np.testing.assert_allclose(model.norm.var[...], biased, rtol=2e-3)
+    np.testing.assert_allclose(of_keras.layers[1].moving_variance, biased, rtol=2e-3)
     _, hidden = state.get(trained.norm.batch_state_index)
     np.testing.assert_allclose(hidden, biased, rtol=2e-3)
 
@@ -173,15 +191,32 @@ def test_plain_network_predicts_as_pytorch(rows):
     assert modules.largest_difference(y, module(modules.in_torch(rows[3][0]))) < 1e-5
 
 
-def test_keras_gives_the_same_and_divides_by_n(rows):
+def test_keras_changes_its_statistics_only_while_training(rows):
     module, x = new_network(), rows[0][0]
-    model = modules.into_keras(modules.keras_network(), modules.from_torch(module))
+    model = keras_network(module)
+    module.eval()
+    assert modules.largest_difference(model(x), module(modules.in_torch(x))) < 5e-6
+    assert not np.any(model.layers[1].moving_mean)
+    module.train()
     y = model(x, training=True)
     assert modules.largest_difference(y, module(modules.in_torch(x))) < 5e-6
-    var = 0.9 + (module.norm.running_var.numpy() - 0.9) * 31 / 32
-    np.testing.assert_allclose(model.layers[1].moving_variance, var, rtol=1e-5)
     mean = module.norm.running_mean.numpy()
     np.testing.assert_allclose(model.layers[1].moving_mean, mean, rtol=1e-4, atol=1e-6)
+
+
+def test_keras_has_no_weights_before_its_first_call(batches):
+    model = modules.KerasBlock()
+    with pytest.raises(ValueError, match="longer"):
+        modules.into_keras(model, modules.from_torch(new_block()))
+    model(batches[0][0])
+    assert len(model.trainable_variables) == 12
+
+
+def test_the_same_seed_gives_keras_the_same_masks(batches):
+    module, x = new_block(), batches[0][0]
+    y, same, other = (keras_block(module, 0.1, seed)(x, training=True) for seed in (1, 1, 2))
+    assert modules.largest_difference(y, same) == 0
+    assert modules.largest_difference(y, other) > 0.1
 
 
 def test_defaults_differ():
@@ -195,6 +230,8 @@ def test_defaults_differ():
         "Keras": 0.99,
     }
     assert found["gelu is approximate"] == {"PyTorch": False, "JAX": True, "Keras": False}
+    of_adam = found["epsilon of AdamW"]
+    assert of_adam["PyTorch"] == of_adam["Optax"] < of_adam["Keras"]
     assert found["weight decay of AdamW"]["Optax"] < found["weight decay of AdamW"]["PyTorch"]
 
 
