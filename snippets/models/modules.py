@@ -332,11 +332,7 @@ def train_keras(model, batches):
     )
     optimizer = keras.optimizers.AdamW(rate, weight_decay=DECAY, global_clipnorm=1.0)
     model.compile(optimizer, loss="mse")
-    losses = []
-    for x, target in batches:
-        model.reset_metrics()
-        losses.append(model.train_on_batch(x, target))
-    return np.array(losses)
+    return np.array([model.train_on_batch(x, target) for x, target in batches])
 
 
 def warmup_cosine(step):
