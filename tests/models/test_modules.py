@@ -1,4 +1,8 @@
 import itertools
+import os
+import pathlib
+import subprocess
+import sys
 
 import equinox as eqx
 import jax
@@ -12,6 +16,16 @@ from flax import nnx
 from snippets.models import modules
 
 KEY = jax.random.key(0)
+ROOT = pathlib.Path(__file__).parents[2]
+KERAS_WITH_JAX = """
+import jax, numpy as np
+from snippets.models import modules
+module, batches = modules.TorchBlock(dropout=0.0), modules.sequences()
+model = modules.KerasBlock(dropout=0.0)
+assert isinstance(model(batches[0][0]), jax.Array)
+losses = modules.train_keras(modules.into_keras(model, modules.from_torch(module)), batches)
+np.testing.assert_allclose(losses, modules.train_torch(module, batches), rtol=1e-4)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +224,13 @@ def test_keras_has_no_weights_before_its_first_call(batches):
         modules.into_keras(model, modules.from_torch(new_block()))
     model(batches[0][0])
     assert len(model.trainable_variables) == 12
+
+
+def test_the_same_keras_code_computes_with_jax():
+    command = [sys.executable, "-c", KERAS_WITH_JAX]
+    variables = os.environ | {"KERAS_BACKEND": "jax", "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
 
 
 def test_the_same_seed_gives_keras_the_same_masks(batches):
