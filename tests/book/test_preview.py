@@ -13,8 +13,12 @@ PRELUDE = ROOT / "docs" / "_preview" / "prelude.py"
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Return an empty folder in which a page is about to be executed."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    work = tmp_path / "page" / "work"
+    work.mkdir(parents=True)
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "page"))
+    monkeypatch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "0")
+    return work
 
 
 def test_the_timer_of_a_page_takes_few_samples(folder):
@@ -33,3 +37,13 @@ def test_the_timer_of_a_page_takes_few_samples(folder):
 def test_a_page_without_the_timer_is_left_alone(folder):
     runpy.run_path(str(PRELUDE))
     assert list(folder.iterdir()) == []
+
+
+def test_pages_share_the_headers_that_torch_compiles(folder, monkeypatch):
+    for name in ("one", "other"):
+        (folder / name).mkdir()
+        monkeypatch.setenv("TMPDIR", str(folder / name))
+        runpy.run_path(str(PRELUDE))
+        (header,) = (folder / name).glob("torchinductor_*/precompiled_headers")
+        (header / name).touch()
+    assert sorted(path.name for path in header.iterdir()) == ["one", "other"]
