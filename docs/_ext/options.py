@@ -113,7 +113,7 @@ class Options:
     variables: environment variables that pages may read, as patterns such as `JAX_*`.
     recorded: show recordings and execute nothing.
     leave_out: leave out the cells that need a framework which is not installed.
-    cell_timeout, page_timeout: limits in seconds.
+    cell_timeout, page_timeout: limits in seconds, of a cell in whole ones.
     output_limit: characters of a cell's output that its page shows.
     measurements: the JSON schema of a measurement; without it no output is one.
     preview: measure with few samples, for a first look; nothing of it is recorded.
@@ -144,7 +144,7 @@ class Options:
     variables: tuple[str, ...] = _option(())
     recorded: bool = _option(False, "env")
     leave_out: bool = _option(False, "env")
-    cell_timeout: Seconds = _option(120.0)
+    cell_timeout: Count = _option(120)
     page_timeout: Seconds = _option(300.0)
     output_limit: Count = _option(100_000, "env")
     measurements: str = _option("", "env")
