@@ -117,7 +117,7 @@ class Options:
     output_limit: characters of a cell's output that its page shows.
     measurements: the JSON schema of a measurement; without it no output is one.
     preview: measure with few samples, for a first look; nothing of it is recorded.
-    preview_prelude: a file of code that is executed in a preview before pages that measure.
+    preview_prelude: a file of code that is executed in a preview before each page.
     sources: sources that may be quoted, {key: {title, author, url}}.
     targets: devices that programs are compiled for, {short name: facts}; see `Target`.
     light: whether pages of sphinx-book-theme load only what they use of it.
@@ -190,9 +190,10 @@ class Options:
             raise SystemExit(str(error)) from None
         return cls.from_values(values, path.parent)
 
-    def before(self, benchmark: bool) -> str:
-        """Return the code that is executed before a page, which measures if `benchmark`."""
-        if not (self.preview and benchmark and self.preview_prelude):
+    @property
+    def before(self) -> str:
+        """The code that is executed before each page."""
+        if not (self.preview and self.preview_prelude):
             return self.prelude
         return f"{self.prelude}\n{self.folder('preview_prelude').read_text('utf8')}"
 

@@ -1,7 +1,8 @@
 """Let a build that only previews measurements take few samples, at any moment.
 
-It is executed in the folder of a page, whose copy of the timer is changed, before the first cell.
-ROUNDS stays: experiments without a clock depend on it, and readers are asked what comes out.
+It is executed before the first cell of a page, in its folder, whose copy of the timer is changed:
+three rounds are enough, or those that begin within a second. ROUNDS stays: experiments without a
+clock depend on it, and readers are asked what comes out.
 
 What torch.compile finds out once on a machine takes it ten seconds, which every page would pay
 anew: of vector instructions it believes the processor, and its headers it takes from where all
@@ -15,8 +16,9 @@ import pathlib
 if (_timer := pathlib.Path("timer.py")).exists():
     with _timer.open("a") as _file:
         _file.write(
-            "\nLONG, LONG_ROUNDS = 0.0, 3\n"
-            "LONGEST_REST, PATIENCE, FIRST_LOOK, COUNTED = 0.0, 0.0, 0.0, 1\n"
+            "\nLONGEST_REST, PATIENCE, FIRST_LOOK, COUNTED = 0.0, 0.0, 0.0, 1\n\n\n"
+            "def enough(count, start):\n"
+            "    return count >= 3 or time.perf_counter() - start > 1\n"
         )
     del _file
 

@@ -18,6 +18,7 @@ import selectors
 import signal
 import socket
 import sys
+import tempfile
 from typing import Any
 
 
@@ -172,6 +173,8 @@ def become_kernel(job: dict[str, Any], started_with: dict[str, str]) -> None:
     os.dup2(log, 2)
     os.close(log)
     sys.argv = job["argv"]
+    # Else this remembers the folder of the parent.
+    tempfile.tempdir = None
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed()
 

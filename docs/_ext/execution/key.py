@@ -73,7 +73,7 @@ def environment_digest(
             ],
             "output_limit": options.output_limit,
             "preview": benchmark and options.preview,
-            "before": options.before(benchmark),
+            "before": options.before,
             "any_outcome": options.any_outcome,
             "engine": ENGINE_VERSION,
         }

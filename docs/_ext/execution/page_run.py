@@ -218,7 +218,7 @@ class PageRun:
             (work / f"{name}.py").write_text(text, "utf8")
         facts = {
             "output_limit": self.options.output_limit,
-            "prelude": self.options.before(self.page.benchmark),
+            "prelude": self.options.before,
             "first": imports.first_modules([c.source for c in self.cells], self.options.registry),
             "modules": () if self.warm else self.modules,
             "devices": [
@@ -296,6 +296,9 @@ class PageRun:
                 await self._cell(client, dataclasses.replace(cell, expected=None), node)
             else:
                 await self._cell(client, cell, code)
+            # asyncio.wait_for, through which nbclient waits, loses what comes with a reply.
+            if this_task().cancelling():
+                raise asyncio.CancelledError
             if self.failures:
                 return
         await self._check_device(client)

@@ -59,6 +59,7 @@ SAME = {
     "pickles": "import pickle\nclass A: pass\ntype(pickle.loads(pickle.dumps(A())))",
     "depth": "def depth(n=0):\n    try: return depth(n + 1)\n    except RecursionError: return n\ndepth()",
     "warnings": "import warnings\nwarnings.warn('careful')\nwarnings.filters[:3]",
+    "temporary files": "import os, tempfile\nos.path.samefile(tempfile.gettempdir(), os.environ['TMPDIR'])",
     "open files": "import os\nsorted(os.listdir('/proc/self/fd'), key=int)[:3]",
     "a pool": "import multiprocessing as m\nwith m.get_context('fork').Pool(2) as p: print(p.map(abs, [-1]))",
     "threads": "import threading\nt = threading.Thread(target=print, args=('x',)); t.start(); t.join()",

@@ -13,7 +13,10 @@ import types
 
 import pytest
 from _ext.execution import client, machine, page_run, provisioning, schedule
+from _ext.options import Options
 from _ext.records.cache import Effort
+from _ext.source.pages import read_page
+from _ext.source.snippets import Library
 
 PRESENCE = """
 import time
@@ -440,3 +443,29 @@ def test_strange_messages_end_no_build(project, execute, monkeypatch):
     ]
     for (failure,) in filter(None, failures.values()):
         assert failure.message.startswith("cell 2: ")
+
+
+def test_an_interruption_that_comes_with_a_reply_is_not_lost(project, monkeypatch):
+    executed = client.Client.async_execute_cell
+    begun = []
+
+    async def losing(self, cell, number):
+        begun.append(number)
+        await executed(self, cell, number)
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(30)
+
+    async def interrupted(page):
+        run = page_run.PageRun(page, Options(cell_timeout=30), "cpu")
+        task = asyncio.create_task(run.executed())
+        while not begun:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    monkeypatch.setattr(client.Client, "async_execute_cell", losing)
+    project.page("a/one", project.cell("1"), project.cell("2"))
+    asyncio.run(interrupted(read_page("a/one", project.path("a/one"), Library(project.root))))
+    assert begun == [0]
