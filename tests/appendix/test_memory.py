@@ -121,9 +121,8 @@ def test_a_line_that_fails_is_named(process_has):
         (memory.JAX_STEPS, {}, 0),
         (memory.TORCH_STEPS, {}, 0),
         (memory.TENSORFLOW_STEPS, {"TF_ENABLE_ONEDNN_OPTS": "1"}, 2**28),
-        (memory.TENSORFLOW_STEPS, {"TF_ENABLE_ONEDNN_OPTS": "0"}, 0),
     ],
-    ids=["jax", "torch", "tensorflow", "tensorflow without oneDNN"],
+    ids=["jax", "torch", "tensorflow"],
 )
 def test_who_gives_the_memory_of_an_array_back(steps, variables, kept, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")

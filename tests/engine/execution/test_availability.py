@@ -172,12 +172,12 @@ def test_a_prelude_is_executed_before_the_first_cell_and_leaves_no_name(project,
     assert [cell.outputs[0].data["text/plain"] for cell in found.outputs.cells] == ["7.0", "False"]
 
 
-def test_in_a_trial_pages_that_measure_have_a_prelude_of_their_own(project, execute):
+def test_in_a_preview_pages_have_a_prelude_of_their_own(project, execute):
     (project.root / "preview.py").write_text("import math\nmath.tau += 1", "utf8")
     for name in ("one", "bench"):
         cell = project.cell("import math\nmath.tau")
         project.page(f"a/{name}", cell, benchmark=name == "bench")
-    for preview, shown in ((False, ["7.0", "7.0"]), (True, ["7.0", "8.0"])):
+    for preview, shown in ((False, ["7.0", "7.0"]), (True, ["8.0", "8.0"])):
         options = {"preview": preview, "preview_prelude": "preview.py", "root": project.root}
         found = execute("a/one", "a/bench", prelude="import math\nmath.tau = 7.0", **options)
         cells = [found[name].outputs.cells[0] for name in ("a/one", "a/bench")]
