@@ -127,8 +127,11 @@ def sort_as_integers(x):
 
 
 def sort_in_numpy(x):
-    """Return a JAX array, sorted by NumPy: outside of `jit`, on the host."""
-    return jnp.asarray(np.sort(np.asarray(x)))
+    """Return a JAX array, sorted by NumPy: outside of `jit`, on the host.
+
+    A copy of `x` goes there, because JAX keeps what it once brought to the host.
+    """
+    return jnp.asarray(np.sort(np.asarray(jnp.copy(x))))
 
 
 def largest(x):

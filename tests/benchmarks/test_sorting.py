@@ -138,3 +138,13 @@ def test_instructions_are_counted():
 def test_additions_are_counted_for_each_element():
     assert sorting.additions(lambda x: x + 1, jnp.asarray(X)) == 1.0
     assert sorting.additions(jnp.cumsum, jnp.asarray(X)) > 2
+
+
+def test_each_call_brings_its_numbers_to_the_host(monkeypatch):
+    copies = []
+    copied = jnp.copy
+    monkeypatch.setattr(jnp, "copy", lambda x: copies.append(copied(x)) or copies[-1])
+    x = jnp.asarray(X)
+    sorting.sort_in_numpy(x)
+    sorting.sort_in_numpy(x)
+    assert len(copies) == 2 and copies[0] is not copies[1]
