@@ -117,11 +117,6 @@ def half_frozen_torch(w):
     return w * w.detach()
 
 
-def half_frozen_tensorflow(w):
-    """Return w², where the second w counts as a constant for the gradient."""
-    return w * tf.stop_gradient(w)
-
-
 def slope_torch(f, x):
     """Return the derivative of `f` at the number `x`, from autograd."""
     x = torch.tensor(x, requires_grad=True)
@@ -183,37 +178,6 @@ def from_polar_torch(p):
     return p[0] * torch.stack([torch.cos(p[1]), torch.sin(p[1])])
 
 
-def from_polar_tensorflow(p):
-    """Return the point (x, y) of a radius p[0] and an angle p[1]."""
-    return p[0] * tf.stack([tf.cos(p[1]), tf.sin(p[1])])
-
-
-def jacobian_tensorflow(f, x):
-    """Return the Jacobian of `f` at `x`, from a GradientTape."""
-    x = tf.constant(x)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        value = f(x)
-    return tape.jacobian(value, x)
-
-
-def jvp_tensorflow(f, x, v):
-    """Return the derivative of `f` at `x` in the direction `v`."""
-    x = tf.constant(x)
-    with tf.autodiff.ForwardAccumulator(x, tf.constant(v)) as forward:
-        value = f(x)
-    return forward.jvp(value)
-
-
-def vjp_tensorflow(f, x, u):
-    """Return the gradient of the results of `f` at `x`, weighted by `u`."""
-    x = tf.constant(x)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        value = f(x)
-    return tape.gradient(value, x, output_gradients=tf.constant(u))
-
-
 def rosenbrock(x):
     """Return Rosenbrock's function of `x`, (2,); its minimum is at (1, 1)."""
     return (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
@@ -229,16 +193,6 @@ def hvp_torch(f, x, v):
     x = torch.tensor(x, requires_grad=True)
     (gradient,) = torch.autograd.grad(f(x), x, create_graph=True)
     return torch.autograd.grad(gradient @ torch.tensor(v), x)[0]
-
-
-def hvp_tensorflow(f, x, v):
-    """Return the Hessian of `f` at `x` times `v`, forward over backward."""
-    x = tf.Variable(x)
-    with tf.autodiff.ForwardAccumulator(x, tf.constant(v)) as forward:
-        with tf.GradientTape() as tape:
-            value = f(x)
-        gradient = tape.gradient(value, x)
-    return forward.jvp(gradient)
 
 
 def leaky(x):
@@ -295,15 +249,6 @@ def sqrt_by_newton_torch(a):
     return x
 
 
-def sqrt_by_newton_tensorflow(a):
-    """Return the root of a > 0 by Newton's method, in a loop of TensorFlow."""
-
-    def unfinished(x):
-        return tf.abs(x * x - a) > 1e-4 * a
-
-    return tf.while_loop(unfinished, lambda x: [(x + a / x) / 2], [a])[0]
-
-
 @jax.custom_vjp
 def root(a):
     """Return the root of a > 0, with a derivative of its own."""
@@ -336,13 +281,6 @@ class RootTorch(torch.autograd.Function):
         """Return g times the derivative of the root."""
         (result,) = context.saved_tensors
         return g / (2 * result)
-
-
-@tf.custom_gradient
-def root_tensorflow(a):
-    """Return the root of a > 0, and the function for the way back."""
-    result = sqrt_by_newton_tensorflow(a)
-    return result, lambda g: g / (2 * result)
 
 
 @jax.custom_vjp
@@ -399,12 +337,6 @@ def network_error_torch(params, x, y):
     return ((hidden @ params["w2"] - y) ** 2).mean()
 
 
-def network_error_tensorflow(params, x, y):
-    """Return the mean squared error of a network with one hidden layer."""
-    hidden = tf.tanh(x @ params["w1"])
-    return tf.reduce_mean((tf.linalg.matvec(hidden, params["w2"]) - y) ** 2)
-
-
 network_gradient = jax.grad(network_error)
 
 
@@ -414,22 +346,9 @@ def network_gradient_torch(params, x, y):
     return torch.autograd.grad(error, list(params.values()))
 
 
-def network_gradient_tensorflow(params, x, y):
-    """Return the gradients of the error for variables."""
-    with tf.GradientTape() as tape:
-        error = network_error_tensorflow(params, x, y)
-    return tape.gradient(error, params)
-
-
 def network_torch(weights, x, y):
     """Return NumPy arrays as tensors, on the accelerator if there is one."""
     found = torch.accelerator.current_accelerator(check_available=True)
     tensor = functools.partial(torch.tensor, device=found or "cpu")
     params = {n: tensor(w, requires_grad=True) for n, w in weights.items()}
     return params, tensor(x), tensor(y)
-
-
-def network_tensorflow(weights, x, y):
-    """Return NumPy arrays as tensors, and the weights as variables."""
-    params = {name: tf.Variable(w) for name, w in weights.items()}
-    return params, tf.constant(x), tf.constant(y)
