@@ -252,6 +252,7 @@ html_css_files = [
     "gone.css",
     "errors.css",
     "logs.css",
+    "layouts.css",
     "face.css",
     "room.css",
 ]
@@ -263,6 +264,7 @@ html_js_files = [
     "translation.js",
     "errors.js",
     "logs.js",
+    "layouts.js",
     "menus.js",
     "search.js",
 ]

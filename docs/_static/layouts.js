@@ -1,0 +1,228 @@
+// Layouts to try: who holds which part of an array, and what an operation exchanges. What is held
+// is worked out here; what is exchanged stands in the page, a line for each choice. Without scripts
+// both are pictures and lines of text.
+(() => {
+  "use strict";
+
+  const DEVICES = 8;
+  const ITEM_BYTES = 4;
+  const SIDE = 52;
+
+  const product = (numbers) => numbers.reduce((all, each) => all * each, 1);
+  const range = (length) => [...Array(length).keys()];
+  const listed = (words) => [words.slice(0, -1).join(", "), words.at(-1)].filter(Boolean).join(" and ");
+  const tuple = (words) => `(${words.join(", ")}${words.length === 1 ? "," : ""})`;
+  // One entry of a PartitionSpec, and all of it, as Python writes them.
+  const entry = (axes, quote) => {
+    const names = axes.map((axis) => `${quote}${axis}${quote}`);
+    return names.length > 1 ? tuple(names) : (names[0] ?? "None");
+  };
+  const specOf = (spec, quote = '"') => `P(${spec.map((axes) => entry(axes, quote)).join(", ")})`;
+
+  const bytesOf = (count) => {
+    const [unit, size] = count >= 2 ** 20 ? ["MiB", 2 ** 20] : count >= 2 ** 10 ? ["KiB", 2 ** 10] : ["bytes", 1];
+    return `${+(count / size).toFixed(2)} ${unit}`;
+  };
+
+  // Why JAX refuses a mesh, a spec or a length, in its words, or nothing.
+  const refusal = (mesh, shape, spec) => {
+    const sizes = mesh.map(({ size }) => size);
+    if (product(sizes) > DEVICES) {
+      return `ValueError: Number of devices ${DEVICES} must be >= the product of mesh_shape ${tuple(sizes)}`;
+    }
+    const named = spec.flat();
+    const twice = [...new Set(named)].filter((axis) => named.indexOf(axis) < named.lastIndexOf(axis));
+    if (twice.length) {
+      const names = twice.map((axis) => `\`${axis}\``).join(", ");
+      return `DuplicateSpecError: A single NamedSharding spec specification can map every mesh axis to at most one positional dimension, but ${specOf(spec, "'")} has duplicate entries for ${names}`;
+    }
+    for (const [axis, names] of spec.entries()) {
+      const parts = product(names.map((name) => mesh.find((each) => each.name === name).size));
+      if (shape[axis] % parts) {
+        const written = tuple(names.map((name) => `'${name}'`));
+        return `ValueError: Sharding spec ${written} implies that array axis ${axis} is partitioned ${parts} times, but does not evenly divide the dimension size ${shape[axis]}.`;
+      }
+    }
+    return "";
+  };
+
+  // What each device holds: where its part of each axis starts and stops. The devices are in the
+  // mesh row by row, and of two names in an entry the first is the slower.
+  const held = (mesh, shape, spec) =>
+    range(product(mesh.map(({ size }) => size))).map((device) => {
+      const last = mesh.at(-1).size;
+      const at = mesh.length > 1 ? [Math.floor(device / last), device % last] : [device];
+      return shape.map((length, axis) => {
+        let [part, parts] = [0, 1];
+        for (const name of spec[axis]) {
+          const place = mesh.findIndex((each) => each.name === name);
+          part = part * mesh[place].size + at[place];
+          parts *= mesh[place].size;
+        }
+        return [(part * length) / parts, ((part + 1) * length) / parts];
+      });
+    });
+
+  // The devices that hold each part, in the order of the devices.
+  const holders = (parts) => {
+    const found = new Map();
+    parts.forEach((part, device) => {
+      const key = JSON.stringify(part);
+      found.set(key, [...(found.get(key) ?? []), device]);
+    });
+    return found;
+  };
+
+  // What the build draws of an array (pictures/kinds.py), in the colours of the page's pictures.
+  const drawn = (name, shape, parts) => {
+    const inks = [...new Set([...document.querySelectorAll(".picture-placement svg")].map((svg) => svg.getAttribute("style")))];
+    const different = [...holders(parts).keys()];
+    const split = range(shape.length).filter((axis) => parts.some((part) => part[axis][1] - part[axis][0] < shape[axis]));
+    const shown = [...new Set([...split, ...range(shape.length)])].slice(0, 2).sort();
+    const items = parts.map((part, device) => {
+      const sides = shown.map((axis) => part[axis].map((end) => (100 * end) / shape[axis]));
+      const [[top, bottom], [left, right]] = [[0, 100], ...sides].slice(-2);
+      const slices = part.map(([start, stop], axis) => (stop - start === shape[axis] ? ":" : `${start}:${stop}`));
+      const ink = inks[different.indexOf(JSON.stringify(part)) % inks.length] ?? "";
+      return `<li><svg class="drawing" style="${ink}" width="${SIDE}" height="${shown.length > 1 ? SIDE : SIDE / 3}" aria-hidden="true"><rect class="track" width="100%" height="100%"/><rect class="bar" x="${left}%" y="${top}%" width="${right - left}%" height="${bottom - top}%"/></svg><span>device ${device}</span><code>[${slices.join(", ")}]</code></li>`;
+    });
+    return `<div class="placed"><p>${name} <code>${shape.join(" × ")}</code></p><ul>${items.join("")}</ul></div>`;
+  };
+
+  const element = (tag, given = {}, ...children) => {
+    const made = Object.assign(document.createElement(tag), given);
+    made.append(...children);
+    return made;
+  };
+  const labelled = (label, field) => element("label", {}, `${label} `, field);
+  const fill = (select, options) => {
+    const before = select.value;
+    select.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
+    if (options.some(([value]) => value === before)) select.value = before;
+  };
+  const framed = (place, rows) => {
+    const form = element("form", { className: "layouts" }, ...rows);
+    const said = element("output");
+    const figure = element("figure", { className: "picture" });
+    form.addEventListener("submit", (event) => event.preventDefault());
+    place.replaceChildren(form, said, figure);
+    return { form, said, figure };
+  };
+  const group = (title, ...fields) => element("fieldset", {}, element("legend", { textContent: title }), ...fields);
+
+  const placement = (place) => {
+    const sizes = range(DEVICES).map((n) => new Option(n + 1));
+    const axes = ["x", "y"].map((name, n) => {
+      const size = element("select", {}, ...(n ? [new Option("none", 0)] : []), ...sizes.map((each) => each.cloneNode(true)));
+      size.value = n ? 2 : 4;
+      return { name: element("input", { value: name, size: 6, spellcheck: false, autocomplete: "off" }), size };
+    });
+    const lengths = [8, 8, ""].map((value) => element("input", { type: "number", min: 1, max: 99999, value }));
+    const splits = lengths.map(() => element("select"));
+    const { form, said, figure } = framed(place, [
+      group("Mesh", ...axes.map(({ name, size }, n) =>
+        element("div", {}, labelled(`axis ${n + 1}`, name), labelled("devices", size)))),
+      group("Array of float32", ...lengths.map((length, n) =>
+        element("div", {}, labelled(`length ${n}`, length), labelled("split along", splits[n])))),
+    ]);
+
+    const show = () => {
+      const mesh = axes.map(({ name, size }) => ({ name: name.value.trim(), size: +size.value })).filter(({ size }) => size);
+      const names = mesh.map(({ name }) => name);
+      const choices = [[], ...names.map((name) => [name]), ...(names.length > 1 ? [names, [...names].reverse()] : [])];
+      const rank = lengths.findIndex(({ value }) => !value);
+      const shape = lengths.slice(0, rank < 0 ? lengths.length : rank).map(({ value }) => +value);
+      // The place of a choice stays when an axis gets another name.
+      for (const split of splits) fill(split, choices.map((axes, n) => [`${n}`, entry(axes, '"')]));
+      for (const [n, { parentElement }] of splits.entries()) parentElement.hidden = n >= shape.length;
+      axes[1].name.disabled = names.length < 2;
+      figure.hidden = true;
+      if (names.some((name) => !/^\w+$/.test(name)) || new Set(names).size < names.length) {
+        said.textContent = "Give each axis of the mesh a name of its own, of letters and digits.";
+        return;
+      }
+      if (!shape.length || shape.some((length) => !(Number.isInteger(length) && length > 0))) {
+        said.textContent = "Give the array a first length, and whole numbers from 1 on.";
+        return;
+      }
+      const spec = shape.map((_, n) => choices[splits[n].value]);
+      const code = element("code", { textContent: `mesh = jax.make_mesh(${tuple(mesh.map(({ size }) => size))}, ${tuple(names.map((name) => `"${name}"`))})\nx = jax.device_put(x, jax.NamedSharding(mesh, jax.${specOf(spec)}))` });
+      const refused = refusal(mesh, shape, spec);
+      if (refused) {
+        said.replaceChildren(element("pre", {}, code), element("p", {}, element("strong", { textContent: "JAX refuses. " }), element("code", { textContent: refused })));
+        return;
+      }
+      const parts = held(mesh, shape, spec);
+      const found = [...holders(parts).values()];
+      const block = parts[0].map(([start, stop]) => stop - start);
+      const each = `${tuple(block)}, ${bytesOf(ITEM_BYTES * product(block))} on each device`;
+      const unused = names.filter((name) => !spec.flat().includes(name));
+      const many = found.length > 1 ? `${found.length} different parts of ${each}.` : `Each device holds the whole array, ${each}.`;
+      const copies = found.length > 1 && unused.length ? ` Nothing is split along ${listed(unused)}, so the same part is on devices ${found.map(listed).join("; ")}.` : "";
+      said.replaceChildren(element("pre", {}, code), element("p", { textContent: many + copies }));
+      figure.innerHTML = drawn("x", shape, parts);
+      figure.hidden = false;
+    };
+    form.addEventListener("input", show);
+    show();
+  };
+
+  // A type without its dtype, such as [1024@x,1024]: its shape and its spec.
+  const typed = (text) => {
+    const sides = text.match(/\d+(@\(.*?\)|@\w+)?/g);
+    return { shape: sides.map((side) => parseInt(side)), spec: sides.map((side) => side.split("@")[1]?.match(/\w+/g) ?? []) };
+  };
+
+  const exchange = (place, lines) => {
+    const rows = lines.map(([mesh, operation, operands, sent, result, verdict]) => {
+      const [a, b] = operands.split(" ");
+      return { mesh, operation, a, b, sent, result, verdict };
+    });
+    const keys = ["mesh", "operation", "a", "b"];
+    const selects = Object.fromEntries(keys.map((key) => [key, element("select")]));
+    const labels = keys.map((key) => labelled(key, selects[key]));
+    const { form, said, figure } = framed(place, [element("div", {}, ...labels.slice(0, 2)), element("div", {}, ...labels.slice(2))]);
+    const words = { mesh: (text) => text.replace("x", " × "), operation: (text) => text, a: (text) => specOf(typed(text).spec) };
+    words.b = words.a;
+
+    const show = () => {
+      let left = rows;
+      for (const key of keys) {
+        const values = [...new Set(left.map((row) => row[key]))].filter(Boolean);
+        selects[key].parentElement.hidden = !values.length;
+        fill(selects[key], values.map((value) => [value, words[key](value)]));
+        if (values.length) left = left.filter((row) => row[key] === selects[key].value);
+      }
+      const [{ mesh, operation, a, b, sent, result, verdict }] = left;
+      const moves = operation.startsWith("jax.reshard");
+      labels.at(-1).firstChild.textContent = moves ? "to " : "b ";
+      const refused = verdict === "accepted" ? [] : [element("p", {}, element("strong", { textContent: "With explicit axes JAX refuses. " }), element("code", { textContent: `ShardingTypeError: ${verdict}` })), element("p", { textContent: "With automatic axes the compiler makes of it:" })];
+      const list = sent.split("; ").map((each) => {
+        const [kind, axes, devices, bytes] = each.split(" ");
+        if (!axes) return element("li", { textContent: "nothing is sent" });
+        const among = kind === "collective-permute" ? "" : `, among ${devices} devices`;
+        return element("li", {}, element("strong", { textContent: kind }), ` along ${listed([...axes])}${among}: each receives ${bytesOf(+bytes)}`);
+      });
+      said.replaceChildren(...refused, element("ul", {}, ...list), element("p", {}, "The result is ", element("code", { textContent: `float32${result}` })));
+      const sizes = mesh.split("x").map((size, n) => ({ name: "xy"[n], size: +size }));
+      const arrays = Object.entries({ a, ...(b && !moves ? { b } : {}), result });
+      figure.innerHTML = arrays.map(([name, type]) => {
+        const { shape, spec } = typed(type);
+        return drawn(name, shape, held(sizes, shape, spec));
+      }).join("");
+    };
+
+    const first = rows.find(({ sent, verdict }) => sent !== "nothing" && verdict === "accepted") ?? rows[0];
+    for (const key of keys) fill(selects[key], [[first[key] ?? "", ""]]);
+    form.addEventListener("input", show);
+    show();
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    for (const place of document.querySelectorAll(".layout-placement")) placement(place);
+    const table = document.querySelector(".tag_layout-table .output pre");
+    const lines = (table?.textContent ?? "").split("\n").map((line) => line.trim().split(" | ")).filter(({ length }) => length === 6);
+    if (!lines.length) return;
+    for (const place of document.querySelectorAll(".layout-exchange")) exchange(place, lines);
+  });
+})();
