@@ -19,9 +19,12 @@
   };
   const specOf = (spec, quote = '"') => `P(${spec.map((axes) => entry(axes, quote)).join(", ")})`;
 
+  // In the largest unit in which a number of bytes has few digits; it is never rounded.
   const bytesOf = (count) => {
-    const [unit, size] = count >= 2 ** 20 ? ["MiB", 2 ** 20] : count >= 2 ** 10 ? ["KiB", 2 ** 10] : ["bytes", 1];
-    return `${+(count / size).toFixed(2)} ${unit}`;
+    for (const [unit, size] of [["MiB", 2 ** 20], ["KiB", 2 ** 10]]) {
+      if (count >= size && count % (size / 8) === 0) return `${count / size} ${unit}`;
+    }
+    return `${count} bytes`;
   };
 
   // Why JAX refuses a mesh, a spec or a length, in its words, or nothing.
@@ -31,7 +34,7 @@
       return `ValueError: Number of devices ${DEVICES} must be >= the product of mesh_shape ${tuple(sizes)}`;
     }
     const named = spec.flat();
-    const twice = [...new Set(named)].filter((axis) => named.indexOf(axis) < named.lastIndexOf(axis));
+    const twice = [...new Set(named)].filter((axis) => named.indexOf(axis) < named.lastIndexOf(axis)).sort();
     if (twice.length) {
       const names = twice.map((axis) => `\`${axis}\``).join(", ");
       return `DuplicateSpecError: A single NamedSharding spec specification can map every mesh axis to at most one positional dimension, but ${specOf(spec, "'")} has duplicate entries for ${names}`;
@@ -94,7 +97,11 @@
     made.append(...children);
     return made;
   };
-  const labelled = (label, field) => element("label", {}, `${label} `, field);
+  let fields = 0;
+  const labelled = (label, field) => {
+    field.id = `layout-${fields++}`;
+    return element("span", {}, element("label", { htmlFor: field.id, textContent: label }), " ", field);
+  };
   const fill = (select, options) => {
     const before = select.value;
     select.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
@@ -108,7 +115,7 @@
     place.replaceChildren(form, said, figure);
     return { form, said, figure };
   };
-  const group = (title, ...fields) => element("fieldset", {}, element("legend", { textContent: title }), ...fields);
+  const group = (title, ...rows) => element("fieldset", {}, element("legend", { textContent: title }), ...rows);
 
   const placement = (place) => {
     const sizes = range(DEVICES).map((n) => new Option(n + 1));
@@ -118,12 +125,12 @@
       return { name: element("input", { value: name, size: 6, spellcheck: false, autocomplete: "off" }), size };
     });
     const lengths = [8, 8, ""].map((value) => element("input", { type: "number", min: 1, max: 99999, value }));
-    const splits = lengths.map(() => element("select"));
+    const splits = ["1", "2", "0"].map((choice) => element("select", {}, new Option("", choice)));
     const { form, said, figure } = framed(place, [
       group("Mesh", ...axes.map(({ name, size }, n) =>
         element("div", {}, labelled(`axis ${n + 1}`, name), labelled("devices", size)))),
       group("Array of float32", ...lengths.map((length, n) =>
-        element("div", {}, labelled(`length ${n}`, length), labelled("split along", splits[n])))),
+        element("div", {}, labelled(`length ${n}`, length), labelled("along", splits[n])))),
     ]);
 
     const show = () => {
@@ -195,7 +202,7 @@
       }
       const [{ mesh, operation, a, b, sent, result, verdict }] = left;
       const moves = operation.startsWith("jax.reshard");
-      labels.at(-1).firstChild.textContent = moves ? "to " : "b ";
+      labels.at(-1).firstChild.textContent = moves ? "to" : "b";
       const refused = verdict === "accepted" ? [] : [element("p", {}, element("strong", { textContent: "With explicit axes JAX refuses. " }), element("code", { textContent: `ShardingTypeError: ${verdict}` })), element("p", { textContent: "With automatic axes the compiler makes of it:" })];
       const list = sent.split("; ").map((each) => {
         const [kind, axes, devices, bytes] = each.split(" ");

@@ -1,0 +1,377 @@
+"""Layouts to try: what the page's table and its forms say, against JAX."""
+
+import itertools
+import math
+import os
+import pathlib
+import random
+import re
+import shutil
+
+import jax
+import numpy as np
+import pytest
+from jax._src.named_sharding import DuplicateSpecError
+
+from snippets.devices import arrays, layouts, resharding
+
+STATIC = pathlib.Path(__file__).parents[2] / "docs" / "_static"
+P = jax.P
+LINE, GRID = (8,), (4, 2)
+MIB = 2**20
+UNITS = {"MiB": MIB, "KiB": 1024, "bytes": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("replica_groups={{0,1},{2,3}}, dimensions={0}", [[0, 1], [2, 3]]),
+        ("source_target_pairs={{0,0},{1,2},{3,7}}", [[0, 0], [1, 2], [3, 7]]),
+        ("replica_groups=[4,2]<=[8], dimensions={0}", [[0, 1], [2, 3], [4, 5], [6, 7]]),
+        ("replica_groups=[2,4]<=[4,2]T(1,0), x", [[0, 2, 4, 6], [1, 3, 5, 7]]),
+        ("replica_groups=[4,2]<=[2,2,2]T(2,1,0), x", [[0, 4], [2, 6], [1, 5], [3, 7]]),
+        ("replica_groups=mesh['x'=4,'y'=2] {'y'}", [[0, 1], [2, 3], [4, 5], [6, 7]]),
+        ("replica_groups=mesh['x'=4,'y'=2] {'x'}, x", [[0, 2, 4, 6], [1, 3, 5, 7]]),
+        ("replica_groups=mesh['x'=4,'y'=2] {'x','y'}", [[0, 1, 2, 3, 4, 5, 6, 7]]),
+        # The second half of the first axis: devices 0 and 2, 1 and 3, and so on.
+        (
+            "replica_groups=mesh['x'=4,'y'=2] {'x':(2)2}",
+            [[0, 2], [1, 3], [4, 6], [5, 7]],
+        ),
+        (
+            "replica_groups=mesh['x'=4,'y'=2] {'x':(1)2,'y'}",
+            [[0, 1, 4, 5], [2, 3, 6, 7]],
+        ),
+        (
+            "replica_groups=mesh['axis_0'=2,'axis_1'=1,'axis_2'=4], "
+            "device_ids=([4,2]T(1,0)) {'axis_0'}",
+            [[0, 1], [2, 3], [4, 5], [6, 7]],
+        ),
+    ],
+)
+def test_groups_of_devices_are_read_as_xla_writes_them(line, expected):
+    found = layouts.groups(f"%a), channel_id=1, {line}")
+    assert [sorted(group) for group in found.tolist()] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "specs", "sent", "result"),
+    [
+        ("a + b", LINE, [P("x"), P("x")], [], P("x")),
+        ("a + b", LINE, [P("x"), P()], [], P("x")),
+        ("a @ b", LINE, [P("x"), P()], [], P("x")),
+        ("a @ b", LINE, [P("x"), P("x")], [("all-gather", "x", 8, 3.5 * MIB)], P("x")),
+        ("a @ b", LINE, [P(None, "x"), P("x")], [("all-reduce", "x", 8, 7 * MIB)], P()),
+        ("a @ b", GRID, [P("x"), P("y")], [("all-reduce", "y", 2, MIB)], P("x")),
+        ("a.T", GRID, [P("x", "y")], [], P("y", "x")),
+        ("a.sum(axis=0)", LINE, [P("x")], [("all-reduce", "x", 8, 7 * 1024)], P()),
+        ("a.sum(axis=0)", GRID, [P("x", "y")], [("all-reduce", "x", 4, 3072)], P("y")),
+        ("a.sum(axis=1)", GRID, [P("x", "y")], [("all-reduce", "y", 2, 1024)], P("x")),
+        (layouts.RESHARD, LINE, [P("x"), P()], [("all-gather", "x", 8, 3.5 * MIB)], P()),
+        (layouts.RESHARD, LINE, [P(), P("x")], [], P("x")),
+        (
+            layouts.RESHARD,
+            LINE,
+            [P("x"), P(None, "x")],
+            [("all-to-all", "x", 8, 448 * 1024)],
+            P(None, "x"),
+        ),
+    ],
+)
+def test_what_is_sent_in_cases_worked_out_by_hand(name, sizes, specs, sent, result):
+    found, laid_out, _ = layouts.answer(name, sizes, specs)
+    assert found == sent
+    mesh = layouts.mesh_of(sizes, "Explicit")
+    expected = jax.NamedSharding(mesh, result)
+    actual = jax.NamedSharding(mesh, laid_out.sharding.spec)
+    assert actual.is_equivalent_to(expected, len(laid_out.shape))
+
+
+def test_a_change_of_layout_brings_at_least_what_devices_lack():
+    mesh = layouts.mesh_of(GRID, "Explicit")
+    for before, after in itertools.product(layouts.SPECS[GRID], repeat=2):
+        found, result, refusal = layouts.answer(layouts.RESHARD, GRID, [before, after])
+        old, new = (layouts.laid_out(mesh, spec) for spec in (before, after))
+        lacking = resharding.bytes_to_receive(old, new)
+        received = 8 * sum(size for *_, size in found)
+        assert received >= lacking, (before, after)
+        assert (received > 0) == (lacking > 0), (before, after)
+        sizes = {each.sharding.shard_shape(each.shape) for each in (old, new)}
+        if len({math.prod(size) for size in sizes}) == 1 and len(found) == 1:
+            assert received == lacking or found[0][0] == "collective-permute", (before, after)
+        assert not refusal
+        assert result.sharding.is_equivalent_to(new.sharding, 2)
+
+
+def ran(name, sizes, kind, specs, numbers):
+    """Return an operation's result for numbers that lie so, computed."""
+    mesh = layouts.mesh_of(sizes, kind)
+    lying = [jax.device_put(numbers, jax.NamedSharding(mesh, spec)) for spec in specs]
+    return jax.jit(layouts.OPERATIONS[name])(*lying)
+
+
+def test_layouts_and_refusals_are_those_that_running_gives():
+    numbers = np.random.default_rng(0).integers(0, 9, (16, 16)).astype(np.float32)
+    some = [("a + b", GRID, specs) for specs in [(P("x"), P("y")), (P("x"), P(None, "x"))]]
+    some += [("a @ b", GRID, specs) for specs in [(P("x"), P("y")), (P(None, "y"), P("y"))]]
+    some += [(name, GRID, specs) for name, specs in layouts.choices(GRID) if len(specs) == 1]
+    some += [(name, LINE, specs) for name, specs in layouts.choices(LINE)]
+    for name, sizes, specs in some:
+        if name == layouts.RESHARD:
+            continue
+        _, planned, refusal = layouts.answer(name, sizes, specs)
+        if refusal:
+            with pytest.raises(arrays.ShardingTypeError):
+                ran(name, sizes, "Explicit", specs, numbers)
+        result = ran(name, sizes, "Auto" if refusal else "Explicit", specs, numbers)
+        np.testing.assert_array_equal(result, layouts.OPERATIONS[name](*[numbers] * len(specs)))
+        found, expected = (
+            {device.id: part for device, part in each.devices_indices_map(result.shape).items()}
+            for each in (result.sharding, planned.sharding)
+        )
+        assert found == expected, (name, specs)
+
+
+def test_each_collective_of_a_program_is_read():
+    for name, specs in [("a @ b", (P(None, "y"), P("x", "y"))), ("a + b", (P("x"), P("y")))]:
+        auto = layouts.mesh_of(GRID, "Auto")
+        lying = [layouts.laid_out(auto, spec) for spec in specs]
+        counted = resharding.collectives(layouts.OPERATIONS[name], *lying)
+        found, _ = layouts.compiled(layouts.OPERATIONS[name], lying)
+        assert len(found) == sum(counted.values())
+        assert {kind for kind, *_ in found} == set(counted)
+
+
+def test_a_line_of_the_table_says_it_all():
+    rows, sent = "[1024@x,1024]", "all-gather x 8 3670016"
+    line = layouts.row("a @ b", LINE, [P("x"), P("x")])
+    assert line == f"8 | a @ b | {rows} {rows} | {sent} | {rows} | accepted"
+    *_, sent, result, verdict = layouts.row("a @ b", LINE, [P(None, "x"), P("x")]).split(" | ")
+    assert (sent, result) == ("all-reduce x 8 7340032", "[1024,1024]")
+    assert "ambiguous how the output should be sharded" in verdict
+
+
+# The forms.
+
+INKS = "".join(
+    f"<div class='picture-placement'><svg style='--light:{n}'></svg></div>" for n in range(8)
+)
+
+
+def table(lines):
+    text = "\n".join(lines)
+    return f"<div class='tag_layout-table'><div class='output'><pre>{text}</pre></div></div>"
+
+
+# Chooses as a reader does, and returns what the page then says.
+CHOSEN = """cases => cases.map(({ names, sizes, shape, spec }) => {
+  const form = document.querySelector(".layout-placement form");
+  const fields = row => [...row.querySelectorAll("input, select")];
+  const [mesh, array] = [...form.querySelectorAll("fieldset")]
+    .map(group => [...group.querySelectorAll("div")].map(fields));
+  mesh.forEach(([name, size], n) => {
+    name.value = names[n] ?? "unused";
+    size.value = sizes[n] ?? 0;
+  });
+  array.forEach(([length]) => { length.value = ""; });
+  shape.forEach((length, n) => { array[n][0].value = length; });
+  form.dispatchEvent(new Event("input", { bubbles: true }));
+  spec.forEach((entry, n) => {
+    array[n][1].value = [...array[n][1].options].find(option => option.text === entry).value;
+  });
+  form.dispatchEvent(new Event("input", { bubbles: true }));
+  const place = document.querySelector(".layout-placement");
+  const figure = place.querySelector("figure");
+  const cards = figure.hidden ? [] : [...figure.querySelectorAll("li")];
+  return {
+    said: place.querySelector("output").textContent,
+    code: place.querySelector("output code").textContent,
+    held: cards.map(card => [
+      card.querySelector("code").textContent,
+      card.querySelector("svg").getAttribute("style"),
+    ]),
+  };
+})"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = os.environ.get("BOOK_BROWSER") or shutil.which("chromium")
+    if not path:
+        pytest.skip("no browser: install Debian's chromium, or name one in BOOK_BROWSER")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser):
+    script = (STATIC / "layouts.js").read_text("utf8")
+    places = "<div class='layout-placement'></div><div class='layout-exchange'></div>"
+    page = browser.new_page()
+
+    def open_with(lines):
+        page.set_content(f"{INKS}{places}{table(lines)}<script>{script}</script>")
+        return page
+
+    yield open_with
+    page.close()
+
+
+def entry(axes):
+    return repr(axes).replace("'", '"') if axes else "None"
+
+
+def cases(count):
+    """Return choices of all kinds: (axes, sizes, shape, spec)."""
+    chance = random.Random(0)
+    for _ in range(count):
+        names = chance.sample(["x", "y", "batch", "model_2"], chance.choice([1, 2, 2]))
+        sizes = [chance.choice([1, 2, 2, 3, 4, 4, 8]) for _ in names]
+        shape = [
+            chance.choice([1, 4, 8, 8, 12, 16, 24, 30]) for _ in range(chance.choice([1, 2, 3]))
+        ]
+        both = [tuple(names), tuple(names[::-1])] if len(names) > 1 else []
+        spec = [chance.choice([None, None, *names, *both]) for _ in shape]
+        yield names, sizes, shape, spec
+
+
+def asked(names, sizes, shape, spec):
+    """Return (the part of each device, None), or (None, why JAX refuses)."""
+    try:
+        mesh = jax.make_mesh(tuple(sizes), tuple(names), devices=jax.devices("cpu"))
+        sharding = jax.NamedSharding(mesh, P(*spec))
+        x = jax.device_put(np.zeros(shape, np.float32), sharding)
+    except (ValueError, DuplicateSpecError) as refusal:
+        return None, f"{type(refusal).__name__}: {str(refusal).split('. Got shape')[0]}"
+    held = sharding.devices_indices_map(x.shape)
+    parts = [
+        [part.indices(length)[:2] for part, length in zip(held[device], shape, strict=True)]
+        for device in sorted(held, key=lambda device: device.id)
+    ]
+    return parts, None
+
+
+def sliced(part, shape):
+    sides = zip(part, shape, strict=True)
+    return f"[{', '.join(':' if b - a == n else f'{a}:{b}' for (a, b), n in sides)}]"
+
+
+def test_the_form_says_of_every_mesh_shape_and_spec_what_jax_says(opened):
+    choices = list(cases(400))
+    given = [
+        {"names": n, "sizes": s, "shape": shape, "spec": [*map(entry, spec)]}
+        for n, s, shape, spec in choices
+    ]
+    answers = opened([]).evaluate(CHOSEN, given)
+    kinds = set()
+    for (names, sizes, shape, spec), answer in zip(choices, answers, strict=True):
+        parts, refusal = asked(names, sizes, shape, spec)
+        if refusal:
+            kinds.add(refusal[:20])
+            assert refusal in answer["said"], (names, sizes, shape, spec)
+            assert not answer["held"]
+            continue
+        slices = [sliced(part, shape) for part in parts]
+        assert [text for text, _ in answer["held"]] == slices, (names, sizes, shape, spec)
+        inks = [ink for _, ink in answer["held"]]
+        assert [slices.index(one) for one in slices] == [inks.index(one) for one in inks]
+        block = [stop - start for start, stop in parts[0]]
+        number, unit = re.search(r"([\d.]+) (\w+) on each device", answer["said"]).groups()
+        assert float(number) * UNITS[unit] == 4 * math.prod(block)
+        assert f"({', '.join(map(str, block))}{',' * (len(block) == 1)})" in answer["said"]
+    assert len(kinds) == 3
+
+
+def test_the_code_that_the_form_shows_makes_the_layout(opened):
+    chosen = [case for case in cases(60) if asked(*case)[0]]
+    given = [
+        {"names": n, "sizes": s, "shape": shape, "spec": [*map(entry, spec)]}
+        for n, s, shape, spec in chosen
+    ]
+    for case, answer in zip(chosen, opened([]).evaluate(CHOSEN, given), strict=True):
+        namespace = {"jax": jax, "x": np.zeros(case[2], np.float32)}
+        exec(answer["code"], namespace)
+        found = arrays.held_by_each(x=namespace["x"])["x"]["devices"]
+        assert [*map(list, found.values())] == asked(*case)[0]
+
+
+def test_parts_that_are_the_same_are_named(opened):
+    grid = {"names": ["x", "y"], "sizes": [4, 2], "shape": [8, 8]}
+    given = [grid | {"spec": spec} for spec in (['"x"', "None"], ["None", "None"], ['"x"', '"y"'])]
+    pairs, whole, parts = opened([]).evaluate(CHOSEN, given)
+    assert "4 different parts of (2, 8)" in pairs["said"]
+    assert (
+        "along y, so the same part is on devices 0 and 1; 2 and 3; 4 and 5; 6 and 7."
+        in pairs["said"]
+    )
+    assert "Each device holds the whole array" in whole["said"]
+    assert "same part" not in whole["said"] + parts["said"]
+
+
+@pytest.mark.parametrize("wrong", ["", "a b", "x"])
+def test_names_that_are_no_names_are_asked_for_again(opened, wrong):
+    page = opened([])
+    page.get_by_label("axis 2").fill(wrong)
+    output = page.locator(".layout-placement output")
+    assert output.inner_text().startswith("Give each axis of the mesh a name of its own")
+    assert page.locator(".layout-placement figure").is_hidden()
+    page.get_by_label("axis 2").fill("model")
+    page.get_by_label("along").nth(1).select_option(label='"model"')
+    assert 'jax.P("x", "model")' in output.inner_text()
+
+
+@pytest.mark.parametrize("wrong", ["", "0", "-3", "2.5"])
+def test_lengths_that_are_no_lengths_are_asked_for_again(opened, wrong):
+    page = opened([])
+    page.get_by_label("length 0").fill(wrong)
+    assert "whole numbers from 1 on" in page.locator(".layout-placement output").inner_text()
+
+
+ROWS = [
+    ("a + b", LINE, [P("x"), P("x")]),
+    ("a @ b", LINE, [P("x"), P("x")]),
+    ("a @ b", LINE, [P(None, "x"), P("x")]),
+    ("a.sum(axis=0)", GRID, [P("x", "y")]),
+    (layouts.RESHARD, GRID, [P("x"), P("y")]),
+    (layouts.RESHARD, GRID, [P("y"), P(None, ("x", "y"))]),
+]
+
+
+def test_the_form_shows_the_line_of_what_is_chosen(opened):
+    page = opened([layouts.row(*row) for row in ROWS])
+    place = page.locator(".layout-exchange")
+    output = place.locator("output")
+    # It begins with a choice that JAX accepts and that sends something.
+    assert "all-gather along x, among 8 devices: each receives 3.5 MiB" in output.inner_text()
+    assert "float32[1024@x,1024]" in output.inner_text()
+    place.get_by_label("a", exact=True).select_option(label='P(None, "x")')
+    said = output.inner_text()
+    assert "With explicit axes JAX refuses. ShardingTypeError: Contracting dimensions" in said
+    assert "all-reduce along x, among 8 devices: each receives 7 MiB" in said
+    assert place.locator("figure .placed").count() == 3
+    place.get_by_label("operation").select_option(label="a + b")
+    assert "nothing is sent" in output.inner_text()
+    place.get_by_label("mesh").select_option(label="4 × 2")
+    assert "all-reduce along x, among 4 devices: each receives 3 KiB" in output.inner_text()
+    assert place.get_by_label("b", exact=True).is_hidden()
+    assert place.locator("figure code").all_inner_texts()[9:13] == [
+        "1024",
+        "[0:512]",
+        "[512:1024]",
+        "[0:512]",
+    ]
+    place.get_by_label("operation").select_option(label=layouts.RESHARD)
+    place.get_by_label("to").select_option(label='P("y", None)')
+    assert "collective-permute along x and y: each receives 1 MiB" in output.inner_text()
+    place.get_by_label("a", exact=True).select_option(label='P("y", None)')
+    assert place.get_by_label("to").input_value() == "[1024,1024@(x,y)]"
+    assert "all-to-all along y, among 2 devices: each receives 256 KiB" in output.inner_text()
+
+
+def test_without_a_table_the_words_of_the_page_stay(opened):
+    page = opened([])
+    assert page.locator(".layout-exchange form").count() == 0
+    assert page.locator(".layout-placement form").count() == 1
