@@ -15,7 +15,7 @@ from jax._src.named_sharding import DuplicateSpecError
 
 from snippets.devices import arrays, layouts, resharding
 
-STATIC = pathlib.Path(__file__).parents[2] / "docs" / "_static"
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
 P = jax.P
 LINE, GRID = (8,), (4, 2)
 MIB = 2**20
@@ -151,6 +151,32 @@ def test_a_line_of_the_table_says_it_all():
     assert "ambiguous how the output should be sharded" in verdict
 
 
+def test_the_table_has_each_choice_once():
+    for sizes, specs in layouts.SPECS.items():
+        found = layouts.choices(sizes)
+        assert len(set(found)) == len(found)
+        assert {name for name, _ in found} == set(layouts.OPERATIONS)
+        changes = {operands for name, operands in found if name == layouts.RESHARD}
+        assert changes == set(itertools.product(specs, repeat=2))
+        # A line is found by its types, so no two layouts may have the same.
+        mesh = layouts.mesh_of(sizes, "Explicit")
+        types = {str(jax.typeof(layouts.laid_out(mesh, spec))) for spec in specs}
+        assert len(types) == len(specs)
+
+
+def test_the_page_has_what_the_script_looks_for():
+    script = (DOCS / "_static" / "layouts.js").read_text("utf8")
+    page = (DOCS / "devices" / "layouts.md").read_text("utf8")
+    for selector, written in {
+        ".layout-placement": "\n:::{container} layout-placement\n",
+        ".layout-exchange": "\n:::{container} layout-exchange\n",
+        ".tag_layout-table": "\n:tags: [hide-output, layout-table]\n",
+        ".picture-placement": "\n:picture: placement\n",
+    }.items():
+        assert selector in script
+        assert page.count(written) == 1
+
+
 # The forms.
 
 INKS = "".join(
@@ -208,7 +234,7 @@ def browser():
 
 @pytest.fixture
 def opened(browser):
-    script = (STATIC / "layouts.js").read_text("utf8")
+    script = (DOCS / "_static" / "layouts.js").read_text("utf8")
     places = "<div class='layout-placement'></div><div class='layout-exchange'></div>"
     page = browser.new_page()
 
