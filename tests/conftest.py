@@ -4,6 +4,7 @@ import ast
 import contextlib
 import gc
 import importlib
+import importlib.metadata
 import importlib.util
 import os
 import pathlib
@@ -18,10 +19,11 @@ FRAMEWORKS = ("jax", "torch", "tensorflow")
 
 # JAX reads these once, when it is imported; TensorFlow too.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# XLA's newer way of making code for fused operations takes twice as long to compile.
-os.environ["XLA_FLAGS"] = (
-    "--xla_force_host_platform_device_count=8 --xla_cpu_use_fusion_emitters=false"
-)
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+# XLA's newer way of making code for fused operations takes twice as long to compile. Later versions
+# have no other, and end a process that names the switch.
+if importlib.metadata.version("jax") == "0.10.2":
+    os.environ["XLA_FLAGS"] += " --xla_cpu_use_fusion_emitters=false"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # So does PyTorch; without it, its threads wait on the cores that other tests need. It is there
 # while tests are imported, for what they start must find the environment as it was.
