@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from snippets.benchmarks.attention import HEADS, WIDTH, attention, inputs
-from snippets.benchmarks.elementwise import chain, exact_chain
 from snippets.benchmarks.matmul import WAYS, operands, product_allowed
 from snippets.benchmarks.race import relative_error, torch_tensor
+from snippets.benchmarks.selu import chain, exact_chain
 from snippets.benchmarks.training_step import (
     EPSILON,
     standardized,

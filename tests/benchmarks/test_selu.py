@@ -1,3 +1,4 @@
+import functools
 import math
 import types
 
@@ -100,3 +101,85 @@ def test_new_memory_is_counted_in_arrays_for_one_call(monkeypatch):
     x = np.ones((128, 64), np.float32)
     assert selu.fresh_arrays(called.append, x, calls=4) == 1.5
     assert len(called) == 4
+
+
+CONVERT = {"jax": jnp.asarray, "torch": torch.tensor, "tensorflow": tf.constant}
+
+
+@pytest.fixture
+def numbers():
+    return selu.uniform(1000)
+
+
+@pytest.fixture
+def arrays(numbers):
+    return {name: convert(numbers) for name, convert in CONVERT.items()}
+
+
+def test_numbers_are_float32_and_stay_in_range(numbers):
+    assert numbers.dtype == np.float32
+    assert np.abs(numbers).max() <= 1
+    assert np.abs(selu.exact_chain(numbers, 32)).max() <= 2
+
+
+@pytest.mark.parametrize(("length", "result"), [(0, 4), (1, 3), (2, 3.5), (3, 2.625), (4, 3.125)])
+def test_products_and_sums_take_turns(length, result):
+    assert selu.chain(4.0, length) == result
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 32])
+def test_every_contender_computes_the_chain(arrays, numbers, length):
+    contenders = selu.chains(arrays, length)
+    contenders["xla@tensorflow"] = selu.chain_in_xla(arrays["tensorflow"], length)
+    assert len(contenders) == 5
+    exact = selu.exact_chain(numbers, length)
+    for key, function in contenders.items():
+        assert race.largest_difference(function(), exact) < 1e-6, key
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.floats(-1, 1, width=32), st.integers(0, 32))
+def test_the_chain_in_float32_is_near_the_one_in_float64(x, length):
+    x = np.float32(x)
+    got = selu.chain(x, length)
+    assert got == pytest.approx(selu.exact_chain(x, length), abs=1e-6)
+
+
+def test_without_the_other_frameworks_jax_races_alone(arrays):
+    assert list(selu.chains({"jax": arrays["jax"]}, 2)) == ["jit@jax", "eager@jax"]
+
+
+@pytest.mark.parametrize("length", [1, 8, 32])
+def test_compiled_it_is_one_kernel_that_moves_two_arrays(length):
+    x = jnp.asarray(selu.uniform(2**20))
+    whole = functools.partial(selu.chain, length=length)
+    assert selu.kernels(whole, x) == 1
+    assert jax.jit(whole).lower(x).compile().cost_analysis()["flops"] == length * x.size
+    assert selu.arrays_moved(whole, x) == 2
+
+
+def test_a_sum_reads_an_array_and_writes_none():
+    assert selu.arrays_moved(jnp.sum, jnp.ones(2**16)) == 1
+
+
+def test_every_chain_of_tanh_is_the_exact_one(numbers):
+    exact = selu.exact_tanhs(numbers)
+    for function, name in (
+        (selu.tanhs, "jax"),
+        (jax.jit(selu.tanhs), "jax"),
+        (selu.tanhs_in_a_loop, "jax"),
+        (selu.tanhs_torch, "torch"),
+        (selu.tanhs_tensorflow, "tensorflow"),
+    ):
+        assert race.largest_difference(function(CONVERT[name](numbers)), exact) < 1e-6
+
+
+def test_tanh_eight_times_by_hand():
+    x = 0.5
+    for _ in range(8):
+        x = np.tanh(x)
+    assert selu.exact_tanhs(np.float64(0.5)) == x
+
+
+def test_plain_tanhs_are_one_kernel():
+    assert selu.kernels(selu.tanhs, jnp.ones(2**20)) == 1
