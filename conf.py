@@ -19,6 +19,7 @@ myst_heading_anchors = 3
 # Where pages went that have moved.
 redirects = {
     "appendix/post_tpu": "../appendix/post_code.html",
+    "benchmarks/accelerator": "transfers.html",
     "benchmarks/elementwise": "selu.html",
     "benchmarks/race": "../method.html",
     "claims/course": "../claims/texts.html",

@@ -1,7 +1,5 @@
 import functools
-import statistics
 import sys
-import types
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +9,6 @@ import tensorflow as tf
 import torch
 
 from snippets.benchmarks import transfers
-from snippets.timing.timer import Comparison
 
 INTO = transfers.INTO_JAX | transfers.INTO_TORCH | transfers.INTO_TENSORFLOW
 SHARE_ALIGNED = {"jax.device_put(x)", "jnp.from_dlpack(x)", "torch.from_numpy(x)"}
@@ -112,24 +109,59 @@ def test_all_journeys_give_the_same():
     np.testing.assert_allclose(transfers.smooth_numpy(x), exact["smooth"], rtol=1e-6)
 
 
-def timed(*samples):
-    return types.SimpleNamespace(
-        first_call=1, median=statistics.median(samples), latency=list(samples)
+FUNCTIONS = {
+    "smooth": (transfers.smooth, lambda x: 1 / (1 + np.exp(-x)), (50,), 1),
+    "product": (transfers.product, np.matmul, (20, 20), 2),
+}
+
+
+@pytest.fixture
+def second_device(monkeypatch):
+    """Let the last of the virtual CPU devices count as an transfers."""
+    devices = jax.devices()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(
+        jax, "devices", lambda name=None: devices if name else [devices[-1], *devices]
     )
+    return devices[-1]
 
 
-@pytest.mark.parametrize(
-    ("ways", "size"),
-    [
-        ({10: 9.0, 100: 1.5, 1000: 1.2}, 100),
-        ({10: 1.5, 100: 9.0, 1000: 1.2}, 1000),
-        ({10: 1.5, 100: 1.5, 1000: 2.5}, None),
-        ({10: 1.5, 100: 1.5}, 10),
-    ],
-)
-def test_computing_outweighs_the_way_where_it_takes_more_than_half(ways, size):
-    races = {}
-    for n, seconds in ways.items():
-        both = {"device": timed(1.0), "numpy@jax": timed(seconds)}
-        races[n] = Comparison("a", both)
-    assert transfers.outweighs(races) == size
+def test_without_an_accelerator_there_is_the_cpu_alone():
+    assert transfers.processors() == {"cpu": jax.devices("cpu")[0]}
+    assert list(transfers.contenders(transfers.smooth, transfers.draw(3))) == ["cpu"]
+
+
+def test_each_contender_computes_where_it_says(second_device):
+    found = transfers.contenders(transfers.smooth, transfers.draw(10))
+    assert found["cpu"]().device == jax.devices("cpu")[0] != second_device
+    assert found["accelerator"]().device == second_device
+    assert isinstance(found["with_copies"](), np.ndarray)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_all_compute_the_same(second_device, name):
+    function, in_numpy, shape, count = FUNCTIONS[name]
+    arrays = transfers.draw(*shape, count=count)
+    exact = in_numpy(*(array.astype(np.float64) for array in arrays))
+    contenders = transfers.contenders(function, arrays)
+    assert len(contenders) == 3
+    for function in contenders.values():
+        np.testing.assert_allclose(function(), exact, rtol=1e-5)
+
+
+def test_an_orbit_is_a_thousand_steps_of_the_logistic_map():
+    jaxpr = str(jax.make_jaxpr(transfers.orbit)(jnp.ones(2)))
+    assert "length=1000" in jaxpr
+    assert "3.7" in jaxpr
+    assert transfers.orbit(jnp.float32([0, 1])).tolist() == [0, 0]
+    # The map is chaotic: of other numbers only the range is certain.
+    (x,) = transfers.draw(100)
+    assert 0 < transfers.orbit(x).min() <= transfers.orbit(x).max() <= 3.7 / 4 + 1e-6
+
+
+def test_numbers_lie_between_0_and_1():
+    a, b = transfers.draw(4, 5, count=2)
+    assert a.shape == b.shape == (4, 5)
+    assert a.dtype == np.float32
+    assert not np.array_equal(a, b)
+    assert 0 <= min(a.min(), b.min()) <= max(a.max(), b.max()) < 1
