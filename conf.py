@@ -22,6 +22,7 @@ redirects = {
     "benchmarks/accelerator": "transfers.html",
     "benchmarks/elementwise": "selu.html",
     "benchmarks/race": "../method.html",
+    "benchmarks/small_calls": "../timing/dispatch.html",
     "claims/course": "../claims/texts.html",
     "claims/post": "../claims/texts.html",
     "compiled/tpu": "../appendix/post_code.html",

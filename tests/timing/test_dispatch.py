@@ -4,8 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tensorflow as tf
 import torch
 
+from snippets.benchmarks import race
 from snippets.timing import dispatch
 
 
@@ -188,3 +190,76 @@ def test_calls_are_counted_until_one_waits_for_a_place(monkeypatch, places, ahea
 
 def test_the_queue_of_a_cpu_has_an_end():
     assert 1 < dispatch.calls_ahead(dispatch.random_square(1000), most=100) < 100
+
+
+X = dispatch.numbers(5)
+FIXED_POINT = 0.7390851332151607
+
+
+@pytest.mark.parametrize(
+    ("function", "convert"),
+    [
+        (jax.jit(jnp.cos), jnp.asarray),
+        (jnp.cos, jnp.asarray),
+        (dispatch.cosine_torch, torch.tensor),
+        (tf.function(tf.cos), tf.constant),
+        (np.cos, np.asarray),
+    ],
+)
+def test_every_cosine_is_exact(function, convert):
+    bound = race.bound({"one": (function, convert)}, dispatch.numbers(300))
+    exact = np.cos(dispatch.numbers(300).astype(np.float64))
+    assert race.largest_difference(bound["one"](), exact) < 1e-6
+
+
+def test_numbers_are_float32_from_0_to_1():
+    assert X.dtype == np.float32
+    np.testing.assert_array_equal(X, [0, 0.25, 0.5, 0.75, 1])
+
+
+@pytest.mark.parametrize("count", [1, 4, 16])
+def test_arguments_are_added_up_however_they_are_passed(count):
+    expected = 1 + count * X
+    tree = dispatch.nested(X, count)
+    assert len(jax.tree.leaves(tree)) == count
+    for found in (
+        jax.jit(dispatch.add_up)(*[X] * count),
+        jax.jit(dispatch.add_up_leaves)(tree),
+        jax.jit(dispatch.add_up_rows)(jnp.stack([X] * count)),
+        dispatch.add_up(*[torch.tensor(X)] * count),
+        tf.function(dispatch.add_up)(*[tf.constant(X)] * count),
+    ):
+        np.testing.assert_allclose(np.asarray(found), expected)
+
+
+def test_a_scaler_traces_once_for_each_object():
+    half = dispatch.Scaler(0.5)
+    np.testing.assert_array_equal(half.scale(X), X / 2)
+    np.testing.assert_array_equal(dispatch.Scaler(3.0).scale(X), 3 * X)
+    np.testing.assert_array_equal(dispatch.scale(X, 0.5), X / 2)
+    half.factor = 7.0
+    np.testing.assert_array_equal(half.scale(X), X / 2)
+
+
+def test_a_hundred_steps_are_the_same_in_one_call_and_in_a_row():
+    for found in (
+        dispatch.in_one_call(jnp.asarray(X)),
+        dispatch.in_one_graph(tf.constant(X)),
+        dispatch.in_a_row(jnp.cos, jnp.asarray(X)),
+        dispatch.in_a_row(torch.cos, torch.tensor(X)),
+        dispatch.in_a_row(tf.cos, tf.constant(X)),
+    ):
+        assert race.largest_difference(found, np.full(5, FIXED_POINT)) < 1e-6
+    counted = []
+    dispatch.in_a_row(lambda x: counted.append(x) or x, X)
+    assert len(counted) == 100
+
+
+def test_the_cosine_is_taken_a_hundred_times_in_one_call():
+    assert "length=100" in str(jax.make_jaxpr(dispatch.in_one_call)(X))
+
+
+def test_rows_are_taken_one_by_one():
+    rows = np.arange(6.0).reshape(3, 2)
+    found = dispatch.one_by_one(lambda row: row.sum(), rows)
+    assert found == [1.0, 5.0, 9.0]
