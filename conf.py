@@ -21,6 +21,7 @@ redirects = {
     "appendix/post_tpu": "../appendix/post_code.html",
     "benchmarks/accelerator": "transfers.html",
     "benchmarks/elementwise": "selu.html",
+    "benchmarks/float64": "matmul.html",
     "benchmarks/race": "../method.html",
     "benchmarks/small_calls": "../timing/dispatch.html",
     "claims/course": "../claims/texts.html",

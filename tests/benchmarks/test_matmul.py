@@ -3,8 +3,10 @@ import itertools
 import os
 import re
 import types
+import warnings
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -382,3 +384,67 @@ def test_the_posts_ratios_follow_from_its_times_except_one():
     assert matmul.post_ratio(on_gpu, on_tpu) == 5.9
     assert matmul.post_ratio(to_host, on_tpu) == 4.0
     assert matmul.post_ratio(on_gpu, to_host) == 1.5
+
+
+SIZES = {"product": 20, "gauss": 300, "solve": 20}
+IN_FLOAT64 = {
+    "JAX": matmul.contenders_jax,
+    "PyTorch": matmul.contenders_torch,
+    "TensorFlow": matmul.contenders_tensorflow,
+}
+
+
+@pytest.fixture(params=SIZES)
+def case(request):
+    return request.param, SIZES[request.param]
+
+
+@pytest.mark.parametrize("framework", IN_FLOAT64)
+def test_float64_is_exact_to_its_digits_and_float32_to_its_own(framework, case):
+    with jax.enable_x64(True):
+        found = matmul.errors_in(IN_FLOAT64[framework](*case), *case)
+    limits = {"float64": (0, 1e-13), "float32": (1e-9, 1e-4)}
+    for key, error in found.items():
+        low, high = limits[key[:7]]
+        assert low <= error < high
+
+
+def test_results_have_the_dtype_that_was_asked_for(case):
+    with jax.enable_x64(True):
+        for contenders in IN_FLOAT64.values():
+            for key, function in contenders(*case).items():
+                assert np.asarray(function()).dtype.name == key[:7]
+
+
+def test_inputs_can_be_written_in_float32(case):
+    for array in (*matmul.inputs(*case), *matmul.system(30)):
+        assert array.dtype == np.float64
+        np.testing.assert_array_equal(array.astype(np.float32), array)
+
+
+def test_the_solution_of_the_system_is_exact():
+    matrix, right, solution = matmul.system(40)
+    np.testing.assert_array_equal(matrix @ solution, right)
+    assert np.linalg.matrix_rank(matrix) == 40
+
+
+def test_a_wrong_digit_is_seen(case):
+    with jax.enable_x64(True):
+        right = np.asarray(matmul.contenders_jax(*case)["float64"]())
+    assert matmul.error_of(*case, right * (1 + 1e-7)) == pytest.approx(1e-7, rel=1e-3)
+
+
+def test_a_product_is_compared_on_its_first_rows():
+    a, b = matmul.inputs("product", 20)
+    product = a @ b
+    product[matmul.ROWS :] = 0
+    assert matmul.error_of("product", 20, product) < 1e-14
+
+
+def test_without_the_switch_the_error_is_that_of_float32_and_nothing_warns():
+    matrix, right, _ = matmul.system(100)
+    with jax.enable_x64(False), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = jnp.linalg.solve(matrix, right)
+    assert found.dtype == jnp.float32
+    assert matmul.error_of("solve", 100, found) > 1e-9
