@@ -64,6 +64,12 @@ def test_every_recording_can_be_read(listed):
     assert not [line for line in listed.stdout.splitlines() if "unreadable" in line]
 
 
+def test_what_was_recorded_of_a_page_goes_with_it(listed):
+    # Of a page that is merged into another, the recorded cells are moved into that one's recording.
+    gone = "left over: the page is gone"
+    assert not [line for line in listed.stdout.splitlines() if gone in line]
+
+
 def test_the_site_is_built_from_recordings_without_any_framework(built):
     process, site = built
     assert process.returncode == 0, process.stdout
