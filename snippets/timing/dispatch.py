@@ -221,14 +221,6 @@ def in_one_call(x):
     return jax.lax.fori_loop(0, 100, lambda _, x: jnp.cos(x), x)
 
 
-@tf.function
-def in_one_graph(x):
-    """Take the cosine of `x`, of any shape, a hundred times in one graph."""
-    return tf.while_loop(
-        lambda i, x: i < 100, lambda i, x: (i + 1, tf.cos(x)), [tf.constant(0), x]
-    )[1]
-
-
 def one_by_one(function, rows):
     """Return a list of what a function makes of each of several arrays."""
     return [function(row) for row in rows]

@@ -244,7 +244,6 @@ def test_a_scaler_traces_once_for_each_object():
 def test_a_hundred_steps_are_the_same_in_one_call_and_in_a_row():
     for found in (
         dispatch.in_one_call(jnp.asarray(X)),
-        dispatch.in_one_graph(tf.constant(X)),
         dispatch.in_a_row(jnp.cos, jnp.asarray(X)),
         dispatch.in_a_row(torch.cos, torch.tensor(X)),
         dispatch.in_a_row(tf.cos, tf.constant(X)),
