@@ -31,7 +31,7 @@ USED = (
 )
 # What the page folds because few want to read it: helpers, logs, compiled programs, the words of
 # old versions. The notebook has the code.
-FOLDED = "details.hide, .error-list details, details.earlier, .compile-view details"
+FOLDED = "details.hide, .error-entry details, details.earlier, .compile-view details"
 
 
 def describe(
