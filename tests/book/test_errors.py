@@ -52,7 +52,7 @@ def recorded():
 
 
 def says(entry, error):
-    """Return whether an entry has the type of an error, and the words that its message begins with."""
+    """Return whether an entry has the type of an error, and how its message begins."""
     (kind, words), (raised, message) = entry, error
     pieces = (re.escape(piece.strip()) for piece in words.split("…"))
     return kind == raised and re.match(".*".join(pieces), message, re.DOTALL) is not None
@@ -83,7 +83,7 @@ def test_every_entry_of_the_list_is_a_declared_error_in_its_own_words(entry):
     assert declared, f"no cell declares {kind}: {words}; remove the entry of docs/pitfalls/index.md"
     printed = [message for raised, message in RECORDED if raised == kind]
     assert any(says(entry, error) for error in RECORDED), (
-        f"the entry of docs/pitfalls/index.md says {words!r}, and what was recorded says {printed}; "
+        f"the entry of docs/pitfalls/index.md says {words!r}, what was recorded says {printed}; "
         "write it as it was printed, or record the page with 'nox -s record -- PAGE'"
     )
 

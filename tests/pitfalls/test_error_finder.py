@@ -1,7 +1,7 @@
 """A pasted message finds its entry, or hears that it is not sure: messages from public issues.
 
-`messages.json` names the issue that each is from, and the entries that are right, none where the list
-has nothing; they were chosen before the ranking saw the message. Those for development may be
+`messages.json` names the issue that each is from, and the entries that are right, none where the
+list has nothing; they were chosen before the ranking saw the message. Those for development may be
 looked at. The others are only counted: whoever looks at which of them are wrong moves all of them
 to development, and collects new ones.
 """
@@ -77,8 +77,9 @@ def entry(number, words, link, errors):
     told += [quote.text for quote in QUOTED.get(words, [])]
     texts = "".join(f"<pre>{html.escape(each)}</pre>" for each in told)
     return (
-        f'<section class="error-entry" id="error-{number}"><h3><code>{html.escape(words)}</code></h3>'
-        f"<p><a href='{link}'>What to do</a></p><details>{texts}</details></section>"
+        f'<section class="error-entry" id="error-{number}">'
+        f"<h3><code>{html.escape(words)}</code></h3><p><a href='{link}'>What to do</a></p>"
+        f"<details>{texts}</details></section>"
     )
 
 
