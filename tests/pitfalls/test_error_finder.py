@@ -32,9 +32,7 @@ QUOTED = quoted(ROOT / "docs" / "_versions" / "earlier.toml")
 STATIC = ROOT / "docs" / "_static"
 SCRIPT = "".join((STATIC / name).read_text("utf8") for name in ("finder.js", "errors.js"))
 # Where the first link of an entry leads.
-LINKS = dict(
-    re.findall(r"^:::\{error-entry\} (\w+: .+)\n.*?\]\((.+?)\)", LIST, re.MULTILINE)
-)
+LINKS = dict(re.findall(r"^:::\{error-entry\} (\w+: .+)\n.*?\]\((.+?)\)", LIST, re.MULTILINE))
 NOTHING = [
     "hello",
     "make: *** [all] Error 2",
@@ -94,9 +92,7 @@ def pasted():
         entry(number, words, LINKS[words], meant(words, errors))
         for number, words in enumerate(LINKS)
     )
-    page_text = (
-        f"<section><p>About</p><section>{body}</section></section><script>{SCRIPT}</script>"
-    )
+    page_text = f"<section><p>About</p><section>{body}</section></section><script>{SCRIPT}</script>"
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
