@@ -115,18 +115,6 @@ def branch(a, b):
     return x * b
 
 
-def after_freezing(function, calls):
-    """Return the graphs after each call, of which only the first may compile."""
-    graphs, counts = [], []
-    torch.compiler.reset()
-    compiled = torch.compile(function, backend=recording(graphs))
-    for call in calls:
-        compiled(*call)
-        counts.append(len(graphs))
-        compiled = torch._dynamo.run(compiled)
-    return counts
-
-
 def bytes_kept(function, *args):
     """Return the bytes that autograd keeps of a call until the backward pass."""
     kept = {}
@@ -183,49 +171,3 @@ def small_network(layers=8, width=16):
     for _ in range(layers):
         parts += [torch.nn.Linear(width, width), torch.nn.ReLU()]
     return torch.nn.Sequential(*parts)
-
-
-def biased_layers():
-    """Return a convolution with a bias, shape (4,), and a batch norm to follow it."""
-    return torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)
-
-
-def orders():
-    """Return rows of (weights, images, result), each True where in channels last."""
-    rows = []
-    for weights in (False, True):
-        for images in (False, True):
-            layer, batch = torch.nn.Conv2d(8, 4, 3), torch.randn(2, 8, 4, 4)
-            if weights:
-                layer = layer.to(memory_format=torch.channels_last)
-            if images:
-                batch = batch.to(memory_format=torch.channels_last)
-            result = layer(batch)
-            last = result.is_contiguous(memory_format=torch.channels_last)
-            rows.append((weights, images, last))
-    return rows
-
-
-def image_block(channels=64):
-    """Return two convolutions with batch norm and a relu between, in eval mode."""
-
-    def convolution():
-        return torch.nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-
-    norm = torch.nn.BatchNorm2d
-    block = [
-        convolution(),
-        norm(channels),
-        torch.nn.ReLU(),
-        convolution(),
-        norm(channels),
-    ]
-    return torch.nn.Sequential(*block).eval()
-
-
-def calls_made(times):
-    """Return how often PyTorch's timer calls a statement to time `times` calls."""
-    calls = []
-    timer = torch.utils.benchmark.Timer("record(1)", globals={"record": calls.append})
-    timer.timeit(times)
-    return len(calls)

@@ -40,19 +40,6 @@ def waves(x, xp=jnp):
     return xp.cos(2 * x**2) + xp.sqrt(xp.abs(x)) + 2 * xp.sin(x**4) - 0.1 * x**2
 
 
-def diffuse(x, steps, loop):
-    """Return x after so many steps of x ← x·0.9 + sin x, by Python or a fori_loop."""
-
-    def step(_, x):
-        return 0.9 * x + jnp.sin(x)
-
-    if loop == "fori_loop":
-        return jax.lax.fori_loop(0, steps, step, x)
-    for i in range(steps):
-        x = step(i, x)
-    return x
-
-
 def bellman(v, wealth, income, transition):
     """Return the value of each choice, float32[w, y, w], before the maximum.
 
@@ -103,44 +90,3 @@ def path(key, steps):
         return x.at[t].set(x[t - 1] + move)
 
     return jax.lax.fori_loop(1, steps, step, jnp.zeros(steps))
-
-
-def random_costs(nodes):
-    """Return float32[n, n] costs of the steps to later nodes, inf elsewhere."""
-    costs = jax.random.uniform(jax.random.key(0), (nodes, nodes), maxval=100.0)
-    number = jnp.arange(nodes)
-    costs = jnp.where(number > number[:, None], costs, jnp.inf)
-    return costs.at[-1, -1].set(0.0)
-
-
-def still_changing(state):
-    """Return whether the costs to go changed in the last step, and it is early."""
-    step, _, done = state
-    return ~done & (step < 500)
-
-
-def by_python(costs):
-    """Return the costs to go, float32[n], by a loop in Python."""
-    to_go = jnp.zeros(costs.shape[0])
-    for _ in range(500):
-        after = jnp.min(costs + to_go, axis=1)
-        if jnp.allclose(after, to_go):
-            return after
-        to_go = after
-
-
-def improver(costs):
-    """Return the step of `by_while_loop` for float32[n, n] costs."""
-
-    def improve(state):
-        step, to_go, _ = state
-        after = jnp.min(costs + to_go, axis=1)
-        return step + 1, after, jnp.allclose(after, to_go)
-
-    return improve
-
-
-def by_while_loop(improve, nodes):
-    """Return the costs to go, float32[nodes], by `jax.lax.while_loop`."""
-    start = 0, jnp.zeros(nodes), False
-    return jax.lax.while_loop(still_changing, improve, start)[1]

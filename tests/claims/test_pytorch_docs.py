@@ -77,11 +77,6 @@ def test_an_if_on_a_value_makes_three_graphs():
     torch.testing.assert_close(pytorch_docs.branch(ONES, ONES), ONES / 2)
 
 
-def test_a_frozen_function_compiles_no_more():
-    calls = [(torch.ones(n), 1) for n in (3, 4, 5)]
-    assert pytorch_docs.after_freezing(pytorch_docs.shift, calls) == [1, 1, 1]
-
-
 def test_bytes_kept_for_the_backward_pass():
     x = torch.ones(100, requires_grad=True)
     chain = pytorch_docs.chain
@@ -106,22 +101,6 @@ def test_train_on_refuses_tensors_of_inference_mode(raises_declared):
     raises_declared(pytorch_docs.train_on, features)
 
 
-def test_networks_have_the_size_that_is_asked_for():
+def test_a_network_has_the_size_that_is_asked_for():
     network = pytorch_docs.small_network(layers=3, width=5)
     assert len(network) == 6 and network(torch.ones(2, 5)).shape == (2, 5)
-    block = pytorch_docs.image_block(channels=4)
-    assert not block.training and block(torch.ones(1, 4, 6, 6)).shape == (1, 4, 6, 6)
-
-
-def test_the_bias_before_a_batch_norm_has_no_gradient():
-    convolution, norm = pytorch_docs.biased_layers()
-    norm(convolution(torch.randn(8, 3, 16, 16))).square().mean().backward()
-    assert convolution.bias.grad.abs().max() < 1e-6 < convolution.weight.grad.abs().max()
-
-
-def test_weights_or_images_in_channels_last_are_enough():
-    assert [result for *_, result in pytorch_docs.orders()] == [False, True, True, True]
-
-
-def test_the_timer_runs_a_statement_before_it_times_it():
-    assert pytorch_docs.calls_made(100) == 102

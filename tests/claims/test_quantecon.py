@@ -39,14 +39,6 @@ def test_waves_are_one_function_in_jax_and_numpy():
     np.testing.assert_allclose(quantecon.waves(x), quantecon.waves(x, np), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("loop", ["python", "fori_loop"])
-def test_diffuse(loop):
-    x = 1.0
-    for _ in range(3):
-        x = 0.9 * x + np.sin(x)
-    assert quantecon.diffuse(1.0, 3, loop) == pytest.approx(x)
-
-
 def test_the_values_of_choices():
     rng = np.random.default_rng(0)
     v, transition = rng.random((3, 2)), rng.random((2, 2))
@@ -86,22 +78,3 @@ def test_a_path_is_written_in_place():
     assert path[0] == 0 and len(set(path.tolist())) == 4
     _, result, temporary = quantecon.mebibytes(partial(quantecon.path, steps=1_000_000), key)
     assert result > 3 and temporary < 0.1
-
-
-def test_both_loops_find_the_costs_of_the_shortest_paths():
-    inf = jnp.inf
-    costs = jnp.array([[inf, 1.0, 5.0], [inf, inf, 2.0], [inf, inf, 0.0]])
-    by_while_loop = quantecon.by_while_loop(quantecon.improver(costs), 3)
-    assert quantecon.by_python(costs).tolist() == by_while_loop.tolist() == [3, 2, 0]
-
-
-def test_costs_lead_to_later_nodes_only():
-    costs = np.asarray(quantecon.random_costs(5))
-    assert np.isfinite(costs[np.triu_indices(5, 1)]).all() and costs[4, 4] == 0
-    assert np.isinf(costs[np.tril_indices(5)]).sum() == 14
-
-
-def test_the_loop_ends_when_nothing_changes_or_after_500_steps():
-    assert quantecon.still_changing((0, None, jnp.array(False)))
-    assert not quantecon.still_changing((1, None, jnp.array(True)))
-    assert not quantecon.still_changing((500, None, jnp.array(False)))
