@@ -178,17 +178,6 @@ def squares_from_ref(x, order):
     return squares(jax.new_ref(x), order)
 
 
-def products_in(function, *args):
-    """Return how many matrix products the jaxpr of `function` has."""
-    return str(jax.make_jaxpr(function)(*args)).count("dot_general")
-
-
-def operations(function, *args):
-    """Return the floating-point operations in the program compiled for `args`."""
-    cost = jax.jit(function).lower(*args).compile().cost_analysis()
-    return int(cost.get("flops", 0))
-
-
 def fill(folder, limit, count=8):
     """Compile `count` programs and let JAX keep them in a folder, largest size `limit`.
 

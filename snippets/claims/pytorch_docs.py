@@ -74,47 +74,6 @@ def scheduled_steps(rate, steps):
     return counts
 
 
-def fresh_lambdas(times):
-    """Return the graphs made when each call compiles a lambda written just then."""
-    graphs = []
-    torch.compiler.reset()
-    backend = recording(graphs)
-    for _ in range(times):
-        torch.compile(lambda x: x * 2, backend=backend)(torch.ones(3))
-    return len(graphs)
-
-
-def in_one_piece(x, by):
-    """Return exp(sin(x)) plus `by`."""
-    return torch.exp(torch.sin(x)) + by
-
-
-def in_two_pieces(x, by):
-    """Return exp(sin(x)) plus `by`, with a graph break before the sum."""
-    y = torch.exp(torch.sin(x))
-    torch._dynamo.graph_break()
-    return y + by
-
-
-def operations_compiled(function, calls, **options):
-    """Return the operations in each graph that torch.compile makes of `function`."""
-    graphs = []
-    torch.compiler.reset()
-    compiled = torch.compile(function, backend=recording(graphs), **options)
-    for call in calls:
-        compiled(*call)
-    kinds = ("call_function", "call_method")
-    return [sum(node.op in kinds for node in graph.graph.nodes) for graph in graphs]
-
-
-def branch(a, b):
-    """Return a / (|a| + 1) times b, or times -b where the sum of b is negative."""
-    x = a / (torch.abs(a) + 1)
-    if b.sum() < 0:
-        b = b * -1
-    return x * b
-
-
 def bytes_kept(function, *args):
     """Return the bytes that autograd keeps of a call until the backward pass."""
     kept = {}

@@ -125,12 +125,6 @@ def test_squares_and_their_gradient(function):
     assert jax.grad(function)(x, order).tolist() == [2, 0, 12]
 
 
-def test_products_and_operations_of_a_function():
-    x = jnp.ones((3, 5))
-    assert jax_docs.products_in(lambda x: (x @ x.T) @ x, x) == 2
-    assert jax_docs.operations(lambda x: x @ x.T, x) >= 2 * 3 * 3 * 5
-
-
 def test_a_folder_keeps_what_fits_into_its_limit(tmp_path):
     pytest.importorskip("filelock")
     count, size = jax_docs.fill(tmp_path / "free", -1, count=4)

@@ -48,33 +48,11 @@ def test_a_tensor_saves_the_second_graph_of_a_learning_rate():
     assert pytorch_docs.scheduled_steps(torch.tensor(0.1), 4) == [1, 1, 1, 1]
 
 
-def test_lambdas_of_one_line_share_their_graph():
-    assert pytorch_docs.fresh_lambdas(12) == 1
-
-
 def test_a_counter_in_a_module_compiles_in_each_call():
     counting = pytorch_docs.Counting()
     counts = pytorch_docs.compilations(counting, [(ONES,)] * 10)
     assert counts == [1, 2, 3, 4, 5, 6, 7, 8, 8, 8]
     assert counting.calls == 10 and counting(ONES)[0] == 11
-
-
-def test_what_comes_before_a_graph_break_is_compiled_once():
-    calls = [(ONES, n) for n in range(1, 5)]
-    whole = pytorch_docs.operations_compiled(pytorch_docs.in_one_piece, calls, dynamic=False)
-    broken = pytorch_docs.operations_compiled(pytorch_docs.in_two_pieces, calls, dynamic=False)
-    assert (whole, broken) == ([3] * 4, [2, 1, 1, 1, 1])
-    for x, by in calls:
-        torch.testing.assert_close(
-            pytorch_docs.in_one_piece(x, by), pytorch_docs.in_two_pieces(x, by)
-        )
-
-
-def test_an_if_on_a_value_makes_three_graphs():
-    calls = [(ONES, 2 * ONES), (ONES, -2 * ONES)]
-    assert len(pytorch_docs.operations_compiled(pytorch_docs.branch, calls)) == 3
-    torch.testing.assert_close(pytorch_docs.branch(ONES, -ONES), ONES / 2)
-    torch.testing.assert_close(pytorch_docs.branch(ONES, ONES), ONES / 2)
 
 
 def test_bytes_kept_for_the_backward_pass():
