@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import posixpath
 import re
 
 import jax.errors
@@ -58,6 +59,16 @@ def says(entry, error):
     return kind == raised and re.match(".*".join(pieces), message, re.DOTALL) is not None
 
 
+def section(path, line):
+    """Return the address of the section that a line of a page is in, from the folder of pages."""
+    headings, fenced = [], False
+    for text in path.read_text("utf8").splitlines()[:line]:
+        fenced ^= text.startswith("```")
+        headings += [] if fenced else re.findall(r"^#+ (.+)", text)
+    anchor = "-".join(re.findall(r"[a-z0-9]+", headings[-1].lower()))
+    return f"{path.relative_to(DOCS)}#{anchor}"
+
+
 DECLARED = declared()
 RECORDED = recorded()
 # What is printed may be quoted besides, as it stands elsewhere.
@@ -101,6 +112,26 @@ def test_what_is_quoted_is_an_entry_with_a_public_source(entry):
 def test_a_reader_finds_the_message_that_is_printed(error):
     found = any(says(entry, error) for entry in ENTRIES)
     assert found, f"no entry of docs/pitfalls/index.md begins as {': '.join(error)!r} does"
+
+
+@pytest.mark.parametrize("entry", PRINTED, ids=": ".join)
+def test_an_entry_leads_to_where_its_error_is_raised(entry):
+    kind, words = entry
+    places = [
+        each
+        for (raised, part), found in DECLARED.items()
+        for each in found
+        if kind == raised and part in words
+    ]
+    sections = {
+        section(ROOT / path, int(line))
+        for path, _, line in (each.rpartition(":") for each in places)
+    }
+    (text,) = re.findall(
+        rf"^:::\{{error-entry\}} {re.escape(': '.join(entry))}\n(.+)", LIST, re.MULTILINE
+    )
+    links = {posixpath.normpath(f"pitfalls/{link}") for link in re.findall(r"\]\((.+?)\)", text)}
+    assert links & sections, f"the entry links to none of {sections}"
 
 
 def test_no_error_is_listed_twice():
