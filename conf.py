@@ -26,6 +26,7 @@ redirects = {
     "benchmarks/small_calls": "../timing/dispatch.html",
     "claims/course": "../claims/texts.html",
     "claims/post": "../claims/texts.html",
+    "claims/tensorflow_docs": "../claims/index.html",
     "compiled/tpu": "../appendix/post_code.html",
     "memory/allocation": "../appendix/memory.html",
     "memory/index": "../appendix/memory.html",

@@ -167,22 +167,21 @@
   };
 
   document.addEventListener("DOMContentLoaded", () => {
-    const lists = [...document.querySelectorAll(".error-list")];
-    if (!lists.length) return;
-    const rows = lists.flatMap((list) => [...list.querySelectorAll("tbody tr[id]")]);
+    const rows = [...document.querySelectorAll(".error-entry")];
+    if (!rows.length) return;
     const known = entriesOf(rows);
 
-    const { input, output } = window.finderAbove(lists[0], {
+    const { input, output } = window.finderAbove(rows[0].parentElement, {
       name: "error-finder",
       label: "Paste your error message, or the whole traceback",
       field: { rows: 4, placeholder: "TracerBoolConversionError: Attempted boolean conversion of …" },
     });
 
-    const target = (row) => [...row.cells].at(-1).querySelector("a")?.href ?? row.id;
+    const target = (row) => row.querySelector(":scope > p a")?.href ?? row.id;
 
     const doubt = ([first, second]) => {
       if (!first) return "This list has nothing like it. ";
-      if (first.agrees < 1) return "Not sure: no row says quite the same. The nearest are below. ";
+      if (first.agrees < 1) return "Not sure: no entry says quite the same. The nearest are below. ";
       const close = second && second.score > CLOSE * first.score;
       return close && target(second.row) !== target(first.row) ? "It may be one of these. " : "";
     };
@@ -210,9 +209,8 @@
         const link = document.createElement("a");
         link.href = `#${row.id}`;
         link.textContent = row.querySelector("code").textContent;
-        const ways = document.createElement("span");
-        ways.append(...[...row.cells].at(-1).cloneNode(true).childNodes);
-        item.append(link, ways);
+        const said = [...row.querySelectorAll(":scope > p")];
+        item.append(link, ...said.map((paragraph) => paragraph.cloneNode(true)));
         list.append(item);
       }
       output.append(list);

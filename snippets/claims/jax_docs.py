@@ -35,11 +35,6 @@ def instructions(function, *args):
     return text.count(" = ")
 
 
-def sum_of_list(numbers):
-    """Return the sum of a list, after making an array of it."""
-    return jnp.sum(jnp.array(numbers))
-
-
 def for_any_length(function):
     """Return `function` of float32[n, 3], exported once for every n."""
     (rows,) = export.symbolic_shape("rows")
@@ -52,11 +47,6 @@ def lengths(x):
     return jnp.sqrt(jnp.sum(x * x, axis=1))
 
 
-def repeated_sine(x, times):
-    """Return sin applied `times` times to x, by a scan."""
-    return jax.lax.scan(lambda y, _: (jnp.sin(y), None), x, length=times)[0]
-
-
 def read_donated(x):
     """Give the memory of x to a result, then read x; raises RuntimeError."""
     jax.jit(jnp.negative, donate_argnums=0)(x)
@@ -67,39 +57,6 @@ def read_donated(x):
 def increase(ref):
     """Add one to every number of a ref, in its own memory."""
     ref[...] = ref[...] + 1
-
-
-def to_host(x):
-    """Return x·x, for a square float32 matrix, as an array of NumPy."""
-    return np.asarray(jnp.dot(x, x))
-
-
-def chain(x, xp):
-    """Return nine elementwise operations on float32 x, by the module `xp`."""
-    return xp.exp(-x * x) * xp.cos(3 * x) + xp.log1p(x * x)
-
-
-def standardized(x):
-    """Return x with mean 0 and standard deviation 1 in every column."""
-    x = x - x.mean(0)
-    return x / x.std(0)
-
-
-def in_a_loop(matrix, batch):
-    """Return matrix·v for each row v of `batch`, one product after the other."""
-    return jnp.stack([jnp.dot(matrix, v) for v in batch])
-
-
-@jax.jit
-def by_hand(matrix, batch):
-    """Return matrix·v for each row v of `batch`, as one product."""
-    return jnp.dot(batch, matrix.T)
-
-
-@jax.jit
-def by_vmap(matrix, batch):
-    """Return matrix·v for each row v of `batch`, by vmap."""
-    return jax.vmap(partial(jnp.dot, matrix))(batch)
 
 
 def two_layers(weights, x):
@@ -219,17 +176,6 @@ def squares(x, order):
 def squares_from_ref(x, order):
     """Return the same sum, read from a ref."""
     return squares(jax.new_ref(x), order)
-
-
-def products_in(function, *args):
-    """Return how many matrix products the jaxpr of `function` has."""
-    return str(jax.make_jaxpr(function)(*args)).count("dot_general")
-
-
-def operations(function, *args):
-    """Return the floating-point operations in the program compiled for `args`."""
-    cost = jax.jit(function).lower(*args).compile().cost_analysis()
-    return int(cost.get("flops", 0))
 
 
 def fill(folder, limit, count=8):

@@ -74,59 +74,6 @@ def scheduled_steps(rate, steps):
     return counts
 
 
-def fresh_lambdas(times):
-    """Return the graphs made when each call compiles a lambda written just then."""
-    graphs = []
-    torch.compiler.reset()
-    backend = recording(graphs)
-    for _ in range(times):
-        torch.compile(lambda x: x * 2, backend=backend)(torch.ones(3))
-    return len(graphs)
-
-
-def in_one_piece(x, by):
-    """Return exp(sin(x)) plus `by`."""
-    return torch.exp(torch.sin(x)) + by
-
-
-def in_two_pieces(x, by):
-    """Return exp(sin(x)) plus `by`, with a graph break before the sum."""
-    y = torch.exp(torch.sin(x))
-    torch._dynamo.graph_break()
-    return y + by
-
-
-def operations_compiled(function, calls, **options):
-    """Return the operations in each graph that torch.compile makes of `function`."""
-    graphs = []
-    torch.compiler.reset()
-    compiled = torch.compile(function, backend=recording(graphs), **options)
-    for call in calls:
-        compiled(*call)
-    kinds = ("call_function", "call_method")
-    return [sum(node.op in kinds for node in graph.graph.nodes) for graph in graphs]
-
-
-def branch(a, b):
-    """Return a / (|a| + 1) times b, or times -b where the sum of b is negative."""
-    x = a / (torch.abs(a) + 1)
-    if b.sum() < 0:
-        b = b * -1
-    return x * b
-
-
-def after_freezing(function, calls):
-    """Return the graphs after each call, of which only the first may compile."""
-    graphs, counts = [], []
-    torch.compiler.reset()
-    compiled = torch.compile(function, backend=recording(graphs))
-    for call in calls:
-        compiled(*call)
-        counts.append(len(graphs))
-        compiled = torch._dynamo.run(compiled)
-    return counts
-
-
 def bytes_kept(function, *args):
     """Return the bytes that autograd keeps of a call until the backward pass."""
     kept = {}
@@ -183,49 +130,3 @@ def small_network(layers=8, width=16):
     for _ in range(layers):
         parts += [torch.nn.Linear(width, width), torch.nn.ReLU()]
     return torch.nn.Sequential(*parts)
-
-
-def biased_layers():
-    """Return a convolution with a bias, shape (4,), and a batch norm to follow it."""
-    return torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)
-
-
-def orders():
-    """Return rows of (weights, images, result), each True where in channels last."""
-    rows = []
-    for weights in (False, True):
-        for images in (False, True):
-            layer, batch = torch.nn.Conv2d(8, 4, 3), torch.randn(2, 8, 4, 4)
-            if weights:
-                layer = layer.to(memory_format=torch.channels_last)
-            if images:
-                batch = batch.to(memory_format=torch.channels_last)
-            result = layer(batch)
-            last = result.is_contiguous(memory_format=torch.channels_last)
-            rows.append((weights, images, last))
-    return rows
-
-
-def image_block(channels=64):
-    """Return two convolutions with batch norm and a relu between, in eval mode."""
-
-    def convolution():
-        return torch.nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-
-    norm = torch.nn.BatchNorm2d
-    block = [
-        convolution(),
-        norm(channels),
-        torch.nn.ReLU(),
-        convolution(),
-        norm(channels),
-    ]
-    return torch.nn.Sequential(*block).eval()
-
-
-def calls_made(times):
-    """Return how often PyTorch's timer calls a statement to time `times` calls."""
-    calls = []
-    timer = torch.utils.benchmark.Timer("record(1)", globals={"record": calls.append})
-    timer.timeit(times)
-    return len(calls)

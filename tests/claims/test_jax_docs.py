@@ -48,16 +48,6 @@ def test_a_program_exported_for_every_length_is_traced_once():
         np.testing.assert_allclose(result, np.full(n, np.sqrt(12)), rtol=1e-6)
 
 
-def test_every_number_of_a_list_is_an_input():
-    assert jax_docs.sum_of_list([1, 2, 3]) == 6
-    for n in (2, 9):
-        assert len(jax.make_jaxpr(jax_docs.sum_of_list)(list(range(n))).jaxpr.invars) == n
-
-
-def test_repeated_sine():
-    assert jax_docs.repeated_sine(1.0, 3) == pytest.approx(np.sin(np.sin(np.sin(1.0))))
-
-
 def test_a_donated_array_cannot_be_read(raises_declared):
     raises_declared(jax_docs.read_donated, jnp.ones(3))
 
@@ -67,28 +57,6 @@ def test_a_ref_is_increased_where_it_is():
     address = ref.unsafe_buffer_pointer()
     jax_docs.increase(ref)
     assert ref[...].tolist() == [1, 1, 1] and ref.unsafe_buffer_pointer() == address
-
-
-def test_to_host_gives_an_array_of_numpy():
-    result = jax_docs.to_host(jnp.eye(3) * 2)
-    assert isinstance(result, np.ndarray) and result.tolist() == (np.eye(3) * 4).tolist()
-
-
-def test_the_chain_is_one_function_in_jax_and_numpy():
-    by_numpy = jax_docs.chain(X, np)
-    assert isinstance(by_numpy, np.ndarray) and by_numpy.dtype == np.float32
-    np.testing.assert_allclose(jax_docs.chain(X, jnp), jax_docs.chain(X, np), rtol=1e-5)
-
-
-def test_standardized_columns():
-    x = jax_docs.standardized(jnp.array([[1.0, 5.0], [3.0, 9.0]]))
-    np.testing.assert_allclose(x, [[-1, -1], [1, 1]], rtol=1e-6)
-
-
-@pytest.mark.parametrize("way", ["in_a_loop", "by_hand", "by_vmap"])
-def test_a_batch_of_products(way):
-    matrix, batch = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(4, 3)
-    np.testing.assert_allclose(getattr(jax_docs, way)(matrix, batch), batch @ matrix.T)
 
 
 def test_two_layers():
@@ -155,12 +123,6 @@ def test_squares_and_their_gradient(function):
     x, order = jnp.array([1.0, 2.0, 3.0]), jnp.array([2, 0, 2])
     assert function(x, order) == 19
     assert jax.grad(function)(x, order).tolist() == [2, 0, 12]
-
-
-def test_products_and_operations_of_a_function():
-    x = jnp.ones((3, 5))
-    assert jax_docs.products_in(lambda x: (x @ x.T) @ x, x) == 2
-    assert jax_docs.operations(lambda x: x @ x.T, x) >= 2 * 3 * 3 * 5
 
 
 def test_a_folder_keeps_what_fits_into_its_limit(tmp_path):

@@ -48,38 +48,11 @@ def test_a_tensor_saves_the_second_graph_of_a_learning_rate():
     assert pytorch_docs.scheduled_steps(torch.tensor(0.1), 4) == [1, 1, 1, 1]
 
 
-def test_lambdas_of_one_line_share_their_graph():
-    assert pytorch_docs.fresh_lambdas(12) == 1
-
-
 def test_a_counter_in_a_module_compiles_in_each_call():
     counting = pytorch_docs.Counting()
     counts = pytorch_docs.compilations(counting, [(ONES,)] * 10)
     assert counts == [1, 2, 3, 4, 5, 6, 7, 8, 8, 8]
     assert counting.calls == 10 and counting(ONES)[0] == 11
-
-
-def test_what_comes_before_a_graph_break_is_compiled_once():
-    calls = [(ONES, n) for n in range(1, 5)]
-    whole = pytorch_docs.operations_compiled(pytorch_docs.in_one_piece, calls, dynamic=False)
-    broken = pytorch_docs.operations_compiled(pytorch_docs.in_two_pieces, calls, dynamic=False)
-    assert (whole, broken) == ([3] * 4, [2, 1, 1, 1, 1])
-    for x, by in calls:
-        torch.testing.assert_close(
-            pytorch_docs.in_one_piece(x, by), pytorch_docs.in_two_pieces(x, by)
-        )
-
-
-def test_an_if_on_a_value_makes_three_graphs():
-    calls = [(ONES, 2 * ONES), (ONES, -2 * ONES)]
-    assert len(pytorch_docs.operations_compiled(pytorch_docs.branch, calls)) == 3
-    torch.testing.assert_close(pytorch_docs.branch(ONES, -ONES), ONES / 2)
-    torch.testing.assert_close(pytorch_docs.branch(ONES, ONES), ONES / 2)
-
-
-def test_a_frozen_function_compiles_no_more():
-    calls = [(torch.ones(n), 1) for n in (3, 4, 5)]
-    assert pytorch_docs.after_freezing(pytorch_docs.shift, calls) == [1, 1, 1]
 
 
 def test_bytes_kept_for_the_backward_pass():
@@ -106,22 +79,6 @@ def test_train_on_refuses_tensors_of_inference_mode(raises_declared):
     raises_declared(pytorch_docs.train_on, features)
 
 
-def test_networks_have_the_size_that_is_asked_for():
+def test_a_network_has_the_size_that_is_asked_for():
     network = pytorch_docs.small_network(layers=3, width=5)
     assert len(network) == 6 and network(torch.ones(2, 5)).shape == (2, 5)
-    block = pytorch_docs.image_block(channels=4)
-    assert not block.training and block(torch.ones(1, 4, 6, 6)).shape == (1, 4, 6, 6)
-
-
-def test_the_bias_before_a_batch_norm_has_no_gradient():
-    convolution, norm = pytorch_docs.biased_layers()
-    norm(convolution(torch.randn(8, 3, 16, 16))).square().mean().backward()
-    assert convolution.bias.grad.abs().max() < 1e-6 < convolution.weight.grad.abs().max()
-
-
-def test_weights_or_images_in_channels_last_are_enough():
-    assert [result for *_, result in pytorch_docs.orders()] == [False, True, True, True]
-
-
-def test_the_timer_runs_a_statement_before_it_times_it():
-    assert pytorch_docs.calls_made(100) == 102

@@ -1,7 +1,7 @@
-"""A pasted message finds its row, or hears that it is not sure: messages from public issues.
+"""A pasted message finds its entry, or hears that it is not sure: messages from public issues.
 
-`messages.json` names the issue that each is from, and the rows that are right, none where the list
-has nothing; they were chosen before the ranking saw the message. Those for development may be
+`messages.json` names the issue that each is from, and the entries that are right, none where the
+list has nothing; they were chosen before the ranking saw the message. Those for development may be
 looked at. The others are only counted: whoever looks at which of them are wrong moves all of them
 to development, and collects new ones.
 """
@@ -23,7 +23,7 @@ from _ext.site.errors import earlier, meant, quoted, said
 
 from tests.book import pages
 from tests.book.pages import OPTIONS
-from tests.book.test_errors import LIST, ROWS
+from tests.book.test_errors import ENTRIES, LIST
 
 ROOT = pathlib.Path(__file__).parents[2]
 MESSAGES = json.loads(pathlib.Path(__file__).with_name("messages.json").read_text("utf8"))
@@ -31,8 +31,8 @@ EARLIER = earlier(ROOT / "docs" / "_versions" / "earlier.toml")
 QUOTED = quoted(ROOT / "docs" / "_versions" / "earlier.toml")
 STATIC = ROOT / "docs" / "_static"
 SCRIPT = "".join((STATIC / name).read_text("utf8") for name in ("finder.js", "errors.js"))
-# Where the first link of a row leads.
-LINKS = dict(re.findall(r"^\| `(\w+: .+?)` \| \[.*?\]\((.+?)\)", LIST, re.MULTILINE))
+# Where the first link of an entry leads.
+LINKS = dict(re.findall(r"^:::\{error-entry\} (\w+: .+)\n.*?\]\((.+?)\)", LIST, re.MULTILINE))
 NOTHING = [
     "hello",
     "make: *** [all] Error 2",
@@ -46,7 +46,7 @@ NOTHING = [
     "NameError: name 'params' is not defined",
 ]
 
-# Pastes a text into the field, and returns what is said above the rows, and the rows.
+# Pastes a text into the field, and returns what is said above the entries, and the entries.
 PASTED = """text => {
   const field = document.querySelector("textarea");
   field.value = text;
@@ -68,32 +68,31 @@ def known():
     return found
 
 
-def row(number, words, link, errors):
+def entry(number, words, link, errors):
     outcomes = {each for e in errors for each in (e.here, *e.versions.values()) if each}
     told = [said(each) for each in outcomes if each.type]
-    told += [text for row, by in EARLIER.items() if words.startswith(row) for text in by.values()]
+    told += [text for name, by in EARLIER.items() if words.startswith(name) for text in by.values()]
     told += [quote.text for quote in QUOTED.get(words, [])]
     texts = "".join(f"<pre>{html.escape(each)}</pre>" for each in told)
     return (
-        f'<tr id="error-{number}"><td><code>{html.escape(words)}</code>'
-        f"<details>{texts}</details></td><td><a href='{link}'>what to do</a></td></tr>"
+        f'<section class="error-entry" id="error-{number}">'
+        f"<h3><code>{html.escape(words)}</code></h3><p><a href='{link}'>What to do</a></p>"
+        f"<details>{texts}</details></section>"
     )
 
 
 @pytest.fixture(scope="module")
 def pasted():
-    """Return a function that pastes a text and returns what is said, and the rows offered."""
+    """Return a function that pastes a text and returns what is said, and the entries offered."""
     path = os.environ.get("BOOK_BROWSER") or shutil.which("chromium")
     if not path:
         pytest.skip("no browser: install Debian's chromium, or name one in BOOK_BROWSER")
     errors = known()
     body = "".join(
-        row(number, words, LINKS[words], meant(words, errors)) for number, words in enumerate(LINKS)
+        entry(number, words, LINKS[words], meant(words, errors))
+        for number, words in enumerate(LINKS)
     )
-    page_text = (
-        f"<section><p>About</p><section><div class='error-list'><table><tbody>{body}"
-        f"</tbody></table></div></section></section><script>{SCRIPT}</script>"
-    )
+    page_text = f"<section><p>About</p><section>{body}</section></section><script>{SCRIPT}</script>"
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
@@ -167,17 +166,17 @@ def test_what_is_quoted_is_found(pasted):
             assert row in pasted(quote.text)["rows"], quote
 
 
-def test_every_message_names_its_issue_and_a_row_that_exists():
-    rows = [f"{kind}: {words}" for kind, words in ROWS]
+def test_every_message_names_its_issue_and_an_entry_that_exists():
+    entries = [f"{kind}: {words}" for kind, words in ENTRIES]
     for message in itertools.chain.from_iterable(MESSAGES.values()):
         assert "#" in message["from"]
         for words in message["rows"]:
-            assert any(each.startswith(words) for each in rows), words
+            assert any(each.startswith(words) for each in entries), words
 
 
 @pytest.mark.parametrize("begins", EARLIER)
-def test_what_older_versions_said_belongs_to_one_row(begins):
-    assert sum(f"{kind}: {words}".startswith(begins) for kind, words in ROWS) == 1
+def test_what_older_versions_said_belongs_to_one_entry(begins):
+    assert sum(f"{kind}: {words}".startswith(begins) for kind, words in ENTRIES) == 1
 
 
 @pytest.mark.parametrize("kind", ["InconclusiveDimensionOperation", "UnexpectedTracerError"])

@@ -30,8 +30,11 @@ USED = (
     ".headerlink, .copybtn, svg, script, style, input, button, p.expanded, .device-notice, .at-home"
 )
 # What the page folds because few want to read it: helpers, logs, compiled programs, the words of
-# old versions. The notebook has the code.
-FOLDED = "details.hide, .error-list details, details.earlier, .compile-view details"
+# old versions, the data of a tree that is there as a list. The notebook has the code.
+FOLDED = (
+    "details.hide, .error-entry details, details.earlier, .compile-view details, "
+    ".picture-tree details"
+)
 
 
 def describe(
@@ -96,6 +99,11 @@ def markdown(body: str) -> str:
     for node in tree.css("details.traceback"):
         said = html.escape(node.css("summary")[0].text())
         node.replace_with(LexborHTMLParser(f"<pre>{said}</pre>").css("pre")[0])
+    for node in tree.css("figcaption > details"):
+        # A caption is emphasised, which data in it would end.
+        if node.parent is not None:
+            node.parent.insert_after(node)
+        node.decompose()
     notes: dict[str, int] = {}
     for node in tree.css(".note[role=tooltip]"):
         node.replace_with(f"[^{notes.setdefault(node.text(), len(notes) + 1)}]")

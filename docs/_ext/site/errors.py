@@ -1,9 +1,9 @@
-"""A list of errors: beside each row the messages as they were printed, here and elsewhere.
+"""A list of errors: below each entry the messages as they were printed, here and elsewhere.
 
-A page writes the list as a table in an `{error-list}`. The first column has the type and how the
-message begins, with `…` for what differs from case to case; the others are the page's own.
+An entry is an `{error-entry}`, named by the type and how the message begins, with `…` for what
+differs from case to case. It becomes a section with these words as its heading.
 A file that `book_versions` names as `earlier` adds what versions said that are not recorded, and
-`quoted.toml` beside it what no machine of the book can print: a row of its own, with its source.
+`quoted.toml` beside it what no machine of the book can print: an entry of its own, with its source.
 """
 
 import html
@@ -27,29 +27,41 @@ from .versions import label, span
 
 logger = logging.getLogger(__name__)
 # What may differ between two messages that say the same: numbers, addresses of pages.
-VARIES = re.compile(r"\d+|https?://\S+|0x[0-9a-f]+")
+VARIES = re.compile(r"0x[0-9a-f…]+|https?://\S+|\d+")
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
 QUOTED = "quoted.toml"
 
 
-class error_list(nodes.container):
-    """A list of errors; its child is a table."""
+class error_entry(nodes.section):
+    """An error of the list; its title is a literal."""
 
 
-class ErrorListDirective(SphinxDirective):
-    """A table of errors, which the build completes by what was printed."""
+class ErrorEntryDirective(SphinxDirective):
+    """A section on one error, which the build completes by what was printed."""
 
+    required_arguments = 1
+    final_argument_whitespace = True
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """Return the table, in a node that is filled in when the page is written."""
-        node = error_list("", *self.parse_content_to_nodes(), classes=["error-list"])
+        """Return the section; the messages are filled in when the page is written."""
+        words = " ".join(self.arguments[0].split())
+        title = nodes.title("", "", nodes.literal(words, words))
+        anchor = self._anchor(words)
+        node = error_entry("", title, classes=["error-entry"], ids=[anchor])
+        self.state.document.set_id(node)
+        node += self.parse_content_to_nodes()
         self.set_source_info(node)
         self.env.metadata[self.env.docname]["book_uses_errors"] = True
         if path := _earlier_file(cast(BookEnvironment, self.env)):
             self.env.note_dependency(str(path))
             self.env.note_dependency(str(path.with_name(QUOTED)))
         return [node]
+
+    def _anchor(self, words: str) -> str:
+        base = "error-" + "-".join(re.findall(r"[a-z0-9]+", words.lower())[:6])
+        names = itertools.chain([base], (f"{base}-{number}" for number in itertools.count(2)))
+        return next(name for name in names if name not in self.state.document.ids)
 
 
 def _earlier_file(env: BookEnvironment) -> pathlib.Path | None:
@@ -59,7 +71,7 @@ def _earlier_file(env: BookEnvironment) -> pathlib.Path | None:
 
 
 def earlier(path: pathlib.Path) -> dict[str, dict[str, str]]:
-    """Return what other versions said, {how a row begins: {version: message}}."""
+    """Return what other versions said, {how an entry begins: {version: message}}."""
     return tomllib.loads(path.read_text("utf8"))
 
 
@@ -72,10 +84,10 @@ class Quote(NamedTuple):
 
 
 def quoted(path: pathlib.Path) -> dict[str, list[Quote]]:
-    """Return the messages that are quoted beside the file of earlier ones, {row: quotes}."""
+    """Return the messages that are quoted beside the file of earlier ones, {entry: quotes}."""
     path = path.with_name(QUOTED)
     found = tomllib.loads(path.read_text("utf8")) if path.exists() else {}
-    return {row: [Quote(**each) for each in quotes] for row, quotes in found.items()}
+    return {words: [Quote(**each) for each in quotes] for words, quotes in found.items()}
 
 
 def all_errors(env: BookEnvironment) -> list[DeclaredError]:
@@ -83,13 +95,13 @@ def all_errors(env: BookEnvironment) -> list[DeclaredError]:
     return [error for name in sorted(env.book_pages) for error in env.book_pages[name].errors]
 
 
-def meant(row: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:
-    """Return the declared errors that a row stands for: by their type, and by what both say.
+def meant(entry: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:
+    """Return the declared errors that an entry stands for: by their type, and by what both say.
 
-    A row has the words of one version. Where no error says them here, what other versions say
+    An entry has the words of one version. Where no error says them here, what other versions say
     counts.
     """
-    kind, _, words = row.partition(": ")
+    kind, _, words = entry.partition(": ")
     alike = [error for error in errors if kind == error.type and error.fragment in words]
     begins = re.compile(".*".join(re.escape(part.strip()) for part in words.split("…")), re.DOTALL)
 
@@ -124,49 +136,39 @@ def _key(outcome: Text) -> tuple[str, list[str]]:
 
 
 class ShowErrors(BookTransform):
-    """Put the messages into the rows of error lists."""
+    """Put the messages into the entries of a list of errors."""
 
     default_priority = 5
 
     def run(self, **options: Any) -> None:
-        """Complete the lists of one page."""
-        lists = list(self.document.findall(error_list))
-        if not lists:
+        """Complete the entries of one page."""
+        entries = list(self.document.findall(error_entry))
+        if not entries:
             return
         known = all_errors(self.env)
-        taken: set[str] = set()
         path = _earlier_file(self.env)
         self.earlier = earlier(path) if path else {}
         self.quoted = quoted(path) if path else {}
         self.options: Options = self.env.book_options
         self.package = self.options.versions.package
         self.label = label(self.options) if self.package else ""
-        for row in itertools.chain.from_iterable(each.findall(nodes.tbody) for each in lists):
-            for each in row.findall(nodes.row):
-                self._complete(each, known, taken)
+        for entry in entries:
+            self._complete(entry, known)
 
-    def _complete(self, row: nodes.row, known: Iterable[DeclaredError], taken: set[str]) -> None:
-        first = next(row.findall(nodes.entry))
-        words = next((literal.astext() for literal in first.findall(nodes.literal)), "")
+    def _complete(self, entry: error_entry, known: Iterable[DeclaredError]) -> None:
+        words = entry[0].astext()
         found, quotes = meant(words, known), self.quoted.get(words, [])
         if not found and not quotes:
             # The cell may stand on a page that failed.
             if any(state.failures for state in pages_of(self.env).values()):
                 return
             message = f"no cell of the book declares the error '{words}'"
-            logger.warning(message, location=row, type="book", subtype="errors")
+            logger.warning(message, location=entry, type="book", subtype="errors")
             return
-        anchor = base = "error-" + "-".join(re.findall(r"[a-z0-9]+", words.lower())[:6])
-        for number in itertools.count(2):
-            if anchor not in taken:
-                break
-            anchor = f"{base}-{number}"
-        taken.add(anchor)
-        row["ids"].append(anchor)
         if found and (shown := self._printed(words, found)):
-            first += nodes.raw("", messages(shown), format="html")
+            entry += nodes.raw("", messages(shown), format="html")
         if quotes:
-            first += nodes.raw("", quotation(quotes), format="html")
+            entry += nodes.raw("", quotation(quotes), format="html")
 
     def _printed(self, words: str, found: list[DeclaredError]) -> list[tuple[str, str]]:
         best = max(found, key=lambda error: (error.here is not None, len(error.versions)))
@@ -213,5 +215,5 @@ def quotation(quotes: Sequence[Quote]) -> str:
 
 def setup(app: BookApp) -> None:
     """Register the directive and what completes it."""
-    app.add_directive("error-list", ErrorListDirective)
+    app.add_directive("error-entry", ErrorEntryDirective)
     app.add_post_transform(ShowErrors)

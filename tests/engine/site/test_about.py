@@ -42,3 +42,12 @@ def test_what_the_page_folds_is_left_out_and_what_a_question_covers_is_not():
     text = about.markdown(body)
     assert "helper" not in text and "line 1" not in text
     assert all(words in text for words in ("TypeError: no <array>", "42", "7"))
+
+
+def test_the_data_of_a_picture_stand_below_its_caption_unless_a_list_says_them():
+    page = (
+        '<figure class="picture{}"><figcaption>One call.<details><summary>The data</summary>'
+        "<pre>[1, 2]</pre></details></figcaption></figure>"
+    )
+    assert about.markdown(page.format("")) == "*One call.*\n\n**The data**\n\n```\n[1, 2]\n```\n"
+    assert about.markdown(page.format(" picture-tree")) == "*One call.*\n"

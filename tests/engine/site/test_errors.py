@@ -1,4 +1,6 @@
-"""Lists of errors: each row has the message that was printed, here and with other versions."""
+"""Lists of errors: each entry has the message that was printed, here and with other versions."""
+
+import re
 
 import pytest
 from bs4 import BeautifulSoup
@@ -10,10 +12,8 @@ raise ValueError("no pears, 3 apples")
 ```
 """
 LIST = """
-```{error-list}
-| the message | what to do |
-|---|---|
-| `ValueError: no pears` | [buy some](one.md) |
+```{error-entry} ValueError: no pears
+They are sold out. [Buy some](one.md).
 ```
 """
 
@@ -37,15 +37,17 @@ def recorded(project, version, **error):
     return project.recorded_on(version, "a/one", change)
 
 
-def row(project):
-    return BeautifulSoup(project.html("a/list"), "html.parser").select_one(".error-list tbody tr")
+def entry(project):
+    return BeautifulSoup(project.html("a/list"), "html.parser").select_one("section.error-entry")
 
 
-def test_a_row_shows_the_message_as_it_was_printed_and_has_an_anchor(book):
+def test_an_entry_is_a_section_with_the_message_as_it_was_printed(book):
     build = book.build()
     assert build.green, build.output
-    found = row(book)
+    found = entry(book)
     assert found["id"] == "error-valueerror-no-pears"
+    assert found.find(re.compile(r"h\d")).code.text == "ValueError: no pears"
+    assert found.find("p", recursive=False).text == "They are sold out. Buy some."
     assert found.select_one("details pre").text == "ValueError: no pears, 3 apples"
     assert found.select_one("details.differs") is None
 
@@ -54,7 +56,7 @@ def test_a_message_is_shown_without_the_colours_of_a_terminal(book):
     book.page("a/one", RAISING.replace("no pears, 3", "no pears, \\x1b[35m3\\x1b[39m"))
     build = book.build()
     assert build.green, build.output
-    assert row(book).select_one("details pre").text == "ValueError: no pears, 3 apples"
+    assert entry(book).select_one("details pre").text == "ValueError: no pears, 3 apples"
 
 
 def test_versions_that_say_something_else_are_shown_together(book):
@@ -63,7 +65,7 @@ def test_versions_that_say_something_else_are_shown_together(book):
     recorded(book, "3.0", evalue="no pears, 17 apples")
     build = book.build()
     assert build.green, build.output
-    found = row(book).select_one("details.differs")
+    found = entry(book).select_one("details.differs")
     assert [heading.text for heading in found.select("p")] == ["ipykernel 1.0 to 2.0"]
     assert [text.text for text in found.select("pre")] == [
         "ValueError: no pears, 3 apples",
@@ -75,14 +77,33 @@ def test_a_version_that_has_the_same_words_in_another_order_says_nothing_else(bo
     recorded(book, "1.0", evalue="3 apples, no pears")
     build = book.build()
     assert build.green, build.output
-    assert row(book).select_one("details.differs") is None
+    assert entry(book).select_one("details.differs") is None
+
+
+def test_a_version_that_names_another_address_says_nothing_else(book):
+    book.page("a/one", RAISING.replace("3 apples", "<pear at 0x7fa0>"))
+    recorded(book, "1.0", evalue="no pears, <pear at 0x61b3>")
+    build = book.build()
+    assert build.green, build.output
+    assert entry(book).select_one("details.differs") is None
+
+
+def test_two_entries_that_begin_alike_have_anchors_of_their_own(book):
+    book.page("a/one", RAISING.replace("3 apples", "3 apples and some plums"))
+    entries = [LIST.replace("no pears", f"no pears, 3 apples and {end}") for end in ("", "some")]
+    book.page("a/list", *entries, notebook=False)
+    build = book.build()
+    assert build.green, build.output
+    found = BeautifulSoup(book.html("a/list"), "html.parser").select("section.error-entry")
+    anchor = "error-valueerror-no-pears-3-apples-and"
+    assert [each["id"] for each in found] == [anchor, f"{anchor}-2"]
 
 
 def test_a_version_without_the_error_says_so(book):
     recorded(book, "1.0", ename="")
     build = book.build()
     assert build.green, build.output
-    found = row(book).select_one("details.differs")
+    found = entry(book).select_one("details.differs")
     assert found.select("p")[-1].text == "ipykernel 1.0: no error"
     assert len(found.select("pre")) == 1
 
@@ -92,7 +113,7 @@ def test_a_version_that_lacks_a_name_the_cell_uses_says_nothing_of_its_error(boo
         recorded(book, version, ename=kind, evalue="pears")
     build = book.build()
     assert build.green, build.output
-    assert [p.text for p in row(book).select("details.differs p")] == ["ipykernel 3.0"]
+    assert [p.text for p in entry(book).select("details.differs p")] == ["ipykernel 3.0"]
 
 
 def test_what_unrecorded_versions_said_is_shown_last(book):
@@ -103,16 +124,16 @@ def test_what_unrecorded_versions_said_is_shown_last(book):
     )
     build = book.build()
     assert build.green, build.output
-    found = row(book).select_one("details.differs")
+    found = entry(book).select_one("details.differs")
     assert found.select("p")[-1].text == "ipykernel 0.1"
     assert found.select("pre")[-1].text == "LookupError: pears?"
     book.edit(path, "pears?", "plums?")
     build = book.build()
     assert build.green, build.output
-    assert row(book).select("pre")[-1].text == "LookupError: plums?"
+    assert entry(book).select("pre")[-1].text == "LookupError: plums?"
 
 
-def test_a_row_that_no_cell_declares_is_refused(book):
+def test_an_entry_that_no_cell_declares_is_refused(book):
     book.page("a/list", LIST.replace("no pears", "no plums"))
     build = book.build()
     assert not build.green
@@ -121,17 +142,17 @@ def test_a_row_that_no_cell_declares_is_refused(book):
     assert "no cell of the book declares the error 'ValueError: no plums'" in warning
 
 
-def test_a_row_that_is_quoted_needs_no_cell_and_names_its_source(book):
+def test_an_entry_that_is_quoted_needs_no_cell_and_names_its_source(book):
     book.with_versions(earlier="earlier.toml")
     (book.root / "earlier.toml").write_text("", "utf8")
     path = book.root / "quoted.toml"
-    row_of = '[["ValueError: no plums"]]\n'
+    table = '[["ValueError: no plums"]]\n'
     rest = 'by = "Fruit 1.0"\nsource = "https://example.org/plums"\ntext = "no plums <here>"\n'
-    path.write_text(row_of + rest + row_of + rest.replace("1.0", "2.0"), "utf8")
+    path.write_text(table + rest + table + rest.replace("1.0", "2.0"), "utf8")
     book.page("a/list", LIST.replace("no pears", "no plums"))
     build = book.build()
     assert build.green, build.output
-    found = row(book)
+    found = entry(book)
     assert found["id"] == "error-valueerror-no-plums"
     assert found.select_one("summary").text == "Quoted: Fruit 1.0"
     links = [(link.text, link["href"]) for link in found.select("details a")]
@@ -139,14 +160,14 @@ def test_a_row_that_is_quoted_needs_no_cell_and_names_its_source(book):
     assert {text.text for text in found.select("details pre")} == {"no plums <here>"}
 
 
-def test_a_row_may_be_printed_and_quoted(book):
+def test_an_entry_may_be_printed_and_quoted(book):
     book.with_versions(earlier="earlier.toml")
     (book.root / "earlier.toml").write_text("", "utf8")
     rest = 'by = "Fruit"\nsource = "https://example.org"\ntext = "none"\n'
     (book.root / "quoted.toml").write_text('[["ValueError: no pears"]]\n' + rest, "utf8")
     build = book.build()
     assert build.green, build.output
-    printed, quoted = row(book).select("details")
+    printed, quoted = entry(book).select("details")
     assert printed.select_one("pre").text == "ValueError: no pears, 3 apples"
     assert quoted.select_one("pre").text == "none"
 
@@ -154,11 +175,11 @@ def test_a_row_may_be_printed_and_quoted(book):
 def test_a_text_of_a_version_is_left_out_once_the_code_has_changed(book):
     recorded(book, "1.0", evalue="pears are out")
     assert book.build().green
-    assert row(book).select_one("details.differs")
+    assert entry(book).select_one("details.differs")
     book.edit(book.path("a/one"), "3 apples", "5 apples")
     build = book.build()
     assert build.green, build.output
-    assert row(book).select_one("details.differs") is None
+    assert entry(book).select_one("details.differs") is None
     assert "1 texts left out, of a/one" in book.run("recordings").stdout
 
 
@@ -168,4 +189,4 @@ def test_a_list_follows_what_the_page_of_the_error_prints(book):
     book.edit(book.path("a/one"), "3 apples", "5 apples")
     build = book.build()
     assert build.green, build.output
-    assert row(book).select_one("details pre").text == "ValueError: no pears, 5 apples"
+    assert entry(book).select_one("details pre").text == "ValueError: no pears, 5 apples"

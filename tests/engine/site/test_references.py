@@ -133,7 +133,7 @@ def test_a_page_that_failed_draws_no_further_warnings_and_hides_none_for_good(pr
     texts = (
         "{measured}`x@python` {measured}`z@python`",
         "```{measurements} x\n```",
-        "```{error-list}\n| e | |\n|---|---|\n| `ValueError: z` | |\n```",
+        "```{error-entry} ValueError: z\nWhat it means.\n```",
     )
     project.page("c/uses", *texts, notebook=False)
     build = project.build()
