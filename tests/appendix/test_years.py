@@ -267,12 +267,11 @@ def test_what_the_versions_say_agrees_with_the_changelog():
         assert works == "none of these" or years.in_order(works) < years.in_order(removed), code
 
 
-def test_the_table_of_the_page_has_a_column_for_each_version_of_the_record():
-    conf = runpy.run_path(str(ROOT / "conf.py"))
-    head = next(line for line in PAGE.splitlines() if line.startswith("| Program |"))
-    columns = [cell.strip() for cell in head.strip("|").split("|")][1:]
-    known = conf["book_versions"]["recorded"]
-    assert columns == [version for version in known[1:] if version in columns]
+def test_the_charts_of_the_page_have_a_bar_for_each_version():
+    known = runpy.run_path(str(ROOT / "conf.py"))["book_versions"]["recorded"]
     record = RECORD.read_text("utf8")
-    taken = [version for version in known if f'"years/small_call/{version}"' in record]
-    assert columns == taken[1:]
+    charts = re.findall(r"^```\{measurement-chart\} years/(\w+)/\*", PAGE, re.MULTILINE)
+    assert charts
+    for name in charts:
+        assert [version for version in known if f'"years/{name}/{version}"' in record] == known
+    assert f"years/small_call/{known[-1]}@jax / years/small_call/{known[0]}@jax" in PAGE
