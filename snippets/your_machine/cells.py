@@ -1,4 +1,4 @@
-"""Which cells of a page a measurement needs, and which of their lines a machine can run.
+"""Which cells of a page a measurement needs, and which lines a machine can run.
 
 A cell is the text of its code. Nothing here runs any of it.
 """
@@ -40,12 +40,14 @@ def changed(statement):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
             continue
         nodes += ast.iter_child_nodes(node)
-        places = getattr(node, "targets", []) if isinstance(node, ast.Assign) else []
+        places = list(node.targets) if isinstance(node, ast.Assign) else []
         if isinstance(node, ast.AugAssign):
             places = [node.target]
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             places = [node.value.func]
         for place in places:
+            if isinstance(place, ast.Tuple):
+                places += place.elts
             owner = place
             while isinstance(owner, (ast.Attribute, ast.Subscript, ast.Call)):
                 owner = owner.func if isinstance(owner, ast.Call) else owner.value
@@ -72,11 +74,21 @@ def measuring_part(cell):
     return "\n".join(cell.splitlines()[: measuring(cell)[-1].end_lineno])
 
 
-def without_measurements(cell):
-    """Return a cell less the statements that measure, and bind nothing."""
+def shows(statement):
+    """Say whether a statement prints or measures, and does nothing else."""
+    if isinstance(statement, (ast.For, ast.If)):
+        return all(map(shows, statement.body + statement.orelse))
+    names = used(ast.unparse(statement))
+    return isinstance(statement, ast.Expr) and not names.isdisjoint(
+        {"print", *MEASURING}
+    )
+
+
+def without_shows(cell):
+    """Return a cell less the statements that print or measure, and do nothing else."""
     lines = cell.splitlines()
     for statement in reversed(ast.parse(cell).body):
-        if isinstance(statement, ast.Expr) and used(ast.unparse(statement)) & MEASURING:
+        if shows(statement):
             del lines[statement.lineno - 1 : statement.end_lineno]
     return "\n".join(lines)
 
@@ -91,13 +103,13 @@ def imports_of(cell):
 def needed(cells, last):
     """Return what to run of a page's cells so that `cells[last]` measures, in order.
 
-    Those are the cells that bind or change what it uses, and what these use, less their
-    own measurements. Of a cell that is needed for what it imports alone, its imports
-    are returned.
+    Those are the cells that bind or change what it uses, and what these use, less what
+    they print and measure themselves. Of a cell that is needed for what it imports
+    alone, its imports are returned.
     """
     wanted, chosen = set(), []
     for number in reversed(range(last + 1)):
-        part = measuring_part if number == last else without_measurements
+        part = measuring_part if number == last else without_shows
         cell = part(cells[number])
         body = ast.parse(cell).body
         imported = bound(imports_of(cell))
@@ -164,7 +176,9 @@ def present(body, absent, missing):
             statement = holding(statement, absent, missing)
         else:
             entries = Fewer(missing)
-            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.List):
+            if isinstance(statement, ast.Assign) and isinstance(
+                statement.value, ast.List
+            ):
                 elements = statement.value.elts
                 statement.value.elts = [e for e in elements if not entries.lacks(e)]
             statement = entries.visit(statement)
@@ -239,5 +253,9 @@ class Fewer(ast.NodeTransformer):
     def visit_Dict(self, node):
         """Keep the entries that can be made."""
         pairs = zip(node.keys, node.values, strict=True)
-        kept = [pair for pair in pairs if not any(each and self.lacks(each) for each in pair)]
+        kept = [
+            pair
+            for pair in pairs
+            if not any(each and self.lacks(each) for each in pair)
+        ]
         return ast.Dict([key for key, _ in kept], [value for _, value in kept])

@@ -6,6 +6,7 @@ import difflib
 import importlib.util
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -109,11 +110,12 @@ def listed():
 
 def pages():
     """Return the names of the pages whose cells are run."""
-    return ", ".join(sorted({each["page"] for each in results.book()["measurements"]}))
+    found = results.book()["measurements"]
+    return ", ".join(sorted({each["page"] for each in found}))
 
 
 def chosen(names):
-    """Return the measurements of these names, or the first ten; SystemExit for others."""
+    """Return the measurements of these names, or ten; SystemExit for unknown ones."""
     known = {each["name"]: each for each in results.book()["measurements"]}
     for name in names:
         if name not in known:
@@ -149,22 +151,31 @@ class Run:
             except Left as left:
                 self.left[each["name"]] = f"not measured: {left}"
         for turn in range(1, processes + 1):
-            for name, sources in jobs.items():
+            for name, sources in list(jobs.items()):
                 start = time.monotonic()
-                left = processes * len(jobs) - len(took)
-                rest = f", about {sum(took) / len(took) * left:.0f} s left" if took else ""
+                count = (
+                    (processes - turn) * len(jobs) + len(jobs) - list(jobs).index(name)
+                )
+                rest = (
+                    f", about {statistics.mean(took) * count:.0f} s left"
+                    if took
+                    else ""
+                )
                 say(f"{name}, process {turn} of {processes}{rest}")
                 try:
                     self.keep(name, in_a_process(sources, self.left_out))
-                except Left as reason:
-                    self.left[name] = f"not measured in each process: {reason}"
+                except Left as left:
+                    self.left[name] = f"not measured in process {turn} or later: {left}"
+                    del jobs[name]
                 took.append(time.monotonic() - start)
 
     def told(self):
         """Return in lines what was not measured, and why."""
         lines = [f"{name}: {reason}" for name, reason in self.left.items()]
         parts = self.left_out.items()
-        return lines + [f"{name}/{key}: not measured: {why}" for (name, key), why in parts]
+        return lines + [
+            f"{name}/{key}: not measured: {why}" for (name, key), why in parts
+        ]
 
 
 def run(names, processes, path):
@@ -173,7 +184,7 @@ def run(names, processes, path):
     now = datetime.datetime.now()
     path = path or f"jax-measured-{now:%Y-%m-%d-%H%M%S}.json"
     if os.path.exists(path) or not os.access(os.path.dirname(path) or ".", os.W_OK):
-        say(f"{path}: it is there already, or cannot be written; name another with --out")
+        say(f"{path} is there already, or cannot be written; choose another by --out")
         return 2
     for warning in surroundings.warnings():
         say(f"warning: {warning}")

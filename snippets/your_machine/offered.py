@@ -1,4 +1,4 @@
-"""What the command can measure: for each, a page of the book, a measurement, a question.
+"""What the command can measure: for each a page, a measurement, and a question.
 
 The measurement names the cell of the page that makes it; all that this cell measures is
 measured. The first ten are those of a run that is not told otherwise.
@@ -104,10 +104,5 @@ OFFERED = {
         "benchmarks/recurrent",
         "recurrent/16/scan@jax",
         "What do loops over the steps of a sequence take?",
-    ),
-    "debugging": (
-        "pitfalls/debugging",
-        "debugging/nothing@jax",
-        "What do switches for debugging cost?",
     ),
 }

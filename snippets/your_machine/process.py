@@ -1,6 +1,6 @@
 """One process that measures: runs cells, and answers with the records of the last one.
 
-Its question comes as JSON on its standard input, its answer goes to its standard output.
+Its question comes as JSON on standard input; the answer goes to standard output.
 """
 
 import contextlib
@@ -58,7 +58,9 @@ def comparing(compare, left_out):
         try:
             return compare(name, kept, *args, **options)
         except Raised as raised:
-            keys = [key for key, function in kept.items() if function is raised.function]
+            keys = [
+                key for key, function in kept.items() if function is raised.function
+            ]
             raise Failed(name, keys[0], reason_of(raised.__cause__)) from raised
 
     return careful
@@ -71,9 +73,9 @@ def run(cells, left_out):
     timer.compare = comparing(timer.compare, left_out)
     sys.modules["timer"] = timer
     page = sys.modules["__main__"] = types.ModuleType("__main__")
+    timer.display = lambda result: records.append(result.record())
     for number, cell in enumerate(cells, 1):
-        last = number == len(cells)
-        timer.display = lambda result: records.append(result.record()) if last else None
+        records.clear()
         name = f"<cell {number}>"
         linecache.cache[name] = len(cell), None, cell.splitlines(keepends=True), name
         exec(compile(cell, name, "exec"), page.__dict__)

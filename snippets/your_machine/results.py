@@ -168,7 +168,9 @@ def check(found):
     if found.get("version") != VERSION or number_of(found.get("book")) > number_of(
         book()["book"]
     ):
-        raise Refused("it is of a newer book: install the newer jax-measured to read it")
+        raise Refused(
+            "it is of a newer book: install the newer jax-measured to read it"
+        )
     text, moment = schema()["$defs"]["said"], {"type": "string", "format": "date-time"}
     for name, rule in (("machine", text), ("date", moment)):
         if wrong := problem(found.get(name), rule, name):
@@ -180,7 +182,9 @@ def check(found):
         place = f"record {number}"
         measured = isinstance(record, dict) and record.get("method")
         if isinstance(measured, int) and measured != schema()["method"]:
-            raise Refused(f"{place} was measured by another method than the book's numbers")
+            raise Refused(
+                f"{place} was measured by another method than the book's numbers"
+            )
         kind = "comparison" if "alternatives" in (record or ()) else "measurement"
         if wrong := problem(record, schema()["$defs"][kind], place):
             raise Refused(wrong)
@@ -233,7 +237,9 @@ def problem_within(value, rule, place):
     if not least <= len(value) <= most:
         return f"{place} has {len(value)} entries"
     if isinstance(value, list):
-        pairs = [(f"{place}, {n}", each, rule["items"]) for n, each in enumerate(value, 1)]
+        pairs = [
+            (f"{place}, {n}", each, rule["items"]) for n, each in enumerate(value, 1)
+        ]
     else:
         if missing := [name for name in rule.get("required", []) if name not in value]:
             return f"{place} does not say its {missing[0]}"
@@ -256,7 +262,9 @@ def contradictions(records):
             if called in seen:
                 yield f"it holds {called} twice"
             seen.add(called)
-            if part is not record and not f"{part['name']}/".startswith(f"{record['name']}/"):
+            if part is not record and not f"{part['name']}/".startswith(
+                f"{record['name']}/"
+            ):
                 yield f"{called} is no part of {record['name']}"
             for process in part["processes"]:
                 latency = statistics.median(process["latency"])

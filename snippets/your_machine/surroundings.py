@@ -24,18 +24,22 @@ def load():
     before = timer.taken_by_others()
     time.sleep(LOOK)
     if timer.disturbed_since(before):
-        yield "other programs, or other virtual machines, keep the processor busy: end them"
+        yield "others keep the processor busy, programs or virtual machines"
     elif before == (0.0, 0.0) and hasattr(os, "getloadavg") and os.getloadavg()[0] > 1:
         yield "other programs keep the processor busy: end them"
 
 
 def battery():
     """Yield a warning where the machine runs on a battery."""
-    states = [timer.text_of(path) for path in glob.glob("/sys/class/power_supply/*/status")]
+    states = [
+        timer.text_of(path) for path in glob.glob("/sys/class/power_supply/*/status")
+    ]
     if shutil.which("pmset"):
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             command = ["pmset", "-g", "batt"]
-            states.append(subprocess.run(command, capture_output=True, text=True).stdout)
+            states.append(
+                subprocess.run(command, capture_output=True, text=True).stdout
+            )
     if any("Discharging" in state or "Battery Power" in state for state in states):
         yield "the machine runs on its battery, and may be slowed down: plug it in"
 
@@ -60,7 +64,8 @@ def switches():
             yield f"{name} is set, and slows calls down or changes first ones: unset it"
     for name in CHANGED:
         if os.environ.get(name, "").lower() not in OFF:
-            yield f"{name} is {os.environ[name]}, so other things are measured than the book's"
+            value = os.environ[name]
+            yield f"{name} is {value}, so other things are measured than the book's"
 
 
 def warnings():

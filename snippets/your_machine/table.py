@@ -1,4 +1,4 @@
-"""The table of results: yours, the book's on each of its devices, and what that says."""
+"""The table of results: yours, the book's on each device, and what that says."""
 
 import itertools
 import statistics
@@ -8,13 +8,21 @@ from . import results, timer
 FEWEST = 3
 
 
+def median(process):
+    """Return the median latency of a process, in seconds."""
+    return statistics.median(process["latency"])
+
+
+def summed(seconds):
+    """Return the median of the processes' times, and its range."""
+    return statistics.median(seconds), *timer.middle(seconds)
+
+
 def ranged(seconds):
     """Write the median of the processes' times, with its range where there is one."""
-    low, high = timer.middle(seconds)
-    value = statistics.median(seconds)
+    value, low, high = summed(seconds)
     text = timer.in_unit(value)
-    number, unit = text.split()
-    scale = value / float(number)
+    scale = value / float(text.split()[0])
     if low == high:
         return text
     return f"{text} ({float(f'{low / scale:.3g}'):g}–{float(f'{high / scale:.3g}'):g})"
@@ -22,13 +30,15 @@ def ranged(seconds):
 
 def medians(part):
     """Return the median latency of each process of a record."""
-    return [statistics.median(process["latency"]) for process in part["processes"]]
+    return [median(process) for process in part["processes"]]
 
 
 def counterpart(part, numbers):
     """Return the device of the book to compare with: of the same kind, or None."""
     called, own = results.reference(part), part["device_kind"]
-    there = {key: of[called]["device_kind"] for key, of in numbers.items() if called in of}
+    there = {
+        key: of[called]["device_kind"] for key, of in numbers.items() if called in of
+    }
     same = [key for key, kind in there.items() if kind == own]
     others = [key for key, kind in there.items() if "cpu" not in (kind, own)]
     return next(iter(same + others), None)
@@ -36,9 +46,8 @@ def counterpart(part, numbers):
 
 def against(mine, theirs):
     """Return how much longer one takes than the other, of different processes."""
-    (low, high), (least, most) = timer.middle(mine), timer.middle(theirs)
-    value = statistics.median(mine) / statistics.median(theirs)
-    return timer.Ratio(value, low / most, high / least)
+    (own, low, high), (other, least, most) = summed(mine), summed(theirs)
+    return timer.Ratio(own / other, low / most, high / least)
 
 
 def cells_of(part, devices, numbers):
@@ -57,11 +66,11 @@ def cells_of(part, devices, numbers):
 
 
 def together(one, other):
-    """Return the ratio of two that took turns, over processes, or None if it is unsure."""
+    """Return the ratio of two that took turns, over processes; None if unsure."""
     if len(one) != len(other) or len(one) < FEWEST:
         return None
     ratios = [above / below for above, below in zip(one, other, strict=True)]
-    ratio = timer.Ratio(statistics.median(ratios), *timer.middle(ratios))
+    ratio = timer.Ratio(*summed(ratios))
     return ratio if ratio.different else None
 
 
@@ -96,11 +105,15 @@ def table(content):
     """Return the lines of the table of a file."""
     found, lines, orders, rows = results.book(), [], [], []
     devices, labels = list(found["numbers"]), found["devices"]
-    head = ["yours", *(labels[device] for device in devices), "yours against the book's"]
+    head = [
+        "yours",
+        *(labels[device] for device in devices),
+        "yours against the book's",
+    ]
     for record in content["records"]:
         rows.append([record["name"], *head])
         for part in results.parts(record):
-            called = results.reference(part).removeprefix(record["name"]).lstrip("/")
+            called = results.reference(part).removeprefix(record["name"]).lstrip("/@")
             rows.append([f"  {called}", *cells_of(part, devices, found["numbers"])])
         orders += other_orders(record, found)
     widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
@@ -110,13 +123,11 @@ def table(content):
         lines.append("".join(texts).rstrip())
     first = results.parts(content["records"][0])[0]
     lines += ["", *dict.fromkeys(orders), *([""] if orders else [])]
-    lines.append(
-        f"yours: {content['machine']}; {origin(first['versions'])}; {content['date'][:10]}"
-    )
+    lines.append("The last column compares with the book's device of the same kind.")
+    where = content["machine"], origin(first["versions"]), content["date"][:10]
+    lines.append(f"yours: {'; '.join(where)}")
     for device in devices:
-        newest = max(found["numbers"][device].values(), key=lambda each: each["date"])
-        lines.append(
-            f"{labels[device]}: {newest['processor']}; {origin(newest['versions'])}; "
-            f"{newest['date']}"
-        )
+        last = max(found["numbers"][device].values(), key=lambda each: each["date"])
+        where = last["processor"], origin(last["versions"]), last["date"]
+        lines.append(f"{labels[device]}: {'; '.join(where)}")
     return lines[1:]
