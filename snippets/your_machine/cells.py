@@ -158,6 +158,8 @@ def without(cells, absent):
     """
     missing, found = set(), []
     for cell in cells:
+        present(ast.parse(imports_of(cell)).body, absent, missing)
+    for cell in cells:
         kept = ast.Module(present(ast.parse(cell).body, absent, missing), [])
         whole = ast.dump(kept) == ast.dump(ast.parse(cell))
         found.append(cell if whole else ast.unparse(kept))

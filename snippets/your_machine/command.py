@@ -218,7 +218,8 @@ def show(sources, as_line):
         try:
             found = results.read(source)
         except results.Refused as refused:
-            say(f"{source[:60]}: {refused}")
+            line = source.startswith(results.LINE)
+            say(f"{'the line' if line else source}: {refused}")
             status = 2
             continue
         print(results.line(found) if as_line else "\n".join([*table(found), ""]))

@@ -129,7 +129,7 @@ def unpacked(text):
             raise ValueError
         return found.decode()
     except (ValueError, zlib.error):
-        raise Refused("the line is cut short or was changed: copy it anew") from None
+        raise Refused("it is cut short or was changed: copy it anew") from None
 
 
 def read(source):

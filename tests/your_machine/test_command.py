@@ -11,7 +11,7 @@ import types
 
 import pytest
 from _ext.measurements.ranges import Range
-from _ext.measurements.schema import Measurement, Schema
+from _ext.measurements.schema import Measurement, Schema, single
 
 from tests.book import pages
 
@@ -94,14 +94,19 @@ def column(package, found, number):
     return {row[0]: row[number] for row in cells if len(row) > 4}
 
 
+def measured_by(cell):
+    """Return what a recorded cell has measured, as pages call it."""
+    records = [out.get("data", {}).get(SCHEMA.media_type) for out in cell["outputs"]]
+    parts = [part for record in records if record for part in single(record)]
+    return [f"{part['name']}@{part['framework']}" for part in parts]
+
+
 def test_what_is_run_is_what_pages_show_today(package):
     recordings = ROOT / "docs" / "_recorded" / "cpu"
     for each in package.results.book()["measurements"]:
         page, name, _ = package.offered.OFFERED[each["name"]]
         recorded = json.loads((recordings / f"{page}.ipynb").read_text("utf8"))["cells"]
-        outputs = [json.dumps(cell["outputs"]) for cell in recorded]
-        label = json.dumps({"name": name.partition("@")[0]})[1:-1]
-        (last,) = [number for number, text in enumerate(outputs) if label in text]
+        (last,) = [number for number, cell in enumerate(recorded) if name in measured_by(cell)]
         cells = [cell.source for cell in pages.page(page).cells]
         assert each["cells"] == package.cells.needed(cells, last), each["name"]
 
