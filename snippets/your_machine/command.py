@@ -63,26 +63,22 @@ def in_a_process(sources, left_out):
             "left_out": [list(each) for each in left_out],
             "before": found["before"],
         }
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            encoding="utf8",
-            errors="replace",
-        )
         try:
-            out, errors = process.communicate(json.dumps(question), timeout=LIMIT)
+            process = subprocess.run(
+                command,
+                input=json.dumps(question),
+                capture_output=True,
+                timeout=LIMIT,
+                env=environment,
+                encoding="utf8",
+                errors="replace",
+            )
         except subprocess.TimeoutExpired:
             raise Left(f"it took longer than {LIMIT} seconds") from None
-        finally:
-            process.kill()
-            process.wait()
         if process.returncode:
-            last = (errors.strip().splitlines() or ["it said nothing"])[-1]
+            last = (process.stderr.strip().splitlines() or ["it said nothing"])[-1]
             raise Left(f"its process ended with status {process.returncode}: {last}")
-        answer = json.loads(out)
+        answer = json.loads(process.stdout)
         if "failed" not in answer:
             break
         name, key, reason = answer["failed"]

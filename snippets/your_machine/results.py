@@ -149,14 +149,15 @@ def read(source):
     try:
         found = json.loads(unpacked(text) if text.startswith(LINE) else text)
         check(found)
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise Refused("it is no JSON, or cut short") from None
     return found
 
 
 def number_of(version):
     """Return a version as numbers that can be compared; raises Refused."""
-    if not re.fullmatch(r"\d{1,6}(\.\d{1,6}){0,3}", str(version)):
+    pattern = r"\d{1,6}(\.\d{1,6}){0,3}"
+    if not isinstance(version, str) or not re.fullmatch(pattern, version, re.ASCII):
         raise Refused("it does not say of which version of the book it is")
     return [int(part) for part in version.split(".")]
 
@@ -179,14 +180,9 @@ def check(found):
     if not isinstance(records, list) or not records:
         raise Refused("it holds no records")
     for number, record in enumerate(records, 1):
-        place = f"record {number}"
-        measured = isinstance(record, dict) and record.get("method")
-        if isinstance(measured, int) and measured != schema()["method"]:
-            raise Refused(
-                f"{place} was measured by another method than the book's numbers"
-            )
-        kind = "comparison" if "alternatives" in (record or ()) else "measurement"
-        if wrong := problem(record, schema()["$defs"][kind], place):
+        several = isinstance(record, dict) and "alternatives" in record
+        rule = schema()["$defs"]["comparison" if several else "measurement"]
+        if wrong := problem(record, rule, f"record {number}"):
             raise Refused(wrong)
     for wrong in contradictions(records):
         raise Refused(wrong)
@@ -211,7 +207,7 @@ def problem(value, rule, place):
         return wrong
     if is_number:
         low, high = rule.get("minimum", -math.inf), rule.get("maximum", math.inf)
-        return None if math.isfinite(value) and low <= value <= high else wrong
+        return None if low <= value <= high and abs(value) < math.inf else wrong
     if isinstance(value, str):
         return None if fits(value, rule) else wrong
     if isinstance(value, (list, dict)):
@@ -254,6 +250,10 @@ def contradictions(records):
     """Yield how records that follow the schema contradict themselves."""
     seen = set()
     for record in records:
+        if {part["method"] for part in [record, *parts(record)]} != {
+            schema()["method"]
+        }:
+            yield f"{record['name']} was measured by another method than the book's"
         counts = {len(part["processes"]) for part in parts(record)}
         if len(counts) > 1:
             yield f"what {record['name']} compares is not of the same processes"
