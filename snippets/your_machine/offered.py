@@ -16,7 +16,7 @@ OFFERED = {
         "What does the gradient of each of 64 examples take?",
     ),
     "small_calls": (
-        "benchmarks/small_calls",
+        "timing/dispatch",
         "small_calls/one/jit@jax",
         "What does a call cost that computes next to nothing?",
     ),
@@ -71,7 +71,7 @@ OFFERED = {
         "What is compiling worth for an array that no cache holds?",
     ),
     "chains": (
-        "benchmarks/elementwise",
+        "benchmarks/selu",
         "elementwise/chain/1/jit@jax",
         "What does a chain of elementwise operations take, fused and not?",
     ),
@@ -81,7 +81,7 @@ OFFERED = {
         "When does a call return, and when is its result there?",
     ),
     "arguments": (
-        "benchmarks/small_calls",
+        "timing/dispatch",
         "small_calls/kinds/array@jax",
         "What do kinds of arguments cost in each call?",
     ),

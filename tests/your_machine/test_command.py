@@ -12,6 +12,7 @@ import types
 import pytest
 from _ext.measurements.ranges import Range
 from _ext.measurements.schema import Measurement, Schema, single
+from _ext.source.syntax import fingerprint
 
 from tests.book import pages
 
@@ -102,13 +103,19 @@ def measured_by(cell):
 
 
 def test_what_is_run_is_what_pages_show_today(package):
-    recordings = ROOT / "docs" / "_recorded" / "cpu"
+    recordings, old = ROOT / "docs" / "_recorded" / "cpu", set()
     for each in package.results.book()["measurements"]:
         page, name, _ = package.offered.OFFERED[each["name"]]
         recorded = json.loads((recordings / f"{page}.ipynb").read_text("utf8"))["cells"]
         (last,) = [number for number, cell in enumerate(recorded) if name in measured_by(cell)]
         cells = [cell.source for cell in pages.page(page).cells]
-        assert each["cells"] == package.cells.needed(cells, last), each["name"]
+        if [fingerprint("".join(of["source"])) for of in recorded] != [*map(fingerprint, cells)]:
+            old.add(page)
+            continue
+        today = package.cells.needed(cells, last)
+        assert [*map(fingerprint, each["cells"])] == [*map(fingerprint, today)], each["name"]
+    if old:
+        pytest.skip(f"their recordings are of earlier code: {', '.join(sorted(old))}")
 
 
 def test_a_run_is_kept_shown_and_passed_on(package, command, tmp_path):
