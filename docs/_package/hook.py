@@ -1,0 +1,102 @@
+"""Puts into the package what its command runs and what it compares with, from the recordings.
+
+Needs the standard library alone, besides the interface of the tool that builds.
+"""
+
+import importlib.util
+import json
+import pathlib
+import runpy
+import statistics
+import tempfile
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+RECORD_TYPE = "application/vnd.jax-measured.record+json"
+FILE = "jax_measured/book.json"
+
+
+def module(path: pathlib.Path) -> Any:
+    """Import a file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(path)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def records(cell: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the records of single measurements among the outputs of a recorded cell."""
+    found = [output.get("data", {}).get(RECORD_TYPE) for output in cell["outputs"]]
+    return [part for each in found if each for part in each.get("alternatives", [each])]
+
+
+def summary(record: dict[str, Any]) -> dict[str, Any]:
+    """Return what the command compares with: of each process a single number by each clock."""
+    processes = record["processes"]
+    kept = {name: record[name] for name in ("device_kind", "processor", "shape", "versions")}
+    kept["date"] = max(process["date"] for process in processes)[:10]
+    kept["first_call"] = [process["first_call"] for process in processes]
+    for clock in ("latency", "throughput"):
+        kept[clock] = [statistics.median(each[clock]) for each in processes if each.get(clock)]
+    return kept
+
+
+def book(root: pathlib.Path, version: str) -> dict[str, Any]:
+    """Return all that the package holds of the book."""
+    program = root / "snippets" / "your_machine"
+    offered = module(program / "offered.py").OFFERED
+    needed = module(program / "cells.py").needed
+    conf = runpy.run_path(str(root / "conf.py"))
+    frameworks = conf["book_frameworks"].values()
+    environment: dict[str, str] = {}
+    for framework in frameworks:
+        environment |= framework.get("environment", {}).get("", {}) | framework.get("shared", {})
+    numbers: dict[str, dict[str, Any]] = {}
+    measurements = []
+    for name, (page, reference, question) in offered.items():
+        for device in conf["book_devices"]:
+            path = root / "docs" / "_recorded" / device / f"{page}.ipynb"
+            if not path.is_file():
+                continue
+            cells = json.loads(path.read_text("utf8"))["cells"]
+            measured = [[f"{r['name']}@{r['framework']}" for r in records(c)] for c in cells]
+            last = next((n for n, found in enumerate(measured) if reference in found), None)
+            if last is None:
+                continue
+            for record in records(cells[last]):
+                of = numbers.setdefault(device, {})
+                of[f"{record['name']}@{record['framework']}"] = summary(record)
+            if device == next(iter(conf["book_devices"])):
+                sources = needed(["".join(cell["source"]) for cell in cells], last)
+                measurements.append(
+                    {"name": name, "page": page, "question": question, "cells": sources}
+                )
+    if lost := offered.keys() - {each["name"] for each in measurements}:
+        raise ValueError(f"no page has recorded what is offered as {', '.join(sorted(lost))}")
+    return {
+        "book": version,
+        "devices": {key: conf["book_devices"][key] for key in numbers},
+        "environment": environment,
+        "before": sorted({name for each in frameworks for name in each.get("before", [])}),
+        "measurements": measurements,
+        "numbers": numbers,
+    }
+
+
+class BookHook(BuildHookInterface):  # type: ignore[misc]
+    """Adds a file to the package while it is built."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Write the file, and say where it belongs."""
+        self.folder = tempfile.TemporaryDirectory()
+        path = pathlib.Path(self.folder.name, "book.json")
+        content = book(pathlib.Path(self.root), self.metadata.version)
+        path.write_text(json.dumps(content, ensure_ascii=False), "utf8")
+        build_data["force_include"][str(path)] = FILE
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove the file, which is in the package now."""
+        self.folder.cleanup()

@@ -1,0 +1,133 @@
+"""The table of results: yours, the book's on each device, and what that says."""
+
+import itertools
+import statistics
+
+from . import results, timer
+
+FEWEST = 3
+
+
+def median(process):
+    """Return the median latency of a process, in seconds."""
+    return statistics.median(process["latency"])
+
+
+def summed(seconds):
+    """Return the median of the processes' times, and its range."""
+    return statistics.median(seconds), *timer.middle(seconds)
+
+
+def ranged(seconds):
+    """Write the median of the processes' times, with its range where there is one."""
+    value, low, high = summed(seconds)
+    text = timer.in_unit(value)
+    scale = value / float(text.split()[0])
+    if low == high:
+        return text
+    return f"{text} ({float(f'{low / scale:.3g}'):g}–{float(f'{high / scale:.3g}'):g})"
+
+
+def medians(part):
+    """Return the median latency of each process of a record."""
+    return [median(process) for process in part["processes"]]
+
+
+def counterpart(part, numbers):
+    """Return the device of the book to compare with: of the same kind, or None."""
+    called, own = results.reference(part), part["device_kind"]
+    there = {
+        key: of[called]["device_kind"] for key, of in numbers.items() if called in of
+    }
+    same = [key for key, kind in there.items() if kind == own]
+    others = [key for key, kind in there.items() if "cpu" not in (kind, own)]
+    return next(iter(same + others), None)
+
+
+def against(mine, theirs):
+    """Return how much longer one takes than the other, of different processes."""
+    (own, low, high), (other, least, most) = summed(mine), summed(theirs)
+    return timer.Ratio(own / other, low / most, high / least)
+
+
+def cells_of(part, devices, numbers):
+    """Return a row: the name, yours, the book's on each device, and the verdict."""
+    called, own = results.reference(part), medians(part)
+    row, chosen = [ranged(own)], counterpart(part, numbers)
+    for device in devices:
+        of = numbers[device].get(called)
+        alike = of and of["shape"] == part["shape"]
+        row.append(ranged(of["latency"]) if alike else "other size" if of else "–")
+    of = numbers[chosen][called] if chosen else None
+    if of is None or of["shape"] != part["shape"]:
+        return [*row, "–"]
+    alone = " (one process)" if 1 in (len(own), len(of["latency"])) else ""
+    return [*row, f"{against(own, of['latency'])}{alone}"]
+
+
+def together(one, other):
+    """Return the ratio of two that took turns, over processes; None if unsure."""
+    if len(one) != len(other) or len(one) < FEWEST:
+        return None
+    ratios = [above / below for above, below in zip(one, other, strict=True)]
+    ratio = timer.Ratio(*summed(ratios))
+    return ratio if ratio.different else None
+
+
+def other_orders(record, found):
+    """Yield a line for each two of a comparison that the book has in another order."""
+    numbers, labels = found["numbers"], found["devices"]
+    for one, other in itertools.combinations(results.parts(record), 2):
+        device = counterpart(one, numbers)
+        names = [results.reference(each) for each in (one, other)]
+        if device is None or names[1] not in numbers[device]:
+            continue
+        theirs = [numbers[device][name] for name in names]
+        shapes = [each["shape"] for each in theirs]
+        mine = together(medians(one), medians(other))
+        book = together(*(each["latency"] for each in theirs))
+        alike = shapes == [one["shape"], other["shape"]]
+        if alike and mine and book and (mine.value > 1) != (book.value > 1):
+            yield (
+                f"  other order: {names[0]} against {names[1]} is {mine} here, "
+                f"and {book} on the book's {labels[device]}"
+            )
+
+
+def origin(versions):
+    """Write the versions of frameworks."""
+    return ", ".join(
+        f"{name} {versions[name]}" for name in timer.PACKAGES if name in versions
+    )
+
+
+def table(content):
+    """Return the lines of the table of a file."""
+    found, lines, orders, rows = results.book(), [], [], []
+    devices, labels = list(found["numbers"]), found["devices"]
+    head = [
+        "yours",
+        *(labels[device] for device in devices),
+        "yours against the book's",
+    ]
+    for record in content["records"]:
+        rows.append([record["name"], *head])
+        for part in results.parts(record):
+            called = results.reference(part).removeprefix(record["name"]).lstrip("/@")
+            rows.append([f"  {called}", *cells_of(part, devices, found["numbers"])])
+        orders += other_orders(record, found)
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    for row in rows:
+        lines += [] if row[0].startswith(" ") else [""]
+        texts = (text.ljust(width) for text, width in zip(row, widths, strict=True))
+        lines.append("".join(texts).rstrip())
+    first = results.parts(content["records"][0])[0]
+    lines += ["", *dict.fromkeys(orders), *([""] if orders else [])]
+    lines.append("The last column compares with the book's device of the same kind.")
+    where = content["machine"], origin(first["versions"]), content["date"][:10]
+    lines.append(f"yours: {'; '.join(where)}")
+    for device in devices:
+        last = max(found["numbers"][device].values(), key=lambda each: each["date"])
+        where = last["processor"], origin(last["versions"]), last["date"]
+        lines.append(f"{labels[device]}: {'; '.join(where)}")
+    return lines[1:]

@@ -1,0 +1,419 @@
+"""The command for readers' machines, as it is installed: built once, then run and read."""
+
+import copy
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import types
+
+import pytest
+from _ext.measurements.ranges import Range
+from _ext.measurements.schema import Measurement, Schema, single
+from _ext.source.syntax import fingerprint
+
+from tests.book import pages
+
+ROOT = pathlib.Path(__file__).parents[2]
+SCHEMA = Schema.load(ROOT / "snippets" / "timing" / "measurement.schema.json")
+MODULES = "cells command offered process results surroundings table timer".split()
+QUICK = "retracing"
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory):
+    """Return a folder into which the package is installed."""
+    place = tmp_path_factory.mktemp("installed")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place / "dist"]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = (place / "dist").iterdir()
+    words = "-m pip install --quiet --no-deps --no-index --no-compile --target".split()
+    subprocess.run([sys.executable, *words, place, wheel], check=True, capture_output=True)
+    return place
+
+
+@pytest.fixture(scope="session")
+def package(installed):
+    """Return the modules of the package."""
+    sys.path.append(str(installed))
+    try:
+        found = {name: importlib.import_module(f"jax_measured.{name}") for name in MODULES}
+        yield types.SimpleNamespace(**found)
+    finally:
+        sys.path.remove(str(installed))
+
+
+@pytest.fixture
+def command(installed, tmp_path):
+    """Run the program in an empty folder; return what it said and how it ended."""
+
+    def run(*words):
+        own = {"PYTHONPATH": str(installed), "JAX_PLATFORMS": "cpu"}
+        return subprocess.run(
+            [installed / "bin" / "jax-measured", *words],
+            cwd=tmp_path,
+            env=os.environ | own,
+            capture_output=True,
+            encoding="utf8",
+        )
+
+    return run
+
+
+@pytest.fixture
+def found(package):
+    """Return results that say of this machine what the book says of its CPU."""
+    comparison = {"version": 3, "method": 2, "name": "gallery", "alternatives": []}
+    for name, of in package.results.book()["numbers"]["cpu"].items():
+        if name.startswith("gallery/"):
+            process = {"date": "2026-01-01T00:00:00+00:00", "calls": 1, "cores": 1.0}
+            process |= {"first_call": 0.1, "disturbed": False}
+            known = {key: of[key] for key in ("device_kind", "processor", "shape", "versions")}
+            known |= {"name": name.partition("@")[0], "framework": name.partition("@")[2]}
+            known |= {"version": 3, "method": 2, "dtype": "float32", "precision": "default"}
+            known |= {"work": None, "error": None, "settings": {}}
+            known["processes"] = [process | {"latency": [each]} for each in of["latency"]]
+            comparison["alternatives"].append(known)
+    return package.results.content([comparison])
+
+
+def alternative(found, number=0):
+    return found["records"][0]["alternatives"][number]
+
+
+def slowed(found, number, factor):
+    for process in alternative(found, number)["processes"]:
+        process["latency"] = [process["latency"][0] * factor]
+
+
+def column(package, found, number):
+    """Return a column of the table, by the names of its rows."""
+    rows = [line.split("  ") for line in package.table.table(found)]
+    cells = [[text.strip() for text in row if text.strip()] for row in rows]
+    return {row[0]: row[number] for row in cells if len(row) > 4}
+
+
+def measured_by(cell):
+    """Return what a recorded cell has measured, as pages call it."""
+    records = [out.get("data", {}).get(SCHEMA.media_type) for out in cell["outputs"]]
+    parts = [part for record in records if record for part in single(record)]
+    return [f"{part['name']}@{part['framework']}" for part in parts]
+
+
+def test_what_is_run_is_what_pages_show_today(package):
+    recordings, old = ROOT / "docs" / "_recorded" / "cpu", set()
+    for each in package.results.book()["measurements"]:
+        page, name, _ = package.offered.OFFERED[each["name"]]
+        recorded = json.loads((recordings / f"{page}.ipynb").read_text("utf8"))["cells"]
+        (last,) = [number for number, cell in enumerate(recorded) if name in measured_by(cell)]
+        cells = [cell.source for cell in pages.page(page).cells]
+        if [fingerprint("".join(of["source"])) for of in recorded] != [*map(fingerprint, cells)]:
+            old.add(page)
+            continue
+        today = package.cells.needed(cells, last)
+        assert [*map(fingerprint, each["cells"])] == [*map(fingerprint, today)], each["name"]
+    if old:
+        pytest.skip(f"their recordings are of earlier code: {', '.join(sorted(old))}")
+
+
+def test_a_run_is_kept_shown_and_passed_on(package, command, tmp_path):
+    run = command("run", QUICK, "--out", "mine.json")
+    assert run.returncode == 0, run.stderr
+    kept = json.loads((tmp_path / "mine.json").read_text("utf8"))
+    (record,) = kept["records"]
+    assert SCHEMA.problem(record) is None
+    names = [package.results.reference(each) for each in record["alternatives"]]
+    numbers = package.results.book()["numbers"]["cpu"]
+    assert names and set(names) <= numbers.keys()
+    assert {len(each["processes"]) for each in record["alternatives"]} == {3}
+    shown = command("show", "mine.json")
+    assert shown.stdout.strip() and shown.stdout.strip() in run.stdout
+    line = command("show", "--line", "mine.json").stdout.strip()
+    assert line in run.stdout
+    assert command("show", line).stdout == shown.stdout
+
+
+def test_what_is_absent_is_left_out_with_its_contenders(package):
+    known = {each["name"]: each for each in package.results.book()["measurements"]}
+    sources = known["transfers"]["cells"]
+    for here, absent in (("jax", {"torch", "tensorflow"}), ("torch", {"jax", "tensorflow"})):
+        left = package.cells.without(sources, absent)
+        assert package.cells.modules_in(left).isdisjoint(absent)
+        records = package.command.in_a_process(left, {})
+        parts = [each for record in records for each in package.results.parts(record)]
+        assert len(records) == 3 and {each["framework"] for each in parts} == {here}
+
+
+def test_what_is_not_here_is_said(package, monkeypatch, capsys):
+    monkeypatch.setattr(package.command, "absent", lambda cells: {"jax", "tensorflow"})
+    assert package.command.main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (place,) = [number for number, line in enumerate(lines) if QUICK in line]
+    assert lines[place + 1].strip() == "not here: it needs jax or tensorflow"
+
+
+CONTENDERS = """
+import numpy as np
+from timer import compare
+def fails(x): raise ValueError('first line\\nlast words')
+compare('waves', {'fails@numpy': fails, 'sin@numpy': np.sin}, np.ones(3))
+"""
+
+
+def test_a_contender_that_raises_is_named_and_the_others_are_measured(package):
+    left_out = {}
+    (record,) = package.command.in_a_process([CONTENDERS], left_out)
+    assert [each["name"] for each in record["alternatives"]] == ["waves/sin"]
+    assert left_out == {("waves", "fails@numpy"): "ValueError: last words"}
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ("import os\nos._exit(3)", "status 3"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("print('nothing to measure')", "nothing was left"),
+    ],
+)
+def test_a_process_that_fails_says_why(package, cell, reason):
+    with pytest.raises(package.command.Left, match=reason):
+        package.command.in_a_process([cell], {})
+
+
+def test_what_was_measured_is_kept_when_it_is_stopped(
+    package, found, monkeypatch, capsys, tmp_path
+):
+    answers = iter([found["records"]])
+
+    def measured(sources, left_out):
+        for answer in answers:
+            return copy.deepcopy(answer)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(package.command, "in_a_process", measured)
+    monkeypatch.setattr(package.surroundings, "LOOK", 0)
+    path = tmp_path / "mine.json"
+    assert package.command.main(["run", QUICK, "--out", str(path)]) == 130
+    assert "gallery" in capsys.readouterr().out
+    assert package.results.read(str(path))["records"] == found["records"]
+
+
+def test_a_file_that_is_there_is_not_replaced(command, tmp_path):
+    (tmp_path / "mine.json").write_text("dear")
+    refused = command("run", QUICK, "--out", "mine.json")
+    assert refused.returncode == 2 and "there already" in refused.stderr
+    assert (tmp_path / "mine.json").read_text() == "dear"
+
+
+def test_an_unknown_measurement_is_answered_with_near_names(command):
+    refused = command("run", "retracin")
+    assert refused.returncode == 2 and QUICK in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"), [(1, "about equal|cannot tell"), (3, "3.0× slower"), (0.2, "5.0× faster")]
+)
+def test_the_verdict_is_in_the_words_of_the_book(package, found, factor, words):
+    slowed(found, 0, factor)
+    called = package.results.reference(alternative(found)).removeprefix("gallery/")
+    verdict = column(package, found, 4)[called]
+    assert any(verdict.startswith(each) for each in words.split("|")), verdict
+
+
+def test_numbers_are_those_of_the_site(package, found):
+    shown = column(package, found, 1)
+    for record in found["records"][0]["alternatives"]:
+        range_ = Measurement.from_plain(record).range()
+        value, low, high = package.table.summed([*map(package.table.median, record["processes"])])
+        assert Range(value, low, high, range_.count) == range_
+        text = shown[package.results.reference(record).removeprefix("gallery/")]
+        assert text.startswith(package.timer.in_unit(range_.value))
+
+
+def test_another_order_of_the_contenders_is_said(package, found):
+    assert "other order" not in "\n".join(package.table.table(found))
+    slowed(found, 0, 1000)
+    first, second = (package.results.reference(alternative(found, n)) for n in (0, 1))
+    lines = "\n".join(package.table.table(found))
+    assert f"other order: {first} against {second} is" in lines
+
+
+def test_a_number_of_another_size_is_not_compared(package, found):
+    alternative(found)["shape"] = [[7, 7]]
+    called = package.results.reference(alternative(found)).removeprefix("gallery/")
+    assert column(package, found, 2)[called] == "other size"
+    assert column(package, found, 4)[called] == "–"
+
+
+def put(path, value):
+    """Return what puts a value at a path of keys, or takes the key out for Ellipsis."""
+
+    def damage(found):
+        *above, last = path
+        for key in above:
+            found = found[key]
+        if value is ...:
+            del found[last]
+        else:
+            found[last] = value
+
+    return damage
+
+
+def twice(found):
+    found["records"].append(found["records"][0])
+
+
+def fewer_processes(found):
+    alternative(found)["processes"].pop()
+
+
+FIRST = ("records", 0, "alternatives", 0)
+TIMES = (*FIRST, "processes", 0)
+DAMAGED = {
+    "another format": (put(["format"], "bench"), "no file of jax-measured"),
+    "no format": (put(["format"], ...), "no file of jax-measured"),
+    "a newer form": (put(["version"], 2), "newer book"),
+    "a newer book": (put(["book"], "99.0"), "newer book"),
+    "no book": (put(["book"], ...), "which version"),
+    "a book of words": (put(["book"], "latest"), "which version"),
+    "a book that is a number": (put(["book"], 1), "which version"),
+    "no machine": (put(["machine"], ""), "machine"),
+    "a machine of several lines": (put(["machine"], "a\nb"), "machine"),
+    "no date": (put(["date"], "yesterday"), "date"),
+    "no records": (put(["records"], []), "no records"),
+    "records that are none": (put(["records"], [1]), "record 1 is not what"),
+    "another method": (put(["records", 0, "method"], 1), "another method"),
+    "another method in part": (put([*FIRST, "method"], 1), "another method"),
+    "an endless number": (put([*TIMES, "calls"], 10**400), "calls"),
+    "another version of a record": (put(["records", 0, "version"], 2), "record 1, version"),
+    "no name": (put([*FIRST, "name"], ...), "does not say its name"),
+    "a name that is code": (put([*FIRST, "name"], "a`b"), "name"),
+    "something unknown": (put([*FIRST, "html"], "<b>"), "unknown"),
+    "no processes": (put([*FIRST, "processes"], []), "has 0 entries"),
+    "a time that is a text": (put([*TIMES, "latency"], ["1"]), "latency"),
+    "a time that is true": (put([*TIMES, "latency"], [True]), "latency"),
+    "a negative time": (put([*TIMES, "latency"], [-1e-3]), "latency"),
+    "no number": (put([*TIMES, "latency"], [float("nan")]), "latency"),
+    "a time of no call": (put([*TIMES, "latency"], [1e-11]), "none that a call can take"),
+    "a time of days": (put([*TIMES, "latency"], [1e6]), "none that a call can take"),
+    "many slower than one": (put([*TIMES, "throughput"], [1.0]), "one call of many"),
+    "too much work": (put([*FIRST, "work"], 1e29), "more operations"),
+    "two of a name": (twice, "twice"),
+    "of another comparison": (put([*FIRST, "name"], "selu/jit"), "no part of gallery"),
+    "fewer processes": (fewer_processes, "same processes"),
+    "no first call": (put([*TIMES, "first_call"], "soon"), "first_call"),
+    "a list": (None, "no file of jax-measured"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+@pytest.mark.parametrize("as_line", [False, True], ids=["file", "line"])
+def test_damaged_results_are_refused_in_words(package, found, capsys, tmp_path, kind, as_line):
+    damage, words = DAMAGED[kind]
+    path = tmp_path / "mine.json"
+    if damage is None:
+        found = [found]
+    else:
+        assert package.results.check(found) is None
+        damage(found)
+    path.write_text(package.results.line(found) if as_line else json.dumps(found), "utf8")
+    assert package.command.main(["show", str(path)]) == 2
+    said = capsys.readouterr()
+    assert words in said.err and not said.out and len(said.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "no JSON"),
+        (b'{"format": "jax-measured", "ver', "no JSON"),
+        (b"\xff\xfe\x00", "no text"),
+        (b"[" * 100_000, "no JSON"),
+        (b"9" * 10_000, "no JSON"),
+        (b"jm1.", "cut short"),
+        (b"jm1.!!!!", "cut short"),
+        (b"jm1.AAAA", "cut short"),
+    ],
+)
+def test_what_is_no_file_of_results_is_refused(package, capsys, tmp_path, content, words):
+    (tmp_path / "mine.json").write_bytes(content)
+    assert package.command.main(["show", str(tmp_path / "mine.json")]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_line_that_was_cut_short_anywhere_is_refused(package, found):
+    line = package.results.line(found)
+    for end in range(4, len(line) - 1, 7):
+        with pytest.raises(package.results.Refused):
+            package.results.read(line[:end])
+
+
+def test_one_damaged_file_does_not_hide_the_others(package, found, capsys, tmp_path):
+    package.results.write(tmp_path / "good.json", found)
+    paths = [str(tmp_path / name) for name in ("absent.json", "good.json")]
+    assert package.command.main(["show", *paths]) == 2
+    said = capsys.readouterr()
+    assert "absent.json: No such file" in said.err and "gallery" in said.out
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("JAX_DEBUG_NANS", "1", "JAX_DEBUG_NANS is set"),
+        ("JAX_DISABLE_JIT", "true", "JAX_DISABLE_JIT is set"),
+        ("JAX_LOG_COMPILES", "1", "JAX_LOG_COMPILES is set"),
+        ("JAX_ENABLE_X64", "True", "other things are measured"),
+        ("OMP_NUM_THREADS", "1", "OMP_NUM_THREADS is set to '1'"),
+        ("JAX_DEBUG_NANS", "0", ""),
+    ],
+)
+def test_switches_that_change_times_are_warned_of(package, monkeypatch, name, value, words):
+    for each in [*package.surroundings.SWITCHES, *package.timer.VARIABLES]:
+        monkeypatch.delenv(each, raising=False)
+    monkeypatch.setattr(package.timer, "usable_cores", os.cpu_count)
+    monkeypatch.setattr(package.timer, "text_of", lambda path: "")
+    monkeypatch.setenv(name, value)
+    said = [*package.surroundings.threads(), *package.surroundings.switches()]
+    said = [each for each in said if name in each]
+    assert bool(said) == bool(words) and all(words in each for each in said)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "warned", "words"),
+    [
+        ("/sys/fs/cgroup/cpu.max", "50000 100000", "threads", "may use 0.5 of"),
+        ("/sys/class/power_supply/BAT0/status", "Discharging\n", "battery", "battery"),
+    ],
+)
+def test_limits_of_the_machine_are_warned_of(package, monkeypatch, path, text, warned, words):
+    monkeypatch.setattr(package.surroundings.glob, "glob", lambda pattern: [path])
+    monkeypatch.setattr(package.timer, "text_of", lambda asked: text if asked == path else "")
+    assert words in " ".join(getattr(package.surroundings, warned)())
+    monkeypatch.setattr(package.timer, "text_of", lambda asked: "")
+    assert words not in " ".join(getattr(package.surroundings, warned)())
+
+
+PAGE = [
+    "import numpy as np\nA = 2\nprint(A)",
+    "def late():\n    return lost.x",
+    "import lost\n\nways = {'lost': lost.f}\nsettings = [lost.f]",
+    "ways['numpy'] = np.sin",
+    "ways['late'] = late()",
+    "unused = np.ones(3)",
+    "for name in ways:\n    print(name)",
+    "from timer import compare\nfound = compare('n', ways, A)\nlater = unused",
+]
+
+
+def test_a_slice_has_what_the_measurement_uses_and_no_more(package):
+    chosen = package.cells.needed(PAGE, len(PAGE) - 1)
+    last = "from timer import compare\nfound = compare('n', ways, A)"
+    assert chosen == ["import numpy as np\nA = 2", *PAGE[1:5], last]
+
+
+def test_what_needs_an_absent_module_is_left_out_line_by_line(package):
+    left = package.cells.without(PAGE[:5], {"lost"})
+    assert left == [*PAGE[:2], "ways = {}\nsettings = []", PAGE[3], ""]
