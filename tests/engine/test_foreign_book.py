@@ -79,6 +79,20 @@ def test_another_book_is_executed_shown_and_cached(project):
     assert build(project).executed == ["page"]
 
 
+def test_what_myst_nb_lets_pass_another_book_may_keep(project):
+    page = foreign(project)
+    tagged = ":raises: ZeroDivisionError division by zero", ":tags: [raises-exception]"
+    page.write_text(PAGE.replace(*tagged))
+    built = build(project)
+    assert built.green, built.output
+    assert "ZeroDivisionError" in project.html("page")
+    page.write_text(PAGE.replace(*tagged).replace("hidden * 7", "import cmath as math"))
+    (project.root / "conf.py").open("a").write('suppress_warnings = ["book.names"]\n')
+    assert build(project).green
+    page.write_text(page.read_text().replace("hidden / 0", "hidden / 1"))
+    assert "did not raise" in build(project).output
+
+
 VERDICTS = {
     "hidden / 1": "did not raise",
     "int('x')": "raised another error",
