@@ -1,6 +1,9 @@
 """The engine serves another book: pages as the documentation of JAX writes them, no snippets."""
 
+import pathlib
+import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -145,3 +148,32 @@ def test_another_book_is_recorded(project):
     assert (project.root / "source/_recorded/cpu/page.ipynb").exists()
     listed = project.run("recordings")
     assert listed.returncode == 0 and "1 current" in listed.stdout
+
+
+REPOSITORY = pathlib.Path(__file__).parents[2]
+BLOCK = re.compile(
+    r"^(?P<fence>`{3,})\{code-block\} \w+\n:caption: (?P<name>\S+)\n(?P<text>.*?)^(?P=fence)$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def test_the_small_book_that_the_documentation_shows(project):
+    page = (REPOSITORY / "docs/appendix/other_books.md").read_text("utf8")
+    files = {found["name"]: found["text"] for found in BLOCK.finditer(page)}
+    install = files.pop("install")
+    assert sorted(files) == ["conf.py", "docs/index.md", "snippets/sorting.py"]
+    assert len(list(filter(None, files["conf.py"].splitlines()))) <= 10
+    shutil.rmtree(project.root / "docs")
+    for name, text in files.items():
+        (project.root / name).parent.mkdir(exist_ok=True)
+        (project.root / name).write_text(text, "utf8")
+    (project.root / "engine").symlink_to(REPOSITORY)
+    copying = next(line for line in install.splitlines() if line.startswith("cp "))
+    subprocess.run(copying.split(), cwd=project.root, check=True)
+    built = project.build(program=True)
+    assert built.green, built.output
+    shown = project.html("index")
+    assert re.search(r'class="measured[^>]*>[\d.]+\s[µm]s \(one process\)<', shown)
+    assert project.record("--processes", "1").returncode == 0
+    recorded = project.build("-D", "book_recorded=1", out="build/recorded")
+    assert recorded.green and recorded.executed == [], recorded.output
