@@ -8,7 +8,7 @@ numbers, tables and charts once all `measurements` are known, and `notes` says w
 from. `errors` shows what declared errors came to, here and with other versions, and `versions`
 what cells printed there. `compiled`, `jaxprs` and `scales` show compiled programs, and `status`
 says on what each page was true. `downloads` writes the notebooks that readers take with them.
-`asset_bundle` makes what pages load, `search` an index, and `about` what programs read.
+`asset_bundle` makes what pages load, `search` an index, and `about` and `skill` what programs read.
 """
 
 import atexit
@@ -50,6 +50,7 @@ def _load(app: Sphinx) -> None:
         references,
         scales,
         search,
+        skill,
         status,
         tables,
         tabs,
@@ -58,6 +59,6 @@ def _load(app: Sphinx) -> None:
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
     parts = [build, measurements, compiled, scales, tabs, predictions, notes, references, tables]
-    parts += [errors, downloads, about, asset_bundle, search, status]
+    parts += [errors, downloads, about, skill, asset_bundle, search, status]
     for part in parts:
         part.setup(app)

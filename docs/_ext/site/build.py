@@ -196,6 +196,7 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
         errors=declared_errors(page, first, made),
         incomplete=_incomplete(page, found),
         brings=tuple(page.files),
+        command=page.recorded,
     )
     pages_of(env)[page.docname] = state
     raw = hide_duplicates.folded(page, found, book.schema)
