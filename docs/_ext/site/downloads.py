@@ -1,7 +1,7 @@
 """Write the notebook of each page that readers download: no roles, no directives, with outputs.
 
-Where conf.py says where on GitHub the notebooks of the site lie, each page has buttons that open
-its notebook on Colab, which takes notebooks from GitHub alone, and on Kaggle.
+Where conf.py says where on GitHub the notebooks of the site lie, the menu of a page also opens its
+notebook on Colab, which takes notebooks from GitHub alone, and on Kaggle.
 """
 
 import csv
@@ -258,12 +258,12 @@ def add_notebook(
 def add_launchers(
     app: BookApp, docname: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Offer the notebook of a page where it runs without being installed.
+    """Offer the notebook of a page where it runs as it is, in the menu of downloads.
 
     One that needs more than a notebook can install runs nowhere else.
     """
     folder = book_of(app).options.notebooks
-    if not folder or "ipynb_source" not in context or "header_buttons" not in context:
+    if not folder or "ipynb_source" not in context:
         return
     if pages_of(app.env)[docname].command or any(each.optional for each in _used(app, docname)):
         return
@@ -272,12 +272,13 @@ def add_launchers(
         "Colab": f"https://colab.research.google.com/github/{address.removeprefix(GITHUB)}",
         "Kaggle": f"https://kaggle.com/kernels/welcome?src={address}",
     }
-    buttons = [
-        {"type": "link", "text": name, "url": url, "tooltip": "Run there", "icon": "fas fa-play"}
-        for name, url in found.items()
-    ]
-    group = {"type": "group", "label": "launch-buttons", "icon": "fas fa-rocket"}
-    context["header_buttons"].insert(0, group | {"tooltip": "Run this page", "buttons": buttons})
+    for group in context.get("header_buttons", ()):
+        if group.get("label") == "download-buttons":
+            group["tooltip"] = "Download or run this page"
+            button = {"type": "link", "icon": "fas fa-play", "tooltip": "Run this page there"}
+            group["buttons"][1:1] = [
+                button | {"text": name, "url": url} for name, url in found.items()
+            ]
 
 
 def remove_notebook(app: BookApp, docname: str) -> None:
