@@ -209,16 +209,10 @@ book_light = True
 book_search = True
 book_markdown = True
 # What people who write JAX with the help of a program can give it.
-book_skill = {
-    "name": "jax-measured",
-    "pages": [
-        "pitfalls/*",
-        "devices/pitfalls",
-        "tracing/retracing",
-        "timing/wrong_timings",
-        "start/translation",
-    ],
-}
+book_skill = [
+    *("pitfalls/*", "devices/pitfalls"),
+    *("tracing/retracing", "timing/wrong_timings", "start/translation"),
+]
 # The picture that goes with a link to the site.
 book_card = {
     "measurements": "per_example/*",
@@ -258,7 +252,8 @@ html_title = project
 html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL") or os.environ.get("BOOK_ADDRESS", "")
 # Where the workflow that publishes puts the notebooks, if the repository is on GitHub.
 repository = os.environ.get("BOOK_REPOSITORY", "").removesuffix(".git")
-book_notebooks = f"{repository}/blob/notebooks" if repository else ""
+if repository.startswith("https://github.com/"):
+    book_notebooks = f"{repository}/blob/notebooks"
 html_logo = "docs/_static/mark.svg"
 html_favicon = "docs/_static/mark.svg"
 html_static_path = ["docs/_static"]

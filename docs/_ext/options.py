@@ -21,10 +21,6 @@ class OptionError(Exception):
 
 
 Count = Annotated[int, LEAST_1]
-GITHUB = "https://github.com/"
-OnGitHub = Annotated[
-    str, Rule(lambda value: not value or value.startswith(GITHUB), f"an address below {GITHUB}")
-]
 Seconds = Annotated[float, Rule(lambda value: 0 < value < math.inf, "a finite number, more than 0")]
 
 
@@ -43,18 +39,6 @@ class Card:
 
     measurements: str
     title: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Skill:
-    """An Agent Skill made of pages: its name, and patterns of these pages.
-
-    The template `SKILL.md` says what it is for; it gets `name`, and of `pages` the file, the
-    title, the sections and the versions that they were executed with.
-    """
-
-    name: str
-    pages: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,7 +123,7 @@ class Options:
     light: whether pages of sphinx-book-theme load only what they use of it.
     card: what the picture of the site shows; see `Card`.
     markdown: write each page in Markdown too, and a list of them.
-    skill: which pages make an Agent Skill, from their Markdown; see `Skill`.
+    skill: patterns of pages that make an Agent Skill, with their Markdown; see `site.skill`.
     search: make an index for Pagefind.
     notebooks: where on GitHub the notebooks of the site lie, such as
         `https://github.com/NAME/BOOK/blob/BRANCH`; empty where they lie nowhere.
@@ -174,9 +158,9 @@ class Options:
     light: bool = _option(False, "html")
     card: Card | None = _option(None, "html")
     markdown: bool = _option(False, "html")
-    skill: Skill | None = _option(None, "html")
+    skill: tuple[str, ...] = _option((), "html")
     search: bool = _option(False)
-    notebooks: OnGitHub = _option("", "html")
+    notebooks: str = _option("", "html")
     record_command: str = _option(f"python -m {__package__}.commands.record", "env")
     compile_command: str = _option(f"python -m {__package__}.commands.compile", "env")
     versions: OtherVersions = _option(NO_VERSIONS, "env")

@@ -50,7 +50,6 @@ def _load(app: Sphinx) -> None:
         references,
         scales,
         search,
-        skill,
         status,
         tables,
         tabs,
@@ -59,6 +58,6 @@ def _load(app: Sphinx) -> None:
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
     parts = [build, measurements, compiled, scales, tabs, predictions, notes, references, tables]
-    parts += [errors, downloads, about, skill, asset_bundle, search, status]
+    parts += [errors, downloads, about, asset_bundle, search, status]
     for part in parts:
         part.setup(app)

@@ -18,7 +18,7 @@ from selectolax.lexbor import LexborHTMLParser
 from .. import files
 from ..measurements.references import field_text
 from ..options import Card
-from . import measurements
+from . import measurements, skill
 from .app import BookApp, BookEnvironment
 from .states import book_of
 
@@ -130,6 +130,8 @@ def finish(app: BookApp, exception: Exception | None) -> None:
         text = _list(app)
         if not path.is_file() or path.read_text("utf8") != text:
             files.write(path, text)
+    if options.skill:
+        skill.pack(app, _all_pages(app))
     if options.card:
         _draw(app, options.card)
 
@@ -141,15 +143,15 @@ def _list(app: BookApp) -> str:
     if text := description(env.get_doctree(app.config.root_doc)):
         lines += [f"> {text}", ""]
     lines += ["## Pages", ""]
-    for name in all_pages(app):
+    for name in _all_pages(app):
         lines.append(f"- [{env.titles[name].astext()}]({posixpath.join(base, name)}.md)")
-    if skill := book_of(app).options.skill:
-        link = f"- [{skill.name}]({posixpath.join(base, skill.name)}.zip)"
-        lines += ["", "## Agent Skill", "", f"{link}: what goes wrong and what to do, as a folder"]
+    if book_of(app).options.skill:
+        address = posixpath.join(base, f"{skill.name(app)}.zip")
+        lines += ["", "## Agent Skill", "", f"- [The pages for programs, as a folder]({address})"]
     return "\n".join(lines) + "\n"
 
 
-def all_pages(app: BookApp) -> list[str]:
+def _all_pages(app: BookApp) -> list[str]:
     """Return all pages, in the order of the book."""
     seen = list(dict.fromkeys(_ordered(app.env, app.config.root_doc)))
     return [*seen, *sorted(set(app.env.found_docs) - set(seen))]

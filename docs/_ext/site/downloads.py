@@ -18,13 +18,12 @@ import nbformat
 from .. import files
 from ..frameworks import Framework, first_imports
 from ..measurements import references, tables
-from ..options import GITHUB
 from ..source import predictions
 from ..source.predictions import FENCE
 from ..source.snippets import split_lines
 from . import measurements, tabs
 from .app import BookApp, BookEnvironment
-from .states import book_of, pages_of
+from .states import PageState, book_of, pages_of
 
 ROLE = re.compile(r"\{(measured|verdict|quoted)\}`([^`]+)`")
 DIRECTIVE = re.compile(
@@ -101,12 +100,8 @@ def beginning(app: BookApp, docname: str) -> list[nbformat.NotebookNode]:
     used, wanted = _used(app, docname), requirements(app, docname)
     if wanted:
         lines += [f"Its outputs come from {', '.join(f'`{each}`' for each in wanted.values())}."]
-    brought = {e.modules[0]: wanted[e.modules[0]] for e in used if not e.optional}
-    if brought:
-        lines += [
-            "The first cell installs what is missing. What is there already keeps its version, "
-            "which may print something else."
-        ]
+    if brought := {e.modules[0]: wanted[e.modules[0]] for e in used if not e.optional}:
+        lines += ["The first cell installs what is missing. What is there keeps its version."]
     implied = {name for each in used for name in each.packages[1:]}
     if optional := [e.label for e in used if not e.required and e.packages[0] not in implied]:
         lines += [f"Without {' or '.join(optional)}, skip the cells that need what is missing."]
@@ -141,15 +136,14 @@ def install_missing(wanted: dict[str, str]) -> None:
 
 def requirements(app: BookApp, docname: str) -> dict[str, str]:
     """Return what a page needs as pip is asked for it, {module: requirement}."""
-    state = pages_of(app.env).get(docname)
-    versions = state.facts.versions if state and state.facts else {}
+    facts = pages_of(app.env).get(docname, PageState()).facts
+    versions = facts.versions if facts else {}
     return {each.modules[0]: _requirement(each, versions) for each in _used(app, docname)}
 
 
 def _used(app: BookApp, docname: str) -> list[Framework]:
     """Return the frameworks that a page uses."""
-    state = pages_of(app.env).get(docname)
-    packages = set(state.packages if state else ())
+    packages = set(pages_of(app.env).get(docname, PageState()).packages)
     return [each for each in book_of(app).options.registry if packages.issuperset(each.packages)]
 
 
@@ -269,7 +263,7 @@ def add_launchers(
         return
     address = f"{folder.rstrip('/')}/{context['ipynb_source']}"
     found = {
-        "Colab": f"https://colab.research.google.com/github/{address.removeprefix(GITHUB)}",
+        "Colab": f"https://colab.research.google.com/github/{address.removeprefix('https://github.com/')}",
         "Kaggle": f"https://kaggle.com/kernels/welcome?src={address}",
     }
     for group in context.get("header_buttons", ()):

@@ -1,7 +1,8 @@
 """An Agent Skill: pages as a folder for programs that help people to write code.
 
-Its `SKILL.md` is a template of the book. The pages lie in `references/`, in the Markdown that the
-site has of them.
+Its `SKILL.md` is made from a template of the book, which gets the `name`, and of the `pages` the
+file, the title, the sections and the versions they were executed with. They lie in `references/`,
+in the Markdown that the site has of them.
 """
 
 import fnmatch
@@ -10,9 +11,9 @@ import posixpath
 import re
 import urllib.parse
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-from . import about, downloads
+from . import downloads
 from .app import BookApp
 from .states import book_of
 
@@ -21,31 +22,35 @@ FENCED = re.compile(r"^(`{3,}).*?^\1", re.MULTILINE | re.DOTALL)
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
-def finish(app: BookApp, exception: Exception | None) -> None:
-    """Write the skill as an archive beside the pages."""
-    skill = book_of(app).options.skill
-    if exception or not skill or app.builder.format != "html":
-        return
+def name(app: BookApp) -> str:
+    """Return the name of the skill, which is that of its folder: letters, digits and hyphens."""
+    return "-".join(re.findall(r"[a-z0-9]+", app.config.project.lower()))
+
+
+def pack(app: BookApp, docnames: Iterable[str]) -> None:
+    """Write an archive of those pages that belong to the skill beside the pages."""
+    patterns = book_of(app).options.skill
     texts = {
-        name: pathlib.Path(app.outdir, f"{name}.md").read_text("utf8")
-        for name in about.all_pages(app)
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in skill.pages)
+        docname: pathlib.Path(app.outdir, f"{docname}.md").read_text("utf8")
+        for docname in docnames
+        if any(fnmatch.fnmatchcase(docname, pattern) for pattern in patterns)
     }
     pages = [
         {
-            "file": f"references/{name}.md",
-            "title": app.env.titles[name].astext(),
+            "file": f"references/{docname}.md",
+            "title": app.env.titles[docname].astext(),
             "sections": SECTION.findall(FENCED.sub("", text)),
-            "versions": list(downloads.requirements(app, name).values()),
+            "versions": list(downloads.requirements(app, docname).values()),
         }
-        for name, text in texts.items()
+        for docname, text in texts.items()
     ]
-    found = {TEMPLATE: app.builder.templates.render(TEMPLATE, {"name": skill.name, "pages": pages})}
+    context = {"name": name(app), "pages": pages}
+    found = {TEMPLATE: app.builder.templates.render(TEMPLATE, context)}
     found |= {f"references/{n}.md": carried(app, n, text, texts) for n, text in texts.items()}
-    with zipfile.ZipFile(pathlib.Path(app.outdir, f"{skill.name}.zip"), "w") as archive:
+    with zipfile.ZipFile(pathlib.Path(app.outdir, f"{name(app)}.zip"), "w") as archive:
         for path, text in found.items():
             # Without a date, so that only other texts make another archive.
-            entry = zipfile.ZipInfo(f"{skill.name}/{path}")
+            entry = zipfile.ZipInfo(f"{name(app)}/{path}")
             archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
 
 
@@ -61,19 +66,12 @@ def carried(app: BookApp, docname: str, text: str, beside: Collection[str]) -> s
             return found[0]
         path, _, anchor = target.partition("#")
         there = posixpath.normpath(posixpath.join(posixpath.dirname(docname), path))
-        name = there.removesuffix(".html") if path else docname
-        if name in beside:
+        other = there.removesuffix(".html") if path else docname
+        if other in beside:
             address = f"{path.removesuffix('.html')}.md" if path else ""
-        elif name in app.env.found_docs and downloads.published(app, name):
-            address = downloads.published(app, name)
-        else:
+        elif not (other in app.env.found_docs and (address := downloads.published(app, other))):
             return found["text"]
         return f"[{found['text']}]({address}{'#' if anchor else ''}{anchor})"
 
     source = downloads.published(app, docname) or app.builder.get_target_uri(docname)
     return f"From {app.config.project}: {source}\n\n{downloads.LINK.sub(link, text)}"
-
-
-def setup(app: BookApp) -> None:
-    """Register the event, after the one in which the pages are complete."""
-    app.connect("build-finished", finish, priority=695)
