@@ -196,11 +196,11 @@ def test_a_link_of_the_skill_leads_to_a_file_beside_it_or_to_a_page_of_the_site(
 
 def test_the_skill_has_every_error_of_the_list_and_says_who_raised_it(skill):
     source = (ROOT / "docs" / "pitfalls" / "index.md").read_text("utf8")
-    rows = re.findall(r"^\| (`.+?`) \|", source, re.MULTILINE)
-    listed = skill["references/pitfalls/index.md"].splitlines()
-    assert len(rows) > 80
-    for row in rows:
-        said = [line for line in listed if line.startswith(f"| {row}")]
-        assert said, row
-        known = all(re.search(r"raised with JAX \d|Quoted: ", line) for line in said)
-        assert known, f"no current recording raises {row}: 'nox -s record -- --changed'"
+    entries = re.findall(r"^:::\{error-entry\} (.+)$", source, re.MULTILINE)
+    parts = re.split(r"^### ", skill["references/pitfalls/index.md"], flags=re.MULTILINE)[1:]
+    listed = {part.partition("\n")[0].strip("` "): part for part in parts}
+    assert len(entries) > 80
+    for entry in entries:
+        assert entry in listed, entry
+        known = re.search(r"^\(raised with JAX \d|^\(Quoted: ", listed[entry], re.MULTILINE)
+        assert known, f"no current recording raises {entry}: 'nox -s record -- --changed'"
