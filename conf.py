@@ -208,6 +208,11 @@ book_compile_command = "nox -s compile"
 book_light = True
 book_search = True
 book_markdown = True
+# What people who write JAX with the help of a program can give it.
+book_skill = [
+    *("pitfalls/*", "devices/pitfalls"),
+    *("tracing/retracing", "timing/wrong_timings", "start/translation"),
+]
 # The picture that goes with a link to the site.
 book_card = {
     "measurements": "per_example/*",
@@ -245,6 +250,10 @@ html_theme = "sphinx_book_theme"
 html_title = project
 # Where the site is published, if that is known: addresses in descriptions are whole addresses.
 html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL") or os.environ.get("BOOK_ADDRESS", "")
+# Where the workflow that publishes puts the notebooks, if the repository is on GitHub.
+repository = os.environ.get("BOOK_REPOSITORY", "").removesuffix(".git")
+if repository.startswith("https://github.com/"):
+    book_notebooks = f"{repository}/blob/notebooks"
 html_logo = "docs/_static/mark.svg"
 html_favicon = "docs/_static/mark.svg"
 html_static_path = ["docs/_static"]

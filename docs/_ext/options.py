@@ -123,7 +123,10 @@ class Options:
     light: whether pages of sphinx-book-theme load only what they use of it.
     card: what the picture of the site shows; see `Card`.
     markdown: write each page in Markdown too, and a list of them.
+    skill: patterns of pages that make an Agent Skill, with their Markdown; see `site.skill`.
     search: make an index for Pagefind.
+    notebooks: where on GitHub the notebooks of the site lie, such as
+        `https://github.com/NAME/BOOK/blob/BRANCH`; empty where they lie nowhere.
     record_command, compile_command: what messages tell people to run.
     versions: the versions of a package on which pages are recorded besides; see `OtherVersions`.
 
@@ -155,9 +158,11 @@ class Options:
     light: bool = _option(False, "html")
     card: Card | None = _option(None, "html")
     markdown: bool = _option(False, "html")
+    skill: tuple[str, ...] = _option((), "html")
     search: bool = _option(False)
-    record_command: str = _option("python -m _ext.commands.record", "env")
-    compile_command: str = _option("python -m _ext.commands.compile", "env")
+    notebooks: str = _option("", "html")
+    record_command: str = _option(f"python -m {__package__}.commands.record", "env")
+    compile_command: str = _option(f"python -m {__package__}.commands.compile", "env")
     versions: OtherVersions = _option(NO_VERSIONS, "env")
     root: pathlib.Path = dataclasses.field(default=pathlib.Path())
     any_outcome: bool = dataclasses.field(default=False)

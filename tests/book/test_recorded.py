@@ -5,12 +5,16 @@ import pathlib
 import re
 import subprocess
 import sys
+import zipfile
 
 import pytest
+import yaml
 from _ext.commands.record import PROCESSES
 from selectolax.lexbor import LexborHTMLParser
 
 ROOT = pathlib.Path(__file__).parents[2]
+ADDRESS = "https://book.example/en/"
+LINK = re.compile(r"\]\(([^()\s#]*)#?([^()\s]*)\)")
 FRAMEWORKS = ("jax", "jaxlib", "torch", "tensorflow", "sklearn")
 
 
@@ -20,7 +24,8 @@ def without_frameworks(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nothing")
     lines = [f"sys.modules[{name!r}] = None" for name in FRAMEWORKS]
     (folder / "sitecustomize.py").write_text("\n".join(["import sys", *lines]))
-    return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT / "docs")])}
+    paths = os.pathsep.join([str(folder), str(ROOT / "docs")])
+    return os.environ | {"PYTHONPATH": paths, "BOOK_ADDRESS": ADDRESS}
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +153,54 @@ def test_the_search_finds_what_belongs_nowhere_and_nothing_else(html, seen):
 def test_the_page_on_method_says_in_how_many_processes_pages_are_recorded():
     method = (ROOT / "docs" / "method.md").read_text("utf8")
     assert (PROCESSES, "ten fresh processes" in method) == (10, True)
+
+
+@pytest.fixture(scope="module")
+def skill(built):
+    """Return {path: text} of the files of the Agent Skill."""
+    archive = zipfile.ZipFile(built[1] / "jax-measured.zip")
+    found = {name: archive.read(name).decode("utf8") for name in archive.namelist()}
+    assert all(name.startswith("jax-measured/") for name in found)
+    return {name.removeprefix("jax-measured/"): text for name, text in found.items()}
+
+
+def test_the_skill_has_the_head_and_the_sizes_that_programs_expect(skill):
+    text = skill["SKILL.md"]
+    head = yaml.safe_load(text.split("---\n")[1])
+    assert head.keys() == {"name", "description"}
+    assert head["name"] == "jax-measured"
+    assert 100 < len(head["description"]) <= 1024 and not set("<>") & set(head["description"])
+    assert len(text.splitlines()) < 500 and len(text) < 20_000
+    assert "{" not in text
+    assert all(len(each) < 60_000 for each in skill.values())
+
+
+def test_a_link_of_the_skill_leads_to_a_file_beside_it_or_to_a_page_of_the_site(skill, built):
+    site, wrong = built[1], []
+    for name, text in skill.items():
+        text = re.sub(r"^(`{3,}).*?^\1|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
+        for target, anchor in LINK.findall(text):
+            if target.startswith("http") and not target.startswith(ADDRESS):
+                continue
+            beside = os.path.normpath(os.path.join(os.path.dirname(name), target))
+            page = target.removeprefix(ADDRESS)
+            if not target.startswith(ADDRESS):
+                page = (beside if target else name).removeprefix("references/")
+                page = page.removesuffix(".md") + ".html"
+                wrong += [] if not target or beside in skill else [f"{name}: {target}"]
+            path = site / page
+            held = path.is_file() and (not anchor or f'id="{anchor}"' in path.read_text("utf8"))
+            wrong += [] if held else [f"{name}: {target}#{anchor}"]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_skill_has_every_error_of_the_list_and_says_who_raised_it(skill):
+    source = (ROOT / "docs" / "pitfalls" / "index.md").read_text("utf8")
+    entries = re.findall(r"^:::\{error-entry\} (.+)$", source, re.MULTILINE)
+    parts = re.split(r"^### ", skill["references/pitfalls/index.md"], flags=re.MULTILINE)[1:]
+    listed = {part.partition("\n")[0].strip("` "): part for part in parts}
+    assert len(entries) > 80
+    for entry in entries:
+        assert entry in listed, entry
+        known = re.search(r"^\(raised with JAX \d|^\(Quoted: ", listed[entry], re.MULTILINE)
+        assert known, f"no current recording raises {entry}: 'nox -s record -- --changed'"

@@ -161,6 +161,12 @@ def test_there_is_something_to_choose_from_where_cells_are_tabs():
     assert [cell for path in PAGES for cell in lonely_cells(path)] == []
 
 
+def test_a_cell_says_which_error_it_means():
+    cells = [(path, cell) for path in PAGES if page_of(path) for cell in page_of(path).cells]
+    found = [f"{name(p)}:{c.line}" for p, c in cells if c.expected and not c.expected.type]
+    assert not found, "declare with ':raises:' or EXPECTED_ERRORS what comes:\n" + "\n".join(found)
+
+
 def shown_names(path):
     """Return (module, name) of every definition that a page shows, folded ones included."""
     page = page_of(path)

@@ -1,6 +1,9 @@
 """The engine serves another book: pages as the documentation of JAX writes them, no snippets."""
 
+import pathlib
+import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -79,6 +82,20 @@ def test_another_book_is_executed_shown_and_cached(project):
     assert build(project).executed == ["page"]
 
 
+def test_what_myst_nb_lets_pass_another_book_may_keep(project):
+    page = foreign(project)
+    tagged = ":raises: ZeroDivisionError division by zero", ":tags: [raises-exception]"
+    page.write_text(PAGE.replace(*tagged))
+    built = build(project)
+    assert built.green, built.output
+    assert "ZeroDivisionError" in project.html("page")
+    page.write_text(PAGE.replace(*tagged).replace("hidden * 7", "import cmath as math"))
+    (project.root / "conf.py").open("a").write('suppress_warnings = ["book.names"]\n')
+    assert build(project).green
+    page.write_text(page.read_text().replace("hidden / 0", "hidden / 1"))
+    assert "did not raise" in build(project).output
+
+
 VERDICTS = {
     "hidden / 1": "did not raise",
     "int('x')": "raised another error",
@@ -131,3 +148,32 @@ def test_another_book_is_recorded(project):
     assert (project.root / "source/_recorded/cpu/page.ipynb").exists()
     listed = project.run("recordings")
     assert listed.returncode == 0 and "1 current" in listed.stdout
+
+
+REPOSITORY = pathlib.Path(__file__).parents[2]
+BLOCK = re.compile(
+    r"^(?P<fence>`{3,})\{code-block\} \w+\n:caption: (?P<name>\S+)\n(?P<text>.*?)^(?P=fence)$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def test_the_small_book_that_the_documentation_shows(project):
+    page = (REPOSITORY / "docs/appendix/other_books.md").read_text("utf8")
+    files = {found["name"]: found["text"] for found in BLOCK.finditer(page)}
+    install = files.pop("install")
+    assert sorted(files) == ["conf.py", "docs/index.md", "snippets/sorting.py"]
+    assert len(list(filter(None, files["conf.py"].splitlines()))) <= 10
+    shutil.rmtree(project.root / "docs")
+    for name, text in files.items():
+        (project.root / name).parent.mkdir(exist_ok=True)
+        (project.root / name).write_text(text, "utf8")
+    (project.root / "engine").symlink_to(REPOSITORY)
+    copying = next(line for line in install.splitlines() if line.startswith("cp "))
+    subprocess.run(copying.split(), cwd=project.root, check=True)
+    built = project.build(program=True)
+    assert built.green, built.output
+    shown = project.html("index")
+    assert re.search(r'class="measured[^>]*>[\d.]+\s[µm]s \(one process\)<', shown)
+    assert project.record("--processes", "1").returncode == 0
+    recorded = project.build("-D", "book_recorded=1", out="build/recorded")
+    assert recorded.green and recorded.executed == [], recorded.output

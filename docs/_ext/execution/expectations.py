@@ -37,6 +37,8 @@ def judge(
             return None
         hint = NOT_INSTALLED if error.ename == "ModuleNotFoundError" else ""
         return f"raised {error.ename}, which no snippet declares\n{shown}{hint}"
+    if not expected.type:
+        return None if error else "did not raise: its tag raises-exception declares an error"
     subject = expected.snippet or "the cell"
     declared = f"{expected.type} with '{expected.fragment}' in its message"
     if error is None:

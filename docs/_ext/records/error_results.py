@@ -30,10 +30,10 @@ class DeclaredError:
 def declared_errors(
     page: Page, here: PageOutputs | None, versions: Mapping[str, Mapping[str, Text]]
 ) -> tuple[DeclaredError, ...]:
-    """Return the errors that the cells of a page declare, with what they came to."""
+    """Return the errors that the cells of a page declare by type, with what they came to."""
     found = []
     for cell in page.cells:
-        if cell.expected is None:
+        if cell.expected is None or not cell.expected.type:
             continue
         kind = cell.expected.type.rpartition(".")[2]
         texts = {name: of_page.get(cell.key) for name, of_page in versions.items()}

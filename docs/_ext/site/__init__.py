@@ -8,7 +8,7 @@ numbers, tables and charts once all `measurements` are known, and `notes` says w
 from. `errors` shows what declared errors came to, here and with other versions, and `versions`
 what cells printed there. `compiled`, `jaxprs` and `scales` show compiled programs, and `status`
 says on what each page was true. `downloads` writes the notebooks that readers take with them.
-`asset_bundle` makes what pages load, `search` an index, and `about` what programs read.
+`asset_bundle` makes what pages load, `search` an index, and `about` and `skill` what programs read.
 """
 
 import atexit

@@ -18,7 +18,7 @@ from selectolax.lexbor import LexborHTMLParser
 from .. import files
 from ..measurements.references import field_text
 from ..options import Card
-from . import measurements
+from . import measurements, skill
 from .app import BookApp, BookEnvironment
 from .states import book_of
 
@@ -31,10 +31,7 @@ USED = (
 )
 # What the page folds because few want to read it: helpers, logs, compiled programs, the words of
 # old versions, the data of a tree that is there as a list. The notebook has the code.
-FOLDED = (
-    "details.hide, .error-entry details, details.earlier, .compile-view details, "
-    ".picture-tree details"
-)
+FOLDED = "details.hide, details.earlier, .compile-view details, .picture-tree details"
 
 
 def describe(
@@ -96,6 +93,8 @@ def markdown(body: str) -> str:
     tree = LexborHTMLParser(f"<article>{body}</article>")
     for node in tree.css(f"{USED}, {FOLDED}"):
         node.decompose()
+    for node in tree.css(".error-entry details"):
+        node.replace_with(f" ({by})" if (by := node.attributes.get("data-by")) else "")
     for node in tree.css("details.traceback"):
         said = html.escape(node.css("summary")[0].text())
         node.replace_with(LexborHTMLParser(f"<pre>{said}</pre>").css("pre")[0])
@@ -115,7 +114,7 @@ def markdown(body: str) -> str:
             spans = "<br>".join(f"<code>{html.escape(line)}</code>" for line in lines)
             node.replace_with(LexborHTMLParser(f"<span>{spans}</span>").css("span")[0])
     found = tree.css_first("article")
-    options = html_to_markdown.ConversionOptions(br_in_tables=True)
+    options = html_to_markdown.ConversionOptions(br_in_tables=True, compact_tables=True)
     text = html_to_markdown.convert((found.html if found else "") or "", options)
     footnotes = [f"[^{number}]: {note}" for note, number in notes.items()]
     return "\n\n".join([str(getattr(text, "content", text)).strip(), *footnotes]) + "\n"
@@ -131,6 +130,8 @@ def finish(app: BookApp, exception: Exception | None) -> None:
         text = _list(app)
         if not path.is_file() or path.read_text("utf8") != text:
             files.write(path, text)
+    if options.skill:
+        skill.pack(app, _all_pages(app))
     if options.card:
         _draw(app, options.card)
 
@@ -142,10 +143,18 @@ def _list(app: BookApp) -> str:
     if text := description(env.get_doctree(app.config.root_doc)):
         lines += [f"> {text}", ""]
     lines += ["## Pages", ""]
-    seen = list(dict.fromkeys(_ordered(env, app.config.root_doc)))
-    for name in [*seen, *sorted(set(env.found_docs) - set(seen))]:
+    for name in _all_pages(app):
         lines.append(f"- [{env.titles[name].astext()}]({posixpath.join(base, name)}.md)")
+    if book_of(app).options.skill:
+        address = posixpath.join(base, f"{skill.name(app)}.zip")
+        lines += ["", "## Agent Skill", "", f"- [The pages for programs, as a folder]({address})"]
     return "\n".join(lines) + "\n"
+
+
+def _all_pages(app: BookApp) -> list[str]:
+    """Return all pages, in the order of the book."""
+    seen = list(dict.fromkeys(_ordered(app.env, app.config.root_doc)))
+    return [*seen, *sorted(set(app.env.found_docs) - set(seen))]
 
 
 def _ordered(env: BookEnvironment, name: str) -> list[str]:

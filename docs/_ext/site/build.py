@@ -150,6 +150,8 @@ def _read(app: BookApp, env: BookEnvironment, docname: str, path: pathlib.Path) 
         return None
     if page is None:
         parser.forget(docname)
+    for line, message in page.warnings if page else ():
+        logger.warning(message, location=(docname, line), type="book", subtype="names")
     return page
 
 
@@ -194,6 +196,7 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
         errors=declared_errors(page, first, made),
         incomplete=_incomplete(page, found),
         brings=tuple(page.files),
+        command=page.recorded,
     )
     pages_of(env)[page.docname] = state
     raw = hide_duplicates.folded(page, found, book.schema)

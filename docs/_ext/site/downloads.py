@@ -1,6 +1,11 @@
-"""Write the notebook of each page that readers download: no roles, no directives, with outputs."""
+"""Write the notebook of each page that readers download: no roles, no directives, with outputs.
+
+Where conf.py says where on GitHub the notebooks of the site lie, the menu of a page also opens its
+notebook on Colab, which takes notebooks from GitHub alone, and on Kaggle.
+"""
 
 import csv
+import inspect
 import io
 import pathlib
 import re
@@ -18,7 +23,7 @@ from ..source.predictions import FENCE
 from ..source.snippets import split_lines
 from . import measurements, tabs
 from .app import BookApp, BookEnvironment
-from .states import book_of, pages_of
+from .states import PageState, book_of, pages_of
 
 ROLE = re.compile(r"\{(measured|verdict|quoted)\}`([^`]+)`")
 DIRECTIVE = re.compile(
@@ -88,27 +93,58 @@ def beginning(app: BookApp, docname: str) -> list[nbformat.NotebookNode]:
     They say where it is from and what it needs, and bring what it imports from beside it.
     """
     state, options = pages_of(app.env)[docname], book_of(app).options
-    versions = state.facts.versions if state.facts else {}
     title, book = app.env.titles[docname].astext(), app.config.project
-    if address := _published(app, docname):
+    if address := published(app, docname):
         title = f"[{title}]({address})"
     lines = [f"*{title}* is a page of *{book}*."]
-    used = [each for each in options.registry if set(each.packages) <= set(state.packages)]
-    wanted = [_requirement(each, versions) for each in used]
+    used, wanted = _used(app, docname), requirements(app, docname)
     if wanted:
-        lines += ["Its outputs come from the versions that this command installs:"]
-        lines += [f"```\npip install {' '.join(wanted)}\n```"]
+        lines += [f"Its outputs come from {', '.join(f'`{each}`' for each in wanted.values())}."]
+    if brought := {e.modules[0]: wanted[e.modules[0]] for e in used if not e.optional}:
+        lines += ["The first cell installs what is missing. What is there keeps its version."]
     implied = {name for each in used for name in each.packages[1:]}
     if optional := [e.label for e in used if not e.required and e.packages[0] not in implied]:
         lines += [f"Without {' or '.join(optional)}, skip the cells that need what is missing."]
     cells = [nbformat.v4.new_markdown_cell("\n\n".join(lines), id="needs")]
+    folded = {"jupyter": {"source_hidden": True}}
+    if brought:
+        text = f"{inspect.getsource(install_missing)}\n\ninstall_missing({brought})"
+        cells.append(nbformat.v4.new_code_cell(text, id="install", metadata=folded))
     if first := first_imports(options.registry, [name for each in used for name in each.modules]):
         cells.append(nbformat.v4.new_code_cell(first, id="first-imports"))
     for name in state.brings:
         text = f"%%writefile {name}.py\n{app.book_library.file(name)}"
-        folded = {"jupyter": {"source_hidden": True}}
         cells.append(nbformat.v4.new_code_cell(text, id=f"file-{name}", metadata=folded))
     return cells
+
+
+def install_missing(wanted: dict[str, str]) -> None:
+    """Install what is missing, {module: requirement}; what is there stays in its version."""
+    import importlib.metadata
+    import importlib.util
+
+    from IPython import get_ipython
+
+    there = [module for module in wanted if importlib.util.find_spec(module)]
+    missing = [wanted[module] for module in wanted if module not in there]
+    if missing:
+        known = importlib.metadata.packages_distributions()
+        names = sorted({name for module in there for name in known.get(module, ())})
+        kept = [f"{name}=={importlib.metadata.version(name)}" for name in names]
+        get_ipython().run_line_magic("pip", " ".join(["install --quiet", *missing, *kept]))
+
+
+def requirements(app: BookApp, docname: str) -> dict[str, str]:
+    """Return what a page needs as pip is asked for it, {module: requirement}."""
+    facts = pages_of(app.env).get(docname, PageState()).facts
+    versions = facts.versions if facts else {}
+    return {each.modules[0]: _requirement(each, versions) for each in _used(app, docname)}
+
+
+def _used(app: BookApp, docname: str) -> list[Framework]:
+    """Return the frameworks that a page uses."""
+    packages = set(pages_of(app.env).get(docname, PageState()).packages)
+    return [each for each in book_of(app).options.registry if packages.issuperset(each.packages)]
 
 
 def _requirement(framework: Framework, versions: Mapping[str, str]) -> str:
@@ -119,7 +155,7 @@ def _requirement(framework: Framework, versions: Mapping[str, str]) -> str:
     return f"{framework.packages[0]}=={version}" if version else framework.packages[0]
 
 
-def _published(app: BookApp, docname: str) -> str:
+def published(app: BookApp, docname: str) -> str:
     """Return the address of a page, empty where nobody knows where the site is published."""
     base = app.config.html_baseurl
     return f"{base.rstrip('/')}/{app.builder.get_target_uri(docname)}" if base else ""
@@ -134,7 +170,7 @@ def followed(text: str, app: BookApp, docname: str) -> str:
             return found[0]
         path, _, anchor = target.partition("#")
         name = app.env.path2doc(app.env.relfn2path(path, docname)[1]) if path else docname
-        address = _published(app, name) if name in app.env.found_docs else ""
+        address = published(app, name) if name in app.env.found_docs else ""
         if not address or name is None:
             return found["text"]
         slugs = app.env.metadata[name].get("myst_slugs", {})
@@ -213,6 +249,32 @@ def add_notebook(
     context["ipynb_source"] = f"{docname}.ipynb"
 
 
+def add_launchers(
+    app: BookApp, docname: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Offer the notebook of a page where it runs as it is, in the menu of downloads.
+
+    One that needs more than a notebook can install runs nowhere else.
+    """
+    folder = book_of(app).options.notebooks
+    if not folder or "ipynb_source" not in context:
+        return
+    if pages_of(app.env)[docname].command or any(each.optional for each in _used(app, docname)):
+        return
+    address = f"{folder.rstrip('/')}/{context['ipynb_source']}"
+    found = {
+        "Colab": f"https://colab.research.google.com/github/{address.removeprefix('https://github.com/')}",
+        "Kaggle": f"https://kaggle.com/kernels/welcome?src={address}",
+    }
+    for group in context.get("header_buttons", ()):
+        if group.get("label") == "download-buttons":
+            group["tooltip"] = "Download or run this page"
+            button = {"type": "link", "icon": "fas fa-play", "tooltip": "Run this page there"}
+            group["buttons"][1:1] = [
+                button | {"text": name, "url": url} for name, url in found.items()
+            ]
+
+
 def remove_notebook(app: BookApp, docname: str) -> None:
     """Remove the notebook of a page that has none any more."""
     for path in (target(app, docname), rendered(app.env) / f"{docname}.ipynb"):
@@ -236,5 +298,6 @@ def gone(app: BookApp) -> set[str]:
 
 
 def setup(app: BookApp) -> None:
-    """Register the event; the theme reads the context at priority 501."""
+    """Register the events; the theme reads the context, and adds its buttons, at priority 501."""
     app.connect("html-page-context", add_notebook, priority=400)
+    app.connect("html-page-context", add_launchers, priority=502)

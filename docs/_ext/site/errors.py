@@ -165,18 +165,19 @@ class ShowErrors(BookTransform):
             message = f"no cell of the book declares the error '{words}'"
             logger.warning(message, location=entry, type="book", subtype="errors")
             return
-        if found and (shown := self._printed(words, found)):
-            entry += nodes.raw("", messages(shown), format="html")
+        if found:
+            entry += nodes.raw("", self._printed(words, found), format="html")
         if quotes:
             entry += nodes.raw("", quotation(quotes), format="html")
 
-    def _printed(self, words: str, found: list[DeclaredError]) -> list[tuple[str, str]]:
+    def _printed(self, words: str, found: list[DeclaredError]) -> str:
         best = max(found, key=lambda error: (error.here is not None, len(error.versions)))
         shown = [*self._shown(best), *self._earlier(words)]
+        by = f"raised with {next((heading for heading, text in shown if text), '')}"
         if len(shown) == 1 and best.here is not None:
             # All versions say it, or it is no error of the package.
             shown = [("", text) for _, text in shown]
-        return shown
+        return messages(shown, by)
 
     def _earlier(self, words: str) -> Iterator[tuple[str, str]]:
         for begins, said_by in self.earlier.items():
@@ -192,10 +193,15 @@ class ShowErrors(BookTransform):
             yield span([first, last], self.options), said(outcome)
 
 
-def messages(shown: Sequence[tuple[str, str]]) -> str:
-    """Return a fold with all messages of an error, each beneath its heading."""
+def messages(shown: Sequence[tuple[str, str]], by: str) -> str:
+    """Return a fold with all messages of an error, each beneath its heading.
+
+    What the page folds, Markdown leaves out, and says `by` which version the error was raised.
+    """
+    if not shown:
+        return ""
     mark = ' class="differs"' if len(shown) > 1 else ""
-    parts = [f"<details{mark}><summary>The whole message</summary>"]
+    parts = [f'<details{mark} data-by="{html.escape(by)}"><summary>The whole message</summary>']
     for heading, text in shown:
         if heading:
             parts.append(f"<p>{html.escape(heading)}{'' if text else ': no error'}</p>")
@@ -206,7 +212,8 @@ def messages(shown: Sequence[tuple[str, str]]) -> str:
 
 def quotation(quotes: Sequence[Quote]) -> str:
     """Return a fold with what nobody printed here, each text beneath a link to its source."""
-    parts = [f"<details><summary>Quoted: {html.escape(quotes[0].by)}</summary>"]
+    said = f"Quoted: {html.escape(quotes[0].by)}"
+    parts = [f'<details data-by="{said}"><summary>{said}</summary>']
     for quote in quotes:
         text, by, source = map(html.escape, (quote.text, quote.by, quote.source))
         parts.append(f'<p><a href="{source}">{by}</a></p><pre>{text}</pre>')

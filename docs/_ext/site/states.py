@@ -29,7 +29,8 @@ class PageState:
     other. `recorded` are the facts of its recordings, `files` the digests of their files.
     `errors` are those that its cells declare, with what came.
     `incomplete` says whether some cell was executed nowhere.
-    `brings` are the modules that it imports from beside it.
+    `brings` are the modules that it imports from beside it, and `command` is the one by which
+    alone it is executed.
     """
 
     modules: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -49,6 +50,7 @@ class PageState:
     errors: tuple[DeclaredError, ...] = ()
     incomplete: bool = False
     brings: tuple[str, ...] = ()
+    command: str = ""
 
 
 def values(config: Config) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from .snippets import (
 from .syntax import imports, names_used, symbol_tables
 
 OWN = "what the page's own lines make of it"
+# A tag of MyST-NB: the cell raises, be it what it may.
+RAISES = "raises-exception"
 HELPERS = "Show the helpers used below"
 # Tags of MyST-NB that keep the code of a cell from a reader's first look.
 UNSEEN = frozenset(("hide-input", "hide-cell", "remove-input", "remove-cell"))
@@ -25,7 +27,7 @@ UNSEEN = frozenset(("hide-input", "hide-cell", "remove-input", "remove-cell"))
 TAGS = (
     *(*sorted(UNSEEN), "hide-output", "remove-output", "remove-stdout", "remove-stderr"),
     *("remove_input", "remove_output", "remove_cell", "scroll-output", "output_scroll"),
-    *("full-width", "margin", "popout", "raises-exception", "skip-execution"),
+    *("full-width", "margin", "popout", RAISES, "skip-execution"),
 )
 OPTIONS = (
     *("snippet", "folded", "raises", "framework", "tags"),
@@ -87,6 +89,9 @@ class Expansion:
         self.chapter = docname.rpartition("/")[0].replace("/", ".")
         self.library = library
         self.meanings: dict[str, str] = {}
+        # Names that code of snippets reads, and what to say of others that change their meaning.
+        self.relied_on: set[str] = set()
+        self.warnings: list[tuple[int, str]] = []
         self.modules: list[str] = []
         self.candidates: set[str] = set()
         # The imports that have run, and those of them that a reader has seen.
@@ -98,18 +103,11 @@ class Expansion:
         """Return the cell as it is executed, after a cell of helpers where it needs some."""
         tags = list(cell.metadata.get("tags", []))
         self._check_names([*cell.metadata], tags, line)
-        if "raises-exception" in tags:
-            raise PageError(
-                line,
-                "the tag raises-exception would accept any error; declare the error with "
-                "':raises: TypeOfTheError part of its message', or in EXPECTED_ERRORS of the "
-                "snippet's module",
-            )
         written, beside = (
             str(cell.metadata.pop(option, "")).replace(",", " ").split()
             for option in ("snippet", "folded")
         )
-        own = self._declared(cell, line)
+        own = self._declared(cell, tags, line)
         cell["outputs"] = []
         unseen = not UNSEEN.isdisjoint(tags)
         if not written and not beside:
@@ -156,10 +154,12 @@ class Expansion:
         return [*before, self._expanded(cell, tags, errors, line)]
 
     @staticmethod
-    def _declared(cell: nbformat.NotebookNode, line: int) -> ExpectedError | None:
+    def _declared(
+        cell: nbformat.NotebookNode, tags: Collection[str], line: int
+    ) -> ExpectedError | None:
         """Take the error that a cell declares by itself out of its options."""
         if "raises" not in cell.metadata:
-            return None
+            return ExpectedError("", "", "") if RAISES in tags else None
         declared = str(cell.metadata.pop("raises") or "").strip()
         if not declared:
             raise PageError(
@@ -227,32 +227,38 @@ class Expansion:
             raise PageError(line, f"{both} each declare an error; give each a cell of its own")
         if errors:
             # So that the notebook that readers download runs to its end.
-            cell.metadata["tags"] = [*tags, "raises-exception"]
+            cell.metadata["tags"] = [*dict.fromkeys([*tags, RAISES])]
         return Expanded(cell, errors[0] if errors else None)
 
     def _note_own(self, source: str, line: int) -> None:
         """Note what the page's own lines bind, in full view of the reader.
 
         They may bind anew what is no import, a snippet's constant too. A cell with a snippet that
-        uses the name must then bind it as well.
+        uses the name must then bind it as well. Of what was imported for no snippet, they may do
+        so at the price of a warning: books that have none bind a name anew and mean it.
         """
         imported = import_lines(source)
         for name in bound_names(source):
             known = self.meanings.get(name, "")
             if name in imported or known.startswith(("import ", "from ")):
-                self._note(name, imported.get(name, OWN), line)
+                self._note(name, imported.get(name, OWN), line, own=True)
             else:
                 self.meanings[name] = OWN
 
-    def _note(self, name: str, meaning: str, line: int) -> None:
-        """Note what a name stands for from here on; it may not change on a page."""
+    def _note(self, name: str, meaning: str, line: int, own: bool = False) -> None:
+        """Note what a name stands for from here on; it may not change once a snippet reads it."""
         known = self.meanings.setdefault(name, meaning)
+        if not own:
+            self.relied_on.add(name)
         if known != meaning:
-            raise PageError(
-                line,
+            message = (
                 f"the name '{name}' would stand for two things on this page: {known}, then "
-                f"{meaning}. What ran before would use the new one; rename one of them",
+                f"{meaning}. What ran before would use the new one; rename one of them"
             )
+            if name in self.relied_on:
+                raise PageError(line, message)
+            self.meanings[name] = meaning
+            self.warnings.append((line, message))
 
     def _origin(self, definition: Definition) -> str:
         if definition.module in self.library.brought:

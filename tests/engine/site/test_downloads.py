@@ -1,6 +1,9 @@
 """The notebook that readers download is read without Sphinx."""
 
 import importlib.metadata
+import types
+
+from _ext.site import downloads
 
 SCRIPT = "python train.py\n# {measured} | all\n"
 
@@ -63,10 +66,14 @@ def test_a_notebook_says_where_it_is_from_and_what_it_needs(project):
     numpy, form = (importlib.metadata.version(name) for name in ("numpy", "nbformat"))
     assert project.notebook("a/one").cells[0].source == (
         "*Page a/one* is a page of *The book*.\n\n"
-        "Its outputs come from the versions that this command installs:\n\n"
-        f"```\npip install numpy=={numpy} nbformat-gpu=={form}\n```\n\n"
+        f"Its outputs come from `numpy=={numpy}`, `nbformat-gpu=={form}`.\n\n"
+        "The first cell installs what is missing. What is there keeps its version.\n\n"
         "Without PyTorch, skip the cells that need what is missing."
     )
+    install = project.notebook("a/one").cells[1]
+    assert install.metadata["jupyter"]["source_hidden"]
+    wanted = {"numpy": f"numpy=={numpy}", "nbformat": f"nbformat-gpu=={form}"}
+    assert install.source.endswith(f"\n\n\ninstall_missing({wanted})")
     assert project.notebook("a/two").cells[0].source == "*Page a/two* is a page of *The book*."
     # The same where nothing is executed.
     assert project.record().returncode == 0
@@ -83,6 +90,37 @@ def test_a_notebook_says_where_it_is_from_and_what_it_needs(project):
         .cells[0]
         .source.startswith("*[Page a/one](https://book.example/en/a/one.html)* is")
     )
+
+
+def test_what_is_missing_is_installed_and_what_is_there_keeps_its_version(monkeypatch):
+    asked = []
+    shell = types.SimpleNamespace(run_line_magic=lambda *said: asked.append(said))
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    downloads.install_missing({"numpy": "numpy==1.0"})
+    assert asked == []
+    wanted = {"numpy": "numpy==1.0", "yaml": "PyYAML==1.0", "not_there": "not-there==2.0"}
+    downloads.install_missing(wanted)
+    kept = [f"{name}=={importlib.metadata.version(name)}" for name in ("PyYAML", "numpy")]
+    assert asked == [("pip", f"install --quiet not-there==2.0 {' '.join(kept)}")]
+
+
+def test_a_page_is_run_elsewhere_where_its_notebook_lies_on_github(themed):
+    themed.page("a/one", themed.cell("1"))
+    themed.page("a/two", "No cells.", notebook=False)
+    themed.page("a/three", themed.cell("1"), recorded="nox -s years --")
+    assert themed.build().green
+    assert "colab" not in themed.html("a/one").lower()
+    folder = "github.com/somebody/book/blob/notebooks"
+    conf = themed.root / "conf.py"
+    text = conf.read_text("utf8")
+    conf.write_text(f'{text}book_notebooks = "https://{folder}"\n', "utf8")
+    built = themed.build()
+    assert built.green, built.output
+    shown = themed.html("a/one")
+    colab = f"https://colab.research.google.com/{folder.replace('.com', '')}"
+    assert f'href="{colab}/a/one.ipynb"' in shown
+    assert f'href="https://kaggle.com/kernels/welcome?src=https://{folder}/a/one.ipynb"' in shown
+    assert all("kaggle" not in themed.html(name) for name in ("a/two", "a/three"))
 
 
 LINKS = """\

@@ -358,10 +358,24 @@ def test_an_error_in_the_lines_of_a_page_is_reported_with_its_line(project, read
     assert refused.value.line == project.line("a/one", "{code-cell}")
 
 
-def test_the_tag_that_accepts_any_error_is_refused(project, read):
-    with pytest.raises(PageError, match="declare the error with ':raises:") as refused:
-        read("a/one", "Prose.", project.cell("1 / 0", tags="raises-exception"))
-    assert refused.value.line == project.line("a/one", "{code-cell}")
+def test_a_name_that_a_page_imports_twice_for_no_snippet_is_a_warning_at_its_line(project, read):
+    project.snippet("a.one", "import math as m\ndef f(): return m\n")
+    first, second = project.cell("import math as m"), project.cell("import cmath as m")
+    page = read("a/one", first, second)
+    ((line, message),) = page.warnings
+    assert line == page.cells[1].line and "import math as m, then import cmath as m" in message
+    for cells in ([first, project.cell("f()", "one.f"), second], [first, second, "one.f"]):
+        cells = [project.cell("f()", each) if each == "one.f" else each for each in cells]
+        with pytest.raises(PageError, match="'m' would stand for two things"):
+            read("a/one", *cells)
+
+
+def test_the_tag_of_myst_nb_declares_an_error_of_any_kind(project, read):
+    (cell,) = read("a/one", project.cell("1 / 0", tags="raises-exception")).cells
+    assert cell.expected and cell.node.metadata["tags"] == ["raises-exception"]
+    text = "```{code-cell} python\n:raises: ValueError a\n:tags: [raises-exception]\n1\n```"
+    (declared,) = read("a/one", text).cells
+    assert declared.expected.type == "ValueError"
 
 
 def test_one_cell_cannot_show_two_declared_errors(project, read):
@@ -381,7 +395,7 @@ def test_pages_that_cannot_be_read_make_the_build_red_with_page_and_line(project
     project.snippet("a.one", "def draw_twice(): return 1\n")
     project.page("a/good", project.cell("draw_twice()", snippet="one.draw_twice"))
     project.page("a/name", "Prose.", project.cell("1"), project.cell("2", "one.draw_twise"))
-    project.page("a/tag", project.cell("1 / 0", tags="raises-exception"))
+    project.page("a/raises", "```{code-cell} python\n:raises:\n1 / 0\n```")
     project.page("a/syntax", project.cell("1", "one.draw_twice"), project.cell("x = = 3"))
     for build in (project.build(), project.build(strict=False)):
         assert build.status == 1
@@ -391,11 +405,11 @@ def test_pages_that_cannot_be_read_make_the_build_red_with_page_and_line(project
             f"docs/a/name.md:{line}: WARNING: there is no snippet 'one.draw_twise'; "
             "the nearest are one.draw_twice" in build.output
         )
-        line = project.line("a/tag", "{code-cell}")
-        assert f"docs/a/tag.md:{line}: WARNING: the tag raises-exception" in build.output
+        line = project.line("a/raises", "{code-cell}")
+        assert f"docs/a/raises.md:{line}: WARNING: ':raises:' is empty" in build.output
         line = project.line("a/syntax", "x = = 3") - 1
         assert f"docs/a/syntax.md:{line}: WARNING: cell 2: raised SyntaxError" in build.output
-        assert "3 failed: a/name, a/syntax, a/tag" in build.output
+        assert "3 failed: a/name, a/raises, a/syntax" in build.output
     assert len(project.cached()) == 1
 
 
