@@ -59,11 +59,17 @@
       chooser.closest(".device-switch").hidden = false;
       chooser.addEventListener("change", () => choose(chooser.value, chooser));
     }
-    for (const { label, input, device } of tabs()) {
-      input.addEventListener("change", () => choose(device, label));
-    }
-    const device = remembered();
-    if (device) show(device);
+    document.addEventListener("change", (event) => {
+      const used = tabs().find(({ input }) => input === event.target);
+      if (used) choose(used.device, used.label);
+    });
+    const again = () => {
+      const device = remembered();
+      if (device) show(device);
+    };
+    again();
+    // Where a device has come to the page.
+    document.addEventListener("devices", again);
     window.addEventListener("storage", (event) => {
       if (event.key === KEY && event.newValue) show(event.newValue);
     });
