@@ -259,6 +259,7 @@ html_css_files = [
     "errors.css",
     "logs.css",
     "layouts.css",
+    "machine.css",
     "face.css",
     "room.css",
 ]
@@ -271,6 +272,7 @@ html_js_files = [
     "errors.js",
     "logs.js",
     "layouts.js",
+    "machine.js",
     "menus.js",
     "search.js",
 ]

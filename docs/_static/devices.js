@@ -63,13 +63,14 @@
       const used = tabs().find(({ input }) => input === event.target);
       if (used) choose(used.device, used.label);
     });
-    const again = () => {
-      const device = remembered();
+    const again = (chosen) => {
+      if (chosen) remember(chosen);
+      const device = chosen ?? remembered();
       if (device) show(device);
     };
     again();
-    // Where a device has come to the page.
-    document.addEventListener("devices", again);
+    // Where a device has come to the page, and may be chosen.
+    document.addEventListener("devices", (event) => again(event.detail));
     window.addEventListener("storage", (event) => {
       if (event.key === KEY && event.newValue) show(event.newValue);
     });

@@ -30,26 +30,30 @@
       document.head.append(script);
     });
 
-  const offer = (is) => {
+  // Say in the switch that the device is there, or is not any more, and choose one.
+  const offer = (is, chosen) => {
     const choice = document.querySelector(".device-switch select");
     const option = [...(choice?.options ?? [])].find(({ value }) => value === DEVICE);
     if (option && !is) option.remove();
     if (choice && is && !option) choice.add(new Option(LABEL, DEVICE));
-    document.dispatchEvent(new Event("devices"));
+    document.dispatchEvent(new CustomEvent("devices", { detail: chosen }));
   };
 
   window.machine = { DEVICE, LABEL, kept, keep, forget, brought, offer };
 
   document.addEventListener("DOMContentLoaded", async () => {
+    const data = document.querySelector(".measurement-data, .roofline-data, .measurement-names");
     const there = (name) => document.querySelector(name) !== null;
-    const wanted = kept() || brought();
-    const names = [
-      there(".measurement-data") && wanted && "charts",
-      there(".machine-file") && "field",
-      there(".possible-time") && "roofline",
-    ].filter(Boolean);
-    if (names.length) await load("record");
+    const given = brought() || kept();
     if (kept()) offer(true);
-    for (const name of names) await load(name);
+    if (!there(".machine-file, .possible-time") && !(data && given)) return;
+    await load("record");
+    const { method } = JSON.parse(data?.textContent ?? "{}");
+    // What cannot be read is said where the field is.
+    const read = given && data && window.machine.read(given, method).catch(() => null);
+    window.machine.record = (await read) || null;
+    if (window.machine.record) await load("charts");
+    if (there(".machine-file")) await load("field");
+    if (there(".possible-time")) await load("roofline");
   });
 })();

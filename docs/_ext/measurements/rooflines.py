@@ -57,12 +57,17 @@ class Plan(NamedTuple):
         """The patterns over names of all measurements that it is drawn from."""
         return [*self.moved, *self.computed.values(), *self.points]
 
+    def declared(self, name: str) -> Cost | None:
+        """Return the cost that is declared for measurements of a name."""
+        found = (cost for each, cost in self.points.items() if fnmatch.fnmatchcase(name, each))
+        return next(found, None)
+
     def cost(self, of: Measurement) -> tuple[float, float] | None:
         """Return the operations of a call and the bytes that it has to move; None if unknown."""
-        found = [cost for name, cost in self.points.items() if fnmatch.fnmatchcase(of.name, name)]
-        if not found or of.dtype not in BYTES or not of.shape:
+        declared = self.declared(of.name)
+        if declared is None or of.dtype not in BYTES or not of.shape:
             return None
-        arrays, operations = found[0]
+        arrays, operations = declared
         numbers = math.prod(of.shape[0])
         work = of.work if operations is None else operations * numbers
         return (work, arrays * BYTES[of.dtype] * numbers) if work else None

@@ -1,12 +1,13 @@
 """The directive that draws a roofline of each device from measurements that the page names."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from ..drawing.svg import INKS
 from ..measurements.numbers import rate_text
 from ..measurements.rooflines import Plan, PlanProblem, Reached, Roofs, drawing, reached, texts
 from ..measurements.schema import Measurement
@@ -61,8 +62,10 @@ class FillInRooflines(BookTransform):
             labels = measurements.labels(self.env.book_options)
             data = {
                 "method": tables.method(self.env),
+                "home": [self.env.book_home, labels.device(self.env.book_home)],
                 "moved": plan.moved,
                 "computed": plan.computed,
+                "points": self._points(plan, found),
                 "devices": {
                     labels.device(device): [of.moved, of.computed] for device, of in known.items()
                 },
@@ -71,7 +74,22 @@ class FillInRooflines(BookTransform):
             missing = nodes.paragraph("", "not recorded", classes=["not-recorded"])
             node.replace_self(places or [missing])
 
-    def _figure(self, node: nodes.Element, roofs: Roofs, points: Sequence[Reached]) -> nodes.Node:
+    def _points(
+        self, plan: Plan, found: Mapping[str, Sequence[Measurement]]
+    ) -> dict[str, list[Any]]:
+        """Return what a script needs of each point: its cost, label and colour."""
+        labels = measurements.labels(self.env.book_options)
+        inks = tables.inks(self.env.book_options)
+        points = {}
+        for each in (each for of in found.values() for each in of):
+            if cost := plan.declared(each.name):
+                ink = inks.get(each.framework, INKS[0]).style
+                points[each.reference] = [*cost, labels.framework(each.framework), ink]
+        return points
+
+    def _figure(
+        self, node: nodes.Element, roofs: Roofs, points: Sequence[Reached]
+    ) -> nodes.Element:
         labels = measurements.labels(self.env.book_options)
         inks = tables.inks(self.env.book_options)
         figure = nodes.container(classes=["measurement-figure"])

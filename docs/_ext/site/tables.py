@@ -116,8 +116,8 @@ class FillInTables(BookTransform):
         names = list(self.document.findall(measurement_names))
         if not tables and not figures and not switches and not names:
             return
-        for place in names:
-            place.replace_self(self._names())
+        for waiting in names:
+            waiting.replace_self(self._names())
         known = measurements.known(self.env)
         for place in switches:
             everywhere = by_device(measurements.measurements(self.env))

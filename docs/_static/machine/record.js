@@ -5,6 +5,7 @@
   const FORMAT = 1;
   const RECORD = 3;
   const LONGEST = 4e6;
+  const LARGE = "It is too large for a file of the command.";
   const MISSES = 0.05;
 
   const refuse = (words) => {
@@ -25,7 +26,7 @@
     Array.isArray(value) && value.length >= least && value.length <= most && value.every(rule);
   const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
   const words = (value) =>
-    isObject(value) && Object.entries(value).every(([key, of]) => text(5000)(key) && text(5000)(of));
+    isObject(value) && Object.entries(value).flat().every(text(5000));
   const moment = (value) =>
     /^20\d\d-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)$/.test(value) &&
     !Number.isNaN(Date.parse(value));
@@ -100,8 +101,11 @@
     if (CLOCKS.includes(field)) return rangeOf(measurement, field)?.value ?? null;
     if (field !== "rate") return measurement[field];
     const { work } = measurement;
-    return work ? work / (valueOf(measurement, "throughput") ?? valueOf(measurement, "latency")) : null;
+    return work ? work / secondsOf(measurement) : null;
   };
+  // On an accelerator what one more call adds.
+  const secondsOf = (measurement) =>
+    valueOf(measurement, "throughput") ?? valueOf(measurement, "latency");
   const sizeOf = ({ shape }) => (shape.length && shape[0].length ? shape[0][0] || null : null);
 
   // Python rounds what lies exactly between two numbers to the even one, toFixed to the larger.
@@ -185,34 +189,39 @@
       const against = each.method === record.method ? contradiction(each) : "it has two methods";
       if (against) refuse(`${named} contradicts itself: ${against}.`);
     }
-    const rounds = measurements.map(({ processes }) => processes.map(({ latency }) => latency.length));
+    const lengths = ({ processes }) => processes.map(({ latency }) => latency.length);
+    const rounds = measurements.map(lengths);
     if (new Set(rounds.map(String)).size > 1) {
       refuse(`${named} contradicts itself: its contenders took other turns.`);
     }
     return measurements;
   };
 
+  const joined = (parts, length) => {
+    const all = new Uint8Array(length);
+    parts.reduce((start, part) => (all.set(part, start), start + part.length), 0);
+    return all;
+  };
   const inflated = async (line) => {
-    if (!("DecompressionStream" in window)) refuse("This browser cannot read the line. Give it the file.");
+    if (!window.DecompressionStream) refuse("This browser cannot read the line. Give it the file.");
     const damaged = "The line is damaged or cut off.";
     if (!/^jm1\.[\w-]+$/.test(line)) refuse(damaged);
+    const parts = [];
+    let length = 0;
     try {
       const letters = atob(line.slice(4).replaceAll("-", "+").replaceAll("_", "/"));
       const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
       const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-      const reader = stream.getReader();
-      const parts = [];
-      let length = 0;
-      for (let part = await reader.read(); !part.done; part = await reader.read()) {
-        length += part.value.length;
-        if (length > LONGEST) break;
-        parts.push(part.value);
+      for (const reader = stream.getReader(); length <= LONGEST; ) {
+        const { done, value } = await reader.read();
+        if (done) return new TextDecoder("utf-8", { fatal: true }).decode(joined(parts, length));
+        parts.push(value);
+        length += value.length;
       }
-      if (length <= LONGEST) return new TextDecoder("utf-8", { fatal: true }).decode(await new Blob(parts).arrayBuffer());
     } catch {
-      return refuse(damaged);
+      refuse(damaged);
     }
-    return refuse("It is too large for a file of the command.");
+    return refuse(LARGE);
   };
 
   const parsed = (written) => {
@@ -226,7 +235,7 @@
   // The file, and its measurements by their references; what is no such file is refused in words.
   const read = async (given, method) => {
     const written = given.trim();
-    if (written.length > LONGEST) refuse("It is too large for a file of the command.");
+    if (written.length > LONGEST) refuse(LARGE);
     if (!written) refuse("It is empty.");
     const file = parsed(written.startsWith("jm1.") ? await inflated(written) : written);
     if (!isObject(file) || file.format !== "jax-measured") {
@@ -242,12 +251,12 @@
       records: list(isObject, 1000, 1),
     };
     const fault = faultIn(rules, file);
-    if (fault) refuse(`It is damaged: “${fault}” is missing, or not what the command writes there.`);
+    if (fault) refuse(`It is damaged: its “${fault}” cannot be.`);
     const measurements = new Map();
     for (const record of file.records) {
       for (const each of check(record, method)) {
         const reference = `${each.name}@${each.framework}`;
-        if (measurements.has(reference)) refuse(`It contradicts itself: it has ${reference} twice.`);
+        if (measurements.has(reference)) refuse(`It contradicts itself: ${reference} is in it twice.`);
         measurements.set(reference, each);
       }
     }
@@ -256,10 +265,12 @@
 
   // The line of a file, for a link.
   const line = async (file) => {
-    const stream = new Blob([JSON.stringify(file)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+    const written = new Blob([JSON.stringify(file)]).stream();
+    const stream = written.pipeThrough(new CompressionStream("deflate-raw"));
     const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
     const letters = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
-    return `jm1.${btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+    const base64 = btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+    return `jm1.${base64}`;
   };
 
   const about = ({ file, measurements }) => {
@@ -272,6 +283,6 @@
   };
 
   Object.assign(window.machine, {
-    read, line, about, rangeOf, valueOf, sizeOf, fieldText, rateText, secondsText, digits,
+    read, line, about, rangeOf, valueOf, secondsOf, sizeOf, fieldText, rateText, secondsText, digits,
   });
 })();

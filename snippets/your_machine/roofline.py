@@ -1,0 +1,44 @@
+"""The least time that an operation can take, by the roofline of a machine."""
+
+from typing import NamedTuple
+
+BYTES = {"float32": 4, "bfloat16": 2}
+
+
+class Cost(NamedTuple):
+    """What an operation must do: floating-point operations, and bytes to move."""
+
+    operations: int
+    moved: int
+
+
+OPERATIONS = {
+    "copy": lambda n, width: Cost(0, 2 * width * n),
+    "elementwise": lambda n, width: Cost(n, 2 * width * n),
+    "sum": lambda n, width: Cost(n, width * n),
+    "product": lambda n, width: Cost(2 * n**3, 3 * width * n**2),
+}
+
+
+def least_time(operation, n, dtype, bytes_a_second, operations_a_second):
+    """Return the least time in seconds, by memory and by arithmetic.
+
+    `operation` is a name of `OPERATIONS`: a copy of `n` numbers, one operation on each
+    of them with a result of the same shape, their sum, or the product of two n×n
+    matrices. An array is read or written once, and `dtype` says how wide its numbers
+    are. The time is at least
+
+        max(bytes moved / bytes a second, operations / operations a second),
+
+    the roofline of Williams et al. 2009, doi:10.1145/1498765.1498785.
+    """
+    cost = OPERATIONS[operation](n, BYTES[dtype])
+    return cost.moved / bytes_a_second, cost.operations / operations_a_second
+
+
+def print_least_times(sizes, dtype, bytes_a_second, operations_a_second):
+    """Print the least time of operations at sizes {name: n}, and what sets it."""
+    for operation, n in sizes.items():
+        times = least_time(operation, n, dtype, bytes_a_second, operations_a_second)
+        what = "memory" if times[0] >= times[1] else "arithmetic"
+        print(f"{operation:12} {n:>12,} {max(times) * 1e3:8.3f} ms, by {what}")
