@@ -3,7 +3,7 @@
 (async () => {
   "use strict";
   const { DEVICE, LABEL, record, about } = window.machine;
-  const { rangeOf, valueOf, sizeOf, fieldText, rateText } = window.machine;
+  const { CLOCKS, rangeOf, valueOf, sizeOf, fieldText, rateText } = window.machine;
   const [TOP, HEIGHT, ROW, LINE] = [40, 250, 38, 15];
 
   const filled = (made, given, children) => {
@@ -59,6 +59,7 @@
       return [line(at, at, 24, bottom, { class: "grid" }),
         label(`x-tick${edge}`, at, bottom + 14, plain(tick))];
     });
+    const long = (end) => Math.max(0.003, end);
     const band = (top) => ({ height: 10, y: top + 20 });
     const bars = drawn.map(({ value, spread, said, ink, text, label: name }, n) => {
       const top = 24 + ROW * n;
@@ -66,7 +67,7 @@
       const at = spread.map(place).map(percent);
       const bar = logarithmic
         ? svg("circle", { class: "bar", cx: percent(end), cy: top + 25, r: 6 })
-        : svg("rect", { class: "bar", x: "0%", width: percent(Math.max(0.003, end)), ...band(top) });
+        : svg("rect", { class: "bar", x: "0%", width: percent(long(end)), ...band(top) });
       const ends = at.map((x) => line(x, x, top + 21, top + 29, { class: "spread" }));
       return point(said, ink,
         svg("rect", { class: "reach", width: "100%", height: ROW - 2, y: top }),
@@ -97,7 +98,7 @@
     }
   };
 
-  // `across` are lines of one value, `roofs` those beneath which points stand alone: [name, points].
+  // `across` are lines of one value. Beneath `roofs`, each [name, points], points stand alone.
   const lines = (drawn, { across = [], roofs = [], axis = "size" }) => {
     const values = drawn.flatMap(({ value, spread }) => [value, ...spread]);
     const more = [...across, ...roofs.flatMap(([, points]) => points)];
@@ -128,7 +129,7 @@
       return svg("g", { class: "ceiling" }, ...joined(points), said);
     }));
     const series = [...Map.groupBy(drawn, (each) => each.label)].map(([name, points]) => {
-      points.sort((one, other) => one.size - other.size);
+      points.sort((one, other) => one.size - other.size || one.value - other.value);
       const [words, end] = [wrapped(name), points.at(-1)];
       const height = LINE * words.length;
       const outside = end.size === last;
@@ -184,12 +185,12 @@
       beside.querySelector(".measurement-caption").cloneNode(true)];
   };
 
-  const cellText = (column, each, { frameworks }) => {
+  const cellText = (column, each, { frameworks }, withRange) => {
     if (column === "shape") {
       return each.shape.map((lengths) => lengths.join("×") || "scalar").join(", ") || "–";
     }
     if (column === "framework") return frameworks[each.framework];
-    return column === "processes" ? String(each.processes.length) : fieldText(column, each);
+    return column === "processes" ? String(each.processes.length) : fieldText(column, each, withRange);
   };
   const table = (head, body) => {
     const row = (cells) => html("tr", {}, ...cells);
@@ -205,8 +206,14 @@
     const has = ([column]) =>
       column !== "throughput" || found.some(([, each]) => valueOf(each, column) !== null);
     const columns = data.columns.filter(has);
-    const cells = ([, each]) => columns.map(([column]) => cellText(column, each, data));
-    return table(columns.map(([, words]) => words), found.map(cells));
+    // A column of one process says so in its head.
+    const several = ([column]) =>
+      !CLOCKS.includes(column) || found.some(([, each]) => rangeOf(each, column)?.count > 1);
+    const ranges = columns.map(several);
+    const head = columns.map(([, words], n) => `${words}${ranges[n] ? "" : " (one process)"}`);
+    const cells = ([, each]) =>
+      columns.map(([column], n) => cellText(column, each, data, ranges[n]));
+    return table(head, found.map(cells));
   };
   const folded = (words, content) => html("details", {}, html("summary", {}, words), content);
 

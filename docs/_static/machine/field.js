@@ -6,7 +6,8 @@
   const form = document.querySelector(".machine-file");
   const part = (name) => form.querySelector(name);
   const [text, choice, said, list] = ["textarea", "input", ".machine-said", "ul"].map(part);
-  const [keeping, forgetting, link] = ["keep", "forget", "link"].map((each) => part(`.machine-${each}`));
+  const named = (name) => part(`.machine-${name}`);
+  const [keeping, forgetting, link] = ["keep", "forget", "link"].map(named);
   const KEPT = "Kept in this browser:";
   const NOT_KEPT =
     "This browser keeps nothing from page to page, so follow the links below: they hold it.";

@@ -166,19 +166,19 @@
     const [latency, throughput, first] = CLOCKS.map((clock) => valueOf(measurement, clock));
     if (latency < 1e-9 || latency > 1e5) return `a call takes ${secondsText(latency)}`;
     if (throughput > 2 * latency) return "a call of many takes longer than one by itself";
-    if (first !== null && first < latency / 100) return "its first call is far shorter than the others";
+    if (first !== null && first < latency / 100) return "its first call is shorter than all others";
     if (valueOf(measurement, "rate") > 1e18) return "no device does so much work in that time";
     return "";
   };
 
   const check = (record, method) => {
     const named = name(record.name) ? `The record “${record.name}”` : "A record";
-    const damaged = (fault) => fault && refuse(`${named} is damaged: its “${fault}” cannot be.`);
+    const damaged = (of) => of && refuse(`${named} is damaged: its “${of}” cannot be.`);
     if (record.version > RECORD) refuse(`${named} was written by a newer book than this one.`);
     if (Number.isInteger(record.method) && record.method !== method) {
       refuse(
-        `${named} was measured with method ${record.method} of the timer, and this book's numbers ` +
-          `with method ${method}: they do not mean the same.`,
+        `${named} was measured by method ${record.method} of the timer, this book's numbers by ` +
+          `method ${method}: they do not mean the same.`,
       );
     }
     const several = Object.hasOwn(record, "alternatives");
@@ -232,6 +232,10 @@
     }
   };
 
+  const BOOK = typeof DOCUMENTATION_OPTIONS === "object" ? DOCUMENTATION_OPTIONS.VERSION : "";
+  const isNewer = (version) =>
+    BOOK !== "" && String(version).localeCompare(BOOK, "en", { numeric: true }) > 0;
+
   // The file, and its measurements by their references; what is no such file is refused in words.
   const read = async (given, method) => {
     const written = given.trim();
@@ -241,22 +245,25 @@
     if (!isObject(file) || file.format !== "jax-measured") {
       refuse("It is no file of the command jax-measured.");
     }
-    if (file.version > FORMAT) refuse("It was written by a newer book than this one.");
     const rules = {
       format: text(100),
       version: (value) => value === FORMAT,
-      book: text(100),
-      machine: text(300),
+      book: (value) => /^\d{1,6}(\.\d{1,6}){0,3}$/.test(value),
+      machine: text(5000),
       date: moment,
       records: list(isObject, 1000, 1),
     };
     const fault = faultIn(rules, file);
+    if (file.version > FORMAT || (fault !== "book" && isNewer(file.book))) {
+      refuse("It was written by a newer book than this one.");
+    }
     if (fault) refuse(`It is damaged: its “${fault}” cannot be.`);
     const measurements = new Map();
     for (const record of file.records) {
       for (const each of check(record, method)) {
         const reference = `${each.name}@${each.framework}`;
-        if (measurements.has(reference)) refuse(`It contradicts itself: ${reference} is in it twice.`);
+        const twice = measurements.has(reference);
+        if (twice) refuse(`It contradicts itself: ${reference} is in it twice.`);
         measurements.set(reference, each);
       }
     }
@@ -283,6 +290,7 @@
   };
 
   Object.assign(window.machine, {
-    read, line, about, rangeOf, valueOf, secondsOf, sizeOf, fieldText, rateText, secondsText, digits,
+    ...{ CLOCKS, read, line, about, rangeOf, valueOf, secondsOf, sizeOf },
+    ...{ fieldText, rateText, secondsText, digits },
   });
 })();
