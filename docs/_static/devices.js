@@ -59,10 +59,12 @@
       chooser.closest(".device-switch").hidden = false;
       chooser.addEventListener("change", () => choose(chooser.value, chooser));
     }
-    document.addEventListener("change", (event) => {
-      const used = tabs().find(({ input }) => input === event.target);
+    // Before sphinx-design has switched the other tabs, and the page has moved.
+    const use = ({ target }) => {
+      const used = tabs().find(({ input }) => input === target);
       if (used) choose(used.device, used.label);
-    });
+    };
+    document.addEventListener("change", use, { capture: true });
     const again = (chosen) => {
       if (chosen) remember(chosen);
       const device = chosen ?? remembered();

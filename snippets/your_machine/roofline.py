@@ -21,16 +21,11 @@ OPERATIONS = {
 
 
 def least_time(operation, n, dtype, bytes_a_second, operations_a_second):
-    """Return the least time in seconds, by memory and by arithmetic.
+    """Return the least seconds by memory and by arithmetic; the longer is the floor.
 
-    `operation` is a name of `OPERATIONS`: a copy of `n` numbers, one operation on each
-    of them with a result of the same shape, their sum, or the product of two n×n
-    matrices. An array is read or written once, and `dtype` says how wide its numbers
-    are. The time is at least
-
-        max(bytes moved / bytes a second, operations / operations a second),
-
-    the roofline of Williams et al. 2009, doi:10.1145/1498765.1498785.
+    They are the bytes moved / bytes a second, and operations / operations a second, of
+    an operation of `OPERATIONS` on `n` numbers of a `dtype`, or on n×n matrices. Each
+    array is read or written once (Williams et al. 2009, doi:10.1145/1498765.1498785).
     """
     cost = OPERATIONS[operation](n, BYTES[dtype])
     return cost.moved / bytes_a_second, cost.operations / operations_a_second

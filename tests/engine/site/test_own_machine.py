@@ -76,7 +76,7 @@ def processes(chance, scale, many):
             "cores": 1.0,
             "disturbed": False,
         }
-        for _ in range(chance.choice([1, 2, 3, 5, 6, 10, 17]))
+        for _ in range(chance.choice([1, 2, 3, 5, 8, 10, 17]))
     ]
 
 
