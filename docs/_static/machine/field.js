@@ -3,8 +3,8 @@
   "use strict";
   const { DEVICE, kept, keep, forget, brought, offer, read, line, about } = window.machine;
   const { method, pages } = JSON.parse(document.querySelector(".measurement-names").textContent);
-  const form = document.querySelector(".machine-file");
-  const part = (name) => form.querySelector(name);
+  const group = document.querySelector(".machine-file");
+  const part = (name) => group.querySelector(name);
   const [text, choice, said, list] = ["textarea", "input", ".machine-said", "ul"].map(part);
   const named = (name) => part(`.machine-${name}`);
   const [keeping, forgetting, link] = ["keep", "forget", "link"].map(named);
@@ -69,9 +69,8 @@
   };
   text.addEventListener("input", () => text.value.trim() && take(text.value));
   choice.addEventListener("change", () => takeFile(choice.files[0]));
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("dragover", (event) => event.preventDefault());
-  form.addEventListener("drop", (event) => {
+  group.addEventListener("dragover", (event) => event.preventDefault());
+  group.addEventListener("drop", (event) => {
     if (!event.dataTransfer.files.length) return;
     event.preventDefault();
     takeFile(event.dataTransfer.files[0]);
@@ -88,7 +87,7 @@
     text.focus();
   });
 
-  form.hidden = false;
+  group.hidden = false;
   const start = () => {
     if (brought()) return take(brought(), ask);
     return kept() && take(kept(), (record) => show(record, KEPT));

@@ -80,9 +80,9 @@
     document.dispatchEvent(new CustomEvent("devices"));
   }
 
-  const form = document.querySelector(".possible-time");
-  const [operation, size, dtype] = form.querySelectorAll("select, input");
-  const output = form.querySelector('[role="status"]');
+  const group = document.querySelector(".possible-time");
+  const [operation, size, dtype] = group.querySelectorAll("select, input");
+  const output = group.querySelector('[role="status"]');
   const say = (tag, ...content) => {
     const made = document.createElement(tag);
     made.append(...content);
@@ -108,9 +108,8 @@
       : [];
     output.replaceChildren(say("ul", ...lines), ...lacks);
   };
-  form.addEventListener("input", answer);
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.hidden = false;
+  group.addEventListener("input", answer);
+  group.hidden = false;
   answer();
   Object.assign(window.machine, { leastTime, roofsOf });
 })();
