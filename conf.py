@@ -10,6 +10,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "docs"))
 project = "JAX, Measured"
 author = "The authors of JAX, Measured"
 copyright = author
+# Of the package that measures on readers' machines: what a newer one has written is refused.
+release = (
+    tomllib.loads(pathlib.Path(__file__).with_name("pyproject.toml").read_text("utf8"))
+    .get("project", {})
+    .get("version", "")
+)
 extensions = ["_ext", "myst_nb", "sphinx_design", "sphinx_copybutton", "sphinx_reredirects"]
 exclude_patterns = ["_ext", "_templates"]
 
@@ -268,6 +274,7 @@ html_css_files = [
     "errors.css",
     "logs.css",
     "layouts.css",
+    "machine.css",
     "face.css",
     "room.css",
 ]
@@ -280,6 +287,8 @@ html_js_files = [
     "errors.js",
     "logs.js",
     "layouts.js",
+    # Before Sphinx's own scripts, which break off where a browser keeps nothing.
+    ("machine.js", {"priority": 150}),
     "menus.js",
     "search.js",
 ]

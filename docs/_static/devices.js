@@ -59,11 +59,20 @@
       chooser.closest(".device-switch").hidden = false;
       chooser.addEventListener("change", () => choose(chooser.value, chooser));
     }
-    for (const { label, input, device } of tabs()) {
-      input.addEventListener("change", () => choose(device, label));
-    }
-    const device = remembered();
-    if (device) show(device);
+    // Before sphinx-design has switched the other tabs, and the page has moved.
+    const use = ({ target }) => {
+      const used = tabs().find(({ input }) => input === target);
+      if (used) choose(used.device, used.label);
+    };
+    document.addEventListener("change", use, { capture: true });
+    const again = (chosen) => {
+      if (chosen) remember(chosen);
+      const device = chosen ?? remembered();
+      if (device) show(device);
+    };
+    again();
+    // Where a device has come to the page, and may be chosen.
+    document.addEventListener("devices", (event) => again(event.detail));
     window.addEventListener("storage", (event) => {
       if (event.key === KEY && event.newValue) show(event.newValue);
     });

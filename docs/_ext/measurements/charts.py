@@ -42,6 +42,13 @@ class Point(NamedTuple):
     spread: tuple[float, float] | None = None
 
 
+class Look(NamedTuple):
+    """What stands for a measurement in a chart: the label of its row or of its line, its colour."""
+
+    label: str
+    ink: svg.Ink
+
+
 def can_be_drawn(measurement: Measurement, x: str, y: str) -> bool:
     """Say whether a measurement has what a chart needs on both of its axes."""
     return bool(getattr(measurement, y)) and (x != "size" or measurement.size is not None)
@@ -66,26 +73,16 @@ def chart(
     `logarithmic` there are dots in place of bars; lines are always on logarithmic axes.
     """
     scale, y_label = QUANTITIES[y]
-    several = len({each.framework for each in measurements}) > 1
-
-    def ink(each: Measurement) -> svg.Ink:
-        names = list(dict.fromkeys(getattr(other, series) for other in measurements))
-        own = (inks or {}).get(each.framework) if series == "framework" else None
-        return own or svg.INKS[names.index(getattr(each, series)) % len(svg.INKS)]
-
-    def made_with(each: Measurement) -> str:
-        return labels.framework(each.framework)
-
+    shown = looks(measurements, x, series, labels, inks)
     if x == "name":
-        names = short(each.name for each in measurements)
         found = [
             Row(
-                f"{names[each.name]}{f' · {made_with(each)}' if several else ''}",
+                shown[each.reference].label,
                 field_text(y, each, with_range=False),
                 0,
                 getattr(each, y) * scale,
-                _said(each, y, made_with(each)),
-                ink(each),
+                _said(each, y, labels.framework(each.framework)),
+                shown[each.reference].ink,
                 _range(each, y, scale),
             )
             for each in measurements
@@ -95,15 +92,38 @@ def chart(
     lines: dict[str, list[Point]] = {}
     colours: dict[str, svg.Ink] = {}
     for each in measurements:
-        name = made_with(each) if series == "framework" else getattr(each, series)
+        name, ink = shown[each.reference]
+        colours[name] = ink
         said = _said(each, y, f"{name}, {svg.number(each.size or 0)}")
         spread = _range(each, y, scale)
         point = Point(each.size or 0, getattr(each, y) * scale, said, spread)
         lines.setdefault(name, []).append(point)
-        colours[name] = ink(each)
     limit = max((getattr(each, y) for each in ceilings), default=None)
     across = {f"ceiling {rate_text(limit)}": limit * scale} if limit else {}
     return line_chart(lines, "size", y_label, title, inks=colours, across=across)
+
+
+def looks(
+    measurements: Sequence[Measurement],
+    x: str,
+    series: str,
+    labels: Labels,
+    inks: Mapping[str, svg.Ink] | None = None,
+) -> dict[str, Look]:
+    """Return what stands for each measurement of a chart, by its reference."""
+    several = len({each.framework for each in measurements}) > 1
+    names = short(each.name for each in measurements)
+    groups = list(dict.fromkeys(getattr(each, series) for each in measurements))
+    found = {}
+    for each in measurements:
+        made_with, group = labels.framework(each.framework), getattr(each, series)
+        label = made_with if series == "framework" else group
+        if x == "name":
+            label = f"{names[each.name]}{f' · {made_with}' if several else ''}"
+        own = (inks or {}).get(each.framework) if series == "framework" else None
+        ink = own or svg.INKS[groups.index(group) % len(svg.INKS)]
+        found[each.reference] = Look(label, ink)
+    return found
 
 
 def _said(measurement: Measurement, y: str, name: str) -> str:
@@ -131,11 +151,12 @@ def line_chart(
     from_zero: bool = False,
     inks: Mapping[str, svg.Ink] | None = None,
     across: Mapping[str, float] | None = None,
+    roofs: Mapping[str, Sequence[tuple[float, float]]] | None = None,
 ) -> str:
     """Return an SVG of lines: `series` maps a label to its points; both axes logarithmic.
 
     With `from_zero` the values are on a linear axis that begins at zero. `across` are lines of
-    one value, {label: value}.
+    one value, {label: value}. Beneath `roofs`, lines of a label without marks, points stand alone.
     """
     drawn = {
         label: [
@@ -143,13 +164,16 @@ def line_chart(
         ]
         for label, points in series.items()
     }
-    across = across or {}
+    across, roofs = across or {}, roofs or {}
     each = [point for points in drawn.values() for point in points]
     values = [value for point in each for value in (point.y, *(point.spread or ()))]
-    values += across.values()
+    values += [*across.values(), *(value for line in roofs.values() for _, value in line)]
     high = max(values)
     axis = svg.even_numbers(high) if from_zero else svg.round_numbers(min(values), high)
     sizes = sorted({point.x for point in each})
+    last = sizes[-1]
+    if roofs:
+        sizes = svg.round_numbers(sizes[0], sizes[-1], (1,))
 
     def x(size: float) -> str:
         return svg.percent(_part(math.log(size), math.log(sizes[0]), math.log(sizes[-1])))
@@ -163,8 +187,11 @@ def line_chart(
     parts += [_tick(x(size), size, n % 2 == 1 and crowded) for n, size in enumerate(sizes)]
     parts.append(svg.text(x_label, class_="x-label", x="50%", y=TOP + HEIGHT + 38))
     parts += [_across(label, y(value)) for label, value in across.items()]
+    parts += [
+        _roof(label, [(x(size), y(value)) for size, value in line]) for label, line in roofs.items()
+    ]
     named = {label: textwrap.wrap(label, WIDEST_LABEL) for label in drawn}
-    outside = {label: named[label] for label, points in drawn.items() if points[-1].x == sizes[-1]}
+    outside = {label: named[label] for label, points in drawn.items() if points[-1].x == last}
     wanted = {
         label: (y(drawn[label][-1].y) - svg.LINE * len(lines) / 2, svg.LINE * len(lines))
         for label, lines in outside.items()
@@ -176,6 +203,7 @@ def line_chart(
         strokes = [
             svg.element("line", x1=x(a.x), y1=y(a.y), x2=x(b.x), y2=y(b.y))
             for a, b in itertools.pairwise(points)
+            if not roofs
         ]
         end, lines = points[-1], named[label]
         # The name of a line that ends early is above its last point.
@@ -209,6 +237,16 @@ def _tick(x: str, size: float, seldom: bool) -> str:
 def _across(label: str, y: float) -> str:
     line = svg.element("line", x2="100%", y1=y, y2=y)
     return svg.element("g", line, svg.text(label, x=4, y=y - 5), class_="ceiling")
+
+
+def _roof(label: str, points: Sequence[tuple[str, float]]) -> str:
+    lines = [
+        svg.element("line", x1=x1, y1=y1, x2=x2, y2=y2)
+        for (x1, y1), (x2, y2) in itertools.pairwise(points)
+    ]
+    x, y = points[-1]
+    said = svg.text(label, x=x, y=y - 5, text_anchor="end")
+    return svg.element("g", *lines, said, class_="ceiling")
 
 
 def _mark(point: Point, x: str, y: Callable[[float], float]) -> str:

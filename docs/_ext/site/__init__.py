@@ -48,6 +48,7 @@ def _load(app: Sphinx) -> None:
         notes,
         predictions,
         references,
+        rooflines,
         scales,
         search,
         status,
@@ -58,6 +59,6 @@ def _load(app: Sphinx) -> None:
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
     parts = [build, measurements, compiled, scales, tabs, predictions, notes, references, tables]
-    parts += [errors, downloads, about, asset_bundle, search, status]
+    parts += [rooflines, errors, downloads, about, asset_bundle, search, status]
     for part in parts:
         part.setup(app)

@@ -1,5 +1,6 @@
 """The directives that show many measurements at once: tables and charts."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,8 +14,9 @@ from ..measurements import charts
 from ..measurements.references import Measurements
 from ..measurements.schema import Measurement
 from ..measurements.tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, settings
+from ..options import Options
 from . import measurements
-from .app import BookApp, BookTransform
+from .app import BookApp, BookEnvironment, BookTransform
 from .tabs import note_node, tab_set
 
 logger = logging.getLogger(__name__)
@@ -31,6 +33,19 @@ class measurement_chart(nodes.General, nodes.Element):
 
 class measurement_settings(nodes.General, nodes.Element):
     """A table of switches that is filled in from the measurements when the page is written."""
+
+
+class measurement_names(nodes.General, nodes.Element):
+    """A list of all measurements, for a script, that is filled in when the page is written."""
+
+
+class NamesDirective(SphinxDirective):
+    """The names of all measurements of the book by page, as data for a script of the page."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the data."""
+        self.env.metadata[self.env.docname]["book_uses_records"] = True
+        return [measurement_names()]
 
 
 class SettingsDirective(SphinxDirective):
@@ -98,17 +113,23 @@ class FillInTables(BookTransform):
         tables = list(self.document.findall(measurement_table))
         figures = list(self.document.findall(measurement_chart))
         switches = list(self.document.findall(measurement_settings))
-        if not tables and not figures and not switches:
+        names = list(self.document.findall(measurement_names))
+        if not tables and not figures and not switches and not names:
             return
+        for waiting in names:
+            waiting.replace_self(self._names())
         known = measurements.known(self.env)
         for place in switches:
             everywhere = by_device(measurements.measurements(self.env))
             by = {device: self._settings(of) for device, of in everywhere.items()}
-            place.replace_self(self._by_device(by))
+            place.replace_self(device_tabs(self.env, by))
         for table in tables:
             found = self._matching(table, table["patterns"], known)
             made = {device: self._table(table, of) for device, of in by_device(found).items()}
-            table.replace_self(self._by_device(made) or self._not_recorded(table, known))
+            data = self._data(table, found)
+            table.replace_self(
+                device_tabs(self.env, made, data) or self._not_recorded(table, known)
+            )
         for node in figures:
             found = self._matching(node, node["patterns"], known)
             drawn = [each for each in found if charts.can_be_drawn(each, node["x"], node["y"])]
@@ -122,16 +143,60 @@ class FillInTables(BookTransform):
                 device: self._figure(node, of[device], each, limits.get(device, []))
                 for device, each in by_device(drawn).items()
             }
-            node.replace_self(self._by_device(made) or self._not_recorded(node, known))
+            data = self._data(node, found, drawn, ceilings)
+            node.replace_self(device_tabs(self.env, made, data) or self._not_recorded(node, known))
 
-    def _by_device(self, made: Mapping[str, nodes.Element]) -> list[nodes.Element]:
-        """Return what was made for the devices: as tabs, unless it is that of the build alone."""
-        home = self.env.book_home
-        if not made.keys() - {home}:
-            return list(made.values())
+    def _names(self) -> nodes.Node:
+        """Return the references of all measurements with their pages: addresses and titles."""
+        pages: dict[str, list[str]] = {}
+        for each in measurements.measurements(self.env):
+            pages.setdefault(each.page, []).append(each.reference)
+        uri = self.app.builder.get_relative_uri
+        return data_node(
+            "measurement-names",
+            {
+                "method": method(self.env),
+                "pages": {
+                    uri(self.env.docname, page): [
+                        self.env.titles[page].astext(),
+                        list(dict.fromkeys(names)),
+                    ]
+                    for page, names in pages.items()
+                },
+            },
+        )
+
+    def _data(
+        self,
+        node: nodes.Element,
+        found: Sequence[Measurement],
+        drawn: Sequence[Measurement] = (),
+        ceilings: Sequence[Measurement] = (),
+    ) -> nodes.Node:
+        """Return what a table or chart shows, for a script that shows other measurements so."""
         labels = measurements.labels(self.env.book_options)
-        order = sorted(made, key=lambda device: device != home)
-        return [tab_set("device", [(d, labels.device(d), [made[d]]) for d in order])]
+        data: dict[str, Any] = {
+            "method": method(self.env),
+            "home": [self.env.book_home, labels.device(self.env.book_home)],
+            "columns": [[each, COLUMNS[each]] for each in node["columns"]],
+            "frameworks": {each.framework: labels.framework(each.framework) for each in found},
+            "of": list(dict.fromkeys(each.reference for each in found)),
+        }
+        if drawn:
+            looks = charts.looks(
+                drawn, node["x"], node["series"], labels, inks(self.env.book_options)
+            )
+            used = list(dict.fromkeys(look.ink for look in looks.values()))
+            data["chart"] = {
+                "x": node["x"],
+                "y": node["y"],
+                "scale": charts.QUANTITIES[node["y"]][0],
+                "logarithmic": node["scale"] == "logarithmic",
+                "inks": [ink.style for ink in used],
+                "looks": {name: [look.label, used.index(look.ink)] for name, look in looks.items()},
+                "ceilings": list(dict.fromkeys(each.reference for each in ceilings)),
+            }
+        return data_node("measurement-data", data)
 
     def _matching(
         self, node: nodes.Element, patterns: Sequence[str], known: Measurements
@@ -172,14 +237,17 @@ class FillInTables(BookTransform):
         ceilings: Sequence[Measurement],
     ) -> nodes.Element:
         axes = node["x"], node["y"], node["series"]
-        inks = {
-            each.name: Ink(each.colour.light, each.colour.dark)
-            for each in self.env.book_options.registry
-            if each.colour
-        }
         logarithmic = node["scale"] == "logarithmic"
         labels = measurements.labels(self.env.book_options)
-        svg = charts.chart(drawn, *axes, labels, node["caption"], inks, ceilings, logarithmic)
+        svg = charts.chart(
+            drawn,
+            *axes,
+            labels,
+            node["caption"],
+            inks(self.env.book_options),
+            ceilings,
+            logarithmic,
+        )
         figure = nodes.container(classes=["measurement-figure"])
         figure += nodes.raw("", svg, format="html")
         caption = [child.deepcopy() for child in node.children]
@@ -192,6 +260,43 @@ class FillInTables(BookTransform):
         figure += self._table(node, found)
         figure += nodes.raw("", "</details>", format="html")
         return figure
+
+
+def device_tabs(
+    env: BookEnvironment, made: Mapping[str, nodes.Element], *data: nodes.Node
+) -> list[nodes.Node]:
+    """Return what was made for the devices: as tabs, unless it is that of the build alone.
+
+    Before it stand the `data` of it.
+    """
+    home = env.book_home
+    if not made.keys() - {home}:
+        return [*data, *made.values()] if made else []
+    labels = measurements.labels(env.book_options)
+    order = sorted(made, key=lambda device: device != home)
+    return [*data, tab_set("device", [(d, labels.device(d), [made[d]]) for d in order])]
+
+
+def inks(options: Options) -> dict[str, Ink]:
+    """Return the colours of frameworks that have one."""
+    return {
+        each.name: Ink(each.colour.light, each.colour.dark)
+        for each in options.registry
+        if each.colour
+    }
+
+
+def method(env: BookEnvironment) -> int | None:
+    """Return by which method of the timer the book's numbers were measured."""
+    schema = measurements.schema(env.config)
+    return schema.method if schema else None
+
+
+def data_node(class_: str, data: Any) -> nodes.Node:
+    """Return data as a script of the page finds them."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    script = f'<script type="application/json" class="{class_}">{text}</script>'
+    return nodes.raw("", script, format="html")
 
 
 def table_node(
@@ -221,4 +326,5 @@ def setup(app: BookApp) -> None:
     app.add_directive("measurements", MeasurementsDirective)
     app.add_directive("measurement-chart", ChartDirective)
     app.add_directive("measurement-settings", SettingsDirective)
+    app.add_directive("measurement-names", NamesDirective)
     app.add_post_transform(FillInTables)

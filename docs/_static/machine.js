@@ -1,0 +1,59 @@
+// What a reader has measured is a further device, "Your machine". The record stays in the browser;
+// the scripts that show it are loaded where there is one, and where a page asks for it.
+(() => {
+  "use strict";
+  const KEY = "book-your-machine";
+  const DEVICE = "your-machine";
+  const LABEL = "Your machine";
+  const root = document.documentElement.dataset.content_root;
+  const version = new URL(document.currentScript.src || location.href).search;
+
+  const stored = (action) => {
+    try {
+      return action(localStorage);
+    } catch {
+      return undefined;
+    }
+  };
+  const kept = () => stored((storage) => storage.getItem(KEY)) ?? "";
+  const keep = (text) => stored((storage) => storage.setItem(KEY, text) ?? true) ?? false;
+  const forget = () => stored((storage) => storage.removeItem(KEY));
+  // A link may bring a record.
+  const brought = () => (location.hash.startsWith("#jm1.") ? location.hash.slice(1) : "");
+
+  const load = (name) =>
+    new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = `${root}_static/machine/${name}.js${version}`;
+      script.onload = resolve;
+      script.onerror = reject;
+      document.head.append(script);
+    });
+
+  // Say in the switch that the device is there, or is not any more, and choose one.
+  const offer = (is, chosen) => {
+    const choice = document.querySelector(".device-switch select");
+    const option = [...(choice?.options ?? [])].find(({ value }) => value === DEVICE);
+    if (option && !is) option.remove();
+    if (choice && is && !option) choice.add(new Option(LABEL, DEVICE));
+    document.dispatchEvent(new CustomEvent("devices", { detail: chosen }));
+  };
+
+  window.machine = { DEVICE, LABEL, kept, keep, forget, brought, offer };
+
+  document.addEventListener("DOMContentLoaded", async () => {
+    const data = document.querySelector(".measurement-data, .roofline-data, .measurement-names");
+    const there = (name) => document.querySelector(name) !== null;
+    const given = brought() || kept();
+    if (kept()) offer(true);
+    if (!there(".machine-file, .possible-time") && !(data && given)) return;
+    await load("record");
+    const { method } = JSON.parse(data?.textContent ?? "{}");
+    // What cannot be read is said where the field is.
+    const read = given && data && window.machine.read(given, method).catch(() => null);
+    window.machine.record = (await read) || null;
+    if (window.machine.record) await load("charts");
+    if (there(".machine-file")) await load("field");
+    if (there(".possible-time")) await load("roofline");
+  });
+})();

@@ -1,0 +1,296 @@
+// Read the file of a reader's measurements, or its one-line form, and compute and write its numbers
+// as docs/_ext/measurements does: tests give the same records to both.
+(() => {
+  "use strict";
+  const FORMAT = 1;
+  const RECORD = 3;
+  const LONGEST = 4e6;
+  const LARGE = "It is too large for a file of the command.";
+  const MISSES = 0.05;
+
+  const refuse = (words) => {
+    throw new Error(words);
+  };
+
+  // What a record must hold, as in the schema beside the timer.
+  const text = (most, least = 1) => (value) =>
+    typeof value === "string" &&
+    value.length >= least &&
+    value.length <= most &&
+    !/[\u0000-\u001f\u007f-\u009f\ud800-\udfff]/u.test(value);
+  const number = (least, most) => (value) =>
+    typeof value === "number" && value >= least && value <= most;
+  const count = (least, most) => (value) => Number.isInteger(value) && number(least, most)(value);
+  const or = (nothing, rule) => (value) => value === nothing || rule(value);
+  const list = (rule, most, least = 0) => (value) =>
+    Array.isArray(value) && value.length >= least && value.length <= most && value.every(rule);
+  const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+  const words = (value) =>
+    isObject(value) && Object.entries(value).flat().every(text(5000));
+  const moment = (value) =>
+    /^20\d\d-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)$/.test(value) &&
+    !Number.isNaN(Date.parse(value));
+  const seconds = number(1e-12, 1e9);
+  const samples = list(seconds, 1000, 1);
+  const name = (value) => text(100)(value) && !/[\s@*?[\]`]/.test(value);
+  const faultIn = (rules, value, optional = []) =>
+    [...Object.keys(rules).filter((key) => !(key in value) && !optional.includes(key)),
+      ...Object.keys(value).filter((key) => !Object.hasOwn(rules, key) || !rules[key](value[key])),
+    ][0];
+  const PROCESS = {
+    date: moment,
+    first_call: or(null, seconds),
+    calls: count(1, 1e12),
+    latency: samples,
+    throughput: samples,
+    cores: or(null, number(0, 1e5)),
+    disturbed: (value) => typeof value === "boolean",
+  };
+  const isProcess = (value) => isObject(value) && !faultIn(PROCESS, value, ["throughput"]);
+  const MEASUREMENT = {
+    version: (value) => value === RECORD,
+    method: count(1, 1e6),
+    name,
+    framework: (value) => /^\w{1,100}$/.test(value),
+    device_kind: or(null, text(5000)),
+    processor: text(5000),
+    shape: list(list(count(0, 1e15), 32), 100),
+    dtype: text(300, 0),
+    precision: text(5000),
+    work: or(null, number(0, 1e30)),
+    error: or(null, number(0, 1e30)),
+    versions: words,
+    settings: words,
+    processes: list(isProcess, 1000, 1),
+  };
+  const { version, method } = MEASUREMENT;
+  const COMPARISON = { version, method, name, alternatives: list(isObject, 50, 1) };
+
+  const median = (numbers) => {
+    const ordered = [...numbers].sort((one, other) => one - other);
+    const half = ordered.length >> 1;
+    return ordered.length % 2 ? ordered[half] : (ordered[half - 1] + ordered[half]) / 2;
+  };
+
+  // Of equal rank from below and above, the closest that have the median between them.
+  const ends = (numbers) => {
+    const ordered = [...numbers].sort((one, other) => one - other);
+    const draws = ordered.length;
+    let rank = 0;
+    let term = draws;
+    let below = 1 + term;
+    while (2 * below <= MISSES * 2 ** draws) {
+      rank += 1;
+      term = (term * (draws - rank)) / (rank + 1);
+      below += term;
+    }
+    return [ordered[rank], ordered[draws - 1 - rank]];
+  };
+
+  const rangeOf = (measurement, clock) => {
+    const found = measurement.processes
+      .map((process) => (Array.isArray(process[clock]) ? median(process[clock]) : process[clock]))
+      .filter(Boolean);
+    if (!found.length) return null;
+    const [low, high] = ends(found);
+    return { value: median(found), low, high, count: found.length };
+  };
+
+  const CLOCKS = ["latency", "throughput", "first_call"];
+  const valueOf = (measurement, field) => {
+    if (CLOCKS.includes(field)) return rangeOf(measurement, field)?.value ?? null;
+    if (field !== "rate") return measurement[field];
+    const { work } = measurement;
+    return work ? work / secondsOf(measurement) : null;
+  };
+  // On an accelerator what one more call adds.
+  const secondsOf = (measurement) =>
+    valueOf(measurement, "throughput") ?? valueOf(measurement, "latency");
+  const sizeOf = ({ shape }) => (shape.length && shape[0].length ? shape[0][0] || null : null);
+
+  // Python rounds what lies exactly between two numbers to the even one, toFixed to the larger.
+  const fixed = (value, places) => {
+    if (places < 0) return String(Number(fixed(value / 10 ** -places, 0)) * 10 ** -places);
+    const exact = value.toFixed(100);
+    const end = exact.indexOf(".") + 1 + places;
+    const lower = exact.slice(0, places ? end : end - 1);
+    const tie = /^50*$/.test(exact.slice(end));
+    return tie && "02468".includes(lower.at(-1)) ? lower : value.toFixed(places);
+  };
+  const exponent = (value) => Number(value.toExponential().split("e")[1]);
+  const power = (value, digits) =>
+    value.toExponential(digits).replace(/e([+-])(\d)$/, "e$10$2");
+  const digits = (value, number) => {
+    if (value && !(value > 1e-7 && value < 1e7)) {
+      return power(value, number - 1).replace(/\.?0*e/, "e");
+    }
+    const places = value ? number - 1 - exponent(value) : 0;
+    const written = fixed(value, places);
+    return written.includes(".") ? written.replace(/\.?0+$/, "") : written;
+  };
+  const rounded = (value, places) => {
+    const least = value > 0 ? Math.max(places, 1 - exponent(value)) : places;
+    return fixed(value, least);
+  };
+  const UNITS = [["s", 1], ["ms", 1e3], ["µs", 1e6], ["ns", 1e9]];
+  const unitOf = (value) => UNITS.find(([, scale]) => value * scale >= 0.9995) ?? UNITS[3];
+  const ranged = ({ value, low, high, count }, unit) => {
+    const largest = exponent(value);
+    const borne = high - low > 0 ? largest - exponent(high - low) + 1 : 3;
+    const places = Math.min(Math.max(borne, 2), 3) - 1 - largest;
+    const between = low < high ? [`${rounded(low, places)}–${rounded(high, places)}`] : [];
+    const around = [...between, ...(count === 1 ? ["one process"] : [])].join(", ");
+    return `${rounded(value, places)} ${unit}${around ? ` (${around})` : ""}`;
+  };
+  const rateText = (rate) => `${digits(rate / 1e9, 3)} GFLOP/s`;
+  const secondsText = (value) => {
+    const [unit, scale] = unitOf(value);
+    return `${digits(value * scale, 3)} ${unit}`;
+  };
+  const fieldText = (field, measurement, withRange = true) => {
+    const value = valueOf(measurement, field);
+    if (value === null) return "–";
+    if (CLOCKS.includes(field) && withRange) {
+      const found = rangeOf(measurement, field);
+      const [unit, scale] = unitOf(value);
+      const [low, high] = [found.low * scale, found.high * scale];
+      return ranged({ value: value * scale, low, high, count: found.count }, unit);
+    }
+    if (CLOCKS.includes(field)) return secondsText(value);
+    if (field === "rate") return rateText(value);
+    return field === "error" ? power(value, 1) : String(value);
+  };
+
+  // In what a measurement that the rules allow disagrees with itself.
+  const contradiction = (measurement) => {
+    const [latency, throughput, first] = CLOCKS.map((clock) => valueOf(measurement, clock));
+    if (latency < 1e-9 || latency > 1e5) return `a call takes ${secondsText(latency)}`;
+    if (throughput > 2 * latency) return "a call of many takes longer than one by itself";
+    if (first !== null && first < latency / 100) return "its first call is shorter than all others";
+    if (valueOf(measurement, "rate") > 1e18) return "no device does so much work in that time";
+    return "";
+  };
+
+  const check = (record, method) => {
+    const named = name(record.name) ? `The record “${record.name}”` : "A record";
+    const damaged = (of) => of && refuse(`${named} is damaged: its “${of}” cannot be.`);
+    if (record.version > RECORD) refuse(`${named} was written by a newer book than this one.`);
+    if (Number.isInteger(record.method) && record.method !== method) {
+      refuse(
+        `${named} was measured by method ${record.method} of the timer, this book's numbers by ` +
+          `method ${method}: they do not mean the same.`,
+      );
+    }
+    const several = Object.hasOwn(record, "alternatives");
+    if (several) damaged(faultIn(COMPARISON, record));
+    const measurements = several ? record.alternatives : [record];
+    for (const each of measurements) {
+      damaged(faultIn(MEASUREMENT, each));
+      const against = each.method === record.method ? contradiction(each) : "it has two methods";
+      if (against) refuse(`${named} contradicts itself: ${against}.`);
+    }
+    const lengths = ({ processes }) => processes.map(({ latency }) => latency.length);
+    const rounds = measurements.map(lengths);
+    if (new Set(rounds.map(String)).size > 1) {
+      refuse(`${named} contradicts itself: its contenders took other turns.`);
+    }
+    return measurements;
+  };
+
+  const joined = (parts, length) => {
+    const all = new Uint8Array(length);
+    parts.reduce((start, part) => (all.set(part, start), start + part.length), 0);
+    return all;
+  };
+  const inflated = async (line) => {
+    if (!window.DecompressionStream) refuse("This browser cannot read the line. Give it the file.");
+    const damaged = "The line is damaged or cut off.";
+    if (!/^jm1\.[\w-]+$/.test(line)) refuse(damaged);
+    const parts = [];
+    let length = 0;
+    try {
+      const letters = atob(line.slice(4).replaceAll("-", "+").replaceAll("_", "/"));
+      const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
+      const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+      for (const reader = stream.getReader(); length <= LONGEST; ) {
+        const { done, value } = await reader.read();
+        if (done) return new TextDecoder("utf-8", { fatal: true }).decode(joined(parts, length));
+        parts.push(value);
+        length += value.length;
+      }
+    } catch {
+      refuse(damaged);
+    }
+    return refuse(LARGE);
+  };
+
+  const parsed = (written) => {
+    try {
+      return JSON.parse(written);
+    } catch {
+      return refuse("It is no file of the command: it is not JSON, or it is cut off.");
+    }
+  };
+
+  const BOOK = typeof DOCUMENTATION_OPTIONS === "object" ? DOCUMENTATION_OPTIONS.VERSION : "";
+  const isNewer = (version) =>
+    BOOK !== "" && String(version).localeCompare(BOOK, "en", { numeric: true }) > 0;
+
+  // The file, and its measurements by their references; what is no such file is refused in words.
+  const read = async (given, method) => {
+    const written = given.trim();
+    if (written.length > LONGEST) refuse(LARGE);
+    if (!written) refuse("It is empty.");
+    const file = parsed(written.startsWith("jm1.") ? await inflated(written) : written);
+    if (!isObject(file) || file.format !== "jax-measured") {
+      refuse("It is no file of the command jax-measured.");
+    }
+    const rules = {
+      format: text(100),
+      version: (value) => value === FORMAT,
+      book: (value) => /^\d{1,6}(\.\d{1,6}){0,3}$/.test(value),
+      machine: text(5000),
+      date: moment,
+      records: list(isObject, 1000, 1),
+    };
+    const fault = faultIn(rules, file);
+    if (file.version > FORMAT || (fault !== "book" && isNewer(file.book))) {
+      refuse("It was written by a newer book than this one.");
+    }
+    if (fault) refuse(`It is damaged: its “${fault}” cannot be.`);
+    const measurements = new Map();
+    for (const record of file.records) {
+      for (const each of check(record, method)) {
+        const reference = `${each.name}@${each.framework}`;
+        const twice = measurements.has(reference);
+        if (twice) refuse(`It contradicts itself: ${reference} is in it twice.`);
+        measurements.set(reference, each);
+      }
+    }
+    return { file, measurements };
+  };
+
+  // The line of a file, for a link.
+  const line = async (file) => {
+    const written = new Blob([JSON.stringify(file)]).stream();
+    const stream = written.pipeThrough(new CompressionStream("deflate-raw"));
+    const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+    const letters = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+    const base64 = btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+    return `jm1.${base64}`;
+  };
+
+  const about = ({ file, measurements }) => {
+    const versions = new Set();
+    for (const { framework, versions: own } of measurements.values()) {
+      const package_ = [framework, `${framework}-cpu`].find((each) => Object.hasOwn(own, each));
+      if (package_) versions.add(`${package_} ${own[package_]}`);
+    }
+    return [file.machine, ...versions, file.date.slice(0, 10)].join(", ");
+  };
+
+  Object.assign(window.machine, {
+    ...{ CLOCKS, read, line, about, rangeOf, valueOf, secondsOf, sizeOf },
+    ...{ fieldText, rateText, secondsText, digits },
+  });
+})();

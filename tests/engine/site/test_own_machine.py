@@ -1,0 +1,507 @@
+"""The reader's own measurements are a further device, computed and drawn as the book's own are.
+
+The same records go to both: to the build, which is Python, and as a file to the page, in a browser.
+"""
+
+import copy
+import functools
+import http.server
+import itertools
+import json
+import pathlib
+import random
+import re
+import shutil
+import threading
+import zlib
+from base64 import urlsafe_b64decode
+
+import pytest
+
+from snippets.your_machine import roofline
+
+playwright = pytest.importorskip("playwright.sync_api")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no chromium on this machine")
+CHAPTER = pathlib.Path(__file__).parents[3] / "docs" / "your_machine"
+COLUMNS = (
+    "name framework device_kind shape dtype precision latency throughput first_call rate error "
+    "processes"
+)
+PASTE = """async (text) => {
+  const field = document.querySelector("textarea");
+  const said = document.querySelector(".machine-said");
+  said.textContent = "";
+  field.value = text;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  while (!said.textContent) await new Promise((resolve) => setTimeout(resolve, 5));
+  return said.textContent;
+}"""
+# A drawing or a table as texts and numbers, whatever the order of attributes.
+FLAT = """(element) => {
+  const flat = (node) => node.nodeType === Node.TEXT_NODE ? [node.textContent.trim()] :
+    [node.tagName, ...[...node.attributes].filter(({ name }) => name !== "xmlns")
+      .map(({ name, value }) => `${name}=${value}`).sort(), ...[...node.childNodes].flatMap(flat)];
+  return flat(element).filter(Boolean);
+}"""
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files and says nothing."""
+
+    def log_message(self, *arguments):
+        """Print nothing."""
+
+
+def of_page(name, what):
+    """Return the parts of a page of the book that are such a directive."""
+    text = (CHAPTER / f"{name}.md").read_text("utf8")
+    return re.findall(rf"^```{{{what}}}.*?^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def processes(chance, scale, many):
+    """Return what some processes measured, with numbers that a rounding must get right."""
+    digits = chance.choice([2, 3, 4])
+
+    def time():
+        return float(f"{scale * chance.uniform(1, 1.4):.{digits}g}")
+
+    return [
+        {
+            "date": "2026-01-02T03:04:05+00:00",
+            "first_call": chance.choice([None, 50 * scale, time()]),
+            "calls": 1,
+            "latency": [time() for _ in range(chance.choice([1, 4, 5]))],
+            **({"throughput": [time() / 2]} if many else {}),
+            "cores": 1.0,
+            "disturbed": False,
+        }
+        for _ in range(chance.choice([1, 2, 3, 5, 8, 10, 17]))
+    ]
+
+
+def notes():
+    """Return cells that leave many records: of all scales, and over sizes."""
+    chance = random.Random(5)
+    lines = []
+
+    def note(name, framework, scale, **fields):
+        fields["processes"] = processes(chance, scale, chance.random() < 0.5)
+        lines.append(f"note({name!r}, 0.5, {framework!r}, **{fields!r})")
+
+    for number in range(14):
+        framework = chance.choice(["jax", "torch", "numpy", "python"])
+        error = chance.choice([None, 1.2e-7, 0.3])
+        note(f"x/{number}", framework, 10 ** chance.uniform(-7, 2), error=error)
+    for framework, size in itertools.product(("jax", "torch"), (64, 100, 512, 3000)):
+        shape, work = [[size, size], []], 2 * size**3
+        note(f"size/{size}", framework, size**3 * 1e-9, shape=shape, work=work)
+    # What lies exactly between two numbers.
+    for number, exact in enumerate((0.125, 1.125e-3, 2.5, 0.0009995, 0.00234375)):
+        lines.append(f"note('tie/{number}', {exact})")
+    for name, arrays in (("copy", 2), ("scale", 2), ("add", 3), ("triad", 3)):
+        note(f"ceilings/{name}", "jax", arrays / 7, shape=[[2**25]])
+    for dtype in ("full", "bfloat16"):
+        width = {"full": "float32"}.get(dtype, dtype)
+        note(f"ceilings/product/{dtype}", "jax", 0.1, shape=[[2048, 2048]], work=1e10, dtype=width)
+    for name in ("softmax", "layer_norm_new", "eager_chain"):
+        note(f"ceilings/pass/{name}", "torch", 0.03, shape=[[16384, 1024]])
+    note("matmul/size/64", "jax", 1e-5, shape=[[64, 64]], work=2 * 64**3)
+    return "\n".join(lines)
+
+
+@pytest.fixture(scope="module")
+def book(lasting):
+    """Build charts and tables of many records, and the book's pages with a field."""
+    lasting.page(
+        "a/charts",
+        lasting.cell(notes(), snippet="a.notes.note"),
+        "```{measurement-chart} x/*\n:x: name\n\nBars.\n```",
+        "```{measurement-chart} x/* tie/*\n:x: name\n:scale: logarithmic\n\nDots.\n```",
+        "```{measurement-chart} size/*\n:x: size\n:y: rate\n:ceiling: size/*\n\nLines.\n```",
+        "```{measurement-chart} size/*\n:x: size\n:series: alternative\n\nOne each.\n```",
+        f"```{{measurements}} x/* tie/* size/*\n:columns: {COLUMNS}\n```",
+    )
+    lasting.page(
+        "a/other",
+        lasting.cell("note('other', 0.5)", snippet="a.notes.note"),
+        "```{measurements} other\n```",
+    )
+    lasting.page("b/index", "```{measurement-names}\n```", *of_page("index", "raw"))
+    lasting.page("b/roofline", *of_page("roofline", "roofline"), *of_page("roofline", "raw"))
+    assert lasting.record().returncode == 0
+    lasting.recorded_elsewhere("a/other")
+    build = lasting.build()
+    assert build.green, build.output
+    return lasting
+
+
+@pytest.fixture(scope="module")
+def address(book):
+    """Serve the book."""
+    handler = functools.partial(Quiet, directory=book.root / "build" / "html")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def file_of(records):
+    """Return the file that the command would write of published records."""
+    own = ("page", "device", "comparison")
+    plain = [{key: of for key, of in each.items() if key not in own} for each in records]
+    return {
+        "format": "jax-measured",
+        "version": 1,
+        "book": "1.0.0",
+        "machine": "A <b>machine</b>",
+        "date": "2026-01-03T03:04:05+00:00",
+        "records": plain,
+    }
+
+
+@pytest.fixture(scope="module")
+def whole(book):
+    """Return a file of all measurements of the book but one."""
+    return file_of([each for each in book.records() if each["name"] != "other"])
+
+
+@pytest.fixture(scope="module")
+def context(address):
+    """Open a browser in which nothing may go wrong or leave the site."""
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        context = chromium.new_context()
+        context.problems = []
+        context.on("weberror", lambda error: context.problems.append(str(error.error)))
+        # The miniature book has no icon.
+        context.on(
+            "console",
+            lambda said: "404" in said.text or context.problems.append(said.text),
+        )
+        allowed = (address, "file:", "blob:", "data:")
+        context.on(
+            "request",
+            lambda asked: asked.url.startswith(allowed) or context.problems.append(asked.url),
+        )
+        yield context
+        chromium.close()
+
+
+@pytest.fixture
+def page(context, address):
+    """Return a window of a browser that has kept nothing, on the page with the field."""
+    window = context.new_page()
+    window.goto(f"{address}/b/index.html")
+    window.evaluate("localStorage.clear()")
+    window.locator(".machine-file").wait_for(state="visible")
+    yield window
+    window.close()
+    problems, context.problems = context.problems, []
+    assert problems == []
+
+
+def own(page, address, name="a/charts"):
+    """Open a page on which the reader's machine was chosen."""
+    page.goto(f"{address}/{name}.html")
+    page.locator('[data-sync-id="your-machine"]').first.wait_for(state="attached")
+
+
+def numbers_apart(words):
+    """Return texts with their numbers replaced, and the numbers."""
+    number = re.compile(r"\d+(?:\.\d+)?")
+    return [number.sub("#", word) for word in words], [
+        float(found) for word in words for found in number.findall(word)
+    ]
+
+
+def are_alike(drawing, other):
+    """Compare two drawings: their elements and texts, and nearly all digits of their numbers."""
+    (texts, numbers), (own_texts, own_numbers) = (
+        numbers_apart(each.evaluate(FLAT)) for each in (drawing, other)
+    )
+    assert own_texts == texts
+    assert own_numbers == pytest.approx(numbers, abs=0.011)
+
+
+def cells(table):
+    """Return the texts of a table."""
+    return [row.locator("th, td").all_text_contents() for row in table.locator("tr").all()]
+
+
+def test_charts_and_tables_are_those_of_the_book_for_the_same_records(page, address, whole):
+    page.evaluate(PASTE, json.dumps(whole))
+    own(page, address)
+    places = page.locator(".device-tabs").all()
+    assert len(places) == 5
+    for place in places:
+        of_book, of_reader = place.locator("> .sd-tab-content").all()
+        drawn = [each.locator("svg") for each in (of_book, of_reader)]
+        if drawn[0].count():
+            are_alike(*drawn)
+        assert cells(of_reader.locator("table")) == cells(of_book.locator("table"))
+
+
+def test_the_device_is_chosen_named_and_dated_and_no_text_becomes_an_element(page, address, whole):
+    said = page.evaluate(PASTE, json.dumps(whole))
+    assert said.startswith("Kept in this browser: A <b>machine</b>, ")
+    count = len(whole["records"])
+    assert said.endswith(f"2026-01-03. {count} of its {count} measurements are in this book.")
+    own(page, address)
+    assert page.get_by_label("Device").input_value() == "your-machine"
+    note = page.locator(".device-note:visible").first.inner_text()
+    assert note.startswith("Your machine: A <b>machine</b>, ") and note.endswith("2026-01-03")
+    assert "jax 1.2.3" in note
+    assert page.locator("b", has_text="machine").count() == 0
+    page.goto(f"{address}/a/other.html")
+    assert page.locator(".device-notice:visible").inner_text() == "Nothing of this is in your file."
+
+
+def test_what_is_removed_is_gone(page, address, whole):
+    page.evaluate(PASTE, json.dumps(whole))
+    page.get_by_role("button", name="Remove it").press("Enter")
+    assert page.locator(".machine-said").inner_text() == "Removed from this browser."
+    assert page.evaluate("document.activeElement.id") == "machine-text"
+    page.goto(f"{address}/a/charts.html")
+    assert page.locator('[data-sync-id="your-machine"]').count() == 0
+
+
+def test_a_link_holds_the_file_and_asks_before_it_is_kept(page, address, whole):
+    page.evaluate(PASTE, json.dumps(whole))
+    fragment = page.locator(".machine-link").get_attribute("href")
+    packed = fragment.removeprefix("#jm1.")
+    text = zlib.decompress(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), wbits=-15)
+    assert json.loads(text) == whole
+    page.evaluate("localStorage.clear()")
+    page.goto(f"{address}/a/other.html")
+    page.goto(f"{address}/b/index.html{fragment}")
+    keep = page.get_by_role("button", name="Keep it")
+    keep.wait_for()
+    assert page.locator(".machine-said").inner_text().startswith("This link holds measurements: ")
+    assert page.evaluate("localStorage.getItem('book-your-machine')") is None
+    keep.click()
+    page.wait_for_function("localStorage.getItem('book-your-machine')")
+    own(page, address)
+
+
+def test_a_file_is_chosen_or_dropped(page, whole, tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(whole), "utf8")
+    page.get_by_label("Or choose the file").set_input_files(path)
+    page.wait_for_function("localStorage.getItem('book-your-machine')")
+    page.evaluate("localStorage.clear()")
+    page.evaluate(
+        """(text) => {
+          const dataTransfer = new DataTransfer();
+          dataTransfer.items.add(new File([text], "mine.json"));
+          const given = { bubbles: true, cancelable: true, dataTransfer };
+          document.querySelector(".machine-file").dispatchEvent(new DragEvent("drop", given));
+        }""",
+        path.read_text("utf8"),
+    )
+    page.wait_for_function("localStorage.getItem('book-your-machine')")
+
+
+def test_where_nothing_is_kept_the_links_hold_the_file(page, address, whole):
+    page.add_init_script(
+        "Object.defineProperty(window, 'localStorage', {get() { throw new Error('no') }})"
+    )
+    page.goto(f"{address}/b/index.html")
+    page.locator(".machine-file").wait_for(state="visible")
+    said = page.evaluate(PASTE, json.dumps(whole))
+    assert said.startswith("This browser keeps nothing from page to page")
+    page.locator(".machine-pages a").first.click()
+    page.locator('[data-sync-id="your-machine"]').first.wait_for(state="attached")
+    # Scripts of Sphinx and of the theme complain.
+    page.context.problems[:] = [each for each in page.context.problems if each != "no"]
+
+
+def test_it_works_from_files(page, book, whole):
+    home = (book.root / "build" / "html").as_uri()
+    page.goto(f"{home}/b/index.html")
+    page.locator(".machine-file").wait_for(state="visible")
+    assert page.evaluate(PASTE, json.dumps(whole)).startswith("Kept in this browser: ")
+    own(page, home)
+    page.evaluate("localStorage.clear()")
+
+
+def cut(file):
+    return json.dumps(file)[:-200]
+
+
+def edited(*path, to):
+    """Return what puts something into a file, at a place in it; `...` removes what is there."""
+
+    def edit(file):
+        place = file
+        for key in path[:-1]:
+            place = place[key]
+        if to is ...:
+            del place[path[-1]]
+        else:
+            place[path[-1]] = to(place[path[-1]]) if callable(to) else to
+        return json.dumps(file)
+
+    return edit
+
+
+FIRST = "records", 0
+PROCESS = *FIRST, "processes", 0
+# What is done to the file, and a part of what is said of it.
+DAMAGED = {
+    "cut off": (cut, "not JSON, or it is cut off"),
+    "a text": (lambda file: "hello", "not JSON"),
+    "a number": (lambda file: "12", "no file of the command"),
+    "null": (lambda file: "null", "no file of the command"),
+    "a list": (lambda file: json.dumps(file["records"]), "no file of the command"),
+    "another format": (edited("format", to="asv"), "no file of the command"),
+    "a notebook": (lambda file: '{"cells": [], "nbformat": 4}', "no file of the command"),
+    "a newer form": (edited("version", to=2), "a newer book"),
+    "no form": (edited("version", to=...), "its “version”"),
+    "no machine": (edited("machine", to=...), "its “machine”"),
+    "a machine of two lines": (edited("machine", to="a\nb"), "its “machine”"),
+    "no date": (edited("date", to="yesterday"), "its “date”"),
+    "no book": (edited("book", to="new"), "its “book”"),
+    "no records": (edited("records", to=[]), "its “records”"),
+    "records that are none": (edited("records", to=[1]), "its “records”"),
+    "another method": (edited(*FIRST, "method", to=1), "method 1 of the timer"),
+    "a newer record": (edited(*FIRST, "version", to=4), "a newer book"),
+    "an older record": (edited(*FIRST, "version", to=2), "its “version”"),
+    "no name": (edited(*FIRST, "name", to=...), "its “name”"),
+    "a name with blanks": (edited(*FIRST, "name", to="x 0"), "its “name”"),
+    "a framework with blanks": (edited(*FIRST, "framework", to="a b"), "its “framework”"),
+    "no processes": (edited(*FIRST, "processes", to=[]), "its “processes”"),
+    "no latency": (edited(*PROCESS, "latency", to=...), "its “processes”"),
+    "a latency of none": (edited(*PROCESS, "latency", to=[]), "its “processes”"),
+    "a latency of zero": (edited(*PROCESS, "latency", to=[0]), "its “processes”"),
+    "a latency below zero": (edited(*PROCESS, "latency", to=[-1]), "its “processes”"),
+    "a latency in words": (edited(*PROCESS, "latency", to=["1 ms"]), "its “processes”"),
+    "no moment": (edited(*PROCESS, "date", to="now"), "its “processes”"),
+    "a shape in words": (edited(*FIRST, "shape", to="3×3"), "its “shape”"),
+    "versions that are none": (edited(*FIRST, "versions", to={"jax": 1}), "its “versions”"),
+    "a work below zero": (edited(*FIRST, "work", to=-1), "its “work”"),
+    "too much work": (edited(*FIRST, "work", to=1e29), "no device does so much work"),
+    "a call too short": (
+        edited(*FIRST, "processes", to=lambda of: [each | {"latency": [1e-11]} for each in of[:1]]),
+        "contradicts itself: a call takes",
+    ),
+    "many calls that take longer": (
+        edited(*FIRST, "processes", to=lambda of: [of[0] | {"throughput": [1e6]}]),
+        "a call of many takes longer",
+    ),
+    "a first call too short": (
+        edited(*FIRST, "processes", to=lambda of: [of[0] | {"first_call": 1e-12}]),
+        "its first call is shorter",
+    ),
+    "one twice": (edited("records", to=lambda of: [*of, of[0]]), "is in it twice"),
+    "a comparison of other turns": (
+        edited(
+            "records",
+            to=lambda of: [
+                {
+                    "version": 3,
+                    "method": 2,
+                    "name": "x",
+                    "alternatives": [
+                        of[0] | {"processes": of[0]["processes"][:1]},
+                        of[1] | {"processes": of[0]["processes"][:1] * 2},
+                    ],
+                }
+            ],
+        ),
+        "its contenders took other turns",
+    ),
+    "a comparison of nothing": (
+        edited(*FIRST, to={"version": 3, "method": 2, "name": "x", "alternatives": []}),
+        "its “alternatives”",
+    ),
+    "a damaged line": (lambda file: "jm1.AAAA", "damaged or cut off"),
+    "a line of other letters": (lambda file: "jm1.%%%", "damaged or cut off"),
+    "what is too large": (lambda file: " " + "1" * 4_000_001, "too large"),
+}
+
+
+def test_what_cannot_be_right_is_refused_in_words_and_nothing_is_lost(page, address, whole):
+    page.evaluate(PASTE, json.dumps(whole))
+    before = page.evaluate("localStorage.getItem('book-your-machine')")
+    line = page.locator(".machine-link").get_attribute("href").removeprefix("#")
+    cases = DAMAGED | {"a line cut off": (lambda file: line[:-40], "damaged or cut off")}
+    said = {
+        name: page.evaluate(PASTE, damage(copy.deepcopy(whole)))
+        for name, (damage, _) in cases.items()
+    }
+    wrong = {name: said[name] for name, (_, words) in cases.items() if words not in said[name]}
+    assert wrong == {}
+    assert all(each.endswith("What was kept before is still there.") for each in said.values())
+    assert page.evaluate("localStorage.getItem('book-your-machine')") == before
+    page.evaluate("localStorage.clear()")
+    assert page.evaluate(PASTE, "{}").endswith("Nothing is drawn.")
+
+
+@pytest.mark.parametrize(
+    "whole_of_it",
+    [
+        lambda file: file["records"][:1],
+        lambda file: file["records"][3:9],
+        lambda file: [each | {"name": f"new/{n}"} for n, each in enumerate(file["records"][:4])],
+        lambda file: [
+            {"version": 3, "method": 2, "name": "x", "alternatives": [each]}
+            for each in file["records"][:3]
+        ],
+    ],
+)
+def test_what_may_be_right_is_shown(page, whole, whole_of_it):
+    file = whole | {"records": whole_of_it(copy.deepcopy(whole))}
+    assert page.evaluate(PASTE, json.dumps(file)).startswith("Kept in this browser: ")
+
+
+def test_what_is_kept_and_cannot_be_read_any_more_is_not_drawn(page, address, whole):
+    page.evaluate(PASTE, json.dumps(whole))
+    old = copy.deepcopy(whole)
+    old["records"][0]["method"] = 1
+    page.evaluate("text => localStorage.setItem('book-your-machine', text)", json.dumps(old))
+    page.goto(f"{address}/a/charts.html")
+    page.wait_for_function("window.machine.record === null")
+    assert page.locator('[data-sync-id="your-machine"]').count() == 0
+    page.goto(f"{address}/b/index.html")
+    said = page.locator(".machine-said", has_text="method 1 of the timer")
+    said.wait_for()
+
+
+def test_the_roofline_of_the_reader_is_that_of_the_book_for_the_same_records(page, address, whole):
+    page.evaluate(PASTE, json.dumps(whole))
+    own(page, address, "b/roofline")
+    of_book, of_reader = page.locator(".device-tabs > .sd-tab-content").all()
+    are_alike(of_book.locator("svg"), of_reader.locator("svg"))
+    tables = [each.locator("table").all() for each in (of_book, of_reader)]
+    assert [cells(each) for each in tables[1]] == [cells(each) for each in tables[0]]
+    home, mine = page.locator(".possible-time li").all_inner_texts()
+    assert mine.partition(": ")[2] == home.partition(": ")[2]
+
+
+def test_a_least_time_is_that_of_the_snippet(page, address):
+    page.goto(f"{address}/b/roofline.html")
+    page.wait_for_function("Boolean(window.machine.leastTime)")
+    sizes, roofs = (1, 7, 1000, 4096, 10**9), ((2e10, 1e11), (4.8e12, 6.7e13))
+    asked = [
+        (operation, n, dtype, *of)
+        for operation, n, dtype, of in itertools.product(
+            roofline.OPERATIONS, sizes, roofline.BYTES, roofs
+        )
+    ]
+    answers = page.evaluate("asked => asked.map((each) => machine.leastTime(...each))", asked)
+    expected = [number for each in asked for number in roofline.least_time(*each)]
+    assert [number for each in answers for number in each] == pytest.approx(expected, rel=1e-12)
+    page.get_by_label("How many numbers").fill("a few")
+    assert page.get_by_role("status").inner_text().startswith("Write a whole number from 1")
+    page.get_by_label("How many numbers").fill("1,000")
+    assert page.locator(".possible-time li").count() == 1
+
+
+def test_nothing_is_loaded_for_who_has_measured_nothing(page, address):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{address}/a/charts.html")
+    page.wait_for_load_state("networkidle")
+    assert not [url for url in asked if "/machine/" in url]
