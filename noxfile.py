@@ -35,10 +35,9 @@ FRAMEWORKS = os.environ.get("BOOK_FRAMEWORKS", "cpu")
 PATH = os.environ["PATH"]
 REQUIREMENTS = pathlib.Path("requirements")
 ENGINE = {"PYTHONPATH": "docs"}
-# Each process that tests holds all frameworks. One more than there are cores, because tests wait
-# for the programs that they start.
+# Each process that tests holds all frameworks.
 CORES = min(os.cpu_count() or 1, 4)
-TEST = ["pytest", "-n", str(CORES + 1), "--dist", "worksteal"]
+TEST = ["pytest", "-n", str(CORES), "--dist", "worksteal"]
 # Of the processes in which Sphinx reads and writes pages the first only hands them out.
 JOBS = ["-j", str(CORES + 1)]
 BUILD = ["sphinx-build", "-W", "--keep-going", *JOBS, "-c", ".", "docs", "build/html"]

@@ -45,7 +45,6 @@ FRAMEWORKS = ["cpu", "cuda", "mpi", "mpi4jax"]
 OF_LIBRARIES = ["record", "docs", "compile", "tests"]
 # Required, and imported by nothing that requires it, because:
 NOT_IMPORTED = {
-    "ipython": "the kernel is one of it, and its version decides how values are shown",
     "sphinx-book-theme": "the theme that conf.py names",
     "pydata-sphinx-theme": "the theme below the theme; the site's templates replace some of its",
     "sphinx-copybutton": "an extension that conf.py names",

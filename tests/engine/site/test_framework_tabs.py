@@ -61,7 +61,8 @@ def test_the_page_downloads_as_an_ordinary_notebook(book, tmp_path):
     book.page("a/one", cell("one", "f()", ":snippet: one.f"), cell("two", "f() + 1"))
     assert book.build().green
     notebook = book.notebook("a/one")
-    assert [c.cell_type for c in notebook.cells] == ["markdown"] * 2 + ["code"] * 3
+    kinds = ["markdown", "code", "markdown", "code", "code", "code"]
+    assert [c.cell_type for c in notebook.cells] == kinds
     NotebookClient(notebook, timeout=30, resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert notebook.cells[-1].outputs[0]["data"]["text/plain"] == "41"
 
