@@ -497,7 +497,7 @@ globals().update(
     (name, value)
     for name, value in runpy.run_path({conf!r}).items()
     if name.startswith(("html_", "myst_"))
-    or name in ("extensions", "copyright", "author")
+    or name in ("extensions", "copyright", "author", "release")
     or name.startswith("book_")
 )
 book_variables = ["STAMPS"]

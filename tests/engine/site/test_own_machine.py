@@ -358,6 +358,7 @@ DAMAGED = {
     "another format": (edited("format", to="asv"), "no file of the command"),
     "a notebook": (lambda file: '{"cells": [], "nbformat": 4}', "no file of the command"),
     "a newer form": (edited("version", to=2), "a newer book"),
+    "a newer book": (edited("book", to="99.0"), "a newer book"),
     "no form": (edited("version", to=...), "its “version”"),
     "no machine": (edited("machine", to=...), "its “machine”"),
     "a machine of two lines": (edited("machine", to="a\nb"), "its “machine”"),
