@@ -28,7 +28,8 @@ def site(tmp_path_factory):
     shutil.copytree(ROOT / "docs" / "_ext", root / "docs" / "_ext")
     for folder in ("_static", "_templates"):
         shutil.copytree(ROOT / "docs" / folder, root / "docs" / folder)
-    shutil.copy(ROOT / "conf.py", root)
+    for name in ("conf.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, root)
     names = [name for page in PAGES for name in (f"{page}.md", f"_recorded/cpu/{page}.ipynb")]
     for name in names:
         target = root / "docs" / name
