@@ -9,6 +9,7 @@ import importlib.util
 import os
 import pathlib
 import runpy
+import shutil
 import sys
 import tempfile
 
@@ -145,3 +146,17 @@ def raises_declared():
         pytest.fail(f"{target.__name__} did not raise the declared {error.__name__}")
 
     return check
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Start a browser for the tests of a file."""
+    names = ("chromium", "chromium-browser")
+    path = os.environ.get("BOOK_BROWSER") or next(filter(None, map(shutil.which, names)), None)
+    if not path:
+        pytest.skip("no browser: install Debian's chromium, or name one in BOOK_BROWSER")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()

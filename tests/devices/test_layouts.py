@@ -2,11 +2,9 @@
 
 import itertools
 import math
-import os
 import pathlib
 import random
 import re
-import shutil
 
 import jax
 import numpy as np
@@ -218,18 +216,6 @@ CHOSEN = """cases => cases.map(({ names, sizes, shape, spec }) => {
     ]),
   };
 })"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = os.environ.get("BOOK_BROWSER") or shutil.which("chromium")
-    if not path:
-        pytest.skip("no browser: install Debian's chromium, or name one in BOOK_BROWSER")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import http.server
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import nbformat
@@ -527,6 +529,29 @@ def use_theme(project):
 def themed(project):
     """Return a miniature project with the theme of the book."""
     return use_theme(project)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files and says nothing."""
+
+    def log_message(self, *arguments):
+        """Print nothing."""
+
+
+@pytest.fixture(scope="session")
+def served():
+    """Return a context in which a folder is served; it gives the address."""
+
+    @contextlib.contextmanager
+    def serve(folder):
+        handler = functools.partial(Quiet, directory=folder)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        server.server_close()
+
+    return serve
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,8 @@ to development, and collects new ones.
 import html
 import itertools
 import json
-import os
 import pathlib
 import re
-import shutil
 
 import pytest
 from _ext.measurements.schema import Schema
@@ -82,25 +80,17 @@ def entry(number, words, link, errors):
 
 
 @pytest.fixture(scope="module")
-def pasted():
+def pasted(browser):
     """Return a function that pastes a text and returns what is said, and the entries offered."""
-    path = os.environ.get("BOOK_BROWSER") or shutil.which("chromium")
-    if not path:
-        pytest.skip("no browser: install Debian's chromium, or name one in BOOK_BROWSER")
     errors = known()
     body = "".join(
         entry(number, words, LINKS[words], meant(words, errors))
         for number, words in enumerate(LINKS)
     )
     page_text = f"<section><p>About</p><section>{body}</section></section><script>{SCRIPT}</script>"
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.set_content(page_text)
-
-        yield lambda text: page.evaluate(PASTED, text)
-        browser.close()
+    page = browser.new_page()
+    page.set_content(page_text)
+    return lambda text: page.evaluate(PASTED, text)
 
 
 def is_right(message, row):

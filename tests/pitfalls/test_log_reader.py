@@ -6,10 +6,8 @@ make the reader better. Those that are "held" are only measured.
 
 import html
 import json
-import os
 import pathlib
 import re
-import shutil
 
 import pytest
 
@@ -74,31 +72,24 @@ PASTED = """text => {
 
 
 @pytest.fixture(scope="module")
-def reader():
+def reader(browser):
     """Return a function that pastes a text and returns what the page says of it.
 
     That is a dictionary {function: {cause: times}}, the lines that it does not know, and the text.
     """
-    path = os.environ.get("BOOK_BROWSER") or shutil.which("chromium")
-    if not path:
-        pytest.skip("no browser: install Debian's chromium, or name one in BOOK_BROWSER")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.set_content(f"{table()}<script>{SCRIPT}</script>")
+    page = browser.new_page()
+    page.set_content(f"{table()}<script>{SCRIPT}</script>")
 
-        def said(text):
-            answer = page.evaluate(PASTED, text)
-            functions = {}
-            for function, reasons in answer["functions"]:
-                causes = functions.setdefault(function, {})
-                for what, times in reasons:
-                    causes[what] = causes.get(what, 0) + int(times.split()[0])
-            return functions, answer["unknown"].splitlines(), answer["said"]
+    def said(text):
+        answer = page.evaluate(PASTED, text)
+        functions = {}
+        for function, reasons in answer["functions"]:
+            causes = functions.setdefault(function, {})
+            for what, times in reasons:
+                causes[what] = causes.get(what, 0) + int(times.split()[0])
+        return functions, answer["unknown"].splitlines(), answer["said"]
 
-        yield said
-        browser.close()
+    return said
 
 
 def wanted(name, version):

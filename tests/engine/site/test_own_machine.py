@@ -4,15 +4,11 @@ The same records go to both: to the build, which is Python, and as a file to the
 """
 
 import copy
-import functools
-import http.server
 import itertools
 import json
 import pathlib
 import random
 import re
-import shutil
-import threading
 import zlib
 from base64 import urlsafe_b64decode
 
@@ -20,9 +16,6 @@ import pytest
 
 from snippets.your_machine import roofline
 
-playwright = pytest.importorskip("playwright.sync_api")
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no chromium on this machine")
 CHAPTER = pathlib.Path(__file__).parents[3] / "docs" / "your_machine"
 COLUMNS = (
     "name framework device_kind shape dtype precision latency throughput first_call rate error "
@@ -44,13 +37,6 @@ FLAT = """(element) => {
       .map(({ name, value }) => `${name}=${value}`).sort(), ...[...node.childNodes].flatMap(flat)];
   return flat(element).filter(Boolean);
 }"""
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files and says nothing."""
-
-    def log_message(self, *arguments):
-        """Print nothing."""
 
 
 def of_page(name, what):
@@ -137,14 +123,10 @@ def book(lasting):
 
 
 @pytest.fixture(scope="module")
-def address(book):
+def address(book, served):
     """Serve the book."""
-    handler = functools.partial(Quiet, directory=book.root / "build" / "html")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with served(book.root / "build" / "html") as address:
+        yield address
 
 
 def file_of(records):
@@ -168,25 +150,23 @@ def whole(book):
 
 
 @pytest.fixture(scope="module")
-def context(address):
+def context(address, browser):
     """Open a browser in which nothing may go wrong or leave the site."""
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        context = chromium.new_context()
-        context.problems = []
-        context.on("weberror", lambda error: context.problems.append(str(error.error)))
-        # The miniature book has no icon.
-        context.on(
-            "console",
-            lambda said: "404" in said.text or context.problems.append(said.text),
-        )
-        allowed = (address, "file:", "blob:", "data:")
-        context.on(
-            "request",
-            lambda asked: asked.url.startswith(allowed) or context.problems.append(asked.url),
-        )
-        yield context
-        chromium.close()
+    context = browser.new_context()
+    context.problems = []
+    context.on("weberror", lambda error: context.problems.append(str(error.error)))
+    # The miniature book has no icon.
+    context.on(
+        "console",
+        lambda said: "404" in said.text or context.problems.append(said.text),
+    )
+    allowed = (address, "file:", "blob:", "data:")
+    context.on(
+        "request",
+        lambda asked: asked.url.startswith(allowed) or context.problems.append(asked.url),
+    )
+    yield context
+    context.close()
 
 
 @pytest.fixture

@@ -2,28 +2,21 @@
 
 import pathlib
 import runpy
-import shutil
 
 import pytest
 
-playwright = pytest.importorskip("playwright.sync_api")
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no chromium on this machine")
 CHECK = runpy.run_path(str(pathlib.Path(__file__).parents[2] / "page_check" / "check.py"))
 
 
 @pytest.fixture(scope="module")
-def asked():
+def asked(browser):
     """Return a function: what the pages of a folder ask for outside of it, served and as files."""
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
 
-        def look(site):
-            homes = CHECK["serve"](site), site.as_uri()
-            return [CHECK["outside"](browser, home, CHECK["pages_of"](site)) for home in homes]
+    def look(site):
+        homes = CHECK["serve"](site), site.as_uri()
+        return [CHECK["outside"](browser, home, CHECK["pages_of"](site)) for home in homes]
 
-        yield look
-        browser.close()
+    return look
 
 
 def test_the_site_asks_for_nothing_elsewhere(themed, noting, asked):

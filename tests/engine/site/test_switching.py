@@ -1,32 +1,8 @@
 """Tabs, the switch in the header, and questions, in a real browser."""
 
-import functools
-import http.server
 import re
-import shutil
-import threading
 
 import pytest
-
-playwright = pytest.importorskip("playwright.sync_api")
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no chromium on this machine")
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files and says nothing."""
-
-    def log_message(self, *arguments):
-        """Print nothing."""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Start a browser for all tests of this file."""
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +38,7 @@ def of(framework, code):
 
 
 @pytest.fixture(scope="module")
-def site(lasting):
+def site(lasting, served):
     """Build pages with outputs of several devices or frameworks, and one with a question.
 
     Yields the site's address.
@@ -80,12 +56,8 @@ def site(lasting):
     lasting.recorded_elsewhere("a/one", device="tpu-v5e")
     build = lasting.build()
     assert build.green, build.output
-    handler = functools.partial(Quiet, directory=lasting.root / "build" / "html")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with served(lasting.root / "build" / "html") as address:
+        yield address
 
 
 def shown(page):
