@@ -148,15 +148,10 @@ class Run:
                 self.left[each["name"]] = f"not measured: {left}"
         for turn in range(1, processes + 1):
             for name, sources in list(jobs.items()):
-                start = time.monotonic()
-                count = (
-                    (processes - turn) * len(jobs) + len(jobs) - list(jobs).index(name)
-                )
-                rest = (
-                    f", about {statistics.mean(took) * count:.0f} s left"
-                    if took
-                    else ""
-                )
+                start, rest = time.monotonic(), ""
+                if took:
+                    count = (processes - turn + 1) * len(jobs) - list(jobs).index(name)
+                    rest = f", about {statistics.mean(took) * count:.0f} s left"
                 say(f"{name}, process {turn} of {processes}{rest}")
                 try:
                     self.keep(name, in_a_process(sources, self.left_out))

@@ -35,7 +35,7 @@ class Plan(NamedTuple):
 
     moved: {name: arrays that are read or written}, whose fastest is the bandwidth.
     computed: {dtype: name}, whose fastest is the roof of that dtype.
-    points: {pattern over names: cost}; `dtype` is the roof that they are compared with.
+    points: {pattern over names: cost}.
     """
 
     moved: Mapping[str, float]
@@ -97,7 +97,7 @@ class Roofs(NamedTuple):
             plan.moved[each.name]
             * BYTES.get(each.dtype, 0)
             * math.prod(each.shape[0])
-            / seconds(each)
+            / each.seconds
             for each in found
             if each.name in plan.moved and each.device_kind in kinds and each.shape
         ]
@@ -120,11 +120,6 @@ class Reached(NamedTuple):
     roof: float
 
 
-def seconds(of: Measurement) -> float:
-    """Return the seconds of a call; on an accelerator those that one more call adds."""
-    return of.throughput or of.latency
-
-
 def reached(found: Sequence[Measurement], plan: Plan, roofs: Roofs) -> list[Reached]:
     """Return the points of a roofline."""
     points = []
@@ -132,7 +127,7 @@ def reached(found: Sequence[Measurement], plan: Plan, roofs: Roofs) -> list[Reac
         if cost := plan.cost(each):
             operations, moved = cost
             if roof := roofs.at(operations / moved, each.dtype):
-                rate = operations / seconds(each)
+                rate = operations / each.seconds
                 points.append(Reached(each, operations / moved, rate, roof))
     return points
 

@@ -237,9 +237,14 @@ class Measurement:
         return statistics.median(found) if found else None
 
     @property
+    def seconds(self) -> float:
+        """The seconds of a call; on an accelerator those that one more call adds."""
+        return self.throughput or self.latency
+
+    @property
     def rate(self) -> float | None:
         """The work done in a second, in floating-point operations."""
-        return self.work / (self.throughput or self.latency) if self.work else None
+        return self.work / self.seconds if self.work else None
 
     @property
     def date(self) -> str:

@@ -61,8 +61,6 @@ class FillInRooflines(BookTransform):
             }
             labels = measurements.labels(self.env.book_options)
             data = {
-                "method": tables.method(self.env),
-                "home": [self.env.book_home, labels.device(self.env.book_home)],
                 "moved": plan.moved,
                 "computed": plan.computed,
                 "points": self._points(plan, found),
@@ -70,7 +68,8 @@ class FillInRooflines(BookTransform):
                     labels.device(device): [of.moved, of.computed] for device, of in known.items()
                 },
             }
-            places = tables.device_tabs(self.env, made, tables.data_node("roofline-data", data))
+            data_node = tables.data_node(self.env, "roofline-data", data)
+            places = tables.device_tabs(self.env, made, data_node)
             missing = nodes.paragraph("", "not recorded", classes=["not-recorded"])
             node.replace_self(places or [missing])
 
@@ -92,21 +91,15 @@ class FillInRooflines(BookTransform):
     ) -> nodes.Element:
         labels = measurements.labels(self.env.book_options)
         inks = tables.inks(self.env.book_options)
-        figure = nodes.container(classes=["measurement-figure"])
-        if points:
-            svg = drawing(points, roofs, labels, node["caption"], inks)
-            figure += nodes.raw("", svg, format="html")
-        caption = nodes.paragraph("", node["caption"])
-        figure += nodes.container("", caption, classes=["measurement-caption"])
+        svg = drawing(points, roofs, labels, node["caption"], inks) if points else ""
+        figure = tables.figure_node(svg, [nodes.paragraph("", node["caption"])])
         head = ["roof", "highest measured"]
         rows = [["memory", f"{roofs.moved / 1e9:.3g} GB/s"]]
         rows += [[f"arithmetic, {dtype}", rate_text(of)] for dtype, of in roofs.computed.items()]
         figure += tables.table_node(head, rows, classes=["measurements"])
         head = ["measurement", "framework", "for each byte", "reached", "allowed", "share"]
-        summary = "<details><summary>The points as a table</summary>"
-        figure += nodes.raw("", summary, format="html")
-        figure += tables.table_node(head, map(self._row, points), classes=["measurements"])
-        figure += nodes.raw("", "</details>", format="html")
+        table = tables.table_node(head, map(self._row, points), classes=["measurements"])
+        figure += tables.folded("The points as a table", table)
         return figure
 
     def _row(self, point: Reached) -> list[str]:

@@ -152,19 +152,14 @@ class FillInTables(BookTransform):
         for each in measurements.measurements(self.env):
             pages.setdefault(each.page, []).append(each.reference)
         uri = self.app.builder.get_relative_uri
-        return data_node(
-            "measurement-names",
-            {
-                "method": method(self.env),
-                "pages": {
-                    uri(self.env.docname, page): [
-                        self.env.titles[page].astext(),
-                        list(dict.fromkeys(names)),
-                    ]
-                    for page, names in pages.items()
-                },
-            },
-        )
+        by_page = {
+            uri(self.env.docname, page): [
+                self.env.titles[page].astext(),
+                list(dict.fromkeys(names)),
+            ]
+            for page, names in pages.items()
+        }
+        return data_node(self.env, "measurement-names", {"pages": by_page})
 
     def _data(
         self,
@@ -176,8 +171,6 @@ class FillInTables(BookTransform):
         """Return what a table or chart shows, for a script that shows other measurements so."""
         labels = measurements.labels(self.env.book_options)
         data: dict[str, Any] = {
-            "method": method(self.env),
-            "home": [self.env.book_home, labels.device(self.env.book_home)],
             "columns": [[each, COLUMNS[each]] for each in node["columns"]],
             "frameworks": {each.framework: labels.framework(each.framework) for each in found},
             "of": list(dict.fromkeys(each.reference for each in found)),
@@ -196,7 +189,7 @@ class FillInTables(BookTransform):
                 "looks": {name: [look.label, used.index(look.ink)] for name, look in looks.items()},
                 "ceilings": list(dict.fromkeys(each.reference for each in ceilings)),
             }
-        return data_node("measurement-data", data)
+        return data_node(self.env, "measurement-data", data)
 
     def _matching(
         self, node: nodes.Element, patterns: Sequence[str], known: Measurements
@@ -248,17 +241,12 @@ class FillInTables(BookTransform):
             ceilings,
             logarithmic,
         )
-        figure = nodes.container(classes=["measurement-figure"])
-        figure += nodes.raw("", svg, format="html")
-        caption = [child.deepcopy() for child in node.children]
-        figure += nodes.container("", *caption, classes=["measurement-caption"])
+        figure = figure_node(svg, [child.deepcopy() for child in node.children])
         for earlier in dict.fromkeys(each.earlier for each in drawn if each.earlier):
             names = [each.reference for each in drawn if each.earlier == earlier]
             all_of_it = "all of it" if len(names) == len(drawn) else ", ".join(names)
             figure += note_node(f"{earlier.capitalize()}: {all_of_it}.")
-        figure += nodes.raw("", "<details><summary>The numbers as a table</summary>", format="html")
-        figure += self._table(node, found)
-        figure += nodes.raw("", "</details>", format="html")
+        figure += folded("The numbers as a table", self._table(node, found))
         return figure
 
 
@@ -277,6 +265,21 @@ def device_tabs(
     return [*data, tab_set("device", [(d, labels.device(d), [made[d]]) for d in order])]
 
 
+def figure_node(svg: str, caption: Sequence[nodes.Node]) -> nodes.Element:
+    """Return a drawing, if there is one, above its caption."""
+    figure = nodes.container(classes=["measurement-figure"])
+    if svg:
+        figure += nodes.raw("", svg, format="html")
+    figure += nodes.container("", *caption, classes=["measurement-caption"])
+    return figure
+
+
+def folded(summary: str, table: nodes.Node) -> list[nodes.Node]:
+    """Return a table in a fold."""
+    start = nodes.raw("", f"<details><summary>{summary}</summary>", format="html")
+    return [start, table, nodes.raw("", "</details>", format="html")]
+
+
 def inks(options: Options) -> dict[str, Ink]:
     """Return the colours of frameworks that have one."""
     return {
@@ -286,15 +289,19 @@ def inks(options: Options) -> dict[str, Ink]:
     }
 
 
-def method(env: BookEnvironment) -> int | None:
-    """Return by which method of the timer the book's numbers were measured."""
-    schema = measurements.schema(env.config)
-    return schema.method if schema else None
+def data_node(env: BookEnvironment, class_: str, data: dict[str, Any]) -> nodes.Node:
+    """Return data as a script of the page finds them.
 
-
-def data_node(class_: str, data: Any) -> nodes.Node:
-    """Return data as a script of the page finds them."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    With them it finds by which method the book's numbers were measured, and on which device first.
+    """
+    schema, labels = measurements.schema(env.config), measurements.labels(env.book_options)
+    shared = {
+        "method": schema.method if schema else None,
+        "home": [env.book_home, labels.device(env.book_home)],
+    }
+    text = json.dumps(shared | data, ensure_ascii=False, separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )
     script = f'<script type="application/json" class="{class_}">{text}</script>'
     return nodes.raw("", script, format="html")
 
