@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import math
 import os
 import shutil
 import sys
@@ -35,22 +34,6 @@ def bound(functions, *arrays):
         key: functools.partial(function, *map(convert, arrays))
         for key, (function, convert) in functions.items()
     }
-
-
-def calls_until_paid(comparison, other, compiled):
-    """Return from how many calls on `compiled` takes no longer in all than `other`.
-
-    Both are keys of a comparison. The compiled total includes its first call; every
-    call of the other is taken at the median. None where the compiled one is not
-    the faster, or the two cannot be told apart.
-    """
-    slow, fast = (comparison.alternatives[key] for key in (other, compiled))
-    if fast.first_call <= slow.median:
-        return 1
-    ratio = comparison.ratio(other, compiled)
-    if not ratio.different or ratio.value < 1:
-        return None
-    return math.ceil((fast.first_call - fast.median) / (slow.median - fast.median))
 
 
 def has_cpp_compiler():

@@ -157,7 +157,7 @@ def _calls_before_ready(x, most):
     return calls
 
 
-SIZES = (4, 1_000, 30_000)
+SIZES = (4, 1_000, 10_000, 100_000)
 
 
 def cosine_torch(x):

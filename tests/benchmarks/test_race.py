@@ -9,12 +9,10 @@ import types
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch._inductor import codecache, cpu_vec_isa
 
 from snippets.benchmarks import race
-from snippets.timing.timer import INDISTINCT, Comparison
+from snippets.timing.timer import Comparison
 
 
 def test_torch_uses_the_cpu_without_an_accelerator(monkeypatch):
@@ -30,37 +28,6 @@ def timed(first_call, *samples):
 
 def compared(other, compiled):
     return Comparison("a/b", {"other": other, "compiled": compiled})
-
-
-@given(st.floats(1e-6, 1), st.floats(1e-6, 1), st.floats(1e-6, 100))
-def test_calls_until_paid_is_the_first_count_at_which_the_totals_meet(eager, compiled, first):
-    both = compared(timed(0, eager), timed(first, compiled))
-    calls = race.calls_until_paid(both, "other", "compiled")
-
-    def total(n):
-        return first + (n - 1) * compiled
-
-    if calls is None:
-        # What lies closer is about equal.
-        assert compiled >= eager / INDISTINCT * (1 - 1e-9)
-        assert first > eager
-    else:
-        assert total(calls) <= calls * eager * (1 + 1e-9)
-        if calls > 1:
-            assert total(calls - 1) > (calls - 1) * eager * (1 - 1e-9)
-
-
-@pytest.mark.parametrize(
-    ("first", "sample", "calls"), [(10.5, 0.5, 20), (0.9, 5.0, 1), (10.0, 1.0, None)]
-)
-def test_calls_until_paid_by_hand(first, sample, calls):
-    both = compared(timed(9, 1.0), timed(first, sample))
-    assert race.calls_until_paid(both, "other", "compiled") == calls
-
-
-def test_what_cannot_be_told_apart_is_not_said_to_pay():
-    slow, fast = timed(9, *[0.5, 1.0, 1.5] * 9), timed(20, *[1.4, 0.9, 0.4] * 9)
-    assert race.calls_until_paid(compared(slow, fast), "other", "compiled") is None
 
 
 def test_without_a_compiler_there_is_none(monkeypatch):

@@ -110,16 +110,29 @@ def ranged(found: Range, unit: str = "") -> str:
     """Write a number with its unit and, where it has one, its range."""
     places = decimals(found)
     value, low, high = (rounded(each, places) for each in (found.value, found.low, found.high))
+    return f"{value}{unit}" + _around(found, low, high)
+
+
+def _around(found: Range, low: str, high: str) -> str:
+    """Write in brackets what is said beside a number."""
     between = f"{low}–{high}" if found.low < found.high else ""
-    alone = "one process" if found.count == 1 else ""
-    around = ", ".join(filter(None, (between, alone)))
-    return f"{value}{unit}" + (f" ({around})" if around else "")
+    around = ", ".join(filter(None, (between, "one process" if found.count == 1 else "")))
+    return f" ({around})" if around else ""
 
 
 def seconds_ranged(found: Range) -> str:
     """Write seconds with a unit and their range."""
     unit, scale = unit_of(found.value)
     return ranged(found.scaled(scale), f" {unit}")
+
+
+def calls_ranged(found: Range) -> str:
+    """Write a number of calls with its range: whole ones, and no digit that the range lacks."""
+    places = min(decimals(found), 0)
+    value, low, high = (
+        f"{round(math.ceil(each), places)}" for each in (found.value, found.low, found.high)
+    )
+    return f"{value} call{'s' * (value != '1')}" + _around(found, low, high)
 
 
 def compared(found: Range) -> str:

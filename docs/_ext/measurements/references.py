@@ -2,6 +2,7 @@
 
 import dataclasses
 import fnmatch
+import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -9,7 +10,7 @@ from typing import Any
 
 from ..names import nearest
 from .numbers import rate_text, ratio_text, seconds_text
-from .ranges import Range, compared, seconds_ranged, times
+from .ranges import Range, calls_ranged, compared, seconds_ranged, times
 from .schema import CLOCKS, Measurement, single
 
 FIELDS = (*CLOCKS, "rate", "error")
@@ -125,6 +126,49 @@ def resolve(
     parts = [part.strip() for part in expression.split(" / ")]
     if len(parts) > 2:
         raise ReferenceProblem(f"'{expression}' has more than one ' / '")
+    found = _all(parts, measurements)
+    earlier = _earlier(found)
+    if len(found) == 1:
+        ((field, of),) = found
+        origin = f"{of.origin}. {_sampling(of)}"
+        between = of.range(field) if field in CLOCKS else None
+        value = getattr(of, field)
+        return Quantity(value, field_text(field, of), origin, (of.device,), between, earlier)
+    first, second = found
+    return dataclasses.replace(_ratio(expression, first, second, write), earlier=earlier)
+
+
+def paid(expression: str, measurements: Measurements) -> Quantity:
+    """Return from how many calls on the first of two takes no longer in all than the second.
+
+    Its own first call counts; each call of the second is taken at the median. What is not told to
+    be faster never pays, unless its first call takes no longer than one of the other. Raises
+    ReferenceProblem.
+    """
+    parts = [part.strip() for part in expression.split(" / ")]
+    if len(parts) != 2:
+        raise ReferenceProblem(f"'{expression}' is not of the form REFERENCE / REFERENCE")
+    found = _all(parts, measurements)
+    (field, ours), (other_field, other) = found
+    if {field, other_field} != {"latency"}:
+        raise ReferenceProblem(f"'{expression}' names a field; what pays is told by both clocks")
+    ratio = _ratio(expression, *found, times)
+    if ratio.range is None:
+        raise ReferenceProblem(f"'{expression}' was not measured on one device")
+    calls = ours.calls_until_paid(other)
+    if calls is None:
+        raise NotRecorded(f"the measurement of '{parts[0]}' has no first_call", ours.device)
+    faster = ratio.range.told and ratio.range.value < 1
+    if calls.high == 1 or (faster and calls.high < math.inf):
+        text = calls_ranged(calls)
+    else:
+        text = "never" if ratio.range.told or ratio.range.equal else UNDECIDED
+    wordy, earlier = text in ("never", UNDECIDED), _earlier(found)
+    return Quantity(calls.value, text, ratio.origin, ratio.devices, calls, earlier, wordy)
+
+
+def _all(parts: Iterable[str], measurements: Measurements) -> list[tuple[str, Measurement]]:
+    """Return the field and the measurement of each part."""
     found, gap = [], None
     for part in parts:
         try:
@@ -134,15 +178,11 @@ def resolve(
             gap = gap or problem
     if gap:
         raise gap
-    earlier = "; ".join(dict.fromkeys(of.earlier for _, of in found if of.earlier))
-    if len(found) == 1:
-        ((field, of),) = found
-        origin = f"{of.origin}. {_sampling(of)}"
-        between = of.range(field) if field in CLOCKS else None
-        value = getattr(of, field)
-        return Quantity(value, field_text(field, of), origin, (of.device,), between, earlier)
-    first, second = found
-    return dataclasses.replace(_ratio(expression, first, second, write), earlier=earlier)
+    return found
+
+
+def _earlier(found: Iterable[tuple[str, Measurement]]) -> str:
+    return "; ".join(dict.fromkeys(of.earlier for _, of in found if of.earlier))
 
 
 def _ratio(

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import math
 import pathlib
 import statistics
 from collections.abc import Callable, Iterator, Mapping
@@ -152,6 +153,14 @@ class Process:
             return statistics.median(found) if found else None
         return float(found) if found else None
 
+    def calls_until_paid(self, other: Self) -> float:
+        """Return from how many calls on this one, first call and all, takes no longer in all."""
+        own, its = statistics.median(self.latency), statistics.median(other.latency)
+        first = self.first_call or own
+        if first <= its:
+            return 1
+        return math.ceil((first - own) / (its - own)) if own < its else math.inf
+
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
@@ -218,6 +227,15 @@ class Measurement:
         numbers = [(one.number(clocks[0]), another.number(clocks[1])) for one, another in pairs]
         ratios = [above / below for above, below in numbers if above is not None and below]
         return Range.of(ratios) if ratios else None
+
+    def calls_until_paid(self, other: Self) -> Range | None:
+        """Return from how many calls on it takes no longer in all than another, if ever.
+
+        None where its first call is not known. Both are of the same processes.
+        """
+        pairs = zip(self.processes, other.processes, strict=True)
+        numbers = [one.calls_until_paid(another) for one, another in pairs if one.first_call]
+        return Range.of(numbers) if numbers else None
 
     @property
     def latency(self) -> float:

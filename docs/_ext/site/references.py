@@ -1,4 +1,4 @@
-"""The roles for numbers in sentences: measured, compared, verdicts that follow, and quoted."""
+"""The roles for numbers in sentences: measured, compared, paid, verdicts, and quoted."""
 
 import re
 from collections.abc import Callable
@@ -31,11 +31,15 @@ class measured_comparison(nodes.Inline, nodes.Element):
     """A ratio in words that is filled in from the measurements when the page is written."""
 
 
+class measured_calls(nodes.Inline, nodes.Element):
+    """From how many calls on something pays, filled in when the page is written."""
+
+
 class measured_verdict(nodes.Inline, nodes.Element):
     """A verdict that is filled in from the measurements when the page is written."""
 
 
-PENDING = (measured, measured_comparison, measured_verdict)
+PENDING = (measured, measured_comparison, measured_calls, measured_verdict)
 
 
 class _PendingRole(SphinxRole):
@@ -125,9 +129,10 @@ class FillInReferences(BookTransform):
 
     def run(self, **options: Any) -> None:
         """Fill in one page."""
-        numbers, comparisons, verdicts = (list(self.document.findall(kind)) for kind in PENDING)
-        if not (numbers or comparisons or verdicts):
+        found = [list(self.document.findall(kind)) for kind in PENDING]
+        if not any(found):
             return
+        numbers, comparisons, calls, verdicts = found
         known = measurements.known(self.env)
         for number in numbers:
             self._fill_in(number, lambda text: (None, references.resolve(text, known)))
@@ -135,6 +140,8 @@ class FillInReferences(BookTransform):
             self._fill_in(
                 comparison, lambda text: (None, references.resolve(text, known, compared))
             )
+        for each in calls:
+            self._fill_in(each, lambda text: (None, references.paid(text, known)))
         for verdict in verdicts:
             self._fill_in(verdict, lambda text: references.verdict(text, known))
 
@@ -181,6 +188,7 @@ def setup(app: BookApp) -> None:
     """Register the roles."""
     app.add_role("measured", _PendingRole(measured))
     app.add_role("compared", _PendingRole(measured_comparison))
+    app.add_role("paid", _PendingRole(measured_calls))
     app.add_role("verdict", _PendingRole(measured_verdict))
     app.add_role("quoted", QuotedRole())
     app.add_transform(LinkQuotesOnce)

@@ -2,7 +2,7 @@
 
 import pytest
 from _ext.measurements.labels import Labels
-from _ext.measurements.ranges import Range, compared
+from _ext.measurements.ranges import INDISTINCT, Range, compared
 from _ext.measurements.references import (
     UNDECIDED,
     VERDICTS,
@@ -10,11 +10,14 @@ from _ext.measurements.references import (
     NotRecorded,
     ReferenceProblem,
     lines,
+    paid,
     resolve,
     verdict,
 )
 from _ext.measurements.schema import Measurement
 from _ext.measurements.tables import cell_text, grid
+from hypothesis import given
+from hypothesis import strategies as st
 
 LABELS = Labels({}, {"jax": "JAX"})
 
@@ -402,6 +405,74 @@ def test_what_has_no_turns_may_be_divided():
     )
     rates = of(record("fast", 0.5, work=2e9), record("slow", 1.0, work=2e9))
     assert resolve("fast@jax.rate / slow@jax.rate", rates).text == "2×"
+
+
+def first_calls(*processes):
+    """Return what is known where `ours` and `other` took turns.
+
+    Each process is a first call of ours, the seconds of a later one, and those of the other.
+    """
+    made = [process(own, first_call=first) for first, own, _ in processes]
+    return of(
+        record("ours", comparison="t", processes=made),
+        record("other", comparison="t", processes=[process(its) for _, _, its in processes]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("processes", "text"),
+    [
+        # A second more at first, half a second saved by each call: after two they are even.
+        ([(1.5, 0.5, 1.0)] * 3, "2 calls"),
+        ([(10.5, 0.5, 1.0)], "20 calls (one process)"),
+        ([(10.5 + n, 0.5, 1.0) for n in range(10)], "29 calls (22–36)"),
+        ([(1000.5 + n, 0.5, 1.0) for n in (0, 50, 90)], "2100 calls (2000–2200)"),
+        ([(0.9, 5.0, 1.0)] * 3, "1 call"),
+        ([(10.0, 1.0, 1.0)] * 3, "never"),
+        ([(10.0, 2.0, 1.0)] * 3, "never"),
+        ([(10.0, 0.5, 1.0), (10.0, 1.5, 1.0), (10.0, 0.5, 1.0)], "cannot tell"),
+    ],
+)
+def test_calls_until_a_first_call_has_paid(processes, text):
+    assert paid("ours@jax / other@jax", first_calls(*processes)).text == text
+
+
+@given(st.floats(1e-6, 1), st.floats(1e-6, 1), st.floats(1e-6, 100))
+def test_it_pays_at_the_first_count_at_which_the_totals_meet(other, own, first):
+    calls = paid("ours@jax / other@jax", first_calls((first, own, other)))
+
+    def total(count):
+        return first + (count - 1) * own
+
+    if calls.text == "never":
+        assert first > other
+        assert own >= other / (1 + INDISTINCT) * (1 - 1e-9)
+    else:
+        assert total(calls.value) <= calls.value * other * (1 + 1e-9)
+        if calls.value > 1:
+            assert total(calls.value - 1) > (calls.value - 1) * other * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("a@jax", "not of the form"),
+        ("a@jax / b@jax.first_call", "names a field"),
+        ("a@jax / c@jax", "at different moments"),
+        ("a@jax / nobody@jax", "no measurement is called"),
+    ],
+)
+def test_what_cannot_pay_is_refused(expression, problem):
+    with pytest.raises(ReferenceProblem, match=problem):
+        paid(expression, turns([1.4, 1.5, 1.6]))
+
+
+def test_without_a_first_call_it_is_not_known_when_it_pays():
+    made = [process(0.5, first_call=None)]
+    ours = record("ours", comparison="t", processes=made)
+    other = record("other", comparison="t", processes=[process(1.0)])
+    with pytest.raises(NotRecorded, match="no first_call"):
+        paid("ours@jax / other@jax", of(ours, other))
 
 
 @pytest.mark.parametrize(
