@@ -32,6 +32,8 @@ USED = (
 # What the page folds because few want to read it: helpers, logs, compiled programs, the words of
 # old versions, the data of a tree that is there as a list. The notebook has the code.
 FOLDED = "details.hide, details.earlier, .compile-view details, .picture-tree details"
+# What only says that something is folded, which Markdown shows.
+NAMELESS = ".predict-output > summary, .measurement-figure > details > summary"
 
 
 def describe(
@@ -93,16 +95,8 @@ def markdown(body: str) -> str:
     tree = LexborHTMLParser(f"<article>{body}</article>")
     for node in tree.css(f"{USED}, {FOLDED}"):
         node.decompose()
-    for node in tree.css(".error-entry details"):
-        node.replace_with(f" ({by})" if (by := node.attributes.get("data-by")) else "")
-    for node in tree.css("details.traceback"):
-        said = html.escape(node.css("summary")[0].text())
-        node.replace_with(LexborHTMLParser(f"<pre>{said}</pre>").css("pre")[0])
-    for node in tree.css("figcaption > details"):
-        # A caption is emphasised, which data in it would end.
-        if node.parent is not None:
-            node.parent.insert_after(node)
-        node.decompose()
+    _unfold(tree)
+    _say_once(tree)
     notes: dict[str, int] = {}
     for node in tree.css(".note[role=tooltip]"):
         node.replace_with(f"[^{notes.setdefault(node.text(), len(notes) + 1)}]")
@@ -118,6 +112,37 @@ def markdown(body: str) -> str:
     text = html_to_markdown.convert((found.html if found else "") or "", options)
     footnotes = [f"[^{number}]: {note}" for note, number in notes.items()]
     return "\n\n".join([str(getattr(text, "content", text)).strip(), *footnotes]) + "\n"
+
+
+def _unfold(tree: LexborHTMLParser) -> None:
+    """Leave of folds what Markdown shows."""
+    for node in tree.css(".error-entry details"):
+        node.replace_with(f" ({by})" if (by := node.attributes.get("data-by")) else "")
+    for node in tree.css("details.traceback"):
+        said = html.escape(node.css("summary")[0].text())
+        node.replace_with(LexborHTMLParser(f"<pre>{said}</pre>").css("pre")[0])
+    for node in tree.css(NAMELESS):
+        node.decompose()
+    for node in tree.css("figcaption > details"):
+        # A caption is emphasised, which data in it would end.
+        if node.parent is not None:
+            node.parent.insert_after(node)
+        node.decompose()
+
+
+def _say_once(tree: LexborHTMLParser) -> None:
+    """Leave out captions that the first tab has as well, and sources that were named before."""
+    for tabs in tree.css(".sd-tab-set"):
+        captions = tabs.css(".measurement-caption, figcaption")
+        for node in captions[1:]:
+            if node.html == captions[0].html:
+                node.decompose()
+    sources: set[str | None] = set()
+    for node in tree.css("a.quoted[title]"):
+        # The address says the same of each further quote.
+        if (source := node.attributes["title"]) in sources:
+            del node.attrs["title"]
+        sources.add(source)
 
 
 def finish(app: BookApp, exception: Exception | None) -> None:

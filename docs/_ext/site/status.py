@@ -196,7 +196,7 @@ def add_provenance(
         if device != state.home or only_recorded:
             stale = "" if state.states[device].word == "current" else f" ({state.states[device]})"
             where = place(facts, state.packages)
-            lines.append(f"Recorded {when(facts)} on {where}{stale}.")
+            lines.append(f"Recorded {facts.day} on {where}{stale}.")
     for line in lines:
         context["body"] += f'<p class="provenance">{html.escape(line)}</p>'
 

@@ -44,6 +44,34 @@ def test_what_the_page_folds_is_left_out_and_what_a_question_covers_is_not():
     assert all(words in text for words in ("TypeError: no <array>", "42", "7"))
 
 
+def test_a_fold_that_is_open_has_no_label():
+    body = (
+        '<details class="predict-output"><summary>Look</summary><pre>42</pre></details>'
+        '<div class="measurement-figure"><details><summary>As a table</summary><p>7</p></details>'
+        "</div>"
+    )
+    assert about.markdown(body) == "```\n42\n```\n\n7\n"
+
+
+def test_a_caption_stands_once_above_the_tabs_that_all_have_it():
+    caption = '<div class="measurement-caption"><p>{}</p></div><p>numbers of {}</p>'
+    tab = f'<div class="sd-tab-content">{caption}</div>'
+    tabs = tab.format("By size.", "one"), tab.format("By size.", "two"), tab.format("By age.", 3)
+    body = f'<div class="sd-tab-set">{"".join(tabs)}</div>'
+    lines = about.markdown(body).split("\n\n")
+    assert lines == ["By size.", "numbers of one", "numbers of two", "By age.", "numbers of 3\n"]
+
+
+def test_the_source_of_quotes_is_named_at_the_first():
+    quote = '<p><a class="quoted" href="a.html" title="{}">“{}”</a></p>'
+    quotes = [("by Ann", "one"), ("by Ann", "two"), ("by Bob", "six")]
+    assert about.markdown("".join(quote.format(*each) for each in quotes)).split("\n\n") == [
+        '[“one”](a.html "by Ann")',
+        "[“two”](a.html)",
+        '[“six”](a.html "by Bob")\n',
+    ]
+
+
 def test_the_data_of_a_picture_stand_below_its_caption_unless_a_list_says_them():
     page = (
         '<figure class="picture{}"><figcaption>One call.<details><summary>The data</summary>'
