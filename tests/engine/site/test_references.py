@@ -290,7 +290,7 @@ def test_what_all_numbers_of_a_column_or_row_share_its_head_says(project, noting
         f"| time of | CPU | H200 |\n|---|---|---|\n| x | {here} | {there} |\n"
         f"| y | {here} | {there} |\n\n"
         f"| time | x | y |\n|---|---|---|\n| H200 | {there} | {there} |\n"
-        f"| it | {here} | {there}, {there} |\n",
+        f"| it | {there}, {here} | {there}, {there} |\n",
         notebook=False,
     )
     assert project.record().returncode == 0
@@ -312,7 +312,7 @@ def test_what_all_numbers_of_a_column_or_row_share_its_head_says(project, noting
     alone = f"250 ms (one process) ({earlier}) NVIDIA H200"
     assert by_row[1:] == [
         [f"H200 (one process, {earlier})", "250 ms", "250 ms"],
-        ["it", "500 ms (one process) CPU", f"{alone}, {alone}"],
+        ["it", f"{alone}, 500 ms (one process) CPU", f"{alone}, {alone}"],
     ]
 
 
