@@ -34,6 +34,8 @@ USED = (
 FOLDED = "details.hide, details.earlier, .compile-view details, .picture-tree details"
 # What only says that something is folded, which Markdown shows.
 NAMELESS = ".predict-output > summary, .measurement-figure > details > summary"
+# Code, or what a row of a table can do without: spaces in its rule, empty cells at its end.
+SPARE = re.compile(r"^```.*?^```$|^\|(?: --- \|)+$|(?<= \|)(?: +\|)+$", re.MULTILINE | re.DOTALL)
 
 
 def describe(
@@ -110,8 +112,15 @@ def markdown(body: str) -> str:
     found = tree.css_first("article")
     options = html_to_markdown.ConversionOptions(br_in_tables=True, compact_tables=True)
     text = html_to_markdown.convert((found.html if found else "") or "", options)
+    page = SPARE.sub(_shorter, str(getattr(text, "content", text)).strip())
     footnotes = [f"[^{number}]: {note}" for note, number in notes.items()]
-    return "\n\n".join([str(getattr(text, "content", text)).strip(), *footnotes]) + "\n"
+    return "\n\n".join([page, *footnotes]) + "\n"
+
+
+def _shorter(found: re.Match[str]) -> str:
+    if found[0].startswith("```"):
+        return found[0]
+    return found[0].replace(" ", "") if "-" in found[0] else ""
 
 
 def _unfold(tree: LexborHTMLParser) -> None:

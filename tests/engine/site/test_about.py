@@ -31,6 +31,18 @@ def test_lines_of_code_in_a_table_stay_lines_and_its_result_stands_outside():
     assert about.markdown(body).splitlines()[2] == "| `n = 1`<br>`n < 2` → `True` | `n` |"
 
 
+def test_rows_of_a_table_have_no_empty_cells_at_their_end_and_code_stays_as_it_is():
+    body = (
+        "<table><thead><tr><th>A</th><th>B</th></tr></thead><tbody>"
+        '<tr><td colspan="2">One</td></tr><tr><td>1</td><td></td></tr><tr><td></td><td>2</td></tr>'
+        "</tbody></table><pre>| --- | --- |\n| 1 | |</pre>"
+    )
+    table, code = about.markdown(body).split("\n\n", 1)
+    assert table.splitlines()[1:4] == ["|---|---|", "| One |", "| 1 |"]
+    assert table.splitlines()[4].split() == ["|", "|", "2", "|"]
+    assert code == "```\n| --- | --- |\n| 1 | |\n```\n"
+
+
 def test_what_the_page_folds_is_left_out_and_what_a_question_covers_is_not():
     body = (
         '<details class="admonition hide above-input"><summary>Show</summary><pre>helper</pre>'
