@@ -228,8 +228,9 @@ def _say_in_head(head: nodes.entry, cells: Sequence[nodes.entry]) -> None:
         for mark in marks:
             mark.parent.remove(mark)
         said += texts
-    if said:
-        head[-1] += nodes.inline("", f" ({', '.join(said)})", classes=["earlier"])
+    last = head[-1]
+    if said and isinstance(last, nodes.Element):
+        last += nodes.inline("", f" ({', '.join(said)})", classes=["earlier"])
 
 
 def _of_class(cell: nodes.Element, name: str) -> Sequence[nodes.inline]:
