@@ -202,5 +202,5 @@ def test_the_skill_has_every_error_of_the_list_and_says_who_raised_it(skill):
     assert len(entries) > 80
     for entry in entries:
         assert entry in listed, entry
-        known = re.search(r"^\(raised with JAX \d|^\(Quoted: ", listed[entry], re.MULTILINE)
+        known = re.search(r"^\(JAX \d|^\(Quoted: ", listed[entry], re.MULTILINE)
         assert known, f"no current recording raises {entry}: 'nox -s record -- --changed'"

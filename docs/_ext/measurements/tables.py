@@ -31,7 +31,8 @@ def grid(
 ) -> tuple[list[str], list[list[str]]]:
     """Return the head and the rows of a table with one row for each measurement.
 
-    Where a column is of one process in all rows, its head says so in place of each number.
+    Where a column is of one process in all rows, its head says so in place of each number, and
+    the head says of all rows that they are of the same earlier code.
     """
     columns = [
         each
@@ -43,10 +44,15 @@ def grid(
         [cell_text(column, each, labels, with_range=column not in alone) for column in columns]
         for each in measurements
     ]
-    for row, each in zip(rows, measurements, strict=True):
-        row[0] += f" ({each.earlier})" if each.earlier else ""
     single = " (one process)"
-    return [COLUMNS[each] + (single if each in alone else "") for each in columns], rows
+    head = [COLUMNS[each] + (single if each in alone else "") for each in columns]
+    marks = [f" ({each.earlier})" if each.earlier else "" for each in measurements]
+    if len(set(marks)) == 1:
+        head[0] += marks[0]
+    else:
+        for row, mark in zip(rows, marks, strict=True):
+            row[0] += mark
+    return head, rows
 
 
 def _is_alone(of: Measurement, column: str) -> bool:

@@ -173,7 +173,7 @@ class ShowErrors(BookTransform):
     def _printed(self, words: str, found: list[DeclaredError]) -> str:
         best = max(found, key=lambda error: (error.here is not None, len(error.versions)))
         shown = [*self._shown(best), *self._earlier(words)]
-        by = f"raised with {next((heading for heading, text in shown if text), '')}"
+        by = next((heading for heading, text in shown if text), "")
         if len(shown) == 1 and best.here is not None:
             # All versions say it, or it is no error of the package.
             shown = [("", text) for _, text in shown]
@@ -196,7 +196,7 @@ class ShowErrors(BookTransform):
 def messages(shown: Sequence[tuple[str, str]], by: str) -> str:
     """Return a fold with all messages of an error, each beneath its heading.
 
-    What the page folds, Markdown leaves out, and says `by` which version the error was raised.
+    What the page folds, Markdown leaves out, and names the version that said it, `by`.
     """
     if not shown:
         return ""

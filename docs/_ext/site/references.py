@@ -1,7 +1,10 @@
-"""The roles for numbers in sentences: measured, compared, paid, verdicts, and quoted."""
+"""The roles for numbers in sentences: measured, compared, paid, verdicts, and quoted.
+
+In a table, what is the same of all numbers of a column, or else of a row, its head says once.
+"""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -21,6 +24,7 @@ logger = logging.getLogger(__name__)
 UNBROKEN = 20
 # A role that names the device of its number.
 ON_DEVICE = re.compile(r" on [\w-]+")
+ALONE = "one process"
 
 
 class measured(nodes.Inline, nodes.Element):
@@ -144,6 +148,8 @@ class FillInReferences(BookTransform):
             self._fill_in(each, lambda text: (None, references.paid(text, known)))
         for verdict in verdicts:
             self._fill_in(verdict, lambda text: references.verdict(text, known))
+        for table in self.document.findall(nodes.table):
+            say_once(table)
 
     def _fill_in(
         self,
@@ -182,6 +188,53 @@ class FillInReferences(BookTransform):
 
     def _label(self, device: str) -> str:
         return measurements.labels(self.env.book_options).device(device)
+
+
+def say_once(table: nodes.table) -> None:
+    """Take out of the numbers of a table what the heads of their columns or rows can say.
+
+    A device that a head names is not repeated. That all are of one process, or all of the same
+    earlier code, moves to the head.
+    """
+    lines = [[*row.findall(nodes.entry)] for row in table.findall(nodes.row)]
+    if len({len(line) for line in lines}) != 1:
+        return
+    for head, *cells in [*zip(*lines, strict=True), *lines[1:]]:
+        _say_in_head(head, cells)
+
+
+def _say_in_head(head: nodes.entry, cells: Sequence[nodes.entry]) -> None:
+    named = set(re.findall(r"\w+", head.astext()))
+    labels = [label for cell in cells for label in _of_class(cell, "on-device")]
+    for label in labels:
+        if all(device.split()[-1] in named for device in label.astext().split(" and ")):
+            label.parent.remove(label)
+    found = [[*cell.findall(noted)] for cell in cells]
+    numbers = [number for of_cell in found for number in of_cell]
+    # Of several numbers in a cell, or of a verdict, a head says too little.
+    plain = all("measured" in number["classes"] for number in numbers)
+    if len(numbers) < 2 or not plain or max(map(len, found)) > 1 or not len(head):
+        return
+    said = []
+    if all(ALONE in number.astext() for number in numbers):
+        for number in numbers:
+            text = number.astext().replace(f" ({ALONE})", "").replace(f", {ALONE})", ")")
+            number.children = []
+            number += nodes.Text(text)
+        said.append(ALONE)
+    marks = [mark for cell in cells for mark in _of_class(cell, "earlier")]
+    texts = {mark.astext().strip(" ()") for mark in marks}
+    if len(marks) == len(numbers) and len(texts) == 1:
+        for mark in marks:
+            mark.parent.remove(mark)
+        said += texts
+    last = head[-1]
+    if said and isinstance(last, nodes.Element):
+        last += nodes.inline("", f" ({', '.join(said)})", classes=["earlier"])
+
+
+def _of_class(cell: nodes.Element, name: str) -> Sequence[nodes.inline]:
+    return [each for each in cell.findall(nodes.inline) if name in each["classes"]]
 
 
 def setup(app: BookApp) -> None:

@@ -166,11 +166,16 @@ def place(facts: RunMetadata, packages: Collection[str] | None = None) -> str:
     more = [facts.processor, f"{facts.threads} threads"]
     more += [f"driver {facts.driver}"] if facts.driver else []
     more += [facts.memory] if facts.memory else []
-    versions = ", ".join(
-        f"{name} {version}"
-        for name, version in sorted(facts.versions.items())
-        if packages is None or name in packages or name == "python"
-    )
+    found = facts.versions
+    if packages is not None:
+        # A part of a package, such as jaxlib, is named where its version is another.
+        found = {
+            name: version
+            for name, version in found.items()
+            if (name in packages or name == "python")
+            and not any(name != of and name.startswith(of) for of in found if found[of] == version)
+        }
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
     return f"{facts.device} ({', '.join(more)}), with {versions}"
 
 
@@ -196,7 +201,7 @@ def add_provenance(
         if device != state.home or only_recorded:
             stale = "" if state.states[device].word == "current" else f" ({state.states[device]})"
             where = place(facts, state.packages)
-            lines.append(f"Recorded {when(facts)} on {where}{stale}.")
+            lines.append(f"Recorded {facts.day} on {where}{stale}.")
     for line in lines:
         context["body"] += f'<p class="provenance">{html.escape(line)}</p>'
 

@@ -281,6 +281,41 @@ def test_the_device_of_a_number_is_said_where_there_are_several_or_the_role_name
     assert all("at-home" in each["class"] for each in marks)
 
 
+def test_what_all_numbers_of_a_column_or_row_share_its_head_says(project, noting):
+    project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
+    project.page("b/one", project.cell("note('x', 0.5)\nnote('y', 0.25)", snippet="a.notes.note"))
+    here, there = "{measured}`x@python`", "{measured}`y@python on gpu-h200`"
+    project.page(
+        "c/uses",
+        f"| time of | CPU | H200 |\n|---|---|---|\n| x | {here} | {there} |\n"
+        f"| y | {here} | {there} |\n\n"
+        f"| time | x | y |\n|---|---|---|\n| H200 | {there} | {there} |\n"
+        f"| it | {there}, {here} | {there}, {there} |\n",
+        notebook=False,
+    )
+    assert project.record().returncode == 0
+    project.recorded_elsewhere("b/one")
+    project.page("b/one", project.cell("note('x', 0.5)\nnote('y', 1 / 4)", snippet="a.notes.note"))
+    assert project.build().green
+    for hidden in (page := soup(project, "c/uses")).select(".note"):
+        hidden.decompose()
+    by_column, by_row = (
+        [[" ".join(cell.text.split()) for cell in row.select("th, td")] for row in table("tr")]
+        for table in page("table")
+    )
+    earlier = re.sub(r".*(earlier code, [\d-]+).*", r"\1", by_column[0][2])
+    assert by_column == [
+        ["time of", "CPU (one process)", f"H200 (one process, {earlier})"],
+        ["x", "500 ms", "250 ms"],
+        ["y", "500 ms", "250 ms"],
+    ]
+    alone = f"250 ms (one process) ({earlier}) NVIDIA H200"
+    assert by_row[1:] == [
+        [f"H200 (one process, {earlier})", "250 ms", "250 ms"],
+        ["it", f"{alone}, 500 ms (one process) CPU", f"{alone}, {alone}"],
+    ]
+
+
 def test_a_number_in_a_heading_is_red_at_its_line(project, noting):
     project.configure('myst_enable_extensions = ["colon_fence"]')
     project.page(
