@@ -148,11 +148,11 @@ def paid(expression: str, measurements: Measurements) -> Quantity:
     parts = [part.strip() for part in expression.split(" / ")]
     if len(parts) != 2:
         raise ReferenceProblem(f"'{expression}' is not of the form REFERENCE / REFERENCE")
-    found = _all(parts, measurements)
-    (field, ours), (other_field, other) = found
+    first, second = _all(parts, measurements)
+    (field, ours), (other_field, other) = first, second
     if {field, other_field} != {"latency"}:
         raise ReferenceProblem(f"'{expression}' names a field; what pays is told by both clocks")
-    ratio = _ratio(expression, *found, times)
+    ratio = _ratio(expression, first, second, times)
     if ratio.range is None:
         raise ReferenceProblem(f"'{expression}' was not measured on one device")
     calls = ours.calls_until_paid(other)
@@ -163,7 +163,7 @@ def paid(expression: str, measurements: Measurements) -> Quantity:
         text = calls_ranged(calls)
     else:
         text = "never" if ratio.range.told or ratio.range.equal else UNDECIDED
-    wordy, earlier = text in ("never", UNDECIDED), _earlier(found)
+    wordy, earlier = text in ("never", UNDECIDED), _earlier([first, second])
     return Quantity(calls.value, text, ratio.origin, ratio.devices, calls, earlier, wordy)
 
 
