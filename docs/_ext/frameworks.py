@@ -84,18 +84,6 @@ def first_imports(registry: Iterable[Framework], modules: Iterable[str]) -> str:
     return "\n".join(["import contextlib\n", *lines]) if lines else ""
 
 
-def wrong_order(registry: Iterable[Framework]) -> str:
-    """Return what is to be said of a kernel that died as a wrong order of imports lets it."""
-    known = [
-        (each.modules[0], each.first()) for each in registry if each.before and each.installed()
-    ]
-    return "".join(
-        f"; a process that imports {name} before {first} may end so: import {first} first"
-        for name, before in known
-        for first in before
-    )
-
-
 def versions(packages: Iterable[str]) -> dict[str, str]:
     """Return {distribution: version} of those that are installed."""
     found = {}

@@ -108,7 +108,7 @@ class Machine:
 
         path = self._folder / "book-measuring.lock"
         try:
-            handle = _open(path)
+            handle = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)
         except OSError as error:
             self._tell(f"{path} cannot be used ({error.strerror}): others may disturb measurements")
             yield
@@ -126,15 +126,3 @@ class Machine:
             yield
         finally:
             os.close(handle)
-
-
-def _open(path: pathlib.Path) -> int:
-    """Open the file of a lock, which may belong to another user; make it where there is none."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.open(path, flags)
-    except FileNotFoundError:
-        handle = os.open(path, flags | os.O_CREAT, 0o666)
-        with contextlib.suppress(OSError):
-            os.fchmod(handle, 0o666)
-        return handle
