@@ -73,6 +73,11 @@ class Framework:
         return tuple(name for name in self.before if find(name) is not None)
 
 
+def by_module(registry: Iterable[Framework]) -> dict[str, Framework]:
+    """Return {top-level module: framework}, in the order of the registry."""
+    return {module: framework for framework in registry for module in framework.modules}
+
+
 def first_imports(registry: Iterable[Framework], modules: Iterable[str]) -> str:
     """Return the lines for a program of readers that imports modules, empty where it needs none.
 

@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import contextlib
 from typing import Any
 
 from nbclient import NotebookClient
@@ -15,7 +16,7 @@ def this_task() -> asyncio.Task[Any]:
 
 
 class Client(NotebookClient):
-    """Leaves no task behind, however the execution of a cell ended."""
+    """Connects to a kernel, and asks it for values."""
 
     km: Any
     kc: Any
@@ -23,15 +24,11 @@ class Client(NotebookClient):
     def __init__(self, *rest: Any, **named: Any) -> None:
         super().__init__(*rest, **named)
         self.log.disabled = True
-        self.watching: set[asyncio.Task[Any]] = set()
 
     async def _async_poll_kernel_alive(self) -> None:
-        self.watching.add(this_task())
-        await super()._async_poll_kernel_alive()
-
-    async def _async_poll_output_msg(self, *rest: Any) -> None:
-        self.watching.add(this_task())
-        await super()._async_poll_output_msg(*rest)
+        # An execution that was broken off leaves it behind, and soon there is no connection.
+        with contextlib.suppress(AssertionError):
+            await super()._async_poll_kernel_alive()
 
     async def connect(self) -> None:
         """Wait until the kernel is ready; raises RuntimeError."""
@@ -39,12 +36,6 @@ class Client(NotebookClient):
         self.kc.start_channels(hb=False)
         self.kc.allow_stdin = False
         await self.kc.wait_for_ready(timeout=self.startup_timeout)
-
-    async def stop_watching(self) -> None:
-        """Cancel the tasks that are left."""
-        for task in self.watching:
-            task.cancel()
-        await asyncio.gather(*self.watching, return_exceptions=True)
 
     async def value_of(self, expression: str) -> tuple[Any, str]:
         """Return what an expression gives in the kernel, or else what is wrong."""

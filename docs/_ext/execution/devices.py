@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-from ..frameworks import Framework
+from ..frameworks import Framework, by_module
 from ..options import Options
 from .environment import kernel_environment
 
@@ -38,8 +38,7 @@ def question(registry: Iterable[Framework]) -> str:
     """
     asked = ", ".join(
         f"({module!r}, lambda {module}: {framework.device})"
-        for framework in registry
-        for module in framework.modules
+        for module, framework in by_module(registry).items()
         if framework.device
     )
     first = (

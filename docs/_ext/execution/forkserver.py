@@ -55,7 +55,8 @@ class Keeper:
     """Gives builds the socket of a root."""
 
     def __init__(self) -> None:
-        self.roots: dict[str, Root] = {}
+        self.key = ""
+        self.kept: Root | None = None
 
     def serve(self, listening: socket.socket, until: int) -> None:
         """Serve builds until a descriptor can be read."""
@@ -67,19 +68,16 @@ class Keeper:
                     if data := client.recv(1 << 20):
                         root = self.root(**json.loads(data))
                         socket.send_fds(client, [b"root"], [root.control.fileno()])
-        for root in self.roots.values():
-            root.close()
+        if self.kept is not None:
+            self.kept.close()
 
     def root(self, key: str, kernel: str, environment: dict[str, str]) -> Root:
-        """Return the root with a key; all others end, once their kernels have ended."""
-        found = self.roots.get(key)
-        if found is None or found.process.poll() is not None:
-            found = Root(kernel, environment)
-        for other in self.roots.values():
-            if other is not found:
-                other.control.close()
-        self.roots = {key: found}
-        return found
+        """Return the root with a key; one of another ends, once its kernels have ended."""
+        if self.kept is None or self.key != key or self.kept.process.poll() is not None:
+            if self.kept is not None:
+                self.kept.control.close()
+            self.key, self.kept = key, Root(kernel, environment)
+        return self.kept
 
 
 def run_beside(command: list[str]) -> int:

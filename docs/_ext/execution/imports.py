@@ -5,7 +5,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Sequence
 
-from ..frameworks import Framework
+from ..frameworks import Framework, by_module
 
 # What a page may change that frameworks read when they are imported. Who only reads it is taken for
 # one who changes it: the page starts a second later.
@@ -22,7 +22,7 @@ def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple
     needs a process of its own, because it touches what its imports depend on before the last of
     them, or because a framework cannot be imported before a fork.
     """
-    owners = _owners(registry)
+    owners = by_module(registry)
     found: set[str] = set()
     last = -1
     for number, source in enumerate(sources):
@@ -39,14 +39,10 @@ def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple
 
 def first_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple[str, ...]:
     """Return what has to be imported before anything that a page imports, sooner or later."""
-    owners = _owners(registry)
+    owners = by_module(registry)
     found = {name for source in sources for name in imported(source, anywhere=True)}
     of_all = (name for module in owners if module in found for name in owners[module].first())
     return tuple(dict.fromkeys(of_all))
-
-
-def _owners(registry: Iterable[Framework]) -> dict[str, Framework]:
-    return {module: framework for framework in registry for module in framework.modules}
 
 
 def _parsed(source: str) -> ast.Module:

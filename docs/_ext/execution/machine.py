@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
+import fcntl
 import functools
 import math
 import os
 import pathlib
 import platform
 import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -101,11 +101,6 @@ class Machine:
     @contextlib.asynccontextmanager
     async def locked(self, alone: bool) -> AsyncIterator[None]:
         """Wait until nobody measures, or until nobody executes a page, and keep it so."""
-        if sys.platform == "win32":
-            yield
-            return
-        import fcntl
-
         path = self._folder / "book-measuring.lock"
         try:
             handle = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)

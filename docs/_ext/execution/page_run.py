@@ -211,7 +211,6 @@ class PageRun:
                 self.last_words = f"\n{said[-2000:]}" if said else ""
                 raise
             finally:
-                await client.stop_watching()
                 self.used, self.used_by_others = process.used()
                 try:
                     self.status = await process.end()

@@ -5,11 +5,9 @@ In a preview, whose times nobody may rely on, all of them are others.
 
 import asyncio
 import contextlib
+import itertools
 import json
-import math
 import signal
-import statistics
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
@@ -39,73 +37,28 @@ def execute_all(
 
     Pages that measure run one at a time after all others. `efforts` maps the names of pages to
     what they last took: the longest begin first, and those never executed before them. `say`
-    receives a line for each page. `jobs`
-    pages run at once: by default one for each core, or a single one on an accelerator, which
-    belongs to one process. Of those pages whose work is done by processes that they start, one
-    runs at a time. Where `done` raises, the other pages go on; its first error is raised when all
-    are done.
+    receives a line for each page. `jobs` pages run at once: by default one for each core, or a
+    single one on an accelerator, which belongs to one process. Of those pages whose work is done by
+    processes that they start, one runs at a time.
     """
     known = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
     ordered = sorted(pages, key=lambda page: known[page.docname].seconds, reverse=True)
     jobs = jobs or (machine.cores() if device == "cpu" else 1)
-    errors: list[Exception] = []
-    progress = Progress(pages, known, jobs, options)
+    numbers = itertools.count(1)
 
     def finished(page: Page, execution: Execution) -> None:
         verdict = "failed" if execution.failures else "executed"
         took = f"{execution.outputs.facts.seconds:.1f} s"
-        say(progress.after(page, f"{verdict} {page.docname} in {took}"))
-        try:
-            done(page, execution)
-        except Exception as error:
-            error.add_note(f"while the outputs of the page {page.docname} were kept")
-            errors.append(error)
+        say(f"[{next(numbers)}/{len(pages)}] {verdict} {page.docname} in {took}")
+        done(page, execution)
 
-    build = _Build(options, device, finished, jobs, say, known, progress)
+    build = _Build(options, device, finished, jobs, say, known)
     asyncio.run(_until_ended(build.run(ordered)))
-    if errors:
-        raise errors[0]
 
 
 def alone(page: Page, options: Options) -> bool:
     """Return whether a page must be executed with nothing beside it."""
     return page.benchmark and not options.preview
-
-
-class Progress:
-    """What of a build is done, what runs, and about how long the rest takes."""
-
-    def __init__(
-        self,
-        pages: Sequence[Page],
-        efforts: Mapping[str, Effort],
-        jobs: int,
-        options: Options,
-    ) -> None:
-        """Take the pages, what each last took, and how many run at once."""
-        seconds = [each.seconds for each in efforts.values() if each.seconds < math.inf]
-        usual = statistics.fmean(seconds) if seconds else 1.0
-        self.work = {
-            page.docname: (taken if (taken := efforts[page.docname].seconds) < math.inf else usual)
-            / (1 if alone(page, options) else jobs)
-            for page in pages
-        }
-        self.total, self.done, self.count = sum(self.work.values()), 0.0, 0
-        self.began = time.monotonic()
-        self.running: dict[str, None] = {}
-
-    def after(self, page: Page, came: str) -> str:
-        """Return what is to be said when a page is done: what came of it, and what is left."""
-        self.count += 1
-        self.done += self.work[page.docname]
-        self.running.pop(page.docname, None)
-        parts = [f"[{self.count}/{len(self.work)}] {came}"]
-        if 2 < self.count < len(self.work):
-            left = (time.monotonic() - self.began) * (self.total - self.done) / self.done
-            parts.append(f"about {left / 60:.0f} min left" if left > 90 else "about 1 min left")
-        if self.running:
-            parts.append(f"now {', '.join(self.running)}")
-        return "; ".join(parts)
 
 
 class _Build:
@@ -119,9 +72,7 @@ class _Build:
         jobs: int,
         say: Callable[[str], None],
         efforts: Mapping[str, Effort],
-        progress: Progress,
     ) -> None:
-        self.progress = progress
         self.options, self.device, self.finished, self.jobs = options, device, finished, jobs
         self.slots = asyncio.Semaphore(jobs)
         # Processes of several pages at once would take each other's cores.
@@ -184,7 +135,6 @@ class _Build:
     ) -> None:
         shared = self.jobs > 1 and not alone(page, self.options)
         run = PageRun(page, self.options, self._device(page), warm, modules, shared)
-        self.progress.running[page.docname] = None
         self.finished(page, await run.executed())
 
 
@@ -201,10 +151,10 @@ async def _until_ended(work: Coroutine[Any, Any, None]) -> None:
         loop.call_soon_threadsafe(task.cancel)
 
     loop = asyncio.get_running_loop()
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     # One that is ignored, as under nohup, stays ignored.
-    known = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, end) for number in known}
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    heeded = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in heeded}
     try:
         await task
     except asyncio.CancelledError:

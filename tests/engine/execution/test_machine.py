@@ -3,7 +3,6 @@
 import asyncio
 import os
 import pathlib
-import sys
 
 import pytest
 from _ext.execution import machine
@@ -42,9 +41,6 @@ def test_cores_respect_the_affinity(tmp_path):
         assert cores(tmp_path, tmp_path / "none") == 1
     finally:
         os.sched_setaffinity(0, before)
-
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="locks of POSIX")
 
 
 class Rooms:
