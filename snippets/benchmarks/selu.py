@@ -1,8 +1,13 @@
 """SELU and chains of operations, eager and compiled, in three frameworks."""
 
+import contextlib
 import functools
+import inspect
 import math
+import os
 import resource
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -84,6 +89,61 @@ def fresh_arrays(function, x, calls=3):
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
     size = math.prod(x.shape) * 4
     return round(faults / calls * resource.getpagesize() / size, 1)
+
+
+KEEPING = (
+    "glibc.malloc.arena_max=1:glibc.malloc.mmap_max=0"
+    ":glibc.malloc.trim_threshold=0x100000000"
+)
+SET_UP = {
+    "jax": """
+import jax, jax.numpy as jnp
+x, compiled = jnp.ones({shape}), jax.jit({name})
+call = lambda: compiled(x).block_until_ready()
+""",
+    "torch": """
+import torch
+x = torch.ones({shape})
+call = lambda: {name}(x)
+""",
+}
+CHILD = """
+import resource, sys
+ALPHA, SCALE = {constants}
+{source}
+{set_up}
+for line in sys.stdin:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    call()
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    print(after - before, flush=True)
+"""
+
+
+@contextlib.contextmanager
+def in_own_process(framework, function, shape, tunables=""):
+    """Yield what calls a function of float32 ones in another process.
+
+    Each call returns the number of its page faults. JAX compiles the function.
+    `tunables` are settings of glibc's allocator, which a process reads as it starts.
+    """
+    set_up = SET_UP[framework].format(shape=shape, name=function.__name__)
+    code = CHILD.format(
+        constants=(ALPHA, SCALE), source=inspect.getsource(function), set_up=set_up
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"GLIBC_TUNABLES": tunables},
+    ) as process:
+
+        def call():
+            print(file=process.stdin, flush=True)
+            return int(process.stdout.readline())
+
+        yield call
 
 
 def step(x, number):

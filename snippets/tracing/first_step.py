@@ -81,6 +81,21 @@ def scanned_network(weights, x):
     return jax.lax.scan(apply_layer, x, weights)[0]
 
 
+def checkpointed_network(weights, x):
+    """Compute what `scanned_network` does; a gradient computes each layer anew."""
+
+    @jax.checkpoint
+    def apply_layer(x, layer):
+        return jnp.tanh(x @ layer), None
+
+    return jax.lax.scan(apply_layer, x, weights)[0]
+
+
+def gradient_of(forward):
+    """Return a function of weights and x: the gradient of the sum of `forward`."""
+    return jax.grad(lambda weights, x: forward(weights, x).sum())
+
+
 def count_equations(forward, depth):
     """Return how many primitives the jaxpr of a network of `depth` layers holds."""
     weights, x, _ = example(depth, width=8, batch=4)

@@ -1,5 +1,6 @@
 import functools
 import math
+import platform
 import types
 
 import jax
@@ -90,6 +91,26 @@ def test_functions_are_compared_on_the_same_numbers():
     assert list(bound) == list(functions)
     for function in bound.values():
         assert race.largest_difference(function(), selu.exact_selu(selu.normal(20))) < 5e-6
+
+
+@pytest.mark.parametrize(
+    ("framework", "function"), [("jax", selu.selu), ("torch", selu.selu_torch)]
+)
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="settings of glibc")
+def test_a_process_that_keeps_its_memory_gets_no_new_one(framework, function):
+    above_the_limit, faults = (3000, 3000), {}
+    for tunables in ("", selu.KEEPING):
+        with selu.in_own_process(framework, function, above_the_limit, tunables) as call:
+            call()
+            faults[tunables] = min(call() for _ in range(10))
+    assert faults[""] > 3000
+    assert faults[selu.KEEPING] < 0.1 * faults[""]
+
+
+def test_a_function_that_fails_in_its_process_is_no_time():
+    with selu.in_own_process("torch", selu.selu_tensorflow, (2,)) as call:
+        with pytest.raises(ValueError):
+            call()
 
 
 def test_new_memory_is_counted_in_arrays_for_one_call(monkeypatch):

@@ -29,6 +29,36 @@ def test_network_is_that_of_numpy(data):
     expected = numpy_network(weights, np.asarray(x, np.float64))
     np.testing.assert_allclose(first_step.network(weights, x), expected, atol=1e-5)
     np.testing.assert_allclose(first_step.scanned_network(weights, x), expected, atol=1e-5)
+    np.testing.assert_allclose(first_step.checkpointed_network(weights, x), expected, atol=1e-5)
+
+
+def test_what_is_compiled_by_depth_is_the_same_gradient(data):
+    weights, x, _ = data
+    found = [
+        first_step.gradient_of(forward)(weights, x)
+        for forward in (
+            first_step.network,
+            first_step.scanned_network,
+            first_step.checkpointed_network,
+        )
+    ]
+    assert found[0].shape == weights.shape
+    np.testing.assert_allclose(found[1], found[0], atol=1e-5)
+    np.testing.assert_allclose(found[2], found[0], atol=1e-5)
+    # One more step in the first layer raises the sum by what the gradient says.
+    step = 1e-3 * jnp.zeros_like(weights).at[0, 0, 0].set(1.0)
+    rise = (first_step.network(weights + step, x) - first_step.network(weights - step, x)).sum()
+    np.testing.assert_allclose(rise / 2e-3, found[0][0, 0, 0], rtol=1e-2)
+
+
+def test_a_checkpointed_layer_is_computed_again_for_the_gradient(data):
+    weights, x, _ = data
+    jaxpr = {
+        forward: str(jax.make_jaxpr(first_step.gradient_of(forward))(weights, x))
+        for forward in (first_step.scanned_network, first_step.checkpointed_network)
+    }
+    tanhs = {forward: text.count(" tanh") for forward, text in jaxpr.items()}
+    assert tanhs[first_step.checkpointed_network] == tanhs[first_step.scanned_network] + 1
 
 
 def test_loss_is_the_mean_squared_error(data):
