@@ -8,7 +8,6 @@ ends when nobody holds its socket any more, however they ended.
 """
 
 import contextlib
-import functools
 import json
 import os
 import pathlib
@@ -84,29 +83,19 @@ def run_beside(command: list[str]) -> int:
     """Run a command with a keeper for all builds below it; return its exit status."""
     if sys.platform != "linux":
         return subprocess.call(command)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The command is interrupted, too, and has the last word.
+    signal.signal(signal.SIGINT, lambda number, frame: None)
     with tempfile.TemporaryDirectory(prefix="book-") as folder:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
             path = f"{folder}/keeper"
             listening.bind(path)
             listening.listen()
-            begin = functools.partial(_begin, os.getpid())
-            process = subprocess.Popen(command, env=os.environ | {SOCKET: path}, preexec_fn=begin)
+            process = subprocess.Popen(command, env=os.environ | {SOCKET: path})
             for number in (signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, lambda received, frame: process.send_signal(received))
             Keeper().serve(listening, until=os.pidfd_open(process.pid))
             status = process.wait()
     return status if status >= 0 else 128 - status
-
-
-def _begin(parent: int) -> None:
-    """Let the process of a command be interrupted, and end with its keeper."""
-    import ctypes
-
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 if __name__ == "__main__":
