@@ -43,10 +43,14 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True)
 class Execution:
-    """What came of executing a page."""
+    """What came of executing a page.
+
+    `left_out` says, by the numbers of cells, how many characters they printed beyond the limit.
+    """
 
     outputs: PageOutputs
     failures: list[Failure]
+    left_out: dict[int, int]
 
 
 class PageRun:
@@ -75,6 +79,7 @@ class PageRun:
         self.imports: dict[str, str] = {}
         # Names that cells would have bound, had they been executed to their end, each with the why.
         self.lost: dict[str, str] = {}
+        self.left_out: dict[int, int] = {}
         self.status: int | None = None
         self.used = self.used_by_others = 0.0
         self.last_words = ""
@@ -114,7 +119,8 @@ class PageRun:
                 process="own" if self.warm is None else "forked",
                 **(machine.accelerator() if self.device.startswith("gpu") else {}),
             )
-            return Execution(PageOutputs(facts, tuple(self._outputs())), self.failures)
+            made = PageOutputs(facts, tuple(self._outputs()))
+            return Execution(made, self.failures, self.left_out)
 
     def _outputs(self) -> Iterator[CellOutputs]:
         for cell, executed in zip(self.cells, self.notebook.cells, strict=True):
@@ -284,6 +290,7 @@ class PageRun:
                 code.outputs = []
                 return await self._forget(client, code.source, why, kept)
         if left_out := self.reply.get("left_out"):
+            self.left_out[self.number + 1] = left_out
             text = f"\n… and {left_out:,} more characters\n"
             code.outputs.append(nbformat.v4.new_output("stream", text=text))
         unshown = None if error else self._unshown()

@@ -50,6 +50,9 @@ def execute_all(
         verdict = "failed" if execution.failures else "executed"
         took = f"{execution.outputs.facts.seconds:.1f} s"
         say(f"[{next(numbers)}/{len(pages)}] {verdict} {page.docname} in {took}")
+        for cell, count in execution.left_out.items():
+            more = f"{count:,} characters more than are shown"
+            say(f"      {page.docname}: cell {cell} printed {more}")
         done(page, execution)
 
     build = _Build(options, device, finished, jobs, say, known)
