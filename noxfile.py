@@ -267,8 +267,8 @@ def live(session):
 def compile_programs(session):
     """Compile what pages show for devices that are not here, where a record is not current.
 
-    Arguments are the names of functions; `--again` to compile them even so; `--check` to compare
-    the records with a fresh compile; or `--list`, which says what is current, without compiling.
+    Arguments are the names of functions; `--again` to compile them even so; or `--list`, which
+    says what is current, without compiling.
     """
     if "--list" in session.posargs:
         install(session, "record")

@@ -25,15 +25,9 @@ def write(path: pathlib.Path, text: str) -> None:
             half_written.unlink()
 
 
-def read(path: pathlib.Path, limit: int) -> str:
-    """Return the text of a file of at most `limit` bytes.
-
-    Raises FileNotFoundError where there is none, and Unusable for a file that is too large, that
-    is not UTF-8, or that cannot be read.
-    """
+def read(path: pathlib.Path) -> str:
+    """Return the text of a file; raises FileNotFoundError, and Unusable for one that is no text."""
     try:
-        if path.stat().st_size > limit:
-            raise Unusable(f"it is larger than {limit} bytes")
         return path.read_text("utf8")
     except FileNotFoundError:
         raise

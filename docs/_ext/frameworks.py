@@ -73,6 +73,11 @@ class Framework:
         return tuple(name for name in self.before if find(name) is not None)
 
 
+def by_module(registry: Iterable[Framework]) -> dict[str, Framework]:
+    """Return {top-level module: framework}, in the order of the registry."""
+    return {module: framework for framework in registry for module in framework.modules}
+
+
 def first_imports(registry: Iterable[Framework], modules: Iterable[str]) -> str:
     """Return the lines for a program of readers that imports modules, empty where it needs none.
 
@@ -82,18 +87,6 @@ def first_imports(registry: Iterable[Framework], modules: Iterable[str]) -> str:
     wanted = [name for one in registry if names.intersection(one.modules) for name in one.before]
     lines = [f"with contextlib.suppress(ImportError):\n    import {name}" for name in wanted]
     return "\n".join(["import contextlib\n", *lines]) if lines else ""
-
-
-def wrong_order(registry: Iterable[Framework]) -> str:
-    """Return what is to be said of a kernel that died as a wrong order of imports lets it."""
-    known = [
-        (each.modules[0], each.first()) for each in registry if each.before and each.installed()
-    ]
-    return "".join(
-        f"; a process that imports {name} before {first} may end so: import {first} first"
-        for name, before in known
-        for first in before
-    )
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:

@@ -6,11 +6,13 @@ field that is called like a word of Python ends in `_`; its key in the data does
 
 import dataclasses
 import datetime
+import json
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
+from . import files
 from .names import nearest
 
 KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
@@ -115,3 +117,18 @@ def untyped(value: Any) -> dict[str, Any]:
         return {name.rstrip("_"): part for name, part in parts}
 
     return dataclasses.asdict(value, dict_factory=keyed)
+
+
+def parse(kind: Any, text: str) -> Any:
+    """Return the JSON in a text as what a type says; raises files.Unusable."""
+    try:
+        return typed(kind, json.loads(text))
+    except Mismatch as error:
+        raise files.Unusable(f"its content{error}") from None
+    except ValueError as error:
+        raise files.Unusable(f"it is no JSON: {error}") from None
+
+
+def written(data: Mapping[str, Any]) -> str:
+    """Return the text in which plain data is kept, the same for the same data."""
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"

@@ -30,7 +30,7 @@ def imports_of(page):
         now = imports.imported(cell.source)
         touched = (
             ["import os", "os.environ['TOUCHED'] = ''"]
-            if imports.mutates_import_state(cell.source)
+            if imports.TOUCHES.search(cell.source)
             else []
         )
         for name in dict.fromkeys(names):
@@ -52,9 +52,8 @@ def orders():
             continue
         before = imports.warm_modules(cells, OPTIONS.registry)
         forked = before is not None and not page.benchmark
-        if not forked:
-            before = imports.early_modules(cells, OPTIONS.registry)
-        first, *others = dict.fromkeys(n for n in (*before, *names) if n in REGISTERED)
+        imported = (*before, *names) if forked else names
+        first, *others = dict.fromkeys(n for n in imported if n in REGISTERED)
         # Each of the others imports NumPy too.
         order = first, *(n for n in others if n != "numpy")
         found.setdefault((forked, *order), (page.benchmark, cells))

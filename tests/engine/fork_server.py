@@ -217,14 +217,16 @@ def keep():
     class Lasting(Keeper):
         """Keeps what it has: projects differ in variables that only their cells read."""
 
+        def __init__(self):
+            super().__init__()
+            self.all = {}
+
         def root(self, key, kernel, environment):
             shared = {k: v for k, v in environment.items() if k not in OF_A_PROJECT}
             key = json.dumps([kernel, shared])
-            others = {other: root for other, root in self.roots.items() if other != key}
-            self.roots = {k: v for k, v in self.roots.items() if k == key}
-            found = super().root(key, kernel, shared)
-            self.roots |= others
-            return found
+            self.key, self.kept = key, self.all.get(key)
+            self.all[key] = super().root(key, kernel, shared)
+            return self.all[key]
 
     folder = tempfile.mkdtemp(prefix="keeper-")
     path = os.path.join(folder, "socket")

@@ -1,6 +1,6 @@
 """Compile the functions that pages name, and record the programs; or say how the records stand.
 
-    PYTHONPATH=docs python -m _ext.commands.compile [--list | --check | --again] [function ...]
+    PYTHONPATH=docs python -m _ext.commands.compile [--list | --again] [function ...]
 
 Compiling needs JAX and the compilers of the targets; the list needs no framework.
 """
@@ -38,26 +38,21 @@ def show(program: Program, options: Options, targets: Mapping[str, Target]) -> s
     return "" if state.word == "current" else f"{program.title} is {state.word}"
 
 
-def renew(
-    program: Program, options: Options, targets: Mapping[str, Target], given: argparse.Namespace
-) -> str:
+def renew(program: Program, options: Options, targets: Mapping[str, Target], again: bool) -> str:
     """Compile one program where that is needed and print what came of it; return a problem."""
     path = options.folder("programs") / program.file
     state = store.state(path.parent, program, targets)[1]
-    if state.word == "current" and not (given.again or given.check):
+    if state.word == "current" and not again:
         print(f"{program.title}: current")
         return ""
     started = time.monotonic()
     try:
         made = compiling.record(program, targets, options.compile_command)
-        if given.check:
-            word = "the same" if store.same(path, made) else "differs"
-        else:
-            word = "written" if store.keep(path, made) else "unchanged"
+        word = "written" if store.keep(path, made) else "unchanged"
     except Exception as error:
         return f"{program.title}: {type(error).__name__}: {error}"
     print(f"{program.title}: {word}, {time.monotonic() - started:.1f} s", flush=True)
-    return f"{program.title}: a fresh compile differs from {path}" if word == "differs" else ""
+    return ""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,7 +62,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("function", nargs="*", help="only these, as module.function")
     parser.add_argument("--list", action="store_true", help="say what is current, compile nothing")
     parser.add_argument("--again", action="store_true", help="compile what is current as well")
-    parser.add_argument("--check", action="store_true", help="compile all, compare, write nothing")
     given = parser.parse_args(arguments)
     targets = options.compile_targets
     found, problems = find_all(options)
@@ -80,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             problems.append(f"'{options.compile_command}' compiles what is not current.")
     else:
         compiling.prepare(targets)
-        problems += [renew(program, options, targets, given) for program in programs]
+        problems += [renew(program, options, targets, given.again) for program in programs]
     for problem in filter(None, problems):
         print(problem, file=sys.stderr)
     return 1 if any(problems) else 0

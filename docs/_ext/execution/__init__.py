@@ -5,8 +5,8 @@ measures nothing, alone on the machine where it does. `page_run` executes one pa
 `availability` says which of its cells cannot run here, `expectations` judges what they raise. Most
 kernels are forked: `fork_template` is a parent, which has imported frameworks, `forkserver` keeps
 parents from one build to the next, and `provisioning` asks it for a kernel or starts a process
-that only this page has, as `imports` decides. `kernel` is the code inside of a kernel; it bounds
-what a cell prints and says on which device it ran. `environment`, `devices` and `machine` know
+that only this page has, as `imports` decides. `kernel` is the code inside of a kernel, which bounds
+what a cell prints; `client` executes cells in it. `environment`, `devices` and `machine` know
 which variables kernels see, what devices are called, and how much of a machine may be used.
 """
 

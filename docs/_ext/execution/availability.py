@@ -4,7 +4,7 @@ import ast
 import importlib.util
 from collections.abc import Callable, Iterable
 
-from ..frameworks import Framework
+from ..frameworks import Framework, by_module
 from ..source.expansion import bound_names
 from .imports import imported
 
@@ -21,8 +21,7 @@ class Frameworks:
         registry = list(registry)
         self.absent = {
             module: framework
-            for framework in registry
-            for module in framework.modules
+            for module, framework in by_module(registry).items()
             if find(module) is None
         }
         self.words = {

@@ -3,7 +3,9 @@
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 
+from ..frameworks import Framework, by_module
 from ..options import Options
 from .environment import kernel_environment
 
@@ -27,6 +29,23 @@ def model_name(kind: str) -> str:
 def short_name(platform: str, kind: str) -> str:
     """Return the short name of a device, such as 'cpu' or 'gpu-h200'."""
     return "cpu" if platform == "cpu" else f"{platform}-{model_name(kind)}"
+
+
+def question(registry: Iterable[Framework]) -> str:
+    """Return an expression for a kernel: (platform, kind), by the first framework it has imported.
+
+    None where there is no such framework. Names of the page are none of the expression's.
+    """
+    asked = ", ".join(
+        f"({module!r}, lambda {module}: {framework.device})"
+        for module, framework in by_module(registry).items()
+        if framework.device
+    )
+    first = (
+        "next((tuple(map(str, ask(sys.modules[module])))"
+        f" for module, ask in [{asked}] if module in sys.modules), None)"
+    )
+    return f"__import__('builtins').eval({first!r}, {{'sys': __import__('sys')}})"
 
 
 def this_device(options: Options) -> str:

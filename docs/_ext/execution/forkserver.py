@@ -8,7 +8,6 @@ ends when nobody holds its socket any more, however they ended.
 """
 
 import contextlib
-import functools
 import json
 import os
 import pathlib
@@ -55,7 +54,8 @@ class Keeper:
     """Gives builds the socket of a root."""
 
     def __init__(self) -> None:
-        self.roots: dict[str, Root] = {}
+        self.key = ""
+        self.kept: Root | None = None
 
     def serve(self, listening: socket.socket, until: int) -> None:
         """Serve builds until a descriptor can be read."""
@@ -67,48 +67,35 @@ class Keeper:
                     if data := client.recv(1 << 20):
                         root = self.root(**json.loads(data))
                         socket.send_fds(client, [b"root"], [root.control.fileno()])
-        for root in self.roots.values():
-            root.close()
+        if self.kept is not None:
+            self.kept.close()
 
     def root(self, key: str, kernel: str, environment: dict[str, str]) -> Root:
-        """Return the root with a key; all others end, once their kernels have ended."""
-        found = self.roots.get(key)
-        if found is None or found.process.poll() is not None:
-            found = Root(kernel, environment)
-        for other in self.roots.values():
-            if other is not found:
-                other.control.close()
-        self.roots = {key: found}
-        return found
+        """Return the root with a key; one of another ends, once its kernels have ended."""
+        if self.kept is None or self.key != key or self.kept.process.poll() is not None:
+            if self.kept is not None:
+                self.kept.control.close()
+            self.key, self.kept = key, Root(kernel, environment)
+        return self.kept
 
 
 def run_beside(command: list[str]) -> int:
     """Run a command with a keeper for all builds below it; return its exit status."""
     if sys.platform != "linux":
         return subprocess.call(command)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The command is interrupted, too, and has the last word.
+    signal.signal(signal.SIGINT, lambda number, frame: None)
     with tempfile.TemporaryDirectory(prefix="book-") as folder:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
             path = f"{folder}/keeper"
             listening.bind(path)
             listening.listen()
-            begin = functools.partial(_begin, os.getpid())
-            process = subprocess.Popen(command, env=os.environ | {SOCKET: path}, preexec_fn=begin)
+            process = subprocess.Popen(command, env=os.environ | {SOCKET: path})
             for number in (signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, lambda received, frame: process.send_signal(received))
             Keeper().serve(listening, until=os.pidfd_open(process.pid))
             status = process.wait()
     return status if status >= 0 else 128 - status
-
-
-def _begin(parent: int) -> None:
-    """Let the process of a command be interrupted, and end with its keeper."""
-    import ctypes
-
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 if __name__ == "__main__":

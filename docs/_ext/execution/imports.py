@@ -2,13 +2,13 @@
 
 import ast
 import contextlib
-import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from ..frameworks import Framework
+from ..frameworks import Framework, by_module
 
-# What a page may change that frameworks read when they are imported.
+# What a page may change that frameworks read when they are imported. Who only reads it is taken for
+# one who changes it: the page starts a second later.
 TOUCHES = re.compile(
     r"\b(?:environ|environb|putenv|unsetenv|set_env|meta_path|path_hooks|setrlimit)\b"
     r"|\bsys\s*\.\s*(?:modules|path|flags)\b|\breload\b"
@@ -22,56 +22,27 @@ def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple
     needs a process of its own, because it touches what its imports depend on before the last of
     them, or because a framework cannot be imported before a fork.
     """
-    owners = _owners(registry)
+    owners = by_module(registry)
     found: set[str] = set()
     last = -1
     for number, source in enumerate(sources):
         if names := {name for name in imported(source) if name in owners}:
             found |= names
             last = number
-    if any(mutates_import_state(source) for source in sources[: last + 1]):
+    if any(TOUCHES.search(source) for source in sources[: last + 1]):
         return None
     if not all(owners[name].forkable for name in found):
         return None
-    return _in_order(found, owners)
-
-
-def early_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple[str, ...]:
-    """Return the modules of frameworks that a process of the page's own may import beforehand.
-
-    They are those that the page imports before it touches what imports depend on.
-    """
-    owners = _owners(registry)
-    early = itertools.takewhile(lambda source: not mutates_import_state(source), sources)
-    found = {name for source in early for name in imported(source)}
-    forkable = {name for name in found if name in owners and owners[name].forkable}
-    return _in_order(forkable, owners)
-
-
-def first_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple[str, ...]:
-    """Return what has to be imported before anything that a page imports, sooner or later."""
-    owners = _owners(registry)
-    found = {name for source in sources for name in imported(source, anywhere=True)}
-    of_all = (name for module in owners if module in found for name in owners[module].first())
-    return tuple(dict.fromkeys(of_all))
-
-
-def _in_order(found: set[str], owners: Mapping[str, Framework]) -> tuple[str, ...]:
-    """Return modules in the order of the registry, each after what must come before it."""
     ordered = (each for name in owners if name in found for each in (*owners[name].first(), name))
     return tuple(dict.fromkeys(ordered))
 
 
-def mutates_import_state(source: str) -> bool:
-    """Say whether a cell may change what frameworks read when they are imported.
-
-    One that only reads it is taken for one that changes it: its page starts a second later.
-    """
-    return bool(TOUCHES.search(source))
-
-
-def _owners(registry: Iterable[Framework]) -> dict[str, Framework]:
-    return {module: framework for framework in registry for module in framework.modules}
+def first_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple[str, ...]:
+    """Return what has to be imported before anything that a page imports, sooner or later."""
+    owners = by_module(registry)
+    found = {name for source in sources for name in imported(source, anywhere=True)}
+    of_all = (name for module in owners if module in found for name in owners[module].first())
+    return tuple(dict.fromkeys(of_all))
 
 
 def _parsed(source: str) -> ast.Module:

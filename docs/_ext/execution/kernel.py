@@ -2,10 +2,8 @@
 
 It runs in the kernel's own process and imports nothing of this package: either as a script, or
 called by `fork_template.py` after a fork. What it needs of a page stands in `page.json` beside the
-connection file: the limit of characters that a cell may print, how to ask for the device, and
-what to import before the first cell, and what before that.
-Answers to the build use only what was bound before the first cell ran, so that a page may
-rebind whatever it likes.
+connection file: the limit of characters that a cell may print, the code before the first cell,
+and what to import before all else.
 """
 
 import builtins
@@ -32,7 +30,6 @@ from ipykernel import iostream
 from ipykernel.iostream import OutStream
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
-from jupyter_client.jsonutil import json_default
 from jupyter_client.session import Session
 
 # Nobody stops in a page, and each kernel would import the debugger for it.
@@ -44,17 +41,12 @@ del sys.modules["debugpy"]
 INSTALLED = re.compile(r"(?:/[^\s:'\"()]+)?/(?:site|dist)-packages/")
 # How many times longer than text pictures and tables may be.
 RICH = 20
-LARGEST_MESSAGE = 1_000_000
+# How much of what native code prints goes to the log, too.
+LARGEST_ECHO = 1_000_000
 # No pipe holds more: one reading empties it.
 LARGEST_PIPE = 1 << 20
 PR_SET_PDEATHSIG = 1
 Values = dict[str, Any]
-
-_encode = json.JSONEncoder(default=json_default, ensure_ascii=False, allow_nan=False).encode
-_decode = json.JSONDecoder().decode
-_evaluate, _modules = eval, sys.modules
-# Halves of characters, but for those that stand for a byte.
-HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 def end_with(parent: int) -> None:
@@ -109,46 +101,15 @@ def imported_quietly(modules: Sequence[str]) -> bool:
     return not said.text
 
 
-class Meter:
-    """Counts the characters of a cell's output, and lets through no more than the limit."""
+class BoundedSession(Session):
+    """Sends no more of what a cell prints and displays than a limit, and counts the rest."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.begin()
+    limit: int
+    shown = rich = left_out = 0
 
     def begin(self) -> None:
         """Count from zero, for the next cell."""
-        self.shown = self.rich = self.cut = 0
-
-    def text(self, text: str) -> str:
-        """Return what may be shown of a text."""
-        shown = text[: max(self.limit - self.shown, 0)]
-        self.shown += len(shown)
-        self.cut += len(text) - len(shown)
-        return shown
-
-    def bundle(self, content: Values) -> bool:
-        """Say whether a value in several formats may be shown, all of it; a text may be cut."""
-        data = content["data"]
-        if data.keys() == {"text/plain"} and isinstance(plain := data["text/plain"], str):
-            data["text/plain"] = self.text(plain + "\n").removesuffix("\n")
-            return bool(data["text/plain"]) or not plain
-        size = len(_encode(content))
-        fits = self.rich + size <= RICH * self.limit
-        self.rich += size if fits else 0
-        self.cut += 0 if fits else size
-        return fits
-
-    def error(self, text: str) -> str:
-        """Return what may be shown of a traceback, which is shown whatever came before it."""
-        self.cut += len(text[self.limit :])
-        return text[: self.limit]
-
-
-class BoundedSession(Session):
-    """Sends what a cell displays, or raises, no longer than its meter allows."""
-
-    meter: Meter
+        self.shown = self.rich = self.left_out = 0
 
     def send(
         self, stream: Any, msg_or_type: Any, content: Any = None, *rest: Any, **named: Any
@@ -157,37 +118,54 @@ class BoundedSession(Session):
         message = msg_or_type if isinstance(msg_or_type, dict) else None
         kind = message["header"]["msg_type"] if message else msg_or_type
         found = message["content"] if message else content
-        if kind in ("display_data", "execute_result", "update_display_data"):
-            if not self.meter.bundle(found):
+        if kind == "stream":
+            found["text"] = self._text(found["text"])
+            if not found["text"]:
+                return None
+        elif kind in ("display_data", "execute_result", "update_display_data"):
+            if not self._fits(found):
                 return None
         elif kind == "error":
-            found["evalue"] = found["evalue"][: self.meter.limit]
-            found["traceback"] = [self.meter.error("\n".join(found["traceback"]))]
-        elif kind == "execute_reply" and found.get("status") == "error":
-            found |= {"evalue": found["evalue"][: self.meter.limit], "traceback": []}
+            # It is shown whatever came before it.
+            found["evalue"] = found["evalue"][: self.limit]
+            lines = "\n".join(found["traceback"])
+            found["traceback"] = [lines[: self.limit]]
+            self.left_out += len(lines[self.limit :])
         return super().send(stream, msg_or_type, content, *rest, **named)
+
+    def _text(self, text: str) -> str:
+        """Return what may be shown of a text."""
+        shown = text[: max(self.limit - self.shown, 0)]
+        self.shown += len(shown)
+        self.left_out += len(text) - len(shown)
+        return shown
+
+    def _fits(self, content: Values) -> bool:
+        """Say whether a value in several formats may be shown, all of it; a text may be cut."""
+        data = content["data"]
+        if data.keys() == {"text/plain"} and isinstance(plain := data["text/plain"], str):
+            data["text/plain"] = self._text(plain + "\n").removesuffix("\n")
+            return bool(data["text/plain"]) or not plain
+        size = len(self.pack(content))
+        fits = self.rich + size <= RICH * self.limit
+        self.rich += size if fits else 0
+        self.left_out += 0 if fits else size
+        return fits
 
 
 class Stream(OutStream):
-    """A stream of the kernel that shows no more than its meter allows.
+    """A stream of the kernel of which nothing is lost, or shown with the next cell.
 
     Native code and child processes write past Python, into a pipe. A thread reads it, and the
-    end of a cell reads what is left in it: nothing is lost, or shown with the next cell.
+    end of a cell reads what is left in it.
     """
 
-    meter: Meter
     _fid: Any
 
     def __init__(self, *rest: Any, **named: Any) -> None:
         self._reading, self._echoed = threading.RLock(), 0
         self._decode = codecs.getincrementaldecoder("utf8")("replace").decode
         super().__init__(*rest, **named)
-
-    def write(self, text: str) -> int:
-        """Show as much of a text as the meter allows."""
-        if shown := self.meter.text(text) if isinstance(text, str) else text:
-            super().write(shown)
-        return len(text)
 
     def _watch_pipe_fd(self) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -204,84 +182,27 @@ class Stream(OutStream):
                 self.write(self._decode(data))
                 self._echoed += len(data)
                 # Where a kernel dies, the build reads it there.
-                if self._echoed <= LARGEST_MESSAGE:
+                if self._echoed <= LARGEST_ECHO:
                     os.write(self._original_stdstream_copy, data)
 
 
 class PageKernel(IPythonKernel):
-    """An IPython kernel that also answers what the build asks about a cell and the device."""
+    """An IPython kernel that says with each reply how much of a cell's output was left out."""
 
-    control_msg_types = [  # noqa: RUF012
-        *IPythonKernel.control_msg_types,
-        "cell_request",
-        "device_request",
-    ]
     session: Any
-    shell: Any
-    meter: Meter
     streams: Sequence[Stream] = ()
-    devices: Sequence[tuple[str, str, str]] = ()
-    raised: type | None = None
 
     async def do_execute(self, code: str, silent: bool, *rest: Any, **named: Any) -> Any:
         """Execute a cell; see the base class."""
         if not silent:
-            self.meter.begin()
-            self.raised = None
+            self.session.begin()
         try:
             reply = await super().do_execute(code, silent, *rest, **named)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
-            # Without a reply the build would wait until the cell's time is over.
-            name = (self.raised or type(error)).__name__
-            reply = {"status": "error", "ename": name, "evalue": "", "traceback": []}
         finally:
             for stream in self.streams:
                 stream.read_pipe()
-        return {**reply, "cut": self.meter.cut}
-
-    def _answer(self, stream: Any, ident: Any, parent: Any, content: dict[str, Any]) -> None:
-        self.session.send(stream, f"{parent['header']['msg_type']}_reply", content, parent, ident)
-
-    def cell_request(self, stream: Any, ident: Any, parent: Any) -> None:
-        """Say what the last cell raised, and whether it is what is declared for it."""
-        content: Values = {}
-        if self.raised is not None:
-            content["raised"] = f"{self.raised.__module__}.{self.raised.__qualname__}"
-            content["declared"] = self._is(self.raised, parent["content"].get("declared", ""))
-        self._answer(stream, ident, parent, content)
-
-    def _is(self, raised: type, declared: str) -> bool:
-        """Say whether a type is the one that an expression in a module stands for."""
-        if declared in vars(builtins):
-            return raised is vars(builtins)[declared]
-        try:
-            meant = _evaluate(declared, dict(self.shell.user_ns))
-        except Exception:
-            meant = None
-        if isinstance(meant, type):
-            return raised is meant and not ("." in declared and meant.__module__ == "__main__")
-        # The page has not imported what the declaration names: its name is all that is known.
-        return (
-            raised.__qualname__.rpartition(".")[2] == declared.rpartition(".")[2]
-            and raised.__module__ != "__main__"
-        )
-
-    def device_request(self, stream: Any, ident: Any, parent: Any) -> None:
-        """Say on which device the page's first registered framework ran, or why nobody knows."""
-        content: Values = {"framework": None}
-        for name, module, expression in self.devices:
-            if module not in _modules:
-                continue
-            content = {"framework": name}
-            try:
-                if _modules[module] is None:
-                    raise LookupError(f"sys.modules['{module}'] is None")
-                platform, kind = _evaluate(expression, {module: _modules[module]})
-                content |= {"platform": str(platform), "kind": str(kind)}
-            except BaseException as error:
-                content["problem"] = f"{type(error).__name__}: {error}"[:1000]
-            break
-        self._answer(stream, ident, parent, content)
+                stream.flush()
+        return {**reply, "left_out": self.session.left_out}
 
 
 class Scrubber:
@@ -309,41 +230,26 @@ class Scrubber:
         return INSTALLED.sub("", re.sub(cells, "this page", text))
 
 
-def _packed(value: object) -> bytes:
-    """Return a message as it is sent; what no text can hold becomes a replacement character."""
-    return HALVES.sub("\ufffd", _encode(value)).encode("utf8", "surrogateescape")
-
-
-def _message(value: object, longest: int) -> str:
-    try:
-        return str(value)[:longest]
-    # What ends a process must not end the telling of an error.
-    except BaseException:
-        return "a message that cannot be printed"
-
-
 def _show_traceback(
     shell: Any, etype: Any, value: Any, tb: Any, tb_offset: int | None = None
 ) -> list[str]:
     """Publish an error with the reader's own frames and its message, nothing else."""
     scrubber = Scrubber(shell)
-    longest = LARGEST_MESSAGE
     lines = ["Traceback (most recent call last):"]
     for frame in traceback.extract_tb(tb):
         if scrubber.cell_of(frame.filename) is not None:
             inside = "" if frame.name == "<module>" else f", in {frame.name}"
             lines.append(f"  {scrubber.place(frame.filename, frame.lineno)}{inside}")
             lines.append(f"    {frame.line}")
-    message = scrubber.clean(_message(value, longest))
+    message = scrubber.clean(str(value))
     if isinstance(value, SyntaxError) and scrubber.cell_of(value.filename) is not None:
         lines.append(f"  {scrubber.place(value.filename, value.lineno)}")
         lines.append(f"    {(value.text or '').strip()}")
         message = value.msg
     lines.append(f"{etype.__name__}: {message}" if message else etype.__name__)
-    notes = getattr(value, "__notes__", ())
-    for note in notes if isinstance(notes, list) else ():
-        if isinstance(note, str) and "JAX_TRACEBACK_FILTERING" not in note:
-            lines.append(scrubber.clean(note[:longest]))
+    for note in getattr(value, "__notes__", ()):
+        if "JAX_TRACEBACK_FILTERING" not in note:
+            lines.append(scrubber.clean(note))
     shell._showtraceback(etype, message, ["\n".join(lines)])
     return lines
 
@@ -355,33 +261,16 @@ def main() -> None:
     page = json.loads((home / "page.json").read_text("utf8"))
     # Of those that fail the page itself will hear.
     imported_quietly(page["first"])
-    if not imported_quietly(page["modules"]):
-        (home / "page.json").write_text(json.dumps(page | {"modules": []}), "utf8")
-        os.execv(sys.executable, sys.orig_argv)
-    meter = Meter(page["output_limit"])
     app.session = BoundedSession(parent=app)
-    app.session.meter = meter
-    app.session.pack = _packed
-    app.session.unpack = lambda text: _decode(
-        text.decode("utf8", "replace") if isinstance(text, bytes) else text
-    )
+    app.session.limit = page["output_limit"]
     app.kernel_class = PageKernel
-    Stream.meter = meter
     # It is imported by this name, and this file has none.
     vars(iostream)["OutStream"] = Stream
     # Read when its class was defined, which in a forked kernel was in the parent.
     app.parent_handle = int(os.environ.get("JPY_PARENT_PID") or 0)
     app.initialize()
-    app.kernel.meter, app.kernel.devices = meter, page["devices"]
     app.kernel.streams = sys.stdout, sys.stderr
     app.shell.set_custom_exc((Exception,), _show_traceback)
-    show = app.shell._showtraceback
-
-    def showtraceback(etype: Any, value: Any, lines: Any) -> None:
-        app.kernel.raised = etype
-        show(etype, _message(value, LARGEST_MESSAGE), lines)
-
-    app.shell._showtraceback = showtraceback
     # For a history that nobody reads IPython would format each error with the source of all its
     # frames, which takes half of a second where frames are those of JAX.
     app.shell._format_exception_for_storage = lambda error, *rest: {

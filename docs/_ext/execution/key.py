@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..frameworks import versions
+from ..frameworks import by_module, versions
 from ..options import Options
 from ..source.pages import Page, digest
 from . import ENGINE_VERSION, environment
@@ -24,7 +24,7 @@ def _distributions() -> Mapping[str, Sequence[str]]:
 def packages(page: Page, options: Options) -> tuple[str, ...]:
     """Return the distributions whose versions a page's outputs depend on."""
     found: dict[str, None] = dict.fromkeys(ALWAYS)
-    registry = {module: entry for entry in options.registry for module in entry.modules}
+    registry = by_module(options.registry)
     for module in (name for cell in page.cells for name in imported(cell.source, anywhere=True)):
         if module in registry:
             found.update(dict.fromkeys(registry[module].packages))

@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
+import fcntl
 import functools
 import math
 import os
 import pathlib
 import platform
 import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -101,14 +101,9 @@ class Machine:
     @contextlib.asynccontextmanager
     async def locked(self, alone: bool) -> AsyncIterator[None]:
         """Wait until nobody measures, or until nobody executes a page, and keep it so."""
-        if sys.platform == "win32":
-            yield
-            return
-        import fcntl
-
         path = self._folder / "book-measuring.lock"
         try:
-            handle = _open(path)
+            handle = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)
         except OSError as error:
             self._tell(f"{path} cannot be used ({error.strerror}): others may disturb measurements")
             yield
@@ -126,15 +121,3 @@ class Machine:
             yield
         finally:
             os.close(handle)
-
-
-def _open(path: pathlib.Path) -> int:
-    """Open the file of a lock, which may belong to another user; make it where there is none."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.open(path, flags)
-    except FileNotFoundError:
-        handle = os.open(path, flags | os.O_CREAT, 0o666)
-        with contextlib.suppress(OSError):
-            os.fchmod(handle, 0o666)
-        return handle

@@ -1,7 +1,6 @@
 """Execute one page in one kernel, and say what came of it."""
 
 import asyncio
-import contextlib
 import dataclasses
 import datetime
 import json
@@ -11,14 +10,14 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import nbformat
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
-from ..frameworks import versions, wrong_order
+from ..frameworks import versions
 from ..options import Options
 from ..records import outputs
 from ..records.output_format import CellOutputs, PageOutputs, RunMetadata
@@ -27,7 +26,7 @@ from ..source.pages import Cell, Page
 from . import devices, environment, imports, machine, provisioning
 from .availability import Frameworks, names_bound_before
 from .client import Client, this_task
-from .expectations import Raised, judge
+from .expectations import judge
 
 # Where a traceback says in which line of its cell it begins.
 FAILED = re.compile(r"^  line (\d+)", re.MULTILINE)
@@ -46,20 +45,12 @@ class Failure:
 class Execution:
     """What came of executing a page.
 
-    `cut` says, by the numbers of cells, how many characters they printed beyond the limit.
+    `left_out` says, by the numbers of cells, how many characters they printed beyond the limit.
     """
 
     outputs: PageOutputs
     failures: list[Failure]
-    cut: dict[int, int]
-
-
-@dataclasses.dataclass(frozen=True)
-class Turns:
-    """When a kernel may start, and when its cells may be executed, as far as others decide it."""
-
-    start: Callable[[], contextlib.AbstractAsyncContextManager[None]] = contextlib.nullcontext
-    cells: Callable[[], contextlib.AbstractAsyncContextManager[None]] = contextlib.nullcontext
+    left_out: dict[int, int]
 
 
 class PageRun:
@@ -73,20 +64,14 @@ class PageRun:
         warm: provisioning.Parents | None = None,
         modules: Sequence[str] = (),
         shared: bool = False,
-        last: bool = True,
-        turns: Turns = Turns(),
     ) -> None:
-        """Take the page, the device it must run on, and the modules to import before its cells.
+        """Take the page, the device it must run on, and the modules that a parent has imported.
 
-        The parent has imported them, or without `warm` its own process does. `shared` says that
-        other kernels use the device at the same time, `last` that the page fails where the
-        parent ends once more.
+        `shared` says that other kernels use the device at the same time.
         """
         self.page, self.options, self.device = page, options, device
         self.warm, self.modules, self.shared = warm, modules, shared
-        self.last, self.turns = last, turns
-        self.clock = asyncio.timeout(None)
-        self.waited = 0.0
+        self.clock = asyncio.timeout(options.page_timeout)
         self.cells = page.cells
         self.failures: list[Failure] = []
         self.kind = device
@@ -94,7 +79,7 @@ class PageRun:
         self.imports: dict[str, str] = {}
         # Names that cells would have bound, had they been executed to their end, each with the why.
         self.lost: dict[str, str] = {}
-        self.cut: dict[int, int] = {}
+        self.left_out: dict[int, int] = {}
         self.status: int | None = None
         self.used = self.used_by_others = 0.0
         self.last_words = ""
@@ -111,15 +96,14 @@ class PageRun:
     async def executed(self) -> Execution:
         """Execute the page, and return what came of it.
 
-        Raises ParentLost where the parent of its kernel ended before it did, but for the last
-        time that it is tried.
+        Raises ParentLost where the parent of its kernel ended before it did.
         """
         started = time.perf_counter()
         date = datetime.datetime.now(datetime.UTC).isoformat("T", "seconds")
         with tempfile.TemporaryDirectory(prefix="book-", ignore_cleanup_errors=True) as home:
             if self._find_missing():
                 await self._in_time(pathlib.Path(home))
-            seconds = time.perf_counter() - started - self.waited
+            seconds = time.perf_counter() - started
             work = self.used + self.used_by_others
             facts = RunMetadata(
                 page=self.page.docname,
@@ -135,7 +119,8 @@ class PageRun:
                 process="own" if self.warm is None else "forked",
                 **(machine.accelerator() if self.device.startswith("gpu") else {}),
             )
-            return Execution(PageOutputs(facts, tuple(self._outputs())), self.failures, self.cut)
+            made = PageOutputs(facts, tuple(self._outputs()))
+            return Execution(made, self.failures, self.left_out)
 
     def _outputs(self) -> Iterator[CellOutputs]:
         for cell, executed in zip(self.cells, self.notebook.cells, strict=True):
@@ -165,8 +150,6 @@ class PageRun:
         return True
 
     async def _in_time(self, home: pathlib.Path) -> None:
-        limit = self.options.page_timeout
-        self.clock = asyncio.timeout(limit)
         try:
             async with self.clock:
                 await self._in_kernel(home)
@@ -176,39 +159,21 @@ class PageRun:
                 raise asyncio.CancelledError from None
             if self.clock.expired():
                 self._fail(
-                    f"the page took longer than its {limit:g} s; "
+                    f"the page took longer than its {self.options.page_timeout:g} s; "
                     "book_page_timeout of conf.py is the limit"
                 )
             else:
                 name = ""
                 if self.status is not None and self.status < 0:
                     name = f" ({_signal_name(-self.status)})"
-                if self.status == -signal.SIGSEGV:
-                    name += wrong_order(self.options.registry)
                 self._fail(f"the cell ended the kernel's process{name}{self.last_words}")
-        except provisioning.ParentLost as lost:
-            if not lost.begun or not self.last:
-                raise
-            self._fail("the process ended that the kernel was forked from")
+        except provisioning.ParentLost:
+            raise
         except RuntimeError as error:
             self._fail(f"the kernel did not start: {error}{self.last_words}")
         except Exception as error:
             # A full disk, or a page that sends messages which nobody understands.
             self._fail(f"could not be executed: {type(error).__name__}: {error}")
-
-    @contextlib.asynccontextmanager
-    async def _at_its_turn(
-        self, turn: contextlib.AbstractAsyncContextManager[None]
-    ) -> AsyncIterator[None]:
-        """Wait for a turn; the time until then is not the page's."""
-        loop, end = asyncio.get_running_loop(), self.clock.when()
-        since = loop.time()
-        self.clock.reschedule(None)
-        async with turn:
-            waited = loop.time() - since
-            self.waited += waited
-            self.clock.reschedule(None if end is None else end + waited)
-            yield
 
     async def _in_kernel(self, home: pathlib.Path) -> None:
         """Start a kernel, execute the cells, and end it with all that it has started."""
@@ -220,13 +185,6 @@ class PageRun:
             "output_limit": self.options.output_limit,
             "prelude": self.options.before,
             "first": imports.first_modules([c.source for c in self.cells], self.options.registry),
-            "modules": () if self.warm else self.modules,
-            "devices": [
-                (framework.name, module, framework.device)
-                for framework in self.options.registry
-                for module in framework.modules
-                if framework.device
-            ],
         }
         (home / "page.json").write_text(json.dumps(facts), "utf8")
         kernel, process = provisioning.manager(connection, self.warm, self.modules)
@@ -245,23 +203,20 @@ class PageRun:
         variables |= dict.fromkeys(provisioning.OF_A_PAGE, str(home))
         with log.open("a") as stream:
             try:
-                async with self._at_its_turn(self.turns.start()):
-                    await client.async_start_new_kernel(
-                        cwd=str(work),
-                        env=variables,
-                        stdin=asyncio.subprocess.DEVNULL,
-                        stdout=stream,
-                        stderr=stream,
-                    )
-                    await client.connect()
-                async with self._at_its_turn(self.turns.cells()):
-                    await self._cells(client)
+                await client.async_start_new_kernel(
+                    cwd=str(work),
+                    env=variables,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=stream,
+                    stderr=stream,
+                )
+                await client.connect()
+                await self._cells(client)
             except (RuntimeError, DeadKernelError):
                 said = outputs.scrubbed(_end_of(log)).strip()
                 self.last_words = f"\n{said[-2000:]}" if said else ""
                 raise
             finally:
-                await client.stop_watching()
                 self.used, self.used_by_others = process.used()
                 try:
                     self.status = await process.end()
@@ -327,7 +282,6 @@ class PageRun:
                 "book_cell_timeout of conf.py is the limit"
             )
         error = outputs.error(code.outputs)
-        raised = None
         if error:
             kept = names_bound_before(code.source, _failed_at(error))
             name = UNKNOWN.match(error.evalue) if error.ename == "NameError" else None
@@ -335,36 +289,28 @@ class PageRun:
                 self.missing[cell.key] = why
                 code.outputs = []
                 return await self._forget(client, code.source, why, kept)
-            declared = cell.expected.type if cell.expected else ""
-            answer = await client.ask("cell_request", declared=declared)
-            if answer is None:
-                return self._fail("the kernel does not answer any more")
-            if "raised" in answer:
-                raised = Raised(str(answer["raised"]), bool(answer["declared"]))
-        if cut := self.reply.get("cut"):
-            self.cut[self.number + 1] = cut
-            text = f"\n… and {cut:,} more characters\n"
+        if left_out := self.reply.get("left_out"):
+            self.left_out[self.number + 1] = left_out
+            text = f"\n… and {left_out:,} more characters\n"
             code.outputs.append(nbformat.v4.new_output("stream", text=text))
         unshown = None if error else self._unshown()
-        problem = unshown or judge(code.outputs, cell.expected, raised)
+        problem = unshown or judge(code.outputs, cell.expected)
         if problem and not self.options.any_outcome:
             return self._fail(problem)
         if problem and error:
             await self._forget(client, code.source, f"cell {self.number + 1}", kept)
 
     async def _check_device(self, client: Client) -> None:
-        answer = await client.ask("device_request")
-        if answer is None:
-            return self._fail("the kernel does not say on which device the page ran")
-        if answer["framework"] is None:
-            return
-        if "platform" not in answer:
+        answer, problem = await client.value_of(devices.question(self.options.registry))
+        if problem:
             return self._fail(
-                f"{answer['framework']} cannot be asked on which device the page ran "
-                f"({answer['problem']}); a page must leave the framework as it found it, and "
-                f"BOOK_DEVICE must name a device of this machine, not '{self.device}'"
+                f"cannot be asked on which device the page ran ({problem}); a page must leave the "
+                "framework as it found it, and BOOK_DEVICE must name a device of this machine, "
+                f"not '{self.device}'"
             )
-        platform, kind = answer["platform"], answer["kind"]
+        if answer is None:
+            return
+        platform, kind = answer
         found = devices.short_name(platform, kind)
         if found != self.device:
             return self._fail(

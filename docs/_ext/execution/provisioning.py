@@ -28,14 +28,7 @@ OF_A_PAGE = ("IPYTHONDIR", "TMPDIR")
 
 
 class ParentLost(Exception):
-    """There is no parent to fork from, or it ended and took its kernels along.
-
-    `begun` says that the page was being executed, and may itself have ended its parent.
-    """
-
-    def __init__(self, begun: bool) -> None:
-        super().__init__("the process ended that the kernel is forked from")
-        self.begun = begun
+    """There is no parent to fork from, or it ended and took its kernels along."""
 
 
 def can_fork() -> bool:
@@ -72,7 +65,7 @@ class ForkedProcess:
         while not self.pid and self.returncode is None:
             self._read(await asyncio.get_running_loop().sock_recv(self.connection, 1024))
         if self.lost:
-            raise ParentLost(begun=False)
+            raise ParentLost
 
     def poll(self) -> int | None:
         """Return the exit status, or None while the kernel runs."""
@@ -139,12 +132,8 @@ class Parents:
         mine.setblocking(False)
         data = [json.dumps({"modules": list(modules), **job}).encode()]
         with its:
-            try:
-                socket.send_fds(self._control, data, [its.fileno()])
-            except OSError:
-                # The root has ended.
-                self.close()
-                self._control = self._root()
+            # Where the root has ended, whoever waits learns it from the closed connection.
+            with contextlib.suppress(OSError):
                 socket.send_fds(self._control, data, [its.fileno()])
         return mine
 
@@ -243,7 +232,7 @@ class PageProvisioner(LocalProvisioner):
         if isinstance(process, ForkedProcess):
             process.connection.close()
             if process.lost:
-                raise ParentLost(begun=True)
+                raise ParentLost
         return status
 
 

@@ -15,7 +15,6 @@ from .. import files, typed_json
 from ..options import Options
 from .ranges import Range, ratio_of_rounds
 
-LARGEST_FILE = 100_000
 # What can be asked of a measurement, each a number in every process.
 CLOCKS = ("latency", "throughput", "first_call")
 # What a measurement has besides what its record says.
@@ -40,7 +39,7 @@ class Schema:
     def load(cls, path: pathlib.Path) -> Self:
         """Read the schema in a file; raises SchemaError."""
         try:
-            schema = cls(json.loads(files.read(path, LARGEST_FILE)))
+            schema = cls(json.loads(files.read(path)))
             parts = (schema.media_type, schema.method)
             required = schema.rules["$defs"]["measurement"]["required"]
             schema._check  # noqa: B018

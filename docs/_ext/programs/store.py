@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import functools
-import json
 import pathlib
 import sys
 from collections.abc import Iterable, Mapping
@@ -19,33 +18,25 @@ MOST_BYTES = 400_000
 
 def read(path: pathlib.Path) -> Record:
     """Return the record in a file; raises files.Unusable, or FileNotFoundError."""
-    return parse(files.read(path, MOST_BYTES), path.name.endswith(".scale.json"))
+    return parse(files.read(path), path.name.endswith(".scale.json"))
 
 
 @functools.lru_cache(maxsize=64)
 def parse(text: str, scaled: bool) -> Record:
     """Return the record that a text holds, `scaled` for many devices; raises files.Unusable."""
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise files.Unusable(f"it is no JSON: {error}") from None
-    kind = ScaleRecord if scaled else ProgramRecord
-    try:
-        record: Record = typed_json.typed(kind, data)
-    except typed_json.Mismatch as error:
-        raise files.Unusable(f"record{error}") from None
+    record: Record = typed_json.parse(ScaleRecord if scaled else ProgramRecord, text)
     return record
 
 
 def written(record: Record) -> str:
     """Return the text of a record as it is kept, the same for the same record."""
-    return json.dumps(typed_json.untyped(record), indent=1, ensure_ascii=False) + "\n"
+    return typed_json.written(typed_json.untyped(record))
 
 
 def keep(path: pathlib.Path, record: Record) -> bool:
     """Write a record, unless the one that is there differs in nothing but its date.
 
-    Return whether it was written. Raises files.Unusable for one that is too large to be read, or
+    Return whether it was written. Raises files.Unusable for one that is too large for a page, or
     that names a folder of this machine.
     """
     text = written(record)
@@ -55,15 +46,10 @@ def keep(path: pathlib.Path, record: Record) -> bool:
     if len(text.encode()) > MOST_BYTES:
         raise files.Unusable(f"it would be larger than {MOST_BYTES} bytes")
     with contextlib.suppress(OSError, files.Unusable):
-        if same(path, record):
+        if dataclasses.replace(read(path), date=record.date) == record:
             return False
     files.write(path, text)
     return True
-
-
-def same(path: pathlib.Path, record: Record) -> bool:
-    """Say whether the record in a file differs from a new one in nothing but its date."""
-    return dataclasses.replace(read(path), date=record.date) == record
 
 
 def state(

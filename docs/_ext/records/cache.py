@@ -20,7 +20,6 @@ class Effort:
     """What a page last took: see RunMetadata. A hint for the order of pages, nothing more."""
 
     seconds: float = math.inf
-    cores: float = 1.0
     started: float = 0.0
 
 
@@ -77,5 +76,5 @@ def effort_in(path: pathlib.Path) -> Effort | None:
     """Return what the page took whose outputs lie in a file, or None."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         facts = json.loads(path.read_text("utf8"))["metadata"]["recording"]
-        return Effort(*(float(facts[name]) for name in ("seconds", "cores", "started")))
+        return Effort(float(facts["seconds"]), float(facts["started"]))
     return None

@@ -13,7 +13,6 @@ from nbformat import NotebookNode
 from .. import files, typed_json
 
 FORM = 3
-LARGEST = 64_000_000
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 LANGUAGE = {"name": "python"}
 
@@ -102,7 +101,7 @@ def write(outputs: PageOutputs, command: str = "") -> str:
 
 def load(path: pathlib.Path, page: str, device: str) -> PageOutputs:
     """Return the outputs of a page on a device; raises FileNotFoundError, and Unusable."""
-    text = files.read(path, LARGEST)
+    text = files.read(path)
     try:
         wrong: dict[str, Exception] = {}
         notebook = nbformat.reads(text, as_version=4, capture_validation_error=wrong)

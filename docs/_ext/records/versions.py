@@ -6,7 +6,6 @@ without that nothing is shown of it until it is recorded again.
 """
 
 import dataclasses
-import json
 import pathlib
 from collections.abc import Mapping, Sequence, Set
 from typing import Annotated
@@ -19,7 +18,6 @@ from . import matching, outputs
 from .output_format import CellOutputs
 
 FORM = 1
-LARGEST = 4_000_000
 # Asks that a cell shows what other versions print.
 OPTION = "by-version"
 
@@ -88,12 +86,9 @@ class Versions:
         """Return what a file holds; raises files.Unusable."""
         if name not in self._read:
             try:
-                found = json.loads(files.read(self.path(name), LARGEST))
-                self._read[name] = typed_json.typed(_File, found)
+                self._read[name] = typed_json.parse(_File, files.read(self.path(name)))
             except FileNotFoundError:
                 self._read[name] = _File(FORM, "", {}, {})
-            except ValueError as error:
-                raise files.Unusable(f"it cannot be read: {error}") from None
         return self._read[name]
 
     def of_page(self, page: Page) -> dict[str, dict[str, Text]]:
@@ -142,6 +137,5 @@ class Versions:
         content = typed_json.untyped(_File(FORM, self.command, dict(facts), kept))
         for of_page in content["pages"].values():
             of_page[:] = [{key: said for key, said in each.items() if said} for each in of_page]
-        text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-        files.write(self.path(name), text)
+        files.write(self.path(name), typed_json.written(content))
         self._read.pop(name, None)

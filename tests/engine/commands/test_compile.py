@@ -114,16 +114,6 @@ def test_only_what_is_not_current_is_compiled(book, compiled, capsys):
     assert compiled == ["a.code.double"] * 2
 
 
-def test_checking_compares_and_writes_nothing(book, compiled, capsys):
-    assert command.main(["--check"]) == 0
-    assert "a.code.double: the same" in capsys.readouterr().out
-    book.write(book.program, record_of(book.program) | {"versions": {"jax": "0.1"}})
-    before = book.record.read_bytes()
-    assert command.main(["--check"]) == 1
-    assert "a fresh compile differs from" in capsys.readouterr().err
-    assert book.record.read_bytes() == before
-
-
 def test_a_function_that_does_not_compile_stops_no_other(book, monkeypatch, capsys):
     book.page("a/other", "```{compiled} code.both\n```\n")
 

@@ -1,7 +1,7 @@
 """Which kernels are forked, and from a parent that has imported what."""
 
 import pytest
-from _ext.execution.imports import early_modules, first_modules, imported, warm_modules
+from _ext.execution.imports import first_modules, imported, warm_modules
 from _ext.frameworks import first_imports
 from _ext.options import Options
 
@@ -64,13 +64,6 @@ def test_a_relative_import_imports_no_framework():
     assert imported("from . import jax\nfrom .torch import x") == []
 
 
-@pytest.mark.parametrize("touching", TOUCHING)
-def test_what_is_imported_before_the_environment_is_touched_may_be_there_early(touching):
-    cells = ["import jax, mpi, math", "1", touching + "\nimport numpy", "import torch"]
-    assert early_modules(cells, REGISTRY) == ("jax",)
-    assert early_modules(["import torch", "import jax"], REGISTRY) == ("jax", "torch")
-
-
 # What has to be imported before two of them, of which one is not installed.
 AFTER = Options(
     frameworks={
@@ -85,7 +78,6 @@ AFTER = Options(
 def test_what_must_come_before_a_framework_does_wherever_the_page_imports_it():
     assert warm_modules(["import torch, tensorflow"], AFTER) == ("colorsys", "tensorflow", "torch")
     assert warm_modules(["import torch, jax"], AFTER) == ("jax", "torch")
-    assert early_modules(["import tensorflow, jax"], AFTER) == ("jax", "colorsys", "tensorflow")
     assert first_modules(["import jax", "import tensorflow"], AFTER) == ("colorsys",)
     assert first_modules(["def f():\n    import tensorflow, late"], AFTER) == ("colorsys", "wave")
     assert first_modules(["import torch"], AFTER) == ()

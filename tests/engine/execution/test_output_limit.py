@@ -16,7 +16,7 @@ def long(project, execute):
         project.page("a/one", *map(project.cell, cells))
         found = execute("a/one", output_limit=limit, **options)["a/one"]
         assert not found.failures, found.failures
-        return found.outputs.cells[-1].outputs, found.cut.get(len(cells), 0)
+        return found.outputs.cells[-1].outputs, found.left_out.get(len(cells), 0)
 
     return run
 

@@ -98,11 +98,11 @@ def test_a_record_of_an_unknown_device_is_unreadable(book):
     ("damage", "message"),
     [
         (lambda path: path.write_text("{"), "it is no JSON"),
-        (lambda path: path.write_text("[]"), "record is [], and must be a dictionary"),
+        (lambda path: path.write_text("[]"), "its content is [], and must be a dictionary"),
         (lambda path: path.write_bytes(b"\xff\xfe"), "UTF-8"),
         (
             lambda path: replaced(path, '"form": 1', '"form": 2'),
-            "record['form'] is 2, and must be 1",
+            "its content['form'] is 2, and must be 1",
         ),
         (
             lambda path: replaced(path, '"flops": 32', '"flops": "32"'),
@@ -110,7 +110,7 @@ def test_a_record_of_an_unknown_device_is_unreadable(book):
         ),
         (
             lambda path: replaced(path, '"command"', '"commands"'),
-            "record has no key 'commands'; the nearest are command",
+            "its content has no key 'commands'; the nearest are command",
         ),
     ],
 )

@@ -152,7 +152,7 @@ def test_what_was_written_just_now_is_kept_with_a_clock_that_was_set_back(cache)
 
 
 def test_what_a_page_took_is_remembered_and_harmless(filled):
-    assert filled.effort("one") == Effort(seconds=1.5, cores=1.25, started=0.75)
+    assert filled.effort("one") == Effort(seconds=1.5, started=0.75)
     assert filled.effort("never") is None
     path = filled.path(PAGES["one"], "key")
     text = path.read_text()
