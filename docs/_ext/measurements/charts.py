@@ -61,19 +61,18 @@ def chart(
     series: str,
     labels: Labels,
     title: str,
-    inks: Mapping[str, svg.Ink] | None = None,
     ceilings: Sequence[Measurement] = (),
     logarithmic: bool = False,
 ) -> str:
     """Return an SVG of measurements that can be drawn: bars over names, or lines over sizes.
 
     All are of one device. `series` is the field by which they are grouped. `labels` name
-    frameworks, and names of bars lack the parts that all of them begin with. `inks` are the
-    colours of frameworks. The largest of `ceilings` is a line across a chart over sizes. With
-    `logarithmic` there are dots in place of bars; lines are always on logarithmic axes.
+    and colour frameworks, and names of bars lack the parts that all of them begin with. The
+    largest of `ceilings` is a line across a chart over sizes. With `logarithmic` there are dots in
+    place of bars; lines are always on logarithmic axes.
     """
     scale, y_label = QUANTITIES[y]
-    shown = looks(measurements, x, series, labels, inks)
+    shown = looks(measurements, x, series, labels)
     if x == "name":
         found = [
             Row(
@@ -104,11 +103,7 @@ def chart(
 
 
 def looks(
-    measurements: Sequence[Measurement],
-    x: str,
-    series: str,
-    labels: Labels,
-    inks: Mapping[str, svg.Ink] | None = None,
+    measurements: Sequence[Measurement], x: str, series: str, labels: Labels
 ) -> dict[str, Look]:
     """Return what stands for each measurement of a chart, by its reference."""
     several = len({each.framework for each in measurements}) > 1
@@ -120,7 +115,7 @@ def looks(
         label = made_with if series == "framework" else group
         if x == "name":
             label = f"{names[each.name]}{f' · {made_with}' if several else ''}"
-        own = (inks or {}).get(each.framework) if series == "framework" else None
+        own = labels.inks.get(each.framework) if series == "framework" else None
         ink = own or svg.INKS[groups.index(group) % len(svg.INKS)]
         found[each.reference] = Look(label, ink)
     return found

@@ -1,15 +1,33 @@
-"""What readers know devices, frameworks and measurements as."""
+"""What readers know devices, frameworks and measurements as, and the colours of frameworks."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from typing import Self
+
+from ..drawing.svg import Ink
+from ..options import Options
 
 
 @dataclasses.dataclass(frozen=True)
 class Labels:
-    """The names of devices and frameworks; what has none is called by its key."""
+    """The names of devices and frameworks; what has none is called by its key.
+
+    `inks` are the colours of frameworks that have one.
+    """
 
     devices: Mapping[str, str] = dataclasses.field(default_factory=dict)
     frameworks: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    inks: Mapping[str, Ink] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: Options) -> Self:
+        """Return what conf.py says."""
+        colours = {each.name: each.colour for each in options.registry if each.colour}
+        return cls(
+            options.devices,
+            {each.name: each.label for each in options.registry},
+            {name: Ink(colour.light, colour.dark) for name, colour in colours.items()},
+        )
 
     def device(self, key: str) -> str:
         """Return the name of a device."""

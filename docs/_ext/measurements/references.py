@@ -5,7 +5,7 @@ import fnmatch
 import math
 import re
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..names import nearest
@@ -50,8 +50,6 @@ class Measurements:
     made: {(name, framework): {device: measurement}}, the device of the site first.
     home: the device of the site.
     devices, frameworks: all that there are.
-    lacking: {(name, framework): devices} of its page on which a measurement was not made.
-    doubled: the (name, framework) that two pages measure.
     partial: whether there are cells that were executed nowhere, or failed: they may have the
         measurements that are not known.
     """
@@ -60,8 +58,6 @@ class Measurements:
     home: str
     devices: Iterable[str]
     frameworks: Iterable[str]
-    lacking: Mapping[tuple[str, str], Set[str]] = dataclasses.field(default_factory=dict)
-    doubled: frozenset[tuple[str, str]] = frozenset()
     partial: bool = False
 
     def problem(self, patterns: Iterable[str]) -> str | None:
@@ -71,16 +67,6 @@ class Measurements:
         if not unknown or self.partial:
             return None
         return f"no measurement matches {' '.join(unknown)}{nearest(unknown[0], sorted(known))}"
-
-    def devices_without(self, patterns: Iterable[str]) -> set[str]:
-        """Return the devices on which a measurement that one of the patterns matches is missing."""
-        patterns = list(patterns)
-        return {
-            device
-            for (name, _), devices in self.lacking.items()
-            if any(fnmatch.fnmatchcase(name, each) for each in patterns)
-            for device in devices
-        }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -257,8 +243,6 @@ def _single(text: str, measurements: Measurements) -> tuple[str, Measurement]:
         raise ReferenceProblem(
             f"'{text}': there is no device '{device}'{nearest(device, measurements.devices)}"
         )
-    if (name, framework) in measurements.doubled:
-        raise NotRecorded(f"{name}@{framework} is measured on two pages")
     made = measurements.made.get((name, framework), {})
     # What earlier code measured may bear a name that no code has any more.
     current = [each for each, of in made.items() if each == measurements.home or not of.earlier]

@@ -6,7 +6,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
-from ..drawing import svg
 from .charts import Point, line_chart
 from .labels import Labels
 from .numbers import digits, rate_text
@@ -137,7 +136,6 @@ def drawing(
     roofs: Roofs,
     labels: Labels,
     title: str,
-    inks: Mapping[str, svg.Ink],
 ) -> str:
     """Return an SVG of points beneath the roofs of their device."""
     series: dict[str, list[Point]] = {}
@@ -146,7 +144,7 @@ def drawing(
         made_with = labels.framework(each.measurement.framework)
         said = f"{each.measurement.name}, {made_with}: {', '.join(texts(each))}"
         series.setdefault(made_with, []).append(Point(each.intensity, each.rate / 1e9, said))
-        if own := inks.get(each.measurement.framework):
+        if own := labels.inks.get(each.measurement.framework):
             colours[made_with] = own
     least = min(each.intensity for each in points)
     most = max(each.intensity for each in points)

@@ -3,12 +3,13 @@
 `build` takes each page its one way in the events of Sphinx: `freshness` finds what must be read
 again, `parser` hands the executed notebook to MyST-NB, and `tabs` puts the outputs of devices side
 by side, and the cells of frameworks. `predictions` covers outputs with a question, and
-`hide_duplicates` those that a table or a chart shows again. `references` and `tables` fill in
-numbers, tables and charts once all `measurements` are known, and `notes` says where a number comes
-from. `errors` shows what declared errors came to, here and with other versions, and `versions`
-what cells printed there. `compiled`, `jaxprs` and `scales` show compiled programs, and `status`
-says on what each page was true. `downloads` writes the notebooks that readers take with them.
-`asset_bundle` makes what pages load, `search` an index, and `about` and `skill` what programs read.
+`hide_duplicates` those that a table or a chart shows again. `references`, `tables` and `rooflines`
+leave places for numbers, tables and charts, and `waiting` has them filled in once all
+`measurements` are known; `notes` says where a number comes from. `errors` shows what declared
+errors came to, here and with other versions, and `versions` what cells printed there. `compiled`,
+`jaxprs` and `scales` show compiled programs, and `status` says on what each page was true.
+`downloads` writes the notebooks that readers take with them. `asset_bundle` makes what pages load,
+`search` an index, and `about` and `skill` what programs read.
 """
 
 import atexit
@@ -54,11 +55,12 @@ def _load(app: Sphinx) -> None:
         status,
         tables,
         tabs,
+        waiting,
     )
 
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
     parts = [build, measurements, compiled, scales, tabs, predictions, notes, references, tables]
-    parts += [rooflines, errors, downloads, about, asset_bundle, search, status]
+    parts += [rooflines, errors, downloads, about, asset_bundle, search, status, waiting]
     for part in parts:
         part.setup(app)

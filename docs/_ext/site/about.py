@@ -20,22 +20,11 @@ from ..measurements.references import field_text
 from ..options import Card
 from . import measurements, skill
 from .app import BookApp, BookEnvironment
-from .states import book_of
+from .markdown import markdown
 
 LONGEST = 160
 CARD = "_static/card.png"
 LIST = "llms.txt"
-# What is there to be used on a screen, and what only drawings say.
-USED = (
-    ".headerlink, .copybtn, svg, script, style, input, button, p.expanded, .device-notice, .at-home"
-)
-# What the page folds because few want to read it: helpers, logs, compiled programs, the words of
-# old versions, the data of a tree that is there as a list. The notebook has the code.
-FOLDED = "details.hide, details.earlier, .compile-view details, .picture-tree details"
-# What only says that something is folded, which Markdown shows.
-NAMELESS = ".predict-output > summary, .measurement-figure > details > summary"
-# Code, or what a row of a table can do without: spaces in its rule, empty cells at its end.
-SPARE = re.compile(r"^```.*?^```$|^\|(?: --- \|)+$|(?<= \|)(?: +\|)+$", re.MULTILINE | re.DOTALL)
 
 
 def describe(
@@ -52,7 +41,7 @@ def describe(
         facts.append(("og:description", text))
     if base and doctree:
         facts.append(("og:url", posixpath.join(base, app.builder.get_target_uri(pagename))))
-    if base and (card := book_of(app).options.card):
+    if base and (card := app.book.options.card):
         facts += [
             ("og:image", posixpath.join(base, CARD)),
             ("og:image:width", "1200"),
@@ -63,7 +52,7 @@ def describe(
     lines.append('<meta name="twitter:card" content="summary_large_image">')
     said = text or f"{title}: {app.config.project}"
     lines.append(f'<meta name="description" content="{html.escape(said)}">')
-    if doctree and book_of(app).options.markdown:
+    if doctree and app.book.options.markdown:
         uri = posixpath.basename(f"{pagename}.md")
         lines.append(
             '<link rel="alternate" type="text/markdown" title="Markdown" '
@@ -89,76 +78,11 @@ def description(doctree: Any) -> str:
     return ""
 
 
-def markdown(body: str) -> str:
-    """Return the body of a page in Markdown; what numbers have on hover are footnotes."""
-    # Imported here, for a build that writes no page.
-    import html_to_markdown
-
-    tree = LexborHTMLParser(f"<article>{body}</article>")
-    for node in tree.css(f"{USED}, {FOLDED}"):
-        node.decompose()
-    _unfold(tree)
-    _say_once(tree)
-    notes: dict[str, int] = {}
-    for node in tree.css(".note[role=tooltip]"):
-        node.replace_with(f"[^{notes.setdefault(node.text(), len(notes) + 1)}]")
-    for node in tree.css("td code, td samp"):
-        if node.tag == "samp" and node.prev is not None:
-            node.insert_before(" → ")
-        if len(lines := node.text().splitlines()) > 1:
-            # A row of a table is one line of Markdown.
-            spans = "<br>".join(f"<code>{html.escape(line)}</code>" for line in lines)
-            node.replace_with(LexborHTMLParser(f"<span>{spans}</span>").css("span")[0])
-    found = tree.css_first("article")
-    options = html_to_markdown.ConversionOptions(br_in_tables=True, compact_tables=True)
-    text = html_to_markdown.convert((found.html if found else "") or "", options)
-    page = SPARE.sub(_shorter, str(getattr(text, "content", text)).strip())
-    footnotes = [f"[^{number}]: {note}" for note, number in notes.items()]
-    return "\n\n".join([page, *footnotes]) + "\n"
-
-
-def _shorter(found: re.Match[str]) -> str:
-    if found[0].startswith("```"):
-        return found[0]
-    return found[0].replace(" ", "") if "-" in found[0] else ""
-
-
-def _unfold(tree: LexborHTMLParser) -> None:
-    """Leave of folds what Markdown shows."""
-    for node in tree.css(".error-entry details"):
-        node.replace_with(f" ({by})" if (by := node.attributes.get("data-by")) else "")
-    for node in tree.css("details.traceback"):
-        said = html.escape(node.css("summary")[0].text())
-        node.replace_with(LexborHTMLParser(f"<pre>{said}</pre>").css("pre")[0])
-    for node in tree.css(NAMELESS):
-        node.decompose()
-    for node in tree.css("figcaption > details"):
-        # A caption is emphasised, which data in it would end.
-        if node.parent is not None:
-            node.parent.insert_after(node)
-        node.decompose()
-
-
-def _say_once(tree: LexborHTMLParser) -> None:
-    """Leave out captions that the first tab has as well, and sources that were named before."""
-    for tabs in tree.css(".sd-tab-set"):
-        captions = tabs.css(".measurement-caption, figcaption")
-        for node in captions[1:]:
-            if node.html == captions[0].html:
-                node.decompose()
-    sources: set[str | None] = set()
-    for node in tree.css("a.quoted[title]"):
-        # The address says the same of each further quote.
-        if (source := node.attributes["title"]) in sources:
-            del node.attrs["title"]
-        sources.add(source)
-
-
 def finish(app: BookApp, exception: Exception | None) -> None:
     """Write the list of pages for programs, and draw the picture of the site."""
     if exception or app.builder.format != "html":
         return
-    options = book_of(app).options
+    options = app.book.options
     if options.markdown:
         path = pathlib.Path(app.outdir, LIST)
         text = _list(app)
@@ -179,7 +103,7 @@ def _list(app: BookApp) -> str:
     lines += ["## Pages", ""]
     for name in _all_pages(app):
         lines.append(f"- [{env.titles[name].astext()}]({posixpath.join(base, name)}.md)")
-    if book_of(app).options.skill:
+    if app.book.options.skill:
         address = posixpath.join(base, f"{skill.name(app)}.zip")
         lines += ["", "## Agent Skill", "", f"- [The pages for programs, as a folder]({address})"]
     return "\n".join(lines) + "\n"
@@ -199,7 +123,7 @@ def _ordered(env: BookEnvironment, name: str) -> list[str]:
 def _draw(app: BookApp, card: Card) -> None:
     """Draw measurements as bars, 1200 by 630 pixels, where they are others than those drawn."""
     found = measurements.matching(app.env, card.measurements.split())
-    labels = measurements.labels(app.book.options)
+    labels = app.env.book_labels
     bars = sorted(
         (
             (

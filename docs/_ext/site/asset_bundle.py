@@ -24,7 +24,6 @@ from sphinx.util import logging
 
 from .. import files
 from .app import BookApp
-from .states import book_of
 
 # What the theme's templates load before and after the files that Sphinx knows of.
 FIRST_STYLES = ("styles/theme.css", "styles/pydata-sphinx-theme.css")
@@ -162,7 +161,7 @@ def _named(found: re.Match[str]) -> str:
 
 
 def _wanted(app: BookApp) -> bool:
-    return bool(book_of(app).options.light) and app.builder.format == "html"
+    return bool(app.book.options.light) and app.builder.format == "html"
 
 
 def _name(asset: Any) -> str:

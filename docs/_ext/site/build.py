@@ -14,6 +14,7 @@ from .. import files
 from ..execution import key
 from ..execution.results import Result, run_or_load
 from ..execution.schedule import Failure
+from ..measurements.labels import Labels
 from ..measurements.schema import Schema, single
 from ..options import PREFIX, OptionError, Options, check
 from ..records import outputs
@@ -35,7 +36,7 @@ from . import (
     versions,
 )
 from .app import BookApp, BookEnvironment
-from .states import Book, PageState, pages_of, values
+from .states import Book, PageState, values
 
 logger = logging.getLogger(__name__)
 
@@ -85,11 +86,12 @@ def start(app: BookApp) -> None:
     app.env.book_home = app.book.home
     # Directives do not see the application.
     app.env.book_options = app.book.options
+    app.env.book_labels = Labels.of(app.book.options)
     if not hasattr(app.env, "book_pages"):
         app.env.book_pages, app.env.book_shown, app.env.book_texts = {}, [], {}
     app.book_records = measurements.all_records(app.env)
     app.book_errors = errors.all_errors(app.env)
-    app.book_partial = any(state.failures for state in pages_of(app.env).values())
+    app.book_partial = any(state.failures for state in app.env.book_pages.values())
 
 
 def outdated(
@@ -107,18 +109,16 @@ def outdated(
 
 def run_pages(app: BookApp, env: BookEnvironment, docnames: list[str]) -> None:
     """Take every page that will be read its one way, up to what is shown of it."""
-    book: Book = app.book
-    for state in pages_of(env).values():
+    book = app.book
+    for state in env.book_pages.values():
         state.fresh = False
     pages = []
     for docname in docnames:
-        former = env.book_pages.pop(docname, None)
+        env.book_pages.pop(docname, None)
         path = pathlib.Path(env.doc2path(docname))
         env.book_texts[docname] = files.digest(path)
         if page := _read(app, env, docname, path):
             pages.append(page)
-        elif former and docname not in env.book_pages:
-            downloads.remove_notebook(app, docname)
     here = [page for page in pages if book.executes(page)]
     for page in pages:
         if page not in here:
@@ -138,7 +138,7 @@ def run_pages(app: BookApp, env: BookEnvironment, docnames: list[str]) -> None:
 
 def _read(app: BookApp, env: BookEnvironment, docname: str, path: pathlib.Path) -> Page | None:
     try:
-        book: Book = app.book
+        book = app.book
         page = read_page(
             docname, path, app.book_library, book.devices, list(book.options.frameworks)
         )
@@ -157,7 +157,7 @@ def _read(app: BookApp, env: BookEnvironment, docname: str, path: pathlib.Path) 
 
 def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None) -> None:
     """Put a page's outputs beside its recordings, and keep what is known of it."""
-    book: Book = app.book
+    book = app.book
     home = page.device or book.home
     digests = book.recording_digests(page.docname)
     live = result.outputs if result else None
@@ -198,7 +198,7 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
         brings=tuple(page.files),
         command=page.recorded,
     )
-    pages_of(env)[page.docname] = state
+    env.book_pages[page.docname] = state
     raw = hide_duplicates.folded(page, found, book.schema)
     parser.show(page, panels, answers, raw, book.options)
     for failure in failures:
@@ -252,20 +252,19 @@ def _warn(docname: str, line: int, message: str) -> None:
 
 def dependents(app: BookApp, env: BookEnvironment) -> list[str]:
     """Return the pages to write again because records or states on other pages changed."""
-    book: Book = app.book
+    book = app.book
     measurements.report_duplicates(env)
     if env.book_shown != book.shown:
         # The switch in the header of every page, and its notices.
         env.book_shown = book.shown
         return sorted(env.found_docs)
     # What names nothing is excused as long as a page fails.
-    mended = app.book_partial and not any(state.failures for state in pages_of(env).values())
+    mended = app.book_partial and not any(state.failures for state in env.book_pages.values())
     if mended or measurements.all_records(env) != app.book_records:
         app.book_changed.add("book_uses_records")
     if mended or errors.all_errors(env) != app.book_errors:
         app.book_changed.add("book_uses_errors")
-    found = {name for name in env.found_docs if app.book_changed & set(env.metadata[name])}
-    return sorted(found | downloads.gone(app))
+    return sorted(name for name in env.found_docs if app.book_changed & set(env.metadata[name]))
 
 
 def finish(app: BookApp, exception: Exception | None) -> None:
@@ -275,7 +274,7 @@ def finish(app: BookApp, exception: Exception | None) -> None:
             measurements.publish(app.env, app.outdir)
         for line in _earlier_recordings(app):
             logger.info(line)
-        failed = sorted(name for name, state in pages_of(app.env).items() if state.failures)
+        failed = sorted(name for name, state in app.env.book_pages.items() if state.failures)
         if failed:
             logger.info(f"{len(failed)} failed: {', '.join(failed)}", color="red")
             app.statuscode = 1
@@ -286,8 +285,8 @@ def finish(app: BookApp, exception: Exception | None) -> None:
 
 def _earlier_recordings(app: BookApp) -> list[str]:
     """Say how many pages show outputs of earlier code, a line for each device."""
-    book: Book = app.book
-    states = pages_of(app.env).values()
+    book = app.book
+    states = app.env.book_pages.values()
     found = []
     for device in book.shown:
         of_device = [state.states[device].word for state in states if device in state.states]

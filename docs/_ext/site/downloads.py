@@ -1,90 +1,66 @@
-"""Write the notebook of each page that readers download: no roles, no directives, with outputs.
+"""Write the notebook of each page that readers download: its prose, its cells and their outputs.
 
 Where conf.py says where on GitHub the notebooks of the site lie, the menu of a page also opens its
 notebook on Colab, which takes notebooks from GitHub alone, and on Kaggle.
 """
 
-import csv
 import inspect
-import io
 import pathlib
 import re
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import nbformat
+from docutils import nodes
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from .. import files
 from ..frameworks import Framework, first_imports
-from ..measurements import references, tables
-from ..source import predictions
-from ..source.predictions import FENCE
-from ..source.snippets import split_lines
-from . import measurements, tabs
+from . import tabs
 from .app import BookApp, BookEnvironment
-from .states import PageState, book_of, pages_of
+from .markdown import markdown
+from .states import PageState
 
-ROLE = re.compile(r"\{(measured|verdict|quoted)\}`([^`]+)`")
-DIRECTIVE = re.compile(
-    r"^```\{(?P<name>measurements|measurement-chart)\} (?P<patterns>.+)\n(?P<body>(?:.*\n)*?)```$",
-    re.MULTILINE,
-)
-# What is set apart by colons. What is in it stays, and the title of a dropdown.
-APART = re.compile(
-    r"^(?P<colons>:{3,})\{(?P<kind>container|div|dropdown)\} *(?P<title>.*)\n"
-    r"(?P<body>(?:.*\n)*?)(?P=colons)$",
-    re.MULTILINE,
-)
-COLUMNS = re.compile(r"^:columns: (.+)$", re.MULTILINE)
-INCLUDED = re.compile(
-    r"^```\{(?P<name>literalinclude|csv-table)\} *(?P<argument>.*)\n(?P<body>(?::.*\n)*)```$",
-    re.MULTILINE,
-)
-OPTION = re.compile(r"^:([\w-]+): *(.*)$", re.MULTILINE)
-DOWNLOAD = re.compile(r"\{download\}`([^`<]+?) *(?:<[^`]*>)?`")
-# What looks like a link in code is none.
-LINK = re.compile(
-    r"^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)|(?P<ticks>`+).+?(?<!`)(?P=ticks)(?!`)|"
-    r"(?<!!)\[(?P<text>(?:[^][`]|`[^`]*`)+)\]\((?P<target>[^()\s]+)\)",
-    re.MULTILINE | re.DOTALL,
-)
+# Stands in for a code cell; its number is that in the notebook.
+CELL = re.compile(r"^bookcell(\d+)$", re.MULTILINE)
 
 
-def plain(text: str, env: BookEnvironment, records: references.Measurements, docname: str) -> str:
-    """Return the Markdown of a cell of a page with roles and directives resolved."""
+def prose(body: str, doctree: nodes.document, address: str) -> dict[int | None, str]:
+    """Return the Markdown before each code cell of a page, by its number, and behind the last.
 
-    def role(found: re.Match[str]) -> str:
-        kind, content = found.groups()
-        try:
-            if kind == "measured":
-                number = references.resolve(content, records)
-                return f"{number.text} ({number.earlier})" if number.earlier else number.text
-            if kind == "verdict":
-                return f"**{references.verdict(content, records)[0]}**"
-        except references.NotRecorded:
-            return "(not recorded)"
-        except references.ReferenceProblem:
-            return content
-        return f"“{content.partition(':')[2].strip()}”"
+    Links have whole addresses where the page has one, and are plain text where it has none.
+    """
+    tree = LexborHTMLParser(f"<article>{body}</article>")
+    cells = [
+        each for each in doctree.findall(nodes.container) if each.get("nb_element") == "cell_code"
+    ]
+    for node in tree.css(".noted > .note, .headerlink"):
+        node.decompose()
+    for link in tree.css("a[href]"):
+        target = link.attributes["href"] or ""
+        if address:
+            link.attrs["href"] = urllib.parse.urljoin(address, target)
+        elif not urllib.parse.urlsplit(target).scheme:
+            link.unwrap()
+    for node, cell in zip(tree.css("div.cell"), cells, strict=True):
+        stands_in = f"<p>bookcell{cell['cell_index']}</p>"
+        if asked := node.css_first(".predict"):
+            stands_in = _question(asked) + stands_in
+        node.replace_with(LexborHTMLParser(f"<div>{stands_in}</div>").css("div")[0])
+    for label in tree.css(".framework-tabs > label"):
+        label.decompose()
+    text = markdown(tree.css("article")[0].html or "")
+    first, *rest = CELL.split(text)
+    numbers = [*map(int, rest[::2]), None]
+    return dict(zip(numbers, map(str.strip, [first, *rest[1::2]]), strict=True))
 
-    def directive(found: re.Match[str]) -> str:
-        given = COLUMNS.search(found["body"])
-        named = given[1].split() if given else []
-        columns = [column for column in named if column in tables.COLUMNS]
-        columns = columns or tables.DEFAULT_COLUMNS.split()
-        shown = tables.by_device(measurements.matching(env, found["patterns"].split()))
-        labels, parts = measurements.labels(env.book_options), []
-        for device, measured in shown.items():
-            if shown.keys() - {env.book_home}:
-                parts.append(f"On {labels.device(device)}:")
-            head, rows = tables.grid(columns, measured, labels)
-            parts.append(_table([head, *rows]))
-        return "\n\n".join(parts) or "(not recorded)"
 
-    text = DIRECTIVE.sub(directive, APART.sub(inside, FENCE.sub(question, text)))
-    text = INCLUDED.sub(lambda found: _included(found, env, docname), text)
-    return DOWNLOAD.sub(r"`\1`", ROLE.sub(role, text))
+def _question(asked: LexborNode) -> str:
+    """Return a question that readers are to answer before they look."""
+    question = asked.css("legend")[0].inner_html
+    answers = "".join(f"<li>{answer.inner_html}</li>" for answer in asked.css("button"))
+    return f"<p><strong>Before you look:</strong> {question}</p><ul>{answers}</ul>"
 
 
 def beginning(app: BookApp, docname: str) -> list[nbformat.NotebookNode]:
@@ -92,7 +68,7 @@ def beginning(app: BookApp, docname: str) -> list[nbformat.NotebookNode]:
 
     They say where it is from and what it needs, and bring what it imports from beside it.
     """
-    state, options = pages_of(app.env)[docname], book_of(app).options
+    state, options = app.env.book_pages[docname], app.book.options
     title, book = app.env.titles[docname].astext(), app.config.project
     if address := published(app, docname):
         title = f"[{title}]({address})"
@@ -136,15 +112,15 @@ def install_missing(wanted: dict[str, str]) -> None:
 
 def requirements(app: BookApp, docname: str) -> dict[str, str]:
     """Return what a page needs as pip is asked for it, {module: requirement}."""
-    facts = pages_of(app.env).get(docname, PageState()).facts
+    facts = app.env.book_pages.get(docname, PageState()).facts
     versions = facts.versions if facts else {}
     return {each.modules[0]: _requirement(each, versions) for each in _used(app, docname)}
 
 
 def _used(app: BookApp, docname: str) -> list[Framework]:
     """Return the frameworks that a page uses."""
-    packages = set(pages_of(app.env).get(docname, PageState()).packages)
-    return [each for each in book_of(app).options.registry if packages.issuperset(each.packages)]
+    packages = set(app.env.book_pages.get(docname, PageState()).packages)
+    return [each for each in app.book.options.registry if packages.issuperset(each.packages)]
 
 
 def _requirement(framework: Framework, versions: Mapping[str, str]) -> str:
@@ -159,61 +135,6 @@ def published(app: BookApp, docname: str) -> str:
     """Return the address of a page, empty where nobody knows where the site is published."""
     base = app.config.html_baseurl
     return f"{base.rstrip('/')}/{app.builder.get_target_uri(docname)}" if base else ""
-
-
-def followed(text: str, app: BookApp, docname: str) -> str:
-    """Return Markdown whose links to other pages have whole addresses, or are plain text."""
-
-    def link(found: re.Match[str]) -> str:
-        target = found["target"]
-        if target is None or urllib.parse.urlsplit(target).scheme:
-            return found[0]
-        path, _, anchor = target.partition("#")
-        name = app.env.path2doc(app.env.relfn2path(path, docname)[1]) if path else docname
-        address = published(app, name) if name in app.env.found_docs else ""
-        if not address or name is None:
-            return found["text"]
-        slugs = app.env.metadata[name].get("myst_slugs", {})
-        anchor = slugs[anchor][1] if anchor in slugs else anchor
-        return f"[{found['text']}]({address}{'#' if anchor else ''}{anchor})"
-
-    return LINK.sub(link, text)
-
-
-def _table(lines: Iterable[Iterable[str]]) -> str:
-    """Return a table in Markdown; the first line is its head."""
-    head, *rows = [[text.replace("|", "\\|") for text in line] for line in lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rows))
-
-
-def _included(found: re.Match[str], env: BookEnvironment, docname: str) -> str:
-    """Return what a directive shows of a file; what Sphinx could not read either stays."""
-    options = dict(OPTION.findall(found["body"]))
-    # What a table has in this place is its title.
-    name = options.get("file", "") if found["name"] == "csv-table" else found["argument"]
-    try:
-        text = pathlib.Path(env.relfn2path(name.strip(), docname)[1]).read_text("utf8")
-    except (OSError, ValueError):
-        return found[0]
-    if found["name"] == "csv-table":
-        return _table(csv.reader(io.StringIO(text)))
-    return f"```{options.get('language', '')}\n{text.rstrip()}\n```"
-
-
-def inside(found: re.Match[str]) -> str:
-    """Return what a container or a dropdown holds, under the title of a dropdown."""
-    body = APART.sub(inside, found["body"]).rstrip("\n")
-    return f"**{found['title']}**\n\n{body}" if found["kind"] == "dropdown" else body
-
-
-def question(found: re.Match[str]) -> str:
-    """Return a question that readers are to answer before they look, as plain Markdown."""
-    try:
-        asked = predictions.read(found["question"], split_lines(found["body"]))
-    except predictions.PredictionError:
-        return ""
-    answers = "\n".join(f"- {answer.text}" for answer in asked.answers)
-    return f"**Before you look:** {asked.question}\n\n{answers}"
 
 
 def rendered(env: BookEnvironment) -> pathlib.Path:
@@ -236,14 +157,15 @@ def add_notebook(
     if not path.is_file():
         return
     notebook = nbformat.read(path, as_version=4)
-    records = measurements.known(app.env)
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            text = plain(cell.source, app.env, records, docname)
-            cell["source"] = followed(text, app, docname)
-        elif cell.cell_type == "code":
+    before = prose(context["body"], doctree, published(app, docname))
+    cells = beginning(app, docname)
+    for number, cell in [*enumerate(notebook.cells), (None, None)]:
+        if text := before.get(number):
+            cells.append(nbformat.v4.new_markdown_cell(text, id=f"text-{len(cells)}"))
+        if cell and cell.cell_type == "code":
             cell["outputs"] = tabs.first_outputs(cell.outputs)
-    notebook["cells"] = [*beginning(app, docname), *notebook.cells]
+            cells.append(cell)
+    notebook["cells"] = cells
     notebook.metadata.pop("source_map", None)
     files.write(target(app, docname), nbformat.writes(notebook) + "\n")
     context["ipynb_source"] = f"{docname}.ipynb"
@@ -256,10 +178,10 @@ def add_launchers(
 
     One that needs more than a notebook can install runs nowhere else.
     """
-    folder = book_of(app).options.notebooks
+    folder = app.book.options.notebooks
     if not folder or "ipynb_source" not in context:
         return
-    if pages_of(app.env)[docname].command or any(each.optional for each in _used(app, docname)):
+    if app.env.book_pages[docname].command or any(each.optional for each in _used(app, docname)):
         return
     address = f"{folder.rstrip('/')}/{context['ipynb_source']}"
     found = {
@@ -275,26 +197,12 @@ def add_launchers(
             ]
 
 
-def remove_notebook(app: BookApp, docname: str) -> None:
-    """Remove the notebook of a page that has none any more."""
-    for path in (target(app, docname), rendered(app.env) / f"{docname}.ipynb"):
-        path.unlink(missing_ok=True)
-
-
 def remove(app: BookApp, docname: str) -> None:
     """Remove what a page that is gone has left in the site."""
-    remove_notebook(app, docname)
+    target(app, docname).unlink(missing_ok=True)
     if app.builder.format == "html":
         pathlib.Path(app.outdir, "_sources", f"{docname}.md.txt").unlink(missing_ok=True)
         pathlib.Path(app.builder.get_output_path(docname)).unlink(missing_ok=True)
-
-
-def gone(app: BookApp) -> set[str]:
-    """Return the executed pages whose notebook is not in the site any more."""
-    if app.builder.format != "html":
-        return set()
-    states = app.env.book_pages
-    return {name for name in states if states[name].home and not target(app, name).is_file()}
 
 
 def setup(app: BookApp) -> None:

@@ -22,7 +22,6 @@ from ..options import Options
 from ..records.error_results import DeclaredError
 from ..records.versions import Text
 from .app import BookApp, BookEnvironment, BookTransform
-from .states import pages_of
 from .versions import label, span
 
 logger = logging.getLogger(__name__)
@@ -160,7 +159,7 @@ class ShowErrors(BookTransform):
         found, quotes = meant(words, known), self.quoted.get(words, [])
         if not found and not quotes:
             # The cell may stand on a page that failed.
-            if any(state.failures for state in pages_of(self.env).values()):
+            if any(state.failures for state in self.env.book_pages.values()):
                 return
             message = f"no cell of the book declares the error '{words}'"
             logger.warning(message, location=entry, type="book", subtype="errors")
@@ -186,7 +185,7 @@ class ShowErrors(BookTransform):
 
     def _shown(self, error: DeclaredError) -> Iterator[tuple[str, str]]:
         if error.here is not None and error.here.type:
-            facts = pages_of(self.env)[error.page].facts
+            facts = self.env.book_pages[error.page].facts
             version = facts.versions.get(self.package, "") if facts else ""
             yield f"{self.label} {version}".strip() if version else "", said(error.here)
         for first, last, outcome in differing(error):

@@ -5,7 +5,7 @@ import pathlib
 from .. import files
 from ..execution import key
 from .app import BookApp, BookEnvironment
-from .states import PageState, pages_of
+from .states import PageState
 
 
 def outdated(app: BookApp, env: BookEnvironment) -> set[str]:
@@ -23,7 +23,7 @@ def outdated(app: BookApp, env: BookEnvironment) -> set[str]:
         for docname, digest in env.book_texts.items()
         if digest != files.digest(pathlib.Path(env.doc2path(docname)))
     }
-    for docname, state in pages_of(env).items():
+    for docname, state in env.book_pages.items():
         if state.failures or _has_changed(app, docname, state):
             found.add(docname)
     return found

@@ -4,7 +4,7 @@ import fnmatch
 import json
 import pathlib
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -12,7 +12,6 @@ from sphinx.config import Config
 from sphinx.errors import ConfigError
 from sphinx.util import logging
 
-from ..measurements.labels import Labels
 from ..measurements.references import Measurements
 from ..measurements.schema import Measurement, Schema, SchemaError
 from ..options import Options
@@ -36,11 +35,6 @@ def configure(app: Sphinx, config: Config) -> None:
 def schema(config: Config) -> Schema | None:
     """Return the schema of measurements, if there is one."""
     return Schema(config.book_measurement_rules) if config.book_measurement_rules else None
-
-
-def labels(options: Options) -> Labels:
-    """Return what conf.py calls devices and frameworks."""
-    return Labels(options.devices, {each.name: each.label for each in options.registry})
 
 
 def all_records(env: BookEnvironment) -> list[dict[str, Any]]:
@@ -92,39 +86,19 @@ def known(env: BookEnvironment) -> Measurements:
         env.book_home,
         tuple(devices),
         tuple(frameworks),
-        _lacking(env, made),
-        frozenset((each.name, each.framework) for each, _ in duplicates(env)),
         any(page.failures or page.incomplete for page in pages),
     )
 
 
-def _lacking(
-    env: BookEnvironment, made: Mapping[tuple[str, str], Mapping[str, Measurement]]
-) -> dict[tuple[str, str], set[str]]:
-    """Return on which devices of its page each measurement is lacking."""
-    found = {}
-    for key, measured in made.items():
-        page = env.book_pages[next(iter(measured.values())).page]
-        # A page of one device alone is what references without a device mean too.
-        found[key] = {*page.states, *([env.book_home] if page.only else [])} - measured.keys()
-    return found
-
-
-def duplicates(env: BookEnvironment) -> list[tuple[Measurement, Measurement]]:
-    """Return the measurements that were made under a name before, with the first of that name."""
+def report_duplicates(env: BookEnvironment) -> None:
+    """Warn of each name that several measurements bear: a reference would be ambiguous."""
     first: dict[tuple[str, str], Measurement] = {}
-    pairs = []
+    twice: dict[str, tuple[Measurement, Measurement]] = {}
     for each in measurements(env):
         of = first.setdefault((each.reference, each.device), each)
         if of is not each:
-            pairs.append((each, of))
-    return pairs
-
-
-def report_duplicates(env: BookEnvironment) -> None:
-    """Warn once of each name that several measurements bear: a reference would be ambiguous."""
-    pairs = {each.reference: (each, of) for each, of in duplicates(env)}
-    for reference, (each, of) in pairs.items():
+            twice[each.reference] = each, of
+    for reference, (each, of) in twice.items():
         where = f"{of.page} too" if of.page != each.page else "this page twice"
         message = f"the measurement {reference} is made on {where}; give one of them another name"
         logger.warning(message, location=each.page, type="book", subtype="measured")

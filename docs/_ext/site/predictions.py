@@ -19,7 +19,6 @@ from ..records.device_outputs import DeviceResult
 from ..source.pages import HELPERS, NOT_BEFORE_A_CELL, Cell, Page
 from ..source.predictions import Answer, Prediction, PredictionError, read
 from .app import BookApp, BookEnvironment
-from .states import pages_of
 
 LOOK = "Show the output"
 
@@ -37,7 +36,7 @@ class PredictDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the question, which is put into its cell once the page is parsed."""
-        if self.env.docname not in pages_of(cast(BookEnvironment, self.env)):
+        if self.env.docname not in cast(BookEnvironment, self.env).book_pages:
             raise self.warning(NOT_BEFORE_A_CELL)
         try:
             asked = read(self.arguments[0], self.content)

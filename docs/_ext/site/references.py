@@ -3,6 +3,7 @@
 In a table, what is the same of all numbers of a column, or else of a row, its head says once.
 """
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,9 +16,9 @@ from sphinx.util.docutils import SphinxRole
 from ..measurements import references
 from ..measurements.ranges import compared
 from ..names import nearest
-from . import measurements
 from .app import BookApp, BookTransform
 from .notes import noted
+from .waiting import FillIn, place, waiting
 
 logger = logging.getLogger(__name__)
 # What is longer may be broken at the end of a line, for a phone is narrow.
@@ -27,37 +28,19 @@ ON_DEVICE = re.compile(r" on [\w-]+")
 ALONE = "one process"
 
 
-class measured(nodes.Inline, nodes.Element):
-    """A number that is filled in from the measurements when the page is written."""
+# How what stands in a role is read, but for verdicts, which have words besides a number.
+READ: dict[str, Callable[[str, references.Measurements], references.Quantity]] = {
+    "measured": references.resolve,
+    "compared": functools.partial(references.resolve, write=compared),
+    "paid": references.paid,
+}
 
 
-class measured_comparison(nodes.Inline, nodes.Element):
-    """A ratio in words that is filled in from the measurements when the page is written."""
-
-
-class measured_calls(nodes.Inline, nodes.Element):
-    """From how many calls on something pays, filled in when the page is written."""
-
-
-class measured_verdict(nodes.Inline, nodes.Element):
-    """A verdict that is filled in from the measurements when the page is written."""
-
-
-PENDING = (measured, measured_comparison, measured_calls, measured_verdict)
-
-
-class _PendingRole(SphinxRole):
-    """A role whose text is resolved once all measurements are known."""
-
-    def __init__(self, node_class: type[nodes.Element]) -> None:
-        super().__init__()
-        self.node_class = node_class
+class NumberRole(SphinxRole):
+    """A number or a verdict that is resolved once all measurements are known."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        node = self.node_class(self.rawtext, expression=self.text)
-        self.set_source_info(node)
-        self.env.metadata[self.env.docname]["book_uses_records"] = True
-        return [node], []
+        return [place(self, _fill_in, role=self.name, expression=self.text)], []
 
 
 class QuotedRole(SphinxRole):
@@ -114,80 +97,60 @@ class NumbersOutOfHeadings(SphinxTransform):
     def apply(self, **kwargs: Any) -> None:
         """Warn of each."""
         for section in self.document.findall(nodes.section):
-            for kind in PENDING:
-                for node in list(section[0].findall(kind)):
-                    logger.warning(
-                        f"'{node['expression']}' stands in a heading, where no measurement is "
-                        "known; move the role into the text",
-                        location=node,
-                        type="book",
-                        subtype="measured",
-                    )
-                    node.replace_self(nodes.Text(node["expression"]))
+            for node in list(section[0].findall(waiting)):
+                logger.warning(
+                    f"'{node['expression']}' stands in a heading, where no measurement is "
+                    "known; move the role into the text",
+                    location=node,
+                    type="book",
+                    subtype="measured",
+                )
+                node.replace_self(nodes.Text(node["expression"]))
 
 
-class FillInReferences(BookTransform):
-    """Replace the numbers and verdicts that wait for measurements."""
+def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
+    expression, labels = node["expression"], page.env.book_labels
+    verdict, quantity = None, None
+    try:
+        if node["role"] == "verdict":
+            verdict, quantity = references.verdict(expression, page.known)
+        else:
+            quantity = READ[node["role"]](expression, page.known)
+    except references.NotRecorded as gap:
+        where = f" on {labels.device(gap.device)}" if gap.device else f": {gap}"
+        return [nodes.inline("", f"not recorded{where}", classes=["not-recorded"])]
+    except references.ReferenceProblem as problem:
+        logger.warning(str(problem), location=node, type="book", subtype="measured")
+        return [nodes.problematic("", expression)]
+    classes = ["verdict", "verdict-" + verdict.replace(" ", "-")] if verdict else ["measured"]
+    if quantity is None:
+        return [nodes.inline("", verdict or "", classes=classes)]
+    note = f"{quantity.text}. {quantity.origin}" if verdict else quantity.origin
+    if quantity.wordy:
+        classes.append("in-words")
+    if len(quantity.text) > UNBROKEN:
+        classes.append("long")
+    shown: list[nodes.Node] = [noted("", verdict or quantity.text, note=note, classes=classes)]
+    if quantity.earlier:
+        shown.append(nodes.inline("", f" ({quantity.earlier})", classes=["earlier"]))
+    # Of a verdict, what stands before its conditions.
+    reference = expression.partition(" ? ")[0]
+    if len(page.env.book_shown) > 1 or ON_DEVICE.search(reference):
+        where = " and ".join(map(labels.device, quantity.devices))
+        home = ["at-home"] if set(quantity.devices) == {page.env.book_home} else []
+        shown.append(nodes.inline("", f" {where}", classes=["on-device", *home]))
+    return shown
 
-    default_priority = 5
+
+class SayOnce(BookTransform):
+    """Leave to the heads of tables what is the same of all their numbers."""
+
+    default_priority = FillIn.default_priority + 1
 
     def run(self, **options: Any) -> None:
-        """Fill in one page."""
-        found = [list(self.document.findall(kind)) for kind in PENDING]
-        if not any(found):
-            return
-        numbers, comparisons, calls, verdicts = found
-        known = measurements.known(self.env)
-        for number in numbers:
-            self._fill_in(number, lambda text: (None, references.resolve(text, known)))
-        for comparison in comparisons:
-            self._fill_in(
-                comparison, lambda text: (None, references.resolve(text, known, compared))
-            )
-        for each in calls:
-            self._fill_in(each, lambda text: (None, references.paid(text, known)))
-        for verdict in verdicts:
-            self._fill_in(verdict, lambda text: references.verdict(text, known))
+        """Go through the tables of one page, whose numbers are filled in."""
         for table in self.document.findall(nodes.table):
             say_once(table)
-
-    def _fill_in(
-        self,
-        node: nodes.Element,
-        resolve: Callable[[str], tuple[str | None, references.Quantity | None]],
-    ) -> None:
-        try:
-            verdict, quantity = resolve(node["expression"])
-        except references.NotRecorded as gap:
-            where = f" on {self._label(gap.device)}" if gap.device else f": {gap}"
-            node.replace_self(nodes.inline("", f"not recorded{where}", classes=["not-recorded"]))
-            return
-        except references.ReferenceProblem as problem:
-            logger.warning(str(problem), location=node, type="book", subtype="measured")
-            node.replace_self(nodes.problematic("", node["expression"]))
-            return
-        classes = ["verdict", "verdict-" + verdict.replace(" ", "-")] if verdict else ["measured"]
-        if quantity is None:
-            node.replace_self(nodes.inline("", verdict or "", classes=classes))
-            return
-        note = f"{quantity.text}. {quantity.origin}" if verdict else quantity.origin
-        if quantity.wordy:
-            classes.append("in-words")
-        if len(quantity.text) > UNBROKEN:
-            classes.append("long")
-        shown: list[nodes.Node] = [noted("", verdict or quantity.text, note=note, classes=classes)]
-        if quantity.earlier:
-            shown.append(nodes.inline("", f" ({quantity.earlier})", classes=["earlier"]))
-        # Of a verdict, what stands before its conditions.
-        reference = node["expression"].partition(" ? ")[0]
-        if len(self.env.book_shown) > 1 or ON_DEVICE.search(reference):
-            where = " and ".join(map(self._label, quantity.devices))
-            home = ["at-home"] if set(quantity.devices) == {self.env.book_home} else []
-            shown.append(nodes.inline("", f" {where}", classes=["on-device", *home]))
-        node.replace_self(shown)
-
-    def _label(self, device: str) -> str:
-        return measurements.labels(self.env.book_options).device(device)
 
 
 def say_once(table: nodes.table) -> None:
@@ -239,11 +202,9 @@ def _of_class(cell: nodes.Element, name: str) -> Sequence[nodes.inline]:
 
 def setup(app: BookApp) -> None:
     """Register the roles."""
-    app.add_role("measured", _PendingRole(measured))
-    app.add_role("compared", _PendingRole(measured_comparison))
-    app.add_role("paid", _PendingRole(measured_calls))
-    app.add_role("verdict", _PendingRole(measured_verdict))
+    for name in (*READ, "verdict"):
+        app.add_role(name, NumberRole())
     app.add_role("quoted", QuotedRole())
     app.add_transform(LinkQuotesOnce)
     app.add_transform(NumbersOutOfHeadings)
-    app.add_post_transform(FillInReferences)
+    app.add_post_transform(SayOnce)

@@ -14,7 +14,6 @@ from pagefind.index import IndexConfig, PagefindIndex
 
 from .app import BookApp
 from .asset_bundle import is_behind
-from .states import book_of
 
 FOLDER, ENTRY = "pagefind", "pagefind-entry.json"
 SECTION = re.compile(
@@ -28,7 +27,7 @@ SKIPPED = [".headerlink", ".sd-tab-label", ".prev-next-footer", "script", "style
 
 def finish(app: BookApp, exception: Exception | None) -> None:
     """Make the index of the finished site, where a page has changed since the last one."""
-    if exception or app.builder.format != "html" or not book_of(app).options.search:
+    if exception or app.builder.format != "html" or not app.book.options.search:
         return
     site, made = pathlib.Path(app.outdir), pathlib.Path(app.outdir, FOLDER, ENTRY)
     if is_behind(made, app):

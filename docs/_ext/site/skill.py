@@ -15,11 +15,16 @@ from collections.abc import Collection, Iterable
 
 from . import downloads
 from .app import BookApp
-from .states import book_of
 
 TEMPLATE = "SKILL.md"
 FENCED = re.compile(r"^(`{3,}).*?^\1", re.MULTILINE | re.DOTALL)
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+# What looks like a link in code is none.
+LINK = re.compile(
+    r"^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)|(?P<ticks>`+).+?(?<!`)(?P=ticks)(?!`)|"
+    r"(?<!!)\[(?P<text>(?:[^][`]|`[^`]*`)+)\]\((?P<target>[^()\s]+)\)",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def name(app: BookApp) -> str:
@@ -29,7 +34,7 @@ def name(app: BookApp) -> str:
 
 def pack(app: BookApp, docnames: Iterable[str]) -> None:
     """Write an archive of those pages that belong to the skill beside the pages."""
-    patterns = book_of(app).options.skill
+    patterns = app.book.options.skill
     texts = {
         docname: pathlib.Path(app.outdir, f"{docname}.md").read_text("utf8")
         for docname in docnames
@@ -74,4 +79,4 @@ def carried(app: BookApp, docname: str, text: str, beside: Collection[str]) -> s
         return f"[{found['text']}]({address}{'#' if anchor else ''}{anchor})"
 
     source = downloads.published(app, docname) or app.builder.get_target_uri(docname)
-    return f"From {app.config.project}: {source}\n\n{downloads.LINK.sub(link, text)}"
+    return f"From {app.config.project}: {source}\n\n{LINK.sub(link, text)}"

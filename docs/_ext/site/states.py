@@ -16,7 +16,6 @@ from ..records.states import State
 from ..records.versions import Versions
 from ..source.pages import Page
 from . import measurements
-from .app import BookApp, BookEnvironment
 
 
 @dataclasses.dataclass
@@ -93,15 +92,3 @@ class Book:
         found = {name: files.digest(path) for name, path in paths.items()}
         found |= self.versions.digests(docname)
         return {device: digest for device, digest in found.items() if digest}
-
-
-def book_of(app: BookApp) -> Book:
-    """Return the book that is built."""
-    book: Book = app.book
-    return book
-
-
-def pages_of(env: BookEnvironment) -> dict[str, PageState]:
-    """Return the states of all executed pages."""
-    pages: dict[str, PageState] = env.book_pages
-    return pages

@@ -2,7 +2,7 @@
 
 import collections
 import html
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -11,9 +11,10 @@ from sphinx.util.docutils import SphinxDirective
 from ..measurements.schema import Measurement
 from ..records.output_format import RunMetadata
 from . import measurements
-from .app import BookApp, BookTransform
-from .states import Book, PageState, book_of, pages_of
+from .app import BookApp
+from .states import Book, PageState
 from .tables import table_node
+from .waiting import FillIn, place
 
 HEAD = ("page", "executed (UTC)", "on", "took", "kernel", "this build", "processes")
 PREVIEW = "Preview: measured with few samples in one process, for a first look."
@@ -21,96 +22,88 @@ PREVIEW = "Preview: measured with few samples in one process, for a first look."
 Made = collections.defaultdict[tuple[str, str], list[Measurement]]
 
 
-class status_place(nodes.General, nodes.Element):
-    """What a directive stands for is filled in here when the page is written."""
-
-
 class StatusDirective(SphinxDirective):
     """`page-status`, `recording-status` or `recorded-devices`."""
 
     def run(self) -> list[nodes.Node]:
         """Return the place of what the directive is named for."""
-        self.env.metadata[self.env.docname]["book_shows_status"] = True
-        return [status_place(shown=self.name)]
+        return [place(self, SHOWN[self.name], uses="book_shows_status")]
 
 
-class FillInStatus(BookTransform):
-    """Fill in the tables of the status page, and the sentence on what was recorded."""
+def _devices(page: FillIn, node: nodes.Element) -> nodes.Node:
+    return nodes.paragraph("", devices_in_words(page.app.book, page.env.book_pages.values()))
 
-    default_priority = 5
 
-    def run(self, **options: Any) -> None:
-        """Fill in one page, if it shows the status."""
-        fill_in = {
-            "page-status": self._status,
-            "recording-status": self._recordings,
-            "recorded-devices": self._devices,
-        }
-        for node in list(self.document.findall(status_place)):
-            node.replace_self(fill_in[node["shown"]]())
-
-    def _devices(self) -> list[nodes.Node]:
-        text = devices_in_words(book_of(self.app), pages_of(self.env).values())
-        return [nodes.paragraph("", text)]
-
-    def _recordings(self) -> list[nodes.Node]:
-        states, book = pages_of(self.env), book_of(self.app)
-        columns = book.shown
-        rows: list[list[nodes.Node | str]] = []
-        made = self._made()
-        for docname in sorted(states):
-            of_page = [
-                recorded_on(device, states[docname], made[docname, device]) for device in columns
-            ]
-            rows.append([self._link(docname), *of_page])
-        head = ["page", *(book.options.label(device) for device in columns)]
-        return [table_node(head, rows, classes=["page-status", "recordings"])]
-
-    def _made(self) -> Made:
-        made: Made = collections.defaultdict(list)
-        for each in measurements.measurements(self.env):
-            made[each.page, each.device].append(each)
-        return made
-
-    def _link(self, docname: str) -> nodes.reference:
-        uri = self.app.builder.get_relative_uri(self.env.docname, docname)
-        return nodes.reference("", docname, refuri=uri, internal=True)
-
-    def _status(self) -> list[nodes.Node]:
-        states = pages_of(self.env)
-        places = dict.fromkeys(
-            place(state.facts) for state in states.values() if state.facts is not None
-        )
-        letters = dict(zip(places, map(letter, range(len(places))), strict=True))
-        made, book = self._made(), book_of(self.app)
-        rows = [self._row(docname, states[docname], letters, made) for docname in sorted(states)]
-        parts: list[nodes.Node] = [bullets(f"{sign}: {name}" for name, sign in letters.items())]
-        if book.options.preview:
-            parts.append(nodes.important("", nodes.paragraph("", PREVIEW)))
-        parts.append(table_node(HEAD, rows, classes=["page-status"]))
-        return parts
-
-    def _row(
-        self, docname: str, state: PageState, letters: dict[str, str], made: Made
-    ) -> list[Any]:
-        link = self._link(docname)
-        if state.failures:
-            outcome = "failed"
-        elif book_of(self.app).options.recorded:
-            outcome = "recorded"
-        else:
-            outcome = "executed" if state.fresh else "cached"
-        if state.facts is None:
-            return [link, "–", "–", "–", "–", outcome, "–"]
-        return [
-            link,
-            when(state.facts).removesuffix(" UTC"),
-            letters[place(state.facts)],
-            f"{state.facts.seconds:.1f} s",
-            state.facts.process,
-            outcome,
-            processes(made[docname, state.facts.device]) or "–",
+def _recordings(page: FillIn, node: nodes.Element) -> nodes.Node:
+    states, book = page.env.book_pages, page.app.book
+    made = _made(page)
+    rows: list[list[nodes.Node | str]] = [
+        [
+            _link(page, docname),
+            *(recorded_on(each, states[docname], made[docname, each]) for each in book.shown),
         ]
+        for docname in sorted(states)
+    ]
+    head = ["page", *(book.options.label(device) for device in book.shown)]
+    return table_node(head, rows, classes=["page-status", "recordings"])
+
+
+def _made(page: FillIn) -> Made:
+    made: Made = collections.defaultdict(list)
+    for each in measurements.measurements(page.env):
+        made[each.page, each.device].append(each)
+    return made
+
+
+def _link(page: FillIn, docname: str) -> nodes.reference:
+    uri = page.app.builder.get_relative_uri(page.env.docname, docname)
+    return nodes.reference("", docname, refuri=uri, internal=True)
+
+
+def _status(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
+    states, options = page.env.book_pages, page.app.book.options
+    machines = dict.fromkeys(
+        machine(state.facts) for state in states.values() if state.facts is not None
+    )
+    letters = dict(zip(machines, map(letter, range(len(machines))), strict=True))
+    made = _made(page)
+    rows: list[list[nodes.Node | str]] = []
+    for docname in sorted(states):
+        measured = made[docname, states[docname].home]
+        row = _row(states[docname], letters, processes(measured), options.recorded)
+        rows.append([_link(page, docname), *row])
+    parts: list[nodes.Node] = [bullets(f"{sign}: {name}" for name, sign in letters.items())]
+    if options.preview:
+        parts.append(nodes.important("", nodes.paragraph("", PREVIEW)))
+    return [*parts, table_node(HEAD, rows, classes=["page-status"])]
+
+
+def _row(
+    state: PageState, letters: Mapping[str, str], measured: str, only_recorded: bool
+) -> list[str]:
+    if state.failures:
+        outcome = "failed"
+    elif only_recorded:
+        outcome = "recorded"
+    else:
+        outcome = "executed" if state.fresh else "cached"
+    if state.facts is None:
+        return ["–", "–", "–", "–", outcome, "–"]
+    return [
+        when(state.facts).removesuffix(" UTC"),
+        letters[machine(state.facts)],
+        f"{state.facts.seconds:.1f} s",
+        state.facts.process,
+        outcome,
+        measured or "–",
+    ]
+
+
+SHOWN: dict[str, Callable[[FillIn, nodes.Element], nodes.Node | list[nodes.Node]]] = {
+    "page-status": _status,
+    "recording-status": _recordings,
+    "recorded-devices": _devices,
+}
 
 
 def recorded_on(device: str, state: PageState, made: Sequence[Measurement]) -> str:
@@ -161,7 +154,7 @@ def processes(made: Iterable[Measurement]) -> str:
     return "–".join(map(str, dict.fromkeys((*counts[:1], *counts[-1:]))))
 
 
-def place(facts: RunMetadata, packages: Collection[str] | None = None) -> str:
+def machine(facts: RunMetadata, packages: Collection[str] | None = None) -> str:
     """Say on what a page was executed: device, processor and versions, or those of packages."""
     more = [facts.processor, f"{facts.threads} threads"]
     more += [f"driver {facts.driver}"] if facts.driver else []
@@ -188,19 +181,19 @@ def add_provenance(
     app: BookApp, docname: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Say below each executed page on what and when its outputs came about."""
-    state = pages_of(app.env).get(docname)
+    state = app.env.book_pages.get(docname)
     if state is None or "body" not in context:
         return
-    only_recorded = book_of(app).options.recorded
+    only_recorded = app.book.options.recorded
     lines = []
     if state.facts and not state.failures and not only_recorded:
-        tried = f" {PREVIEW}" if state.records and book_of(app).options.preview else ""
-        on = place(state.facts, state.packages)
+        tried = f" {PREVIEW}" if state.records and app.book.options.preview else ""
+        on = machine(state.facts, state.packages)
         lines.append(f"Executed {when(state.facts)} on {on}.{tried}")
     for device, facts in state.recorded.items():
         if device != state.home or only_recorded:
             stale = "" if state.states[device].word == "current" else f" ({state.states[device]})"
-            where = place(facts, state.packages)
+            where = machine(facts, state.packages)
             lines.append(f"Recorded {facts.day} on {where}{stale}.")
     for line in lines:
         context["body"] += f'<p class="provenance">{html.escape(line)}</p>'
@@ -208,7 +201,6 @@ def add_provenance(
 
 def setup(app: BookApp) -> None:
     """Register the directives and the event."""
-    for name in ("page-status", "recording-status", "recorded-devices"):
+    for name in SHOWN:
         app.add_directive(name, StatusDirective)
-    app.add_post_transform(FillInStatus)
     app.connect("html-page-context", add_provenance)

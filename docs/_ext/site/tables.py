@@ -9,34 +9,16 @@ from docutils.parsers.rst import directives
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from ..drawing.svg import Ink
 from ..measurements import charts
-from ..measurements.references import Measurements
 from ..measurements.schema import Measurement
 from ..measurements.tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, settings
-from ..options import Options
 from . import measurements
-from .app import BookApp, BookEnvironment, BookTransform
+from .app import BookApp, BookEnvironment
 from .tabs import note_node, tab_set
+from .waiting import FillIn, place
 
 logger = logging.getLogger(__name__)
 DEFAULTS = {"x": "name", "y": "latency", "series": "framework", "scale": "linear"}
-
-
-class measurement_table(nodes.General, nodes.Element):
-    """A table that is filled in from the measurements when the page is written."""
-
-
-class measurement_chart(nodes.General, nodes.Element):
-    """A chart that is drawn from the measurements when the page is written."""
-
-
-class measurement_settings(nodes.General, nodes.Element):
-    """A table of switches that is filled in from the measurements when the page is written."""
-
-
-class measurement_names(nodes.General, nodes.Element):
-    """A list of all measurements, for a script, that is filled in when the page is written."""
 
 
 class NamesDirective(SphinxDirective):
@@ -44,8 +26,7 @@ class NamesDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the place of the data."""
-        self.env.metadata[self.env.docname]["book_uses_records"] = True
-        return [measurement_names()]
+        return [place(self, _names)]
 
 
 class SettingsDirective(SphinxDirective):
@@ -53,8 +34,7 @@ class SettingsDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the place of the table."""
-        self.env.metadata[self.env.docname]["book_uses_records"] = True
-        return [measurement_settings()]
+        return [place(self, _settings)]
 
 
 class MeasurementsDirective(SphinxDirective):
@@ -66,18 +46,15 @@ class MeasurementsDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the place of the table."""
-        return [self.waiting(measurement_table())]
+        return [place(self, _table, **self.shown())]
 
-    def waiting(self, node: nodes.Element) -> nodes.Element:
-        """Give a node what tables and charts have in common."""
-        node["patterns"] = self.arguments[0].split()
-        node["columns"] = self.options.get("columns", DEFAULT_COLUMNS).split()
-        for column in node["columns"]:
+    def shown(self) -> dict[str, Any]:
+        """Return what tables and charts have in common."""
+        columns = self.options.get("columns", DEFAULT_COLUMNS).split()
+        for column in columns:
             if column not in COLUMNS:
                 raise self.error(f"there is no column '{column}'; there are {', '.join(COLUMNS)}")
-        self.set_source_info(node)
-        self.env.metadata[self.env.docname]["book_uses_records"] = True
-        return node
+        return {"patterns": self.arguments[0].split(), "columns": columns}
 
 
 class ChartDirective(MeasurementsDirective):
@@ -95,159 +72,117 @@ class ChartDirective(MeasurementsDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the place of the chart, with its caption inside."""
-        node = self.waiting(measurement_chart(caption=" ".join(self.content)))
-        for option, default in DEFAULTS.items():
-            node[option] = self.options.get(option, default)
-        node["ceiling"] = self.options.get("ceiling", "").split()
+        facts: dict[str, Any] = DEFAULTS | self.options | self.shown()
+        facts["ceiling"] = self.options.get("ceiling", "").split()
+        node = place(self, _chart, **facts, caption=" ".join(self.content))
         node += self.parse_content_to_nodes()
         return [node]
 
 
-class FillInTables(BookTransform):
-    """Replace the tables and charts that wait for measurements."""
+def _names(page: FillIn, node: nodes.Element) -> nodes.Node:
+    """Return the references of all measurements with their pages: addresses and titles."""
+    pages: dict[str, list[str]] = {}
+    for each in measurements.measurements(page.env):
+        pages.setdefault(each.page, []).append(each.reference)
+    uri = page.app.builder.get_relative_uri
+    by_page = {
+        uri(page.env.docname, name): [
+            page.env.titles[name].astext(),
+            list(dict.fromkeys(names)),
+        ]
+        for name, names in pages.items()
+    }
+    return data_node(page.env, "measurement-names", {"pages": by_page})
 
-    default_priority = 5
 
-    def run(self, **options: Any) -> None:
-        """Fill in one page."""
-        tables = list(self.document.findall(measurement_table))
-        figures = list(self.document.findall(measurement_chart))
-        switches = list(self.document.findall(measurement_settings))
-        names = list(self.document.findall(measurement_names))
-        if not tables and not figures and not switches and not names:
-            return
-        for waiting in names:
-            waiting.replace_self(self._names())
-        known = measurements.known(self.env)
-        for place in switches:
-            everywhere = by_device(measurements.measurements(self.env))
-            by = {device: self._settings(of) for device, of in everywhere.items()}
-            place.replace_self(device_tabs(self.env, by))
-        for table in tables:
-            found = self._matching(table, table["patterns"], known)
-            made = {device: self._table(table, of) for device, of in by_device(found).items()}
-            data = self._data(table, found)
-            table.replace_self(
-                device_tabs(self.env, made, data) or self._not_recorded(table, known)
-            )
-        for node in figures:
-            found = self._matching(node, node["patterns"], known)
-            drawn = [each for each in found if charts.can_be_drawn(each, node["x"], node["y"])]
-            if found and not drawn:
-                message = f"no measurement of {' '.join(node['patterns'])} has x and y of the chart"
-                logger.warning(message, location=node, type="book", subtype="measured")
-            ceilings = self._matching(node, node["ceiling"], known) if node["ceiling"] else []
-            ceilings = [each for each in ceilings if charts.can_be_drawn(each, "name", node["y"])]
-            of, limits = by_device(found), by_device(ceilings)
-            made = {
-                device: self._figure(node, of[device], each, limits.get(device, []))
-                for device, each in by_device(drawn).items()
-            }
-            data = self._data(node, found, drawn, ceilings)
-            node.replace_self(device_tabs(self.env, made, data) or self._not_recorded(node, known))
+def _settings(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
+    everywhere = by_device(measurements.measurements(page.env))
+    made = {
+        device: table_node(*settings(found, page.env.book_labels), classes=["measurements"])
+        for device, found in everywhere.items()
+    }
+    return device_tabs(page.env, made)
 
-    def _names(self) -> nodes.Node:
-        """Return the references of all measurements with their pages: addresses and titles."""
-        pages: dict[str, list[str]] = {}
-        for each in measurements.measurements(self.env):
-            pages.setdefault(each.page, []).append(each.reference)
-        uri = self.app.builder.get_relative_uri
-        by_page = {
-            uri(self.env.docname, page): [
-                self.env.titles[page].astext(),
-                list(dict.fromkeys(names)),
-            ]
-            for page, names in pages.items()
+
+def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
+    found = _matching(page, node, node["patterns"])
+    made = {device: _grid(page.env, node, of) for device, of in by_device(found).items()}
+    return device_tabs(page.env, made, _data(page.env, node, found)) or not_recorded(node)
+
+
+def _chart(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
+    found = _matching(page, node, node["patterns"])
+    drawn = [each for each in found if charts.can_be_drawn(each, node["x"], node["y"])]
+    if found and not drawn:
+        message = f"no measurement of {' '.join(node['patterns'])} has x and y of the chart"
+        logger.warning(message, location=node, type="book", subtype="measured")
+    ceilings = _matching(page, node, node["ceiling"])
+    ceilings = [each for each in ceilings if charts.can_be_drawn(each, "name", node["y"])]
+    of, limits = by_device(found), by_device(ceilings)
+    made = {
+        device: _figure(page.env, node, of[device], each, limits.get(device, []))
+        for device, each in by_device(drawn).items()
+    }
+    data = _data(page.env, node, found, drawn, ceilings)
+    return device_tabs(page.env, made, data) or not_recorded(node)
+
+
+def _matching(page: FillIn, node: nodes.Element, patterns: Sequence[str]) -> list[Measurement]:
+    if problem := page.known.problem(patterns):
+        logger.warning(problem, location=node, type="book", subtype="measured")
+    return measurements.matching(page.env, patterns)
+
+
+def _data(
+    env: BookEnvironment,
+    node: nodes.Element,
+    found: Sequence[Measurement],
+    drawn: Sequence[Measurement] = (),
+    ceilings: Sequence[Measurement] = (),
+) -> nodes.Node:
+    """Return what a table or chart shows, for a script that shows other measurements so."""
+    labels = env.book_labels
+    data: dict[str, Any] = {
+        "columns": [[each, COLUMNS[each]] for each in node["columns"]],
+        "frameworks": {each.framework: labels.framework(each.framework) for each in found},
+        "of": list(dict.fromkeys(each.reference for each in found)),
+    }
+    if drawn:
+        looks = charts.looks(drawn, node["x"], node["series"], labels)
+        used = list(dict.fromkeys(look.ink for look in looks.values()))
+        data["chart"] = {
+            "x": node["x"],
+            "y": node["y"],
+            "scale": charts.QUANTITIES[node["y"]][0],
+            "logarithmic": node["scale"] == "logarithmic",
+            "inks": [ink.style for ink in used],
+            "looks": {name: [look.label, used.index(look.ink)] for name, look in looks.items()},
+            "ceilings": list(dict.fromkeys(each.reference for each in ceilings)),
         }
-        return data_node(self.env, "measurement-names", {"pages": by_page})
+    return data_node(env, "measurement-data", data)
 
-    def _data(
-        self,
-        node: nodes.Element,
-        found: Sequence[Measurement],
-        drawn: Sequence[Measurement] = (),
-        ceilings: Sequence[Measurement] = (),
-    ) -> nodes.Node:
-        """Return what a table or chart shows, for a script that shows other measurements so."""
-        labels = measurements.labels(self.env.book_options)
-        data: dict[str, Any] = {
-            "columns": [[each, COLUMNS[each]] for each in node["columns"]],
-            "frameworks": {each.framework: labels.framework(each.framework) for each in found},
-            "of": list(dict.fromkeys(each.reference for each in found)),
-        }
-        if drawn:
-            looks = charts.looks(
-                drawn, node["x"], node["series"], labels, inks(self.env.book_options)
-            )
-            used = list(dict.fromkeys(look.ink for look in looks.values()))
-            data["chart"] = {
-                "x": node["x"],
-                "y": node["y"],
-                "scale": charts.QUANTITIES[node["y"]][0],
-                "logarithmic": node["scale"] == "logarithmic",
-                "inks": [ink.style for ink in used],
-                "looks": {name: [look.label, used.index(look.ink)] for name, look in looks.items()},
-                "ceilings": list(dict.fromkeys(each.reference for each in ceilings)),
-            }
-        return data_node(self.env, "measurement-data", data)
 
-    def _matching(
-        self, node: nodes.Element, patterns: Sequence[str], known: Measurements
-    ) -> list[Measurement]:
-        found = measurements.matching(self.env, patterns)
-        problem = known.problem(patterns)
-        expected = found or known.partial or known.devices_without(patterns)
-        if problem is None and not expected:
-            problem = f"no measurement matches {' '.join(patterns)}"
-        if problem:
-            logger.warning(problem, location=node, type="book", subtype="measured")
-        return found
+def _grid(env: BookEnvironment, node: nodes.Element, found: Sequence[Measurement]) -> nodes.Element:
+    return table_node(*grid(node["columns"], found, env.book_labels), classes=["measurements"])
 
-    def _not_recorded(self, node: nodes.Element, known: Measurements) -> list[nodes.Node]:
-        """Return what stands in place of a table or chart of which nothing was measured."""
-        lacking, labels = (
-            known.devices_without(node["patterns"]),
-            measurements.labels(self.env.book_options),
-        )
-        where = ", ".join(labels.device(each) for each in self.env.book_shown if each in lacking)
-        text = f"not recorded on {where}" if where else "not recorded"
-        caption = [child.deepcopy() for child in node.children]
-        return [nodes.paragraph("", text, classes=["not-recorded"]), *caption]
 
-    def _table(self, node: nodes.Element, found: Sequence[Measurement]) -> nodes.Element:
-        labels = measurements.labels(self.env.book_options)
-        return table_node(*grid(node["columns"], found, labels), classes=["measurements"])
-
-    def _settings(self, found: Sequence[Measurement]) -> nodes.Element:
-        labels = measurements.labels(self.env.book_options)
-        return table_node(*settings(found, labels), classes=["measurements"])
-
-    def _figure(
-        self,
-        node: nodes.Element,
-        found: Sequence[Measurement],
-        drawn: Sequence[Measurement],
-        ceilings: Sequence[Measurement],
-    ) -> nodes.Element:
-        axes = node["x"], node["y"], node["series"]
-        logarithmic = node["scale"] == "logarithmic"
-        labels = measurements.labels(self.env.book_options)
-        svg = charts.chart(
-            drawn,
-            *axes,
-            labels,
-            node["caption"],
-            inks(self.env.book_options),
-            ceilings,
-            logarithmic,
-        )
-        figure = figure_node(svg, [child.deepcopy() for child in node.children])
-        for earlier in dict.fromkeys(each.earlier for each in drawn if each.earlier):
-            names = [each.reference for each in drawn if each.earlier == earlier]
-            all_of_it = "all of it" if len(names) == len(drawn) else ", ".join(names)
-            figure += note_node(f"{earlier.capitalize()}: {all_of_it}.")
-        figure += folded("The numbers as a table", self._table(node, found))
-        return figure
+def _figure(
+    env: BookEnvironment,
+    node: nodes.Element,
+    found: Sequence[Measurement],
+    drawn: Sequence[Measurement],
+    ceilings: Sequence[Measurement],
+) -> nodes.Element:
+    axes = node["x"], node["y"], node["series"]
+    logarithmic = node["scale"] == "logarithmic"
+    svg = charts.chart(drawn, *axes, env.book_labels, node["caption"], ceilings, logarithmic)
+    figure = figure_node(svg, [child.deepcopy() for child in node.children])
+    for earlier in dict.fromkeys(each.earlier for each in drawn if each.earlier):
+        names = [each.reference for each in drawn if each.earlier == earlier]
+        all_of_it = "all of it" if len(names) == len(drawn) else ", ".join(names)
+        figure += note_node(f"{earlier.capitalize()}: {all_of_it}.")
+    figure += folded("The numbers as a table", _grid(env, node, found))
+    return figure
 
 
 def device_tabs(
@@ -257,12 +192,17 @@ def device_tabs(
 
     Before it stand the `data` of it.
     """
-    home = env.book_home
+    home, labels = env.book_home, env.book_labels
     if not made.keys() - {home}:
         return [*data, *made.values()] if made else []
-    labels = measurements.labels(env.book_options)
     order = sorted(made, key=lambda device: device != home)
     return [*data, tab_set("device", [(d, labels.device(d), [made[d]]) for d in order])]
+
+
+def not_recorded(node: nodes.Element) -> list[nodes.Node]:
+    """Return what stands in place of a table or chart of which nothing was measured."""
+    caption = [child.deepcopy() for child in node.children]
+    return [nodes.paragraph("", "not recorded", classes=["not-recorded"]), *caption]
 
 
 def figure_node(svg: str, caption: Sequence[nodes.Node]) -> nodes.Element:
@@ -280,24 +220,15 @@ def folded(summary: str, table: nodes.Node) -> list[nodes.Node]:
     return [start, table, nodes.raw("", "</details>", format="html")]
 
 
-def inks(options: Options) -> dict[str, Ink]:
-    """Return the colours of frameworks that have one."""
-    return {
-        each.name: Ink(each.colour.light, each.colour.dark)
-        for each in options.registry
-        if each.colour
-    }
-
-
 def data_node(env: BookEnvironment, class_: str, data: dict[str, Any]) -> nodes.Node:
     """Return data as a script of the page finds them.
 
     With them it finds by which method the book's numbers were measured, and on which device first.
     """
-    schema, labels = measurements.schema(env.config), measurements.labels(env.book_options)
+    schema = measurements.schema(env.config)
     shared = {
         "method": schema.method if schema else None,
-        "home": [env.book_home, labels.device(env.book_home)],
+        "home": [env.book_home, env.book_labels.device(env.book_home)],
     }
     text = json.dumps(shared | data, ensure_ascii=False, separators=(",", ":")).replace(
         "<", "\\u003c"
@@ -334,4 +265,3 @@ def setup(app: BookApp) -> None:
     app.add_directive("measurement-chart", ChartDirective)
     app.add_directive("measurement-settings", SettingsDirective)
     app.add_directive("measurement-names", NamesDirective)
-    app.add_post_transform(FillInTables)

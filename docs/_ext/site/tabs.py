@@ -249,7 +249,7 @@ def add_notices(
     app: BookApp, docname: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Give the page its switch, and the notices for devices on which it was not recorded."""
-    options: Options = app.book.options
+    options = app.book.options
     shown = app.book.shown
     names = [(device, options.label(device)) for device in shown]
     context["book_devices"] = names if len(names) > 1 else []

@@ -93,7 +93,6 @@ class Expansion:
         self.relied_on: set[str] = set()
         self.warnings: list[tuple[int, str]] = []
         self.modules: list[str] = []
-        self.candidates: set[str] = set()
         # The imports that have run, and those of them that a reader has seen.
         self.made: set[str] = set()
         self.seen: set[str] = set()
@@ -115,8 +114,6 @@ class Expansion:
             self._note_imports(cell.source, unseen)
             return [self._expanded(cell, tags, [own] if own else [], line)]
         try:
-            for name in (*written, *beside):
-                self.candidates.update(self.library.candidates(name, self.chapter))
             wanted = [self.library.find(name, self.chapter) for name in written]
             folded = [self.library.find(name, self.chapter) for name in beside]
             named = [*wanted, *folded]

@@ -59,11 +59,10 @@ class Cell:
 class Page:
     """A page ready to be executed; it is not changed by being executed or shown.
 
-    `modules` maps each snippet module that it reaches to the
-    digest of its source, empty where the page looked for one that does not exist. `files` are
-    the modules that it imports from beside it, {name: text}. A `benchmark`
-    page is executed alone. A page with a `device` is executed on that one only. No build
-    executes a page that names the command by which it is `recorded`, such as `nox -s years --`.
+    `modules` maps each snippet module that it reaches to the digest of its source. `files` are
+    the modules that it imports from beside it, {name: text}. A `benchmark` page is executed alone.
+    A page with a `device` is executed on that one only. No build executes a page that names the
+    command by which it is `recorded`, such as `nox -s years --`.
     `warnings` are what its author should know, (line, message).
     """
 
@@ -144,10 +143,9 @@ def read_page(
     notebook.metadata["source_map"] = lines
     notebook.metadata["kernelspec"] = dict(KERNEL)
     notebook.metadata["language_info"] = dict(LANGUAGE)
-    modules = {name: library.digest(name) for name in expansion.candidates}
     brought = {name: module for module, name in library.brought.items()}
     names = sorted(brought.keys() & expansion.imported)
-    modules |= library.reached([*expansion.modules, *(brought[name] for name in names)])
+    modules = library.reached([*expansion.modules, *(brought[name] for name in names)])
     files = {name: library.file(name) for name in names}
     return Page(
         docname,

@@ -178,12 +178,6 @@ class Library:
             raise SnippetError(f"there is no module {self.path(name)}")
         return module
 
-    def candidates(self, written: str, chapter: str = "") -> list[str]:
-        """Return the modules in which a page of `chapter` looks for a name, in order."""
-        module = written.rpartition(".")[0]
-        prefixes = dict.fromkeys((chapter + "." if chapter else "", ""))
-        return [prefix + module for prefix in prefixes] if module else []
-
     def find(self, written: str, chapter: str = "") -> Definition:
         """Find the definition that a page calls `written`.
 
@@ -191,9 +185,9 @@ class Library:
         'chapter.topic.name'. Raises SnippetError, with the nearest names, where
         there is none.
         """
-        name = written.rpartition(".")[2]
-        for candidate in self.candidates(written, chapter):
-            module = self.module(candidate)
+        topic, _, name = written.rpartition(".")
+        for candidate in (f"{chapter}.{topic}", topic) if topic else ():
+            module = self.module(candidate.removeprefix("."))
             if module and name in module.definitions:
                 return module.definitions[name]
         hint = nearest(written, self.names(chapter))

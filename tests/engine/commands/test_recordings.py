@@ -335,8 +335,8 @@ def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
     captions = [each.get_text(strip=True) for each in page.select(".measurement-caption")]
     assert captions == ["A chart."] * 2
     text = "\n".join(cell.source for cell in two_devices.notebook("b/bench").cells)
-    assert "On CPU:\n\n| measurement | latency (one process) |" in text
-    assert "On NVIDIA H200:\n\n| measurement | latency (one process) |" in text
+    assert "CPU\n\n| measurement | latency (one process) |" in text
+    assert "NVIDIA H200\n\n| measurement | latency (one process) |" in text
     # The picture of the site has the numbers of one device.
     (state,) = (two_devices.root / "build").glob("**/card.json")
     _, _, bars = json.loads(state.read_text("utf8"))

@@ -11,8 +11,8 @@ from _ext.measurements.labels import Labels, short
 from _ext.measurements.schema import Measurement
 
 SERIES = {"jax": [(64, 1.5), (256, 4.0)], "torch": [(256, 5.0), (64, 2.0)]}
-LABELS = Labels({"cpu": "CPU"}, {"torch": "PyTorch"})
 INKS = {"jax": svg.Ink("#111111", "#eeeeee"), "torch": svg.Ink("#222222", "#dddddd")}
+LABELS = Labels({"cpu": "CPU"}, {"torch": "PyTorch"}, INKS)
 
 
 def elements(drawn, tag, class_=None):
@@ -74,7 +74,7 @@ def chart(measurements, x="size", y="latency", series="framework", **given):
 @pytest.fixture(params=["lines", "bars"])
 def drawn(request):
     if request.param == "lines":
-        return chart([*of_sizes(), *of_sizes("torch")], inks=INKS)
+        return chart([*of_sizes(), *of_sizes("torch")])
     return chart([measurement("a <b>"), measurement("a <b>", framework="torch")], "name")
 
 
@@ -121,7 +121,7 @@ def test_a_framework_has_its_colour_wherever_it_comes():
     one, two = of_sizes(), of_sizes("torch")
     for measured in ([*one, *two], [*two, *one], two):
         for kind in ("size", "name"):
-            svgs = chart(measured, kind, inks=INKS)
+            svgs = chart(measured, kind)
             assert INKS["torch"].style in svgs
             assert (INKS["jax"].style in svgs) is (one[0] in measured)
 

@@ -87,11 +87,7 @@ for name, framework in (("selu/compile", "torch"), ("far/one", "jax")):
     there = record(name, 0.001, framework=framework, device="gpu-h200")
     MADE[name, framework] = {"gpu-h200": there}
 MADE["gone", "jax"] = {"gpu-h200": record("gone", 0.1, device="gpu-h200", earlier="earlier code")}
-LACKING = {
-    ("selu/compile", "torch"): {"cpu", "tpu-v5e"},
-    ("far/one", "jax"): {"cpu"},
-}
-KNOWN = known(MADE, lacking=LACKING)
+KNOWN = known(MADE)
 
 
 @pytest.mark.parametrize(
@@ -210,12 +206,6 @@ def test_each_pattern_of_a_table_must_match_a_name_of_the_book(patterns, problem
     assert found is None if problem is None else found.startswith(problem)
 
 
-def test_a_table_of_measurements_that_were_not_made_may_be_empty():
-    assert KNOWN.devices_without(["far/*"]) == {"cpu"}
-    assert KNOWN.devices_without(["*/compile"]) == {"cpu", "tpu-v5e"}
-    assert KNOWN.devices_without(["selu/jit"]) == set()
-
-
 def test_as_long_as_a_page_fails_no_name_is_wrong():
     partial = known(MADE, partial=True)
     assert partial.problem(["zzz/*"]) is None
@@ -224,13 +214,6 @@ def test_as_long_as_a_page_fails_no_name_is_wrong():
     with pytest.raises(ReferenceProblem, match="there is no framework") as refused:
         resolve("selu/jat@jacks", partial)
     assert not isinstance(refused.value, NotRecorded)
-
-
-def test_a_name_that_two_pages_measure_stands_for_neither():
-    doubled = known(MADE, doubled=frozenset({("selu/jit", "jax")}))
-    with pytest.raises(NotRecorded, match="selu/jit@jax is measured on two pages"):
-        resolve("selu/eager@jax / selu/jit@jax", doubled)
-    assert resolve("selu/eager@jax", doubled).text == "10.0 ms (one process)"
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
 """What counts as a measurement is said in one file, beside the timer that writes the records."""
 
-import json
 import math
 import pathlib
 
 import pytest
 from _ext.measurements.ranges import Range
-from _ext.measurements.schema import Measurement, Schema, SchemaError, single
+from _ext.measurements.schema import Measurement, Schema, single
 from _ext.options import Options
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -46,20 +45,6 @@ def process(**change):
 @pytest.fixture(scope="module")
 def schema():
     return Schema.load(PATH)
-
-
-@pytest.fixture
-def written(tmp_path):
-    """Return a function that writes the schema of the book with changes, and gives its path."""
-
-    def write(change):
-        rules = json.loads(PATH.read_text("utf8"))
-        change(rules)
-        path = tmp_path / "measurement.schema.json"
-        path.write_text(json.dumps(rules), "utf8")
-        return path
-
-    return write
 
 
 def test_the_schema_of_the_book_names_type_and_method(schema):
@@ -181,43 +166,6 @@ def test_a_problem_names_the_place_and_is_short(schema):
     assert problem.startswith("the record.processes[0].latency[1] must be number")
     assert len(schema.problem(RECORD | {"dtype": "x" * 100_000})) < 300
     assert len(schema.problem(RECORD | {"version": "x" * 100_000})) < 300
-
-
-def required(rules):
-    return rules["$defs"]["measurement"]["required"]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda rules: rules.pop("mediaType"), "it does not say 'mediaType'"),
-        (lambda rules: rules.pop("method"), "it does not say 'method'"),
-        (lambda rules: rules["$defs"].pop("measurement"), "it"),
-        (lambda rules: rules.update(mediaType=5), "of the wrong type"),
-        (lambda rules: rules.update(method="2"), "of the wrong type"),
-        (lambda rules: rules.update(type="thing"), "it is no JSON schema: "),
-        (lambda rules: required(rules).remove("processes"), "it does not require 'processes'"),
-    ],
-)
-def test_a_file_that_is_no_schema_of_measurements_says_why(written, change, message):
-    path = written(change)
-    with pytest.raises(SchemaError) as refused:
-        Schema.load(path)
-    assert message in str(refused.value)
-    assert path.name in str(refused.value)
-
-
-@pytest.mark.parametrize("text", ["", "[]", "null", "5", '"x"', "{", "{}", "\x00"])
-def test_a_file_of_anything_else_says_that_it_is_no_schema(tmp_path, text):
-    path = tmp_path / "x.json"
-    path.write_text(text, "utf8")
-    with pytest.raises(SchemaError, match=r"x\.json"):
-        Schema.load(path)
-
-
-def test_a_missing_file_is_told():
-    with pytest.raises(SchemaError, match="there is no such file"):
-        Schema.load(PATH.with_name("nothing.json"))
 
 
 def test_conf_py_names_the_schema():

@@ -1,6 +1,6 @@
 """A page in Markdown reads as the page does."""
 
-from _ext.site import about
+from _ext.site.markdown import markdown
 
 MEASURED = (
     '<p>It takes <span class="noted"><span class="measured" tabindex="0">{0}</span>'
@@ -14,7 +14,7 @@ def test_what_a_number_has_on_hover_is_a_footnote():
         MEASURED.format(*each)
         for each in [("2×", "from 1 to 3"), ("5 s", "on cpu"), ("3×", "from 1 to 3")]
     )
-    assert about.markdown(body).split("\n\n") == [
+    assert markdown(body).split("\n\n") == [
         "It takes 2×[^1].",
         "It takes 5 s[^2].",
         "It takes 3×[^1].",
@@ -28,7 +28,7 @@ def test_lines_of_code_in_a_table_stay_lines_and_its_result_stands_outside():
         "<table><thead><tr><th>A</th><th>B</th></tr></thead><tbody><tr><td><code>n = 1\n"
         "n &lt; 2</code><samp>True</samp></td><td><code>n</code></td></tr></tbody></table>"
     )
-    assert about.markdown(body).splitlines()[2] == "| `n = 1`<br>`n < 2` → `True` | `n` |"
+    assert markdown(body).splitlines()[2] == "| `n = 1`<br>`n < 2` → `True` | `n` |"
 
 
 def test_rows_of_a_table_have_no_empty_cells_at_their_end_and_code_stays_as_it_is():
@@ -37,7 +37,7 @@ def test_rows_of_a_table_have_no_empty_cells_at_their_end_and_code_stays_as_it_i
         '<tr><td colspan="2">One</td></tr><tr><td>1</td><td></td></tr><tr><td></td><td>2</td></tr>'
         "</tbody></table><pre>| --- | --- |\n| 1 | |</pre>"
     )
-    table, code = about.markdown(body).split("\n\n", 1)
+    table, code = markdown(body).split("\n\n", 1)
     assert table.splitlines()[1:4] == ["|---|---|", "| One |", "| 1 |"]
     assert table.splitlines()[4].split() == ["|", "|", "2", "|"]
     assert code == "```\n| --- | --- |\n| 1 | |\n```\n"
@@ -51,7 +51,7 @@ def test_what_the_page_folds_is_left_out_and_what_a_question_covers_is_not():
         '<details class="predict-output"><summary>Look</summary><pre>42</pre></details>'
         "<details><summary>The numbers as a table</summary><p>7</p></details>"
     )
-    text = about.markdown(body)
+    text = markdown(body)
     assert "helper" not in text and "line 1" not in text
     assert all(words in text for words in ("TypeError: no <array>", "42", "7"))
 
@@ -62,7 +62,7 @@ def test_a_fold_that_is_open_has_no_label():
         '<div class="measurement-figure"><details><summary>As a table</summary><p>7</p></details>'
         "</div>"
     )
-    assert about.markdown(body) == "```\n42\n```\n\n7\n"
+    assert markdown(body) == "```\n42\n```\n\n7\n"
 
 
 def test_a_caption_stands_once_above_the_tabs_that_all_have_it():
@@ -70,14 +70,14 @@ def test_a_caption_stands_once_above_the_tabs_that_all_have_it():
     tab = f'<div class="sd-tab-content">{caption}</div>'
     tabs = tab.format("By size.", "one"), tab.format("By size.", "two"), tab.format("By age.", 3)
     body = f'<div class="sd-tab-set">{"".join(tabs)}</div>'
-    lines = about.markdown(body).split("\n\n")
+    lines = markdown(body).split("\n\n")
     assert lines == ["By size.", "numbers of one", "numbers of two", "By age.", "numbers of 3\n"]
 
 
 def test_the_source_of_quotes_is_named_at_the_first():
     quote = '<p><a class="quoted" href="a.html" title="{}">“{}”</a></p>'
     quotes = [("by Ann", "one"), ("by Ann", "two"), ("by Bob", "six")]
-    assert about.markdown("".join(quote.format(*each) for each in quotes)).split("\n\n") == [
+    assert markdown("".join(quote.format(*each) for each in quotes)).split("\n\n") == [
         '[“one”](a.html "by Ann")',
         "[“two”](a.html)",
         '[“six”](a.html "by Bob")\n',
@@ -89,5 +89,5 @@ def test_the_data_of_a_picture_stand_below_its_caption_unless_a_list_says_them()
         '<figure class="picture{}"><figcaption>One call.<details><summary>The data</summary>'
         "<pre>[1, 2]</pre></details></figcaption></figure>"
     )
-    assert about.markdown(page.format("")) == "*One call.*\n\n**The data**\n\n```\n[1, 2]\n```\n"
-    assert about.markdown(page.format(" picture-tree")) == "*One call.*\n"
+    assert markdown(page.format("")) == "*One call.*\n\n**The data**\n\n```\n[1, 2]\n```\n"
+    assert markdown(page.format(" picture-tree")) == "*One call.*\n"

@@ -161,6 +161,7 @@ def test_another_engine_reads_every_page_again(project):
 
 
 def test_the_notebook_to_download_has_no_fences_of_colons(project):
+    project.configure('myst_enable_extensions = ["colon_fence"]')
     inner = ":::{dropdown} More\nWithin.\n:::\n\n:::{div} class\nBeside.\n:::"
     outer = f"::::{{container}} aside\nBefore.\n\n{inner}\n\nAfter.\n::::"
     project.page("a/one", project.cell("1"), outer)
@@ -186,7 +187,7 @@ def test_the_theme_offers_the_notebook(themed, noting):
     notebook = nbformat.read(downloaded, 4)
     nbformat.validate(notebook)
     prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    assert "It took 500 ms (one process), they say “332 ms”." in prose
+    assert "It took 500 ms (one process), they say [“332 ms”](https://" in prose
     assert "| x | 500 ms |" in prose
     assert "{" not in prose
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]

@@ -128,7 +128,6 @@ def test_the_same_measurement_twice_is_red(project, noting):
         assert build.status == 1
         (warning,) = build.warnings
         assert "docs/b/two.md: WARNING: the measurement x@python is made on b/one too" in warning
-    assert "not recorded: x@python is measured on two pages" in soup(project, "c/uses").text
     project.edit(project.path("b/two"), "note('x', 0.25)", "note('y', 0.25)")
     assert project.build().green
 
@@ -185,7 +184,7 @@ def test_a_schema_that_is_not_there_ends_the_build_with_its_name(project):
     assert build.status == 2
     assert "Configuration error!" in build.output
     assert "book_measurements of conf.py: " in build.output
-    assert "nothing.json: there is no such file" in build.output
+    assert "nothing.json" in build.output
 
 
 def test_pages_follow_the_schema(project, noting):

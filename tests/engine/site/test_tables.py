@@ -81,7 +81,7 @@ def test_of_what_is_not_recorded_the_place_and_the_caption_remain(project, notin
     table, chart = soup(project, "b/one").select(".not-recorded")
     assert table.text == chart.text == "not recorded"
     assert str(chart.find_next("em")) == "<em>caption</em>"
-    assert "(not recorded)" in project.notebook("b/one").cells[-1].source
+    assert "not recorded" in project.notebook("b/one").cells[-1].source
 
     project.edit(project.path("b/one"), "{measurement-chart} x/*", "{measurement-chart} xx/*")
     build = project.build()

@@ -306,14 +306,6 @@ def test_a_page_is_read_as_text_of_any_system_and_nothing_else(project, read):
         read_page("a/one", path, Library(project.root / "snippets"))
 
 
-def test_a_module_that_would_capture_a_name_is_looked_for_by_every_build(project, read):
-    project.snippet("b.three", "def low(): return 1\n")
-    page = read("a/one", project.cell("low()", snippet="b.three.low"))
-    assert page.modules["a.b.three"] == ""
-    project.snippet("a.b.three", "def low(): return 2\n")
-    assert "return 2" in read("a/one", project.cell("low()", "b.three.low")).cells[0].source
-
-
 def test_a_page_knows_the_lines_of_its_cells(project, read):
     project.snippet("a.one", "def scale(): return 1\ndef f(): return scale()\n")
     page = read(
