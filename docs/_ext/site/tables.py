@@ -18,6 +18,8 @@ from .tabs import note_node, tab_set
 from .waiting import FillIn, place
 
 logger = logging.getLogger(__name__)
+# What marks the page with the settings, to which charts lead.
+RULES = "book_has_settings"
 DEFAULTS = {"x": "name", "y": "latency", "series": "framework", "scale": "linear"}
 
 
@@ -34,6 +36,7 @@ class SettingsDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the place of the table."""
+        self.env.metadata[self.env.docname][RULES] = True
         return [place(self, _settings)]
 
 
@@ -123,8 +126,29 @@ def _chart(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         device: _figure(page.env, node, of[device], each, limits.get(device, []))
         for device, each in by_device(drawn).items()
     }
+    if not made:
+        return not_recorded(node)
     data = _data(page.env, node, found, drawn, ceilings)
-    return device_tabs(page.env, made, data) or not_recorded(node)
+    return [*device_tabs(page.env, made, data), *_rules(page)]
+
+
+def _rules(page: FillIn) -> list[nodes.Node]:
+    """Return a link to the page that says under which rules and settings all was measured."""
+    named = [name for name, facts in page.env.metadata.items() if RULES in facts]
+    return [
+        nodes.paragraph(
+            "",
+            "",
+            nodes.reference(
+                "",
+                page.env.titles[name].astext(),
+                refuri=page.app.builder.get_relative_uri(page.env.docname, name),
+                internal=True,
+            ),
+            classes=["measurement-rules"],
+        )
+        for name in named
+    ]
 
 
 def _matching(page: FillIn, node: nodes.Element, patterns: Sequence[str]) -> list[Measurement]:

@@ -119,3 +119,15 @@ def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
     assert lines.select_one(".ceiling").get_text() == "ceiling 900 GFLOP/s"
     assert not bars.select(".ceiling")
     assert "time of a call that is waited for" in bars.find("svg").get_text()
+
+
+def test_a_chart_leads_to_the_settings_under_which_all_was_measured(project, noting):
+    chart = "```{measurement-chart} x\n```"
+    project.page("b/one", project.cell("note('x', 0.5)", snippet="a.notes.note"), chart)
+    assert project.build().green
+    assert not soup(project, "b/one").select(".measurement-rules")
+    project.page("b/two", "```{measurement-settings}\n```", notebook=False)
+    project.page("b/one", project.cell("note('x', 0.25)", snippet="a.notes.note"), chart)
+    assert project.build().green
+    (link,) = soup(project, "b/one").select(".measurement-rules a")
+    assert (link["href"], link.get_text()) == ("two.html", "Page b/two")
