@@ -144,8 +144,9 @@ class Recorder:
 
     def _done(self, result: Result, add: bool) -> None:
         file = f"{self.options.pages}/{result.page.docname}.md"
+        # Unless all goes well, another process of it would be in vain.
+        self.failed.add(result.page.docname)
         if result.failures:
-            self.failed.add(result.page.docname)
             self.problems += [f"{file}:{each.line}: {each.message}" for each in result.failures]
             return
         outputs = result.outputs
@@ -163,6 +164,7 @@ class Recorder:
                 f"{file}: its recording cannot be written: {error.strerror or error}"
             )
             return
+        self.failed.remove(result.page.docname)
         left = sorted({cell.missing for cell in outputs.cells if cell.missing})
         missing = f", but for cells that need {' or '.join(left)}" if left else ""
         if path is None:
@@ -175,8 +177,8 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def other_versions(options: Options, recordings: Recordings) -> str:
-    """Say where the recordings of this device are of other versions than those installed."""
+def differences(options: Options, recordings: Recordings) -> str:
+    """Say what is another here than where this device was recorded: versions, the processor."""
     here = used_versions(options)
     for name in recordings.pages(options.device):
         with contextlib.suppress(files.Unusable):
@@ -187,6 +189,9 @@ def other_versions(options: Options, recordings: Recordings) -> str:
                     for package in here.keys() & there.keys()
                     if here[package] != there[package]
                 ]
+                processor = machine.processor()
+                if outputs.facts.processor != processor:
+                    words.append(f"{processor}, not {outputs.facts.processor}")
                 return ", ".join(sorted(words))
     return ""
 
@@ -228,8 +233,11 @@ def main() -> None:
     # Whatever conf.py says, what is recorded is measured properly.
     options = dataclasses.replace(options, preview=False)
     recordings = Recordings(options.folder("recordings"), schema(options))
-    if differ := other_versions(options, recordings):
-        print(f"what is recorded on {name} comes from other versions; here are {differ}")
+    if differ := differences(options, recordings):
+        print(
+            f"what is recorded on {name} comes from elsewhere; here are {differ}. "
+            "So pages that measure begin anew, with their first process"
+        )
     pages, problems = read_pages(asked.pages, options)
     if not (asked.pages and problems):
         meant = chosen(pages, options, recordings, bool(asked.pages), asked.changed)

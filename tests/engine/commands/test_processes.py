@@ -156,9 +156,10 @@ def test_a_second_visit_goes_on_where_the_first_ended_unless_something_has_chang
         done = project.record(*words)
         assert done.returncode == 0, done.stderr
         executed.append("executed" in done.stdout)
+        said.append(done.stdout)
         return measured(project, "x")
 
-    executed = []
+    executed, said = [], []
     # What a build leaves in the cache is no process.
     assert project.build().green
     assert after("--processes", "1") == [2.0]
@@ -170,12 +171,21 @@ def test_a_second_visit_goes_on_where_the_first_ended_unless_something_has_chang
     for fact in ({"processor": "Another"}, {"versions": {"python": "3.0"}}):
         edit(project, "x", lambda found, fact=fact: found["metadata"]["recording"].update(fact))
         after("--processes", "1")
+        assert re.search(r"comes from elsewhere; here are .*, not (Another|3\.0)\. So", said[-1])
     assert measured(project, "x") == [16.0]
     assert after("--again", "--processes", "1") == [17.0]
     assert after("--processes", "2") == [17.0, 18.0]
     project.stamp("x-8").touch()
     # It says that it measured in another precision, so it is of another measurement.
     assert after("--processes", "3") == [20.0]
+
+
+def test_what_cannot_be_recorded_is_not_measured_again(project, noting):
+    script = "display({'application/javascript': 'alert(1)'}, raw=True)"
+    timed(project, "x", f"from IPython.display import display\n{script}")
+    done = project.record("--processes", "3")
+    assert "cannot be recorded" in done.stderr
+    assert runs(project, "x") == 1
 
 
 def test_an_interrupted_recorder_keeps_what_it_had_and_the_next_goes_on(project, noting, until):
