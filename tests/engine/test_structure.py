@@ -70,6 +70,13 @@ def test_every_module_belongs_to_a_package_of_the_rule():
         assert f"`{package}`" in rule, f"the rule does not name {package}"
 
 
+def test_the_engine_can_be_read_in_an_afternoon():
+    lines = {name: len(path.read_text("utf8").splitlines()) for name, path in MODULES.items()}
+    assert max(lines.values()) <= 400, max(lines, key=lines.get)
+    # Before this is raised: which mechanism has no use in the book any more?
+    assert sum(lines.values()) <= 12_300
+
+
 def test_the_engine_names_nothing_of_this_book():
     words = {"JAX, Measured", "gpu-h200", "tpu-v5e", "nox", "docs/benchmarks", "snippets/timing"}
     for name, path in MODULES.items():
