@@ -8,6 +8,7 @@ import functools
 import symtable
 
 MEASURING = {"compare", "measure"}
+SETTERS = ("set_", "enable_", "disable_")
 WHOLE = (ast.For, ast.With, ast.If, ast.While)
 
 
@@ -147,6 +148,39 @@ def modules_in(cells):
         elif isinstance(node, ast.ImportFrom):
             found.add(node.module.partition(".")[0])
     return found
+
+
+def sets(cells):
+    """Return what cells set for their whole process, as code: options of frameworks.
+
+    That is a call such as `torch.set_num_threads(2)` or `jax.config.update(…)`, and an
+    attribute of a module that is given a value. What a context manager sets for a while
+    does not count.
+    """
+    tree = ast.parse("\n".join(cells))
+    modules = bound("\n".join(map(imports_of, cells)))
+    found, nodes = set(), [tree]
+    for node in nodes:
+        decorators = map(ast.unparse, getattr(node, "decorator_list", []))
+        if any("contextmanager" in each for each in decorators):
+            continue
+        nodes += ast.iter_child_nodes(node)
+        places = list(node.targets) if isinstance(node, ast.Assign) else []
+        places += [node.func] if isinstance(node, ast.Call) else []
+        for place in filter(of_attributes, places):
+            *owners, last = ast.unparse(place).split(".")
+            of_config = owners[-1] == "config" and last == "update"
+            changes = isinstance(node, ast.Assign) or of_config
+            if owners[0] in modules and (changes or last.startswith(SETTERS)):
+                found.add(ast.unparse(node))
+    return frozenset(found)
+
+
+def of_attributes(node):
+    """Say whether code names an attribute of a name, or one of that, and so on."""
+    if not isinstance(node, ast.Attribute):
+        return False
+    return isinstance(node.value, ast.Name) or of_attributes(node.value)
 
 
 def without(cells, absent):

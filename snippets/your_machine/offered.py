@@ -1,7 +1,8 @@
 """What the command can measure: for each a page, a measurement, and a question.
 
 The measurement names the cell of the page that makes it; all that this cell measures is
-measured. The first ten are those of a run that is not told otherwise.
+measured. The first ten are those of a run that is not told otherwise. One process can
+make all ten, for none sets what another must not have; the last three draw a roofline.
 """
 
 OFFERED = {
@@ -25,11 +26,6 @@ OFFERED = {
         "gallery/jit_once@jax",
         "What does a new function in each turn of a loop cost?",
     ),
-    "products": (
-        "benchmarks/matmul",
-        "matmul/size/64@jax",
-        "How fast are products of matrices?",
-    ),
     "training": (
         "benchmarks/training_step",
         "training_step/cnn/jit@jax",
@@ -45,11 +41,6 @@ OFFERED = {
         "transfers/in/1000@jax",
         "What does it take to bring an array from NumPy into a framework?",
     ),
-    "sorting": (
-        "benchmarks/sorting",
-        "sorting/1000/sort@jax",
-        "How fast are sorting, gathering, scattering and running sums?",
-    ),
     "bandwidth": (
         "benchmarks/ceilings",
         "ceilings/copy@jax",
@@ -64,6 +55,16 @@ OFFERED = {
         "benchmarks/ceilings",
         "ceilings/pass/softmax_new@jax",
         "How close to the ceiling of memory do functions come?",
+    ),
+    "products": (
+        "benchmarks/matmul",
+        "matmul/size/64@jax",
+        "How fast are products of matrices?",
+    ),
+    "sorting": (
+        "benchmarks/sorting",
+        "sorting/1000/sort@jax",
+        "How fast are sorting, gathering, scattering and running sums?",
     ),
     "compiling_large": (
         "benchmarks/selu",

@@ -308,6 +308,19 @@ def field_text(record: ProgramRecord, target: str, name: str) -> str:
     return str(value) if unit is None else amount_text(value, unit).strip()
 
 
+def plain(text: str, options: Options, docname: str) -> str:
+    """Return the number that a role stands for as text alone; raises as looking it up does."""
+    match = REFERENCE.fullmatch(text)
+    if not match:
+        raise ProgramError(text)
+    library, targets = Library.of(options), options.compile_targets
+    program = find(library, match["name"], "COMPILED", chapter(docname))
+    record, _ = store.state(options.folder("programs"), program, targets)
+    if not isinstance(record, ProgramRecord):
+        return "not compiled yet"
+    return field_text(record, match["target"], match["field"])
+
+
 class CompiledRole(_Place, SphinxRole):
     """A number of a record: ``{compiled}`products.matrix_product@tpu-v5e.estimate```."""
 

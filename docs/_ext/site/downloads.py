@@ -5,6 +5,7 @@ notebook on Colab, which takes notebooks from GitHub alone, and on Kaggle.
 """
 
 import csv
+import functools
 import inspect
 import io
 import pathlib
@@ -18,14 +19,22 @@ import nbformat
 from .. import files
 from ..frameworks import Framework, first_imports
 from ..measurements import references, tables
+from ..measurements.ranges import compared
+from ..programs.declared import ProgramError
 from ..source import predictions
 from ..source.predictions import FENCE
-from ..source.snippets import split_lines
-from . import measurements, tabs
+from ..source.snippets import SnippetError, split_lines
+from . import compiled, measurements, tabs
 from .app import BookApp, BookEnvironment
 from .states import PageState, book_of, pages_of
 
-ROLE = re.compile(r"\{(measured|verdict|quoted)\}`([^`]+)`")
+# Roles of one number, with what finds it.
+NUMBERS = {
+    "measured": references.resolve,
+    "compared": functools.partial(references.resolve, write=compared),
+    "paid": references.paid,
+}
+ROLE = re.compile(rf"\{{({'|'.join(NUMBERS)}|compiled|verdict|quoted)\}}`([^`]+)`")
 DIRECTIVE = re.compile(
     r"^```\{(?P<name>measurements|measurement-chart)\} (?P<patterns>.+)\n(?P<body>(?:.*\n)*?)```$",
     re.MULTILINE,
@@ -57,14 +66,16 @@ def plain(text: str, env: BookEnvironment, records: references.Measurements, doc
     def role(found: re.Match[str]) -> str:
         kind, content = found.groups()
         try:
-            if kind == "measured":
-                number = references.resolve(content, records)
+            if kind in NUMBERS:
+                number = NUMBERS[kind](content, records)
                 return f"{number.text} ({number.earlier})" if number.earlier else number.text
+            if kind == "compiled":
+                return compiled.plain(content, env.book_options, docname)
             if kind == "verdict":
                 return f"**{references.verdict(content, records)[0]}**"
         except references.NotRecorded:
             return "(not recorded)"
-        except references.ReferenceProblem:
+        except (references.ReferenceProblem, SnippetError, ProgramError):
             return content
         return f"“{content.partition(':')[2].strip()}”"
 

@@ -122,7 +122,9 @@ class FillInTables(BookTransform):
         for place in switches:
             everywhere = by_device(measurements.measurements(self.env))
             by = {device: self._settings(of) for device, of in everywhere.items()}
-            place.replace_self(device_tabs(self.env, by))
+            labels = measurements.labels(self.env.book_options)
+            data = data_node(self.env, "measurement-data", {"frameworks": dict(labels.frameworks)})
+            place.replace_self(device_tabs(self.env, by, data))
         for table in tables:
             found = self._matching(table, table["patterns"], known)
             made = {device: self._table(table, of) for device, of in by_device(found).items()}

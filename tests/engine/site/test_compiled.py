@@ -73,6 +73,7 @@ def site(empty_project, tmp_path_factory):
     project.page("a/both", directive("compiled", "code.both"), notebook=False)
     numbers = [role("code.double@tpu-v5e.estimate"), role("code.double@cpu.temporaries")]
     project.page("a/numbers", *numbers, notebook=False)
+    project.page("a/taken", *numbers, project.cell("1"))
     case = ":case: it grows", "A caption."
     shown = [
         directive("compiled-scale", "code.double", f":show: {what}", *case)
@@ -105,6 +106,12 @@ def test_the_view_shows_the_source_and_every_stage(site):
     assert "module @jit_double {" in text
     assert "Compiled 2026-01-02 with jax 1.2.3. Nothing was run." in text
     assert not shown.select(".compile-state")
+
+
+def test_numbers_are_text_in_the_notebook(site):
+    numbers = [found.text for found in page(site, "a/taken").select(".measured")]
+    prose = site.notebook("a/taken").cells[1].source.partition("\n\n")[2]
+    assert re.findall(r"Text (.+?)\.$", prose, re.MULTILINE) == numbers != []
 
 
 def test_declared_pytrees_are_named_by_their_arrays(site):

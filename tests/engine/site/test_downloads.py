@@ -46,6 +46,24 @@ def test_a_file_is_found_as_sphinx_finds_it(project):
     assert "Traceback" not in build.output and "1 warning" in build.output
 
 
+def test_numbers_in_sentences_are_text_in_the_notebook(project, comparing):
+    project.page("b/one", project.cell("contest('x', 2, 2, 2)", snippet="a.contests.contest"))
+    project.page(
+        "b/uses",
+        "{measured}`x/fast@python`; {compared}`x/slow@python / x/fast@python`; "
+        "{paid}`x/fast@python / x/slow@python`; "
+        "{verdict}`x/slow@python / x/fast@python in 1.. ? holds : wrong`; {quoted}`post: 332 ms`.",
+        project.cell("1"),
+    )
+    build = project.build()
+    assert build.green, build.output
+    prose = project.notebook("b/uses").cells[1].source.partition("\n\n")[2]
+    measured, ratio, calls, verdict, quoted = prose.split("; ")
+    assert measured.startswith("250 ms") and ratio.startswith("2.0× slower")
+    assert int(calls.split()[0]) >= 1
+    assert (verdict, quoted) == ("**holds**", "“332 ms”.")
+
+
 FRAMEWORKS = {
     "jax": {"packages": ["numpy"], "modules": ["numpy"], "required": True},
     "torch": {
