@@ -153,9 +153,9 @@ def modules_in(cells):
 def sets(cells):
     """Return what cells set for their whole process, as code: options of frameworks.
 
-    That is a call such as `torch.set_num_threads(2)` or `jax.config.update(…)`, and an
-    attribute of a module that is given a value. What a context manager sets for a while
-    does not count.
+    That is a call such as `torch.set_num_threads(2)` or `jax.config.update(…)`, and
+    whatever of a module is given a value, such as `os.environ["A"]`. What a context
+    manager sets for a while does not count.
     """
     tree = ast.parse("\n".join(cells))
     modules = bound("\n".join(map(imports_of, cells)))
@@ -177,7 +177,9 @@ def sets(cells):
 
 
 def of_attributes(node):
-    """Say whether code names an attribute of a name, or one of that, and so on."""
+    """Say whether code names an attribute of a name, or of one, or an entry of that."""
+    if isinstance(node, ast.Subscript):
+        return of_attributes(node.value)
     if not isinstance(node, ast.Attribute):
         return False
     return isinstance(node.value, ast.Name) or of_attributes(node.value)

@@ -238,7 +238,8 @@ def test_what_sets_nothing_shares_a_process_and_no_page_runs_under_settings_of_a
         ("import torch\ndef terms():\n    torch.set_num_threads(2)\nterms()", True),
         ("import torch\ntorch.backends.cudnn.allow_tf32 = False", True),
         ("import tensorflow as tf\ntf.config.experimental.enable_op_determinism()", True),
-        ("import jax\nfound = {}\nfound.update(jax.devices())\nfound.x = 1", False),
+        ("import os\nos.environ['A'] = '1'", True),
+        ("import jax\nfound = {}\nfound.update(jax.devices())\nfound.x = found['a'] = 1", False),
         (
             "import torch\nimport contextlib\n@contextlib.contextmanager\n"
             "def threads():\n    torch.set_num_threads(2)\n    yield",

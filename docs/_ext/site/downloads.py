@@ -45,6 +45,12 @@ APART = re.compile(
     r"(?P<body>(?:.*\n)*?)(?P=colons)$",
     re.MULTILINE,
 )
+# What is of use on the site alone, and places that links lead to.
+OF_SITE = re.compile(
+    r"^(?P<fence>[`:]{3,})\{(?:raw|toctree|roofline|measurement-names|measurement-settings)\}.*\n"
+    r"(?:.*\n)*?(?P=fence)$\n*|^\([\w-]+\)=\n",
+    re.MULTILINE,
+)
 COLUMNS = re.compile(r"^:columns: (.+)$", re.MULTILINE)
 INCLUDED = re.compile(
     r"^```\{(?P<name>literalinclude|csv-table)\} *(?P<argument>.*)\n(?P<body>(?::.*\n)*)```$",
@@ -93,6 +99,7 @@ def plain(text: str, env: BookEnvironment, records: references.Measurements, doc
             parts.append(_table([head, *rows]))
         return "\n\n".join(parts) or "(not recorded)"
 
+    text = OF_SITE.sub("", text)
     text = DIRECTIVE.sub(directive, APART.sub(inside, FENCE.sub(question, text)))
     text = INCLUDED.sub(lambda found: _included(found, env, docname), text)
     return DOWNLOAD.sub(r"`\1`", ROLE.sub(role, text))

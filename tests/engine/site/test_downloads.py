@@ -64,6 +64,19 @@ def test_numbers_in_sentences_are_text_in_the_notebook(project, comparing):
     assert (verdict, quoted) == ("**holds**", "“332 ms”.")
 
 
+def test_what_is_of_use_on_the_site_alone_is_not_in_the_notebook(project):
+    project.page(
+        "a/one",
+        "First.\n\n(a-place)=\n## Second\n\n```{raw} html\n<p>\n\n</p>\n```\n\nThird.",
+        "```{measurement-names}\n```",
+        project.cell("1"),
+    )
+    build = project.build()
+    assert build.green, build.output
+    prose = project.notebook("a/one").cells[1].source.partition("\n\n")[2]
+    assert prose.strip() == "First.\n\n## Second\n\nThird."
+
+
 FRAMEWORKS = {
     "jax": {"packages": ["numpy"], "modules": ["numpy"], "required": True},
     "torch": {
