@@ -70,6 +70,21 @@ def measuring(cell):
     return found
 
 
+def never_filled(cells):
+    """Return the names of dictionaries that begin empty and stay so."""
+    empty, filled = set(), set()
+    for statement in ast.parse("\n".join(cells)).body:
+        names = bound(ast.unparse(statement))
+        begins = isinstance(statement, ast.Assign) and isinstance(
+            statement.value, ast.Dict
+        )
+        if begins and not statement.value.keys:
+            empty |= names
+        else:
+            filled |= names | changed(statement)
+    return empty - filled
+
+
 def measuring_part(cell):
     """Return a cell up to its last statement that measures."""
     return "\n".join(cell.splitlines()[: measuring(cell)[-1].end_lineno])

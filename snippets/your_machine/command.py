@@ -1,10 +1,12 @@
 """Measures on your machine what the book JAX, Measured measured on its own."""
 
 import argparse
+import ast
 import contextlib
 import datetime
 import difflib
 import importlib.util
+import itertools
 import json
 import os
 import statistics
@@ -44,7 +46,9 @@ def prepared(measurement):
     """Return the cells to run here and what they go without; raises Left."""
     lacking = absent(measurement["cells"])
     sources = cells.without(measurement["cells"], lacking)
-    if not cells.measuring(sources[-1]):
+    empty = cells.never_filled(sources)
+    measuring = map(ast.unparse, cells.measuring(sources[-1]))
+    if all(cells.used(each) & empty for each in measuring):
         raise Left(f"it needs {' or '.join(sorted(lacking))}")
     return sources, lacking
 
@@ -115,11 +119,29 @@ def answers(sources, left_out):
             yield json.loads(line)
 
 
+def default():
+    """Return the first ten measurements that can be made here."""
+    return list(itertools.islice(filter(is_possible, offered().values()), CHOSEN))
+
+
+def offered():
+    """Return all measurements by their names."""
+    return {each["name"]: each for each in results.book()["measurements"]}
+
+
+def is_possible(measurement):
+    """Say whether any of a measurement can be made here."""
+    with contextlib.suppress(Left):
+        return bool(prepared(measurement))
+    return False
+
+
 def listed():
     """Print what can be measured, and what of it here."""
-    for number, measurement in enumerate(results.book()["measurements"]):
-        mark = "*" if number < CHOSEN else " "
-        print(f"{mark} {measurement['name']:16} {measurement['question']}")
+    first = default()
+    for name, measurement in offered().items():
+        mark = "*" if measurement in first else " "
+        print(f"{mark} {name:16} {measurement['question']}")
         try:
             lacking = prepared(measurement)[1]
             note = f"without {', '.join(sorted(lacking))}" if lacking else ""
@@ -133,19 +155,18 @@ def listed():
 
 def pages():
     """Return the names of the pages whose cells are run."""
-    found = results.book()["measurements"]
-    return ", ".join(sorted({each["page"] for each in found}))
+    return ", ".join(sorted({each["page"] for each in offered().values()}))
 
 
 def chosen(names):
     """Return the measurements of these names, or ten; SystemExit for unknown ones."""
-    known = {each["name"]: each for each in results.book()["measurements"]}
+    known = offered()
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, 3) or ["jax-measured list"]
             say(f"there is no measurement {name!r}; see {', '.join(near)}")
             raise SystemExit(2)
-    return [known[name] for name in names or list(known)[:CHOSEN]]
+    return [known[name] for name in names] or default()
 
 
 class Run:

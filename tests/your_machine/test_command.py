@@ -156,6 +156,25 @@ def test_what_is_not_here_is_said(package, monkeypatch, capsys):
     assert lines[place + 1].strip() == "not here: it needs jax or tensorflow"
 
 
+@pytest.mark.parametrize("absent", [{"torch", "tensorflow"}, {"jax", "tensorflow"}])
+def test_the_default_is_ten_that_can_be_measured_here(package, monkeypatch, capsys, absent):
+    monkeypatch.setattr(package.command, "absent", lambda cells: absent)
+    assert len(package.command.default()) == 10
+    package.command.main(["list"])
+    lines = capsys.readouterr().out.splitlines()
+    marked = [line.split()[1] for line in lines[:-1] if line.startswith("* ")]
+    assert marked == [each["name"] for each in package.command.default()]
+
+
+def test_what_would_compare_nothing_is_not_tried(package, monkeypatch):
+    monkeypatch.setattr(package.command, "absent", lambda cells: {"jax", "tensorflow"})
+    cells = ["import jax\nways = {'a': jax.f}\n", "from timer import compare\ncompare('n', ways)"]
+    with pytest.raises(package.command.Left, match="it needs jax or tensorflow"):
+        package.command.prepared({"cells": cells})
+    for filling in ("ways['b'] = int", "ways = dict(b=int)"):
+        assert package.command.prepared({"cells": [cells[0], filling, cells[1]]})
+
+
 CONTENDERS = """
 import numpy as np
 from timer import compare
@@ -251,9 +270,10 @@ def test_what_a_page_sets_for_its_process_is_seen(package, cell, sets):
     assert bool(package.cells.sets([cell])) == sets
 
 
-def test_what_is_measured_by_default_takes_few_processes(package):
-    offered = package.results.book()["measurements"][: package.command.CHOSEN]
-    jobs = {each["name"]: each["cells"] for each in offered}
+def test_what_is_measured_by_default_takes_one_process(package, monkeypatch):
+    monkeypatch.setattr(package.command, "absent", lambda cells: set())
+    jobs = {each["name"]: each["cells"] for each in package.command.default()}
+    assert len(jobs) == 10
     (names,) = package.command.processes_of(jobs)
     assert sorted(names) == sorted(jobs)
 

@@ -59,7 +59,7 @@ def test_numbers_in_sentences_are_text_in_the_notebook(project, comparing):
     assert build.green, build.output
     prose = project.notebook("b/uses").cells[1].source.partition("\n\n")[2]
     measured, ratio, calls, verdict, quoted = prose.split("; ")
-    assert measured.startswith("250 ms") and ratio.startswith("2.0× slower")
+    assert measured.startswith("250 ms") and ratio.startswith("2.00× slower")
     assert int(calls.split()[0]) >= 1
     assert (verdict, quoted) == ("**holds**", "“332 ms”.")
 

@@ -94,7 +94,7 @@ def notes():
         note(f"ceilings/pass/{name}", "torch", 0.03, shape=[[16384, 1024]])
     note("matmul/size/64", "jax", 1e-5, shape=[[64, 64]], work=2 * 64**3)
     for name, precision in (("one", "default"), ("two", "highest"), ("three", "default")):
-        settings = {"threads": "2", "allocator": "A <b>" if name == "two" else ""}
+        settings = {"threads": "2"} | ({"allocator": "A <b>"} if name == "two" else {})
         note(f"set/{name}", "torch", 1, precision=precision, settings=settings)
     return "\n".join(lines)
 
@@ -235,7 +235,7 @@ def test_the_switches_are_those_of_the_book_for_the_same_records(page, address, 
     of_book = page.locator(".device-tabs > .sd-tab-content").first
     assert cells(of_reader.locator("table")) == cells(of_book.locator("table"))
     (products,) = [row for row in cells(of_book.locator("table")) if "default (" in row[-1]]
-    assert products[0] == "torch"
+    assert products[0] == "PyTorch"
 
 
 def test_the_device_is_chosen_named_and_dated_and_no_text_becomes_an_element(page, address, whole):
