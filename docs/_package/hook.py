@@ -1,5 +1,7 @@
 """Puts into the package what its command runs and what it compares with, from the recordings.
 
+What pages show of the command imports the timer as snippets do, and in the package as its modules.
+
 Needs the standard library alone, besides the interface of the tool that builds.
 """
 
@@ -14,7 +16,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 RECORD_TYPE = "application/vnd.jax-measured.record+json"
-FILE = "jax_measured/book.json"
+PACKAGE = "jax_measured"
+SHOWN = "table.py"
 
 
 def module(path: pathlib.Path) -> Any:
@@ -87,16 +90,22 @@ def book(root: pathlib.Path, version: str) -> dict[str, Any]:
 
 
 class BookHook(BuildHookInterface):  # type: ignore[misc]
-    """Adds a file to the package while it is built."""
+    """Adds files to the package while it is built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the file, and say where it belongs."""
+        """Write the files, and say where they belong."""
         self.folder = tempfile.TemporaryDirectory()
-        path = pathlib.Path(self.folder.name, "book.json")
-        content = book(pathlib.Path(self.root), self.metadata.version)
-        path.write_text(json.dumps(content, ensure_ascii=False), "utf8")
-        build_data["force_include"][str(path)] = FILE
+        root = pathlib.Path(self.root)
+        shown = (root / "snippets" / "your_machine" / SHOWN).read_text("utf8")
+        files = {
+            "book.json": json.dumps(book(root, self.metadata.version), ensure_ascii=False),
+            SHOWN: shown.replace("from snippets.timing.timer import", "from .timer import"),
+        }
+        for name, text in files.items():
+            path = pathlib.Path(self.folder.name, name)
+            path.write_text(text, "utf8")
+            build_data["force_include"][str(path)] = f"{PACKAGE}/{name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove the file, which is in the package now."""
+        """Remove the files, which are in the package now."""
         self.folder.cleanup()

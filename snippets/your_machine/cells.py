@@ -8,6 +8,7 @@ import functools
 import symtable
 
 MEASURING = {"compare", "measure"}
+SETTERS = ("set_", "enable_", "disable_")
 WHOLE = (ast.For, ast.With, ast.If, ast.While)
 
 
@@ -67,6 +68,21 @@ def measuring(cell):
         else:
             found.append(statement)
     return found
+
+
+def never_filled(cells):
+    """Return the names of dictionaries that begin empty and stay so."""
+    empty, filled = set(), set()
+    for statement in ast.parse("\n".join(cells)).body:
+        names = bound(ast.unparse(statement))
+        begins = isinstance(statement, ast.Assign) and isinstance(
+            statement.value, ast.Dict
+        )
+        if begins and not statement.value.keys:
+            empty |= names
+        else:
+            filled |= names | changed(statement)
+    return empty - filled
 
 
 def measuring_part(cell):
@@ -147,6 +163,41 @@ def modules_in(cells):
         elif isinstance(node, ast.ImportFrom):
             found.add(node.module.partition(".")[0])
     return found
+
+
+def sets(cells):
+    """Return what cells set for their whole process, as code: options of frameworks.
+
+    That is a call such as `torch.set_num_threads(2)` or `jax.config.update(…)`, and
+    whatever of a module is given a value, such as `os.environ["A"]`. What a context
+    manager sets for a while does not count.
+    """
+    tree = ast.parse("\n".join(cells))
+    modules = bound("\n".join(map(imports_of, cells)))
+    found, nodes = set(), [tree]
+    for node in nodes:
+        decorators = map(ast.unparse, getattr(node, "decorator_list", []))
+        if any("contextmanager" in each for each in decorators):
+            continue
+        nodes += ast.iter_child_nodes(node)
+        places = list(node.targets) if isinstance(node, ast.Assign) else []
+        places += [node.func] if isinstance(node, ast.Call) else []
+        for place in filter(of_attributes, places):
+            *owners, last = ast.unparse(place).split(".")
+            of_config = owners[-1] == "config" and last == "update"
+            changes = isinstance(node, ast.Assign) or of_config
+            if owners[0] in modules and (changes or last.startswith(SETTERS)):
+                found.add(ast.unparse(node))
+    return frozenset(found)
+
+
+def of_attributes(node):
+    """Say whether code names an attribute of a name, or of one, or an entry of that."""
+    if isinstance(node, ast.Subscript):
+        return of_attributes(node.value)
+    if not isinstance(node, ast.Attribute):
+        return False
+    return isinstance(node.value, ast.Name) or of_attributes(node.value)
 
 
 def without(cells, absent):

@@ -1,14 +1,19 @@
 """Measures on your machine what the book JAX, Measured measured on its own."""
 
 import argparse
+import ast
+import contextlib
 import datetime
 import difflib
 import importlib.util
+import itertools
 import json
 import os
 import statistics
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 
 from . import cells, results, surroundings
@@ -41,58 +46,102 @@ def prepared(measurement):
     """Return the cells to run here and what they go without; raises Left."""
     lacking = absent(measurement["cells"])
     sources = cells.without(measurement["cells"], lacking)
-    if not cells.measuring(sources[-1]):
+    empty = cells.never_filled(sources)
+    measuring = map(ast.unparse, cells.measuring(sources[-1]))
+    if all(cells.used(each) & empty for each in measuring):
         raise Left(f"it needs {' or '.join(sorted(lacking))}")
     return sources, lacking
 
 
-def in_a_process(sources, left_out):
-    """Return the records of cells from a fresh process; raises Left.
+def processes_of(jobs):
+    """Return measurements in lists, each for one process; `jobs` are their cells.
 
-    What raises when it is called for the first time is added to `left_out`, and the
-    others are measured without it.
+    A page may set something for its whole process, such as the precision of products.
+    So another follows it only if that sets all of it, too: then no page runs under
+    settings that are not its own. Those that import less come first.
+    """
+    lists, settings = [], {name: cells.sets(of) for name, of in jobs.items()}
+    weight = {
+        name: (len(settings[name]), len(cells.modules_in(jobs[name]))) for name in jobs
+    }
+    for name in sorted(jobs, key=weight.get):
+        for names in lists:
+            if settings[names[-1]] <= settings[name]:
+                names.append(name)
+                break
+        else:
+            lists.append([name])
+    return lists
+
+
+def answers(sources, left_out):
+    """Yield what a fresh process answers to each list of cells; raises Left.
+
+    After an answer without records it has ended.
     """
     found = results.book()
     places = [os.environ.get("PYTHONPATH"), os.path.dirname(os.path.dirname(__file__))]
     environment = found["environment"] | os.environ
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
-    command = [sys.executable, "-P", "-m", f"{__package__}.process"]
-    while True:
-        question = {
-            "cells": sources,
-            "left_out": [list(each) for each in left_out],
-            "before": found["before"],
-        }
-        try:
-            process = subprocess.run(
-                command,
-                input=json.dumps(question),
-                capture_output=True,
-                timeout=LIMIT,
-                env=environment,
-                encoding="utf8",
-                errors="replace",
-            )
-        except subprocess.TimeoutExpired:
-            raise Left(f"it took longer than {LIMIT} seconds") from None
-        if process.returncode:
-            last = (process.stderr.strip().splitlines() or ["it said nothing"])[-1]
-            raise Left(f"its process ended with status {process.returncode}: {last}")
-        answer = json.loads(process.stdout)
-        if "failed" not in answer:
-            break
-        name, key, reason = answer["failed"]
-        left_out[name, key] = reason
-    if not answer.get("records"):
-        raise Left(answer.get("reason", "nothing was left to measure"))
-    return answer["records"]
+    question = {
+        "measurements": sources,
+        "left_out": [list(each) for each in left_out],
+        "before": found["before"],
+    }
+    with contextlib.ExitStack() as end:
+        errors = end.enter_context(tempfile.TemporaryFile())
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", f"{__package__}.process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+            encoding="utf8",
+        )
+        end.enter_context(process)
+        end.callback(process.kill)
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(question))
+            process.stdin.close()
+        for _ in sources:
+            late = threading.Timer(LIMIT, process.kill)
+            late.start()
+            line = process.stdout.readline()
+            if not late.is_alive():
+                raise Left(f"it took longer than {LIMIT} seconds")
+            late.cancel()
+            if not line:
+                status = process.wait()
+                errors.seek(0)
+                last = errors.read().decode("utf8", "replace").strip().splitlines()
+                said = (last or ["it said nothing"])[-1]
+                raise Left(f"its process ended with status {status}: {said}")
+            yield json.loads(line)
+
+
+def default():
+    """Return the first ten measurements that can be made here."""
+    return list(itertools.islice(filter(is_possible, offered().values()), CHOSEN))
+
+
+def offered():
+    """Return all measurements by their names."""
+    return {each["name"]: each for each in results.book()["measurements"]}
+
+
+def is_possible(measurement):
+    """Say whether any of a measurement can be made here."""
+    with contextlib.suppress(Left):
+        return bool(prepared(measurement))
+    return False
 
 
 def listed():
     """Print what can be measured, and what of it here."""
-    for number, measurement in enumerate(results.book()["measurements"]):
-        mark = "*" if number < CHOSEN else " "
-        print(f"{mark} {measurement['name']:16} {measurement['question']}")
+    first = default()
+    for name, measurement in offered().items():
+        mark = "*" if measurement in first else " "
+        print(f"{mark} {name:16} {measurement['question']}")
         try:
             lacking = prepared(measurement)[1]
             note = f"without {', '.join(sorted(lacking))}" if lacking else ""
@@ -106,59 +155,103 @@ def listed():
 
 def pages():
     """Return the names of the pages whose cells are run."""
-    found = results.book()["measurements"]
-    return ", ".join(sorted({each["page"] for each in found}))
+    return ", ".join(sorted({each["page"] for each in offered().values()}))
 
 
 def chosen(names):
     """Return the measurements of these names, or ten; SystemExit for unknown ones."""
-    known = {each["name"]: each for each in results.book()["measurements"]}
+    known = offered()
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, 3) or ["jax-measured list"]
             say(f"there is no measurement {name!r}; see {', '.join(near)}")
             raise SystemExit(2)
-    return [known[name] for name in names or list(known)[:CHOSEN]]
+    return [known[name] for name in names] or default()
 
 
 class Run:
     """What a run has measured so far, kept in a file, and what it could not measure."""
 
-    def __init__(self, path):
-        """Take the path of the file."""
-        self.path, self.records = path, {}
-        self.left, self.left_out = {}, {}
+    def __init__(self, path, measurements, processes):
+        """Take the path of the file, what to measure, and how often."""
+        self.path, self.processes = path, processes
+        self.jobs, self.records, self.left, self.left_out = {}, {}, {}, {}
+        for each in measurements:
+            name = each["name"]
+            try:
+                self.jobs[name], lacking = prepared(each)
+                if lacking:
+                    self.left[name] = f"without {', '.join(sorted(lacking))}"
+            except Left as left:
+                self.left[name] = f"not measured: {left}"
+        self.order = list(self.jobs)
+        self.took = {name: [] for name in self.jobs}
+
+    def content(self):
+        """Return what the file holds, in the order in which it was asked for."""
+        ordered = sorted(self.records, key=lambda key: self.order.index(key[0]))
+        return results.content([self.records[key] for key in ordered])
 
     def keep(self, name, records):
         """Add the records of a process, and write all that there is."""
         for number, record in enumerate(map(results.reduced, records)):
             former = self.records.get((name, number))
             self.records[name, number] = results.joined(former, record)
-        results.write(self.path, results.content(list(self.records.values())))
+        results.write(self.path, self.content())
 
-    def measure(self, measurements, processes):
-        """Measure all of them in a process each, then all of them again."""
-        jobs, took = {}, []
-        for each in measurements:
-            try:
-                jobs[each["name"]], lacking = prepared(each)
-                if lacking:
-                    self.left[each["name"]] = f"without {', '.join(sorted(lacking))}"
-            except Left as left:
-                self.left[each["name"]] = f"not measured: {left}"
-        for turn in range(1, processes + 1):
-            for name, sources in list(jobs.items()):
-                start, rest = time.monotonic(), ""
-                if took:
-                    count = (processes - turn + 1) * len(jobs) - list(jobs).index(name)
-                    rest = f", about {statistics.mean(took) * count:.0f} s left"
-                say(f"{name}, process {turn} of {processes}{rest}")
+    def measure(self):
+        """Measure all once, in as few processes as can be, then all again in others."""
+        for _ in range(self.processes):
+            for names in processes_of(self.jobs):
+                while names:
+                    names = self.in_a_process(names)
+
+    def in_a_process(self, names):
+        """Measure one after the other; return what is left for another process.
+
+        What raises when it is called for the first time is left out from then on, and
+        the others are measured without it.
+        """
+        coming = answers([self.jobs[name] for name in names], self.left_out)
+        with contextlib.closing(coming):
+            for number, name in enumerate(names):
+                self.announce(name)
+                start = time.monotonic()
                 try:
-                    self.keep(name, in_a_process(sources, self.left_out))
+                    found = next(coming)
                 except Left as left:
-                    self.left[name] = f"not measured in process {turn} or later: {left}"
-                    del jobs[name]
-                took.append(time.monotonic() - start)
+                    found = {"reason": str(left)}
+                if "failed" in found:
+                    of, key, reason = found["failed"]
+                    self.left_out[of, key] = reason
+                    return names[number:]
+                self.took[name].append(time.monotonic() - start)
+                if found.get("records"):
+                    self.keep(name, found["records"])
+                    continue
+                self.give_up(name, found.get("reason", "nothing was left to measure"))
+                if "reason" in found:
+                    return names[number + 1 :]
+        return []
+
+    def give_up(self, name, reason):
+        """Measure something no more, and remember why."""
+        turn = len(self.took[name])
+        self.left[name] = f"not measured in process {turn} or later: {reason}"
+        del self.jobs[name]
+
+    def announce(self, name):
+        """Say what is measured next, and how long all will take as far as is known."""
+        rest, known = "", [each for took in self.took.values() for each in took]
+        if known:
+            took = {each: self.took[each] for each in self.jobs}
+            seconds = sum(
+                (self.processes - len(own)) * statistics.mean(own or known)
+                for own in took.values()
+            )
+            rest = f", about {seconds:.0f} s left"
+        turn = len(self.took[name]) + 1
+        say(f"{name}, process {turn} of {self.processes}{rest}")
 
     def told(self):
         """Return in lines what was not measured, and why."""
@@ -179,9 +272,9 @@ def run(names, processes, path):
         return 2
     for warning in surroundings.warnings():
         say(f"warning: {warning}")
-    current = Run(path)
+    current = Run(path, measurements, processes)
     try:
-        current.measure(measurements, processes)
+        current.measure()
     except KeyboardInterrupt:
         say("stopped: what was measured before is kept")
         status = STOPPED
@@ -190,8 +283,8 @@ def run(names, processes, path):
     if not current.records:
         say("nothing was measured")
         return status or 1
-    found = results.content(list(current.records.values()))
-    print("\n".join(table(found)))
+    found = current.content()
+    print("\n".join(table(found, results.book())))
     say(f"\nkept in {path}")
     line = results.line(found)
     if len(line) <= SHORT:
@@ -213,7 +306,11 @@ def show(sources, as_line):
             say(f"{'the line' if line else source}: {refused}")
             status = 2
             continue
-        print(results.line(found) if as_line else "\n".join([*table(found), ""]))
+        print(
+            results.line(found)
+            if as_line
+            else "\n".join([*table(found, results.book()), ""])
+        )
     return status
 
 

@@ -1,14 +1,16 @@
 """What the command can measure: for each a page, a measurement, and a question.
 
 The measurement names the cell of the page that makes it; all that this cell measures is
-measured. The first ten are those of a run that is not told otherwise.
+measured. The first ten that a machine can make are those of a run that is not told
+otherwise. One process can make all of them, for none sets what another must not have.
+Most are drawn as charts, and `bandwidth`, `arithmetic` and `passes` as a roofline.
 """
 
 OFFERED = {
-    "compiling": (
+    "chains": (
         "benchmarks/selu",
-        "selu/small/jit@jax",
-        "What is compiling an elementwise function worth?",
+        "elementwise/chain/1/jit@jax",
+        "What does a chain of elementwise operations take, fused and not?",
     ),
     "gradients": (
         "vectorizing/per_example",
@@ -25,11 +27,6 @@ OFFERED = {
         "gallery/jit_once@jax",
         "What does a new function in each turn of a loop cost?",
     ),
-    "products": (
-        "benchmarks/matmul",
-        "matmul/size/64@jax",
-        "How fast are products of matrices?",
-    ),
     "training": (
         "benchmarks/training_step",
         "training_step/cnn/jit@jax",
@@ -40,15 +37,10 @@ OFFERED = {
         "attention/length/64/jit@jax",
         "What does attention over a short sequence take?",
     ),
-    "transfers": (
+    "staying": (
         "benchmarks/transfers",
-        "transfers/in/1000@jax",
-        "What does it take to bring an array from NumPy into a framework?",
-    ),
-    "sorting": (
-        "benchmarks/sorting",
-        "sorting/1000/sort@jax",
-        "How fast are sorting, gathering, scattering and running sums?",
+        "transfers/staying/1000/there@jax",
+        "What does a small function cost if its numbers come from NumPy and go back?",
     ),
     "bandwidth": (
         "benchmarks/ceilings",
@@ -65,15 +57,30 @@ OFFERED = {
         "ceilings/pass/softmax_new@jax",
         "How close to the ceiling of memory do functions come?",
     ),
+    "compiling": (
+        "benchmarks/selu",
+        "selu/small/jit@jax",
+        "What is compiling an elementwise function worth?",
+    ),
+    "transfers": (
+        "benchmarks/transfers",
+        "transfers/in/1000@jax",
+        "What does it take to bring an array from NumPy into a framework?",
+    ),
+    "products": (
+        "benchmarks/matmul",
+        "matmul/size/64@jax",
+        "How fast are products of matrices?",
+    ),
+    "sorting": (
+        "benchmarks/sorting",
+        "sorting/1000/sort@jax",
+        "How fast are sorting, gathering, scattering and running sums?",
+    ),
     "compiling_large": (
         "benchmarks/selu",
         "selu/jit@jax",
         "What is compiling worth for an array that no cache holds?",
-    ),
-    "chains": (
-        "benchmarks/selu",
-        "elementwise/chain/1/jit@jax",
-        "What does a chain of elementwise operations take, fused and not?",
     ),
     "dispatch": (
         "timing/dispatch",

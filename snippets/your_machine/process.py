@@ -1,9 +1,11 @@
-"""One process that measures: runs cells, and answers with the records of the last one.
+"""One process that measures: runs cells of pages, and answers with what they recorded.
 
-Its question comes as JSON on standard input; the answer goes to standard output.
+Its question comes as JSON on standard input; the answers go to standard output, a line
+for each measurement as soon as it is made.
 """
 
 import contextlib
+import gc
 import importlib
 import json
 import linecache
@@ -66,12 +68,9 @@ def comparing(compare, left_out):
     return careful
 
 
-def run(cells, left_out):
+def run(cells):
     """Run cells one after the other, as a page does; return the records of the last."""
     records = []
-    timer.Timed = Careful
-    timer.compare = comparing(timer.compare, left_out)
-    sys.modules["timer"] = timer
     page = sys.modules["__main__"] = types.ModuleType("__main__")
     timer.display = lambda result: records.append(result.record())
     for number, cell in enumerate(cells, 1):
@@ -79,16 +78,15 @@ def run(cells, left_out):
         name = f"<cell {number}>"
         linecache.cache[name] = len(cell), None, cell.splitlines(keepends=True), name
         exec(compile(cell, name, "exec"), page.__dict__)
+    page.__dict__.clear()
+    gc.collect()
     return records
 
 
-def answer(question):
-    """Return the records of a question's cells, or what failed and why."""
-    for name in question["before"]:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+def answer(cells):
+    """Return the records of a measurement's cells, or what failed and why."""
     try:
-        return {"records": run(question["cells"], question["left_out"])}
+        return {"records": run(cells)}
     except Failed as failed:
         return {"failed": failed.args}
     except Raised as raised:
@@ -98,11 +96,25 @@ def answer(question):
 
 
 def main():
-    """Answer the question, with all that cells print sent elsewhere."""
+    """Answer the question, with all that cells print sent elsewhere.
+
+    After a measurement that fails nobody knows in which state the process is, so it is
+    the last one.
+    """
     question = json.load(sys.stdin)
+    for name in question["before"]:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    timer.Timed = Careful
+    timer.compare = comparing(timer.compare, question["left_out"])
+    sys.modules["timer"] = timer
     with os.fdopen(os.dup(1), "w", encoding="utf8") as out:
         os.dup2(2, 1)
-        json.dump(answer(question), out)
+        for cells in question["measurements"]:
+            found = answer(cells)
+            print(json.dumps(found), file=out, flush=True)
+            if "records" not in found:
+                break
 
 
 if __name__ == "__main__":

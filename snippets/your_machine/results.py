@@ -15,6 +15,7 @@ import statistics
 import zlib
 
 from . import timer
+from .table import parts, reference
 
 FORMAT = "jax-measured"
 VERSION = 1
@@ -53,16 +54,6 @@ def schema():
     folder = os.path.dirname(__file__)
     with open(os.path.join(folder, "measurement.schema.json"), encoding="utf8") as file:
         return json.load(file)
-
-
-def parts(record):
-    """Return the records of single measurements: of a comparison, its alternatives."""
-    return record.get("alternatives", [record])
-
-
-def reference(part):
-    """Return what pages call a measurement, such as 'selu/jit@jax'."""
-    return f"{part['name']}@{part['framework']}"
 
 
 def reduced(record):

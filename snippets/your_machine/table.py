@@ -3,9 +3,19 @@
 import itertools
 import statistics
 
-from . import results, timer
+from snippets.timing.timer import PACKAGES, Ratio, in_unit, middle
 
 FEWEST = 3
+
+
+def parts(record):
+    """Return the records of single measurements: of a comparison, its alternatives."""
+    return record.get("alternatives", [record])
+
+
+def reference(part):
+    """Return what pages call a measurement, such as 'selu/jit@jax'."""
+    return f"{part['name']}@{part['framework']}"
 
 
 def median(process):
@@ -15,13 +25,13 @@ def median(process):
 
 def summed(seconds):
     """Return the median of the processes' times, and its range."""
-    return statistics.median(seconds), *timer.middle(seconds)
+    return statistics.median(seconds), *middle(seconds)
 
 
 def ranged(seconds):
     """Write the median of the processes' times, with its range where there is one."""
     value, low, high = summed(seconds)
-    text = timer.in_unit(value)
+    text = in_unit(value)
     scale = value / float(text.split()[0])
     if low == high:
         return text
@@ -35,7 +45,7 @@ def medians(part):
 
 def counterpart(part, numbers):
     """Return the device of the book to compare with: of the same kind, or None."""
-    called, own = results.reference(part), part["device_kind"]
+    called, own = reference(part), part["device_kind"]
     there = {
         key: of[called]["device_kind"] for key, of in numbers.items() if called in of
     }
@@ -47,12 +57,12 @@ def counterpart(part, numbers):
 def against(mine, theirs):
     """Return how much longer one takes than the other, of different processes."""
     (own, low, high), (other, least, most) = summed(mine), summed(theirs)
-    return timer.Ratio(own / other, low / most, high / least)
+    return Ratio(own / other, low / most, high / least)
 
 
 def cells_of(part, devices, numbers):
     """Return a row: the name, yours, the book's on each device, and the verdict."""
-    called, own = results.reference(part), medians(part)
+    called, own = reference(part), medians(part)
     row, chosen = [ranged(own)], counterpart(part, numbers)
     for device in devices:
         of = numbers[device].get(called)
@@ -70,16 +80,16 @@ def together(one, other):
     if len(one) != len(other) or len(one) < FEWEST:
         return None
     ratios = [above / below for above, below in zip(one, other, strict=True)]
-    ratio = timer.Ratio(*summed(ratios))
+    ratio = Ratio(*summed(ratios))
     return ratio if ratio.different else None
 
 
 def other_orders(record, found):
     """Yield a line for each two of a comparison that the book has in another order."""
     numbers, labels = found["numbers"], found["devices"]
-    for one, other in itertools.combinations(results.parts(record), 2):
+    for one, other in itertools.combinations(parts(record), 2):
         device = counterpart(one, numbers)
-        names = [results.reference(each) for each in (one, other)]
+        names = [reference(each) for each in (one, other)]
         if device is None or names[1] not in numbers[device]:
             continue
         theirs = [numbers[device][name] for name in names]
@@ -97,13 +107,16 @@ def other_orders(record, found):
 def origin(versions):
     """Write the versions of frameworks."""
     return ", ".join(
-        f"{name} {versions[name]}" for name in timer.PACKAGES if name in versions
+        f"{name} {versions[name]}" for name in PACKAGES if name in versions
     )
 
 
-def table(content):
-    """Return the lines of the table of a file."""
-    found, lines, orders, rows = results.book(), [], [], []
+def table(content, found):
+    """Return the lines of the table of a file, beside what a book found.
+
+    That are its `devices`, {key: label}, and of each the `numbers`, by their names.
+    """
+    lines, orders, rows = [], [], []
     devices, labels = list(found["numbers"]), found["devices"]
     head = [
         "yours",
@@ -112,8 +125,8 @@ def table(content):
     ]
     for record in content["records"]:
         rows.append([record["name"], *head])
-        for part in results.parts(record):
-            called = results.reference(part).removeprefix(record["name"]).lstrip("/@")
+        for part in parts(record):
+            called = reference(part).removeprefix(record["name"]).lstrip("/@")
             rows.append([f"  {called}", *cells_of(part, devices, found["numbers"])])
         orders += other_orders(record, found)
     widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
@@ -121,7 +134,7 @@ def table(content):
         lines += [] if row[0].startswith(" ") else [""]
         texts = (text.ljust(width) for text, width in zip(row, widths, strict=True))
         lines.append("".join(texts).rstrip())
-    first = results.parts(content["records"][0])[0]
+    first = parts(content["records"][0])[0]
     lines += ["", *dict.fromkeys(orders), *([""] if orders else [])]
     lines.append("The last column compares with the book's device of the same kind.")
     where = content["machine"], origin(first["versions"]), content["date"][:10]

@@ -1,5 +1,6 @@
 """The command for readers' machines, as it is installed: built once, then run and read."""
 
+import contextlib
 import copy
 import importlib
 import json
@@ -90,7 +91,7 @@ def slowed(found, number, factor):
 
 def column(package, found, number):
     """Return a column of the table, by the names of its rows."""
-    rows = [line.split("  ") for line in package.table.table(found)]
+    rows = [line.split("  ") for line in package.table.table(found, package.results.book())]
     cells = [[text.strip() for text in row if text.strip()] for row in rows]
     return {row[0]: row[number] for row in cells if len(row) > 4}
 
@@ -141,7 +142,8 @@ def test_what_is_absent_is_left_out_with_its_contenders(package):
     for here, absent in (("jax", {"torch", "tensorflow"}), ("torch", {"jax", "tensorflow"})):
         left = package.cells.without(sources, absent)
         assert package.cells.modules_in(left).isdisjoint(absent)
-        records = package.command.in_a_process(left, {})
+        with contextlib.closing(package.command.answers([left], {})) as coming:
+            records = next(coming)["records"]
         parts = [each for record in records for each in package.results.parts(record)]
         assert len(records) == 3 and {each["framework"] for each in parts} == {here}
 
@@ -154,48 +156,139 @@ def test_what_is_not_here_is_said(package, monkeypatch, capsys):
     assert lines[place + 1].strip() == "not here: it needs jax or tensorflow"
 
 
+@pytest.mark.parametrize("absent", [{"torch", "tensorflow"}, {"jax", "tensorflow"}])
+def test_the_default_is_ten_that_can_be_measured_here(package, monkeypatch, capsys, absent):
+    monkeypatch.setattr(package.command, "absent", lambda cells: absent)
+    assert len(package.command.default()) == 10
+    package.command.main(["list"])
+    lines = capsys.readouterr().out.splitlines()
+    marked = [line.split()[1] for line in lines[:-1] if line.startswith("* ")]
+    assert marked == [each["name"] for each in package.command.default()]
+
+
+def test_what_would_compare_nothing_is_not_tried(package, monkeypatch):
+    monkeypatch.setattr(package.command, "absent", lambda cells: {"jax", "tensorflow"})
+    cells = ["import jax\nways = {'a': jax.f}\n", "from timer import compare\ncompare('n', ways)"]
+    with pytest.raises(package.command.Left, match="it needs jax or tensorflow"):
+        package.command.prepared({"cells": cells})
+    for filling in ("ways['b'] = int", "ways = dict(b=int)"):
+        assert package.command.prepared({"cells": [cells[0], filling, cells[1]]})
+
+
 CONTENDERS = """
 import numpy as np
 from timer import compare
 def fails(x): raise ValueError('first line\\nlast words')
 compare('waves', {'fails@numpy': fails, 'sin@numpy': np.sin}, np.ones(3))
 """
+ONE = """
+import numpy as np
+from timer import measure
+measure('one', np.sin, np.ones(3))
+"""
 
 
-def test_a_contender_that_raises_is_named_and_the_others_are_measured(package):
-    left_out = {}
-    (record,) = package.command.in_a_process([CONTENDERS], left_out)
+@pytest.fixture
+def run(package, tmp_path):
+    """Measure cells by names; return what was kept, and what was said of the rest."""
+
+    def measured(**cells):
+        offered = [{"name": name, "cells": [cell]} for name, cell in cells.items()]
+        current = package.command.Run(tmp_path / "mine.json", offered, 1)
+        current.measure()
+        return current.content()["records"], current.told()
+
+    return measured
+
+
+def test_a_contender_that_raises_is_named_and_the_others_are_measured(run):
+    (one, record), told = run(first=ONE, waves=CONTENDERS)
+    assert one["name"] == "one" and len(one["processes"]) == 1
     assert [each["name"] for each in record["alternatives"]] == ["waves/sin"]
-    assert left_out == {("waves", "fails@numpy"): "ValueError: last words"}
+    assert told == ["waves/fails@numpy: not measured: ValueError: last words"]
 
 
 @pytest.mark.parametrize(
     ("cell", "reason"),
     [
-        ("import os\nos._exit(3)", "status 3"),
-        ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("print('nothing to measure')", "nothing was left"),
+        ("from timer import measure\nimport os\nmeasure('x', lambda: os._exit(3))", "status 3"),
+        ("from timer import measure\n1 / 0\nmeasure('x', int)", "division by zero"),
+        ("from timer import compare\ncompare('x', {})", "nothing was left"),
     ],
 )
-def test_a_process_that_fails_says_why(package, cell, reason):
-    with pytest.raises(package.command.Left, match=reason):
-        package.command.in_a_process([cell], {})
+def test_what_fails_says_why_and_takes_nothing_else_along(run, cell, reason):
+    records, told = run(first=ONE, fails=cell, last=ONE.replace("'one'", "'other'"))
+    assert [each["name"] for each in records] == ["one", "other"]
+    (told,) = told
+    assert told.startswith("fails: not measured") and reason in told
+
+
+WHICH = """
+import os
+from timer import measure
+import numpy as np
+measure('process/NAME', np.sin, np.ones(3), work=os.getpid())
+"""
+SETTING = "import sys\nsys.setting = 1\nassert not hasattr(sys, 'other')\n" + WHICH
+
+
+def processes_of(records):
+    return {each["name"].removeprefix("process/"): each["work"] for each in records}
+
+
+def test_what_sets_nothing_shares_a_process_and_no_page_runs_under_settings_of_another(run):
+    cells = {
+        "other": "import sys\nsys.other = 1\n" + WHICH,
+        "setting": SETTING,
+        "same": SETTING,
+        "plain": WHICH,
+    }
+    records, told = run(**{name: cell.replace("NAME", name) for name, cell in cells.items()})
+    assert told == []
+    process = processes_of(records)
+    assert [*process] == [*cells]
+    assert process["plain"] == process["other"] != process["setting"] == process["same"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "sets"),
+    [
+        ("import jax\njax.config.update('jax_enable_x64', True)", True),
+        ("import torch\ndef terms():\n    torch.set_num_threads(2)\nterms()", True),
+        ("import torch\ntorch.backends.cudnn.allow_tf32 = False", True),
+        ("import tensorflow as tf\ntf.config.experimental.enable_op_determinism()", True),
+        ("import os\nos.environ['A'] = '1'", True),
+        ("import jax\nfound = {}\nfound.update(jax.devices())\nfound.x = found['a'] = 1", False),
+        (
+            "import torch\nimport contextlib\n@contextlib.contextmanager\n"
+            "def threads():\n    torch.set_num_threads(2)\n    yield",
+            False,
+        ),
+    ],
+)
+def test_what_a_page_sets_for_its_process_is_seen(package, cell, sets):
+    assert bool(package.cells.sets([cell])) == sets
+
+
+def test_what_is_measured_by_default_takes_one_process(package, monkeypatch):
+    monkeypatch.setattr(package.command, "absent", lambda cells: set())
+    jobs = {each["name"]: each["cells"] for each in package.command.default()}
+    assert len(jobs) == 10
+    (names,) = package.command.processes_of(jobs)
+    assert sorted(names) == sorted(jobs)
 
 
 def test_what_was_measured_is_kept_when_it_is_stopped(
     package, found, monkeypatch, capsys, tmp_path
 ):
-    answers = iter([found["records"]])
-
-    def measured(sources, left_out):
-        for answer in answers:
-            return copy.deepcopy(answer)
+    def answers(sources, left_out):
+        yield {"records": copy.deepcopy(found["records"])}
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(package.command, "in_a_process", measured)
+    monkeypatch.setattr(package.command, "answers", answers)
     monkeypatch.setattr(package.surroundings, "LOOK", 0)
     path = tmp_path / "mine.json"
-    assert package.command.main(["run", QUICK, "--out", str(path)]) == 130
+    assert package.command.main(["run", QUICK, "transfers", "--out", str(path)]) == 130
     assert "gallery" in capsys.readouterr().out
     assert package.results.read(str(path))["records"] == found["records"]
 
@@ -233,10 +326,10 @@ def test_numbers_are_those_of_the_site(package, found):
 
 
 def test_another_order_of_the_contenders_is_said(package, found):
-    assert "other order" not in "\n".join(package.table.table(found))
+    assert "other order" not in "\n".join(package.table.table(found, package.results.book()))
     slowed(found, 0, 1000)
     first, second = (package.results.reference(alternative(found, n)) for n in (0, 1))
-    lines = "\n".join(package.table.table(found))
+    lines = "\n".join(package.table.table(found, package.results.book()))
     assert f"other order: {first} against {second} is" in lines
 
 

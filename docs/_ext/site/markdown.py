@@ -7,8 +7,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 # What is there to be used on a screen, and what only drawings say.
 USED = (
-    ".headerlink, .copybtn, svg, script, style, input, button, p.expanded, .device-notice, .at-home, "
-    ".measurement-rules"
+    ".headerlink, .copybtn, svg, script, style, input, button, p.expanded, .device-notice, "
+    ".at-home, .measurement-rules"
 )
 # What the page folds because few want to read it: helpers, logs, compiled programs, the words of
 # old versions, the data of a tree that is there as a list. The notebook has the code.

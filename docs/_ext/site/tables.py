@@ -104,7 +104,8 @@ def _settings(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         device: table_node(*settings(found, page.env.book_labels), classes=["measurements"])
         for device, found in everywhere.items()
     }
-    return device_tabs(page.env, made)
+    frameworks = {"frameworks": dict(page.env.book_labels.frameworks)}
+    return device_tabs(page.env, made, data_node(page.env, "measurement-data", frameworks))
 
 
 def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:

@@ -2,7 +2,7 @@
 // the book's, from what the build wrote before each chart and table, and put them into its tabs.
 (async () => {
   "use strict";
-  const { DEVICE, LABEL, record, about } = window.machine;
+  const { DEVICE, LABEL, record, about, distributionOf } = window.machine;
   const { CLOCKS, rangeOf, valueOf, sizeOf, fieldText, rateText } = window.machine;
   const [TOP, HEIGHT, ROW, LINE] = [40, 250, 38, 15];
 
@@ -215,6 +215,28 @@
       columns.map(([column], n) => cellText(column, each, data, ranges[n]));
     return table(head, found.map(cells));
   };
+  // All switches of all measurements; where there are several values, of how many each is.
+  const switches = (found, { frameworks }) => {
+    const labels = new Map(Object.entries(frameworks));
+    const seen = new Map();
+    for (const each of found) {
+      const version = each.versions[distributionOf(each)];
+      const own = { version, "products of float32": each.precision, ...each.settings };
+      own.machine = each.processor;
+      for (const [name, value] of Object.entries(own).filter(([, value]) => value)) {
+        const key = `${each.framework}\0${name}`;
+        const values = seen.get(key) ?? new Map();
+        seen.set(key, values.set(value, (values.get(value) ?? 0) + 1));
+      }
+    }
+    const body = [...seen.keys()].sort().map((key) => {
+      const [framework, name] = key.split("\0");
+      const values = [...seen.get(key)].sort(([, one], [, other]) => other - one);
+      const said = values.map(([value, count]) => values.length > 1 ? `${value} (${count})` : value);
+      return [labels.get(framework) ?? framework, name, said.join(", ")];
+    });
+    return table(["framework", "switch", "measured with"], body);
+  };
   const folded = (words, content) => html("details", {}, html("summary", {}, words), content);
 
   let count = 0;
@@ -247,6 +269,10 @@
   const places = [...document.querySelectorAll(".measurement-data")];
   for (const place of places) {
     const data = JSON.parse(place.textContent);
+    if (!data.of) {
+      addTab(place.nextElementSibling, data, switches([...record.measurements.values()], data));
+      continue;
+    }
     const of = (names) =>
       names.map((name) => [name, record.measurements.get(name)]).filter(([, each]) => each);
     const found = of(data.of);

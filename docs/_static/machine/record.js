@@ -161,13 +161,13 @@
     return field === "error" ? power(value, 1) : String(value);
   };
 
-  // In what a measurement that the rules allow disagrees with itself.
+  // In what a measurement that the rules allow disagrees with itself; the command refuses no less.
   const contradiction = (measurement) => {
     const [latency, throughput, first] = CLOCKS.map((clock) => valueOf(measurement, clock));
-    if (latency < 1e-9 || latency > 1e5) return `a call takes ${secondsText(latency)}`;
-    if (throughput > 2 * latency) return "a call of many takes longer than one by itself";
+    if (latency < 1e-9 || latency > 3600) return `a call takes ${secondsText(latency)}`;
+    if (throughput > 3 * latency) return "a call of many takes longer than one by itself";
     if (first !== null && first < latency / 100) return "its first call is shorter than all others";
-    if (valueOf(measurement, "rate") > 1e18) return "no device does so much work in that time";
+    if (valueOf(measurement, "rate") > 1e17) return "no device does so much work in that time";
     return "";
   };
 
@@ -280,17 +280,20 @@
     return `jm1.${base64}`;
   };
 
+  // The distribution that a measurement's framework came as, if it is one.
+  const distributionOf = ({ framework, versions }) =>
+    [framework, `${framework}-cpu`].find((each) => Object.hasOwn(versions, each));
   const about = ({ file, measurements }) => {
     const versions = new Set();
-    for (const { framework, versions: own } of measurements.values()) {
-      const package_ = [framework, `${framework}-cpu`].find((each) => Object.hasOwn(own, each));
-      if (package_) versions.add(`${package_} ${own[package_]}`);
+    for (const each of measurements.values()) {
+      const distribution = distributionOf(each);
+      if (distribution) versions.add(`${distribution} ${each.versions[distribution]}`);
     }
     return [file.machine, ...versions, file.date.slice(0, 10)].join(", ");
   };
 
   Object.assign(window.machine, {
-    ...{ CLOCKS, read, line, about, rangeOf, valueOf, secondsOf, sizeOf },
+    ...{ CLOCKS, read, line, about, distributionOf, rangeOf, valueOf, secondsOf, sizeOf },
     ...{ fieldText, rateText, secondsText, digits },
   });
 })();

@@ -27,6 +27,37 @@ def test_a_notebook_holds_the_files_that_its_page_shows(project):
     assert "| Rule | Found |\n| --- | --- |\n| a, b | 1\\|2 |" in prose
 
 
+def test_numbers_in_sentences_are_text_in_the_notebook(project, comparing):
+    project.page("b/one", project.cell("contest('x', 2, 2, 2)", snippet="a.contests.contest"))
+    project.page(
+        "b/uses",
+        "{measured}`x/fast@python`; {compared}`x/slow@python / x/fast@python`; "
+        "{paid}`x/fast@python / x/slow@python`; "
+        "{verdict}`x/slow@python / x/fast@python in 1.. ? holds : wrong`; {quoted}`post: 332 ms`.",
+        project.cell("1"),
+    )
+    build = project.build()
+    assert build.green, build.output
+    prose = project.notebook("b/uses").cells[1].source.partition("\n\n")[2]
+    measured, ratio, calls, verdict, quoted = prose.split("; ")
+    assert measured.startswith("250 ms") and ratio.startswith("2.00× slower")
+    assert int(calls.split()[0]) >= 1
+    assert (verdict, quoted) == ("**holds**", "“332 ms”.")
+
+
+def test_what_is_of_use_on_the_site_alone_is_not_in_the_notebook(project):
+    project.page(
+        "a/one",
+        "First.\n\n(a-place)=\n## Second\n\n```{raw} html\n<p>\n\n</p>\n```\n\nThird.",
+        "```{measurement-names}\n```",
+        project.cell("1"),
+    )
+    build = project.build()
+    assert build.green, build.output
+    prose = project.notebook("a/one").cells[1].source.partition("\n\n")[2]
+    assert prose.strip() == "First.\n\n## Second\n\nThird."
+
+
 FRAMEWORKS = {
     "jax": {"packages": ["numpy"], "modules": ["numpy"], "required": True},
     "torch": {

@@ -93,6 +93,9 @@ def notes():
     for name in ("softmax", "layer_norm_new", "eager_chain"):
         note(f"ceilings/pass/{name}", "torch", 0.03, shape=[[16384, 1024]])
     note("matmul/size/64", "jax", 1e-5, shape=[[64, 64]], work=2 * 64**3)
+    for name, precision in (("one", "default"), ("two", "highest"), ("three", "default")):
+        settings = {"threads": "2"} | ({"allocator": "A <b>"} if name == "two" else {})
+        note(f"set/{name}", "torch", 1, precision=precision, settings=settings)
     return "\n".join(lines)
 
 
@@ -113,6 +116,7 @@ def book(lasting):
         lasting.cell("note('other', 0.5)", snippet="a.notes.note"),
         "```{measurements} other\n```",
     )
+    lasting.page("a/switches", "```{measurement-settings}\n```")
     lasting.page("b/index", "```{measurement-names}\n```", *of_page("index", "raw"))
     lasting.page("b/roofline", *of_page("roofline", "roofline"), *of_page("roofline", "raw"))
     assert lasting.record().returncode == 0
@@ -221,6 +225,17 @@ def test_charts_and_tables_are_those_of_the_book_for_the_same_records(page, addr
         if drawn[0].count():
             are_alike(*drawn)
         assert cells(of_reader.locator("table")) == cells(of_book.locator("table"))
+
+
+def test_the_switches_are_those_of_the_book_for_the_same_records(page, address, book):
+    records = [each for each in book.records() if each["device"] == "cpu"]
+    page.evaluate(PASTE, json.dumps(file_of(records)))
+    own(page, address, "a/switches")
+    *_, of_reader = page.locator(".device-tabs > .sd-tab-content").all()
+    of_book = page.locator(".device-tabs > .sd-tab-content").first
+    assert cells(of_reader.locator("table")) == cells(of_book.locator("table"))
+    (products,) = [row for row in cells(of_book.locator("table")) if "default (" in row[-1]]
+    assert products[0] == "PyTorch"
 
 
 def test_the_device_is_chosen_named_and_dated_and_no_text_becomes_an_element(page, address, whole):
