@@ -24,7 +24,7 @@ def test_a_notebook_holds_the_files_that_its_page_shows(project):
     assert build.green, build.output
     prose = project.notebook("a/one").cells[1].source
     assert "For `train.sh`, and `run/train.sh`:" in prose and f"```\n{SCRIPT}```" in prose
-    assert "| Rule | Found |\n| --- | --- |\n| a, b | 1\\|2 |" in prose
+    assert "| Rule | Found |\n|---|---|\n| a, b | 1\\|2 |" in prose
 
 
 def test_numbers_in_sentences_are_text_in_the_notebook(project, comparing):
