@@ -177,10 +177,10 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def differences(options: Options, recordings: Recordings) -> str:
-    """Say what is another here than where this device was recorded: versions, the processor."""
+def differences(options: Options, recordings: Recordings, pages: Iterable[str]) -> str:
+    """Say what is another here than where pages were recorded: versions, the processor."""
     here = used_versions(options)
-    for name in recordings.pages(options.device):
+    for name in pages:
         with contextlib.suppress(files.Unusable):
             if outputs := recordings.read(options.device, name):
                 there = outputs.facts.versions
@@ -233,17 +233,16 @@ def main() -> None:
     # Whatever conf.py says, what is recorded is measured properly.
     options = dataclasses.replace(options, preview=False)
     recordings = Recordings(options.folder("recordings"), schema(options))
-    if differ := differences(options, recordings):
-        print(
-            f"what is recorded on {name} comes from elsewhere; here are {differ}. "
-            "So pages that measure begin anew, with their first process"
-        )
     pages, problems = read_pages(asked.pages, options)
     if not (asked.pages and problems):
         meant = chosen(pages, options, recordings, bool(asked.pages), asked.changed)
+        measuring = [page for page in meant if page.benchmark]
+        begun = [page.docname for page in measuring] or recordings.pages(options.device)
+        if differ := differences(options, recordings, begun):
+            anew = "; pages that measure begin anew, with their first process" if measuring else ""
+            print(f"what is recorded on {name} comes from elsewhere; here are {differ}{anew}")
         recorder = Recorder(options, recordings, asked.jobs)
         recorder.record([page for page in meant if not page.benchmark], asked.again)
-        measuring = [page for page in meant if page.benchmark]
         recorder.measure(measuring, asked.processes, asked.again)
         problems += recorder.problems
     for problem in problems:
