@@ -85,7 +85,7 @@ def test_the_options_by_default_may_be():
 @pytest.mark.parametrize(
     ("command", "line", "words"),
     [
-        ("recordings", "book_measurements = 'none.json'", "none.json: there is no such file"),
+        ("recordings", "book_measurements = 'none.json'", "none.json: No such file or directory"),
         ("compile", "book_targets = {'x': {'platfrom': 'cpu'}}", "['x'] has no key 'platfrom'"),
     ],
 )

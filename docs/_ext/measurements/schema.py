@@ -38,7 +38,9 @@ class Schema:
         """Read the schema in a file; raises SchemaError."""
         try:
             return cls(json.loads(path.read_text("utf8")))
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            raise SchemaError(f"{path}: {error.strerror}") from None
+        except ValueError as error:
             raise SchemaError(f"{path}: {error}") from None
 
     @classmethod
