@@ -132,11 +132,7 @@ class Recorder:
         state, outputs = self.recordings.state(device, page.docname, page)
         if state.word != "current" or outputs is None:
             return None
-        used = {"python", *key.packages(page, self.options)}
-        there, here = outputs.facts.versions, used_versions(self.options)
-        if any(there.get(name) != here.get(name) for name in used & (there.keys() | here.keys())):
-            return None
-        return outputs if outputs.facts.processor == machine.processor() else None
+        return None if differences(outputs, page, self.options) else outputs
 
     def _processes(self, page: Page) -> float:
         """Return in how many processes today's code of a page was measured here."""
@@ -177,22 +173,27 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def differences(options: Options, recordings: Recordings, pages: Iterable[str]) -> str:
-    """Say what is another here than where pages were recorded: versions, the processor."""
-    here = used_versions(options)
-    for name in pages:
+def differences(outputs: PageOutputs, page: Page, options: Options) -> list[str]:
+    """Say what is another here than where a page was recorded: versions, the processor."""
+    used = {"python", *key.packages(page, options)}
+    there, here = outputs.facts.versions, used_versions(options)
+    found = [
+        f"{name} {here.get(name, 'missing')}, not {there.get(name, 'missing')}"
+        for name in sorted(used & (there.keys() | here.keys()))
+        if there.get(name) != here.get(name)
+    ]
+    if outputs.facts.processor != (processor := machine.processor()):
+        found.append(f"{processor}, not {outputs.facts.processor}")
+    return found
+
+
+def from_elsewhere(pages: Iterable[Page], options: Options, recordings: Recordings) -> str:
+    """Say what is another here, of the first of these pages whose recording is from elsewhere."""
+    for page in pages:
         with contextlib.suppress(files.Unusable):
-            if outputs := recordings.read(options.device, name):
-                there = outputs.facts.versions
-                words = [
-                    f"{package} {here[package]}, not {there[package]}"
-                    for package in here.keys() & there.keys()
-                    if here[package] != there[package]
-                ]
-                processor = machine.processor()
-                if outputs.facts.processor != processor:
-                    words.append(f"{processor}, not {outputs.facts.processor}")
-                return ", ".join(sorted(words))
+            outputs = recordings.read(options.device, page.docname)
+            if outputs and (found := differences(outputs, page, options)):
+                return ", ".join(found)
     return ""
 
 
@@ -237,8 +238,7 @@ def main() -> None:
     if not (asked.pages and problems):
         meant = chosen(pages, options, recordings, bool(asked.pages), asked.changed)
         measuring = [page for page in meant if page.benchmark]
-        begun = [page.docname for page in measuring] or recordings.pages(options.device)
-        if differ := differences(options, recordings, begun):
+        if differ := from_elsewhere(measuring or meant, options, recordings):
             anew = "; pages that measure begin anew, with their first process" if measuring else ""
             print(f"what is recorded on {name} comes from elsewhere; here are {differ}{anew}")
         recorder = Recorder(options, recordings, asked.jobs)

@@ -18,6 +18,8 @@ MISSES = 0.05
 # outside of the range.
 EQUAL, INDISTINCT = 0.10, 0.02
 DIGITS = (2, 3)
+# What is said of a number that has no range between processes.
+ALONE = "one process"
 
 
 def ends(numbers: Sequence[float]) -> tuple[float, float]:
@@ -116,7 +118,7 @@ def ranged(found: Range, unit: str = "") -> str:
 def _around(found: Range, low: str, high: str) -> str:
     """Write in brackets what is said beside a number."""
     between = f"{low}–{high}" if found.low < found.high else ""
-    around = ", ".join(filter(None, (between, "one process" if found.count == 1 else "")))
+    around = ", ".join(filter(None, (between, ALONE if found.count == 1 else "")))
     return f" ({around})" if around else ""
 
 
@@ -149,7 +151,7 @@ def times(found: Range) -> str:
 
 
 def _not_told(found: Range) -> str:
-    alone = ", one process" if found.count == 1 else ""
+    alone = f", {ALONE}" if found.count == 1 else ""
     if found.equal:
         percent = math.ceil(100 * math.expm1(found.away)) or 1
         return f"about equal (within {percent} %{alone})"

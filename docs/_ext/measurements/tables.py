@@ -4,6 +4,7 @@ import collections
 from collections.abc import Iterable, Sequence
 
 from .labels import Labels
+from .ranges import ALONE
 from .references import field_text
 from .schema import CLOCKS, Measurement
 
@@ -44,8 +45,7 @@ def grid(
         [cell_text(column, each, labels, with_range=column not in alone) for column in columns]
         for each in measurements
     ]
-    single = " (one process)"
-    head = [COLUMNS[each] + (single if each in alone else "") for each in columns]
+    head = [COLUMNS[each] + (f" ({ALONE})" if each in alone else "") for each in columns]
     marks = [f" ({each.earlier})" if each.earlier else "" for each in measurements]
     if len(set(marks)) == 1:
         head[0] += marks[0]

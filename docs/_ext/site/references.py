@@ -14,7 +14,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
 from ..measurements import references
-from ..measurements.ranges import compared
+from ..measurements.ranges import ALONE, compared
 from ..names import nearest
 from .app import BookApp, BookTransform
 from .notes import noted
@@ -25,7 +25,6 @@ logger = logging.getLogger(__name__)
 UNBROKEN = 20
 # A role that names the device of its number.
 ON_DEVICE = re.compile(r" on [\w-]+")
-ALONE = "one process"
 
 
 # How what stands in a role is read, but for verdicts, which have words besides a number.
