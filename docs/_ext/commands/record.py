@@ -24,9 +24,9 @@ from ..measurements.schema import Schema, SchemaError
 from ..names import nearest
 from ..options import Options
 from ..records import processes
-from ..records.markup import Refused
 from ..records.output_format import PageOutputs
 from ..records.recordings import Recordings
+from ..records.sanitising import Refused
 from ..source.pages import Page, PageError, find_pages, read_page
 from ..source.snippets import Library
 

@@ -9,8 +9,8 @@ from ..measurements.schema import Schema
 from ..source.pages import Page
 from ..source.syntax import fingerprint
 from . import matching, output_format, sanitising
-from .markup import Refused
 from .output_format import PageOutputs
+from .sanitising import Refused
 from .states import State
 
 # Facts of a run that differ each time, and mean nothing to who reads what it printed.

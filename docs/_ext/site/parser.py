@@ -9,7 +9,6 @@ from docutils import nodes
 from myst_nb.sphinx_ import Parser
 
 from ..options import Options
-from ..records.markup import PREFIX, placed
 from ..source.pages import Page
 from . import downloads, hide_duplicates, predictions, tabs, tracebacks
 
@@ -34,29 +33,15 @@ def show(
     code_cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for number, (cell, of_cell) in enumerate(zip(code_cells, panels, strict=True), 1):
         cell["outputs"] = tabs.marked(of_cell, options)
-        if "anchors" in cell.metadata and len(of_cell) == 1:
-            _name(cell.outputs, str(cell.metadata["anchors"]))
-        for place, output in enumerate(cell.outputs, 1):
+        for output in cell.outputs:
             if output.output_type == "execute_result":
                 output["execution_count"] = number
-            if (data := output.get("data", {})).get("text/html"):
-                # Devices may have drawn the same, and a cell may show a drawing again.
-                data["text/html"] = placed(data["text/html"], f"{number}-{place}")
         cell["execution_count"] = number
         if page.cells[number - 1].key in raw:
             hide_duplicates.fold(cell)
     # MyST-NB adds 1 where it takes a line over, and docutils 1 more.
     notebook.metadata["source_map"] = [line - 2 for line in notebook.metadata["source_map"]]
     _notebooks[page.docname], _answers[page.docname] = notebook, answers
-
-
-def _name(outputs: Iterable[nbformat.NotebookNode], anchors: str) -> None:
-    """Give the ids that begin with `anchors` their own names, so that one can link to them."""
-    prefixed = re.compile(rf'(?<= id=")({PREFIX.pattern.lstrip("^")})(?={re.escape(anchors)})')
-    for output in outputs:
-        data = output.get("data", {})
-        if "text/html" in data:
-            data["text/html"] = prefixed.sub("", data["text/html"])
 
 
 def forget(docname: str) -> None:

@@ -16,7 +16,7 @@ from ..measurements.schema import Schema
 from ..options import Options
 from ..records import matching, outputs, sanitising
 from ..records.device_outputs import DeviceResult
-from ..records.markup import Refused
+from ..records.sanitising import Refused
 from ..source.pages import Cell, Page
 from .app import BookApp
 from .states import PageState

@@ -31,7 +31,7 @@ TAGS = (
 )
 OPTIONS = (
     *("snippet", "folded", "raises", "framework", "tags"),
-    *("picture", "caption", "anchors", "by-version"),
+    *("picture", "caption", "by-version"),
 )
 
 

@@ -1,8 +1,7 @@
-"""What goes to other machines names none, and what comes from them runs nothing on the page."""
+"""What goes to other machines names none of them, and what comes from them is known."""
 
 import math
 import pathlib
-import re
 
 import nbformat
 import pytest
@@ -17,52 +16,6 @@ def display(**data):
     kinds = {"html": "text/html", "svg": "image/svg+xml", "png": "image/png"}
     bundle = {kinds.get(name, name): value for name, value in data.items()}
     return nbformat.from_dict({"output_type": "display_data", "data": bundle, "metadata": {}})
-
-
-@pytest.mark.parametrize(
-    "html",
-    [
-        "<script>alert(1)</script>",
-        '<img src="x" onerror="alert(1)">',
-        '<p style="position: fixed; top: 0">x</p>',
-        "<svg></p><style><a id='</style><img src=1 onerror=alert(1)>'>",
-    ],
-)
-def test_nothing_that_runs_passes(html):
-    passed = accepted(display(html=html)).data["text/html"].lower()
-    for word in ("script", "alert(1)", "evil.example", "<img", "<iframe", "position", "onerror="):
-        assert word not in passed.replace("&lt;img", "").replace("onerror=alert(1)&gt;", "")
-
-
-def recorded_html():
-    """Return all HTML in the recordings of the book."""
-    found = []
-    for folder in ("_recorded", "_versions"):
-        for path in sorted((ROOT / "docs" / folder).rglob("*.ipynb")):
-            cells = nbformat.read(path, 4).cells
-            outputs = [output for cell in cells for output in cell.get("outputs", ())]
-            found += [o.data["text/html"] for o in outputs if "text/html" in o.get("data", {})]
-    return found
-
-
-def test_what_the_book_has_recorded_is_shown_as_it_is():
-    found = recorded_html()
-    assert len(found) > 50
-    for html in found:
-        assert accepted(display(html=html)).data["text/html"] == html
-        assert recordable([display(html=html)])[0].data["text/html"] == html
-
-
-def test_what_passed_once_passes_again_unchanged():
-    odd = '<table><tr><td id="a" style="margin: 0 ;color:red">a<br>b</table><svg><circle r=2></svg>'
-    [once] = recordable([display(html=odd)])
-    assert 'style="margin:0;color:red"' in once.data["text/html"]
-    assert recordable([once]) == [once]
-
-
-def test_empty_lines_that_preformatted_text_begins_with_are_kept():
-    html = "<pre>\n\na</pre>"
-    assert accepted(display(html=html)).data["text/html"] == html
 
 
 PROCESS = {
@@ -219,26 +172,6 @@ def test_a_name_that_is_no_word_is_taken_out_anywhere(machine):
     )
 
 
-@pytest.mark.parametrize(
-    ("html", "part"),
-    [
-        ('<p class="verdict">x</p>', "the attribute class of <p>"),
-        ('<p style="margin: 0; position: fixed">x</p>', "the style position of <p>"),
-        ("<p hidden>x</p>", "the attribute hidden of <p>"),
-        ('<svg><use href="#x"></use></svg>', "<use>"),
-        ("<script>x</script>", "<script>"),
-    ],
-)
-def test_what_would_lose_a_part_is_not_recorded(html, part):
-    with pytest.raises(Refused, match=re.escape(f"holds HTML that would lose {part};")):
-        recordable([display(html=html)])
-
-
-def test_ids_are_kept_apart():
-    shown = []
-    for text in ("a", "b"):
-        [output] = recordable([display(html=f'<p id="one">{text}</p><p id="two"></p>')])
-        assert recordable([output]) == [output]
-        shown.append(re.findall(r' id="([^"]+)"', output.data["text/html"]))
-    assert [[name.rpartition("-")[2] for name in ids] for ids in shown] == [["one", "two"]] * 2
-    assert not set(shown[0]) & set(shown[1])
+def test_ids_lose_what_earlier_recorders_put_before_them():
+    output = display(html='<p id="out-0123456789-row">out-0123456789-</p>')
+    assert accepted(output).data["text/html"] == '<p id="row">out-0123456789-</p>'
