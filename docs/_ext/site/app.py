@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +37,6 @@ class BookApp(Sphinx):
     env: BookEnvironment
     book: Book
     book_library: Library
-    book_voice: logging.Handler
     book_changed: set[str]
     book_records: list[dict[str, Any]]
     book_errors: list[DeclaredError]

@@ -1,6 +1,6 @@
 """The order of a build: find what is outdated, read, execute, put beside recordings, show."""
 
-import logging as python_logging
+import functools
 import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -66,16 +66,9 @@ def _no_pages(app: Sphinx, config: Config) -> list[str]:
     return [path.relative_to(source).as_posix() for path in paths if source in path.parents]
 
 
-def speak(app: BookApp) -> None:
-    """Say in a build with `-q`, where Sphinx says nothing, what is executed and what failed."""
-    app.book_voice = python_logging.StreamHandler(app._warning)
-    app.book_voice.addFilter(lambda record: record.levelno == python_logging.INFO)
-    if app.quiet:
-        _own_logger().addHandler(app.book_voice)
-
-
-def _own_logger() -> python_logging.Logger:
-    return python_logging.getLogger(f"{logging.NAMESPACE}.{__name__.partition('.')[0]}")
+def say(app: BookApp, line: str) -> None:
+    """Say what is executed and what failed, in a build with `-q` too, where Sphinx says nothing."""
+    print(line, file=app._warning, flush=True)
 
 
 def start(app: BookApp) -> None:
@@ -131,7 +124,7 @@ def run_pages(app: BookApp, env: BookEnvironment, docnames: list[str]) -> None:
         def done(result: Result) -> None:
             _show(app, env, result.page, result)
 
-        run_or_load(here, book.options, done, logger.info, trouble)
+        run_or_load(here, book.options, done, functools.partial(say, app), trouble)
     if docnames:
         app.book_changed.add("book_shows_status")
 
@@ -271,14 +264,13 @@ def finish(app: BookApp, exception: Exception | None) -> None:
         if app.builder.format == "html":
             measurements.publish(app.env, app.outdir)
         for line in _earlier_recordings(app):
-            logger.info(line)
+            say(app, line)
         failed = sorted(name for name, state in app.env.book_pages.items() if state.failures)
         if failed:
-            logger.info(f"{len(failed)} failed: {', '.join(failed)}", color="red")
+            say(app, f"{len(failed)} failed: {', '.join(failed)}")
             app.statuscode = 1
         if not (app._fail_on_warnings and app._warncount):
             freshness.unfinished(app).unlink()
-    _own_logger().removeHandler(app.book_voice)
 
 
 def _earlier_recordings(app: BookApp) -> list[str]:
@@ -303,7 +295,6 @@ def setup(app: BookApp) -> None:
         app.add_config_value(PREFIX + field.name, default, field.metadata["rebuild"], Any)
     app.add_source_parser(parser.PageParser, override=True)
     app.connect("config-inited", configure)
-    app.connect("builder-inited", speak)
     app.connect("builder-inited", start)
     app.connect("env-get-outdated", outdated)
     app.connect("env-before-read-docs", run_pages)
