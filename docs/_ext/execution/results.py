@@ -6,7 +6,7 @@ from typing import Any
 
 from ..files import Unusable
 from ..options import Options
-from ..records.cache import Cache, effort_in
+from ..records.cache import Cache
 from ..records.output_format import PageOutputs
 from ..records.recordings import Recordings
 from ..source.pages import Page
@@ -41,7 +41,7 @@ def run_or_load(
     """
     device = options.device
     cache = Cache(options.folder("cache") / device)
-    # Where nothing is cached yet, what pages took elsewhere says which are the long ones.
+    # What pages took when they were recorded says which are the long ones.
     recordings = Recordings(options.folder("recordings"))
     waiting, efforts = [], {}
     keys: dict[str, str] = {}
@@ -58,9 +58,7 @@ def run_or_load(
             outputs = None
         if outputs is None or again:
             waiting.append(page)
-            recorded = recordings.path(device, page.docname)
-            if effort := cache.effort(page.docname) or effort_in(recorded):
-                efforts[page.docname] = effort
+            efforts[page.docname] = recordings.effort(device, page.docname)
         else:
             done(Result(page, outputs))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from ..options import Options
-from ..records.cache import Effort
+from ..records.recordings import Effort
 from ..source.pages import Page
 from . import environment, imports, machine, provisioning
 from .page_run import Execution, Failure, PageRun, used_versions
@@ -36,7 +36,7 @@ def execute_all(
     """Execute pages and call `done(page, execution)` for each as soon as it is finished.
 
     Pages that measure run one at a time after all others. `efforts` maps the names of pages to
-    what they last took: the longest begin first, and those never executed before them. `say`
+    what they took: the longest begin first, and those of which nothing is known before them. `say`
     receives a line for each page. `jobs` pages run at once: by default one for each core, or a
     single one on an accelerator, which belongs to one process. Of those pages whose work is done by
     processes that they start, one runs at a time.

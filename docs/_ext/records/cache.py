@@ -1,9 +1,6 @@
 """The outputs that pages gave on this machine, kept until what decided them changes."""
 
 import contextlib
-import dataclasses
-import json
-import math
 import os
 import pathlib
 
@@ -13,14 +10,6 @@ from . import output_format
 
 # Former outputs of a page are kept for whoever goes back and forth between two versions.
 KEPT = 8
-
-
-@dataclasses.dataclass(frozen=True)
-class Effort:
-    """What a page last took: see RunMetadata. A hint for the order of pages, nothing more."""
-
-    seconds: float = math.inf
-    started: float = 0.0
 
 
 class Cache:
@@ -64,17 +53,3 @@ class Cache:
             former.sort(key=lambda path: -path.stat().st_mtime)
             for path in former[KEPT - 1 :]:
                 path.unlink()
-
-    def effort(self, docname: str) -> Effort | None:
-        """Return what a page last took, or None."""
-        paths = (self.folder / docname).glob("*.ipynb")
-        newest = max(paths, key=lambda path: path.stat().st_mtime, default=None)
-        return effort_in(newest) if newest else None
-
-
-def effort_in(path: pathlib.Path) -> Effort | None:
-    """Return what the page took whose outputs lie in a file, or None."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        facts = json.loads(path.read_text("utf8"))["metadata"]["recording"]
-        return Effort(float(facts["seconds"]), float(facts["started"]))
-    return None

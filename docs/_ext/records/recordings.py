@@ -1,6 +1,9 @@
 """Recordings: what pages printed on one device, kept for those who do not have it."""
 
+import contextlib
 import dataclasses
+import json
+import math
 import os
 import pathlib
 
@@ -15,6 +18,14 @@ from .states import State
 
 # Facts of a run that differ each time, and mean nothing to who reads what it printed.
 OF_ONE_RUN = ("executed", "seconds", "cores", "started", "process")
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """What a page took, see RunMetadata: a hint for the order of pages, nothing more."""
+
+    seconds: float = math.inf
+    started: float = 0.0
 
 
 class Recordings:
@@ -68,6 +79,15 @@ class Recordings:
                 raise files.Unusable(f"its cell {number} {error}") from None
             cells.append(dataclasses.replace(cell, outputs=tuple(accepted)))
         return dataclasses.replace(outputs, cells=tuple(cells))
+
+    def effort(self, device: str, docname: str) -> Effort:
+        """Return what a page took when it was recorded, as far as that is known."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            facts = json.loads(self.path(device, docname).read_text("utf8"))["metadata"][
+                "recording"
+            ]
+            return Effort(float(facts["seconds"]), float(facts["started"]))
+        return Effort()
 
     def devices(self) -> list[str]:
         """Return the names of the devices of which there are recordings."""

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from _ext.files import Unusable
 from _ext.records import cache as module
-from _ext.records.cache import KEPT, Cache, Effort
+from _ext.records.cache import KEPT, Cache
 from _ext.records.output_format import CellOutputs, PageOutputs, RunMetadata
 from _ext.source.pages import Cell, Page
 
@@ -149,16 +149,6 @@ def test_what_was_written_just_now_is_kept_with_a_clock_that_was_set_back(cache)
     assert cache.load(of, "last", "cpu")
     assert cache.load(of, "key0", "cpu") is None
     assert len(list(cache.folder.rglob("*.ipynb"))) == KEPT
-
-
-def test_what_a_page_took_is_remembered_and_harmless(filled):
-    assert filled.effort("one") == Effort(seconds=1.5, started=0.75)
-    assert filled.effort("never") is None
-    path = filled.path(PAGES["one"], "key")
-    text = path.read_text()
-    for damaged in ("null", *(text.replace("1.5", word) for word in ('"x"', "null", "[]"))):
-        path.write_text(damaged)
-        assert damaged != text and filled.effort("one") is None
 
 
 WRITER = """
