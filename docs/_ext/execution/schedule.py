@@ -146,24 +146,20 @@ async def _until_ended(work: Coroutine[Any, Any, None]) -> None:
 
     The kernels are shut down first. The exit status is the one that the signal has in a shell.
     """
-    task = asyncio.ensure_future(work)
+    task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
     received = []
 
-    def end(number: int, frame: object) -> None:
+    def end(number: int) -> None:
         received.append(number)
-        loop.call_soon_threadsafe(task.cancel)
+        task.cancel()
 
-    loop = asyncio.get_running_loop()
-    # One that is ignored, as under nohup, stays ignored.
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    heeded = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, end) for number in heeded}
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # One that is ignored, as under nohup, stays ignored.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            loop.add_signal_handler(number, end, number)
     try:
         await task
     except asyncio.CancelledError:
         if received:
             raise SystemExit(128 + received[0]) from None
         raise
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
