@@ -4,7 +4,6 @@ the right answer in it.
 What readers see without scripts is the question with its answers, and the output folded away.
 """
 
-import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -19,6 +18,7 @@ from ..records.device_outputs import DeviceResult
 from ..source.pages import HELPERS, NOT_BEFORE_A_CELL, Cell, Page
 from ..source.predictions import Answer, Prediction, PredictionError, read
 from .app import BookApp, BookEnvironment
+from .tabs import fold
 
 LOOK = "Show the output"
 
@@ -174,14 +174,12 @@ def _question(node: nodes.Element, right: int | None) -> nodes.container:
 
 def _folded(node: nodes.Element, right: int | None, output: nodes.Node) -> list[nodes.Node]:
     """Return the output of a cell, folded, behind the right answer."""
-    found: list[nodes.Node] = [
-        raw(f'<details class="predict-output"><summary>{html.escape(LOOK)}</summary>')
-    ]
+    inside = [output]
     if right is not None:
         answer = node.children[right + 1].children
         said = [nodes.Text("The answer: "), *(child.deepcopy() for child in answer)]
-        found.append(nodes.paragraph("", "", *said, classes=["predict-answer"]))
-    return [*found, output, raw("</details>")]
+        inside.insert(0, nodes.paragraph("", "", *said, classes=["predict-answer"]))
+    return fold(LOOK, *inside, class_="predict-output")
 
 
 def raw(text: str) -> nodes.raw:

@@ -15,6 +15,7 @@ from ..measurements.schema import Measurement
 from ..measurements.tables import by_device
 from . import measurements, tables
 from .app import BookApp
+from .tabs import fold
 from .waiting import FillIn, place
 
 logger = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ def _figure(labels: Labels, caption: str, roofs: Roofs, points: Sequence[Reached
         for each in points
     ]
     table = tables.table_node(head, rows, classes=["measurements"])
-    figure += tables.folded("The points as a table", table)
+    figure += fold("The points as a table", table)
     return figure
 
 

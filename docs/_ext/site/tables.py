@@ -14,7 +14,7 @@ from ..measurements.schema import Measurement
 from ..measurements.tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, settings
 from . import measurements
 from .app import BookApp, BookEnvironment
-from .tabs import note_node, tab_set
+from .tabs import fold, note_node, tab_set
 from .waiting import FillIn, place
 
 logger = logging.getLogger(__name__)
@@ -206,7 +206,7 @@ def _figure(
         names = [each.reference for each in drawn if each.earlier == earlier]
         all_of_it = "all of it" if len(names) == len(drawn) else ", ".join(names)
         figure += note_node(f"{earlier.capitalize()}: {all_of_it}.")
-    figure += folded("The numbers as a table", _grid(env, node, found))
+    figure += fold("The numbers as a table", _grid(env, node, found))
     return figure
 
 
@@ -237,12 +237,6 @@ def figure_node(svg: str, caption: Sequence[nodes.Node]) -> nodes.Element:
         figure += nodes.raw("", svg, format="html")
     figure += nodes.container("", *caption, classes=["measurement-caption"])
     return figure
-
-
-def folded(summary: str, table: nodes.Node) -> list[nodes.Node]:
-    """Return a table in a fold."""
-    start = nodes.raw("", f"<details><summary>{summary}</summary>", format="html")
-    return [start, table, nodes.raw("", "</details>", format="html")]
 
 
 def data_node(env: BookEnvironment, class_: str, data: dict[str, Any]) -> nodes.Node:

@@ -1,7 +1,5 @@
 """Show the outputs of a cell for every device: once where all agree, as tabs where they differ."""
 
-import contextlib
-import copy
 import dataclasses
 import html
 import json
@@ -14,9 +12,8 @@ from sphinx_design.shared import create_component
 
 from ..measurements.schema import Schema
 from ..options import Options
-from ..records import matching, outputs, sanitising
+from ..records import matching, outputs
 from ..records.device_outputs import DeviceResult
-from ..records.sanitising import Refused
 from ..source.pages import Cell, Page
 from .app import BookApp
 from .states import PageState
@@ -115,12 +112,8 @@ def _worth_showing(of_cell: list[Panel]) -> list[Panel]:
 
 def _comparable(shown: list[nbformat.NotebookNode]) -> list[dict[str, Any]]:
     """Return outputs as a recording would hold them, without what numbers them."""
-    found = []
-    for output in copy.deepcopy(shown):
-        with contextlib.suppress(Refused):
-            output = sanitising.accepted(output)
-        found.append({k: v for k, v in output.items() if k not in ("execution_count", "metadata")})
-    return found
+    beside = ("execution_count", "metadata")
+    return [{name: of for name, of in each.items() if name not in beside} for each in shown]
 
 
 def marked(of_cell: list[Panel], options: Options) -> list[nbformat.NotebookNode]:
@@ -230,10 +223,19 @@ def _explained(facts: Mapping[str, str], children: Sequence[nodes.Node]) -> list
     found: list[nodes.Node] = [note_node(note)]
     if difference:
         lines = nodes.literal_block(difference, difference, language="diff")
-        summary = '<details class="earlier"><summary>What has changed since</summary>'
-        found += [nodes.raw("", summary, format="html"), lines]
-        found.append(nodes.raw("", "</details>", format="html"))
+        found += fold("What has changed since", lines, class_="earlier")
     return [*found, *children]
+
+
+def fold(summary: str, *inside: nodes.Node, class_: str = "") -> list[nodes.Node]:
+    """Return nodes that a reader sees who opens a summary."""
+    mark = f' class="{class_}"' if class_ else ""
+    start = f"<details{mark}><summary>{html.escape(summary)}</summary>"
+    return [
+        nodes.raw("", start, format="html"),
+        *inside,
+        nodes.raw("", "</details>", format="html"),
+    ]
 
 
 def note_node(text: str) -> nodes.paragraph:

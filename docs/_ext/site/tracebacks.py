@@ -1,8 +1,8 @@
 """Errors that cells show: the message is to be read at once, the way to it where somebody asks."""
 
-import html
-
 from docutils import nodes
+
+from . import tabs
 
 # Messages of JAX explain themselves in further paragraphs, and end with an address.
 LONGEST = 3
@@ -16,10 +16,8 @@ def fold(document: nodes.document) -> None:
         said = message(block.astext())
         if said == block.astext().strip():
             continue
-        summary = f'<details class="traceback"><summary>{html.escape(said)}</summary>'
         place = block.parent.index(block)
-        parts = [nodes.raw("", summary, format="html"), block]
-        block.parent[place : place + 1] = [*parts, nodes.raw("", "</details>", format="html")]
+        block.parent[place : place + 1] = tabs.fold(said, block, class_="traceback")
 
 
 def message(traceback: str) -> str:

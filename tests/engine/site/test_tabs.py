@@ -93,15 +93,6 @@ def test_a_recording_without_the_cell_says_why(edition, words):
     assert found == ("gpu", None, words)
 
 
-def test_drawings_that_are_the_same_once_cleaned_agree():
-    def drawing(html):
-        return nbformat.v4.new_output("display_data", {"text/html": html})
-
-    mine = live([drawing("<p onclick='x'>a<br></p>")])
-    (panels,) = tabs.panels(PAGE, [mine, recorded([drawing("<p>a<br></p>")])], OPTIONS)
-    assert [panel.device for panel in panels] == ["cpu"]
-
-
 def test_the_download_holds_the_outputs_of_the_first_device():
     panels = [tabs.Panel("cpu", text("a")), tabs.Panel("gpu", text("b"))]
     assert tabs.first_outputs(tabs.marked(panels, OPTIONS)) == text("a")
