@@ -2,14 +2,13 @@
 
 `build` takes each page its one way in the events of Sphinx: `freshness` finds what must be read
 again, `parser` hands the executed notebook to MyST-NB, and `tabs` puts the outputs of devices side
-by side, and the cells of frameworks. `predictions` covers outputs with a question, and
-`hide_duplicates` those that a table or a chart shows again. `references`, `tables` and `rooflines`
-leave places for numbers, tables and charts, and `waiting` has them filled in once all
-`measurements` are known; `notes` says where a number comes from. `errors` shows what declared
-errors came to, here and with other versions, and `versions` what cells printed there. `compiled`,
-`jaxprs` and `scales` show compiled programs, and `status` says on what each page was true.
-`downloads` writes the notebooks that readers take with them. `asset_bundle` makes what pages load,
-`search` an index, and `about` and `skill` what programs read.
+by side, and the cells of frameworks. `predictions` covers outputs with a question. `references`,
+`tables` and `rooflines` leave places for numbers, tables and charts, and `waiting` has them filled
+in once all `measurements` are known; `notes` says where a number comes from. `errors` shows what
+declared errors came to, here and with other versions, and `versions` what cells printed there.
+`compiled`, `jaxprs` and `scales` show compiled programs, and `status` says on what each page was
+true. `downloads` writes the notebooks that readers take with them. `asset_bundle` makes what pages
+load, `search` an index, and `about` and `skill` what programs read.
 """
 
 import atexit

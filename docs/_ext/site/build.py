@@ -27,7 +27,6 @@ from . import (
     downloads,
     errors,
     freshness,
-    hide_duplicates,
     measurements,
     parser,
     pictures,
@@ -190,8 +189,7 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
         command=page.recorded,
     )
     env.book_pages[page.docname] = state
-    raw = hide_duplicates.folded(page, found, book.schema)
-    parser.show(page, panels, answers, raw, book.options)
+    parser.show(page, panels, answers, book.options)
     for failure in failures:
         _warn(page.docname, failure.line, failure.message)
 

@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 import nbformat
 from docutils import nodes
@@ -10,8 +10,11 @@ from myst_nb.sphinx_ import Parser
 
 from ..options import Options
 from ..source.pages import Page
-from . import downloads, hide_duplicates, predictions, tabs, tracebacks
+from . import downloads, predictions, tabs, tracebacks
 
+# The tag of a cell whose measurements the page shows in another form, and what its fold is called.
+RAW = "raw"
+SHOW_RAW = "Show the raw measurements"
 CELLS = re.compile(r"\{(code|raw)-cell\}")
 _notebooks: dict[str, nbformat.NotebookNode] = {}
 _answers: dict[str, list[int | None]] = {}
@@ -21,13 +24,11 @@ def show(
     page: Page,
     panels: Iterable[list[tabs.Panel]],
     answers: list[int | None],
-    raw: Collection[str],
     options: Options,
 ) -> None:
     """Make the page's notebook the one that is rendered, each cell with its devices' outputs.
 
-    `answers` are the numbers of the right ones to its questions, and `raw` the keys of cells
-    whose outputs the page shows in another form.
+    `answers` are the numbers of the right ones to its questions.
     """
     notebook = copy.deepcopy(page.notebook)
     code_cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -37,8 +38,10 @@ def show(
             if output.output_type == "execute_result":
                 output["execution_count"] = number
         cell["execution_count"] = number
-        if page.cells[number - 1].key in raw:
-            hide_duplicates.fold(cell)
+        if RAW in (tags := cell.metadata.get("tags", [])):
+            cell.metadata["tags"] = [*(tag for tag in tags if tag != RAW), "hide-output"]
+            prompts = {"show": SHOW_RAW, "hide": SHOW_RAW.replace("Show", "Hide")}
+            cell.metadata["mystnb"] = {f"code_prompt_{n}": text for n, text in prompts.items()}
     # MyST-NB adds 1 where it takes a line over, and docutils 1 more.
     notebook.metadata["source_map"] = [line - 2 for line in notebook.metadata["source_map"]]
     _notebooks[page.docname], _answers[page.docname] = notebook, answers

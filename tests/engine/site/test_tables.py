@@ -131,3 +131,12 @@ def test_a_chart_leads_to_the_settings_under_which_all_was_measured(project, not
     assert project.build().green
     (link,) = soup(project, "b/one").select(".measurement-rules a")
     assert (link["href"], link.get_text()) == ("two.html", "Page b/two")
+
+
+def test_measurements_that_a_cell_calls_raw_are_folded(project, noting):
+    cells = [project.cell(f"note('x/{tag}', 0.5)", "a.notes.note", tag) for tag in ("raw", "kept")]
+    project.page("b/one", *cells, "```{measurements} x/*\n```")
+    assert project.build().green
+    folds = [each.get_text(" ", strip=True) for each in soup(project, "b/one").select("details")]
+    (fold,) = (each for each in folds if "x/" in each)
+    assert "Show the raw measurements" in fold and "x/raw" in fold
