@@ -9,10 +9,15 @@ from typing import Self
 
 @dataclasses.dataclass(frozen=True)
 class Colour:
-    """A colour as it is on a light and on a dark page."""
+    """A colour as it is on a light and on a dark page; both can be read as text."""
 
     light: str
     dark: str
+
+    @property
+    def style(self) -> str:
+        """What hands the colour to the style sheet."""
+        return f"--light:{self.light};--dark:{self.dark}"
 
 
 @dataclasses.dataclass(frozen=True)

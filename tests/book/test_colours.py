@@ -4,11 +4,12 @@ import pathlib
 import runpy
 
 import pytest
-from _ext.drawing.svg import INKS, Ink
+from _ext.drawing.svg import INKS
+from _ext.frameworks import Colour
 
 CONF = runpy.run_path(str(pathlib.Path(__file__).parents[2] / "conf.py"))
 COLOURS = {
-    name: Ink(**facts["colour"])
+    name: Colour(**facts["colour"])
     for name, facts in CONF["book_frameworks"].items()
     if "colour" in facts
 }

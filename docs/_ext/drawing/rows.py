@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Self
 
+from ..frameworks import Colour
 from . import svg
 
 HEIGHT = 38
@@ -25,7 +26,7 @@ class Row:
     start: float
     end: float
     said: str
-    ink: svg.Ink = svg.INKS[0]
+    ink: Colour = svg.INKS[0]
     spread: tuple[float, float] | None = None
 
 

@@ -4,7 +4,8 @@ import decimal
 import html
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+
+from ..frameworks import Colour
 
 # Pixels that a letter takes, and a bold one.
 LETTER = 6.8
@@ -12,28 +13,16 @@ BOLD = 8.2
 LINE = 15
 
 
-class Ink(NamedTuple):
-    """A colour on a light page, and on a dark one; both can be read as text."""
-
-    light: str
-    dark: str
-
-    @property
-    def style(self) -> str:
-        """What hands the colour to the style sheet."""
-        return f"--light:{self.light};--dark:{self.dark}"
-
-
 # For what has no colour of its own.
 INKS = (
-    Ink("#0d6e78", "#5fd0dc"),
-    Ink("#7a44a8", "#c9a0f0"),
-    Ink("#a8326e", "#f59ac6"),
-    Ink("#5a606a", "#b3b9c4"),
-    Ink("#6b5b00", "#d6c55a"),
-    Ink("#2f4fb0", "#9db4ff"),
-    Ink("#8f3d1e", "#f0a988"),
-    Ink("#2d6b2f", "#8fd08f"),
+    Colour("#0d6e78", "#5fd0dc"),
+    Colour("#7a44a8", "#c9a0f0"),
+    Colour("#a8326e", "#f59ac6"),
+    Colour("#5a606a", "#b3b9c4"),
+    Colour("#6b5b00", "#d6c55a"),
+    Colour("#2f4fb0", "#9db4ff"),
+    Colour("#8f3d1e", "#f0a988"),
+    Colour("#2d6b2f", "#8fd08f"),
 )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ..drawing import svg
 from ..drawing.rows import Row, rows
+from ..frameworks import Colour
 from .labels import Labels, short
 from .numbers import rate_text
 from .references import field_text
@@ -46,7 +47,7 @@ class Look(NamedTuple):
     """What stands for a measurement in a chart: the label of its row or of its line, its colour."""
 
     label: str
-    ink: svg.Ink
+    ink: Colour
 
 
 def can_be_drawn(measurement: Measurement, x: str, y: str) -> bool:
@@ -89,7 +90,7 @@ def chart(
         heading = f"{y_label}, logarithmic scale" if logarithmic else HEADINGS[y]
         return rows({"": found}, title, heading, "measurement-chart", logarithmic)
     lines: dict[str, list[Point]] = {}
-    colours: dict[str, svg.Ink] = {}
+    colours: dict[str, Colour] = {}
     for each in measurements:
         name, ink = shown[each.reference]
         colours[name] = ink
@@ -144,7 +145,7 @@ def line_chart(
     y_label: str,
     title: str,
     from_zero: bool = False,
-    inks: Mapping[str, svg.Ink] | None = None,
+    inks: Mapping[str, Colour] | None = None,
     across: Mapping[str, float] | None = None,
     roofs: Mapping[str, Sequence[tuple[float, float]]] | None = None,
 ) -> str:

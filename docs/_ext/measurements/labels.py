@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Self
 
-from ..drawing.svg import Ink
+from ..frameworks import Colour
 from ..options import Options
 
 
@@ -17,16 +17,15 @@ class Labels:
 
     devices: Mapping[str, str] = dataclasses.field(default_factory=dict)
     frameworks: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    inks: Mapping[str, Ink] = dataclasses.field(default_factory=dict)
+    inks: Mapping[str, Colour] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, options: Options) -> Self:
         """Return what conf.py says."""
-        colours = {each.name: each.colour for each in options.registry if each.colour}
         return cls(
             options.devices,
             {each.name: each.label for each in options.registry},
-            {name: Ink(colour.light, colour.dark) for name, colour in colours.items()},
+            {each.name: each.colour for each in options.registry if each.colour},
         )
 
     def device(self, key: str) -> str:

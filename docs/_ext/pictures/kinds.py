@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from ..drawing import svg
 from ..drawing.rows import Row, rows
+from ..frameworks import Colour
 from ..measurements.numbers import seconds_text
 from ..typed_json import NOT_NEGATIVE, Rule
 
@@ -41,7 +42,7 @@ class Array:
     devices: Annotated[dict[Name, Part], SOME]
 
 
-def _ink(number: int) -> svg.Ink:
+def _ink(number: int) -> Colour:
     return svg.INKS[number % len(svg.INKS)]
 
 
@@ -147,7 +148,7 @@ def _placed(name: str, shape: Sequence[int], devices: Mapping[str, Sequence[Sequ
 
 
 def _part(
-    shape: Sequence[int], part: Sequence[Sequence[int]], axes: Sequence[int], ink: svg.Ink
+    shape: Sequence[int], part: Sequence[Sequence[int]], axes: Sequence[int], ink: Colour
 ) -> str:
     """Draw an array, and within it the part that a device holds."""
     sides = [

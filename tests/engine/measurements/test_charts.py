@@ -6,12 +6,13 @@ import xml.etree.ElementTree as ET
 
 import pytest
 from _ext.drawing import svg
+from _ext.frameworks import Colour
 from _ext.measurements import charts
 from _ext.measurements.labels import Labels, short
 from _ext.measurements.schema import Measurement
 
 SERIES = {"jax": [(64, 1.5), (256, 4.0)], "torch": [(256, 5.0), (64, 2.0)]}
-INKS = {"jax": svg.Ink("#111111", "#eeeeee"), "torch": svg.Ink("#222222", "#dddddd")}
+INKS = {"jax": Colour("#111111", "#eeeeee"), "torch": Colour("#222222", "#dddddd")}
 LABELS = Labels({"cpu": "CPU"}, {"torch": "PyTorch"}, INKS)
 
 
