@@ -10,6 +10,7 @@ from typing import Any
 from ..names import nearest
 from ..options import Options
 from ..source.expansion import import_lines
+from ..source.pages import find_pages
 from ..source.snippets import Definition, Excerpt, Library, Module, SnippetError
 from ..source.syntax import fingerprint
 
@@ -134,19 +135,11 @@ def wanted_by(text: str) -> Iterator[tuple[int, str, str]]:
 
 def find_all(options: Options) -> tuple[dict[str, Program], list[str]]:
     """Return the programs that pages name, by their files, and a list of problems."""
-    library, pages = Library.of(options), options.folder("pages")
+    library = Library.of(options)
     programs, problems = {}, []
-    for path in sorted(pages.rglob("*.md")):
-        relative = path.relative_to(pages)
-        if any(part.startswith("_") for part in relative.parts):
-            continue
-        docname = relative.with_suffix("").as_posix()
-        try:
-            text = path.read_text("utf8")
-        except (OSError, ValueError) as error:
-            problems.append(f"{path}: it cannot be read: {error}")
-            continue
-        for line, kind, name in wanted_by(text):
+    for docname, path in find_pages(options.folder("pages")).items():
+        # What is no text names no function, and the build says so.
+        for line, kind, name in wanted_by(path.read_text("utf8", "replace")):
             try:
                 program = find(library, name, kind, chapter(docname))
                 programs[program.file] = program
