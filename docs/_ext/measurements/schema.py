@@ -271,9 +271,12 @@ class Measurement:
     @property
     def origin(self) -> str:
         """On what and when it was measured, in words."""
-        # One framework may come as one of several distributions, such as `name-cpu`.
-        names = [self.framework, *(n for n in self.versions if n.startswith(f"{self.framework}-"))]
-        version = next((self.versions[name] for name in names if name in self.versions), "")
         places = [self.device_kind, self.processor]
         where = ", ".join(place for place in places if place and place != "cpu")
-        return f"{self.name}: {f'{self.framework} {version}'.strip()} on {where}, {self.date}"
+        return f"{self.name}: {f'{self.framework} {self.version}'.strip()} on {where}, {self.date}"
+
+    @property
+    def version(self) -> str:
+        """The version of its framework, which may come as one of several, such as `name-cpu`."""
+        names = [self.framework, *(n for n in self.versions if n.startswith(f"{self.framework}-"))]
+        return next((self.versions[name] for name in names if name in self.versions), "")

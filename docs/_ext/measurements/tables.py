@@ -78,7 +78,7 @@ def settings(
     """
     seen: dict[tuple[str, str], collections.Counter[str]] = {}
     for each in measurements:
-        own = {"version": _version(each), "products of float32": each.precision, **each.settings}
+        own = {"version": each.version, "products of float32": each.precision, **each.settings}
         for name, value in {**own, "machine": each.processor}.items():
             if value:
                 seen.setdefault((each.framework, name), collections.Counter())[value] += 1
@@ -88,12 +88,6 @@ def settings(
         said = [f"{value} ({count})" if several else value for value, count in values.most_common()]
         rows.append([labels.framework(framework), name, ", ".join(said)])
     return ["framework", "switch", "measured with"], rows
-
-
-def _version(of: Measurement) -> str:
-    """Return the version of a measurement's framework, which may come as another distribution."""
-    names = (of.framework, f"{of.framework}-cpu")
-    return next((of.versions[name] for name in names if name in of.versions), "")
 
 
 def cell_text(
