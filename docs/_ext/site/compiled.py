@@ -12,7 +12,6 @@ from sphinx_design.dropdown import dropdown_main, dropdown_title
 
 from ..measurements.numbers import seconds_text
 from ..names import nearest
-from ..options import Options
 from ..programs import store
 from ..programs.declared import Program, ProgramError, chapter, find
 from ..programs.hlo import Kernel
@@ -65,15 +64,10 @@ class _Place:
     get_location: Callable[[], str]
 
     @property
-    def book(self) -> Options:
-        """The options of the book."""
-        options: Options = self.env.book_options
-        return options
-
-    @property
     def labels(self) -> dict[str, str]:
         """What readers call each target, in the order of conf.py."""
-        return {name: target.label for name, target in self.book.compile_targets.items()}
+        targets = self.env.book_options.compile_targets
+        return {name: target.label for name, target in targets.items()}
 
     def warn(self, message: object) -> None:
         """Report what is wrong at this line."""
@@ -84,11 +78,12 @@ class _Place:
 
         Raises SnippetError or ProgramError.
         """
-        library, targets = Library.of(self.book), self.book.compile_targets
+        options = self.env.book_options
+        library, targets = Library.of(options), options.compile_targets
         if not targets:
             raise ProgramError("book_targets of conf.py names no device to compile for")
         program = find(library, written, kind, chapter(self.env.docname))
-        folder = self.book.folder("programs")
+        folder = options.folder("programs")
         # A file that is not there is looked for again by every build.
         read = [library.path(module) for module in library.reached([program.definition.module])]
         for path in (*read, folder / program.file):
@@ -113,7 +108,7 @@ class ProgramDirective(_Place, SphinxDirective):
             day = f", {record.date[:10]}" if record else ""
             text = f"This program: {state}{day}. It is compiled anew by "
             note = nodes.paragraph("", text, classes=["compile-state"])
-            note += nodes.literal("", f"{self.book.compile_command} -- {program.name}")
+            note += nodes.literal("", f"{self.env.book_options.compile_command} -- {program.name}")
             parts.append(note)
         return parts
 

@@ -40,11 +40,6 @@ class Panel:
     difference: str = ""
 
 
-def command(page: Page, options: Options) -> str:
-    """Return the command that records a page."""
-    return f"{page.recorded or options.record_command} {page.docname}"
-
-
 def panels(
     page: Page,
     editions: Iterable[DeviceResult],
@@ -69,7 +64,8 @@ def _panel(
     schema: Schema | None,
 ) -> Panel:
     device, name = edition.device, options.label(edition.device)
-    again = f"‘{command(page, options)}’ on such a machine records it"
+    command = f"{page.recorded or options.record_command} {page.docname}"
+    again = f"‘{command}’ on such a machine records it"
     if edition.outputs is None:
         if edition.recorded.word == "missing":
             return Panel(device, None, f"Not recorded on {name} yet; {again}.")
@@ -161,10 +157,9 @@ def make_tabs(document: nodes.document) -> None:
 
 def make_framework_tabs(document: nodes.document, options: Options) -> None:
     """Make tabs of neighbouring cells that are each of a framework, in the order of the page."""
-    labels = {framework.name: framework.label for framework in options.registry}
     for first in [cell for cell in document.findall(nodes.container) if _framework(cell)]:
         if "framework-tab" not in first.parent["classes"]:
-            _join_frameworks(first, labels)
+            _join_frameworks(first, options)
 
 
 def _framework(node: nodes.Node) -> str:
@@ -175,12 +170,12 @@ def _framework(node: nodes.Node) -> str:
     return metadata.get("framework", "")
 
 
-def _join_frameworks(first: nodes.Element, labels: Mapping[str, str]) -> None:
+def _join_frameworks(first: nodes.Element, options: Options) -> None:
     parent, place = first.parent, first.parent.index(first)
     cells: dict[str, list[nodes.Node]] = {}
     while place < len(parent) and (name := _framework(parent[place])):
         cells.setdefault(name, []).append(parent.pop(place))
-    items = [(name, labels.get(name, name), children) for name, children in cells.items()]
+    items = [(name, options.framework_label(name), children) for name, children in cells.items()]
     parent.insert(place, tab_set("framework", items))
 
 

@@ -58,8 +58,7 @@ def _compared(own: CellOutputs, made: Mapping[str, Text], options: Options) -> s
 
 def label(options: Options) -> str:
     """Return what readers know the package as of which versions are recorded."""
-    package = options.versions.package
-    return next((each.label for each in options.registry if each.name == package), package)
+    return options.framework_label(options.versions.package)
 
 
 def span(editions: list[str], options: Options) -> str:
