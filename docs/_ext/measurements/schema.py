@@ -84,7 +84,7 @@ class Schema:
 
 def _contradictions(record: Mapping[str, Any]) -> Iterator[str]:
     """Say in what a record that the rules allow disagrees with itself."""
-    known = [Measurement.from_plain(each) for each in record.get("alternatives", [record])]
+    known = [Measurement.from_plain(each) for each in parts(record)]
     names = [each.reference for each in known]
     if doubled := [name for name in names if names.count(name) > 1]:
         yield f"there are two {doubled[0]}"
@@ -94,16 +94,16 @@ def _contradictions(record: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} took other turns than {names[0]}"
 
 
-def single(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the records of single measurements that a record holds: itself, or its alternatives.
+def parts(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the records of single measurements in a record: itself, or its alternatives."""
+    found: list[dict[str, Any]] = record.get("alternatives", [record])
+    return found
 
-    Each alternative keeps, under `comparison`, the name of what it took turns in.
-    """
-    if "alternatives" not in record:
-        yield dict(record)
-        return
-    for each in record["alternatives"]:
-        yield dict(each) | {"comparison": record["name"]}
+
+def single(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the same, with the name of what each took turns in, if it did, as `comparison`."""
+    turns = {"comparison": record["name"]} if "alternatives" in record else {}
+    return [dict(each) | turns for each in parts(record)]
 
 
 @dataclasses.dataclass(frozen=True)

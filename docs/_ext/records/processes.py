@@ -8,7 +8,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from ..measurements.schema import Schema
+from ..measurements.schema import Schema, parts
 from .output_format import PageOutputs
 from .outputs import record
 
@@ -25,7 +25,7 @@ def count(run: PageOutputs | None, schema: Schema | None) -> float:
         return 0
     made = [found for cell in run.cells for found in _records(cell.outputs, schema)]
     # What holds no measurement is not to be measured again.
-    return min((len(part["processes"]) for each in made for part in _parts(each)), default=math.inf)
+    return min((len(part["processes"]) for each in made for part in parts(each)), default=math.inf)
 
 
 def accumulated(former: PageOutputs, new: PageOutputs, schema: Schema | None) -> PageOutputs | None:
@@ -63,20 +63,14 @@ def _records(outputs: tuple[NotebookNode, ...], schema: Schema | None) -> Iterat
             yield found
 
 
-def _parts(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the records of single measurements: of a comparison, those of its alternatives."""
-    parts: list[dict[str, Any]] = found.get("alternatives", [found])
-    return parts
-
-
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a record with the processes of another of the same, or None."""
-    former, new = _parts(one), _parts(other)
+    former, new = parts(one), parts(other)
     if one["name"] != other["name"] or len(former) != len(new):
         return None
-    parts = []
+    joined = []
     for each, more in zip(former, new, strict=True):
         if any(each.get(name) != more.get(name) for name in SAME):
             return None
-        parts.append({**each, "processes": [*each["processes"], *more["processes"]]})
-    return {**one, "alternatives": parts} if "alternatives" in one else parts[0]
+        joined.append({**each, "processes": [*each["processes"], *more["processes"]]})
+    return {**one, "alternatives": joined} if "alternatives" in one else joined[0]
