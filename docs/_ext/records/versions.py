@@ -12,7 +12,7 @@ from typing import Annotated
 
 from .. import files, typed_json
 from ..options import Options
-from ..source.pages import Cell, Page, digest
+from ..source.pages import Cell, Page
 from ..typed_json import Rule
 from . import matching, outputs
 from .output_format import CellOutputs
@@ -112,18 +112,6 @@ class Versions:
     def pages(self, name: str) -> set[str]:
         """Return the pages of which a version has texts; raises files.Unusable."""
         return set(self._file(name).pages)
-
-    def digests(self, docname: str) -> dict[str, str]:
-        """Return what identifies the texts of a page, by version."""
-        found = {}
-        for name in self.names:
-            try:
-                texts = self._file(name).pages.get(docname)
-            except files.Unusable:
-                continue
-            if texts:
-                found[name] = digest([dataclasses.astuple(each) for each in texts])
-        return found
 
     def write(
         self, name: str, page: str, texts: Sequence[Text], facts: Mapping[str, str], gone: Set[str]

@@ -67,6 +67,10 @@ class Book:
         self.schema = measurements.schema(app.config)
         self.recordings = Recordings(self.options.folder("recordings"), self.schema)
         self.versions = Versions(self.options)
+        # A new recording of a version is rare, and has all pages read again.
+        self.version_digests = {
+            name: files.digest(self.versions.path(name)) for name in self.versions.names
+        }
         found = self.recordings.devices()
         home = self.options.device
         if self.options.recorded:
@@ -89,6 +93,5 @@ class Book:
     def recording_digests(self, docname: str) -> dict[str, str]:
         """Return the digests of what was recorded of a page, by device and by version."""
         paths = {device: self.recordings.path(device, docname) for device in self.devices}
-        found = {name: files.digest(path) for name, path in paths.items()}
-        found |= self.versions.digests(docname)
-        return {device: digest for device, digest in found.items() if digest}
+        of_devices = {device: files.digest(path) for device, path in paths.items()}
+        return {name: of for name, of in {**of_devices, **self.version_digests}.items() if of}
