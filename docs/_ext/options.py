@@ -207,6 +207,16 @@ class Options:
         return self.root / str(getattr(self, name))
 
     @property
+    def page_files(self) -> dict[str, pathlib.Path]:
+        """The files of all pages by their names, but for folders whose name starts with _."""
+        found, folder = {}, self.folder("pages")
+        for path in sorted(folder.rglob("*.md")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            if not any(part.startswith("_") for part in parts):
+                found["/".join(parts)] = path
+        return found
+
+    @property
     def home(self) -> str:
         """The device whose outputs a book shows first, where none is executed."""
         return next(iter(self.devices), self.device)

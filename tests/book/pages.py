@@ -4,7 +4,7 @@ import functools
 import pathlib
 
 from _ext.options import Options
-from _ext.source.pages import find_pages, read_page
+from _ext.source.pages import read_page
 from _ext.source.snippets import Library
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -15,7 +15,7 @@ LIBRARY = Library.of(OPTIONS)
 @functools.cache
 def paths():
     """Return {page: path} of all pages."""
-    return find_pages(OPTIONS.folder("pages"))
+    return OPTIONS.page_files
 
 
 @functools.cache

@@ -27,7 +27,7 @@ from ..records import processes
 from ..records.output_format import PageOutputs
 from ..records.recordings import Recordings
 from ..records.sanitising import Refused
-from ..source.pages import Page, PageError, find_pages, read_page
+from ..source.pages import Page, PageError, read_page
 from ..source.snippets import Library
 
 # Of ten numbers the second and the ninth are the ends of a range.
@@ -36,7 +36,7 @@ PROCESSES = 10
 
 def read_pages(names: Sequence[str], options: Options) -> tuple[list[Page], list[str]]:
     """Return the pages with code, all or those named, and the problems met."""
-    found = find_pages(options.folder("pages"))
+    found = options.page_files
     library = Library.of(options)
     pages, problems = [], []
     for name in names or found:

@@ -24,7 +24,7 @@ from .. import files
 from ..execution.results import Result, run_or_load
 from ..options import Options
 from ..records.versions import Versions, asking, text_of
-from ..source.pages import Page, find_pages
+from ..source.pages import Page
 from . import record
 
 
@@ -92,7 +92,7 @@ def main() -> None:
 
     def done(result: Result) -> None:
         page, outputs = result.page, result.outputs
-        file = find_pages(options.folder("pages"))[page.docname]
+        file = options.page_files[page.docname]
         if result.failures:
             problems.extend(f"{file}:{each.line}: {each.message}" for each in result.failures)
             return

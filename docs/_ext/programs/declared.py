@@ -10,7 +10,6 @@ from typing import Any
 from ..names import nearest
 from ..options import Options
 from ..source.expansion import import_lines
-from ..source.pages import find_pages
 from ..source.snippets import Definition, Excerpt, Library, Module, SnippetError
 from ..source.syntax import fingerprint
 
@@ -137,7 +136,7 @@ def find_all(options: Options) -> tuple[dict[str, Program], list[str]]:
     """Return the programs that pages name, by their files, and a list of problems."""
     library = Library.of(options)
     programs, problems = {}, []
-    for docname, path in find_pages(options.folder("pages")).items():
+    for docname, path in options.page_files.items():
         # What is no text names no function, and the build says so.
         for line, kind, name in wanted_by(path.read_text("utf8", "replace")):
             try:

@@ -75,17 +75,6 @@ class Page:
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def find_pages(folder: str | os.PathLike[str]) -> dict[str, pathlib.Path]:
-    """Return {name: path} of all pages below `folder`, but for folders whose name starts with _."""
-    folder = pathlib.Path(folder)
-    found = {}
-    for path in sorted(folder.rglob("*.md")):
-        parts = path.relative_to(folder).with_suffix("").parts
-        if not any(part.startswith("_") for part in parts):
-            found["/".join(parts)] = path
-    return found
-
-
 def read_page(
     docname: str,
     path: str | os.PathLike[str],
