@@ -39,7 +39,7 @@
   // Of two that took turns, or of their first calls, which have none.
   const ratioOf = ([clock, { processes, ...above }], [other, below]) => {
     const clocks = [clock, other];
-    const together = above.comparison && above.comparison === below.comparison;
+    const together = above.turns !== null && above.turns === below.turns;
     const same = above.name === below.name && above.framework === below.framework;
     const first = clocks.every((each) => each === "first_call");
     const pairs = processes.map((one, n) => [one, below.processes[n]]);
@@ -116,7 +116,12 @@
     const yours = document.createElement("span");
     yours.className = YOURS.beside;
     yours.title = about(record);
-    yours.textContent = `yours ${words}`;
+    // A range stays on its line.
+    yours.append(...`yours ${words}`.split(/(\S+–\S+)/).map((part, n) => {
+      const range = document.createElement("span");
+      range.append(part);
+      return n % 2 ? range : part;
+    }));
     let last = number.closest(".noted");
     // Below the only number of a cell, at once behind one of several.
     if (number.closest("td")?.querySelectorAll(".noted").length === 1) {

@@ -204,8 +204,7 @@
     if (new Set(rounds.map(String)).size > 1) {
       refuse(`${named} contradicts itself: its contenders took other turns.`);
     }
-    const comparison = several ? record.name : "";
-    return measurements.map((each) => ({ ...each, comparison }));
+    return measurements.map((each) => ({ ...each, turns: several ? record : null }));
   };
 
   const joined = (parts, length) => {
