@@ -116,11 +116,11 @@
     const yours = document.createElement("span");
     yours.className = YOURS.beside;
     yours.title = about(record);
-    // A range stays on its line.
-    yours.append(...`yours ${words}`.split(/(\S+–\S+)/).map((part, n) => {
-      const range = document.createElement("span");
-      range.append(part);
-      return n % 2 ? range : part;
+    // A range stays on one line, and so does a number with its unit.
+    yours.append(...`yours ${words}`.split(/([\d.]+ \S+|\S+–\S+)/).map((part, n) => {
+      const together = document.createElement("span");
+      together.append(part);
+      return n % 2 ? together : part;
     }));
     let last = number.closest(".noted");
     // Below the only number of a cell, at once behind one of several.
