@@ -31,7 +31,6 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     const chooser = document.querySelector(".device-switch select");
-    const offered = (device) => !chooser || [...chooser.options].some(({ value }) => value === device);
 
     const show = (device) => {
       for (const notice of document.querySelectorAll(".device-notice[data-device]")) {
@@ -40,7 +39,7 @@
       for (const tab of tabs()) {
         if (tab.device === device) tab.input.checked = true;
       }
-      if (chooser && offered(device)) {
+      if (chooser && [...chooser.options].some((option) => option.value === device)) {
         chooser.value = device;
         // The device of the build comes first. Its numbers need no name for who reads about it.
         const elsewhere = device !== chooser.options[0].value;
@@ -69,14 +68,13 @@
     const again = (chosen) => {
       if (chosen) remember(chosen);
       const device = chosen ?? remembered();
-      // What a reader had chosen may have gone since.
-      if (device) show(offered(device) ? device : chooser.options[0].value);
+      if (device) show(device);
     };
     again();
     // Where a device has come to the page, and may be chosen.
     document.addEventListener("devices", (event) => again(event.detail));
     window.addEventListener("storage", (event) => {
-      if (event.key === KEY && event.newValue) again();
+      if (event.key === KEY && event.newValue) show(event.newValue);
     });
   });
 })();
