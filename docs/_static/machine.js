@@ -39,10 +39,19 @@
     document.dispatchEvent(new CustomEvent("devices", { detail: chosen }));
   };
 
-  window.machine = { DEVICE, LABEL, kept, keep, forget, brought, offer };
+  // What comes back, or was open beside it, shows what is kept by then.
+  const drawn = kept();
+  const renew = (is) => is && kept() !== drawn && location.reload();
+  window.addEventListener("pageshow", ({ persisted }) => renew(persisted));
+  window.addEventListener("storage", ({ key }) => renew(key === KEY || key === null));
+
+  // Their styles are in the site's sheet because a script that every page loads names them.
+  const YOURS = { beside: "yours", below: "yours below" };
+  window.machine = { DEVICE, LABEL, YOURS, kept, keep, forget, brought, offer };
 
   document.addEventListener("DOMContentLoaded", async () => {
-    const data = document.querySelector(".measurement-data, .roofline-data, .measurement-names");
+    const data = document.querySelector(`.measurement-data, .measurement-numbers,
+      .roofline-data, .measurement-names`);
     const there = (name) => document.querySelector(name) !== null;
     const given = brought() || kept();
     if (kept()) offer(true);
@@ -52,7 +61,10 @@
     // What cannot be read is said where the field is.
     const read = given && data && window.machine.read(given, method).catch(() => null);
     window.machine.record = (await read) || null;
-    if (window.machine.record) await load("charts");
+    if (window.machine.record) {
+      await load("numbers");
+      await load("charts");
+    }
     if (there(".machine-file")) await load("field");
     if (there(".possible-time")) await load("roofline");
   });

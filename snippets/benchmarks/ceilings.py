@@ -4,7 +4,6 @@ import functools
 import math
 import resource
 import statistics
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +21,6 @@ from snippets.benchmarks.training_step import (
 )
 
 FACTOR = 3.0
-ARRAYS = {"copy": 2, "scale": 2, "add": 3, "triad": 3}
 STREAM_JAX = {
     "copy": lambda b, c: jnp.copy(b),
     "scale": lambda b, c: FACTOR * b,
@@ -129,49 +127,18 @@ def new_numpy(b, c):
     return functools.partial(EXACT["triad"], b, c)
 
 
-def seconds_of(measurement):
-    """Return the seconds of a call; on an accelerator those that one more call adds."""
-    return statistics.median(measurement.throughput or measurement.latency)
+def in_gigabytes(race):
+    """Return {alternative: GB/s} of a comparison of copies, without decimals.
 
-
-def bandwidth(measurement, arrays):
-    """Return the bytes a second of an operation that reads or writes so many arrays.
-
-    They are float32 and have the shape of its first input. What a processor reads
-    because it is about to write there is not counted, as in STREAM (McCalpin, 1995,
-    www.cs.virginia.edu/stream/ref.html).
+    Counted are the bytes of the float32 array that is copied, in the seconds that one
+    more call adds.
     """
-    return arrays * 4 * math.prod(measurement.shape[0]) / seconds_of(measurement)
-
-
-def in_gigabytes(race, arrays):
-    """Return {alternative: bandwidth in GB/s} of a comparison, without decimals."""
     return {
-        key: round(bandwidth(each, arrays) / 1e9)
+        key: round(
+            4 * math.prod(each.shape[0]) / statistics.median(each.throughput) / 1e9
+        )
         for key, each in race.alternatives.items()
     }
-
-
-def fastest(races, kind):
-    """Return the highest bandwidth on a kind of device, in bytes a second.
-
-    `races` maps the names of kernels to comparisons.
-    """
-    return max(
-        bandwidth(each, ARRAYS[kernel])
-        for kernel, race in races.items()
-        for each in race.alternatives.values()
-        if each.device_kind == kind
-    )
-
-
-def fastest_product(products):
-    """Return the most operations a second of `largest_products` in full float32."""
-    return max(
-        each.work / seconds_of(each)
-        for key, each in products.alternatives.items()
-        if key.startswith("full")
-    )
 
 
 def page_faults(call):
@@ -316,70 +283,6 @@ def attention_torch(length):
     return functools.partial(torch.nn.functional.scaled_dot_product_attention, *tensors)
 
 
-class Cost(NamedTuple):
-    """What an operation must do: floating-point operations, and bytes to move."""
-
-    operations: int
-    moved: int
-
-
-def cost_of_pass(x, operations):
-    """Return the cost of a pass over float32 `x` with so many operations a number."""
-    return Cost(operations * x.size, 2 * x.nbytes)
-
-
-def cost_of_product(size):
-    """Return the cost of a float32 product of shape (size, size)."""
-    return Cost(2 * size**3, 3 * 4 * size**2)
-
-
-def cost_of_attention(length):
-    """Return the cost of float32 attention of (4, length, 64): its two products.
-
-    The scores need not be moved (Dao et al. 2022, arXiv:2205.14135).
-    """
-    return Cost(4 * HEADS * length**2 * WIDTH, 4 * 4 * HEADS * length * WIDTH)
-
-
-def roof(cost, bytes_a_second, operations_a_second):
-    """Return the most operations a second that memory and arithmetic allow.
-
-    It is the roofline of Williams et al. 2009, doi:10.1145/1498765.1498785.
-    """
-    return min(operations_a_second, bytes_a_second * cost.operations / cost.moved)
-
-
-def costs(x, small, large, length):
-    """Return the `Cost` of each function that comes under the roof, by its name.
-
-    `x` is the array of the passes; `small` and `large` are the sizes of products.
-    """
-    chained = cost_of_pass(x, 4)
-    return {
-        "chain": chained,
-        "eager_chain": chained,
-        "softmax": cost_of_pass(x, 5),
-        "layer_norm": cost_of_pass(x, 5),
-        "small": cost_of_product(small),
-        "large": cost_of_product(large),
-        "attention": cost_of_attention(length),
-    }
-
-
-def print_shares(found, costs, bytes_a_second, operations_a_second):
-    """Print what measurements reach, and the share of their roof.
-
-    `found` maps labels such as `softmax_new@jax` to measurements. Those that cost
-    nothing, the copies, are left out.
-    """
-    print(f"{'FLOP/byte':>31} {'roof':>9} {'reached':>9} {'share':>6}")
-    for label, measurement in found.items():
-        cost = costs.get(label.partition("@")[0].removesuffix("_new"))
-        if cost is None:
-            continue
-        limit = roof(cost, bytes_a_second, operations_a_second)
-        rate = cost.operations / seconds_of(measurement)
-        print(
-            f"{label:20} {cost.operations / cost.moved:10.2f} "
-            f"{limit / 1e9:9.1f} {rate / 1e9:9.1f} {rate / limit:6.0%}"
-        )
+def attention_operations(length):
+    """Return the floating-point operations of the two products of (4, length, 64)."""
+    return 4 * HEADS * length**2 * WIDTH

@@ -7,6 +7,7 @@ import pathlib
 import re
 import tempfile
 import time
+import warnings
 from typing import NamedTuple
 
 import jax
@@ -62,15 +63,21 @@ def scoped_embed(params, ids, mask, config):
 
 
 def read_events(folder):
-    """Return all events of the one profile in a folder."""
+    """Return all events of the one profile in a folder.
+
+    From Python 3.12 on, looking into an event warns of how its class was made.
+    """
     [path] = pathlib.Path(folder).rglob("*.xplane.pb")
     planes = jax.profiler.ProfileData.from_file(str(path)).planes
-    return [
-        Event(event.name, event.start_ns / 1e9, event.end_ns / 1e9, dict(event.stats))
-        for plane in planes
-        for line in plane.lines
-        for event in line.events
-    ]
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        return [
+            Event(
+                event.name, event.start_ns / 1e9, event.end_ns / 1e9, dict(event.stats)
+            )
+            for plane in planes
+            for line in plane.lines
+            for event in line.events
+        ]
 
 
 @contextlib.contextmanager

@@ -123,3 +123,25 @@ def count_body_runs(transform, x, calls=3):
     for _ in range(calls):
         mapped(x)
     return len(runs)
+
+
+def init(key):
+    """Return the weights of one linear layer from 5 numbers to 2, drawn with a key."""
+    return {"weight": jax.random.normal(key, (5, 2)), "bias": jnp.zeros(2)}
+
+
+def predict(weights, x):
+    """Return what a linear layer makes of x, (5,): shape (2,)."""
+    return x @ weights["weight"] + weights["bias"]
+
+
+def predict_torch(module, params, buffers, x):
+    """Return what a module makes of x for each of n stacked weights: (n, ...).
+
+    `params` and `buffers` are what torch.func.stack_module_state returns.
+    """
+
+    def one(params, buffers):
+        return torch.func.functional_call(module, (params, buffers), (x,))
+
+    return torch.func.vmap(one)(params, buffers)

@@ -85,7 +85,7 @@ OFFERED = {
     "dispatch": (
         "timing/dispatch",
         "dispatch/result@jax",
-        "When does a call return, and when is its result there?",
+        "When does a call return, and when is its result ready?",
     ),
     "arguments": (
         "timing/dispatch",

@@ -1,3 +1,5 @@
+import pathlib
+import re
 import types
 
 import jax
@@ -5,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from _ext.measurements.rooflines import Plan
 
 from snippets.benchmarks import ceilings, race
 from snippets.benchmarks.attention import exact_attention, heads_first, inputs
@@ -24,16 +27,6 @@ def address(result):
     return result.ctypes.data if isinstance(result, np.ndarray) else result.unsafe_buffer_pointer()
 
 
-def measurement(*latency, throughput=None, shape=((10, 10),), **more):
-    return types.SimpleNamespace(
-        latency=list(latency), throughput=throughput, shape=list(map(list, shape)), **more
-    )
-
-
-def comparison(**alternatives):
-    return types.SimpleNamespace(alternatives=alternatives)
-
-
 def test_numbers_are_two_different_float32_arrays(arrays):
     b, c = arrays
     assert b.dtype == c.dtype == np.float32
@@ -43,7 +36,7 @@ def test_numbers_are_two_different_float32_arrays(arrays):
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("kernel", ceilings.ARRAYS)
+@pytest.mark.parametrize("kernel", ceilings.STREAM_JAX)
 def test_every_kernel_computes_the_same_each_time_and_in_place(arrays, kernel, framework):
     exact = ceilings.EXACT[kernel](*(each.astype(np.float64) for each in arrays))
     call = getattr(ceilings, f"stream_{framework}")(kernel, *arrays)
@@ -78,48 +71,12 @@ def test_what_is_written_over_is_gone_and_was_not_read():
     np.testing.assert_array_equal(result, [1, 2, 3, 4])
 
 
-def test_the_count_of_arrays_is_that_of_what_a_kernel_reads_and_writes():
-    x = jax.ShapeDtypeStruct((1000,), np.float32)
-    for kernel, function in ceilings.STREAM_JAX.items():
-        jaxpr = jax.make_jaxpr(function)(x, x).jaxpr
-        read = {
-            variable
-            for each in jaxpr.eqns
-            for variable in each.invars
-            if not hasattr(variable, "val")
-        }
-        inputs_read = [each for each in jaxpr.invars if each in read]
-        assert len(inputs_read) + 1 == ceilings.ARRAYS[kernel], kernel
-
-
-def test_bandwidth_takes_the_throughput_where_there_is_one():
-    assert ceilings.bandwidth(measurement(1.0, 2.0, 4.0), 3) == 3 * 4 * 100 / 2
-    assert ceilings.bandwidth(measurement(2.0, throughput=[0.5]), 2) == 2 * 4 * 100 / 0.5
-
-
-def test_gigabytes_are_rounded():
-    race_of_two = comparison(a=measurement(1e-9), b=measurement(4e-9))
-    assert ceilings.in_gigabytes(race_of_two, 2) == {"a": 800, "b": 200}
-
-
-def test_the_fastest_kernel_is_that_of_the_device():
-    races = {
-        "copy": comparison(
-            a=measurement(1.0, device_kind="gpu"), b=measurement(0.1, device_kind="cpu")
-        ),
-        "add": comparison(a=measurement(0.5, device_kind="gpu")),
-    }
-    assert ceilings.fastest(races, "gpu") == 3 * 400 / 0.5
-    assert ceilings.fastest(races, "cpu") == 2 * 400 / 0.1
-
-
-def test_the_fastest_product_is_in_full_float32():
+def test_gigabytes_are_rounded_and_of_the_throughput():
     found = {
-        "full@jax": measurement(2.0, work=100),
-        "full@torch": measurement(1.0, work=100),
-        "bfloat16@jax": measurement(0.1, work=100),
+        key: types.SimpleNamespace(throughput=throughput, shape=[[10, 10]])
+        for key, throughput in {"a": [1e-9], "b": [1e-9, 8e-9, 4e-9]}.items()
     }
-    assert ceilings.fastest_product(comparison(**found)) == 100
+    assert ceilings.in_gigabytes(types.SimpleNamespace(alternatives=found)) == {"a": 400, "b": 100}
 
 
 def test_page_faults_are_those_of_new_memory():
@@ -211,43 +168,40 @@ def test_a_pass_writes_over_and_into_new_memory():
             assert address(kept[0]) != address(kept[1]), key
 
 
-def test_the_compiled_chain_is_one_pass():
-    x = jnp.ones((64, 128))
-    cost = jax.jit(ceilings.PASSES_JAX["chain"]).lower(x).compile().cost_analysis()
-    assert cost["bytes accessed"] == ceilings.cost_of_pass(x, 4).moved
-    assert cost["flops"] == ceilings.cost_of_pass(x, 4).operations
-
-
 def test_both_attentions_are_the_exact_one():
     exact = exact_attention(*inputs(10))
     for call in (ceilings.attention_jax(10), ceilings.attention_torch(10)):
         assert race.largest_difference(heads_first(call()), exact) < 5e-6
 
 
-def test_costs_are_those_of_the_formulas():
-    x = np.ones((5, 7), np.float32)
-    found = ceilings.costs(x, small=3, large=6, length=2)
-    assert found["chain"] == found["eager_chain"] == (140, 280)
-    assert found["softmax"] == found["layer_norm"] == (175, 280)
-    assert found["small"] == (54, 108)
-    assert found["large"] == (432, 432)
-    assert found["attention"] == (4 * 4 * 4 * 64, 4 * 4 * 4 * 2 * 64)
+def test_attention_counts_its_two_products():
+    q, k, v = map(jnp.asarray, inputs(10))
+    jaxpr = str(jax.make_jaxpr(ceilings.attention)(q, k, v))
+    # Each of (4, 10, 64) with (4, 64, 10), or the other way round.
+    assert ceilings.attention_operations(10) == jaxpr.count("dot_general") * 2 * 4 * 10 * 10 * 64
 
 
-@pytest.mark.parametrize(("moved", "limit"), [(100, 50), (10, 200), (400, 12.5)])
-def test_the_roof_is_the_lower_of_two_limits(moved, limit):
-    assert ceilings.roof(ceilings.Cost(1000, moved), 5, 200) == limit
+def plan():
+    page = pathlib.Path(__file__).parents[2].joinpath("docs", "benchmarks", "ceilings.md")
+    text = page.read_text("utf8")
+    return Plan.read(re.search(r"^```{roofline}.*?\n(.*?)^```$", text, re.M | re.S)[1])
 
 
-def test_shares_are_printed_of_what_has_a_cost(capsys):
-    found = {
-        "softmax_new@jax": measurement(2.0),
-        "copy@jax": measurement(1.0),
-        "large@torch": measurement(1.0, throughput=[4.0]),
-    }
-    costs = {"softmax": ceilings.Cost(10**10, 10**10), "large": ceilings.Cost(10**12, 10**9)}
-    ceilings.print_shares(found, costs, 2e10, 5e11)
-    head, first, second = capsys.readouterr().out.splitlines()
-    assert head.split() == ["FLOP/byte", "roof", "reached", "share"]
-    assert first.split() == ["softmax_new@jax", "1.00", "20.0", "5.0", "25%"]
-    assert second.split() == ["large@torch", "1000.00", "500.0", "250.0", "50%"]
+def test_the_page_declares_what_kernels_read_write_and_compute():
+    x = jax.ShapeDtypeStruct((1000,), np.float32)
+    for kernel, function in ceilings.STREAM_JAX.items():
+        jaxpr = jax.make_jaxpr(function)(x, x).jaxpr
+        read = {id(each) for equation in jaxpr.eqns for each in equation.invars}
+        arrays = 1 + sum(id(each) in read for each in jaxpr.invars)
+        assert plan().moved[f"ceilings/{kernel}"] == arrays, kernel
+        if kernel != "copy":
+            cost = arrays, len(jaxpr.eqns)
+            assert plan().declared(f"ceilings/{kernel}") == cost, kernel
+
+
+def test_the_page_declares_one_pass_for_the_compiled_chain():
+    x = jnp.ones((64, 128))
+    cost = jax.jit(ceilings.PASSES_JAX["chain"]).lower(x).compile().cost_analysis()
+    arrays, operations = plan().declared("ceilings/pass/chain")
+    assert cost["bytes accessed"] == arrays * x.nbytes
+    assert cost["flops"] == operations * x.size

@@ -22,6 +22,7 @@ def rules():
     """Give the functions their rules, as the page does."""
     gradients.root.defvjp(gradients.root_forward, gradients.root_backward)
     gradients.clip_gradient.defvjp(gradients.clip_forward, gradients.clip_backward)
+    gradients.stash_gradient.defvjp(gradients.stash_forward, gradients.stash_backward)
 
 
 @pytest.fixture
@@ -261,6 +262,15 @@ def test_the_gradient_is_limited_on_its_way_by_rule_and_by_hook(w):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(gradients.gradient_of_cubes_torch(w), expected, rtol=1e-4, atol=1e-6)
     np.testing.assert_array_equal(gradients.clip_gradient(w), w)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit])
+def test_a_gradient_is_stashed_on_its_way_back_and_stays_what_it_is(transform):
+    w, box = jnp.array([2.0, 0.1, -1.5]), jax.new_ref(jnp.zeros(3))
+    found = transform(jax.grad(gradients.cubes_watched, argnums=1))(box, w)
+    at_doubled = 3 * (2 * w) ** 2
+    np.testing.assert_allclose(jax.freeze(box), at_doubled, rtol=1e-5)
+    np.testing.assert_allclose(found, 2 * at_doubled, rtol=1e-5)
 
 
 def test_the_gradients_of_the_network_are_equal_and_slopes():

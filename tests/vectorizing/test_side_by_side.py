@@ -173,3 +173,20 @@ def test_how_often_the_body_runs():
         "tf.function of it": 1,
     }
     assert count(jax.vmap, jnp.ones(2), calls=1) == 1
+
+
+def test_models_that_are_mapped_give_what_each_gives_alone():
+    keys, x = jax.random.split(jax.random.key(1), 3), jnp.arange(5.0)
+    weights = jax.vmap(side_by_side.init)(keys)
+    together = jax.vmap(side_by_side.predict, in_axes=(0, None))(weights, x)
+    alone = [side_by_side.predict(side_by_side.init(key), x) for key in keys]
+    np.testing.assert_allclose(together, np.stack(alone), rtol=1e-5)
+    assert len(np.unique(together)) == 6
+
+
+def test_modules_that_are_stacked_give_what_each_gives_alone():
+    modules, x = [torch.nn.Linear(5, 2) for _ in range(3)], torch.arange(5.0)
+    stacked = torch.func.stack_module_state(modules)
+    together = side_by_side.predict_torch(modules[0], *stacked, x).detach()
+    alone = torch.stack([module(x) for module in modules]).detach()
+    np.testing.assert_allclose(together, alone, rtol=1e-5)

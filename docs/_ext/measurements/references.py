@@ -2,6 +2,7 @@
 
 import dataclasses
 import fnmatch
+import functools
 import math
 import re
 import statistics
@@ -59,6 +60,12 @@ class Measurements:
     devices: Iterable[str]
     frameworks: Iterable[str]
     partial: bool = False
+
+    @functools.cached_property
+    def accelerated(self) -> frozenset[str]:
+        """The devices on which something ran elsewhere than on a CPU."""
+        every = [of for made in self.made.values() for of in made.values()]
+        return frozenset(of.device for of in every if of.device_kind not in (None, "cpu"))
 
     def problem(self, patterns: Iterable[str]) -> str | None:
         """Say which of the patterns over names match no measurement of any device."""

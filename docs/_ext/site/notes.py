@@ -9,15 +9,18 @@ from .app import BookApp
 
 
 class noted(nodes.Inline, nodes.TextElement):
-    """A text that can be focused; its attribute `note` is shown beside it when it is."""
+    """A text that can be focused; its attribute `note` is shown beside it when it is.
+
+    `data` are attributes for scripts of the page.
+    """
 
 
 def _visit(self: Any, node: noted) -> None:
     """Open the text; the number of the note is that within the page."""
     self.book_notes = getattr(self, "book_notes", 0) + 1
-    described = {"aria-describedby": f"note-{self.book_notes}"}
+    attributes = {"aria-describedby": f"note-{self.book_notes}", **node.get("data", {})}
     self.body.append('<span class="noted">')
-    self.body.append(self.starttag(node, "span", "", tabindex="0", **described))
+    self.body.append(self.starttag(node, "span", "", tabindex="0", **attributes))
 
 
 def _depart(self: Any, node: noted) -> None:

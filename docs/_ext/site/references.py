@@ -1,6 +1,7 @@
 """The roles for numbers in sentences: measured, compared, paid, verdicts, and quoted.
 
 In a table, what is the same of all numbers of a column, or else of a row, its head says once.
+Each number holds what was asked for, so that a script can put a reader's own beside it.
 """
 
 import functools
@@ -18,6 +19,7 @@ from ..measurements.ranges import ALONE, compared
 from ..names import nearest
 from .app import BookApp, BookTransform
 from .notes import noted
+from .tables import data_node
 from .waiting import FillIn, place, waiting
 
 logger = logging.getLogger(__name__)
@@ -129,7 +131,12 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         classes.append("in-words")
     if len(quantity.text) > UNBROKEN:
         classes.append("long")
-    shown: list[nodes.Node] = [noted("", verdict or quantity.text, note=note, classes=classes)]
+    number = noted("", verdict or quantity.text, note=note, classes=classes)
+    if len(quantity.devices) == 1:
+        number["data"] = {f"data-{node['role']}": ON_DEVICE.sub("", expression)}
+        if page.known.accelerated.intersection(quantity.devices):
+            number["data"]["data-on"] = "accelerator"
+    shown: list[nodes.Node] = [number]
     if quantity.earlier:
         shown.append(nodes.inline("", f" ({quantity.earlier})", classes=["earlier"]))
     # Of a verdict, what stands before its conditions.
@@ -141,15 +148,17 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     return shown
 
 
-class SayOnce(BookTransform):
-    """Leave to the heads of tables what is the same of all their numbers."""
+class Finish(BookTransform):
+    """Go over the numbers of a page once all are filled in."""
 
     default_priority = FillIn.default_priority + 1
 
     def run(self, **options: Any) -> None:
-        """Go through the tables of one page, whose numbers are filled in."""
+        """Leave to the heads of tables what is the same of all their numbers."""
         for table in self.document.findall(nodes.table):
             say_once(table)
+        if any("data" in number for number in self.document.findall(noted)):
+            self.document += data_node(self.env, "measurement-numbers", {})
 
 
 def say_once(table: nodes.table) -> None:
@@ -206,4 +215,4 @@ def setup(app: BookApp) -> None:
     app.add_role("quoted", QuotedRole())
     app.add_transform(LinkQuotesOnce)
     app.add_transform(NumbersOutOfHeadings)
-    app.add_post_transform(SayOnce)
+    app.add_post_transform(Finish)

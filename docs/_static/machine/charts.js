@@ -294,9 +294,10 @@
     const made = chart.x === "name" ? rows(drawn, chart) : lines(drawn, { across });
     addTab(beside, data, ...figure(made, beside), folded("The numbers as a table", numbers));
   }
-  if (count) {
-    const words = "Charts and tables show your machine; all else is as this book recorded it.";
-    document.querySelector("article h1")?.after(notice(words));
+  if (count || document.querySelector(".yours")) {
+    const words = "Charts and tables show it; a number has yours beside it, if your file has it for " +
+      "the same kind of device. All else is as this book recorded it.";
+    document.querySelector("article h1")?.after(notice(`${LABEL}: ${about(record)}. ${words}`));
   }
   document.dispatchEvent(new CustomEvent("devices"));
 })();

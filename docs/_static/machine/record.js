@@ -87,13 +87,15 @@
     return [ordered[rank], ordered[draws - 1 - rank]];
   };
 
-  const rangeOf = (measurement, clock) => {
-    const found = measurement.processes
-      .map((process) => (Array.isArray(process[clock]) ? median(process[clock]) : process[clock]))
-      .filter(Boolean);
-    if (!found.length) return null;
-    const [low, high] = ends(found);
-    return { value: median(found), low, high, count: found.length };
+  const spread = (numbers, count = numbers.length) => {
+    const [low, high] = ends(numbers);
+    return { value: median(numbers), low, high, count };
+  };
+  const numberOf = (process, clock) =>
+    Array.isArray(process[clock]) ? median(process[clock]) : process[clock];
+  const rangeOf = ({ processes }, clock) => {
+    const found = processes.map((process) => numberOf(process, clock)).filter(Boolean);
+    return found.length ? spread(found) : null;
   };
 
   const CLOCKS = ["latency", "throughput", "first_call"];
@@ -134,13 +136,21 @@
   };
   const UNITS = [["s", 1], ["ms", 1e3], ["µs", 1e6], ["ns", 1e9]];
   const unitOf = (value) => UNITS.find(([, scale]) => value * scale >= 0.9995) ?? UNITS[3];
-  const ranged = ({ value, low, high, count }, unit) => {
+  const decimals = ({ value, low, high }) => {
     const largest = exponent(value);
     const borne = high - low > 0 ? largest - exponent(high - low) + 1 : 3;
-    const places = Math.min(Math.max(borne, 2), 3) - 1 - largest;
-    const between = low < high ? [`${rounded(low, places)}–${rounded(high, places)}`] : [];
-    const around = [...between, ...(count === 1 ? ["one process"] : [])].join(", ");
-    return `${rounded(value, places)} ${unit}${around ? ` (${around})` : ""}`;
+    return Math.min(Math.max(borne, 2), 3) - 1 - largest;
+  };
+  // A number with its range, from their texts.
+  const between = ({ low, high, count }, [value, ...ends], unit) => {
+    const range = low < high ? [ends.join("–")] : [];
+    const around = [...range, ...(count === 1 ? ["one process"] : [])].join(", ");
+    return `${value}${unit}${around && ` (${around})`}`;
+  };
+  const ranged = (found, unit) => {
+    const { value, low, high } = found;
+    const texts = [value, low, high].map((each) => rounded(each, decimals(found)));
+    return between(found, texts, unit);
   };
   const rateText = (rate) => `${digits(rate / 1e9, 3)} GFLOP/s`;
   const secondsText = (value) => {
@@ -154,7 +164,7 @@
       const found = rangeOf(measurement, field);
       const [unit, scale] = unitOf(value);
       const [low, high] = [found.low * scale, found.high * scale];
-      return ranged({ value: value * scale, low, high, count: found.count }, unit);
+      return ranged({ value: value * scale, low, high, count: found.count }, ` ${unit}`);
     }
     if (CLOCKS.includes(field)) return secondsText(value);
     if (field === "rate") return rateText(value);
@@ -194,7 +204,7 @@
     if (new Set(rounds.map(String)).size > 1) {
       refuse(`${named} contradicts itself: its contenders took other turns.`);
     }
-    return measurements;
+    return measurements.map((each) => ({ ...each, turns: several ? record : null }));
   };
 
   const joined = (parts, length) => {
@@ -295,5 +305,6 @@
   Object.assign(window.machine, {
     ...{ CLOCKS, read, line, about, distributionOf, rangeOf, valueOf, secondsOf, sizeOf },
     ...{ fieldText, rateText, secondsText, digits },
+    ...{ median, spread, numberOf, fixed, rounded, decimals, between, ranged },
   });
 })();

@@ -99,6 +99,53 @@ def notes():
     return "\n".join(lines)
 
 
+def duels():
+    """Return cells that leave comparisons, and what a page asks of them, each in every role."""
+    chance = random.Random(9)
+    cells, asked = [], []
+    kinds = itertools.product(WIDTHS, FACTORS, ([1], [2, 3, 8, 10]))
+    for number, (wide, factor, counts) in enumerate(kinds):
+        name = f"duel/{number}"
+        count, rounds = chance.choice(counts), chance.choice([1, 4, 5])
+
+        def side(scale, some, count=count, rounds=rounds, wide=wide):
+            return [
+                {
+                    "first_call": some and scale * 10 ** chance.uniform(0, 4),
+                    "latency": [scale * chance.uniform(1 - wide, 1 + wide) for _ in range(rounds)],
+                }
+                for _ in range(count)
+            ]
+
+        sides = {"slow": side(1e-4 * factor, True), "fast": side(1e-4, number % 9 != 3 or None)}
+        cells.append(f"duel({name!r}, {sides!r})")
+        both = [f"{name}/fast@python", f"{name}/slow@python"]
+        for one, other in (both, both[::-1]):
+            asked += [f"{{{role}}}`{one} / {other}`" for role in ("measured", "compared", "paid")]
+            asked.append(f"{{verdict}}`{one} / {other} in 0.5.. ? holds : wrong`")
+            asked.append(f"{{verdict}}`{one} / {other} in 1.2..300 ? holds : out of date`")
+            asked.append(f"{{measured}}`{one}.first_call / {other}.first_call`")
+            asked.append(f"{{measured}}`{one}.first_call / {one}`")
+            asked.append(f"{{measured}}`{one}.rate / {other}.rate`")
+            asked += [f"{{measured}}`{one}{field}`" for field in ("", ".first_call", ".error")]
+    return "\n".join([DUEL, *cells]), asked
+
+
+# Equal ones, ones that cannot be told, and ones that can; some near the edge.
+WIDTHS, FACTORS = (0.001, 0.05, 0.06, 0.5), (1, 1.015, 1.025, 1.05, 1.6, 9, 700)
+DUEL = """
+def duel(name, sides):
+    made = [
+        measured(f"{name}/{side}", [1.0], work=3e6, error=1.25e-7, processes=[
+            measured("", process["latency"], process=process)["processes"][0]
+            for process in processes
+        ])
+        for side, processes in sides.items()
+    ]
+    leave({"version": 3, "method": 2, "name": name, "alternatives": made})
+"""
+
+
 @pytest.fixture(scope="module")
 def book(lasting):
     """Build charts and tables of many records, and the book's pages with a field."""
@@ -115,12 +162,22 @@ def book(lasting):
         "a/other",
         lasting.cell("note('other', 0.5)", snippet="a.notes.note"),
         "```{measurements} other\n```",
+        "It takes {measured}`other@python`, on a GPU {measured}`other@python on gpu-h200`.",
+    )
+    cells, asked = duels()
+    lasting.page(
+        "a/numbers",
+        lasting.cell(cells, snippet="a.notes.leave a.notes.measured"),
+        "A sentence with {compared}`duel/0/slow@python / duel/0/fast@python` in it.",
+        "| what | alone | two |\n|---|---|---|\n| slow | {measured}`duel/0/slow@python` | "
+        "{measured}`duel/0/slow@python` and {measured}`duel/0/fast@python`. |",
+        *asked,
     )
     lasting.page("a/switches", "```{measurement-settings}\n```")
     lasting.page("b/index", "```{measurement-names}\n```", *of_page("index", "raw"))
     lasting.page("b/roofline", *of_page("roofline", "roofline"), *of_page("roofline", "raw"))
     assert lasting.record().returncode == 0
-    lasting.recorded_elsewhere("a/other")
+    lasting.recorded_elsewhere("a/other", ('"device_kind": "cpu"', '"device_kind": "A GPU"'))
     build = lasting.build()
     assert build.green, build.output
     return lasting
@@ -149,8 +206,21 @@ def file_of(records):
 
 @pytest.fixture(scope="module")
 def whole(book):
-    """Return a file of all measurements of the book but one."""
-    return file_of([each for each in book.records() if each["name"] != "other"])
+    """Return a file of all measurements of the book but one, and but comparisons."""
+    return file_of([each for each in book.records() if each["page"] in ("a/charts", "a/switches")])
+
+
+@pytest.fixture(scope="module")
+def turns(book):
+    """Return a file of all comparisons of the book."""
+    records = [each for each in book.records() if "comparison" in each]
+    file = file_of(records)
+    duels = itertools.groupby(file["records"], lambda each: each["name"].rpartition("/")[0])
+    file["records"] = [
+        {"version": 3, "method": 2, "name": name, "alternatives": list(sides)}
+        for name, sides in duels
+    ]
+    return file
 
 
 @pytest.fixture(scope="module")
@@ -238,6 +308,94 @@ def test_the_switches_are_those_of_the_book_for_the_same_records(page, address, 
     assert products[0] == "PyTorch"
 
 
+# Every number with its note and the reader's own, of paragraphs that hold one number each.
+NUMBERS = """() => [...document.querySelectorAll("article section > p > .noted")].map((noted) => [
+  noted.firstChild.classList.contains("verdict"), noted.firstChild.textContent,
+  noted.lastChild.textContent, noted.parentElement.querySelector(".yours")?.textContent])"""
+
+
+def beside(page, address, file, name="a/numbers"):
+    """Open a page for who has measured this; return the reader's own numbers on it."""
+    page.goto(f"{address}/b/index.html")
+    page.locator(".machine-file").wait_for(state="visible")
+    page.evaluate(PASTE, json.dumps(file))
+    page.goto(f"{address}/{name}.html")
+    page.locator(".device-notice[data-device]:visible").wait_for()
+    return page.locator(".yours")
+
+
+def test_numbers_are_those_of_the_book_for_the_same_records(page, address, turns):
+    beside(page, address, turns)
+    numbers = page.evaluate(NUMBERS)
+    assert len(numbers) > 700
+    for is_verdict, shown, note, own in numbers:
+        expected = shown
+        if is_verdict:
+            number = note.partition(". ")[0]
+            expected = number if number.startswith(shown) else f"{shown}: {number}"
+        assert own == f"yours {expected}"
+    words = " ".join(own for *_, own in numbers)
+    kinds = ("about equal", "cannot tell", "× slower", "× faster", "never", "1 call ", "calls (")
+    assert not [kind for kind in kinds if kind not in words]
+
+
+def test_a_number_in_a_sentence_has_the_readers_behind_it(page, address, turns):
+    beside(page, address, turns)
+    sentence = page.locator("p", has_text="A sentence with")
+    number, own = (sentence.locator(part).inner_text() for part in (".measured", ".yours"))
+    assert own == f"yours {number}"
+    assert re.fullmatch(rf".*{re.escape(number)}.* {re.escape(own)} in it\.", sentence.inner_text())
+    assert sentence.locator(".yours").is_visible()
+    notice = page.locator(".device-notice[data-device]:visible").inner_text()
+    assert notice.startswith("Your machine: A <b>machine</b>, python 1.2.3, 2026-01-03. ")
+
+
+def test_a_number_in_a_table_has_the_readers_below_it(page, address, turns):
+    beside(page, address, turns)
+    _, alone, two = page.locator("tbody tr").first.locator("td").all()
+    number, own = (alone.locator(part).bounding_box() for part in (".measured", ".yours"))
+    assert own["y"] >= number["y"] + number["height"] / 2
+    slow, fast = (f"{each} yours {each}" for each in two.locator(".measured").all_inner_texts())
+    assert " ".join(two.inner_text().split()) == f"{slow} and {fast}."
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_ratio_has_none_beside_it_where_the_file_lacks_one_side(page, address, turns, apart):
+    slow, fast = turns["records"][0]["alternatives"]
+    both = [{**turns["records"][0], "alternatives": [fast]}]
+    both += [{**turns["records"][0], "name": "else", "alternatives": [slow]}] if apart else []
+    beside(page, address, turns | {"records": both})
+    asked = {
+        each.get_attribute("data-measured") or each.get_attribute("data-compared")
+        for each in page.locator("p:has(.yours) [tabindex]").all()
+    }
+    assert "duel/0/fast@python" in asked
+    assert "duel/0/fast@python.first_call / duel/0/fast@python" in asked
+    assert "duel/0/fast@python / duel/0/slow@python" not in asked
+
+
+def test_a_number_of_another_kind_of_device_has_none_beside_it(page, address, book):
+    (other, _) = (each for each in book.records() if each["name"] == "other")
+    for kind, expected in (("cpu", [True, False]), ("Another GPU", [False, True])):
+        beside(page, address, file_of([other | {"device_kind": kind}]), "a/other")
+        sentence = page.locator("p", has_text="It takes").inner_text()
+        assert ["yours" in part for part in sentence.split(", on a GPU ")] == expected
+
+
+def test_what_is_removed_leaves_pages_as_they_were_also_open_ones(page, address, turns):
+    article = "document.querySelector('article').innerHTML"
+    page.goto(f"{address}/a/numbers.html", wait_until="networkidle")
+    before = page.evaluate(article)
+    assert beside(page, address, turns).count()
+    with page.context.expect_page() as opened:
+        page.evaluate("window.open('../b/index.html')")
+    opened.value.get_by_role("button", name="Remove it").click()
+    page.wait_for_function("!document.querySelector('.yours')")
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate(article) == before
+    opened.value.close()
+
+
 def test_the_device_is_chosen_named_and_dated_and_no_text_becomes_an_element(page, address, whole):
     said = page.evaluate(PASTE, json.dumps(whole))
     assert said.startswith("Kept in this browser: A <b>machine</b>, ")
@@ -250,7 +408,10 @@ def test_the_device_is_chosen_named_and_dated_and_no_text_becomes_an_element(pag
     assert "jax 1.2.3" in note
     assert page.locator("b", has_text="machine").count() == 0
     page.goto(f"{address}/a/other.html")
-    assert page.locator(".device-notice:visible").inner_text() == "Nothing of this is in your file."
+    assert (
+        page.locator(".device-notice[data-device]:visible").inner_text()
+        == "Nothing of this is in your file."
+    )
 
 
 def test_what_is_removed_is_gone(page, address, whole):
@@ -312,12 +473,16 @@ def test_where_nothing_is_kept_the_links_hold_the_file(page, address, whole):
     page.context.problems[:] = [each for each in page.context.problems if each != "no"]
 
 
-def test_it_works_from_files(page, book, whole):
+def test_it_works_from_files(page, book, whole, turns):
     home = (book.root / "build" / "html").as_uri()
     page.goto(f"{home}/b/index.html")
     page.locator(".machine-file").wait_for(state="visible")
     assert page.evaluate(PASTE, json.dumps(whole)).startswith("Kept in this browser: ")
     own(page, home)
+    page.goto(f"{home}/b/index.html")
+    page.evaluate(PASTE, json.dumps(turns))
+    page.goto(f"{home}/a/numbers.html")
+    page.locator(".yours").first.wait_for()
     page.evaluate("localStorage.clear()")
 
 

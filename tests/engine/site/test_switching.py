@@ -83,7 +83,7 @@ def test_all_tabs_switch_together_and_the_choice_stays(page, site):
 
 def test_the_switch_in_the_header_is_for_the_whole_site(page, site):
     page.goto(f"{site}/b/plain.html")
-    notice = page.locator(".device-notice:visible")
+    notice = page.locator(".device-notice[data-device]:visible")
     assert notice.count() == 0
     page.get_by_label("Device").select_option("TPU v5e")
     assert notice.inner_text() == "Not recorded on TPU v5e yet: what you see is from CPU."
@@ -103,7 +103,7 @@ def test_the_switch_and_the_notice_remember_the_choice(page, site):
     page.get_by_label("Device").select_option("TPU v5e")
     page.reload()
     assert page.get_by_label("Device").input_value() == "tpu-v5e"
-    assert page.locator(".device-notice:visible").count() == 1
+    assert page.locator(".device-notice[data-device]:visible").count() == 1
 
 
 def test_a_tab_that_is_used_stays_where_it_is_on_the_screen(page, site):

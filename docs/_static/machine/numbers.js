@@ -1,0 +1,143 @@
+// Put the reader's own number beside each of the text and of the tables that authors write, computed
+// and written as docs/_ext/measurements/references.py and ranges.py do. The build left in each what
+// its author asked for.
+(() => {
+  "use strict";
+  const { YOURS, record, about, CLOCKS, rangeOf, valueOf, fieldText, digits } = window.machine;
+  const { median, spread, numberOf, fixed, rounded, decimals, between, ranged } = window.machine;
+  const [EQUAL, INDISTINCT] = [0.1, 0.02];
+  const UNDECIDED = "cannot tell";
+
+  const away = ({ low, high }) => Math.max(Math.abs(Math.log(low)), Math.abs(Math.log(high)));
+  const holdsOne = ({ low, high }) => low <= 1 && high >= 1;
+  const isEqual = (ratio) => away(ratio) <= Math.log1p(holdsOne(ratio) ? EQUAL : INDISTINCT);
+  const isTold = (ratio) => !isEqual(ratio) && !holdsOne(ratio);
+  const notTold = (ratio) => {
+    const alone = ratio.count === 1 ? ", one process" : "";
+    const percent = Math.ceil(100 * Math.expm1(away(ratio))) || 1;
+    if (isEqual(ratio)) return `about equal (within ${percent} %${alone})`;
+    return `${UNDECIDED} (${rounded(ratio.low, 1)}–${rounded(ratio.high, 1)}×${alone})`;
+  };
+  const times = (ratio) => (isTold(ratio) ? ranged(ratio, "×") : notTold(ratio));
+  const compared = (ratio) => {
+    if (!isTold(ratio)) return notTold(ratio);
+    const { value, low, high, count } = ratio;
+    const inverse = { value: 1 / value, low: 1 / high, high: 1 / low, count };
+    return value > 1 ? ranged(ratio, "× slower") : ranged(inverse, "× faster");
+  };
+  const ratioText = (ratio) => {
+    const texts = (ratio >= 100 ? [3] : [2, 3, 4]).map((count) => digits(ratio, count));
+    return `${texts.find((text) => Number(text) !== 1) ?? "1"}×`;
+  };
+  const callsText = (calls) => {
+    const places = Math.min(decimals(calls), 0);
+    const { value, low, high } = calls;
+    const texts = [value, low, high].map((each) => fixed(Math.ceil(each), places));
+    return between(calls, texts, texts[0] === "1" ? " call" : " calls");
+  };
+
+  // Of two that took turns, or of their first calls, which have none.
+  const ratioOf = ([clock, { processes, ...above }], [other, below]) => {
+    const clocks = [clock, other];
+    const together = above.turns !== null && above.turns === below.turns;
+    const same = above.name === below.name && above.framework === below.framework;
+    const first = clocks.every((each) => each === "first_call");
+    const pairs = processes.map((one, n) => [one, below.processes[n]]);
+    if (processes.length !== below.processes.length || !(together || same || first)) return null;
+    if (clocks.every((each) => each === "latency")) {
+      const rounds = pairs.map(([one, another]) =>
+        one.latency.map((seconds, n) => seconds / another.latency[n]));
+      return rounds.length === 1 ? spread(rounds[0], 1) : spread(rounds.map(median));
+    }
+    const ratios = pairs.map(([one, another]) => numberOf(one, clock) / numberOf(another, other));
+    const known = ratios.filter((ratio) => ratio > 0 && ratio < Infinity);
+    return known.length ? spread(known) : null;
+  };
+  const callsUntilPaid = (own, other) => {
+    const calls = own.processes.flatMap(({ first_call: first, latency }, n) => {
+      const [each, its] = [median(latency), median(other.processes[n].latency)];
+      if (!first || first <= its) return first ? [1] : [];
+      return [each < its ? Math.ceil((first - each) / (its - each)) : Infinity];
+    });
+    return calls.length ? spread(calls) : null;
+  };
+
+  // What a role asks for, as {low, high, text}, of [field, measurement] for each of its parts.
+  const resolved = ([first, second], write) => {
+    const parts = second ? [first, second] : [first];
+    const [value, other] = parts.map(([field, each]) => valueOf(each, field));
+    const timed = parts.every(([field]) => CLOCKS.includes(field));
+    if (!second) {
+      const { low, high } = timed ? rangeOf(first[1], first[0]) : { low: value, high: value };
+      return { low, high, text: fieldText(...first) };
+    }
+    if (!timed) return { low: value / other, high: value / other, text: ratioText(value / other) };
+    const ratio = ratioOf(first, second);
+    return ratio && { ...ratio, text: write(ratio) };
+  };
+  const paid = ([first, second]) => {
+    const ratio = ratioOf(first, second);
+    const calls = ratio && callsUntilPaid(first[1], second[1]);
+    if (!calls) return null;
+    const faster = isTold(ratio) && ratio.value < 1;
+    if (calls.high === 1 || (faster && calls.high < Infinity)) return { text: callsText(calls) };
+    return { text: isTold(ratio) || isEqual(ratio) ? "never" : UNDECIDED };
+  };
+  const verdict = (parts, condition) => {
+    const [, least, most, inside, outside] = /^(\S*)\.\.(\S*) \? (.+) : (.+)$/.exec(condition);
+    const [low, high] = [Number(least), Number(most || Infinity)];
+    const found = resolved(parts, times);
+    if (!found) return null;
+    const out = found.high < low || found.low > high ? outside : UNDECIDED;
+    const said = low <= found.low && found.high <= high ? inside : out;
+    return { text: found.text.startsWith(said) ? found.text : `${said}: ${found.text}` };
+  };
+  const ROLES = {
+    measured: (parts) => resolved(parts, times),
+    compared: (parts) => resolved(parts, compared),
+    paid,
+    verdict,
+  };
+
+  const isAccelerated = ({ device_kind: kind }) => kind !== null && kind !== "cpu";
+  const accelerated = [...record.measurements.values()].some(isAccelerated);
+  // A reader's CPU stands beside a CPU of the book, a machine with an accelerator beside such a one.
+  const partsOf = (references, on) => {
+    const parts = references.split(" / ").map((reference) => {
+      const [, called, field = "latency"] = /^(.+@\w+)(?:\.(\w+))?$/.exec(reference);
+      return [field, record.measurements.get(called)];
+    });
+    const known = parts.every(([field, each]) => each && valueOf(each, field) !== null);
+    const fits = on ? accelerated : known && !parts.some(([, each]) => isAccelerated(each));
+    return known && fits ? parts : null;
+  };
+
+  const show = (number, words) => {
+    const yours = document.createElement("span");
+    yours.className = YOURS.beside;
+    yours.title = about(record);
+    // A range stays on one line, and so does a number with its unit.
+    yours.append(...`yours ${words}`.split(/([\d.]+ \S+|\S+–\S+)/).map((part, n) => {
+      const together = document.createElement("span");
+      together.append(part);
+      return n % 2 ? together : part;
+    }));
+    let last = number.closest(".noted");
+    // Below the only number of a cell, at once behind one of several.
+    if (number.closest("td")?.querySelectorAll(".noted").length === 1) {
+      yours.className = YOURS.below;
+      last.parentElement.append(" ", yours);
+      return;
+    }
+    while (last.nextElementSibling?.matches(".earlier, .on-device")) last = last.nextElementSibling;
+    last.after(" ", yours);
+  };
+  for (const [role, read] of Object.entries(ROLES)) {
+    for (const number of document.querySelectorAll(`[data-${role}]`)) {
+      const [references, condition] = number.dataset[role].split(" in ");
+      const parts = partsOf(references, number.dataset.on);
+      const found = parts && read(parts, condition);
+      if (found) show(number, found.text);
+    }
+  }
+})();
