@@ -142,6 +142,8 @@ def _read(app: BookApp, env: BookEnvironment, docname: str, path: pathlib.Path) 
         return None
     if page is None:
         parser.forget(docname)
+    for line, message in page.warnings if page else ():
+        logger.warning(message, location=(docname, line), type="book", subtype="names")
     return page
 
 

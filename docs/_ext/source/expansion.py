@@ -89,8 +89,9 @@ class Expansion:
         self.chapter = docname.rpartition("/")[0].replace("/", ".")
         self.library = library
         self.meanings: dict[str, str] = {}
-        # Names that code of snippets reads.
+        # Names that code of snippets reads, and what to say of others that change their meaning.
         self.relied_on: set[str] = set()
+        self.warnings: list[tuple[int, str]] = []
         self.modules: list[str] = []
         # The imports that have run, and those of them that a reader has seen.
         self.made: set[str] = set()
@@ -230,8 +231,8 @@ class Expansion:
         """Note what the page's own lines bind, in full view of the reader.
 
         They may bind anew what is no import, a snippet's constant too. A cell with a snippet that
-        uses the name must then bind it as well. What was imported for no snippet they may bind
-        anew, too.
+        uses the name must then bind it as well. Of what was imported for no snippet, they may do
+        so at the price of a warning: books that have none bind a name anew and mean it.
         """
         imported = import_lines(source)
         for name in bound_names(source):
@@ -246,13 +247,15 @@ class Expansion:
         known = self.meanings.setdefault(name, meaning)
         if not own:
             self.relied_on.add(name)
-        if known != meaning and name in self.relied_on:
-            raise PageError(
-                line,
+        if known != meaning:
+            message = (
                 f"the name '{name}' would stand for two things on this page: {known}, then "
-                f"{meaning}. What ran before would use the new one; rename one of them",
+                f"{meaning}. What ran before would use the new one; rename one of them"
             )
-        self.meanings[name] = meaning
+            if name in self.relied_on:
+                raise PageError(line, message)
+            self.meanings[name] = meaning
+            self.warnings.append((line, message))
 
     def _origin(self, definition: Definition) -> str:
         if definition.module in self.library.brought:
