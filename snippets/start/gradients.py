@@ -321,11 +321,6 @@ def stash_backward(box, g):
     return None, g
 
 
-def cubes_watched(box, w):
-    """Return the sum of (2w)³, with the gradient at 2w written into the ref `box`."""
-    return (stash_gradient(box, 2 * w) ** 3).sum()
-
-
 def gradient_of_cubes_torch(w):
     """Return the gradient of the sum of (2w)³, limited at 2w by a hook."""
     w = torch.tensor(w, requires_grad=True)
