@@ -38,6 +38,9 @@ ENGINE = {"PYTHONPATH": "docs"}
 # Each process that tests holds all frameworks.
 CORES = min(os.cpu_count() or 1, 4)
 TEST = ["pytest", "-n", str(CORES), "--dist", "worksteal"]
+# Tests start hundreds of processes that import the same. What Python has compiled for one of them
+# it keeps for the others, also where that is switched off.
+KEEP_COMPILED = {"PYTHONDONTWRITEBYTECODE": ""}
 # Of the processes in which Sphinx reads and writes pages the first only hands them out.
 JOBS = ["-j", str(CORES + 1)]
 BUILD = ["sphinx-build", "-W", "--keep-going", *JOBS, "-c", ".", "docs", "build/html"]
@@ -282,7 +285,7 @@ def compile_programs(session):
 def tests(session):
     """Run the tests. Arguments go to pytest."""
     install(session, FRAMEWORKS, "docs", "tests")
-    session.run(*TEST, *session.posargs)
+    session.run(*TEST, *session.posargs, env=KEEP_COMPILED)
 
 
 @nox.session
@@ -294,7 +297,8 @@ def coverage(session):
     install(session, FRAMEWORKS, "docs", "tests")
     folders = sorted(path for path in pathlib.Path("snippets").iterdir() if path.is_dir())
     chapters = [pathlib.Path("tests", path.name) for path in folders if path.name != "__pycache__"]
-    session.run(*TEST, "--cov", "--cov-report=term", *(session.posargs or chapters))
+    words = ["--cov", "--cov-report=term", *(session.posargs or chapters)]
+    session.run(*TEST, *words, env=KEEP_COMPILED)
 
 
 @nox.session

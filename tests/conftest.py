@@ -25,6 +25,10 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 # have no other, and end a process that names the switch.
 if importlib.metadata.version("jax") == "0.10.2":
     os.environ["XLA_FLAGS"] += " --xla_cpu_use_fusion_emitters=false"
+# Nor does XLA look for the fastest code, as in JAX's own tests; sites are built with it. That holds
+# for the processes that tests start, too: with the older emitters and all optimisations, a program
+# that draws random numbers takes seconds to compile.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # So does PyTorch; without it, its threads wait on the cores that other tests need. It is there
 # while tests are imported, for what they start must find the environment as it was.
@@ -97,12 +101,12 @@ def pytest_collection_finish(session):
         config.update("jax_compilation_cache_dir", given.get("compiled") or compiled.name)
         config.update("jax_persistent_cache_min_compile_time_secs", 0)
         config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-        # Nor does it look for the fastest code, as in JAX's own tests; sites are built with it.
-        config.update("jax_disable_most_optimizations", True)
     # What the frameworks made when they were imported lives until the end; searched by each full
     # garbage collection, it takes a tenth of the time of all tests.
     gc.collect()
     gc.freeze()
+    # What tests leave behind is looked for less often than after every 700 objects.
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_collection_modifyitems(items):
@@ -157,6 +161,8 @@ def browser():
         pytest.skip("no browser: install Debian's chromium, or name one in BOOK_BROWSER")
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        # Other hosts are not to be found, which else takes as long as this machine's network does.
+        alone = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox", alone])
         yield browser
         browser.close()

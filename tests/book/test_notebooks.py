@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 ROOT = pathlib.Path(__file__).parents[2]
 # One page with declared errors, one that measures and shows records in its prose; and what
 # frameworks they need besides JAX.
-NEEDS = {"pitfalls/keys": (), "timing/timer": ("torch", "tensorflow")}
+NEEDS = {"pitfalls/conversions": (), "timing/timer": ("torch", "tensorflow")}
 PAGES = [
     page for page, needs in NEEDS.items() if all(importlib.util.find_spec(name) for name in needs)
 ]

@@ -18,6 +18,7 @@ import gc
 import hashlib
 import importlib.metadata
 import json
+import logging
 import os
 import pathlib
 import pkgutil
@@ -71,6 +72,14 @@ kernelspec:
 ```python
 print("text", 1.0)
 ```
+
+```ipython3
+1.0
+```
+
+```ipythontb
+ValueError: 1.0
+```
 """
 LONG = 1000
 # What pages of one project find in their environment, and those of another otherwise.
@@ -101,15 +110,16 @@ def prepare(engine, schema):
 def warm(engine, schema):
     """Build a page, so that no build has to do again what is the same in all of them.
 
-    Libraries keep patterns and lexers by themselves. Kept here are compiled templates, by their
-    text, and what depends on its arguments alone: parsed and minified style sheets, the metadata
-    of packages, compiled schemas, and what the files of themes load. All else that the engine
-    keeps is forgotten.
+    Libraries keep patterns and lexers by themselves, once they were used. Kept here are compiled
+    templates, by their text, and what depends on its arguments alone: parsed and minified style
+    sheets, the metadata of packages, compiled schemas, and what the files of themes load. All else
+    that the engine keeps is forgotten.
     """
     import fastjsonschema
     import jinja2
     import lightningcss
     import sphinx.jinja2glue
+    from _ext.measurements.schema import Schema as schema_of_records
     from sphinx.cmd.build import main
 
     class Compiled(jinja2.BytecodeCache):
@@ -148,6 +158,9 @@ def warm(engine, schema):
             with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
                 main(["-Q", "-c", ".", "docs", "build"])
     importlib.metadata.packages_distributions()
+    schema_of_records(json.loads(schema)).problem({})
+    # What Sphinx notes for those who work on it nobody reads here, and it costs time in each build.
+    logging.disable(logging.DEBUG)
     for module in [m for name, m in sys.modules.items() if name.split(".")[0] == "_ext"]:
         for function in vars(module).values():
             if hasattr(function, "cache_clear"):

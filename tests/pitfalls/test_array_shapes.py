@@ -20,7 +20,7 @@ def test_a_jax_array_is_no_shape_under_jit(raises_declared):
 
 
 @given(shapes)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 def test_every_fix_equals_numpy(shape):
     x = numbered(shape)
     expected = x.ravel().tolist()
@@ -35,7 +35,7 @@ def test_every_fix_equals_numpy(shape):
 
 
 @given(shapes.filter(len))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 def test_flatten_rows_equals_numpy(shape):
     x = numbered(shape)
     rows = array_shapes.flatten_rows(x)

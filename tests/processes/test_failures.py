@@ -32,7 +32,7 @@ def wrote():
         finished = launch(program, len(statuses), devices, limit=40, statuses=statuses)
         return [failures.essence(process.text) for process in finished]
 
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(len(STATUSES)) as pool:
         texts = dict(zip(STATUSES, pool.map(ended, *zip(*STATUSES, strict=True)), strict=True))
     for text in itertools.chain.from_iterable(texts.values()):
         assert not re.search(r"0x[0-9a-f]{6}|\d{4} \d\d:\d\d|127\.0\.0\.1|\d{9}", text)

@@ -42,7 +42,7 @@ def by_formula(w, x, y):
     return 2 * x.T @ (x @ w - y) / len(y)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(some_problem())
 def test_all_frameworks_give_the_gradient_of_the_formula(problem):
     w, x, y = problem
@@ -148,7 +148,7 @@ def test_a_gradient_for_an_integer_is_a_float0(raises_declared):
     np.testing.assert_allclose(grads["w"], by_formula(w, x, y), rtol=1e-5)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(arrays(np.float64, 2, elements=st.floats(0.1, 3)))
 def test_jacobians_are_the_formula_in_all_frameworks(p):
     (r, a), tensor = p, torch.tensor(p)
@@ -181,7 +181,7 @@ def test_products_with_the_jacobian(x64):
         np.testing.assert_allclose(weighted, DIRECTION @ jacobian, rtol=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(arrays(np.float64, 2, elements=NUMBERS), arrays(np.float64, 2, elements=NUMBERS))
 def test_hessian_vector_products_are_the_formula(x, v):
     a, b = x
@@ -209,7 +209,7 @@ def test_a_branch_has_the_slope_of_its_side(x, slope, raises_declared):
     raises_declared(gradients.slope_of_leaky_jit, x)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.floats(-0.1, 0.5), arrays(np.float64, 5, elements=NUMBERS))
 def test_a_loop_along_an_array_has_the_slope_of_the_polynomial(rate, payments):
     polynomial = np.polynomial.Polynomial(payments[::-1])
@@ -254,7 +254,7 @@ def test_the_rule_of_the_root_is_its_slope(x64):
     assert float(found) == pytest.approx(1.5 / 2**0.5, rel=1e-4)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(arrays(np.float32, 3, elements=NUMBERS))
 def test_the_gradient_is_limited_on_its_way_by_rule_and_by_hook(w):
     expected = 2 * np.clip(3 * (2 * w) ** 2, -1, 1)

@@ -217,13 +217,17 @@ def alive(process):
 
 @pytest.fixture
 def lasting_keeper(until):
-    """Return a function that starts a keeper beside a command, and returns its process."""
+    """Return a function that starts a keeper beside a command, and returns its process.
+
+    The input of the command ends with the test, also where the keeper was killed before it.
+    """
     processes = []
 
     def start(*command, **variables):
         process = subprocess.Popen(
             [sys.executable, forkserver.__file__, "--", *command],
             env=os.environ | variables,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -234,10 +238,11 @@ def lasting_keeper(until):
     for process in processes:
         process.kill()
         process.wait()
+        process.stdin.close()
         process.stdout.close()
 
 
-SAYS_WHERE = "import os, sys, time\nprint(os.environ['BOOK_KEEPER'], flush=True)\ntime.sleep(60)"
+SAYS_WHERE = "import os, sys\nprint(os.environ['BOOK_KEEPER'], flush=True)\nsys.stdin.read()"
 PARENT = "import os, colorsys\nprint(os.getppid())"
 
 
