@@ -33,14 +33,14 @@ nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "tests", "docs"]
 FRAMEWORKS = os.environ.get("BOOK_FRAMEWORKS", "cpu")
 PATH = os.environ["PATH"]
+# Hundreds of processes import the same. What Python has compiled for one of them is kept for all,
+# even where that is switched off.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 REQUIREMENTS = pathlib.Path("requirements")
 ENGINE = {"PYTHONPATH": "docs"}
 # Each process that tests holds all frameworks.
 CORES = min(os.cpu_count() or 1, 4)
 TEST = ["pytest", "-n", str(CORES), "--dist", "worksteal"]
-# Tests start hundreds of processes that import the same. What Python has compiled for one of them
-# it keeps for the others, also where that is switched off.
-KEEP_COMPILED = {"PYTHONDONTWRITEBYTECODE": ""}
 # Of the processes in which Sphinx reads and writes pages the first only hands them out.
 JOBS = ["-j", str(CORES + 1)]
 BUILD = ["sphinx-build", "-W", "--keep-going", *JOBS, "-c", ".", "docs", "build/html"]
@@ -285,7 +285,7 @@ def compile_programs(session):
 def tests(session):
     """Run the tests. Arguments go to pytest."""
     install(session, FRAMEWORKS, "docs", "tests")
-    session.run(*TEST, *session.posargs, env=KEEP_COMPILED)
+    session.run(*TEST, *session.posargs)
 
 
 @nox.session
@@ -297,8 +297,7 @@ def coverage(session):
     install(session, FRAMEWORKS, "docs", "tests")
     folders = sorted(path for path in pathlib.Path("snippets").iterdir() if path.is_dir())
     chapters = [pathlib.Path("tests", path.name) for path in folders if path.name != "__pycache__"]
-    words = ["--cov", "--cov-report=term", *(session.posargs or chapters)]
-    session.run(*TEST, *words, env=KEEP_COMPILED)
+    session.run(*TEST, "--cov", "--cov-report=term", *(session.posargs or chapters))
 
 
 @nox.session
