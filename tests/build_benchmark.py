@@ -104,13 +104,8 @@ def copy_of_book(folder, exclude):
 
     Compiled programs stay behind too: they are read, not executed.
     """
-    for name in ("docs", "snippets"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("compiled"))
-    # Pages show these as tables.
-    for table in (ROOT / "tests").rglob("*.csv"):
-        copy = folder / table.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(table, copy)
+    left_out = shutil.ignore_patterns(".*", "build", "node_modules", "compiled")
+    shutil.copytree(ROOT, folder, ignore=left_out, dirs_exist_ok=True)
     for docname in exclude:
         (folder / "docs" / f"{docname}.md").unlink()
         for recording in (folder / "docs").glob(f"_*/*/{docname}.ipynb"):
