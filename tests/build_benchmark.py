@@ -80,7 +80,7 @@ def environment():
 
 
 def run(command, folder):
-    """Run a command; return (seconds, output). Ends the benchmark where it fails."""
+    """Run a command; return (seconds, errors and output). Ends the benchmark where it fails."""
     started = time.perf_counter()
     done = subprocess.run(
         command, cwd=folder, env=environment(), capture_output=True, text=True, check=False
@@ -88,7 +88,7 @@ def run(command, folder):
     seconds = time.perf_counter() - started
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))} in {folder} failed:\n{done.stdout}\n{done.stderr}")
-    return seconds, done.stdout
+    return seconds, done.stderr + done.stdout
 
 
 def build(folder, *options):
