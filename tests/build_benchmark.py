@@ -110,11 +110,13 @@ def copy_of_book(folder, exclude):
         (folder / "docs" / f"{docname}.md").unlink()
         for recording in (folder / "docs").glob(f"_*/*/{docname}.ipynb"):
             recording.unlink()
-        contents = folder / "docs" / docname.rpartition("/")[0] / "index.md"
-        lines = contents.read_text("utf8").splitlines()
+        chapter, _, name = docname.rpartition("/")
         # Sphinx reads a page again and again whose contents name a page that is not there.
-        kept = [line for line in lines if line.strip() != docname.rpartition("/")[2]]
-        contents.write_text("\n".join(kept) + "\n", "utf8")
+        for place, entry in ((chapter, name), ("", docname)):
+            contents = folder / "docs" / place / "index.md"
+            lines = contents.read_text("utf8").splitlines()
+            kept = [line for line in lines if line.strip() != entry]
+            contents.write_text("\n".join(kept) + "\n", "utf8")
     contents = folder / "docs" / "index.md"
     shutil.rmtree(folder / "docs" / "claims")
     for chapter in ("claims", "compiled"):
