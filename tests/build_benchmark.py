@@ -99,6 +99,16 @@ def build(folder, *options):
     return seconds, {page: float(took) for page, took in EXECUTED.findall(output)}
 
 
+def take_out(contents, entry):
+    """Take an entry out of the contents of a page.
+
+    Sphinx reads a page again and again whose contents name a page that is not there.
+    """
+    lines = contents.read_text("utf8").splitlines()
+    kept = [line for line in lines if line.strip() != entry]
+    contents.write_text("\n".join(kept) + "\n", "utf8")
+
+
 def copy_of_book(folder, exclude):
     """Copy what the site is built from, without some pages and without the claims about them.
 
@@ -111,17 +121,11 @@ def copy_of_book(folder, exclude):
         for recording in (folder / "docs").glob(f"_*/*/{docname}.ipynb"):
             recording.unlink()
         chapter, _, name = docname.rpartition("/")
-        # Sphinx reads a page again and again whose contents name a page that is not there.
-        for place, entry in ((chapter, name), ("", docname)):
-            contents = folder / "docs" / place / "index.md"
-            lines = contents.read_text("utf8").splitlines()
-            kept = [line for line in lines if line.strip() != entry]
-            contents.write_text("\n".join(kept) + "\n", "utf8")
-    contents = folder / "docs" / "index.md"
+        take_out(folder / "docs" / chapter / "index.md", name)
+        take_out(folder / "docs" / "index.md", docname)
     shutil.rmtree(folder / "docs" / "claims")
     for chapter in ("claims", "compiled"):
-        text = contents.read_text("utf8").replace(f"\n{chapter}/index\n", "\n")
-        contents.write_text(text, "utf8")
+        take_out(folder / "docs" / "index.md", f"{chapter}/index")
     conf = (ROOT / "conf.py").read_text("utf8") + LEAVING_OUT
     (folder / "conf.py").write_text(conf, "utf8")
 

@@ -1,5 +1,3 @@
-import pathlib
-import re
 import types
 
 import jax
@@ -7,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from _ext.measurements.rooflines import Plan
 
 from snippets.benchmarks import ceilings, race
 from snippets.benchmarks.attention import exact_attention, heads_first, inputs
 from snippets.benchmarks.matmul import JAX, TORCH
+from tests.book.pages import roofline
 
 FRAMEWORKS = ("jax", "torch", "numpy")
 
@@ -181,27 +179,21 @@ def test_attention_counts_its_two_products():
     assert ceilings.attention_operations(10) == jaxpr.count("dot_general") * 2 * 4 * 10 * 10 * 64
 
 
-def plan():
-    page = pathlib.Path(__file__).parents[2].joinpath("docs", "benchmarks", "ceilings.md")
-    text = page.read_text("utf8")
-    return Plan.read(re.search(r"^```{roofline}.*?\n(.*?)^```$", text, re.M | re.S)[1])
-
-
 def test_the_page_declares_what_kernels_read_write_and_compute():
-    x = jax.ShapeDtypeStruct((1000,), np.float32)
+    x, plan = jax.ShapeDtypeStruct((1000,), np.float32), roofline("benchmarks/ceilings")
     for kernel, function in ceilings.STREAM_JAX.items():
         jaxpr = jax.make_jaxpr(function)(x, x).jaxpr
         read = {id(each) for equation in jaxpr.eqns for each in equation.invars}
         arrays = 1 + sum(id(each) in read for each in jaxpr.invars)
-        assert plan().moved[f"ceilings/{kernel}"] == arrays, kernel
+        assert plan.moved[f"ceilings/{kernel}"] == arrays, kernel
         if kernel != "copy":
             cost = arrays, len(jaxpr.eqns)
-            assert plan().declared(f"ceilings/{kernel}") == cost, kernel
+            assert plan.declared(f"ceilings/{kernel}") == cost, kernel
 
 
 def test_the_page_declares_one_pass_for_the_compiled_chain():
     x = jnp.ones((64, 128))
     cost = jax.jit(ceilings.PASSES_JAX["chain"]).lower(x).compile().cost_analysis()
-    arrays, operations = plan().declared("ceilings/pass/chain")
+    arrays, operations = roofline("benchmarks/ceilings").declared("ceilings/pass/chain")
     assert cost["bytes accessed"] == arrays * x.nbytes
     assert cost["flops"] == operations * x.size

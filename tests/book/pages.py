@@ -2,7 +2,9 @@
 
 import functools
 import pathlib
+import re
 
+from _ext.measurements.rooflines import Plan
 from _ext.options import Options
 from _ext.source.pages import read_page
 from _ext.source.snippets import Library
@@ -22,3 +24,9 @@ def paths():
 def page(name):
     """Return a page of the book as it is executed, or None where it has no code."""
     return read_page(name, paths()[name], LIBRARY)
+
+
+def roofline(name):
+    """Return what a page declares for its roofline."""
+    text = paths()[name].read_text("utf8")
+    return Plan.read(re.search(r"^```{roofline}.*?\n(.*?)^```$", text, re.M | re.S)[1])

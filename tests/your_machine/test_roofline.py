@@ -1,20 +1,9 @@
 """The least time of an operation, and the costs that the page declares for the book's."""
 
-import pathlib
-import re
-
 import pytest
-from _ext.measurements.rooflines import Plan
 
 from snippets.your_machine import roofline
-
-DOCS = pathlib.Path(__file__).parents[2] / "docs"
-
-
-def plan(page):
-    """Return what a page declares for its roofline."""
-    text = DOCS.joinpath(page).read_text("utf8")
-    return Plan.read(re.search(r"^```{roofline}.*?\n(.*?)^```$", text, re.M | re.S)[1])
+from tests.book.pages import roofline as declared
 
 
 @pytest.mark.parametrize("operation, arrays", [("copy", 2), ("elementwise", 2), ("sum", 1)])
@@ -39,9 +28,9 @@ def test_what_limits_is_said(capsys):
 
 
 def test_the_page_declares_what_the_ceilings_declare():
-    here, there = plan("your_machine/roofline.md"), plan("benchmarks/ceilings.md")
+    here, there = declared("your_machine/roofline"), declared("benchmarks/ceilings")
     assert (here.moved, here.computed) == (there.moved, there.computed)
     for name in ("copy", "softmax", "softmax_new", "layer_norm", "chain_new", "eager_chain"):
-        declared = here.declared(f"ceilings/pass/{name}")
-        assert declared == there.declared(f"ceilings/pass/{name}"), name
+        of_pass = f"ceilings/pass/{name}"
+        assert here.declared(of_pass) == there.declared(of_pass), name
     assert here.declared("matmul/size/512") == there.declared("ceilings/dense/large") == (3, None)
