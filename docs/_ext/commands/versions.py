@@ -90,9 +90,11 @@ def main() -> None:
     except files.Unusable as error:
         parser.error(f"{kept.path(name)}: {error}; restore the file, or remove it")
 
+    paths = options.page_files
+
     def done(result: Result) -> None:
         page, outputs = result.page, result.outputs
-        file = options.page_files[page.docname]
+        file = paths[page.docname]
         if result.failures:
             problems.extend(f"{file}:{each.line}: {each.message}" for each in result.failures)
             return

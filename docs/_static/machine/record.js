@@ -292,7 +292,8 @@
 
   // The distribution that a measurement's framework came as, if it is one.
   const distributionOf = ({ framework, versions }) =>
-    [framework, `${framework}-cpu`].find((each) => Object.hasOwn(versions, each));
+    [framework, ...Object.keys(versions).filter((each) => each.startsWith(`${framework}-`))]
+      .find((each) => Object.hasOwn(versions, each));
   const about = ({ file, measurements }) => {
     const versions = new Set();
     for (const each of measurements.values()) {
