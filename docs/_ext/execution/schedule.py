@@ -20,6 +20,8 @@ from .page_run import Execution, Failure, PageRun, used_versions
 __all__ = ["Execution", "Failure", "execute_all"]
 
 Done = Callable[[Page, Execution], None]
+# What the parent of a page's kernel imports; None where the kernel has a process of its own.
+Modules = tuple[str, ...] | None
 # A page that computes less than half of its work itself has processes of its own compute.
 HALF = 0.5
 
@@ -78,16 +80,13 @@ class _Build:
     ) -> None:
         self.options, self.device, self.finished, self.jobs = options, device, finished, jobs
         self.slots = asyncio.Semaphore(jobs)
-        # Processes of several pages at once would take each other's cores.
-        self.starting_processes = asyncio.Semaphore(1)
         self.efforts = efforts
         self.machine = machine.Machine(say)
 
     def _device(self, page: Page) -> str:
         return page.device or self.device
 
-    def _modules(self, page: Page) -> tuple[str, ...] | None:
-        """Return what the parent of a page's kernel imports; None for a process of its own."""
+    def _modules(self, page: Page) -> Modules:
         own = alone(page, self.options) or self._device(page) != "cpu"
         if own or not provisioning.can_fork():
             return None
@@ -105,26 +104,45 @@ class _Build:
                 warm = provisioning.Parents(versions, variables)
                 stack.callback(warm.close)
             async with asyncio.TaskGroup() as group:
+                starting = [each for each in ordinary if self._starts_processes(each[0])]
+                group.create_task(self._one_after_the_other(starting, warm))
                 for page, modules in ordinary:
-                    group.create_task(self._ordinary(page, warm, modules))
+                    if not self._starts_processes(page):
+                        group.create_task(self._ordinary(page, warm, modules))
         for page in measuring:
             async with self.machine.locked(alone=True):
                 await self._execute(page)
 
+    def _starts_processes(self, page: Page) -> bool:
+        return self.efforts[page.docname].started > HALF
+
+    async def _one_after_the_other(
+        self, pages: Sequence[tuple[Page, Modules]], warm: provisioning.Parents | None
+    ) -> None:
+        """Execute pages that start processes, which would take each other's cores.
+
+        In one slot, which they keep: the last of them would run when nothing is left beside it.
+        """
+        async with self.slots:
+            for page, modules in pages:
+                await self._in_its_process(page, warm, modules)
+
     async def _ordinary(
-        self,
-        page: Page,
-        warm: provisioning.Parents | None,
-        modules: tuple[str, ...] | None,
+        self, page: Page, warm: provisioning.Parents | None, modules: Modules
     ) -> None:
         # Not in a slot: others run while the parent still imports.
+        if warm and modules is not None:
+            await warm.ready(modules)
+        async with self.slots:
+            await self._in_its_process(page, warm, modules)
+
+    async def _in_its_process(
+        self, page: Page, warm: provisioning.Parents | None, modules: Modules
+    ) -> None:
+        """Execute a page in a process forked from a parent, or, where there is none, of its own."""
         if modules is None or warm is None or not await warm.ready(modules):
             warm, modules = None, ()
-        async with contextlib.AsyncExitStack() as held:
-            if self.efforts[page.docname].started > HALF:
-                await held.enter_async_context(self.starting_processes)
-            await held.enter_async_context(self.slots)
-            await held.enter_async_context(self.machine.locked(alone=False))
+        async with self.machine.locked(alone=False):
             try:
                 await self._execute(page, warm, modules)
             except provisioning.ParentLost:
