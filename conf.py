@@ -123,6 +123,8 @@ book_frameworks = {
         # On a CPU PyTorch and TensorFlow would use a GPU that is there. After a call the threads of
         # OpenMP go ten times this number round a loop, and whoever is timed next has to wait.
         "environment": {"": {"GOMP_SPINCOUNT": "30000"}, "cpu": {"CUDA_VISIBLE_DEVICES": ""}},
+        # What the first gradient by torch.func imports, and the first call of what is compiled.
+        "later": ["torch._inductor.compile_fx"],
         "colour": {"light": "#b3261e", "dark": "#ff9d94"},
     },
     "tensorflow": {

@@ -33,6 +33,7 @@ class Framework:
     environment: variables of kernels, {platform: {variable: value}}; those under "" are for all.
     shared: more of them, for kernels that share an accelerator with others.
     before: modules that have to be imported before it in the same process, where installed.
+    later: modules that it imports itself at its first use; parents of kernels have them already.
     required: without it no page is executed; its cells are never left out.
     optional: where it is not installed, builds leave its cells out, and the pages say so.
     forkable: whether a process may import it and be forked afterwards.
@@ -48,6 +49,7 @@ class Framework:
     environment: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     shared: Mapping[str, str] = dataclasses.field(default_factory=dict)
     before: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
     required: bool = False
     optional: bool = False
     forkable: bool = True

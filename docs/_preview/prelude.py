@@ -1,12 +1,14 @@
 """Let a build that only previews measurements take few samples, at any moment.
 
 It is executed before the first cell of a page, in its folder, whose copy of the timer is changed:
-three rounds are enough, or those that begin within a second. ROUNDS stays: experiments without a
-clock depend on it, and readers are asked what comes out.
+two rounds are enough, or the first if it takes half a second, and functions of similar speed may
+have different numbers of calls. ROUNDS stays: experiments without a clock depend on it, and readers
+are asked what comes out.
 
 What torch.compile finds out once on a machine takes it ten seconds, which every page would pay
 anew: of vector instructions it believes the processor, and its headers it takes from where all
-programs of a user have them.
+programs of a user have them. It compiles in the page's process: another that helps would import
+PyTorch first.
 """
 
 import getpass
@@ -18,11 +20,14 @@ if (_timer := pathlib.Path("timer.py")).exists():
         _file.write(
             "\nLONGEST_REST, PATIENCE, FIRST_LOOK, COUNTED = 0.0, 0.0, 0.0, 1\n\n\n"
             "def enough(count, start):\n"
-            "    return count >= 3 or time.perf_counter() - start > 1\n"
+            "    return count >= 2 or time.perf_counter() - start > 0.5\n\n\n"
+            "def choose_calls(timed, calls=None):\n"
+            "    for key, each in timed.items():\n"
+            "        each.calls = option_of(calls, key) or each.enough_calls()\n"
         )
     del _file
 
-os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "1"
+os.environ |= {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 _page = pathlib.Path(os.environ["TMPDIR"])
 _headers = pathlib.Path(f"torchinductor_{getpass.getuser()}", "precompiled_headers")
 (_page.parent / _headers).mkdir(parents=True, exist_ok=True)

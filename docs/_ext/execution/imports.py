@@ -16,7 +16,7 @@ TOUCHES = re.compile(
 
 
 def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple[str, ...] | None:
-    """Return the modules of frameworks that a page imports, in the order of the registry.
+    """Return the modules of frameworks that a page uses, in the order of the registry.
 
     Only imports at the top level of cells count: others may never happen. None where the page
     needs a process of its own, because it touches what its imports depend on before the last of
@@ -33,7 +33,12 @@ def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple
         return None
     if not all(owners[name].forkable for name in found):
         return None
-    ordered = (each for name in owners if name in found for each in (*owners[name].first(), name))
+    ordered = (
+        each
+        for name, framework in owners.items()
+        if name in found
+        for each in (*framework.first(), name, *framework.later)
+    )
     return tuple(dict.fromkeys(ordered))
 
 

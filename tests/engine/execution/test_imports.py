@@ -6,7 +6,12 @@ from _ext.frameworks import first_imports
 from _ext.options import Options
 
 REGISTRY = Options(
-    frameworks={"jax": {}, "torch": {}, "mpi": {"forkable": False}, "numpy": {}}
+    frameworks={
+        "jax": {},
+        "torch": {"later": ["torch.late"]},
+        "mpi": {"forkable": False},
+        "numpy": {},
+    }
 ).registry
 
 
@@ -16,7 +21,7 @@ REGISTRY = Options(
         ([], ()),
         (["1 + 1"], ()),
         (["import math"], ()),
-        (["import torch", "import jax.numpy as jnp"], ("jax", "torch")),
+        (["import torch", "import jax.numpy as jnp"], ("jax", "torch", "torch.late")),
         (["from numpy.random import rand\nimport jax"], ("jax", "numpy")),
         # What may never be imported is imported by no parent.
         (["def f():\n    import torch"], ()),
@@ -25,7 +30,7 @@ REGISTRY = Options(
         (["import torchvision"], ()),
     ],
 )
-def test_a_parent_has_imported_what_a_page_imports_and_nothing_more(cells, modules):
+def test_a_parent_has_imported_what_a_page_uses_and_nothing_more(cells, modules):
     assert warm_modules(cells, REGISTRY) == modules
 
 
