@@ -18,7 +18,8 @@ const unfold = async () => {
     await new Promise((resolve) => setTimeout(resolve, 250));
   }
 };
-window.violations = async () => {
+// Of `rules`, where any are given, or of all.
+window.violations = async (rules) => {
   // A sidebar slides in or out where the width has changed.
   for (const animation of document.getAnimations()) animation.finish();
   await unfold();
@@ -38,7 +39,9 @@ window.violations = async () => {
   };
   const words = [...document.querySelectorAll(".highlight pre span:not(:has(*))")];
   for (const word of words.filter(enough)) word.replaceWith(...word.childNodes);
-  const { violations: found } = await axe.run({ resultTypes: ["violations"], preload: false });
+  const options = { resultTypes: ["violations"], preload: false };
+  if (rules) options.runOnly = rules;
+  const { violations: found } = await axe.run(options);
   return [
     document.documentElement.dataset.theme,
     found.map(({ id, nodes }) => `${id} (${nodes.length}) ${nodes[0].target[0]}`),
