@@ -21,10 +21,12 @@ FRAMEWORKS = ("jax", "torch", "tensorflow")
 # JAX reads these once, when it is imported; TensorFlow too.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
-# XLA's newer way of making code for fused operations takes twice as long to compile. Later versions
-# have no other, and end a process that names the switch.
+# XLA's newer way of making code for fused operations takes twice as long to compile, and programs
+# that are cut into parts, to be compiled side by side, a quarter longer. Later versions have no
+# other way, and end a process that names a switch that they do not know.
 if importlib.metadata.version("jax") == "0.10.2":
     os.environ["XLA_FLAGS"] += " --xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] += " --xla_cpu_parallel_codegen_split_count=1"
 # Nor does XLA look for the fastest code, as in JAX's own tests; sites are built with it. That holds
 # for the processes that tests start, too: with the older emitters and all optimisations, a program
 # that draws random numbers takes seconds to compile.

@@ -99,16 +99,17 @@ def test_functions_are_compared_on_the_same_numbers():
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="settings of glibc")
 def test_a_process_that_keeps_its_memory_gets_no_new_one(framework, function):
     above_the_limit, faults = (3000, 3000), {}
-    for tunables in ("", selu.KEEPING):
+    # It may take some calls until all memory that is needed has been kept.
+    for tunables, calls in (("", 3), (selu.KEEPING, 10)):
         with selu.in_own_process(framework, function, above_the_limit, tunables) as call:
             call()
-            faults[tunables] = min(call() for _ in range(10))
+            faults[tunables] = min(call() for _ in range(calls))
     assert faults[""] > 3000
     assert faults[selu.KEEPING] < 0.1 * faults[""]
 
 
 def test_a_function_that_fails_in_its_process_is_no_time():
-    with selu.in_own_process("torch", selu.selu_tensorflow, (2,)) as call:
+    with selu.in_own_process("jax", selu.selu_tensorflow, (2,)) as call:
         with pytest.raises(ValueError):
             call()
 

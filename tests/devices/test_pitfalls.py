@@ -1,4 +1,3 @@
-import os
 import pathlib
 import subprocess
 import sys
@@ -18,12 +17,27 @@ ROWS = jax.NamedSharding(MESH, jax.P("i"))
 WHOLE = jax.NamedSharding(MESH, jax.P())
 
 
-def started(platforms):
-    """Return the last line that a new process prints of its devices, or of an error."""
-    code = "import jax; print(jax.default_backend(), jax.device_count())"
-    environment = os.environ | {"JAX_PLATFORMS": platforms}
-    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
-    return (run.stdout or run.stderr).decode().splitlines()[-1]
+# For each platform a process that has imported JAX and started none of its backends.
+STARTED = """
+import os, sys, traceback
+import jax
+for platforms in sys.argv[1:]:
+    if not os.fork():
+        jax.config.update("jax_platforms", platforms)
+        try:
+            print(jax.default_backend(), jax.device_count())
+        except Exception:
+            print(traceback.format_exc().splitlines()[-1])
+        sys.exit()
+    os.wait()
+"""
+
+
+def started(*platforms):
+    """Return what JAX says of its devices where it is to start each of some platforms."""
+    command = [sys.executable, "-c", STARTED, *platforms]
+    run = subprocess.run(command, capture_output=True, text=True)
+    return run.stdout.splitlines()
 
 
 @pytest.mark.skipif(
@@ -32,10 +46,11 @@ def started(platforms):
 )
 def test_platforms_that_are_not_there():
     missing = "RuntimeError: Unable to initialize backend 'rocm'"
-    assert started("rocm,cpu").startswith(missing)
-    assert started("gpu").startswith(missing)
-    assert started("cuda") == "AssertionError"
-    assert started("cuda,cpu") == "cpu 8"
+    of_rocm, of_gpu, of_cuda, of_both = started("rocm,cpu", "gpu", "cuda", "cuda,cpu")
+    assert of_rocm.startswith(missing)
+    assert of_gpu.startswith(missing)
+    assert of_cuda == "AssertionError"
+    assert of_both == "cpu 8"
 
 
 def test_a_platform_that_has_not_started():

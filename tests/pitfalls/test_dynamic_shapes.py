@@ -1,4 +1,3 @@
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -129,14 +128,14 @@ def test_fixes_outside_of_jit_equal_numpy(x):
 
 
 def test_buckets_make_fewer_traces_than_lengths():
-    jax.clear_caches()
+    dynamic_shapes.padded_root_mean_square.clear_cache()
     for n in range(1, 9):
         dynamic_shapes.rms_of_negatives_in_buckets(-jnp.ones(n))
     assert dynamic_shapes.TRACED_LENGTHS == [1, 2, 4, 8]
 
 
 def test_a_length_met_before_is_not_traced_again():
-    jax.clear_caches()
+    dynamic_shapes.padded_root_mean_square.clear_cache()
     for n in (3, 3, 2):
         dynamic_shapes.padded_root_mean_square(*dynamic_shapes.padded(np.ones(n), 4))
     assert dynamic_shapes.TRACED_LENGTHS == [4]
@@ -159,7 +158,7 @@ def test_padding_adds_zeros_and_marks_what_is_real(n, missing):
 
 
 def test_the_mean_of_a_padded_batch_is_that_of_its_rows():
-    jax.clear_caches()
+    dynamic_shapes.mean_of_rows.clear_cache()
     x = np.arange(20.0).reshape(10, 2)
     for start in range(0, 10, 4):
         batch = x[start : start + 4]

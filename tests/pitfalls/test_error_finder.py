@@ -6,6 +6,7 @@ looked at. The others are only counted: whoever looks at which of them are wrong
 to development, and collects new ones.
 """
 
+import functools
 import html
 import itertools
 import json
@@ -81,7 +82,7 @@ def entry(number, words, link, errors):
 
 @pytest.fixture(scope="module")
 def pasted(browser):
-    """Return a function that pastes a text and returns what is said, and the entries offered."""
+    """Return a function that pastes a text, once, and returns what is said and the entries."""
     errors = known()
     body = "".join(
         entry(number, words, LINKS[words], meant(words, errors))
@@ -90,7 +91,7 @@ def pasted(browser):
     page_text = f"<section><p>About</p><section>{body}</section></section><script>{SCRIPT}</script>"
     page = browser.new_page()
     page.set_content(page_text)
-    return lambda text: page.evaluate(PASTED, text)
+    return functools.cache(lambda text: page.evaluate(PASTED, text))
 
 
 def is_right(message, row):
