@@ -9,7 +9,7 @@ import runpy
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from .frameworks import Framework
+from .frameworks import Colour, Framework
 from .names import nearest
 from .typed_json import LEAST_1, Mismatch, Rule, typed
 
@@ -103,7 +103,8 @@ def _device() -> str:
 class Options:
     """The options, each called `book_<name>` in conf.py. Folders are relative to that file.
 
-    pages, snippets: folders of the pages and of the modules that pages show.
+    pages, snippets: folders of the pages and of the modules that pages show. What lies below the
+        pages in a folder whose name starts with `_` is no page.
     modules: modules of `snippets` that pages import from a file beside them, in place of having
         their code in cells, {chapter.topic: name to import}.
     cache, recordings, programs: folders of cached outputs, of recordings, of compiled programs.
@@ -244,7 +245,11 @@ class Options:
 
     def framework_label(self, name: str) -> str:
         """Return the name of a framework as readers know it."""
-        return next((each.label for each in self.registry if each.name == name), name)
+        return self.frameworks.get(name, Framework()).label or name
+
+    def colour(self, framework: str) -> Colour | None:
+        """Return the colour of a framework in charts, if it has one."""
+        return self.frameworks.get(framework, Framework()).colour
 
 
 def check(values: Mapping[str, Any], conf: pathlib.Path) -> None:

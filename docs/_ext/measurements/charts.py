@@ -4,13 +4,13 @@ import html
 import itertools
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..drawing import svg
 from ..drawing.rows import Row, rows
 from ..frameworks import Colour
-from .labels import Labels, short
+from ..options import Options
 from .numbers import rate_text
 from .references import field_text
 from .schema import Measurement
@@ -60,20 +60,20 @@ def chart(
     x: str,
     y: str,
     series: str,
-    labels: Labels,
+    options: Options,
     title: str,
     ceilings: Sequence[Measurement] = (),
     logarithmic: bool = False,
 ) -> str:
     """Return an SVG of measurements that can be drawn: bars over names, or lines over sizes.
 
-    All are of one device. `series` is the field by which they are grouped. `labels` name
+    All are of one device. `series` is the field by which they are grouped. `options` name
     and colour frameworks, and names of bars lack the parts that all of them begin with. The
     largest of `ceilings` is a line across a chart over sizes. With `logarithmic` there are dots in
     place of bars; lines are always on logarithmic axes.
     """
     scale, y_label = QUANTITIES[y]
-    shown = looks(measurements, x, series, labels)
+    shown = looks(measurements, x, series, options)
     if x == "name":
         found = [
             Row(
@@ -81,7 +81,7 @@ def chart(
                 field_text(y, each, with_range=False),
                 0,
                 getattr(each, y) * scale,
-                _said(each, y, labels.framework(each.framework)),
+                _said(each, y, options.framework_label(each.framework)),
                 shown[each.reference].ink,
                 _range(each, y, scale),
             )
@@ -104,7 +104,7 @@ def chart(
 
 
 def looks(
-    measurements: Sequence[Measurement], x: str, series: str, labels: Labels
+    measurements: Sequence[Measurement], x: str, series: str, options: Options
 ) -> dict[str, Look]:
     """Return what stands for each measurement of a chart, by its reference."""
     several = len({each.framework for each in measurements}) > 1
@@ -112,14 +112,25 @@ def looks(
     groups = list(dict.fromkeys(getattr(each, series) for each in measurements))
     found = {}
     for each in measurements:
-        made_with, group = labels.framework(each.framework), getattr(each, series)
+        made_with, group = options.framework_label(each.framework), getattr(each, series)
         label = made_with if series == "framework" else group
         if x == "name":
             label = f"{names[each.name]}{f' · {made_with}' if several else ''}"
-        own = labels.inks.get(each.framework) if series == "framework" else None
+        own = options.colour(each.framework) if series == "framework" else None
         ink = own or svg.INKS[groups.index(group) % len(svg.INKS)]
         found[each.reference] = Look(label, ink)
     return found
+
+
+def short(names: Iterable[str]) -> dict[str, str]:
+    """Return {name: name without the leading parts, up to a `/`, that all of them share}."""
+    parts = {name: name.split("/") for name in names}
+    shared = 0
+    if len(parts) > 1:
+        least = min(map(len, parts.values())) - 1
+        while shared < least and len({each[shared] for each in parts.values()}) == 1:
+            shared += 1
+    return {name: "/".join(each[shared:]) for name, each in parts.items()}
 
 
 def _said(measurement: Measurement, y: str, name: str) -> str:

@@ -123,12 +123,12 @@ def _ordered(env: BookEnvironment, name: str) -> list[str]:
 def _draw(app: BookApp, card: Card) -> None:
     """Draw measurements as bars, 1200 by 630 pixels, where they are others than those drawn."""
     found = measurements.matching(app.env, card.measurements.split())
-    labels = app.env.book_labels
+    options = app.env.book_options
     bars = sorted(
         (
             (
                 each.latency,
-                f"{each.name.rpartition('/')[2]} · {labels.framework(each.framework)}",
+                f"{each.name.rpartition('/')[2]} · {options.framework_label(each.framework)}",
                 field_text("latency", each, with_range=False),
             )
             for each in found

@@ -8,12 +8,18 @@ import pytest
 from _ext.drawing import svg
 from _ext.frameworks import Colour
 from _ext.measurements import charts
-from _ext.measurements.labels import Labels, short
+from _ext.measurements.charts import short
 from _ext.measurements.schema import Measurement
+from _ext.options import Options
 
 SERIES = {"jax": [(64, 1.5), (256, 4.0)], "torch": [(256, 5.0), (64, 2.0)]}
 INKS = {"jax": Colour("#111111", "#eeeeee"), "torch": Colour("#222222", "#dddddd")}
-LABELS = Labels({"cpu": "CPU"}, {"torch": "PyTorch"}, INKS)
+OPTIONS = Options(
+    frameworks={
+        "jax": {"colour": {"light": "#111111", "dark": "#eeeeee"}},
+        "torch": {"label": "PyTorch", "colour": {"light": "#222222", "dark": "#dddddd"}},
+    }
+)
 
 
 def elements(drawn, tag, class_=None):
@@ -69,7 +75,7 @@ def of_sizes(framework="jax", **given):
 
 
 def chart(measurements, x="size", y="latency", series="framework", **given):
-    return charts.chart(measurements, x, y, series, LABELS, "Sizes & <times>", **given)
+    return charts.chart(measurements, x, y, series, OPTIONS, "Sizes & <times>", **given)
 
 
 @pytest.fixture(params=["lines", "bars"])

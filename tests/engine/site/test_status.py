@@ -50,10 +50,6 @@ def test_every_page_has_its_row_in_each_build(project, noting):
         "a/two": "–",
         "b/bench": "1",
     }
-    assert "cpu" in text(project)
-    assert "python 3." in text(project)
-    assert "numpy" in text(project)
-
     project.edit(one, "```{code-cell} python\n1\n", "```{code-cell} python\n1 / 0\n")
     assert project.build().status == 1
     rows = table(project)
@@ -105,17 +101,15 @@ def test_below_a_page_are_the_versions_of_what_it_imports(project):
 
 def test_what_was_measured_in_a_trial_says_so_and_is_not_kept(noting, project, stamping):
     """Neither the next build nor the recorder takes it for a measurement."""
-    project.page("status", "```{page-status}\n```")
     count = "note('f', 1.0 + len(list(stamps.glob('run-*'))))\nstamp(f'run-{os.getpid()}')"
     measured = project.cell(count, snippet="notes.note")
     project.page("a/bench", stamping, measured, benchmark=True)
     project.page("a/one", project.cell("1"))
-    said = "Preview: measured with few samples"
+    said = "Preview: this page was measured with few samples"
     for option, preview in (("1", True), ("0", False)):
         assert project.build("-D", f"book_preview={option}").green
         assert project.records()[0]["processes"][0]["latency"][0] == (1.0 if preview else 2.0)
         assert (said in project.html("a/bench")) == preview
-        assert (said in project.html("status")) == preview
         assert said not in project.html("a/one")
     project.configure("book_preview = True")
     assert project.record("--processes", "1").returncode == 0
