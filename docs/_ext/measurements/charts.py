@@ -151,43 +151,37 @@ def _range(measurement: Measurement, y: str, scale: float) -> tuple[float, float
 
 
 def line_chart(
-    series: Mapping[str, Sequence[tuple[float, float] | Point]],
+    series: Mapping[str, Sequence[Point]],
     x_label: str,
     y_label: str,
     title: str,
-    from_zero: bool = False,
     inks: Mapping[str, Colour] | None = None,
     across: Mapping[str, float] | None = None,
     roofs: Mapping[str, Sequence[tuple[float, float]]] | None = None,
 ) -> str:
     """Return an SVG of lines: `series` maps a label to its points; both axes logarithmic.
 
-    With `from_zero` the values are on a linear axis that begins at zero. `across` are lines of
-    one value, {label: value}. Beneath `roofs`, lines of a label without marks, points stand alone.
+    `across` are lines of one value, {label: value}. Beneath `roofs`, lines of a label without
+    marks, points stand alone.
     """
-    drawn = {
-        label: [
-            point if isinstance(point, Point) else _plain(label, *point) for point in sorted(points)
-        ]
-        for label, points in series.items()
-    }
+    drawn = {label: sorted(points) for label, points in series.items()}
     across, roofs = across or {}, roofs or {}
     each = [point for points in drawn.values() for point in points]
     values = [value for point in each for value in (point.y, *(point.spread or ()))]
     values += [*across.values(), *(value for line in roofs.values() for _, value in line)]
-    high = max(values)
-    axis = svg.even_numbers(high) if from_zero else svg.round_numbers(min(values), high)
+    axis = svg.round_numbers(min(values), max(values))
     sizes = sorted({point.x for point in each})
     last = sizes[-1]
     if roofs:
         sizes = svg.round_numbers(sizes[0], sizes[-1], (1,))
 
+    along, up = svg.placing(sizes[0], sizes[-1]), svg.placing(axis[0], axis[-1])
+
     def x(size: float) -> str:
-        return svg.percent(_part(math.log(size), math.log(sizes[0]), math.log(sizes[-1])))
+        return svg.percent(along(size))
 
     def y(value: float) -> float:
-        ends = (axis[0], axis[-1]) if from_zero else (math.log(axis[0]), math.log(axis[-1]))
-        return TOP + HEIGHT * (1 - _part(value if from_zero else math.log(value), *ends))
+        return TOP + HEIGHT * (1 - up(value))
 
     parts = [_grid(y(value), svg.number(value)) for value in axis]
     crowded = len(sizes) > 6 or sum(len(svg.number(size)) for size in sizes) > MOST_LETTERS
@@ -221,14 +215,6 @@ def line_chart(
     right = max(len(line) for lines in outside.values() for line in lines) * svg.BOLD + 12
     margins = math.ceil(left), math.ceil(right)
     return svg.drawing(parts, TOP + HEIGHT + 46, title, y_label, "measurement-chart", margins)
-
-
-def _plain(label: str, x: float, y: float) -> Point:
-    return Point(x, y, f"{label}, {svg.number(x)}: {svg.number(float(f'{y:.3g}'))}")
-
-
-def _part(value: float, low: float, high: float) -> float:
-    return (value - low) / (high - low) if high > low else 0.5
 
 
 def _grid(y: float, label: str) -> str:

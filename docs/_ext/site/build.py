@@ -143,9 +143,7 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
     used = key.packages(page, book.options)
     records, refused = _records(page, found, book.schema)
     failed = result.failures if result else ()
-    answers, wrong = predictions.right_answers(
-        page, found, records, book.schema, book.options.label
-    )
+    answers, wrong = predictions.right_answers(page, found, book.schema, book.options.label)
     panels = tabs.panels(page, found, book.options, book.schema)
     panels = versions.beside(page, panels, first, made, book.options)
     panels, undrawn = pictures.drawn(page, panels, failed=bool(failed))
