@@ -34,14 +34,6 @@ class Source:
 
 
 @dataclasses.dataclass(frozen=True)
-class Card:
-    """The picture of the site: patterns of the measurements that it shows, and its title."""
-
-    measurements: str
-    title: str
-
-
-@dataclasses.dataclass(frozen=True)
 class Target:
     """A device that programs are compiled for.
 
@@ -122,7 +114,7 @@ class Options:
     sources: sources that may be quoted, {key: {title, author, url}}.
     targets: devices that programs are compiled for, {short name: facts}; see `Target`.
     light: whether pages of sphinx-book-theme load only what they use of it.
-    card: what the picture of the site shows; see `Card`.
+    card: the picture that goes with a link to a page, as a path in the site; 1200 by 630 pixels.
     markdown: write each page in Markdown too, and a list of them.
     skill: patterns of pages that make an Agent Skill, with their Markdown; see `site.skill`.
     search: make an index for Pagefind.
@@ -157,7 +149,7 @@ class Options:
     sources: Mapping[str, Source] = _option(dict, "env")
     targets: Mapping[str, Target] = _option(dict, "env")
     light: bool = _option(False, "html")
-    card: Card | None = _option(None, "html")
+    card: str = _option("", "html")
     markdown: bool = _option(False, "html")
     skill: tuple[str, ...] = _option((), "html")
     search: bool = _option(False)

@@ -17,12 +17,10 @@ from .tables import table_node
 from .waiting import FillIn, place
 
 HEAD = ("page", "executed (UTC)", "took", "kernel", "this build", "processes")
-# Measurements by page and device.
-Made = collections.defaultdict[tuple[str, str], list[Measurement]]
 
 
 class StatusDirective(SphinxDirective):
-    """`page-status`, `recording-status` or `recorded-devices`."""
+    """`page-status` or `recorded-devices`."""
 
     def run(self) -> list[nodes.Node]:
         """Return the place of what the directive is named for."""
@@ -33,40 +31,25 @@ def _devices(page: FillIn, node: nodes.Element) -> nodes.Node:
     return nodes.paragraph("", devices_in_words(page.app.book, page.env.book_pages.values()))
 
 
-def _recordings(page: FillIn, node: nodes.Element) -> nodes.Node:
-    states, book = page.env.book_pages, page.app.book
-    made = _made(page)
-    rows: list[list[nodes.Node | str]] = [
-        [
-            _link(page, docname),
-            *(recorded_on(each, states[docname], made[docname, each]) for each in book.shown),
-        ]
-        for docname in sorted(states)
-    ]
-    head = ["page", *(book.options.label(device) for device in book.shown)]
-    return table_node(head, rows, classes=["page-status", "recordings"])
-
-
-def _made(page: FillIn) -> Made:
-    made: Made = collections.defaultdict(list)
-    for each in measurements.measurements(page.env):
-        made[each.page, each.device].append(each)
-    return made
-
-
 def _link(page: FillIn, docname: str) -> nodes.reference:
     uri = page.app.builder.get_relative_uri(page.env.docname, docname)
     return nodes.reference("", docname, refuri=uri, internal=True)
 
 
 def _status(page: FillIn, node: nodes.Element) -> nodes.Node:
-    states, made = page.env.book_pages, _made(page)
+    states, book = page.env.book_pages, page.app.book
+    # Measurements by page and device.
+    made: dict[tuple[str, str], list[Measurement]] = collections.defaultdict(list)
+    for each in measurements.measurements(page.env):
+        made[each.page, each.device].append(each)
     rows: list[list[nodes.Node | str]] = []
     for docname in sorted(states):
-        measured = made[docname, states[docname].home]
-        row = _row(states[docname], processes(measured), page.app.book.options.recorded)
-        rows.append([_link(page, docname), *row])
-    return table_node(HEAD, rows, classes=["page-status"])
+        state = states[docname]
+        row = _row(state, processes(made[docname, state.home]), book.options.recorded)
+        recorded = (recorded_on(each, state, made[docname, each]) for each in book.shown)
+        rows.append([_link(page, docname), *row, *recorded])
+    head = [*HEAD, *map(book.options.label, book.shown)]
+    return table_node(head, rows, classes=["page-status"])
 
 
 def _row(state: PageState, measured: str, only_recorded: bool) -> list[str]:
@@ -89,7 +72,6 @@ def _row(state: PageState, measured: str, only_recorded: bool) -> list[str]:
 
 SHOWN: dict[str, Callable[[FillIn, nodes.Element], nodes.Node]] = {
     "page-status": _status,
-    "recording-status": _recordings,
     "recorded-devices": _devices,
 }
 

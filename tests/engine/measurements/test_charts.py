@@ -25,8 +25,7 @@ OPTIONS = Options(
 def line_chart(series, *words):
     """Draw lines through points, {label: [(x, y), …]}."""
     lines = {
-        label: [charts.Point(x, y, f"{label}, {x}: {y}") for x, y in points]
-        for label, points in series.items()
+        label: [charts.Point(x, y, label) for x, y in points] for label, points in series.items()
     }
     return charts.line_chart(lines, *words)
 

@@ -140,7 +140,7 @@ def lines(project, docname, out="build/html"):
 
 def test_recordings_have_their_table_and_their_lines_below_the_page(project):
     project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
-    project.page("status", "```{page-status}\n```", "```{recording-status}\n```")
+    project.page("status", "```{page-status}\n```")
     one = project.page("a/one", project.cell("1"))
     project.page("a/two", project.cell("2"))
     project.page("b/cpu", project.cell("3"), device="cpu")
@@ -149,7 +149,7 @@ def test_recordings_have_their_table_and_their_lines_below_the_page(project):
     assert project.build().green
     assert lines(project, "a/one") == ["Executed on cpu", "Recorded on gpu-h200"]
     assert lines(project, "a/two") == ["Executed on cpu"]
-    states = table(project, number=1)
+    states = table(project)
     assert re.fullmatch(r"current 202\d-\d\d-\d\d", states["a/one"]["CPU"])
     assert re.fullmatch(r"current 201\d-\d\d-\d\d", states["a/one"]["NVIDIA H200"])
     assert [states[name]["NVIDIA H200"] for name in ("a/two", "b/cpu")] == ["not yet", "–"]
@@ -166,7 +166,7 @@ def test_recordings_have_their_table_and_their_lines_below_the_page(project):
     project.edit(one, "```{code-cell} python\n1\n", "```{code-cell} python\n4\n")
     assert project.build().green
     assert "(earlier code: 1 cell new)." in project.html("a/one")
-    assert table(project, number=1)["a/one"]["NVIDIA H200"].startswith("earlier code 201")
+    assert table(project)["a/one"]["NVIDIA H200"].startswith("earlier code 201")
 
 
 def order(device):
@@ -185,7 +185,7 @@ def test_a_page_that_failed_does_not_say_on_what_it_was_executed(project):
 def test_what_is_recorded_on_no_page_is_said_in_one_sentence(project):
     devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200", "tpu-v5e": "TPU v5e"}
     project.configure(f"book_devices = {devices}")
-    project.page("status", "```{recorded-devices}\n```", "```{recording-status}\n```")
+    project.page("status", "```{recorded-devices}\n```")
     project.page("a/one", project.cell("1"))
     project.page("a/two", project.cell("2"))
     assert project.record().returncode == 0
@@ -211,7 +211,7 @@ def test_the_first_recording_of_a_device_is_seen_on_every_page(project):
 
 def test_processes_are_counted_for_each_device(project, noting):
     project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
-    project.page("status", "```{page-status}\n```", "```{recording-status}\n```")
+    project.page("status", "```{page-status}\n```")
     measured = project.cell("note('x', 0.5)\nnote('y', 0.5)", snippet="a.notes.note")
     project.page("a/one", measured, benchmark=True)
     project.page("a/two", project.cell("2"))
@@ -221,7 +221,7 @@ def test_processes_are_counted_for_each_device(project, noting):
     assert project.build("-D", "book_recorded=1").green
     assert table(project)["a/one"]["processes"] == "2"
     assert table(project)["a/two"]["processes"] == "–"
-    recorded = table(project, number=1)
+    recorded = table(project)
     assert recorded["a/one"]["CPU"].endswith(", 2 processes")
     assert recorded["a/one"]["NVIDIA H200"].endswith(", 1 process")
     assert "process" not in recorded["a/two"]["CPU"]
