@@ -16,7 +16,7 @@ from .states import Book, PageState
 from .tables import table_node
 from .waiting import FillIn, place
 
-HEAD = ("page", "executed (UTC)", "took", "kernel", "this build", "processes")
+HEAD = ("page", "executed (UTC)", "took", "kernel", "this build")
 
 
 class StatusDirective(SphinxDirective):
@@ -45,14 +45,14 @@ def _status(page: FillIn, node: nodes.Element) -> nodes.Node:
     rows: list[list[nodes.Node | str]] = []
     for docname in sorted(states):
         state = states[docname]
-        row = _row(state, processes(made[docname, state.home]), book.options.recorded)
+        row = _row(state, book.options.recorded)
         recorded = (recorded_on(each, state, made[docname, each]) for each in book.shown)
         rows.append([_link(page, docname), *row, *recorded])
     head = [*HEAD, *map(book.options.label, book.shown)]
     return table_node(head, rows, classes=["page-status"])
 
 
-def _row(state: PageState, measured: str, only_recorded: bool) -> list[str]:
+def _row(state: PageState, only_recorded: bool) -> list[str]:
     if state.failures:
         outcome = "failed"
     elif only_recorded:
@@ -60,13 +60,12 @@ def _row(state: PageState, measured: str, only_recorded: bool) -> list[str]:
     else:
         outcome = "executed" if state.fresh else "cached"
     if state.facts is None:
-        return ["–", "–", "–", outcome, "–"]
+        return ["–", "–", "–", outcome]
     return [
         when(state.facts).removesuffix(" UTC"),
         f"{state.facts.seconds:.1f} s",
         state.facts.process,
         outcome,
-        measured or "–",
     ]
 
 
