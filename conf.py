@@ -222,10 +222,7 @@ book_skill = [
     *("tracing/retracing", "timing/wrong_timings", "start/translation"),
 ]
 # The picture that goes with a link to the site.
-book_card = {
-    "measurements": "per_example/*",
-    "title": "The gradient of each of 64 examples, six ways, measured",
-}
+book_card = "_static/card.png"
 # A build measures with few samples, for a first look; what is recorded has many.
 book_preview = True
 book_preview_prelude = "docs/_preview/prelude.py"

@@ -9,7 +9,7 @@ import runpy
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from .frameworks import Framework
+from .frameworks import Colour, Framework
 from .names import nearest
 from .typed_json import LEAST_1, Mismatch, Rule, typed
 
@@ -31,14 +31,6 @@ class Source:
     title: str
     author: str
     url: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Card:
-    """The picture of the site: patterns of the measurements that it shows, and its title."""
-
-    measurements: str
-    title: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +95,8 @@ def _device() -> str:
 class Options:
     """The options, each called `book_<name>` in conf.py. Folders are relative to that file.
 
-    pages, snippets: folders of the pages and of the modules that pages show.
+    pages, snippets: folders of the pages and of the modules that pages show. What lies below the
+        pages in a folder whose name starts with `_` is no page.
     modules: modules of `snippets` that pages import from a file beside them, in place of having
         their code in cells, {chapter.topic: name to import}.
     cache, recordings, programs: folders of cached outputs, of recordings, of compiled programs.
@@ -121,7 +114,7 @@ class Options:
     sources: sources that may be quoted, {key: {title, author, url}}.
     targets: devices that programs are compiled for, {short name: facts}; see `Target`.
     light: whether pages of sphinx-book-theme load only what they use of it.
-    card: what the picture of the site shows; see `Card`.
+    card: the picture that goes with a link to a page, as a path in the site; 1200 by 630 pixels.
     markdown: write each page in Markdown too, and a list of them.
     skill: patterns of pages that make an Agent Skill, with their Markdown; see `site.skill`.
     search: make an index for Pagefind.
@@ -156,7 +149,7 @@ class Options:
     sources: Mapping[str, Source] = _option(dict, "env")
     targets: Mapping[str, Target] = _option(dict, "env")
     light: bool = _option(False, "html")
-    card: Card | None = _option(None, "html")
+    card: str = _option("", "html")
     markdown: bool = _option(False, "html")
     skill: tuple[str, ...] = _option((), "html")
     search: bool = _option(False)
@@ -244,7 +237,11 @@ class Options:
 
     def framework_label(self, name: str) -> str:
         """Return the name of a framework as readers know it."""
-        return next((each.label for each in self.registry if each.name == name), name)
+        return self.frameworks.get(name, Framework()).label or name
+
+    def colour(self, framework: str) -> Colour | None:
+        """Return the colour of a framework in charts, if it has one."""
+        return self.frameworks.get(framework, Framework()).colour
 
 
 def check(values: Mapping[str, Any], conf: pathlib.Path) -> None:

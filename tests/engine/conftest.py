@@ -508,7 +508,7 @@ sys.path.insert(0, {engine!r})
 html_static_path = [{static!r}]
 templates_path = [{templates!r}]
 html_logo = html_favicon = None
-book_search, book_card, book_preview_prelude = False, None, ""
+book_search, book_card, book_preview_prelude = False, "", ""
 """
 
 

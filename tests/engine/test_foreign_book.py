@@ -125,7 +125,7 @@ def test_the_three_verdicts_on_an_error_that_a_cell_declares(project):
 @pytest.mark.parametrize("out", ["_build/html", "_build"])
 def test_the_pages_of_another_book_may_lie_beside_its_conf(project, out):
     page = foreign(project)
-    settings = 'book_pages = "."\nbook_recordings = "recorded"'
+    settings = 'book_pages = "."\nbook_recordings = "_recorded"'
     (project.root / "conf.py").write_text(f"{CONF.format(engine=str(project.engine))}{settings}\n")
     for path in (page, page.with_name("index.md")):
         path.rename(project.root / path.name)

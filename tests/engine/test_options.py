@@ -45,8 +45,8 @@ def test_an_option_that_does_not_exist_is_refused_at_its_line(project):
         ("sources", {"post": {"title": "A"}}, "book_sources['post'] lacks author, url"),
         ("versions", {"package": "jax"}, "book_versions lacks recorded, supported"),
         ("versions", FULL | {"recorded": "1.0"}, "['recorded'] is '1.0', and must be a list"),
-        ("card", {"measurement": "x"}, "book_card has no key 'measurement'; the nearest are"),
-        ("card", "x", "book_card is 'x', and must be a dictionary"),
+        ("versions", FULL | {"record": "x"}, "book_versions has no key 'record'; the nearest are"),
+        ("versions", "x", "book_versions is 'x', and must be a dictionary"),
         ("recordings", None, "book_recordings is None, and must be a text"),
         ("variables", [5], "book_variables[0] is 5, and must be a text"),
         ("variables", "A", "book_variables is 'A', and must be a list"),
@@ -79,7 +79,7 @@ def test_builds_and_commands_say_the_same_of_a_wrong_value(project):
 
 def test_the_options_by_default_may_be():
     check({f"book_{field.name}": getattr(Options(), field.name) for field in Options.table()}, CONF)
-    check({"book_variables": ("A",), "book_card": None}, CONF)
+    check({"book_variables": ("A",)}, CONF)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,7 @@
 
 import dataclasses
 import html
-import math
-from collections.abc import Mapping, Sequence
-from typing import Self
+from collections.abc import Callable, Mapping, Sequence
 
 from ..frameworks import Colour
 from . import svg
@@ -30,30 +28,6 @@ class Row:
     spread: tuple[float, float] | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Scale:
-    """Where numbers are on the width: from zero to the largest, or between the ticks of decades."""
-
-    most: float
-    ticks: Sequence[float] = ()
-
-    @classmethod
-    def of(cls, each: Sequence[Row], logarithmic: bool) -> Self:
-        """Return the scale on which all rows can be drawn."""
-        spreads = [value for row in each for value in row.spread or ()]
-        ends = [row.end for row in each] + spreads
-        if logarithmic:
-            return cls(1, svg.round_numbers(min(ends), max(ends), (1,)))
-        return cls(max(ends) or 1)
-
-    def place(self, value: float) -> float:
-        """Return where a number is, as a part of the width."""
-        if not self.ticks:
-            return value / self.most
-        low, high = math.log(self.ticks[0]), math.log(self.ticks[-1])
-        return (math.log(value) - low) / (high - low)
-
-
 def rows(
     groups: Mapping[str, Sequence[Row]],
     title: str,
@@ -65,30 +39,34 @@ def rows(
 
     On a `logarithmic` scale a row is a dot at its end: a bar would have no place to start from.
     """
-    scale = Scale.of([row for group in groups.values() for row in group], logarithmic)
+    drawn = [row for group in groups.values() for row in group]
+    ends = [value for row in drawn for value in (row.end, *(row.spread or ()))]
+    most = max(ends) or 1
+    ticks = svg.round_numbers(min(ends), most, (1,)) if logarithmic else []
+    place = svg.placing(ticks[0], ticks[-1]) if ticks else lambda value: value / most
     parts, top = [], 24.0
     for name, group in groups.items():
         if name:
             parts.append(svg.text(name, class_="group", y=top + 14))
             top += 24
         for row in group:
-            parts.append(_row(row, top, scale))
+            parts.append(_row(row, top, place, logarithmic))
             top += HEIGHT
-    if scale.ticks:
-        parts = [_tick(scale, tick, top) for tick in scale.ticks] + parts
+    if ticks:
+        edges = {ticks[0]: "first", ticks[-1]: "last"}
+        at = {tick: svg.percent(place(tick)) for tick in ticks}
+        parts = [_tick(tick, at[tick], top, edges.get(tick, "")) for tick in ticks] + parts
         top += 18
     return svg.drawing(parts, top, title, heading, f"rows {class_}")
 
 
-def _tick(scale: Scale, tick: float, bottom: float) -> str:
-    at = svg.percent(scale.place(tick))
-    edge = {scale.ticks[0]: "first", scale.ticks[-1]: "last"}.get(tick, "")
+def _tick(tick: float, at: str, bottom: float, edge: str) -> str:
     line = svg.element("line", class_="grid", x1=at, x2=at, y1=24, y2=bottom)
     return line + svg.text(svg.number(tick), class_=f"x-tick {edge}".strip(), x=at, y=bottom + 14)
 
 
-def _row(row: Row, top: float, scale: Scale) -> str:
-    end = scale.place(row.end)
+def _row(row: Row, top: float, place: Callable[[float], float], dots: bool) -> str:
+    end = place(row.end)
     drawn = [
         svg.element("rect", class_="reach", width="100%", height=HEIGHT - 2, y=top),
         svg.element(
@@ -99,15 +77,15 @@ def _row(row: Row, top: float, scale: Scale) -> str:
         ),
         svg.element("rect", class_="track", width="100%", height=10, y=top + 20),
     ]
-    if scale.ticks:
+    if dots:
         drawn.append(svg.element("circle", class_="bar", cx=svg.percent(end), cy=top + 25, r=6))
     else:
-        start = scale.place(row.start)
+        start = place(row.start)
         length = max(THINNEST, end - start) if row.end > row.start else 0
-        place = {"x": svg.percent(start), "width": svg.percent(length)}
-        drawn.append(svg.element("rect", class_="bar", **place, height=10, y=top + 20))
+        bar = {"x": svg.percent(start), "width": svg.percent(length)}
+        drawn.append(svg.element("rect", class_="bar", **bar, height=10, y=top + 20))
     if row.spread:
-        low, high = (svg.percent(scale.place(value)) for value in row.spread)
+        low, high = (svg.percent(place(value)) for value in row.spread)
         drawn.append(_line(low, high, top + 25, top + 25))
         drawn += [_line(at, at, top + 21, top + 29) for at in (low, high)]
     return svg.point(row.said, *drawn, style=row.ink.style)

@@ -3,7 +3,7 @@
 import decimal
 import html
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..frameworks import Colour
 
@@ -95,18 +95,12 @@ def number(value: float) -> str:
 
 
 def round_numbers(low: float, high: float, steps: Sequence[int] = (1, 2, 5)) -> list[float]:
-    """Return the numbers that a logarithmic axis shows around two positive ones, at most nine.
+    """Return the numbers that a logarithmic axis shows around two positive ones.
 
-    They are of the form step · 10ⁿ, or powers of ten alone where these are enough.
+    They are of the form step · 10ⁿ, or powers of ten alone where these would be more than nine.
     """
-    for factors in (steps, (1,)):
-        found = _around(low, high, factors)
-        if len(found) <= 9:
-            return found
-    step = math.ceil(len(found) / 8)
-    start = math.floor(math.log10(found[0]))
-    exponents = range(start, start + step * math.ceil((len(found) - 1) / step) + 1, step)
-    return [float(f"1e{exponent}") for exponent in exponents]
+    found = _around(low, high, steps)
+    return found if len(found) <= 9 else _around(low, high, (1,))
 
 
 def _around(low: float, high: float, factors: Sequence[int]) -> list[float]:
@@ -122,10 +116,10 @@ def _around(low: float, high: float, factors: Sequence[int]) -> list[float]:
     return numbers[first : last + 1]
 
 
-def even_numbers(high: float) -> list[float]:
-    """Return the numbers that an axis from zero to a positive number shows."""
-    step = next(step for step in _around(high / 5, high, (1, 2, 5)) if step >= high / 5)
-    return [float(f"{step * n:.12g}") for n in range(math.ceil(round(high / step, 9)) + 1)]
+def placing(low: float, high: float) -> Callable[[float], float]:
+    """Return what says where a number is on a logarithmic axis, as a part of its length."""
+    start, length = math.log(low), math.log(high) - math.log(low)
+    return lambda value: (math.log(value) - start) / length if length > 0 else 0.5
 
 
 def apart(wanted: Mapping[str, tuple[float, float]], bottom: float) -> dict[str, float]:

@@ -4,13 +4,13 @@ import html
 import itertools
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..drawing import svg
 from ..drawing.rows import Row, rows
 from ..frameworks import Colour
-from .labels import Labels, short
+from ..options import Options
 from .numbers import rate_text
 from .references import field_text
 from .schema import Measurement
@@ -60,20 +60,20 @@ def chart(
     x: str,
     y: str,
     series: str,
-    labels: Labels,
+    options: Options,
     title: str,
     ceilings: Sequence[Measurement] = (),
     logarithmic: bool = False,
 ) -> str:
     """Return an SVG of measurements that can be drawn: bars over names, or lines over sizes.
 
-    All are of one device. `series` is the field by which they are grouped. `labels` name
+    All are of one device. `series` is the field by which they are grouped. `options` name
     and colour frameworks, and names of bars lack the parts that all of them begin with. The
     largest of `ceilings` is a line across a chart over sizes. With `logarithmic` there are dots in
     place of bars; lines are always on logarithmic axes.
     """
     scale, y_label = QUANTITIES[y]
-    shown = looks(measurements, x, series, labels)
+    shown = looks(measurements, x, series, options)
     if x == "name":
         found = [
             Row(
@@ -81,7 +81,7 @@ def chart(
                 field_text(y, each, with_range=False),
                 0,
                 getattr(each, y) * scale,
-                _said(each, y, labels.framework(each.framework)),
+                _said(each, y, options.framework_label(each.framework)),
                 shown[each.reference].ink,
                 _range(each, y, scale),
             )
@@ -104,7 +104,7 @@ def chart(
 
 
 def looks(
-    measurements: Sequence[Measurement], x: str, series: str, labels: Labels
+    measurements: Sequence[Measurement], x: str, series: str, options: Options
 ) -> dict[str, Look]:
     """Return what stands for each measurement of a chart, by its reference."""
     several = len({each.framework for each in measurements}) > 1
@@ -112,14 +112,25 @@ def looks(
     groups = list(dict.fromkeys(getattr(each, series) for each in measurements))
     found = {}
     for each in measurements:
-        made_with, group = labels.framework(each.framework), getattr(each, series)
+        made_with, group = options.framework_label(each.framework), getattr(each, series)
         label = made_with if series == "framework" else group
         if x == "name":
             label = f"{names[each.name]}{f' · {made_with}' if several else ''}"
-        own = labels.inks.get(each.framework) if series == "framework" else None
+        own = options.colour(each.framework) if series == "framework" else None
         ink = own or svg.INKS[groups.index(group) % len(svg.INKS)]
         found[each.reference] = Look(label, ink)
     return found
+
+
+def short(names: Iterable[str]) -> dict[str, str]:
+    """Return {name: name without the leading parts, up to a `/`, that all of them share}."""
+    parts = {name: name.split("/") for name in names}
+    shared = 0
+    if len(parts) > 1:
+        least = min(map(len, parts.values())) - 1
+        while shared < least and len({each[shared] for each in parts.values()}) == 1:
+            shared += 1
+    return {name: "/".join(each[shared:]) for name, each in parts.items()}
 
 
 def _said(measurement: Measurement, y: str, name: str) -> str:
@@ -140,43 +151,37 @@ def _range(measurement: Measurement, y: str, scale: float) -> tuple[float, float
 
 
 def line_chart(
-    series: Mapping[str, Sequence[tuple[float, float] | Point]],
+    series: Mapping[str, Sequence[Point]],
     x_label: str,
     y_label: str,
     title: str,
-    from_zero: bool = False,
     inks: Mapping[str, Colour] | None = None,
     across: Mapping[str, float] | None = None,
     roofs: Mapping[str, Sequence[tuple[float, float]]] | None = None,
 ) -> str:
     """Return an SVG of lines: `series` maps a label to its points; both axes logarithmic.
 
-    With `from_zero` the values are on a linear axis that begins at zero. `across` are lines of
-    one value, {label: value}. Beneath `roofs`, lines of a label without marks, points stand alone.
+    `across` are lines of one value, {label: value}. Beneath `roofs`, lines of a label without
+    marks, points stand alone.
     """
-    drawn = {
-        label: [
-            point if isinstance(point, Point) else _plain(label, *point) for point in sorted(points)
-        ]
-        for label, points in series.items()
-    }
+    drawn = {label: sorted(points) for label, points in series.items()}
     across, roofs = across or {}, roofs or {}
     each = [point for points in drawn.values() for point in points]
     values = [value for point in each for value in (point.y, *(point.spread or ()))]
     values += [*across.values(), *(value for line in roofs.values() for _, value in line)]
-    high = max(values)
-    axis = svg.even_numbers(high) if from_zero else svg.round_numbers(min(values), high)
+    axis = svg.round_numbers(min(values), max(values))
     sizes = sorted({point.x for point in each})
     last = sizes[-1]
     if roofs:
         sizes = svg.round_numbers(sizes[0], sizes[-1], (1,))
 
+    along, up = svg.placing(sizes[0], sizes[-1]), svg.placing(axis[0], axis[-1])
+
     def x(size: float) -> str:
-        return svg.percent(_part(math.log(size), math.log(sizes[0]), math.log(sizes[-1])))
+        return svg.percent(along(size))
 
     def y(value: float) -> float:
-        ends = (axis[0], axis[-1]) if from_zero else (math.log(axis[0]), math.log(axis[-1]))
-        return TOP + HEIGHT * (1 - _part(value if from_zero else math.log(value), *ends))
+        return TOP + HEIGHT * (1 - up(value))
 
     parts = [_grid(y(value), svg.number(value)) for value in axis]
     crowded = len(sizes) > 6 or sum(len(svg.number(size)) for size in sizes) > MOST_LETTERS
@@ -210,14 +215,6 @@ def line_chart(
     right = max(len(line) for lines in outside.values() for line in lines) * svg.BOLD + 12
     margins = math.ceil(left), math.ceil(right)
     return svg.drawing(parts, TOP + HEIGHT + 46, title, y_label, "measurement-chart", margins)
-
-
-def _plain(label: str, x: float, y: float) -> Point:
-    return Point(x, y, f"{label}, {svg.number(x)}: {svg.number(float(f'{y:.3g}'))}")
-
-
-def _part(value: float, low: float, high: float) -> float:
-    return (value - low) / (high - low) if high > low else 0.5
 
 
 def _grid(y: float, label: str) -> str:

@@ -6,8 +6,8 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
+from ..options import Options
 from .charts import Point, line_chart
-from .labels import Labels
 from .numbers import digits, rate_text
 from .schema import Measurement
 
@@ -134,17 +134,17 @@ def reached(found: Sequence[Measurement], plan: Plan, roofs: Roofs) -> list[Reac
 def drawing(
     points: Sequence[Reached],
     roofs: Roofs,
-    labels: Labels,
+    options: Options,
     title: str,
 ) -> str:
     """Return an SVG of points beneath the roofs of their device."""
     series: dict[str, list[Point]] = {}
     colours = {}
     for each in points:
-        made_with = labels.framework(each.measurement.framework)
+        made_with = options.framework_label(each.measurement.framework)
         said = f"{each.measurement.name}, {made_with}: {', '.join(texts(each))}"
         series.setdefault(made_with, []).append(Point(each.intensity, each.rate / 1e9, said))
-        if own := labels.inks.get(each.measurement.framework):
+        if own := options.colour(each.measurement.framework):
             colours[made_with] = own
     least = min(each.intensity for each in points)
     most = max(each.intensity for each in points)

@@ -3,7 +3,7 @@
 import collections
 from collections.abc import Iterable, Sequence
 
-from .labels import Labels
+from ..options import Options
 from .ranges import ALONE
 from .references import field_text
 from .schema import CLOCKS, Measurement
@@ -28,7 +28,7 @@ SOMETIMES = ("throughput",)
 
 
 def grid(
-    columns: Sequence[str], measurements: Sequence[Measurement], labels: Labels
+    columns: Sequence[str], measurements: Sequence[Measurement], options: Options
 ) -> tuple[list[str], list[list[str]]]:
     """Return the head and the rows of a table with one row for each measurement.
 
@@ -42,7 +42,7 @@ def grid(
     ]
     alone = {each for each in columns if all(_is_alone(of, each) for of in measurements)}
     rows = [
-        [cell_text(column, each, labels, with_range=column not in alone) for column in columns]
+        [cell_text(column, each, options, with_range=column not in alone) for column in columns]
         for each in measurements
     ]
     head = [COLUMNS[each] + (f" ({ALONE})" if each in alone else "") for each in columns]
@@ -69,7 +69,7 @@ def by_device(found: Iterable[Measurement]) -> dict[str, list[Measurement]]:
 
 
 def settings(
-    measurements: Iterable[Measurement], labels: Labels
+    measurements: Iterable[Measurement], options: Options
 ) -> tuple[list[str], list[list[str]]]:
     """Return the head and the rows of a table of all switches, a row for each framework and switch.
 
@@ -86,19 +86,19 @@ def settings(
     for (framework, name), values in sorted(seen.items()):
         several = len(values) > 1
         said = [f"{value} ({count})" if several else value for value, count in values.most_common()]
-        rows.append([labels.framework(framework), name, ", ".join(said)])
+        rows.append([options.framework_label(framework), name, ", ".join(said)])
     return ["framework", "switch", "measured with"], rows
 
 
 def cell_text(
-    column: str, measurement: Measurement, labels: Labels, with_range: bool = True
+    column: str, measurement: Measurement, options: Options, with_range: bool = True
 ) -> str:
     """Return what a table says in one column of a measurement."""
     if column == "shape":
         lengths = ("×".join(map(str, shape)) or "scalar" for shape in measurement.shape)
         return ", ".join(lengths) or "–"
     if column == "framework":
-        return labels.framework(measurement.framework)
+        return options.framework_label(measurement.framework)
     if column == "processes":
         return str(len(measurement.processes))
     return field_text(column, measurement, with_range)

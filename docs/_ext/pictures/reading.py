@@ -1,7 +1,7 @@
 """Read the data of a picture from what a cell printed."""
 
 import ast
-from typing import Any
+import json
 
 from .. import typed_json
 from ..names import nearest
@@ -25,7 +25,8 @@ def picture(kind: str, printed: str | None) -> str:
             f"nothing; it must give {found.expected}"
         )
     try:
-        data = _plain(ast.literal_eval(printed.strip()))
+        # As JSON has them: lists for tuples, texts for keys.
+        data = json.loads(json.dumps(ast.literal_eval(printed.strip())))
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         raise NoPicture(
             f"the picture '{kind}' is drawn from {found.expected}, written as plain lists, dicts, "
@@ -36,14 +37,3 @@ def picture(kind: str, printed: str | None) -> str:
     except ValueError as wrong:
         problem = str(wrong).strip()
     raise NoPicture(f"the picture '{kind}' is drawn from {found.expected}; {problem}") from None
-
-
-def _plain(data: Any) -> Any:
-    """Return data as JSON has them: lists for tuples, texts for keys."""
-    if isinstance(data, dict):
-        return {str(key): _plain(value) for key, value in data.items()}
-    if isinstance(data, (list, tuple)):
-        return [_plain(value) for value in data]
-    if data is None or isinstance(data, (str, int, float)):
-        return data
-    raise ValueError(data)

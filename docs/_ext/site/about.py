@@ -1,12 +1,10 @@
 """What a page says of itself to programs: to search engines, to chats that preview it, to readers.
 
 Each page has a description, its first paragraph. Beside it lies the same page in Markdown, with
-its outputs, and `llms.txt` lists all of them. The picture of the site is drawn from measurements.
+its outputs, and `llms.txt` lists all of them.
 """
 
-import dataclasses
 import html
-import json
 import pathlib
 import posixpath
 import re
@@ -16,14 +14,11 @@ from docutils import nodes
 from selectolax.lexbor import LexborHTMLParser
 
 from .. import files
-from ..measurements.references import field_text
-from ..options import Card
-from . import measurements, skill
+from . import skill
 from .app import BookApp, BookEnvironment
 from .markdown import markdown
 
 LONGEST = 160
-CARD = "_static/card.png"
 LIST = "llms.txt"
 
 
@@ -43,10 +38,10 @@ def describe(
         facts.append(("og:url", posixpath.join(base, app.builder.get_target_uri(pagename))))
     if base and (card := app.book.options.card):
         facts += [
-            ("og:image", posixpath.join(base, CARD)),
+            ("og:image", posixpath.join(base, card)),
             ("og:image:width", "1200"),
             ("og:image:height", "630"),
-            ("og:image:alt", card.title),
+            ("og:image:alt", app.config.project),
         ]
     lines = [f'<meta property="{name}" content="{html.escape(value)}">' for name, value in facts]
     lines.append('<meta name="twitter:card" content="summary_large_image">')
@@ -79,7 +74,7 @@ def description(doctree: Any) -> str:
 
 
 def finish(app: BookApp, exception: Exception | None) -> None:
-    """Write the list of pages for programs, and draw the picture of the site."""
+    """Write the list of pages for programs."""
     if exception or app.builder.format != "html":
         return
     options = app.book.options
@@ -90,8 +85,6 @@ def finish(app: BookApp, exception: Exception | None) -> None:
             files.write(path, text)
     if options.skill:
         skill.pack(app, _all_pages(app))
-    if options.card:
-        _draw(app, options.card)
 
 
 def _list(app: BookApp) -> str:
@@ -118,46 +111,6 @@ def _all_pages(app: BookApp) -> list[str]:
 def _ordered(env: BookEnvironment, name: str) -> list[str]:
     inner = [page for each in env.toctree_includes.get(name, ()) for page in _ordered(env, each)]
     return [name, *inner]
-
-
-def _draw(app: BookApp, card: Card) -> None:
-    """Draw measurements as bars, 1200 by 630 pixels, where they are others than those drawn."""
-    found = measurements.matching(app.env, card.measurements.split())
-    labels = app.env.book_labels
-    bars = sorted(
-        (
-            (
-                each.latency,
-                f"{each.name.rpartition('/')[2]} · {labels.framework(each.framework)}",
-                field_text("latency", each, with_range=False),
-            )
-            for each in found
-            if each.device == app.env.book_home
-        ),
-        reverse=True,
-    )
-    path = pathlib.Path(app.outdir, CARD)
-    memory = pathlib.Path(app.doctreedir, "card.json")
-    state = json.dumps([app.config.project, dataclasses.asdict(card), bars])
-    if not bars or (path.is_file() and memory.is_file() and memory.read_text("utf8") == state):
-        return
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12, 6.3), dpi=100, facecolor="#0f1b2d")
-    figure.text(0.05, 0.87, app.config.project, color="white", size=44, weight="bold")
-    figure.text(0.05, 0.78, card.title, color="#b9c7dc", size=21)
-    axes = figure.add_axes((0.3, 0.08, 0.55, 0.62), facecolor="none")
-    axes.barh(range(len(bars)), [bar[0] for bar in bars], color="#4da3ff", log=True)
-    axes.set_yticks(range(len(bars)), [bar[1] for bar in bars], color="white", size=18)
-    for place, bar in enumerate(bars):
-        axes.text(bar[0] * 1.1, place, bar[2], color="white", size=18, va="center")
-    axes.set_xticks([])
-    axes.minorticks_off()
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
-    files.write(memory, state)
 
 
 def setup(app: BookApp) -> None:

@@ -12,7 +12,6 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 if TYPE_CHECKING:
     from sphinx.builders.html import StandaloneHTMLBuilder
 
-    from ..measurements.labels import Labels
     from ..options import Options
     from ..records.error_results import DeclaredError
     from ..source.snippets import Library
@@ -26,7 +25,6 @@ class BookEnvironment(BuildEnvironment):
     book_shown: list[str]
     book_home: str
     book_options: Options
-    book_labels: Labels
     book_texts: dict[str, str]
 
 

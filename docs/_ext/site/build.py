@@ -14,7 +14,6 @@ from .. import files
 from ..execution import key
 from ..execution.results import Result, run_or_load
 from ..execution.schedule import Failure
-from ..measurements.labels import Labels
 from ..measurements.schema import Schema, single
 from ..options import PREFIX, OptionError, Options, check
 from ..records import outputs
@@ -24,7 +23,6 @@ from ..records.output_format import CellOutputs
 from ..source.pages import Page, PageError, read_page
 from ..source.snippets import Library
 from . import (
-    downloads,
     errors,
     freshness,
     measurements,
@@ -49,20 +47,8 @@ def configure(app: Sphinx, config: Config) -> None:
     config.nb_execution_mode = "off"
     # The lexer for IPython's tracebacks warns of those that the kernel writes here.
     config.nb_render_error_lexer = "none"
-    config.exclude_patterns = [*config.exclude_patterns, *_no_pages(app, config)]
-
-
-def _no_pages(app: Sphinx, config: Config) -> list[str]:
-    """Return the patterns of the folders below that of the pages which builds write."""
-    options = Options.from_values(values(config), app.confdir)
-    folders = [options.folder("recordings"), options.folder("cache"), app.outdir, app.doctreedir]
-    if options.versions.recordings:
-        folders.append(options.root / options.versions.recordings)
-    # MyST-NB's own.
-    folders.append(pathlib.Path(app.outdir).parent / "jupyter_execute")
-    source = pathlib.Path(app.srcdir)
-    paths = [pathlib.Path(folder).resolve() for folder in folders]
-    return [path.relative_to(source).as_posix() for path in paths if source in path.parents]
+    # As in `Options.page_files`: what builds and recorders write lies in such folders.
+    config.exclude_patterns = [*config.exclude_patterns, "_*", "**/_*"]
 
 
 def say(app: BookApp, line: str) -> None:
@@ -78,7 +64,6 @@ def start(app: BookApp) -> None:
     app.env.book_home = app.book.home
     # Directives do not see the application.
     app.env.book_options = app.book.options
-    app.env.book_labels = Labels.of(app.book.options)
     if not hasattr(app.env, "book_pages"):
         app.env.book_pages, app.env.book_shown, app.env.book_texts = {}, [], {}
     app.book_records = measurements.all_records(app.env)
@@ -89,11 +74,10 @@ def start(app: BookApp) -> None:
 def outdated(
     app: BookApp, env: BookEnvironment, added: set[str], changed: set[str], removed: set[str]
 ) -> list[str]:
-    """Return the pages to read again, besides those that Sphinx finds; clear up after others."""
+    """Return the pages to read again, besides those that Sphinx finds."""
     for docname in removed:
         env.book_pages.pop(docname, None)
         env.book_texts.pop(docname, None)
-        downloads.remove(app, docname)
         app.book_changed.add("book_shows_status")
     found = freshness.outdated(app, env)
     return sorted(found & env.found_docs)
@@ -159,9 +143,7 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
     used = key.packages(page, book.options)
     records, refused = _records(page, found, book.schema)
     failed = result.failures if result else ()
-    answers, wrong = predictions.right_answers(
-        page, found, records, book.schema, book.options.label
-    )
+    answers, wrong = predictions.right_answers(page, found, book.schema, book.options.label)
     panels = tabs.panels(page, found, book.options, book.schema)
     panels = versions.beside(page, panels, first, made, book.options)
     panels, undrawn = pictures.drawn(page, panels, failed=bool(failed))
@@ -263,28 +245,12 @@ def finish(app: BookApp, exception: Exception | None) -> None:
     if exception is None:
         if app.builder.format == "html":
             measurements.publish(app.env, app.outdir)
-        for line in _earlier_recordings(app):
-            say(app, line)
         failed = sorted(name for name, state in app.env.book_pages.items() if state.failures)
         if failed:
             say(app, f"{len(failed)} failed: {', '.join(failed)}")
             app.statuscode = 1
         if not (app._fail_on_warnings and app._warncount):
             freshness.unfinished(app).unlink()
-
-
-def _earlier_recordings(app: BookApp) -> list[str]:
-    """Say how many pages show outputs of earlier code, a line for each device."""
-    book = app.book
-    states = app.env.book_pages.values()
-    found = []
-    for device in book.shown:
-        of_device = [state.states[device].word for state in states if device in state.states]
-        for word in ("earlier code", "unreadable"):
-            if count := of_device.count(word):
-                pages = f"{count} recording{'s' * (count > 1)}"
-                found.append(f"{book.options.label(device)}: {pages} of {word}")
-    return [*found, "the list of recordings says which"] if found else []
 
 
 def setup(app: BookApp) -> None:

@@ -142,11 +142,6 @@ def rendered(env: BookEnvironment) -> pathlib.Path:
     return pathlib.Path(env.doctreedir, "rendered")
 
 
-def target(app: BookApp, docname: str) -> pathlib.Path:
-    """Return where the notebook of a page lies in the site."""
-    return pathlib.Path(app.outdir, "_sources", f"{docname}.ipynb")
-
-
 def add_notebook(
     app: BookApp, docname: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
@@ -167,7 +162,8 @@ def add_notebook(
             cells.append(cell)
     notebook["cells"] = cells
     notebook.metadata.pop("source_map", None)
-    files.write(target(app, docname), nbformat.writes(notebook) + "\n")
+    target = pathlib.Path(app.outdir, "_sources", f"{docname}.ipynb")
+    files.write(target, nbformat.writes(notebook) + "\n")
     context["ipynb_source"] = f"{docname}.ipynb"
 
 
@@ -195,14 +191,6 @@ def add_launchers(
             group["buttons"][1:1] = [
                 button | {"text": name, "url": url} for name, url in found.items()
             ]
-
-
-def remove(app: BookApp, docname: str) -> None:
-    """Remove what a page that is gone has left in the site."""
-    target(app, docname).unlink(missing_ok=True)
-    if app.builder.format == "html":
-        pathlib.Path(app.outdir, "_sources", f"{docname}.md.txt").unlink(missing_ok=True)
-        pathlib.Path(app.builder.get_output_path(docname)).unlink(missing_ok=True)
 
 
 def setup(app: BookApp) -> None:

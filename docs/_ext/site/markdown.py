@@ -27,6 +27,11 @@ def markdown(body: str) -> str:
     tree = LexborHTMLParser(f"<article>{body}</article>")
     for node in tree.css(f"{USED}, {FOLDED}"):
         node.decompose()
+    for link in tree.css("a[href]"):
+        # Pages lie beside each other in Markdown, too.
+        target = link.attributes["href"] or ""
+        if "://" not in target:
+            link.attrs["href"] = re.sub(r"\.html(?=#|$)", ".md", target)
     _unfold(tree)
     _say_once(tree)
     notes: dict[str, int] = {}

@@ -29,11 +29,6 @@ def _depart(self: Any, node: noted) -> None:
     self.body.append(f"</span>{note}{html.escape(node['note'])}</span></span>")
 
 
-def _pass(self: Any, node: noted) -> None:
-    """Show the text alone, where no HTML is written."""
-
-
 def setup(app: BookApp) -> None:
     """Register the node."""
-    alone = (_pass, _pass)
-    app.add_node(noted, html=(_visit, _depart), latex=alone, text=alone, man=alone, texinfo=alone)
+    app.add_node(noted, html=(_visit, _depart))

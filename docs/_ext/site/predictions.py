@@ -4,19 +4,18 @@ the right answer in it.
 What readers see without scripts is the question with its answers, and the output folded away.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import cast
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from ..execution.schedule import Failure
-from ..measurements import references
-from ..measurements.schema import Measurement, Schema
+from ..measurements.schema import Schema
 from ..records import outputs
 from ..records.device_outputs import DeviceResult
 from ..source.pages import HELPERS, NOT_BEFORE_A_CELL, Cell, Page
-from ..source.predictions import Answer, Prediction, PredictionError, read
+from ..source.predictions import Prediction, PredictionError, read
 from .app import BookApp, BookEnvironment
 from .tabs import fold
 
@@ -53,14 +52,12 @@ class PredictDirective(SphinxDirective):
 def right_answers(
     page: Page,
     editions: Sequence[DeviceResult],
-    records: Iterable[Mapping[str, Any]],
     schema: Schema | None,
     label: Callable[[str], str],
 ) -> tuple[list[int | None], list[Failure]]:
     """Return which answer to each question of a page is right, by what its cell printed.
 
-    `records` are the measurements of the page, by all devices. An answer is None where no device
-    has executed the cell. Beside the answers are the failures of
+    An answer is None where no device has executed the cell. Beside the answers are the failures of
     questions to which not exactly one is right, the same on all devices.
     """
     right: list[int | None] = []
@@ -70,7 +67,7 @@ def right_answers(
             continue
         found: dict[int, str] = {}
         for edition in editions:
-            holding = _holding(cell, edition, records, schema)
+            holding = _holding(cell, edition, schema)
             if holding is None:
                 continue
             if len(holding) != 1:
@@ -96,40 +93,14 @@ def _failure(asked: Prediction, problem: str) -> Failure:
     return Failure(asked.line, f"predict '{asked.question}': {problem}")
 
 
-def _holding(
-    cell: Cell,
-    edition: DeviceResult,
-    records: Iterable[Mapping[str, Any]],
-    schema: Schema | None,
-) -> list[int] | None:
+def _holding(cell: Cell, edition: DeviceResult, schema: Schema | None) -> list[int] | None:
     """Return the numbers of the answers that hold on a device; None where it gave nothing."""
     made = edition.outputs.cell(cell.key) if edition.outputs else None
     # What earlier code printed decides nothing about the code of today.
     if cell.prediction is None or made is None or made.missing or made.standing:
         return None
     text = outputs.printed(outputs.presentable(made.outputs, schema))
-    known = _measured(records, edition.device)
-    return [
-        number
-        for number, answer in enumerate(cell.prediction.answers)
-        if (answer.is_in(text) if answer.fragment else _is_measured(answer, known))
-    ]
-
-
-def _measured(records: Iterable[Mapping[str, Any]], device: str) -> references.Measurements:
-    """Return what a page measured on one device with the code of today."""
-    found = [each for each in records if each["device"] == device and "earlier" not in each]
-    measured = map(Measurement.from_plain, found)
-    made = {(each.name, each.framework): {device: each} for each in measured}
-    return references.Measurements(made, device, (device,), [name for _, name in made])
-
-
-def _is_measured(answer: Answer, known: references.Measurements) -> bool:
-    """Say whether a condition over measurements holds; one that cannot be read never does."""
-    try:
-        return references.verdict(f"{answer.condition} ? holds : wrong", known)[0] == "holds"
-    except references.ReferenceProblem:
-        return False
+    return [n for n, answer in enumerate(cell.prediction.answers) if answer.is_in(text)]
 
 
 def cover(document: nodes.document, right: Sequence[int | None]) -> None:

@@ -20,7 +20,7 @@ from ..names import nearest
 from .app import BookApp, BookTransform
 from .notes import noted
 from .tables import data_node
-from .waiting import FillIn, place, waiting
+from .waiting import FillIn, place
 
 logger = logging.getLogger(__name__)
 # What is longer may be broken at the end of a line, for a phone is narrow.
@@ -41,6 +41,11 @@ class NumberRole(SphinxRole):
     """A number or a verdict that is resolved once all measurements are known."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        # Headings are gathered for tables of contents before any measurement is known.
+        if isinstance(self.inliner.parent, nodes.title):
+            message = f"'{self.text}' stands in a heading; move the role into the text"
+            logger.warning(message, location=self.get_location(), type="book", subtype="measured")
+            return [nodes.Text(self.text)], []
         return [place(self, _fill_in, role=self.name, expression=self.text)], []
 
 
@@ -87,30 +92,8 @@ class LinkQuotesOnce(SphinxTransform):
             linked.add((id(place), quote["refuri"]))
 
 
-class NumbersOutOfHeadings(SphinxTransform):
-    """Leave the text of a role in place of a number or verdict that stands in a heading.
-
-    Headings are gathered for tables of contents before any measurement is known.
-    """
-
-    default_priority = 500
-
-    def apply(self, **kwargs: Any) -> None:
-        """Warn of each."""
-        for section in self.document.findall(nodes.section):
-            for node in list(section[0].findall(waiting)):
-                logger.warning(
-                    f"'{node['expression']}' stands in a heading, where no measurement is "
-                    "known; move the role into the text",
-                    location=node,
-                    type="book",
-                    subtype="measured",
-                )
-                node.replace_self(nodes.Text(node["expression"]))
-
-
 def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
-    expression, labels = node["expression"], page.env.book_labels
+    expression, options = node["expression"], page.env.book_options
     verdict, quantity = None, None
     try:
         if node["role"] == "verdict":
@@ -118,7 +101,7 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         else:
             quantity = READ[node["role"]](expression, page.known)
     except references.NotRecorded as gap:
-        where = f" on {labels.device(gap.device)}" if gap.device else f": {gap}"
+        where = f" on {options.label(gap.device)}" if gap.device else f": {gap}"
         return [nodes.inline("", f"not recorded{where}", classes=["not-recorded"])]
     except references.ReferenceProblem as problem:
         logger.warning(str(problem), location=node, type="book", subtype="measured")
@@ -142,7 +125,7 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     # Of a verdict, what stands before its conditions.
     reference = expression.partition(" ? ")[0]
     if len(page.env.book_shown) > 1 or ON_DEVICE.search(reference):
-        where = " and ".join(map(labels.device, quantity.devices))
+        where = " and ".join(map(options.label, quantity.devices))
         home = ["at-home"] if set(quantity.devices) == {page.env.book_home} else []
         shown.append(nodes.inline("", f" {where}", classes=["on-device", *home]))
     return shown
@@ -214,5 +197,4 @@ def setup(app: BookApp) -> None:
         app.add_role(name, NumberRole())
     app.add_role("quoted", QuotedRole())
     app.add_transform(LinkQuotesOnce)
-    app.add_transform(NumbersOutOfHeadings)
     app.add_post_transform(Finish)

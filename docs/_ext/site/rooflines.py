@@ -8,11 +8,11 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from ..drawing.svg import INKS
-from ..measurements.labels import Labels
 from ..measurements.numbers import rate_text
 from ..measurements.rooflines import Plan, PlanProblem, Reached, Roofs, drawing, reached, texts
 from ..measurements.schema import Measurement
 from ..measurements.tables import by_device
+from ..options import Options
 from . import measurements, tables
 from .app import BookApp
 from .tabs import fold
@@ -38,40 +38,42 @@ class RooflineDirective(SphinxDirective):
 
 
 def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
-    plan, labels = node["plan"], page.env.book_labels
+    plan, options = node["plan"], page.env.book_options
     if problem := page.known.problem(plan.names):
         logger.warning(problem, location=node, type="book", subtype="measured")
     found = by_device(measurements.matching(page.env, plan.names))
     roofs = {device: Roofs.of(of, plan) for device, of in found.items()}
     known = {device: of for device, of in roofs.items() if of}
     made = {
-        device: _figure(labels, node["caption"], of, reached(found[device], plan, of))
+        device: _figure(options, node["caption"], of, reached(found[device], plan, of))
         for device, of in known.items()
     }
     data = {
         "moved": plan.moved,
         "computed": plan.computed,
-        "points": _points(labels, plan, found),
-        "devices": {labels.device(device): [of.moved, of.computed] for device, of in known.items()},
+        "points": _points(options, plan, found),
+        "devices": {options.label(device): [of.moved, of.computed] for device, of in known.items()},
     }
     data_node = tables.data_node(page.env, "roofline-data", data)
     return tables.device_tabs(page.env, made, data_node) or tables.not_recorded(node)
 
 
 def _points(
-    labels: Labels, plan: Plan, found: Mapping[str, Sequence[Measurement]]
+    options: Options, plan: Plan, found: Mapping[str, Sequence[Measurement]]
 ) -> dict[str, list[Any]]:
     """Return what a script needs of each point: its cost, label and colour."""
     points = {}
     for each in (each for of in found.values() for each in of):
         if cost := plan.declared(each.name):
-            ink = labels.inks.get(each.framework, INKS[0]).style
-            points[each.reference] = [*cost, labels.framework(each.framework), ink]
+            ink = (options.colour(each.framework) or INKS[0]).style
+            points[each.reference] = [*cost, options.framework_label(each.framework), ink]
     return points
 
 
-def _figure(labels: Labels, caption: str, roofs: Roofs, points: Sequence[Reached]) -> nodes.Element:
-    svg = drawing(points, roofs, labels, caption) if points else ""
+def _figure(
+    options: Options, caption: str, roofs: Roofs, points: Sequence[Reached]
+) -> nodes.Element:
+    svg = drawing(points, roofs, options, caption) if points else ""
     figure = tables.figure_node(svg, [nodes.paragraph("", caption)])
     head = ["roof", "highest measured"]
     rows = [["memory", f"{roofs.moved / 1e9:.3g} GB/s"]]
@@ -79,7 +81,7 @@ def _figure(labels: Labels, caption: str, roofs: Roofs, points: Sequence[Reached
     figure += tables.table_node(head, rows, classes=["measurements"])
     head = ["measurement", "framework", "for each byte", "reached", "allowed", "share"]
     rows = [
-        [each.measurement.name, labels.framework(each.measurement.framework), *texts(each)]
+        [each.measurement.name, options.framework_label(each.measurement.framework), *texts(each)]
         for each in points
     ]
     table = tables.table_node(head, rows, classes=["measurements"])

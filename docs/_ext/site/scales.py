@@ -9,7 +9,7 @@ from ..measurements import charts
 from ..programs.declared import Program
 from ..programs.records import Run, ScaleRecord
 from .app import BookApp
-from .compiled import ProgramDirective, amount_text, box, known, provenance, source
+from .compiled import ProgramDirective, amount_text, box, counted, known, provenance, source
 from .tables import table_node
 
 
@@ -61,15 +61,19 @@ AXES = {"flops": "GFLOP of each device", "bytes": "megabytes of each device"}
 def scale_chart(runs: Sequence[Run], shown: str, labels: Mapping[str, str], title: str) -> str:
     """Return a chart over the number of devices: of FLOP, or of the bytes of each device."""
     several = len({run.case for run in runs}) > 1
-    series: dict[str, list[tuple[int, float]]] = {}
+    series: dict[str, list[charts.Point]] = {}
+    unit, size = ("B", 1e6) if shown == "bytes" else ("FLOP", 1e9)
     for run in runs:
         name = labels[run.target] + (f", {run.case}" if several else "")
+        values = {name: run.cost.flops if run.cost else 0}
         if shown == "bytes":
-            for label, value in (("memory", run.memory.total), ("sent", run.sent)):
-                series.setdefault(f"{name}: {label}", []).append((run.chips, value / 1e6))
-        elif run.cost and run.cost.flops:
-            series.setdefault(name, []).append((run.chips, run.cost.flops / 1e9))
-    return charts.line_chart(series, "devices", AXES[shown], title, from_zero=shown == "bytes")
+            values = {f"{name}: memory": run.memory.total, f"{name}: sent": run.sent}
+        for label, value in values.items():
+            said = f"{label}, {counted(run.chips, 'device')}: {amount_text(value, unit)}"
+            # One device alone sends nothing, which has no place on a logarithmic axis.
+            if value:
+                series.setdefault(label, []).append(charts.Point(run.chips, value / size, said))
+    return charts.line_chart(series, "devices", AXES[shown], title)
 
 
 def setup(app: BookApp) -> None:

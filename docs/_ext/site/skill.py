@@ -9,7 +9,6 @@ import fnmatch
 import pathlib
 import posixpath
 import re
-import urllib.parse
 import zipfile
 from collections.abc import Collection, Iterable
 
@@ -18,13 +17,8 @@ from .app import BookApp
 
 TEMPLATE = "SKILL.md"
 FENCED = re.compile(r"^(`{3,}).*?^\1", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?P<page>[^\s():#]+)\.md(?P<anchor>#[^\s()]*)?\)")
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
-# What looks like a link in code is none.
-LINK = re.compile(
-    r"^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)|(?P<ticks>`+).+?(?<!`)(?P=ticks)(?!`)|"
-    r"(?<!!)\[(?P<text>(?:[^][`]|`[^`]*`)+)\]\((?P<target>[^()\s]+)\)",
-    re.MULTILINE | re.DOTALL,
-)
 
 
 def name(app: BookApp) -> str:
@@ -60,23 +54,14 @@ def pack(app: BookApp, docnames: Iterable[str]) -> None:
 
 
 def carried(app: BookApp, docname: str, text: str, beside: Collection[str]) -> str:
-    """Return a page under its address, with links that hold away from the site.
-
-    They lead to what lies `beside` it, else to the site where its address is known.
-    """
+    """Return a page under its address; links to what does not lie `beside` it lead to the site."""
 
     def link(found: re.Match[str]) -> str:
-        target = found["target"]
-        if target is None or urllib.parse.urlsplit(target).scheme:
-            return found[0]
-        path, _, anchor = target.partition("#")
-        there = posixpath.normpath(posixpath.join(posixpath.dirname(docname), path))
-        other = there.removesuffix(".html") if path else docname
-        if other in beside:
-            address = f"{path.removesuffix('.html')}.md" if path else ""
-        elif not (other in app.env.found_docs and (address := downloads.published(app, other))):
-            return found["text"]
-        return f"[{found['text']}]({address}{'#' if anchor else ''}{anchor})"
+        other = posixpath.normpath(posixpath.join(posixpath.dirname(docname), found["page"]))
+        address = downloads.published(app, other)
+        return (
+            found[0] if other in beside or not address else f"]({address}{found['anchor'] or ''})"
+        )
 
     source = downloads.published(app, docname) or app.builder.get_target_uri(docname)
     return f"From {app.config.project}: {source}\n\n{LINK.sub(link, text)}"

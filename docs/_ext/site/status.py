@@ -1,8 +1,8 @@
-"""The status page: on what, when and how long each page was executed, in how many processes."""
+"""The status page: when and how long each page was executed, and how its recordings stand."""
 
 import collections
 import html
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -16,14 +16,11 @@ from .states import Book, PageState
 from .tables import table_node
 from .waiting import FillIn, place
 
-HEAD = ("page", "executed (UTC)", "on", "took", "kernel", "this build", "processes")
-PREVIEW = "Preview: measured with few samples in one process, for a first look."
-# Measurements by page and device.
-Made = collections.defaultdict[tuple[str, str], list[Measurement]]
+HEAD = ("page", "executed (UTC)", "took", "kernel", "this build")
 
 
 class StatusDirective(SphinxDirective):
-    """`page-status`, `recording-status` or `recorded-devices`."""
+    """`page-status` or `recorded-devices`."""
 
     def run(self) -> list[nodes.Node]:
         """Return the place of what the directive is named for."""
@@ -34,53 +31,28 @@ def _devices(page: FillIn, node: nodes.Element) -> nodes.Node:
     return nodes.paragraph("", devices_in_words(page.app.book, page.env.book_pages.values()))
 
 
-def _recordings(page: FillIn, node: nodes.Element) -> nodes.Node:
-    states, book = page.env.book_pages, page.app.book
-    made = _made(page)
-    rows: list[list[nodes.Node | str]] = [
-        [
-            _link(page, docname),
-            *(recorded_on(each, states[docname], made[docname, each]) for each in book.shown),
-        ]
-        for docname in sorted(states)
-    ]
-    head = ["page", *(book.options.label(device) for device in book.shown)]
-    return table_node(head, rows, classes=["page-status", "recordings"])
-
-
-def _made(page: FillIn) -> Made:
-    made: Made = collections.defaultdict(list)
-    for each in measurements.measurements(page.env):
-        made[each.page, each.device].append(each)
-    return made
-
-
 def _link(page: FillIn, docname: str) -> nodes.reference:
     uri = page.app.builder.get_relative_uri(page.env.docname, docname)
     return nodes.reference("", docname, refuri=uri, internal=True)
 
 
-def _status(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
-    states, options = page.env.book_pages, page.app.book.options
-    machines = dict.fromkeys(
-        machine(state.facts) for state in states.values() if state.facts is not None
-    )
-    letters = dict(zip(machines, map(letter, range(len(machines))), strict=True))
-    made = _made(page)
+def _status(page: FillIn, node: nodes.Element) -> nodes.Node:
+    states, book = page.env.book_pages, page.app.book
+    # Measurements by page and device.
+    made: dict[tuple[str, str], list[Measurement]] = collections.defaultdict(list)
+    for each in measurements.measurements(page.env):
+        made[each.page, each.device].append(each)
     rows: list[list[nodes.Node | str]] = []
     for docname in sorted(states):
-        measured = made[docname, states[docname].home]
-        row = _row(states[docname], letters, processes(measured), options.recorded)
-        rows.append([_link(page, docname), *row])
-    parts: list[nodes.Node] = [bullets(f"{sign}: {name}" for name, sign in letters.items())]
-    if options.preview:
-        parts.append(nodes.important("", nodes.paragraph("", PREVIEW)))
-    return [*parts, table_node(HEAD, rows, classes=["page-status"])]
+        state = states[docname]
+        row = _row(state, book.options.recorded)
+        recorded = (recorded_on(each, state, made[docname, each]) for each in book.shown)
+        rows.append([_link(page, docname), *row, *recorded])
+    head = [*HEAD, *map(book.options.label, book.shown)]
+    return table_node(head, rows, classes=["page-status"])
 
 
-def _row(
-    state: PageState, letters: Mapping[str, str], measured: str, only_recorded: bool
-) -> list[str]:
+def _row(state: PageState, only_recorded: bool) -> list[str]:
     if state.failures:
         outcome = "failed"
     elif only_recorded:
@@ -88,20 +60,17 @@ def _row(
     else:
         outcome = "executed" if state.fresh else "cached"
     if state.facts is None:
-        return ["–", "–", "–", "–", outcome, "–"]
+        return ["–", "–", "–", outcome]
     return [
         when(state.facts).removesuffix(" UTC"),
-        letters[machine(state.facts)],
         f"{state.facts.seconds:.1f} s",
         state.facts.process,
         outcome,
-        measured or "–",
     ]
 
 
-SHOWN: dict[str, Callable[[FillIn, nodes.Element], nodes.Node | list[nodes.Node]]] = {
+SHOWN: dict[str, Callable[[FillIn, nodes.Element], nodes.Node]] = {
     "page-status": _status,
-    "recording-status": _recordings,
     "recorded-devices": _devices,
 }
 
@@ -137,37 +106,27 @@ def devices_in_words(book: Book, states: Iterable[PageState]) -> str:
     return " ".join([*parts, *([f"Not recorded yet: {', '.join(none)}."] if none else [])])
 
 
-def bullets(lines: Iterable[str]) -> nodes.bullet_list:
-    """Return a list with one entry for each text."""
-    entries = [nodes.list_item("", nodes.paragraph("", line)) for line in lines]
-    return nodes.bullet_list("", *entries)
-
-
-def letter(number: int) -> str:
-    """Return A, B, C and so on for 0, 1, 2."""
-    return chr(ord("A") + number)
-
-
 def processes(made: Iterable[Measurement]) -> str:
     """Say in how many processes measurements were made; nothing where there are none at all."""
     counts = sorted({len(each.processes) for each in made})
     return "–".join(map(str, dict.fromkeys((*counts[:1], *counts[-1:]))))
 
 
-def machine(facts: RunMetadata, packages: Collection[str] | None = None) -> str:
-    """Say on what a page was executed: device, processor and versions, or those of packages."""
+def machine(facts: RunMetadata, packages: Collection[str]) -> str:
+    """Say on what a page was executed: device, processor and the versions of packages."""
     more = [facts.processor, f"{facts.threads} threads"]
     more += [f"driver {facts.driver}"] if facts.driver else []
     more += [facts.memory] if facts.memory else []
-    found = facts.versions
-    if packages is not None:
-        # A part of a package, such as jaxlib, is named where its version is another.
-        found = {
-            name: version
-            for name, version in found.items()
-            if (name in packages or name == "python")
-            and not any(name != of and name.startswith(of) for of in found if found[of] == version)
-        }
+    # A part of a package, such as jaxlib, is named where its version is another.
+    found = {
+        name: version
+        for name, version in facts.versions.items()
+        if (name in packages or name == "python")
+        and not any(
+            name != of and name.startswith(of) and version == its
+            for of, its in facts.versions.items()
+        )
+    }
     versions = ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
     return f"{facts.device} ({', '.join(more)}), with {versions}"
 
@@ -187,9 +146,8 @@ def add_provenance(
     only_recorded = app.book.options.recorded
     lines = []
     if state.facts and not state.failures and not only_recorded:
-        tried = f" {PREVIEW}" if state.records and app.book.options.preview else ""
         on = machine(state.facts, state.packages)
-        lines.append(f"Executed {when(state.facts)} on {on}.{tried}")
+        lines.append(f"Executed {when(state.facts)} on {on}.")
     for device, facts in state.recorded.items():
         if device != state.home or only_recorded:
             stale = "" if state.states[device].word == "current" else f" ({state.states[device]})"

@@ -101,11 +101,13 @@ def _names(page: FillIn, node: nodes.Element) -> nodes.Node:
 def _settings(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     everywhere = by_device(measurements.measurements(page.env))
     made = {
-        device: table_node(*settings(found, page.env.book_labels), classes=["measurements"])
+        device: table_node(*settings(found, page.env.book_options), classes=["measurements"])
         for device, found in everywhere.items()
     }
-    frameworks = {"frameworks": dict(page.env.book_labels.frameworks)}
-    return device_tabs(page.env, made, data_node(page.env, "measurement-data", frameworks))
+    labels = {each.name: each.label for each in page.env.book_options.registry}
+    return device_tabs(
+        page.env, made, data_node(page.env, "measurement-data", {"frameworks": labels})
+    )
 
 
 def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
@@ -166,14 +168,14 @@ def _data(
     ceilings: Sequence[Measurement] = (),
 ) -> nodes.Node:
     """Return what a table or chart shows, for a script that shows other measurements so."""
-    labels = env.book_labels
+    options = env.book_options
     data: dict[str, Any] = {
         "columns": [[each, COLUMNS[each]] for each in node["columns"]],
-        "frameworks": {each.framework: labels.framework(each.framework) for each in found},
+        "frameworks": {each.framework: options.framework_label(each.framework) for each in found},
         "of": list(dict.fromkeys(each.reference for each in found)),
     }
     if drawn:
-        looks = charts.looks(drawn, node["x"], node["series"], labels)
+        looks = charts.looks(drawn, node["x"], node["series"], options)
         used = list(dict.fromkeys(look.ink for look in looks.values()))
         data["chart"] = {
             "x": node["x"],
@@ -188,7 +190,7 @@ def _data(
 
 
 def _grid(env: BookEnvironment, node: nodes.Element, found: Sequence[Measurement]) -> nodes.Element:
-    return table_node(*grid(node["columns"], found, env.book_labels), classes=["measurements"])
+    return table_node(*grid(node["columns"], found, env.book_options), classes=["measurements"])
 
 
 def _figure(
@@ -200,7 +202,7 @@ def _figure(
 ) -> nodes.Element:
     axes = node["x"], node["y"], node["series"]
     logarithmic = node["scale"] == "logarithmic"
-    svg = charts.chart(drawn, *axes, env.book_labels, node["caption"], ceilings, logarithmic)
+    svg = charts.chart(drawn, *axes, env.book_options, node["caption"], ceilings, logarithmic)
     figure = figure_node(svg, [child.deepcopy() for child in node.children])
     for earlier in dict.fromkeys(each.earlier for each in drawn if each.earlier):
         names = [each.reference for each in drawn if each.earlier == earlier]
@@ -217,11 +219,11 @@ def device_tabs(
 
     Before it stand the `data` of it.
     """
-    home, labels = env.book_home, env.book_labels
+    home, options = env.book_home, env.book_options
     if not made.keys() - {home}:
         return [*data, *made.values()] if made else []
     order = sorted(made, key=lambda device: device != home)
-    return [*data, tab_set("device", [(d, labels.device(d), [made[d]]) for d in order])]
+    return [*data, tab_set("device", [(d, options.label(d), [made[d]]) for d in order])]
 
 
 def not_recorded(node: nodes.Element) -> list[nodes.Node]:
@@ -247,7 +249,7 @@ def data_node(env: BookEnvironment, class_: str, data: dict[str, Any]) -> nodes.
     schema = measurements.schema(env.config)
     shared = {
         "method": schema.method if schema else None,
-        "home": [env.book_home, env.book_labels.device(env.book_home)],
+        "home": [env.book_home, env.book_options.label(env.book_home)],
     }
     text = json.dumps(shared | data, ensure_ascii=False, separators=(",", ":")).replace(
         "<", "\\u003c"

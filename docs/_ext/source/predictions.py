@@ -8,6 +8,7 @@ FENCE = re.compile(
     r"^(?P<fence>`{3,}|:{3,})\{predict\}[ ]*(?P<question>.*)\n(?P<body>(?:.*\n)*?)(?P=fence)[ ]*$",
     re.MULTILINE,
 )
+ANSWER = re.compile(r'- *(?P<text>\S.*?) +~ +"(?P<fragment>.+)"')
 FEWEST, MOST = 2, 4
 
 
@@ -17,24 +18,14 @@ class PredictionError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """An answer to pick, and what holds of the cell's outputs where it is right.
-
-    The condition is a fragment of the output in double quotes, or `REFERENCE in LOW..HIGH` over
-    what the cell has measured.
-    """
+    """An answer to pick, and the part of the cell's output that is there if it is right."""
 
     text: str
-    condition: str
-
-    @property
-    def fragment(self) -> str | None:
-        """The fragment of the output, or None where the condition is over measurements."""
-        quoted = len(self.condition) > 2 and self.condition[0] == self.condition[-1] == '"'
-        return self.condition[1:-1] if quoted else None
+    fragment: str
 
     def is_in(self, printed: str) -> bool:
         """Say whether the fragment is in a text, and is no part of a longer word or number."""
-        fragment = re.escape(self.fragment or "")
+        fragment = re.escape(self.fragment)
         return bool(re.search(rf"(?<!\w)(?<!\d\.){fragment}(?!\w|\.\d)", printed))
 
 
@@ -54,13 +45,12 @@ def read(question: str, body: Iterable[str], line: int = 0) -> Prediction:
     """
     answers = []
     for written in filter(None, map(str.strip, body)):
-        text, tilde, condition = written.removeprefix("- ").rpartition(" ~ ")
-        if not written.startswith("- ") or not tilde or not text.strip():
+        found = ANSWER.fullmatch(written)
+        if not found:
             raise PredictionError(
-                f"'{written}' is no answer; write '- ANSWER ~ \"PART OF THE OUTPUT\"', or "
-                "'- ANSWER ~ REFERENCE in LOW..HIGH'"
+                f"'{written}' is no answer; write '- ANSWER ~ \"PART OF THE OUTPUT\"'"
             )
-        answers.append(Answer(text.strip(), condition.strip()))
+        answers.append(Answer(found["text"], found["fragment"]))
     if not question.strip():
         raise PredictionError("predict needs a question")
     if not FEWEST <= len(answers) <= MOST:

@@ -29,15 +29,10 @@
     const start = all.findLastIndex((value) => value <= low);
     return all.slice(start, all.findIndex((value, n) => value >= high && n > start) + 1);
   };
-  // At most nine numbers around two, of the form step · 10ⁿ, or powers of ten.
+  // Numbers around two, of the form step · 10ⁿ, or powers of ten where these are more than nine.
   const roundNumbers = (low, high, steps = [1, 2, 5]) => {
-    const found = [steps, [1]].map((each) => around(low, high, each));
-    const powers = found[1];
-    const apart = Math.ceil(powers.length / 8);
-    const count = Math.ceil((powers.length - 1) / apart) + 1;
-    const start = Math.round(Math.log10(powers[0]));
-    const few = Array.from({ length: count }, (_, n) => Number(`1e${start + n * apart}`));
-    return found.find(({ length }) => length <= 9) ?? few;
+    const found = around(low, high, steps);
+    return found.length <= 9 ? found : around(low, high, [1]);
   };
   const placing = (low, high) => (value) =>
     high > low ? (Math.log(value) - Math.log(low)) / (Math.log(high) - Math.log(low)) : 0.5;

@@ -173,7 +173,7 @@ def test_names_of_machine_and_user_are_not_recorded(project):
 def test_the_recorder_needs_no_sphinx(two_devices, tmp_path):
     blocked = tmp_path / "blocked"
     blocked.mkdir()
-    names = "sphinx", "myst_nb", "myst_parser", "jupyter_cache", "docutils", "matplotlib"
+    names = "sphinx", "myst_nb", "myst_parser", "jupyter_cache", "docutils"
     lines = [f"sys.modules[{name!r}] = None" for name in names]
     (blocked / "sitecustomize.py").write_text("\n".join(["import sys", *lines]))
     done = two_devices.record(PYTHONPATH=str(blocked))
@@ -300,7 +300,6 @@ def test_measurements_have_no_place_for_a_device_that_recorded_none(two_devices,
 def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
     two_devices.configure(
         'book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200", "tpu": "TPU"}',
-        'book_card = {"measurements": "*", "title": "Measured"}',
     )
     two_devices.page(
         "b/bench",
@@ -337,10 +336,6 @@ def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
     text = "\n".join(cell.source for cell in two_devices.notebook("b/bench").cells)
     assert "CPU\n\n| measurement | latency (one process) |" in text
     assert "NVIDIA H200\n\n| measurement | latency (one process) |" in text
-    # The picture of the site has the numbers of one device.
-    (state,) = (two_devices.root / "build").glob("**/card.json")
-    _, _, bars = json.loads(state.read_text("utf8"))
-    assert bars == [[0.5, "x · python", "500 ms"], [0.25, "y · python", "250 ms"]]
     devices = [record["device"] for record in two_devices.records()]
     assert sorted(devices) == ["cpu", "cpu", "gpu-h200", "gpu-h200"]
 
@@ -401,7 +396,6 @@ def earlier(tmp_path_factory, empty_project):
     made.page("a/moved", pears, first)
     build = made.build()
     assert build.green and not build.warnings, build.output
-    assert "NVIDIA H200: 5 recordings of earlier code" in build.output
     recorded = made.build("-D", "book_recorded=1", out="build/recorded")
     assert recorded.green, recorded.output
     return made
@@ -546,7 +540,6 @@ def test_a_damaged_recording_names_itself_and_harms_nothing_else(damaged, kind):
     name = pages[kind]
     for build in builds:
         assert build.green and not build.warnings
-        assert f"NVIDIA H200: {len(DAMAGE)} recordings of unreadable" in build.output
     assert outputs(project, name) == ["'first'", "pears"]
     assert "The recording on NVIDIA H200 is unreadable" in project.html(name)
     assert tabs(project, "b/two") == [{"CPU": "pears", "NVIDIA H200": "zweites"}]

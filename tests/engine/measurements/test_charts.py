@@ -8,12 +8,26 @@ import pytest
 from _ext.drawing import svg
 from _ext.frameworks import Colour
 from _ext.measurements import charts
-from _ext.measurements.labels import Labels, short
+from _ext.measurements.charts import short
 from _ext.measurements.schema import Measurement
+from _ext.options import Options
 
 SERIES = {"jax": [(64, 1.5), (256, 4.0)], "torch": [(256, 5.0), (64, 2.0)]}
 INKS = {"jax": Colour("#111111", "#eeeeee"), "torch": Colour("#222222", "#dddddd")}
-LABELS = Labels({"cpu": "CPU"}, {"torch": "PyTorch"}, INKS)
+OPTIONS = Options(
+    frameworks={
+        "jax": {"colour": {"light": "#111111", "dark": "#eeeeee"}},
+        "torch": {"label": "PyTorch", "colour": {"light": "#222222", "dark": "#dddddd"}},
+    }
+)
+
+
+def line_chart(series, *words):
+    """Draw lines through points, {label: [(x, y), …]}."""
+    lines = {
+        label: [charts.Point(x, y, label) for x, y in points] for label, points in series.items()
+    }
+    return charts.line_chart(lines, *words)
 
 
 def elements(drawn, tag, class_=None):
@@ -69,7 +83,7 @@ def of_sizes(framework="jax", **given):
 
 
 def chart(measurements, x="size", y="latency", series="framework", **given):
-    return charts.chart(measurements, x, y, series, LABELS, "Sizes & <times>", **given)
+    return charts.chart(measurements, x, y, series, OPTIONS, "Sizes & <times>", **given)
 
 
 @pytest.fixture(params=["lines", "bars"])
@@ -128,18 +142,18 @@ def test_a_framework_has_its_colour_wherever_it_comes():
 
 
 def test_what_has_no_colour_of_its_own_gets_one_of_the_palette():
-    lines = re.findall(r'class="series" style="([^"]*)"', charts.line_chart(SERIES, "x", "y", "t"))
+    lines = re.findall(r'class="series" style="([^"]*)"', line_chart(SERIES, "x", "y", "t"))
     assert lines == [ink.style for ink in svg.INKS[:2]]
 
 
 def test_lines_bear_their_names_and_there_is_no_legend():
-    drawn = charts.line_chart(SERIES, "size", "milliseconds", "x")
+    drawn = line_chart(SERIES, "size", "milliseconds", "x")
     assert texts(drawn, "name") == ["jax", "torch"]
 
 
 def test_names_of_lines_that_end_close_by_do_not_cover_each_other():
     close = {name: [(1, 1.0), (2, 10 + n / 100)] for n, name in enumerate("abcdef")}
-    drawn = charts.line_chart(close, "x", "y", "t")
+    drawn = line_chart(close, "x", "y", "t")
     tops = sorted(float(text.get("y")) for text in elements(drawn, "text", "name"))
     assert all(b - a >= svg.LINE for a, b in itertools.pairwise(tops))
 
@@ -216,49 +230,34 @@ def test_dots_on_a_logarithmic_scale_are_between_its_powers_of_ten():
         ((3.0, 95.0), ["2", "5", "10", "20", "50", "100"]),
         ((22.0, 22.0), ["20", "50"]),
         ((20.0, 20.0), ["20", "50"]),
-        ((1e-5, 4e6), ["0.00001", "0.001", "0.1", "10", "1,000", "100,000", "10,000,000"]),
     ],
 )
 def test_a_logarithmic_axis_has_plain_decimals(values, ticks):
     points = list(zip((64, 1048576), values, strict=True))
-    drawn = charts.line_chart({"jax": points}, "size", "milliseconds", "x")
+    drawn = line_chart({"jax": points}, "size", "milliseconds", "x")
     assert texts(drawn, "y-tick") == ticks
     assert texts(drawn, "x-tick") == ["64", "1,048,576"]
-
-
-@pytest.mark.parametrize(
-    ("high", "ticks"),
-    [
-        (95.0, ["0", "20", "40", "60", "80", "100"]),
-        (1.0, ["0", "0.2", "0.4", "0.6", "0.8", "1"]),
-        (0.3, ["0", "0.1", "0.2", "0.3"]),
-    ],
-)
-def test_an_axis_from_zero_has_even_steps(high, ticks):
-    drawn = charts.line_chart({"a": [(1, 0.0), (2, high)]}, "x", "y", "t", from_zero=True)
-    assert texts(drawn, "y-tick") == ticks
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1, 1e3, 1e9, 1e15])
 @pytest.mark.parametrize("factor", [1, 1.05, 3, 120, 1e9])
 def test_all_that_is_drawn_lies_between_the_ends_of_the_axes(scale, factor):
-    for from_zero in (False, True):
-        lines = {"a": [(1, scale), (2, scale * factor)], "b": [(2, scale)]}
-        drawn = charts.line_chart(lines, "x", "y", "t", from_zero)
-        assert 2 <= len(texts(drawn, "y-tick")) <= 10
-        assert not re.search(r"\de[-+]?\d", " ".join(texts(drawn)))
-        for circle in elements(drawn, "circle"):
-            assert charts.TOP <= float(circle.get("cy")) <= charts.TOP + charts.HEIGHT
-            assert 0 <= float(circle.get("cx").rstrip("%")) <= 100
+    lines = {"a": [(1, scale), (2, scale * factor)], "b": [(2, scale)]}
+    drawn = line_chart(lines, "x", "y", "t")
+    assert 2 <= len(texts(drawn, "y-tick")) <= 11
+    assert not re.search(r"\de[-+]?\d", " ".join(texts(drawn)))
+    for circle in elements(drawn, "circle"):
+        assert charts.TOP <= float(circle.get("cy")) <= charts.TOP + charts.HEIGHT
+        assert 0 <= float(circle.get("cx").rstrip("%")) <= 100
 
 
 def test_every_second_of_many_sizes_gives_way_on_a_phone():
     many = {"a": [(2**n, 1.0) for n in range(8)]}
-    drawn = charts.line_chart(many, "x", "y", "t")
+    drawn = line_chart(many, "x", "y", "t")
     assert texts(drawn, "seldom") == ["2", "8", "32", "128"]
-    long = charts.line_chart({"a": [(10**n, 1.0) for n in range(3, 9)]}, "x", "y", "t")
+    long = line_chart({"a": [(10**n, 1.0) for n in range(3, 9)]}, "x", "y", "t")
     assert texts(long, "seldom") == ["10,000", "1,000,000", "100,000,000"]
-    assert not texts(charts.line_chart(SERIES, "x", "y", "t"), "seldom")
+    assert not texts(line_chart(SERIES, "x", "y", "t"), "seldom")
 
 
 def test_the_same_numbers_give_the_same_file():
@@ -335,5 +334,5 @@ def test_lines_run_over_sizes():
 
 
 def test_names_are_shown_as_they_are():
-    drawn = charts.line_chart({"a$\\frac$ <b>": [(1, 1.0)]}, "x", "y", "t")
+    drawn = line_chart({"a$\\frac$ <b>": [(1, 1.0)]}, "x", "y", "t")
     assert texts(drawn, "name") == ["a$\\frac$ <b>"]

@@ -1,7 +1,6 @@
 """Numbers, ratios and verdicts in sentences come out of the records."""
 
 import pytest
-from _ext.measurements.labels import Labels
 from _ext.measurements.ranges import INDISTINCT, Range, compared
 from _ext.measurements.references import (
     UNDECIDED,
@@ -16,10 +15,11 @@ from _ext.measurements.references import (
 )
 from _ext.measurements.schema import Measurement
 from _ext.measurements.tables import cell_text, grid
+from _ext.options import Options
 from hypothesis import given
 from hypothesis import strategies as st
 
-LABELS = Labels({}, {"jax": "JAX"})
+OPTIONS = Options(frameworks={"jax": {"label": "JAX"}})
 
 
 def process(*latency, **more):
@@ -505,19 +505,19 @@ def test_the_text_of_a_record_has_a_line_for_each_measurement_and_each_compariso
 def test_a_table_has_the_range_of_each_number():
     found = record("x", 0.5, 0.4, 0.61, shape=[[3, 4], []], error=1.5e-7, work=2e9)
     columns = "name latency first_call rate error processes shape".split()
-    assert [cell_text(column, found, LABELS) for column in columns] == [
+    assert [cell_text(column, found, OPTIONS) for column in columns] == [
         "x", "500 ms (400–610)", "1.50 s", "4 GFLOP/s", "1.5e-07", "3", "3×4, scalar",
     ]  # fmt: skip
 
 
 def test_a_head_says_once_that_its_numbers_are_of_one_process():
     alone = [record("x", 0.5), record("y", 0.25)]
-    assert grid(["name", "latency"], alone, LABELS) == (
+    assert grid(["name", "latency"], alone, OPTIONS) == (
         ["measurement", "latency (one process)"],
         [["x", "500 ms"], ["y", "250 ms"]],
     )
     some = [record("x", 0.5), record("y", 0.5, 0.4, 0.61)]
-    assert grid(["name", "latency"], some, LABELS) == (
+    assert grid(["name", "latency"], some, OPTIONS) == (
         ["measurement", "latency"],
         [["x", "500 ms (one process)"], ["y", "500 ms (400–610)"]],
     )
@@ -525,9 +525,9 @@ def test_a_head_says_once_that_its_numbers_are_of_one_process():
 
 def test_a_column_of_throughput_is_there_where_there_is_one():
     columns = ["name", "throughput"]
-    assert grid(columns, [record("x", 0.5)], LABELS) == (["measurement"], [["x"]])
+    assert grid(columns, [record("x", 0.5)], OPTIONS) == (["measurement"], [["x"]])
     both = [record("x", 0.5), record("y", 0.5, process={"throughput": [0.1, 0.1, 0.1]})]
-    assert grid(columns, both, LABELS) == (
+    assert grid(columns, both, OPTIONS) == (
         ["measurement", "throughput (one process)"],
         [["x", "–"], ["y", "100 ms"]],
     )

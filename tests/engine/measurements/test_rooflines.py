@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from _ext.measurements.labels import Labels
 from _ext.measurements.rooflines import Plan, PlanProblem, Roofs, drawing, reached
 from _ext.measurements.schema import Measurement
+from _ext.options import Options
 
 PLAN = Plan.read(
     """
@@ -81,7 +81,7 @@ def test_a_point_takes_its_work_from_its_record_or_from_what_is_declared():
 def test_a_drawing_has_the_roofs_and_unconnected_points():
     roofs = Roofs.of([PRODUCT, *COPIES], PLAN)
     points = reached([PRODUCT, measured("a/pass/some", 1e-3, [10, 10])], PLAN, roofs)
-    svg = drawing(points, roofs, Labels({}, {"jax": "JAX"}), "Roofs")
+    svg = drawing(points, roofs, Options(frameworks={"jax": {"label": "JAX"}}), "Roofs")
     assert "float32: 2 GFLOP/s" in svg
     assert svg.count('class="point"') == 2
     series = re.search(r'<g class="series".*', svg)[0]

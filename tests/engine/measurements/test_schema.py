@@ -183,15 +183,6 @@ def test_conf_py_names_the_schema():
         ({"alternatives": [{"name": "x"}]}, "alternatives"),
         ({"name": "a b"}, "name"),
         ({"more": 1}, "more"),
-        ({"alternatives": [EAGER, EAGER]}, "there are two selu/eager@jax"),
-        (
-            {"alternatives": [EAGER, RECORD | process(latency=[0.5])]},
-            "selu/jit@jax took other turns than selu/eager@jax",
-        ),
-        (
-            {"alternatives": [EAGER, RECORD | {"processes": [PROCESS, PROCESS]}]},
-            "selu/jit@jax took other turns than selu/eager@jax",
-        ),
     ],
 )
 def test_a_comparison_is_one_record_of_alternatives_that_took_turns(schema, change, problem):

@@ -78,9 +78,9 @@ def test_the_source_of_quotes_is_named_at_the_first():
     quote = '<p><a class="quoted" href="a.html" title="{}">“{}”</a></p>'
     quotes = [("by Ann", "one"), ("by Ann", "two"), ("by Bob", "six")]
     assert markdown("".join(quote.format(*each) for each in quotes)).split("\n\n") == [
-        '[“one”](a.html "by Ann")',
-        "[“two”](a.html)",
-        '[“six”](a.html "by Bob")\n',
+        '[“one”](a.md "by Ann")',
+        "[“two”](a.md)",
+        '[“six”](a.md "by Bob")\n',
     ]
 
 

@@ -5,7 +5,6 @@ import shutil
 import signal
 
 import nbformat
-import pytest
 from bs4 import BeautifulSoup
 
 
@@ -208,17 +207,6 @@ def test_the_engine_imports_no_framework(project):
     )
     project.page("a/one", project.cell("1"))
     assert "imported: []" in project.build().output
-
-
-@pytest.mark.parametrize("builder", ["html", "dirhtml"])
-def test_what_a_page_was_goes_with_its_source(project, builder):
-    page = project.page("a/one", project.cell("1"))
-    assert project.build("-b", builder).green
-    folder = project.root / "build/html"
-    (built,) = [path for path in folder.rglob("*.html") if "one" in str(path.relative_to(folder))]
-    page.unlink()
-    assert project.build("-b", builder).green
-    assert not built.exists()
 
 
 UNREADABLE = {

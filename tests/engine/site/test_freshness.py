@@ -121,12 +121,3 @@ def test_a_download_is_the_same_from_the_cache(project):
     cached = project.build(out="again/html")
     assert cached.executed == []
     assert (project.root / "again/html/_sources/a/one.ipynb").read_bytes() == before
-
-
-def test_what_a_page_leaves_goes_with_it(project):
-    project.page("a/one", project.cell("1"))
-    assert project.build().green
-    project.path("a/one").unlink()
-    assert project.build().green
-    left = (project.root / "build/html").rglob("one*")
-    assert not [path for path in left if ".doctrees" not in path.parts]

@@ -205,8 +205,7 @@ def test_numbers_of_a_forged_recording_are_refused_or_short(project, noting):
     path = project.recording("b/one")
     text = path.read_text("utf8")
     path.write_text(text.replace('"first_call": 1.5', '"first_call": 1e-300', 1), "utf8")
-    build = project.build("-D", "book_recorded=1")
-    assert "CPU: 1 recording of unreadable" in build.output
+    project.build("-D", "book_recorded=1")
     listed = project.run("recordings").stdout
     assert "unreadable: its cell" in listed
     assert "first_call cannot be validated" in listed

@@ -27,7 +27,7 @@ def soup(project, docname="a/one"):
     ],
 )
 def test_a_fragment_is_no_part_of_another_word_or_number(fragment, printed, is_in):
-    assert predictions.Answer("", f'"{fragment}"').is_in(printed) == is_in
+    assert predictions.Answer("", fragment).is_in(printed) == is_in
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,6 @@ def test_the_answer_must_be_the_same_on_every_device(project):
     project.recorded_elsewhere("a/one", ("traces: 2", "traces: 1"))
     build = project.build()
     assert "the answers differ: 'two' on CPU, '`one`' on gpu-h200" in build.output
-
-
-def test_an_answer_can_be_a_measured_ratio(project, comparing):
-    ratio = "x/slow@python / x/fast@python"
-    asked = f"```{{predict}} How much?\n- less ~ {ratio} in ..2\n- more ~ {ratio} in 2..\n```"
-    cell = project.cell("contest('x', 3.9, 4.0, 4.1)", "a.contests.contest")
-    project.page("a/one", asked, cell)
-    build = project.build()
-    assert build.green, build.output
-    assert soup(project).select_one(".predict fieldset")["data-right"] == "1"
 
 
 # Parts of a page, and how many questions on it are without their cell.

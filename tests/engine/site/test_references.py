@@ -329,8 +329,7 @@ def test_a_number_in_a_heading_is_red_at_its_line(project, noting):
     build = project.build()
     assert build.status == 1
     assert [warning.partition("docs/")[2].partition("; ")[0] for warning in build.warnings] == [
-        f"b/one.md:{project.line('b/one', role)}: WARNING: '{text}' stands in a heading, where no "
-        "measurement is known"
+        f"b/one.md:{project.line('b/one', role)}: WARNING: '{text}' stands in a heading"
         for role, text in (
             ("{measured}", "x@python"),
             ("{verdict}", "x@python.first_call / x@python in 1.. ? holds : fails"),

@@ -23,7 +23,7 @@ def test_the_links_of_a_skill_hold_away_from_the_site(themed):
 
     files = packed()
     assert built.status == 0 and len(files) == 3
-    assert "[Two](two.md#here), far" in files["the-fruit/references/a/one.md"]
+    assert "[Two](two.md#here), [far](../b/far.md)" in files["the-fruit/references/a/one.md"]
     start = files["the-fruit/SKILL.md"]
     assert "- [Page a/two](references/a/two.md) (numpy==" in start
     assert "  - Here" in start and "no section" not in start
