@@ -253,7 +253,7 @@ def recordings(session):
 def live(session):
     """Serve the site on this machine, and rebuild and reload it whenever a file is saved."""
     install(session, FRAMEWORKS, "docs", "live")
-    # Its keeper has the frameworks imported while nothing is built.
+    # Beside it the frameworks stay imported while nothing is built.
     session.run(
         *("python", "-m", "_ext.execution.forkserver", "--"),
         *("python", "-c", SERVE),

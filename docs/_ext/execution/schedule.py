@@ -117,16 +117,13 @@ class _Build:
         warm: provisioning.Parents | None,
         modules: tuple[str, ...] | None,
     ) -> None:
-        # Not in a slot: others run while the parent still imports.
-        if modules is None or warm is None or not await warm.ready(modules):
-            warm, modules = None, ()
         async with contextlib.AsyncExitStack() as held:
             if self.efforts[page.docname].started > HALF:
                 await held.enter_async_context(self.starting_processes)
             await held.enter_async_context(self.slots)
             await held.enter_async_context(self.machine.locked(alone=False))
             try:
-                await self._execute(page, warm, modules)
+                await self._execute(page, *((warm, modules) if modules is not None else ()))
             except provisioning.ParentLost:
                 await self._execute(page)
 

@@ -11,7 +11,7 @@ from _ext.source.snippets import Library
 def execute(project, monkeypatch):
     """Return a function that executes pages and returns {page: Execution}, in their order."""
     own = project.environment()
-    for name in ("STAMPS", "BOOK_LOCKS", "BOOK_KEEPER"):
+    for name in ("STAMPS", "BOOK_LOCKS", "BOOK_KERNELS"):
         if name in own:
             monkeypatch.setenv(name, own[name])
 

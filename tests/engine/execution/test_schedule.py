@@ -266,7 +266,9 @@ def test_a_kernel_that_does_not_start_fails_its_page(
 ):
     broken = tmp_path / "kernel.py"
     broken.write_text("raise SystemExit(3)")
-    monkeypatch.setattr(provisioning, "KERNEL", broken)
+    for module in (provisioning, provisioning.forkserver):
+        monkeypatch.setattr(module, "KERNEL", broken)
+    monkeypatch.delenv(provisioning.forkserver.SOCKET)
     project.page("a/one", project.cell("1"), benchmark=benchmark)
     (failure,) = execute("a/one")["a/one"].failures
     assert failure.line == 9 + benchmark
@@ -312,7 +314,7 @@ def test_a_signal_that_ends_a_build_lets_it_clean_up_and_is_its_status(number):
 def test_an_interrupted_build_loses_no_finished_page(
     project, stamping, until, short_folder, number, benchmark, status
 ):
-    project.own_keeper = True
+    project.own_root = True
     project.page("a/one", project.cell("1"))
     project.page("a/two", project.cell("2"))
     project.page(
