@@ -43,14 +43,10 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True)
 class Execution:
-    """What came of executing a page.
-
-    `left_out` says, by the numbers of cells, how many characters they printed beyond the limit.
-    """
+    """What came of executing a page."""
 
     outputs: PageOutputs
     failures: list[Failure]
-    left_out: dict[int, int]
 
 
 class PageRun:
@@ -61,9 +57,9 @@ class PageRun:
         page: Page,
         options: Options,
         device: str,
+        shared: bool = False,
         warm: provisioning.Parents | None = None,
         modules: Sequence[str] = (),
-        shared: bool = False,
     ) -> None:
         """Take the page, the device it must run on, and the modules that a parent has imported.
 
@@ -79,7 +75,6 @@ class PageRun:
         self.imports: dict[str, str] = {}
         # Names that cells would have bound, had they been executed to their end, each with the why.
         self.lost: dict[str, str] = {}
-        self.left_out: dict[int, int] = {}
         self.status: int | None = None
         self.used = self.used_by_others = 0.0
         self.last_words = ""
@@ -120,7 +115,7 @@ class PageRun:
                 **(machine.accelerator() if self.device.startswith("gpu") else {}),
             )
             made = PageOutputs(facts, tuple(self._outputs()))
-            return Execution(made, self.failures, self.left_out)
+            return Execution(made, self.failures)
 
     def _outputs(self) -> Iterator[CellOutputs]:
         for cell, executed in zip(self.cells, self.notebook.cells, strict=True):
@@ -289,10 +284,6 @@ class PageRun:
                 self.missing[cell.key] = why
                 code.outputs = []
                 return await self._forget(client, code.source, why, kept)
-        if left_out := self.reply.get("left_out"):
-            self.left_out[self.number + 1] = left_out
-            text = f"\n… and {left_out:,} more characters\n"
-            code.outputs.append(nbformat.v4.new_output("stream", text=text))
         unshown = None if error else self._unshown()
         problem = unshown or judge(code.outputs, cell.expected)
         if problem and not self.options.any_outcome:

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
@@ -105,7 +105,11 @@ class Parents:
         with its:
             self._own = forkserver.root(its, environment)
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        """Begin to use it."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
         """Let go of the root; one of this build's own ends, with all that were forked from it."""
         self._control.close()
         if self._own is not None:

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from ..files import Unusable
 from ..options import Options
@@ -45,9 +44,8 @@ def run_or_load(
     recordings = Recordings(options.folder("recordings"))
     waiting, efforts = [], {}
     keys: dict[str, str] = {}
-    digests: dict[Any, str] = {}
     for page in pages:
-        of_page = keys[page.docname] = key(page, options, device, known=digests)
+        of_page = keys[page.docname] = key(page, options, device)
         try:
             outputs = cache.load(page, of_page, page.device or device)
         except Unusable as error:

@@ -285,8 +285,8 @@ def test_cells_run_in_an_empty_folder_of_their_own(project, execute):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_that_ends_a_build_lets_it_clean_up_and_is_its_status(number):
     async def work():
-        os.kill(os.getpid(), number)
         try:
+            os.kill(os.getpid(), number)
             await asyncio.sleep(25)
         finally:
             cleaned.append(number)
@@ -296,7 +296,8 @@ def test_a_signal_that_ends_a_build_lets_it_clean_up_and_is_its_status(number):
     before = signal.signal(number, signal.SIG_DFL)
     try:
         with pytest.raises(SystemExit) as ended:
-            asyncio.run(schedule._until_ended(work()))
+            with schedule._signals_end_it():
+                asyncio.run(work())
     finally:
         signal.signal(number, before)
     assert ended.value.code == 128 + number
