@@ -15,7 +15,7 @@ SPHINX = {"sphinx", "docutils", "myst_nb", "sphinx_design", "myst_parser"}
 # What a page is about; the engine knows frameworks from conf.py alone. To compile for another
 # device is JAX's work, whatever the book is about.
 SUBJECTS = {"jax", "jaxlib", "torch", "tensorflow", "sklearn"}
-COMPILER = {"programs/compiling.py", "programs/targets.py", "programs/jaxprs.py"}
+COMPILER = {"programs/compiling.py", "programs/jaxprs.py"}
 MODULES = {path.relative_to(ENGINE).as_posix(): path for path in sorted(ENGINE.rglob("*.py"))}
 
 

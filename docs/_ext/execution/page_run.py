@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import nbformat
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
@@ -78,7 +77,6 @@ class PageRun:
         self.status: int | None = None
         self.used = self.used_by_others = 0.0
         self.last_words = ""
-        self.reply: dict[str, Any] = {}
         # The cells that are executed, in a notebook of their own: the page stays as it is.
         code = [nbformat.v4.new_code_cell(cell.source) for cell in self.cells]
         self.notebook = nbformat.v4.new_notebook(cells=code)
@@ -158,9 +156,8 @@ class PageRun:
                     "book_page_timeout of conf.py is the limit"
                 )
             else:
-                name = ""
-                if self.status is not None and self.status < 0:
-                    name = f" ({_signal_name(-self.status)})"
+                number = -(self.status or 0)
+                name = f" ({signal.strsignal(number)})" if number > 0 else ""
                 self._fail(f"the cell ended the kernel's process{name}{self.last_words}")
         except provisioning.ParentLost:
             raise
@@ -191,7 +188,6 @@ class PageRun:
             store_widget_state=False,
             record_timing=False,
             shutdown_kernel="immediate",
-            on_cell_executed=self._replied,
         )
         variables = environment.kernel_environment(self.options, self.device, self.shared)
         # What a killed program leaves behind goes with the folder of its page.
@@ -208,7 +204,8 @@ class PageRun:
                 await client.connect()
                 await self._cells(client)
             except (RuntimeError, DeadKernelError):
-                said = outputs.scrubbed(_end_of(log)).strip()
+                end = log.read_bytes()[-10_000:].decode("utf8", "replace")
+                said = outputs.scrubbed(end).strip()
                 self.last_words = f"\n{said[-2000:]}" if said else ""
                 raise
             finally:
@@ -217,18 +214,6 @@ class PageRun:
                     self.status = await process.end()
                 finally:
                     await client._async_cleanup_kernel()
-
-    def _replied(self, cell: NotebookNode, cell_index: int, execute_reply: dict[str, Any]) -> None:
-        self.reply = execute_reply["content"]
-
-    def _unshown(self) -> str | None:
-        """Return what is wrong where a cell raised, and no output of it says so."""
-        if self.reply.get("status") != "error":
-            return None
-        return (
-            f"raised {str(self.reply.get('ename'))[:100]}, and the page would not show it; "
-            "a cell must leave it to IPython to show errors"
-        )
 
     async def _cells(self, client: Client) -> None:
         """Execute the cells one after the other, up to the first failure.
@@ -268,7 +253,6 @@ class PageRun:
 
     async def _cell(self, client: Client, cell: Cell, code: NotebookNode) -> None:
         """Execute code for a cell, and compare what came with what the cell declares."""
-        self.reply = {}
         try:
             await client.async_execute_cell(code, self.number)
         except CellTimeoutError:
@@ -284,8 +268,7 @@ class PageRun:
                 self.missing[cell.key] = why
                 code.outputs = []
                 return await self._forget(client, code.source, why, kept)
-        unshown = None if error else self._unshown()
-        problem = unshown or judge(code.outputs, cell.expected)
+        problem = judge(code.outputs, cell.expected)
         if problem and not self.options.any_outcome:
             return self._fail(problem)
         if problem and error:
@@ -311,11 +294,6 @@ class PageRun:
         self.kind = kind
 
 
-def _signal_name(number: int) -> str:
-    """Return the name of a signal; those for real time have none."""
-    return {each.value: each.name for each in signal.Signals}.get(number, f"signal {number}")
-
-
 def _failed_at(error: NotebookNode) -> int:
     """Return the line of a cell in which its error came, or 1 where it does not say."""
     found = FAILED.search("\n".join(error.traceback))
@@ -327,9 +305,3 @@ def used_versions(options: Options) -> dict[str, str]:
     packages = dict.fromkeys(name for one in options.registry for name in one.packages)
     python = ".".join(map(str, sys.version_info[:3]))
     return {"python": python} | versions(packages)
-
-
-def _end_of(log: pathlib.Path) -> str:
-    with log.open("rb") as stream:
-        stream.seek(max(0, log.stat().st_size - 10_000))
-        return stream.read(10_000).decode("utf8", "replace")

@@ -197,7 +197,7 @@ FAILURES = {
     ),
     "kills-its-kernel": (
         "import os\nos.kill(os.getpid(), 9)",
-        "the cell ended the kernel's process (SIGKILL)",
+        "the cell ended the kernel's process (Killed)",
     ),
     "displays-what-is-no-text": (
         "from IPython.display import display\ndisplay({'text/html': 5}, raw=True)",
