@@ -41,11 +41,13 @@ class Failure:
 
 
 @dataclasses.dataclass(frozen=True)
-class Execution:
-    """What came of executing a page."""
+class Result:
+    """What a page gave: outputs, why it is red, and whether it was executed just now."""
 
+    page: Page
     outputs: PageOutputs
-    failures: list[Failure]
+    failures: tuple[Failure, ...] = ()
+    fresh: bool = False
 
 
 class PageRun:
@@ -86,7 +88,7 @@ class PageRun:
         line = self.cells[self.number].line
         self.failures.append(Failure(line, f"cell {self.number + 1}: {message}"))
 
-    async def executed(self) -> Execution:
+    async def executed(self) -> Result:
         """Execute the page, and return what came of it.
 
         Raises ParentLost where the parent of its kernel ended before it did.
@@ -113,7 +115,7 @@ class PageRun:
                 **(machine.accelerator() if self.device.startswith("gpu") else {}),
             )
             made = PageOutputs(facts, tuple(self._outputs()))
-            return Execution(made, self.failures)
+            return Result(self.page, made, tuple(self.failures), True)
 
     def _outputs(self) -> Iterator[CellOutputs]:
         for cell, executed in zip(self.cells, self.notebook.cells, strict=True):

@@ -1,26 +1,15 @@
 """The outputs of pages: from the cache, or by executing what it does not hold."""
 
-import dataclasses
 from collections.abc import Callable, Iterable
 
 from ..files import Unusable
 from ..options import Options
 from ..records.cache import Cache
-from ..records.output_format import PageOutputs
 from ..records.recordings import Recordings
 from ..source.pages import Page
 from . import schedule
 from .key import key
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """What a page gave: outputs, why it is red, and whether it was executed just now."""
-
-    page: Page
-    outputs: PageOutputs
-    failures: tuple[schedule.Failure, ...] = ()
-    fresh: bool = False
+from .page_run import Result as Result
 
 
 def run_or_load(
@@ -60,10 +49,11 @@ def run_or_load(
         else:
             done(Result(page, outputs))
 
-    def executed(page: Page, execution: schedule.Execution) -> None:
-        if not execution.failures:
+    def executed(result: Result) -> None:
+        page = result.page
+        if not result.failures:
             try:
-                cache.save(page, keys[page.docname], execution.outputs)
+                cache.save(page, keys[page.docname], result.outputs)
             except OSError as error:
                 trouble(
                     page,
@@ -71,7 +61,7 @@ def run_or_load(
                     "They are shown, but the next build executes the page again; free space or "
                     "make the folder writable",
                 )
-        done(Result(page, execution.outputs, tuple(execution.failures), True))
+        done(result)
 
     if waiting:
         schedule.execute_all(waiting, options, device, executed, efforts, say, jobs)

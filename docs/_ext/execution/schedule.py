@@ -15,9 +15,9 @@ from ..options import Options
 from ..records.recordings import Effort
 from ..source.pages import Page
 from . import environment, imports, machine, provisioning
-from .page_run import Execution, Failure, PageRun, used_versions
+from .page_run import Failure, PageRun, Result, used_versions
 
-__all__ = ["Execution", "Failure", "execute_all"]
+__all__ = ["Failure", "Result", "execute_all"]
 
 # A page that computes less than half of its work itself has processes of its own compute.
 HALF = 0.5
@@ -27,12 +27,12 @@ def execute_all(
     pages: Sequence[Page],
     options: Options,
     device: str,
-    done: Callable[[Page, Execution], None],
+    done: Callable[[Result], None],
     efforts: Mapping[str, Effort],
     say: Callable[[str], None],
     jobs: int | None = None,
 ) -> None:
-    """Execute pages and call `done(page, execution)` for each as soon as it is finished.
+    """Execute pages and call `done` with the Result of each as soon as it is finished.
 
     Pages that measure run one at a time after all others. `efforts` maps the names of pages to
     what they took: the longest begin first, and those of which nothing is known before them. `say`
@@ -51,11 +51,11 @@ def execute_all(
     async def execute(page: Page, *fork: Any) -> None:
         shared = jobs > 1 and not alone(page, options)
         run = PageRun(page, options, page.device or device, shared, *fork)
-        execution = await run.executed()
-        verdict = "failed" if execution.failures else "executed"
-        took = f"{execution.outputs.facts.seconds:.1f} s"
+        result = await run.executed()
+        verdict = "failed" if result.failures else "executed"
+        took = f"{result.outputs.facts.seconds:.1f} s"
         say(f"[{next(numbers)}/{len(pages)}] {verdict} {page.docname} in {took}")
-        done(page, execution)
+        done(result)
 
     async def in_turn(page: Page, *fork: Any) -> None:
         async with contextlib.AsyncExitStack() as held:

@@ -9,7 +9,7 @@ from _ext.source.snippets import Library
 
 @pytest.fixture
 def execute(project, monkeypatch):
-    """Return a function that executes pages and returns {page: Execution}, in their order."""
+    """Return a function that executes pages and returns {page: Result}, in their order."""
     own = project.environment()
     for name in ("STAMPS", "BOOK_LOCKS", "BOOK_KERNELS"):
         if name in own:
@@ -19,8 +19,8 @@ def execute(project, monkeypatch):
         library = Library(project.root / "snippets")
         found = {}
 
-        def note(page, execution):
-            found[page.docname] = execution
+        def note(result):
+            found[result.page.docname] = result
 
         execute_all(
             [read_page(name, project.path(name), library) for name in docnames],
