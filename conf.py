@@ -110,7 +110,6 @@ book_frameworks = {
             "gpu": {"JAX_PLATFORMS": "cuda,cpu"},
             "tpu": {"JAX_PLATFORMS": "tpu,cpu"},
         },
-        "shared": {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
         "required": True,
         "colour": {"light": "#0b5fb0", "dark": "#6cb6ff"},
     },
@@ -136,7 +135,6 @@ book_frameworks = {
             "": {"TF_CPP_MIN_LOG_LEVEL": "2"},
             "cpu": {"CUDA_VISIBLE_DEVICES": ""},
         },
-        "shared": {"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
         # PyTorch loads Triton, which comes with its builds for CUDA, and loaded after TensorFlow
         # Triton is a segmentation fault (tensorflow/tensorflow#124205).
         "before": ["triton"],

@@ -58,9 +58,7 @@ def environment_digest(of: Sequence[str], options: Options, device: str, benchma
         "versions": dict.fromkeys(of, "") | versions(of),
         "variables": environment.passed(options) | environment.local(),
         "left_out": _left_out(of, options),
-        "frameworks": [
-            entry.variables(device.partition("-")[0], False) for entry in options.registry
-        ],
+        "frameworks": [entry.variables(device.partition("-")[0]) for entry in options.registry],
         "output_limit": options.output_limit,
         "preview": benchmark and options.preview,
         "before": options.before,

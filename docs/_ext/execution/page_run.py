@@ -58,16 +58,12 @@ class PageRun:
         page: Page,
         options: Options,
         device: str,
-        shared: bool = False,
         warm: provisioning.Parents | None = None,
         modules: Sequence[str] = (),
     ) -> None:
-        """Take the page, the device it must run on, and the modules that a parent has imported.
-
-        `shared` says that other kernels use the device at the same time.
-        """
+        """Take the page, the device it must run on, and the modules that a parent has imported."""
         self.page, self.options, self.device = page, options, device
-        self.warm, self.modules, self.shared = warm, modules, shared
+        self.warm, self.modules = warm, modules
         self.clock = asyncio.timeout(options.page_timeout)
         self.cells = page.cells
         self.failures: list[Failure] = []
@@ -191,7 +187,7 @@ class PageRun:
             record_timing=False,
             shutdown_kernel="immediate",
         )
-        variables = environment.kernel_environment(self.options, self.device, self.shared)
+        variables = environment.kernel_environment(self.options, self.device)
         # What a killed program leaves behind goes with the folder of its page.
         variables |= dict.fromkeys(provisioning.OF_A_PAGE, str(home))
         with log.open("a") as stream:

@@ -18,7 +18,6 @@ def run_or_load(
     done: Callable[[Result], None],
     say: Callable[[str], None],
     trouble: Callable[[Page, str], None],
-    jobs: int | None = None,
     again: bool = False,
 ) -> None:
     """Call `done` with the Result of each page, as soon as there is one.
@@ -64,4 +63,4 @@ def run_or_load(
         done(result)
 
     if waiting:
-        schedule.execute_all(waiting, options, device, executed, efforts, say, jobs)
+        schedule.execute_all(waiting, options, device, executed, efforts, say)

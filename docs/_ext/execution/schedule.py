@@ -30,27 +30,25 @@ def execute_all(
     done: Callable[[Result], None],
     efforts: Mapping[str, Effort],
     say: Callable[[str], None],
-    jobs: int | None = None,
 ) -> None:
     """Execute pages and call `done` with the Result of each as soon as it is finished.
 
     Pages that measure run one at a time after all others. `efforts` maps the names of pages to
     what they took: the longest begin first, and those of which nothing is known before them. `say`
-    receives a line for each page. `jobs` pages run at once: by default one for each core, or a
-    single one on an accelerator, which belongs to one process. Of those pages whose work is done by
-    processes that they start, one runs at a time.
+    receives a line for each page. As many pages run at once as there are cores, or a single one on
+    an accelerator, which belongs to one process. Of those pages whose work is done by processes
+    that they start, one runs at a time.
     """
     known = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
     ordered = sorted(pages, key=lambda page: known[page.docname].seconds, reverse=True)
-    jobs = jobs or (machine.cores() if device == "cpu" else 1)
+    at_once = machine.cores() if device == "cpu" else 1
     # Processes of several pages at once would take each other's cores.
-    slots, starting_processes = asyncio.Semaphore(jobs), asyncio.Semaphore(1)
+    slots, starting_processes = asyncio.Semaphore(at_once), asyncio.Semaphore(1)
     lock = machine.Machine(say)
     numbers = itertools.count(1)
 
     async def execute(page: Page, *fork: Any) -> None:
-        shared = jobs > 1 and not alone(page, options)
-        run = PageRun(page, options, page.device or device, shared, *fork)
+        run = PageRun(page, options, page.device or device, *fork)
         result = await run.executed()
         verdict = "failed" if result.failures else "executed"
         took = f"{result.outputs.facts.seconds:.1f} s"
@@ -73,7 +71,7 @@ def execute_all(
         modules = {page.docname: _modules(page, options, device) for page in others}
         with contextlib.ExitStack() as stack:
             if any(each is not None for each in modules.values()):
-                variables = environment.kernel_environment(options, "cpu", shared=True)
+                variables = environment.kernel_environment(options, "cpu")
                 versions = json.dumps(used_versions(options))
                 warm = stack.enter_context(provisioning.Parents(versions, variables))
             async with asyncio.TaskGroup() as group:

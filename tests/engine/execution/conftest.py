@@ -1,6 +1,7 @@
 """Pages of a miniature project, executed without a build around them."""
 
 import pytest
+from _ext.execution import machine
 from _ext.execution.schedule import execute_all
 from _ext.options import Options
 from _ext.source.pages import read_page
@@ -15,9 +16,11 @@ def execute(project, monkeypatch):
         if name in own:
             monkeypatch.setenv(name, own[name])
 
-    def run(*docnames, done=None, efforts=(), say=str, jobs=None, device="cpu", **options):
+    def run(*docnames, efforts=(), say=str, jobs=None, device="cpu", **options):
         library = Library(project.root / "snippets")
         found = {}
+        if jobs:
+            monkeypatch.setattr(machine, "cores", lambda: jobs)
 
         def note(result):
             found[result.page.docname] = result
@@ -26,10 +29,9 @@ def execute(project, monkeypatch):
             [read_page(name, project.path(name), library) for name in docnames],
             Options(**{"variables": ("STAMPS",), "cell_timeout": 30} | options),
             device,
-            done or note,
+            note,
             dict(efforts),
             say,
-            jobs,
         )
         return found
 
