@@ -203,8 +203,10 @@ class PageKernel(IPythonKernel):
                 stream.read_pipe()
                 stream.flush()
             if left_out := self.session.left_out:
-                self.session.begin()
-                self.streams[0].write(f"\n… and {left_out:,} more characters\n")
+                notice = f"\n… and {left_out:,} more characters\n"
+                # It is shown beyond the limit.
+                self.session.shown = -len(notice)
+                self.streams[0].write(notice)
                 self.streams[0].flush()
 
 
