@@ -110,7 +110,6 @@ book_frameworks = {
             "gpu": {"JAX_PLATFORMS": "cuda,cpu"},
             "tpu": {"JAX_PLATFORMS": "tpu,cpu"},
         },
-        "shared": {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
         "required": True,
         "colour": {"light": "#0b5fb0", "dark": "#6cb6ff"},
     },
@@ -138,7 +137,6 @@ book_frameworks = {
             "": {"TF_CPP_MIN_LOG_LEVEL": "2"},
             "cpu": {"CUDA_VISIBLE_DEVICES": ""},
         },
-        "shared": {"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
         # PyTorch loads Triton, which comes with its builds for CUDA, and loaded after TensorFlow
         # Triton is a segmentation fault (tensorflow/tensorflow#124205).
         "before": ["triton"],
@@ -180,7 +178,7 @@ book_variables = (
 ).split()
 
 # The devices that programs are compiled for, none of which has to be here: how JAX describes them,
-# on how many a step is compiled, and what the compiler needs (docs/_ext/programs/targets.py).
+# on how many a step is compiled, and what the compiler needs (docs/_ext/programs/compiling.py).
 CUDA = {"platform": "cuda", "packages": ["jax-cuda13-plugin", "nvidia-cuda-nvcc"]}
 TPU = {
     "platform": "tpu",

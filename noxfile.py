@@ -253,7 +253,7 @@ def recordings(session):
 def live(session):
     """Serve the site on this machine, and rebuild and reload it whenever a file is saved."""
     install(session, FRAMEWORKS, "docs", "live")
-    # Its keeper has the frameworks imported while nothing is built.
+    # Beside it the frameworks stay imported while nothing is built.
     session.run(
         *("python", "-m", "_ext.execution.forkserver", "--"),
         *("python", "-c", SERVE),
@@ -270,13 +270,8 @@ def live(session):
 def compile_programs(session):
     """Compile what pages show for devices that are not here, where a record is not current.
 
-    Arguments are the names of functions; `--again` to compile them even so; or `--list`, which
-    says what is current, without compiling.
+    Arguments are the names of functions; `--again` to compile them even so.
     """
-    if "--list" in session.posargs:
-        install(session, "record")
-        session.run("python", "-m", "_ext.commands.compile", *session.posargs, env=ENGINE)
-        return
     install(session, "compile", into="compile", lock="-compile")
     session.run("python", "-m", "_ext.commands.compile", *session.posargs, env=ENGINE)
 

@@ -282,7 +282,7 @@ FRAMEWORKS = ("jax", "torch", "tensorflow")
 AS_LIVE = ("-D", "book_search=0")
 
 
-def beside_a_keeper(site):
+def beside_a_root(site):
     """Build, edit a snippet of a page with three frameworks, and build again."""
     library = Library.of(Options.from_file(site / "conf.py"))
     pages = [
@@ -446,7 +446,7 @@ def main():
     parser.add_argument("--live", type=pathlib.Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.live:
-        return beside_a_keeper(asked.live)
+        return beside_a_root(asked.live)
     counts = (10, 100) if asked.quick else (10, 100, 300)
     with tempfile.TemporaryDirectory(prefix="build-benchmark-") as folder:
         work = pathlib.Path(folder)

@@ -31,7 +31,6 @@ class Framework:
     device: a Python expression, evaluated in a kernel where the module is imported, that gives
         the pair (platform, kind) of its device, such as `("gpu", "NVIDIA H200")`.
     environment: variables of kernels, {platform: {variable: value}}; those under "" are for all.
-    shared: more of them, for kernels that share an accelerator with others.
     before: modules that have to be imported before it in the same process, where installed.
     later: modules that it imports itself at its first use; parents of kernels have them already.
     required: without it no page is executed; its cells are never left out.
@@ -47,7 +46,6 @@ class Framework:
     words: tuple[str, ...] = ()
     device: str = ""
     environment: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
-    shared: Mapping[str, str] = dataclasses.field(default_factory=dict)
     before: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
     required: bool = False
@@ -66,10 +64,9 @@ class Framework:
             label=self.label or name,
         )
 
-    def variables(self, platform: str, shared: bool) -> dict[str, str]:
+    def variables(self, platform: str) -> dict[str, str]:
         """Return its environment variables for a kernel on a platform such as `cpu` or `gpu`."""
-        found = {**self.environment.get("", {}), **self.environment.get(platform, {})}
-        return found | (dict(self.shared) if shared else {})
+        return {**self.environment.get("", {}), **self.environment.get(platform, {})}
 
     def installed(self, find: Callable[[str], object] = importlib.util.find_spec) -> bool:
         """Say whether its first module can be imported here."""

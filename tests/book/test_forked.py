@@ -31,11 +31,12 @@ def differences(names):
     """Execute pages in processes of their own; return the cells that print something else."""
     different = []
 
-    def done(page, execution):
+    def done(result):
+        page = result.page
         forked = RECORDINGS.read("cpu", page.docname)
-        if forked.facts.process != "forked" or execution.outputs.facts.process != "own":
+        if forked.facts.process != "forked" or result.outputs.facts.process != "own":
             different.append(f"{page.docname}: not once forked and once in a process of its own")
-        for number, cell in enumerate(execution.outputs.cells, 1):
+        for number, cell in enumerate(result.outputs.cells, 1):
             recorded = forked.cell(cell.key)
             if recorded is None or plain(cell.outputs) != plain(recorded.outputs):
                 different.append(f"{page.docname}, cell {number}")

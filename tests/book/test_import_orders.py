@@ -72,5 +72,5 @@ def test_kernels_survive_each_order_in_which_pages_import_frameworks(tmp_path):
         pages.append(read_page(path.stem, path, Library(tmp_path)))
     assert len(pages) > 2
     failures = []
-    execute_all(pages, OPTIONS, "cpu", lambda page, done: failures.extend(done.failures), {}, print)
+    execute_all(pages, OPTIONS, "cpu", lambda done: failures.extend(done.failures), {}, print)
     assert failures == []

@@ -97,7 +97,7 @@ class Forks:
         self.unread = b""
         while not self.unread.endswith(b"\n"):
             self.unread += self.replies.read(1)
-        pid, self.keeper = self.unread.decode().split()
+        pid, self.root = self.unread.decode().split()
         self.kept, self.unread = psutil.Process(int(pid)), b""
         self.statuses = {}
         self.pids = []
@@ -118,10 +118,8 @@ class Forks:
         return self.statuses.get(pid)
 
     def kernels(self):
-        """Return the kernels that were forked from the parents that builds share."""
-        below = self.kept.children(recursive=True)
-        roots = {process.pid for process in below if process.ppid() == self.kept.pid}
-        return [one for one in below if one.pid not in roots and _leads_a_session(one)]
+        """Return the kernels that were forked from the root that builds share."""
+        return [one for one in self.kept.children(recursive=True) if _leads_a_session(one)]
 
     def _reply(self, seconds):
         """Take in what is replied within some time; return whether something was."""
@@ -227,7 +225,7 @@ class Project:
 
     def __init__(self, root):
         self.root = root
-        self.own_keeper = False
+        self.own_root = False
         self.stamps = root / "stamps"
         self.stamps.mkdir()
         (root / "measurement.schema.json").write_text(json.dumps(SCHEMA), "utf8")
@@ -291,8 +289,8 @@ class Project:
     def environment(self, **variables):
         """Return the environment of a build; cells find the folder for their stamps in it."""
         own = {"STAMPS": str(self.stamps), "BOOK_LOCKS": str(self.root)}
-        if not self.own_keeper:
-            own["BOOK_KEEPER"] = forks().keeper
+        if not self.own_root:
+            own["BOOK_KERNELS"] = forks().root
         return inherited() | own | variables
 
     def forkable(self, variables):

@@ -6,8 +6,8 @@ folder that holds the engine, schema of measurements) as arguments. A request is
 for each process that has ended. It ends when nobody can write requests any more, however the tests
 ended.
 
-The first reply is `pid path` of a keeper: all builds that are told of it share the parents of their
-kernels.
+The first reply is `pid path` of a root: the kernels of all builds that are told of it are forked
+from there.
 """
 
 import atexit
@@ -23,9 +23,7 @@ import os
 import pathlib
 import pkgutil
 import runpy
-import shutil
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -82,8 +80,6 @@ ValueError: 1.0
 ```
 """
 LONG = 1000
-# What pages of one project find in their environment, and those of another otherwise.
-OF_A_PROJECT = ("STAMPS",)
 
 
 def prepare(engine, schema):
@@ -224,40 +220,11 @@ def _import(name):
 
 
 def keep():
-    """Start a keeper that ends with this process; return its pid and the path of its socket."""
-    from _ext.execution.forkserver import Keeper
+    """Start the root of all kernels, which ends with this process; return its pid and its path."""
+    from _ext.execution.forkserver import lasting
 
-    class Lasting(Keeper):
-        """Keeps what it has: projects differ in variables that only their cells read."""
-
-        def __init__(self):
-            super().__init__()
-            self.all = {}
-
-        def root(self, key, kernel, environment):
-            shared = {k: v for k, v in environment.items() if k not in OF_A_PROJECT}
-            key = json.dumps([kernel, shared])
-            self.key, self.kept = key, self.all.get(key)
-            self.all[key] = super().root(key, kernel, shared)
-            return self.all[key]
-
-    folder = tempfile.mkdtemp(prefix="keeper-")
-    path = os.path.join(folder, "socket")
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listening.bind(path)
-    listening.listen()
-    server = os.pidfd_open(os.getpid())
-    with listening:
-        if pid := os.fork():
-            os.close(server)
-            return pid, path
-        # Ctrl-C is for the tests, and for what they interrupt.
-        os.setsid()
-        try:
-            Lasting().serve(listening, until=server)
-        finally:
-            shutil.rmtree(folder)
-            os._exit(0)
+    path = os.path.join(tempfile.mkdtemp(prefix="root-"), "socket")
+    return lasting(path).pid, path
 
 
 def served(requests, replies):

@@ -131,9 +131,9 @@ def test_no_fork_outlives_the_tests_that_were_killed(tmp_path, until):
     root.mkdir()
     code = HOLD.format(folder=str(folder), server=str(server), root=str(root))
     tests = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    fork, keeper = (psutil.Process(int(pid)) for pid in tests.stdout.readline().split())
+    fork, root = (psutil.Process(int(pid)) for pid in tests.stdout.readline().split())
     parent = fork.parent()
-    assert keeper.parent() == parent
+    assert root.parent() == parent
     assert parent.is_running() and parent.pid != tests.pid
     assert parent.cmdline()[1] == str(server)
     tests.kill()
@@ -141,7 +141,7 @@ def test_no_fork_outlives_the_tests_that_were_killed(tmp_path, until):
     tests.stdout.close()
     until(lambda: not running(fork), "the fork outlives the tests")
     until(lambda: not running(parent), "the server outlives the tests")
-    until(lambda: not running(keeper), "the keeper outlives the tests")
+    until(lambda: not running(root), "the root outlives the tests")
 
 
 def running(process):

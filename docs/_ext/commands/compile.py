@@ -1,8 +1,8 @@
-"""Compile the functions that pages name, and record the programs; or say how the records stand.
+"""Compile the functions that pages name, and record the programs.
 
-    PYTHONPATH=docs python -m _ext.commands.compile [--list | --again] [function ...]
+    PYTHONPATH=docs python -m _ext.commands.compile [--again] [function ...]
 
-Compiling needs JAX and the compilers of the targets; the list needs no framework.
+It needs JAX and the compilers of the targets.
 """
 
 import argparse
@@ -24,18 +24,6 @@ def chosen(found: Mapping[str, Program], names: Sequence[str]) -> list[Program]:
             raise SystemExit(f"no page names a function '{name}'{hint}")
     ends = tuple(f".{name}" for name in names) or ""
     return [program for program in found.values() if f".{program.name}".endswith(ends)]
-
-
-def show(program: Program, options: Options, targets: Mapping[str, Target]) -> str:
-    """Print the state of one program and its devices; return what makes a strict build red."""
-    record, state = store.state(options.folder("programs"), program, targets)
-    print(f"{program.title}: {state}")
-    lacking = store.lacking(record, program, targets) if record else ()
-    word = "current" if record and state.word == "missing" else state.word
-    for name, target in targets.items():
-        if program.kind == "COMPILED" or target.chips:
-            print(f"  {name:<10} {'missing' if name in lacking else word}")
-    return "" if state.word == "current" else f"{program.title} is {state.word}"
 
 
 def renew(program: Program, options: Options, targets: Mapping[str, Target], again: bool) -> str:
@@ -60,21 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = Options.from_file("conf.py")
     parser = argparse.ArgumentParser(prog=f"{options.compile_command} --", description=__doc__)
     parser.add_argument("function", nargs="*", help="only these, as module.function")
-    parser.add_argument("--list", action="store_true", help="say what is current, compile nothing")
     parser.add_argument("--again", action="store_true", help="compile what is current as well")
     given = parser.parse_args(arguments)
     targets = options.compile_targets
     found, problems = find_all(options)
     programs = chosen(found, given.function)
-    if given.list:
-        problems += [show(program, options, targets) for program in programs]
-        for path in store.left_over(options.folder("programs"), found):
-            problems.append(f"{path}: no page asks for it; remove it")
-        if any(problems):
-            problems.append(f"'{options.compile_command}' compiles what is not current.")
-    else:
-        compiling.prepare(targets)
-        problems += [renew(program, options, targets, given.again) for program in programs]
+    compiling.prepare(targets)
+    problems += [renew(program, options, targets, given.again) for program in programs]
     for problem in filter(None, problems):
         print(problem, file=sys.stderr)
     return 1 if any(problems) else 0

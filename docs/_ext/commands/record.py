@@ -91,9 +91,9 @@ def chosen(
 class Recorder:
     """Executes pages and records each that goes well; `problems` are those that were met."""
 
-    def __init__(self, options: Options, recordings: Recordings, jobs: int | None) -> None:
-        """Take where recordings are kept, and how many pages run at once."""
-        self.options, self.recordings, self.jobs = options, recordings, jobs
+    def __init__(self, options: Options, recordings: Recordings) -> None:
+        """Take where recordings are kept."""
+        self.options, self.recordings = options, recordings
         self.problems: list[str] = []
         self.failed: set[str] = set()
 
@@ -108,7 +108,6 @@ class Recorder:
             lambda result: self._done(result, add),
             _say,
             lambda page, message: _say(f"      {page.docname}: {message}"),
-            self.jobs,
             again,
         )
 
@@ -213,16 +212,9 @@ def main() -> None:
         default=PROCESSES,
         help="in how many processes pages measure, those recorded before with them; 10 by default",
     )
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        help="pages to execute at once; by default one on an accelerator, and one for each core "
-        "on a CPU. Pages that measure are always executed alone",
-    )
     asked = parser.parse_args()
-    for name in ("jobs", "processes"):
-        if getattr(asked, name) is not None and getattr(asked, name) < 1:
-            parser.error(f"--{name} must be 1 or more")
+    if asked.processes < 1:
+        parser.error("--processes must be 1 or more")
     options = Options.from_file()
     try:
         name = os.environ.get("BOOK_DEVICE") or devices.this_device(options)
@@ -241,7 +233,7 @@ def main() -> None:
         if differ := from_elsewhere(measuring or meant, options, recordings):
             anew = "; pages that measure begin anew, with their first process" if measuring else ""
             print(f"what is recorded on {name} comes from elsewhere; here are {differ}{anew}")
-        recorder = Recorder(options, recordings, asked.jobs)
+        recorder = Recorder(options, recordings)
         recorder.record([page for page in meant if not page.benchmark], asked.again)
         recorder.measure(measuring, asked.processes, asked.again)
         problems += recorder.problems

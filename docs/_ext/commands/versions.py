@@ -66,7 +66,6 @@ def main() -> None:
     parser.add_argument(
         "--changed", action="store_true", help="only those of which a text is left out"
     )
-    parser.add_argument("--jobs", type=int, help="pages to execute at once")
     asked = parser.parse_args()
     options = Options.from_file()
     known = options.versions
@@ -115,7 +114,6 @@ def main() -> None:
         done,
         lambda line: print(line, flush=True),
         lambda page, message: print(f"      {page.docname}: {message}", flush=True),
-        asked.jobs,
     )
     for problem in problems:
         print(f"not recorded: {problem}", file=sys.stderr)

@@ -59,7 +59,7 @@ def this_device(options: Options) -> str:
     module = asked[0].modules[0]
     # In a process of its own: asking a framework takes hold of the device.
     code = f"import {module}\nplatform, kind = {asked[0].device}\nprint(platform, kind, sep='\\n')"
-    environment = kernel_environment(options, "", shared=False)
+    environment = kernel_environment(options, "")
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True
     )

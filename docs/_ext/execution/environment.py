@@ -25,20 +25,14 @@ def local(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def kernel_environment(
-    options: Options,
-    device: str,
-    shared: bool,
-    variables: Mapping[str, str] = os.environ,
+    options: Options, device: str, variables: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Return the environment of kernels that execute for `device`.
-
-    `shared` says that other kernels use the accelerator at the same time.
-    """
+    """Return the environment of kernels that execute for `device`."""
     platform = device.partition("-")[0]
     environment = SAME_ORDER | _matching(HARMLESS, variables) | local(variables)
     environment |= passed(options, variables)
     for framework in options.registry:
-        environment |= framework.variables(platform, shared and platform != "cpu")
+        environment |= framework.variables(platform)
     return environment | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 
 

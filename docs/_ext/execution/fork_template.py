@@ -1,12 +1,15 @@
 """A process that has imported frameworks, and from which the kernels of pages are forked.
 
 The root is started as `python -P fork_template.py FD KERNEL`: the socket through which jobs come,
-and the file of the kernel's code. A job says what its kernel wants imported. A process that lacks
-some of it forks one that imports the first of it, and hands the job on to that; so no framework is
-imported twice. These processes compute nothing and initialise no backend, because threads and the
-contexts of devices do not survive a fork. A job comes with a connection to whoever asked: the
-process id goes out on it, then the exit status; signals come in, and when it is closed the kernel
-is killed.
+and the file of the kernel's code. A job says by which steps its kernel gets ready: an environment,
+then the modules to import. A process that lacks a step forks one that takes it, and hands the job
+on to that; so no framework is imported twice. These processes compute nothing and initialise no
+backend, because threads and the contexts of devices do not survive a fork. Each ends with the one
+that it was forked from.
+
+A job comes with a connection to whoever asked, and the last process forks another that watches the
+kernel, and ends after it: the process id goes out on the connection, then the exit status; signals
+come in, and when it is closed the kernel is killed.
 """
 
 import contextlib
@@ -14,142 +17,101 @@ import gc
 import importlib.util
 import json
 import os
-import selectors
+import select
 import signal
 import socket
 import sys
 import tempfile
+import time
 from typing import Any
 
 
-class Parent:
-    """Forks kernels, and parents that have imported more, until nobody needs it any more."""
+def forked(lasts: bool = False) -> int:
+    """Fork a process that ends with this one, unless it `lasts`; return its number, 0 in itself."""
+    me = os.getpid()
+    # What is imported is never garbage: a collection would copy all of its pages.
+    gc.collect()
+    gc.freeze()
+    pid = os.fork()
+    if pid == 0:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        if not lasts:
+            kernel.end_with(me)
+    return pid
 
-    def __init__(self, control: socket.socket) -> None:
-        self.control = control
-        self.retired = False
-        self.children: dict[int, tuple[int, socket.socket | None]] = {}
-        self.larger: dict[str, tuple[int, socket.socket]] = {}
-        self.selector = selectors.DefaultSelector()
-        self.selector.register(control, selectors.EVENT_READ)
 
-    def run(self) -> tuple[dict[str, Any], socket.socket]:
-        """Serve until the end of this process; only a forked child returns, with its job."""
-        while not (self.retired and not self.children):
-            for key, _ in self.selector.select():
-                if key.fileobj is self.control:
-                    if job := self._job():
-                        return job
-                elif isinstance(key.fileobj, int):
-                    self._reap(key.fileobj)
-                else:
-                    self._listen(*key.data)
-        os._exit(0)
-
-    def _job(self) -> tuple[dict[str, Any], socket.socket] | None:
-        data, fds, _, _ = socket.recv_fds(self.control, 1 << 20, 1)
+def serve(control: socket.socket) -> tuple[dict[str, Any], socket.socket]:
+    """Serve until the end of this process; only one that is to watch a kernel returns."""
+    larger: dict[str, socket.socket] = {}
+    while True:
+        # Nobody asks how a child has ended.
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        data, fds, _, _ = socket.recv_fds(control, 1 << 20, 1)
         if not data:
-            self.retired = True
-            self.selector.unregister(self.control)
-            for _, control in self.larger.values():
-                control.close()
-            return None
-        job = json.loads(data)
-        connection = socket.socket(fileno=fds[0])
-        if job["modules"]:
-            return self._hand_on(job, connection)
-        if job["do"] == "warm":
-            with connection, contextlib.suppress(OSError):
-                connection.sendall(b'{"ready": true}\n')
-            return None
-        if (pidfd := self._fork(connection)) is None:
+            os._exit(0)
+        job, connection = json.loads(data), socket.socket(fileno=fds[0])
+        if not job["steps"]:
+            # Who watches a kernel still has to kill what that has started.
+            if not forked(lasts=True):
+                _close(control, *larger.values())
+                return job, connection
             connection.close()
-            return job, connection
-        pid, _ = self.children[pidfd]
-        with contextlib.suppress(OSError):
-            connection.sendall(json.dumps({"pid": pid}).encode() + b"\n")
-        self.selector.register(connection, selectors.EVENT_READ, (connection, pid))
-        return None
+            continue
+        step, *job["steps"] = job["steps"]
+        name = json.dumps(step)
+        if name not in larger:
+            if not isinstance(step, str):
+                # What was imported in another environment is not asked for any more.
+                _close(*larger.values())
+                larger.clear()
+            mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            if not forked():
+                _close(control, connection, mine, *larger.values())
+                take(step)
+                control, larger = its, {}
+                continue
+            its.close()
+            larger[name] = mine
+        # Where the other has ended, whoever asked learns it from the closed connection.
+        with connection, contextlib.suppress(OSError):
+            socket.send_fds(larger[name], [json.dumps(job).encode()], [connection.fileno()])
 
-    def _hand_on(
-        self, job: dict[str, Any], connection: socket.socket
-    ) -> tuple[dict[str, Any], socket.socket] | None:
-        """Give a job to the parent that has imported one module more."""
-        name, *job["modules"] = job["modules"]
-        with connection:
-            if name not in self.larger:
-                mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                if (pidfd := self._fork(None)) is None:
-                    mine.close()
-                    return {"do": "import", "module": name}, its
-                its.close()
-                self.larger[name] = pidfd, mine
-            # Where the other has ended, whoever asked learns it from the closed connection.
-            with contextlib.suppress(OSError):
-                control = self.larger[name][1]
-                socket.send_fds(control, [json.dumps(job).encode()], [connection.fileno()])
-        return None
 
-    def _fork(self, connection: socket.socket | None) -> int | None:
-        """Fork a child, and return what can be read when it ends; None in the child."""
-        me = os.getpid()
-        # What is imported is never garbage: a collection would copy all of its pages.
-        gc.collect()
-        gc.freeze()
-        pid = os.fork()
-        if pid == 0:
-            self._close()
-            end_with(me)
-            return None
-        pidfd = os.pidfd_open(pid)
-        self.children[pidfd] = pid, connection
-        self.selector.register(pidfd, selectors.EVENT_READ)
-        return pidfd
+def _close(*sockets: socket.socket) -> None:
+    for each in sockets:
+        each.close()
 
-    def _reap(self, pidfd: int) -> None:
-        pid, connection = self.children.pop(pidfd)
-        for name, (its, control) in list(self.larger.items()):
-            if its == pidfd:
-                del self.larger[name]
-                control.close()
-        self.selector.unregister(pidfd)
-        os.close(pidfd)
-        if connection is not None:
-            # Before the number of its group can be that of another.
-            _kill(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
-        if connection is not None:
-            # Not registered any more where the other side has closed it.
-            with contextlib.suppress(KeyError):
-                self.selector.unregister(connection)
-            code = os.waitstatus_to_exitcode(status)
-            with connection, contextlib.suppress(OSError):
-                connection.sendall(json.dumps({"exit": code}).encode() + b"\n")
 
-    def _listen(self, connection: socket.socket, pid: int) -> None:
-        if connection.fileno() < 0:
-            return
-        try:
-            data = connection.recv(1024)
-        except OSError:
-            data = b""
-        if not data:
-            self.selector.unregister(connection)
-            _kill(pid, signal.SIGKILL)
-        # Each byte is the number of a signal.
-        for number in data:
-            _kill(pid, number)
+def take(step: Any) -> None:
+    """Import a module, or have an environment; end where an import fails or prints something."""
+    if not isinstance(step, str):
+        os.environ.clear()
+        os.environ.update(step["environment"])
+        time.tzset()
+    elif not kernel.imported_quietly([step]):
+        os._exit(1)
 
-    def _close(self) -> None:
-        """Close in a child what belongs to its parent."""
-        self.selector.close()
-        self.control.close()
-        for _, control in self.larger.values():
-            control.close()
-        for pidfd, (_, connection) in self.children.items():
-            os.close(pidfd)
-            if connection is not None:
-                connection.close()
+
+def watch(connection: socket.socket) -> None:
+    """Fork a kernel, and return in it; here hand signals on to it, and say how it ended."""
+    if not (pid := forked()):
+        connection.close()
+        return
+    pidfd = os.pidfd_open(pid)
+    readable: list[Any] = [pidfd, connection]
+    with contextlib.suppress(OSError):
+        connection.sendall(b"%d\n" % pid)
+        while pidfd not in select.select(readable, [], [])[0]:
+            if not (signals := connection.recv(1024)):
+                break
+            for number in signals:
+                _kill(pid, number)
+    # Before the number of its group can be that of another.
+    _kill(pid, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with contextlib.suppress(OSError):
+        connection.sendall(b"%d\n" % code)
+    os._exit(0)
 
 
 def _kill(pid: int, number: int) -> None:
@@ -160,12 +122,13 @@ def _kill(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def become_kernel(job: dict[str, Any], started_with: dict[str, str]) -> None:
+def become_kernel(job: dict[str, Any]) -> None:
     """Turn a forked child into the process that a kernel would have been started as."""
     os.setsid()
     os.chdir(job["cwd"])
     # Imports set variables too; they would have done so in a process of the page's own.
-    changed = {k: v for k, v in os.environ.items() if started_with.get(k) != v}
+    before = job["environment"]
+    changed = {k: v for k, v in os.environ.items() if before.get(k) != v}
     os.environ.clear()
     os.environ.update(job["env"] | changed | {"JPY_PARENT_PID": str(os.getppid())})
     log = os.open(job["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -184,17 +147,9 @@ if __name__ == "__main__":
     assert specification is not None and specification.loader is not None
     kernel = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(kernel)
-    end_with = kernel.end_with
-    environment = dict(os.environ)
-    parent = Parent(socket.socket(fileno=int(sys.argv[1])))
-    while True:
-        job, connection = parent.run()
-        if job["do"] == "kernel":
-            break
-        if not kernel.imported_quietly([job["module"]]):
-            os._exit(1)
-        parent = Parent(connection)
-    become_kernel(job, environment)
-    del parent, connection
+    kernel.end_with(int(sys.argv[3]))
+    job, connection = serve(socket.socket(fileno=int(sys.argv[1])))
+    watch(connection)
+    become_kernel(job)
     kernel.main()
     os._exit(0)

@@ -187,7 +187,7 @@ class Stream(OutStream):
 
 
 class PageKernel(IPythonKernel):
-    """An IPython kernel that says with each reply how much of a cell's output was left out."""
+    """An IPython kernel that says below a cell's output how much of it was left out."""
 
     session: Any
     streams: Sequence[Stream] = ()
@@ -197,12 +197,17 @@ class PageKernel(IPythonKernel):
         if not silent:
             self.session.begin()
         try:
-            reply = await super().do_execute(code, silent, *rest, **named)
+            return await super().do_execute(code, silent, *rest, **named)
         finally:
             for stream in self.streams:
                 stream.read_pipe()
                 stream.flush()
-        return {**reply, "left_out": self.session.left_out}
+            if left_out := self.session.left_out:
+                notice = f"\n… and {left_out:,} more characters\n"
+                # It is shown beyond the limit.
+                self.session.shown = -len(notice)
+                self.streams[0].write(notice)
+                self.streams[0].flush()
 
 
 class Scrubber:

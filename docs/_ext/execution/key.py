@@ -4,7 +4,6 @@ import functools
 import importlib.metadata
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ..frameworks import by_module, versions
 from ..options import Options
@@ -48,47 +47,29 @@ def _left_out(of: Sequence[str], options: Options) -> list[str]:
     ]
 
 
-def environment_digest(
-    of: Sequence[str],
-    options: Options,
-    device: str,
-    benchmark: bool,
-    *,
-    known: dict[Any, str] | None = None,
-) -> str:
+def environment_digest(of: Sequence[str], options: Options, device: str, benchmark: bool) -> str:
     """Return a digest of what outputs depend on besides code, for pages that use packages.
 
-    `benchmark` says whether they measure. `known` spares asking for the same packages twice.
+    `benchmark` says whether they measure.
     """
-    kept = {} if known is None else known
-    if (found := kept.get((device, benchmark, *of))) is None:
-        facts = {
-            "device": device,
-            "python": f"{sys.version_info.major}.{sys.version_info.minor}",
-            "versions": {p: _version(p, kept) for p in of},
-            "variables": environment.passed(options) | environment.local(),
-            "left_out": _left_out(of, options),
-            "frameworks": [
-                entry.variables(device.partition("-")[0], False) for entry in options.registry
-            ],
-            "output_limit": options.output_limit,
-            "preview": benchmark and options.preview,
-            "before": options.before,
-            "any_outcome": options.any_outcome,
-            "engine": ENGINE_VERSION,
-        }
-        found = kept[(device, benchmark, *of)] = digest(facts)
-    return found
+    facts = {
+        "device": device,
+        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
+        "versions": dict.fromkeys(of, "") | versions(of),
+        "variables": environment.passed(options) | environment.local(),
+        "left_out": _left_out(of, options),
+        "frameworks": [entry.variables(device.partition("-")[0]) for entry in options.registry],
+        "output_limit": options.output_limit,
+        "preview": benchmark and options.preview,
+        "before": options.before,
+        "any_outcome": options.any_outcome,
+        "engine": ENGINE_VERSION,
+    }
+    return digest(facts)
 
 
-def _version(package: str, known: dict[Any, str]) -> str:
-    if package not in known:
-        known[package] = versions([package]).get(package, "")
-    return known[package]
-
-
-def key(page: Page, options: Options, device: str, *, known: dict[Any, str] | None = None) -> str:
-    """Return the key under which a page's outputs are cached; `known` as above."""
+def key(page: Page, options: Options, device: str) -> str:
+    """Return the key under which a page's outputs are cached."""
     cells = [
         [
             cell.source,
@@ -98,5 +79,5 @@ def key(page: Page, options: Options, device: str, *, known: dict[Any, str] | No
         for cell in page.cells
     ]
     on = page.device or device
-    below = environment_digest(packages(page, options), options, on, page.benchmark, known=known)
+    below = environment_digest(packages(page, options), options, on, page.benchmark)
     return digest([cells, dict(page.files), page.benchmark, page.device, below])[:32]

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import nbformat
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
@@ -42,15 +41,13 @@ class Failure:
 
 
 @dataclasses.dataclass(frozen=True)
-class Execution:
-    """What came of executing a page.
+class Result:
+    """What a page gave: outputs, why it is red, and whether it was executed just now."""
 
-    `left_out` says, by the numbers of cells, how many characters they printed beyond the limit.
-    """
-
+    page: Page
     outputs: PageOutputs
-    failures: list[Failure]
-    left_out: dict[int, int]
+    failures: tuple[Failure, ...] = ()
+    fresh: bool = False
 
 
 class PageRun:
@@ -63,14 +60,10 @@ class PageRun:
         device: str,
         warm: provisioning.Parents | None = None,
         modules: Sequence[str] = (),
-        shared: bool = False,
     ) -> None:
-        """Take the page, the device it must run on, and the modules that a parent has imported.
-
-        `shared` says that other kernels use the device at the same time.
-        """
+        """Take the page, the device it must run on, and the modules that a parent has imported."""
         self.page, self.options, self.device = page, options, device
-        self.warm, self.modules, self.shared = warm, modules, shared
+        self.warm, self.modules = warm, modules
         self.clock = asyncio.timeout(options.page_timeout)
         self.cells = page.cells
         self.failures: list[Failure] = []
@@ -79,11 +72,9 @@ class PageRun:
         self.imports: dict[str, str] = {}
         # Names that cells would have bound, had they been executed to their end, each with the why.
         self.lost: dict[str, str] = {}
-        self.left_out: dict[int, int] = {}
         self.status: int | None = None
         self.used = self.used_by_others = 0.0
         self.last_words = ""
-        self.reply: dict[str, Any] = {}
         # The cells that are executed, in a notebook of their own: the page stays as it is.
         code = [nbformat.v4.new_code_cell(cell.source) for cell in self.cells]
         self.notebook = nbformat.v4.new_notebook(cells=code)
@@ -93,7 +84,7 @@ class PageRun:
         line = self.cells[self.number].line
         self.failures.append(Failure(line, f"cell {self.number + 1}: {message}"))
 
-    async def executed(self) -> Execution:
+    async def executed(self) -> Result:
         """Execute the page, and return what came of it.
 
         Raises ParentLost where the parent of its kernel ended before it did.
@@ -120,7 +111,7 @@ class PageRun:
                 **(machine.accelerator() if self.device.startswith("gpu") else {}),
             )
             made = PageOutputs(facts, tuple(self._outputs()))
-            return Execution(made, self.failures, self.left_out)
+            return Result(self.page, made, tuple(self.failures), True)
 
     def _outputs(self) -> Iterator[CellOutputs]:
         for cell, executed in zip(self.cells, self.notebook.cells, strict=True):
@@ -163,9 +154,8 @@ class PageRun:
                     "book_page_timeout of conf.py is the limit"
                 )
             else:
-                name = ""
-                if self.status is not None and self.status < 0:
-                    name = f" ({_signal_name(-self.status)})"
+                number = -(self.status or 0)
+                name = f" ({signal.strsignal(number)})" if number > 0 else ""
                 self._fail(f"the cell ended the kernel's process{name}{self.last_words}")
         except provisioning.ParentLost:
             raise
@@ -196,9 +186,8 @@ class PageRun:
             store_widget_state=False,
             record_timing=False,
             shutdown_kernel="immediate",
-            on_cell_executed=self._replied,
         )
-        variables = environment.kernel_environment(self.options, self.device, self.shared)
+        variables = environment.kernel_environment(self.options, self.device)
         # What a killed program leaves behind goes with the folder of its page.
         variables |= dict.fromkeys(provisioning.OF_A_PAGE, str(home))
         with log.open("a") as stream:
@@ -213,7 +202,8 @@ class PageRun:
                 await client.connect()
                 await self._cells(client)
             except (RuntimeError, DeadKernelError):
-                said = outputs.scrubbed(_end_of(log)).strip()
+                end = log.read_bytes()[-10_000:].decode("utf8", "replace")
+                said = outputs.scrubbed(end).strip()
                 self.last_words = f"\n{said[-2000:]}" if said else ""
                 raise
             finally:
@@ -222,18 +212,6 @@ class PageRun:
                     self.status = await process.end()
                 finally:
                     await client._async_cleanup_kernel()
-
-    def _replied(self, cell: NotebookNode, cell_index: int, execute_reply: dict[str, Any]) -> None:
-        self.reply = execute_reply["content"]
-
-    def _unshown(self) -> str | None:
-        """Return what is wrong where a cell raised, and no output of it says so."""
-        if self.reply.get("status") != "error":
-            return None
-        return (
-            f"raised {str(self.reply.get('ename'))[:100]}, and the page would not show it; "
-            "a cell must leave it to IPython to show errors"
-        )
 
     async def _cells(self, client: Client) -> None:
         """Execute the cells one after the other, up to the first failure.
@@ -273,7 +251,6 @@ class PageRun:
 
     async def _cell(self, client: Client, cell: Cell, code: NotebookNode) -> None:
         """Execute code for a cell, and compare what came with what the cell declares."""
-        self.reply = {}
         try:
             await client.async_execute_cell(code, self.number)
         except CellTimeoutError:
@@ -289,12 +266,7 @@ class PageRun:
                 self.missing[cell.key] = why
                 code.outputs = []
                 return await self._forget(client, code.source, why, kept)
-        if left_out := self.reply.get("left_out"):
-            self.left_out[self.number + 1] = left_out
-            text = f"\n… and {left_out:,} more characters\n"
-            code.outputs.append(nbformat.v4.new_output("stream", text=text))
-        unshown = None if error else self._unshown()
-        problem = unshown or judge(code.outputs, cell.expected)
+        problem = judge(code.outputs, cell.expected)
         if problem and not self.options.any_outcome:
             return self._fail(problem)
         if problem and error:
@@ -320,11 +292,6 @@ class PageRun:
         self.kind = kind
 
 
-def _signal_name(number: int) -> str:
-    """Return the name of a signal; those for real time have none."""
-    return {each.value: each.name for each in signal.Signals}.get(number, f"signal {number}")
-
-
 def _failed_at(error: NotebookNode) -> int:
     """Return the line of a cell in which its error came, or 1 where it does not say."""
     found = FAILED.search("\n".join(error.traceback))
@@ -336,9 +303,3 @@ def used_versions(options: Options) -> dict[str, str]:
     packages = dict.fromkeys(name for one in options.registry for name in one.packages)
     python = ".".join(map(str, sys.version_info[:3]))
     return {"python": python} | versions(packages)
-
-
-def _end_of(log: pathlib.Path) -> str:
-    with log.open("rb") as stream:
-        stream.seek(max(0, log.stat().st_size - 10_000))
-        return stream.read(10_000).decode("utf8", "replace")

@@ -12,17 +12,18 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-from . import ENGINE_VERSION, forkserver
+from . import forkserver
+from .forkserver import KERNEL
 
-KERNEL = pathlib.Path(__file__).with_name("kernel.py")
 # What differs from page to page, and is set after the fork.
 OF_A_PAGE = ("IPYTHONDIR", "TMPDIR")
 
@@ -42,7 +43,7 @@ class ForkedProcess:
     stdin = stdout = stderr = None
 
     def __init__(self, connection: socket.socket) -> None:
-        """Take the connection to the parent, which does not block."""
+        """Take the connection to the process that watches it, which does not block."""
         self.connection = connection
         self.pid = 0
         self.returncode: int | None = None
@@ -50,19 +51,19 @@ class ForkedProcess:
         self._received = b""
 
     def _read(self, data: bytes) -> None:
-        """Take what the parent says; nothing means that it is gone, and the kernel with it."""
-        if not data and self.returncode is None:
+        """Take the process id and the exit status; nothing more means that the kernel is gone."""
+        self._received += data
+        *numbers, _ = self._received.split(b"\n")
+        if numbers:
+            self.pid = int(numbers[0])
+        if len(numbers) > 1:
+            self.returncode = int(numbers[1])
+        elif not data:
             self.returncode, self.lost = -signal.SIGKILL, True
-        *lines, self._received = (self._received + data).split(b"\n")
-        for line in lines:
-            facts = json.loads(line)
-            self.pid = facts.get("pid", self.pid)
-            if "exit" in facts:
-                self.returncode = facts["exit"]
 
     async def started(self) -> None:
         """Wait until the kernel has been forked; raises ParentLost."""
-        while not self.pid and self.returncode is None:
+        while not self.pid and not self.lost:
             self._read(await asyncio.get_running_loop().sock_recv(self.connection, 1024))
         if self.lost:
             raise ParentLost
@@ -83,87 +84,51 @@ class ForkedProcess:
         return self.poll()
 
     def send_signal(self, number: int) -> None:
-        """Let the parent send a signal to the kernel and to all that it has started."""
+        """Have a signal sent to the kernel and to all that it has started."""
         with contextlib.suppress(OSError):
             self.connection.send(bytes([number]))
 
-    def kill(self) -> None:
-        """Kill the kernel."""
-        self.send_signal(signal.SIGKILL)
-
-    def terminate(self) -> None:
-        """Ask the kernel to end."""
-        self.send_signal(signal.SIGTERM)
-
 
 class Parents:
-    """The way to the parents of kernels that have one environment."""
+    """The way to the processes that kernels of one environment are forked from."""
 
-    def __init__(self, key: str, environment: Mapping[str, str]) -> None:
-        """Take what says in which versions parents import frameworks, and their environment."""
-        environment = dict(environment)
-        key = "\n".join([key, str(ENGINE_VERSION), sys.version, json.dumps(environment)])
-        self._facts: dict[str, Any] = {
-            "key": key,
-            "kernel": str(KERNEL),
-            "environment": environment,
-        }
-        self._warm: dict[tuple[str, ...], asyncio.Task[bool]] = {}
-        self._own: forkserver.Root | None = None
-        self._control = self._root()
-
-    def _root(self) -> socket.socket:
-        """Return the socket of a root: the keeper's, or else one for this build alone."""
+    def __init__(self, versions: str, environment: Mapping[str, str]) -> None:
+        """Take in which versions and in which environment frameworks are imported."""
+        self.first = {"environment": dict(environment), "versions": versions}
+        self._own: subprocess.Popen[Any] | None = None
         if path := os.environ.get(forkserver.SOCKET):
-            with (
-                contextlib.suppress(OSError),
-                socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as keeper,
-            ):
-                keeper.connect(path)
-                keeper.send(json.dumps(self._facts).encode())
-                if fds := socket.recv_fds(keeper, 16, 1)[1]:
-                    return socket.socket(fileno=fds[0])
-        self._own = forkserver.Root(str(KERNEL), self._facts["environment"])
-        return self._own.control
-
-    def _ask(self, modules: Sequence[str], job: dict[str, Any]) -> socket.socket:
-        """Send a job for the parent that has imported these modules; return the connection."""
-        mine, its = socket.socketpair()
-        mine.setblocking(False)
-        data = [json.dumps({"modules": list(modules), **job}).encode()]
-        with its:
-            # Where the root has ended, whoever waits learns it from the closed connection.
+            self._control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             with contextlib.suppress(OSError):
-                socket.send_fds(self._control, data, [its.fileno()])
-        return mine
+                self._control.connect(path)
+                return
+        self._control, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with its:
+            self._own = forkserver.root(its, environment)
 
-    def close(self) -> None:
-        """Let go of the root, and wait for one of this build's own until it has ended."""
+    def __enter__(self) -> Self:
+        """Begin to use it."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Let go of the root; one of this build's own ends, with all that were forked from it."""
         self._control.close()
         if self._own is not None:
-            self._own.close()
-            self._own = None
-
-    async def ready(self, modules: tuple[str, ...]) -> bool:
-        """Wait until a parent has imported these modules; False where it cannot."""
-        if modules not in self._warm:
-            self._warm[modules] = asyncio.create_task(self._become_ready(modules))
-        return await asyncio.shield(self._warm[modules])
-
-    async def _become_ready(self, modules: tuple[str, ...]) -> bool:
-        with self._ask(modules, {"do": "warm"}) as connection:
-            try:
-                return bool(await asyncio.get_running_loop().sock_recv(connection, 1024))
-            except ConnectionError:
-                return False
+            self._own.kill()
+            self._own.wait()
 
     async def fork(self, modules: Sequence[str], job: dict[str, Any]) -> ForkedProcess:
-        """Return a kernel forked from the parent of these modules; raises ParentLost."""
-        process = ForkedProcess(self._ask(modules, {"do": "kernel", **job}))
+        """Return a kernel forked where these modules are imported; raises ParentLost."""
+        connection, its = socket.socketpair()
+        connection.setblocking(False)
+        job |= {"steps": [self.first, *modules], "environment": self.first["environment"]}
+        with its, contextlib.suppress(OSError):
+            # Where the root has ended, the closed connection says so.
+            socket.send_fds(self._control, [json.dumps(job).encode()], [its.fileno()])
+        process = ForkedProcess(connection)
         try:
             await process.started()
         except BaseException:
-            process.connection.close()
+            connection.close()
             raise
         return process
 

@@ -1,27 +1,15 @@
 """The outputs of pages: from the cache, or by executing what it does not hold."""
 
-import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from ..files import Unusable
 from ..options import Options
 from ..records.cache import Cache
-from ..records.output_format import PageOutputs
 from ..records.recordings import Recordings
 from ..source.pages import Page
 from . import schedule
 from .key import key
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """What a page gave: outputs, why it is red, and whether it was executed just now."""
-
-    page: Page
-    outputs: PageOutputs
-    failures: tuple[schedule.Failure, ...] = ()
-    fresh: bool = False
+from .page_run import Result as Result
 
 
 def run_or_load(
@@ -30,7 +18,6 @@ def run_or_load(
     done: Callable[[Result], None],
     say: Callable[[str], None],
     trouble: Callable[[Page, str], None],
-    jobs: int | None = None,
     again: bool = False,
 ) -> None:
     """Call `done` with the Result of each page, as soon as there is one.
@@ -45,9 +32,8 @@ def run_or_load(
     recordings = Recordings(options.folder("recordings"))
     waiting, efforts = [], {}
     keys: dict[str, str] = {}
-    digests: dict[Any, str] = {}
     for page in pages:
-        of_page = keys[page.docname] = key(page, options, device, known=digests)
+        of_page = keys[page.docname] = key(page, options, device)
         try:
             outputs = cache.load(page, of_page, page.device or device)
         except Unusable as error:
@@ -62,10 +48,11 @@ def run_or_load(
         else:
             done(Result(page, outputs))
 
-    def executed(page: Page, execution: schedule.Execution) -> None:
-        if not execution.failures:
+    def executed(result: Result) -> None:
+        page = result.page
+        if not result.failures:
             try:
-                cache.save(page, keys[page.docname], execution.outputs)
+                cache.save(page, keys[page.docname], result.outputs)
             except OSError as error:
                 trouble(
                     page,
@@ -73,7 +60,7 @@ def run_or_load(
                     "They are shown, but the next build executes the page again; free space or "
                     "make the folder writable",
                 )
-        done(Result(page, execution.outputs, tuple(execution.failures), True))
+        done(result)
 
     if waiting:
-        schedule.execute_all(waiting, options, device, executed, efforts, say, jobs)
+        schedule.execute_all(waiting, options, device, executed, efforts, say)

@@ -8,20 +8,17 @@ import contextlib
 import itertools
 import json
 import signal
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
 from ..options import Options
 from ..records.recordings import Effort
 from ..source.pages import Page
 from . import environment, imports, machine, provisioning
-from .page_run import Execution, Failure, PageRun, used_versions
+from .page_run import Failure, PageRun, Result, used_versions
 
-__all__ = ["Execution", "Failure", "execute_all"]
+__all__ = ["Failure", "Result", "execute_all"]
 
-Done = Callable[[Page, Execution], None]
-# What the parent of a page's kernel imports; None where the kernel has a process of its own.
-Modules = tuple[str, ...] | None
 # A page that computes less than half of its work itself has processes of its own compute.
 HALF = 0.5
 
@@ -30,35 +27,65 @@ def execute_all(
     pages: Sequence[Page],
     options: Options,
     device: str,
-    done: Done,
+    done: Callable[[Result], None],
     efforts: Mapping[str, Effort],
     say: Callable[[str], None],
-    jobs: int | None = None,
 ) -> None:
-    """Execute pages and call `done(page, execution)` for each as soon as it is finished.
+    """Execute pages and call `done` with the Result of each as soon as it is finished.
 
     Pages that measure run one at a time after all others. `efforts` maps the names of pages to
     what they took: the longest begin first, and those of which nothing is known before them. `say`
-    receives a line for each page. `jobs` pages run at once: by default one for each core, or a
-    single one on an accelerator, which belongs to one process. Of those pages whose work is done by
-    processes that they start, one runs at a time.
+    receives a line for each page. As many pages run at once as there are cores, or a single one on
+    an accelerator, which belongs to one process. Of those pages whose work is done by processes
+    that they start, one runs at a time.
     """
     known = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
     ordered = sorted(pages, key=lambda page: known[page.docname].seconds, reverse=True)
-    jobs = jobs or (machine.cores() if device == "cpu" else 1)
+    at_once = machine.cores() if device == "cpu" else 1
+    slots, lock = asyncio.Semaphore(at_once), machine.Machine(say)
     numbers = itertools.count(1)
 
-    def finished(page: Page, execution: Execution) -> None:
-        verdict = "failed" if execution.failures else "executed"
-        took = f"{execution.outputs.facts.seconds:.1f} s"
+    async def execute(page: Page, *fork: Any) -> None:
+        run = PageRun(page, options, page.device or device, *fork)
+        result = await run.executed()
+        verdict = "failed" if result.failures else "executed"
+        took = f"{result.outputs.facts.seconds:.1f} s"
         say(f"[{next(numbers)}/{len(pages)}] {verdict} {page.docname} in {took}")
-        for cell, count in execution.left_out.items():
-            more = f"{count:,} characters more than are shown"
-            say(f"      {page.docname}: cell {cell} printed {more}")
-        done(page, execution)
+        done(result)
 
-    build = _Build(options, device, finished, jobs, say, known)
-    asyncio.run(_until_ended(build.run(ordered)))
+    async def in_a_slot(pages: Sequence[Page], fork: Mapping[str, tuple[Any, ...]]) -> None:
+        async with slots:
+            for page in pages:
+                async with lock.locked(alone=False):
+                    try:
+                        await execute(page, *fork[page.docname])
+                    except provisioning.ParentLost:
+                        await execute(page)
+
+    async def execute_each() -> None:
+        others = [page for page in ordered if not alone(page, options)]
+        modules = {page.docname: _modules(page, options, device) for page in others}
+        with contextlib.ExitStack() as stack:
+            if any(each is not None for each in modules.values()):
+                variables = environment.kernel_environment(options, "cpu")
+                versions = json.dumps(used_versions(options))
+                warm = stack.enter_context(provisioning.Parents(versions, variables))
+            fork = {name: () if of is None else (warm, of) for name, of in modules.items()}
+            # Processes of several pages at once would take each other's cores. These pages keep
+            # their slot: else the last of them would run when nothing is left beside it.
+            starting = [page for page in others if known[page.docname].started > HALF]
+            async with asyncio.TaskGroup() as group:
+                group.create_task(in_a_slot(starting, fork))
+                for page in others:
+                    if page not in starting:
+                        group.create_task(in_a_slot([page], fork))
+        for page in ordered:
+            if alone(page, options):
+                async with lock.locked(alone=True):
+                    await execute(page)
+
+    with _signals_end_it():
+        asyncio.run(execute_each())
 
 
 def alone(page: Page, options: Options) -> bool:
@@ -66,118 +93,29 @@ def alone(page: Page, options: Options) -> bool:
     return page.benchmark and not options.preview
 
 
-class _Build:
-    """The execution of some pages, for one device."""
-
-    def __init__(
-        self,
-        options: Options,
-        device: str,
-        finished: Done,
-        jobs: int,
-        say: Callable[[str], None],
-        efforts: Mapping[str, Effort],
-    ) -> None:
-        self.options, self.device, self.finished, self.jobs = options, device, finished, jobs
-        self.slots = asyncio.Semaphore(jobs)
-        self.efforts = efforts
-        self.machine = machine.Machine(say)
-
-    def _device(self, page: Page) -> str:
-        return page.device or self.device
-
-    def _modules(self, page: Page) -> Modules:
-        own = alone(page, self.options) or self._device(page) != "cpu"
-        if own or not provisioning.can_fork():
-            return None
-        return imports.warm_modules([c.source for c in page.cells], self.options.registry)
-
-    async def run(self, pages: Sequence[Page]) -> None:
-        measuring = [page for page in pages if alone(page, self.options)]
-        others = [page for page in pages if not alone(page, self.options)]
-        ordinary = [(page, self._modules(page)) for page in others]
-        with contextlib.ExitStack() as stack:
-            warm = None
-            if any(modules is not None for _, modules in ordinary):
-                variables = environment.kernel_environment(self.options, "cpu", shared=True)
-                versions = json.dumps(used_versions(self.options))
-                warm = provisioning.Parents(versions, variables)
-                stack.callback(warm.close)
-            async with asyncio.TaskGroup() as group:
-                starting = [each for each in ordinary if self._starts_processes(each[0])]
-                group.create_task(self._one_after_the_other(starting, warm))
-                for page, modules in ordinary:
-                    if not self._starts_processes(page):
-                        group.create_task(self._ordinary(page, warm, modules))
-        for page in measuring:
-            async with self.machine.locked(alone=True):
-                await self._execute(page)
-
-    def _starts_processes(self, page: Page) -> bool:
-        return self.efforts[page.docname].started > HALF
-
-    async def _one_after_the_other(
-        self, pages: Sequence[tuple[Page, Modules]], warm: provisioning.Parents | None
-    ) -> None:
-        """Execute pages that start processes, which would take each other's cores.
-
-        In one slot, which they keep: the last of them would run when nothing is left beside it.
-        """
-        async with self.slots:
-            for page, modules in pages:
-                await self._in_its_process(page, warm, modules)
-
-    async def _ordinary(
-        self, page: Page, warm: provisioning.Parents | None, modules: Modules
-    ) -> None:
-        # Not in a slot: others run while the parent still imports.
-        if warm and modules is not None:
-            await warm.ready(modules)
-        async with self.slots:
-            await self._in_its_process(page, warm, modules)
-
-    async def _in_its_process(
-        self, page: Page, warm: provisioning.Parents | None, modules: Modules
-    ) -> None:
-        """Execute a page in a process forked from a parent, or, where there is none, of its own."""
-        if modules is None or warm is None or not await warm.ready(modules):
-            warm, modules = None, ()
-        async with self.machine.locked(alone=False):
-            try:
-                await self._execute(page, warm, modules)
-            except provisioning.ParentLost:
-                await self._execute(page)
-
-    async def _execute(
-        self,
-        page: Page,
-        warm: provisioning.Parents | None = None,
-        modules: tuple[str, ...] = (),
-    ) -> None:
-        shared = self.jobs > 1 and not alone(page, self.options)
-        run = PageRun(page, self.options, self._device(page), warm, modules, shared)
-        self.finished(page, await run.executed())
+def _modules(page: Page, options: Options, device: str) -> tuple[str, ...] | None:
+    """Return what the parent of a page's kernel imports; None for a process of its own."""
+    own = alone(page, options) or (page.device or device) != "cpu"
+    if own or not provisioning.can_fork():
+        return None
+    return imports.warm_modules([cell.source for cell in page.cells], options.registry)
 
 
-async def _until_ended(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine until it or the build is ended; SIGTERM and SIGHUP end it as Ctrl-C does.
+@contextlib.contextmanager
+def _signals_end_it() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the build as Ctrl-C does, with the status they have in a shell.
 
-    The kernels are shut down first. The exit status is the one that the signal has in a shell.
+    The kernels are shut down first.
     """
-    task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
-    received = []
 
-    def end(number: int) -> None:
-        received.append(number)
-        task.cancel()
+    def end(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # One that is ignored, as under nohup, stays ignored.
-        if signal.getsignal(number) != signal.SIG_IGN:
-            loop.add_signal_handler(number, end, number)
+    # One that is ignored, as under nohup, stays ignored.
+    heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
+    former = {number: signal.signal(number, end) for number in heard}
     try:
-        await task
-    except asyncio.CancelledError:
-        if received:
-            raise SystemExit(128 + received[0]) from None
-        raise
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

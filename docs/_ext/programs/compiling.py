@@ -8,6 +8,7 @@ import datetime
 import importlib.metadata
 import math
 import os
+import pathlib
 import platform
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +17,6 @@ from typing import Any
 from ..options import Target
 from . import hlo, jaxprs, records
 from .declared import Program, ProgramError
-from .targets import devices_of
 
 ABSTRACT = re.compile(r"(?P<dtype>[a-z]+\d+|bool)\[(?P<dims>[^\]]*)\]")
 DIM = re.compile(r"(?:chips|\d+)(?:\*(?:chips|\d+))*(?:@\w+)?")
@@ -26,6 +26,26 @@ def prepare(targets: Mapping[str, Target]) -> None:
     """Set the environment variables that the compilers of the targets must find."""
     for target in targets.values():
         os.environ.update(target.environment)
+
+
+def devices_of(target: Target, count: int = 1) -> list[Any]:
+    """Return `count` abstract devices of a target; none of them has to be here."""
+    import jax
+    from jax.experimental import topologies
+
+    if target.figures:
+        found = topologies.get_topology_desc(
+            platform=target.platform,
+            topology_name="",
+            target_config=pathlib.Path(target.figures).read_text("utf8"),
+            topology=f"1x1x{count}",
+        )
+    elif target.topology:
+        name = target.topology.format(side=max(2, round(count**0.5)))
+        found = topologies.get_topology_desc(platform=target.platform, topology_name=name)
+    else:
+        return list(jax.devices(target.platform)[:count])
+    return list(found.devices[:count])
 
 
 def compile_for(function: Any, arguments: Iterable[Any]) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 
 from ..names import nearest
 from ..options import Options
-from ..source.expansion import import_lines
 from ..source.snippets import Definition, Excerpt, Library, Module, SnippetError
 from ..source.syntax import fingerprint
 
@@ -109,16 +108,8 @@ def _value(definition: Definition) -> Any:
 
 
 def _code(excerpt: Excerpt) -> str:
-    """Return self-contained code; raises ProgramError where one name would mean two things."""
+    """Return self-contained code."""
     lines = "\n".join(dict.fromkeys(imported.lines for imported in excerpt.imports))
-    meanings = [
-        *(pair for imported in excerpt.imports for pair in import_lines(imported.lines).items()),
-        *((definition.name, f"that of {definition.module}") for definition in excerpt.definitions),
-    ]
-    first: dict[str, str] = {}
-    for name, meaning in meanings:
-        if first.setdefault(name, meaning) != meaning:
-            raise ProgramError(f"'{name}' would mean two things: {first[name]} and {meaning}")
     return "\n\n\n".join([lines, *(definition.source for definition in excerpt.definitions)])
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import pathlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from .. import files, typed_json
 from ..options import Target
@@ -87,8 +87,3 @@ def lacking(record: Record, program: Program, targets: Mapping[str, Target]) -> 
         for name, target in targets.items()
         if any((case, name, n) not in present for case in program.arguments for n in target.chips)
     ]
-
-
-def left_over(folder: pathlib.Path, programs: Iterable[str]) -> list[pathlib.Path]:
-    """Return the files of records that no page asks for; `programs` are the names of files."""
-    return sorted(path for path in folder.glob("*.json") if path.name not in set(programs))

@@ -126,8 +126,6 @@ def _read(app: BookApp, env: BookEnvironment, docname: str, path: pathlib.Path) 
         return None
     if page is None:
         parser.forget(docname)
-    for line, message in page.warnings if page else ():
-        logger.warning(message, location=(docname, line), type="book", subtype="names")
     return page
 
 
@@ -152,9 +150,7 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
         modules=dict(page.modules),
         packages=used,
         benchmark=page.benchmark,
-        environment=key.environment_digest(
-            used, book.options, home, page.benchmark, known=book.digests
-        )
+        environment=key.environment_digest(used, book.options, home, page.benchmark)
         if result
         else "",
         home=home,

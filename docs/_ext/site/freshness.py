@@ -46,12 +46,6 @@ def _has_changed(app: BookApp, docname: str, state: PageState) -> bool:
         or (
             bool(state.environment)
             and state.environment
-            != key.environment_digest(
-                state.packages,
-                options,
-                state.home,
-                state.benchmark,
-                known=app.book.digests,
-            )
+            != key.environment_digest(state.packages, options, state.home, state.benchmark)
         )
     )

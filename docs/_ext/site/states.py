@@ -76,8 +76,6 @@ class Book:
         if self.options.recorded:
             home = next((d for d in [home, *self.options.devices] if d in found), home)
         self.home = home
-        # What versions and variables come to, asked for once in a build.
-        self.digests: dict[Any, str] = {}
         self.devices = list(dict.fromkeys([home, *self.options.devices, *found]))
         # What readers can choose between: where this site is built, and what was recorded.
         self.shown = [device for device in self.devices if device == home or device in found]

@@ -17,6 +17,7 @@ from .snippets import (
 )
 from .syntax import imports, names_used, symbol_tables
 
+IMPORT = ("import ", "from ")
 OWN = "what the page's own lines make of it"
 # A tag of MyST-NB: the cell raises, be it what it may.
 RAISES = "raises-exception"
@@ -91,7 +92,6 @@ class Expansion:
         self.meanings: dict[str, str] = {}
         # Names that code of snippets reads, and what to say of others that change their meaning.
         self.relied_on: set[str] = set()
-        self.warnings: list[tuple[int, str]] = []
         self.modules: list[str] = []
         # The imports that have run, and those of them that a reader has seen.
         self.made: set[str] = set()
@@ -230,32 +230,26 @@ class Expansion:
     def _note_own(self, source: str, line: int) -> None:
         """Note what the page's own lines bind, in full view of the reader.
 
-        They may bind anew what is no import, a snippet's constant too. A cell with a snippet that
-        uses the name must then bind it as well. Of what was imported for no snippet, they may do
-        so at the price of a warning: books that have none bind a name anew and mean it.
+        They may bind anew what no snippet has imported, a snippet's constant too. A cell with a
+        snippet that uses the name must then bind it as well.
         """
         imported = import_lines(source)
         for name in bound_names(source):
-            known = self.meanings.get(name, "")
-            if name in imported or known.startswith(("import ", "from ")):
-                self._note(name, imported.get(name, OWN), line, own=True)
-            else:
-                self.meanings[name] = OWN
-
-    def _note(self, name: str, meaning: str, line: int, own: bool = False) -> None:
-        """Note what a name stands for from here on; it may not change once a snippet reads it."""
-        known = self.meanings.setdefault(name, meaning)
-        if not own:
-            self.relied_on.add(name)
-        if known != meaning:
-            message = (
-                f"the name '{name}' would stand for two things on this page: {known}, then "
-                f"{meaning}. What ran before would use the new one; rename one of them"
-            )
-            if name in self.relied_on:
-                raise PageError(line, message)
+            meaning = imported.get(name, OWN)
+            is_import = name in imported or self.meanings.get(name, "").startswith(IMPORT)
+            if is_import and name in self.relied_on:
+                self._note(name, meaning, line)
             self.meanings[name] = meaning
-            self.warnings.append((line, message))
+
+    def _note(self, name: str, meaning: str, line: int) -> None:
+        """Note what a name that a snippet reads stands for; from here on it may not change."""
+        self.relied_on.add(name)
+        if (known := self.meanings.setdefault(name, meaning)) != meaning:
+            raise PageError(
+                line,
+                f"the name '{name}' would stand for two things on this page: {known}, then "
+                f"{meaning}. What ran before would use the new one; rename one of them",
+            )
 
     def _origin(self, definition: Definition) -> str:
         if definition.module in self.library.brought:

@@ -63,7 +63,6 @@ class Page:
     the modules that it imports from beside it, {name: text}. A `benchmark` page is executed alone.
     A page with a `device` is executed on that one only. No build executes a page that names the
     command by which it is `recorded`, such as `nox -s years --`.
-    `warnings` are what its author should know, (line, message).
     """
 
     docname: str
@@ -74,7 +73,6 @@ class Page:
     device: str | None = None
     recorded: str = ""
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    warnings: tuple[tuple[int, str], ...] = ()
 
 
 def read_page(
@@ -145,7 +143,6 @@ def read_page(
         device,
         recorded,
         files,
-        tuple(expansion.warnings),
     )
 
 

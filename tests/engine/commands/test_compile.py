@@ -1,25 +1,13 @@
-"""The command that compiles what pages name, and lists how the records stand."""
+"""The command that compiles what pages name."""
 
 import dataclasses
-import pathlib
-import subprocess
-import sys
 
 import pytest
 from _ext.commands import compile as command
 from _ext.programs import compiling
 from _ext.programs.store import parse
 
-from tests.engine.programs.samples import (
-    CONF,
-    LABELS,
-    Sample,
-    record_of,
-    text_of,
-    without_a_device,
-)
-
-ENGINE = pathlib.Path(command.__file__).parents[2]
+from tests.engine.programs.samples import CONF, Sample, record_of, text_of
 
 
 @pytest.fixture
@@ -35,47 +23,16 @@ def book(tmp_path, monkeypatch):
     return made
 
 
-def test_the_list_needs_no_framework_and_says_what_is_current(book):
-    blocked = "('jax', 'jaxlib', 'torch', 'tensorflow', 'numpy', 'sphinx', 'igraph', 'libtpu')"
-    code = f"import sys, runpy; sys.modules.update(dict.fromkeys({blocked}))\n"
-    code += "sys.path.insert(0, sys.argv.pop()); sys.argv.append('--list')\n"
-    code += "runpy.run_module('_ext.commands.compile', None, '__main__')"
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(ENGINE)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "a.code.double: current",
-        *(f"  {target:<10} current" for target in LABELS),
-    ]
-
-
-def test_the_list_names_what_is_stale_missing_unreadable_or_left_over(book, capsys):
-    book.page("a/other", "```{compiled} code.both\n```\n```{compiled-scale} code.double\n```\n")
-    book.page("a/wrong", "\n```{compiled} code.bath\n```\n")
-    book.write(book.program, without_a_device(record_of(book.program)))
-    (book.record.parent / "a.code.both.json").write_text("{", "utf8")
-    (book.record.parent / "a.code.gone.json").write_text("{}", "utf8")
-    assert command.main(["--list"]) == 1
-    shown = capsys.readouterr()
-    assert "a.code.double: missing: not compiled for TPU v6e" in shown.out
-    assert "  cpu        current" in shown.out
-    assert "  tpu-v6e    missing" in shown.out
-    assert "a.code.both: unreadable: it is no JSON" in shown.out
-    assert "  cpu        unreadable" in shown.out
-    assert "a.code.double at scale: missing" in shown.out
-    assert "  gpu-h200   missing" in shown.out
-    assert "a.code.gone.json: no page asks for it; remove it" in shown.err
-    assert "wrong.md:2: there is no snippet 'code.bath'; the nearest" in shown.err
-    book.module.write_text(book.module.read_text("utf8").replace("= 2.0", "= 3.0"), "utf8")
-    assert command.main(["--list"]) == 1
-    assert "a.code.double: earlier code: the source changed" in capsys.readouterr().out
-
-
 def test_without_targets_and_pages_there_is_nothing_to_do(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert command.main(["--list"]) == command.main([]) == 0
+    assert command.main([]) == 0
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_function_that_there_is_not_is_a_problem_at_its_line(book, capsys):
+    book.page("a/wrong", "\n```{compiled} code.bath\n```\n")
+    assert command.main([]) == 1
+    assert "wrong.md:2: there is no snippet 'code.bath'; the nearest" in capsys.readouterr().err
 
 
 def test_a_name_that_no_page_asks_for_is_refused_with_the_nearest(book):

@@ -1,6 +1,7 @@
 """Pages of a miniature project, executed without a build around them."""
 
 import pytest
+from _ext.execution import machine
 from _ext.execution.schedule import execute_all
 from _ext.options import Options
 from _ext.source.pages import read_page
@@ -9,27 +10,28 @@ from _ext.source.snippets import Library
 
 @pytest.fixture
 def execute(project, monkeypatch):
-    """Return a function that executes pages and returns {page: Execution}, in their order."""
+    """Return a function that executes pages and returns {page: Result}, in their order."""
     own = project.environment()
-    for name in ("STAMPS", "BOOK_LOCKS", "BOOK_KEEPER"):
+    for name in ("STAMPS", "BOOK_LOCKS", "BOOK_KERNELS"):
         if name in own:
             monkeypatch.setenv(name, own[name])
 
-    def run(*docnames, done=None, efforts=(), say=str, jobs=None, device="cpu", **options):
+    def run(*docnames, efforts=(), say=str, jobs=None, device="cpu", **options):
         library = Library(project.root / "snippets")
         found = {}
+        if jobs:
+            monkeypatch.setattr(machine, "cores", lambda: jobs)
 
-        def note(page, execution):
-            found[page.docname] = execution
+        def note(result):
+            found[result.page.docname] = result
 
         execute_all(
             [read_page(name, project.path(name), library) for name in docnames],
             Options(**{"variables": ("STAMPS",), "cell_timeout": 30} | options),
             device,
-            done or note,
+            note,
             dict(efforts),
             say,
-            jobs,
         )
         return found
 

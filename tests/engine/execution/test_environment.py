@@ -7,7 +7,6 @@ from _ext.options import Options
 FRAMEWORKS = {
     "one": {
         "environment": {"": {"LOG": "2"}, "cpu": {"ONLY": "cpu"}, "gpu": {"ONLY": "gpu,cpu"}},
-        "shared": {"PREALLOCATE": "false"},
     }
 }
 OPTIONS = Options(frameworks=FRAMEWORKS, variables=("JAX_*", "CC"))
@@ -29,16 +28,11 @@ def test_what_the_book_names_is_passed_and_part_of_the_key():
 
 
 @pytest.mark.parametrize(
-    ("device", "shared", "extra"),
-    [
-        ("cpu", True, {"ONLY": "cpu"}),
-        ("gpu-h200", False, {"ONLY": "gpu,cpu"}),
-        ("gpu-h200", True, {"ONLY": "gpu,cpu", "PREALLOCATE": "false"}),
-        ("tpu-v5e", False, {}),
-    ],
+    ("device", "extra"),
+    [("cpu", {"ONLY": "cpu"}), ("gpu-h200", {"ONLY": "gpu,cpu"}), ("tpu-v5e", {})],
 )
-def test_nothing_else_reaches_a_kernel(device, shared, extra):
-    found = kernel_environment(OPTIONS, device, shared, VARIABLES)
+def test_nothing_else_reaches_a_kernel(device, extra):
+    found = kernel_environment(OPTIONS, device, VARIABLES)
     found.pop("PYDEVD_DISABLE_FILE_VALIDATION")
     expected = {"PATH": "/bin", "LC_ALL": "C", "JAX_ENABLE_X64": "1", "CC": "cc", "LOG": "2"}
     assert found == expected | {"PYTHONHASHSEED": "0"} | extra
@@ -51,7 +45,7 @@ def test_sets_have_one_order_in_all_processes(project, both):
 
 def test_a_book_may_have_the_order_of_sets_drawn_anew():
     options = Options(variables=("PYTHON*",))
-    found = kernel_environment(options, "cpu", False, {"PYTHONHASHSEED": "random"})
+    found = kernel_environment(options, "cpu", {"PYTHONHASHSEED": "random"})
     assert found["PYTHONHASHSEED"] == "random"
 
 

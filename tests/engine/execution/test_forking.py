@@ -11,13 +11,15 @@ import psutil
 import pytest
 from _ext.execution import forkserver, page_run, provisioning
 
+from tests.engine.conftest import ENGINE
+
 pytestmark = pytest.mark.skipif(not provisioning.can_fork(), reason="kernels are not forked here")
 
 
 @pytest.fixture(autouse=True)
-def own_keeper(project):
-    """Let each build start a keeper, as it does for readers."""
-    project.own_keeper = True
+def own_root(project):
+    """Let each build start a root, as it does for readers."""
+    project.own_root = True
 
 
 LIBRARY = {"lib": {"modules": ["colorsys"]}, "more": {"modules": ["ftplib"]}}
@@ -182,7 +184,7 @@ def test_what_is_left_behind_ends_with_its_page(project):
     assert project.processes() == []
 
 
-@pytest.mark.parametrize("victim", ["build", "root"])
+@pytest.mark.parametrize("victim", ["build", "root", "watch"])
 def test_nothing_outlives_a_build_of_which_a_part_is_killed(project, stamping, until, victim):
     project.configure('book_frameworks = {"lib": {"modules": ["colorsys"]}}')
     project.page(
@@ -195,11 +197,11 @@ def test_nothing_outlives_a_build_of_which_a_part_is_killed(project, stamping, u
     until(lambda: list(project.stamps.glob("pid-*")), "the page never began")
     (kernel,) = (int(path.name[4:]) for path in project.stamps.glob("pid-*"))
     above = psutil.Process(kernel).parents()
-    chain = dict(zip(("lib", "root", "build"), above[:3], strict=True))
+    chain = dict(zip(("watch", "lib", "environment", "root", "build"), above[:5], strict=True))
     assert chain["build"].pid == process.pid
     others = [*(p for n, p in chain.items() if n != victim), psutil.Process(kernel)]
     chain[victim].kill()
-    if victim == "root":
+    if victim != "build":
         # The page is executed once more, in a process of its own.
         project.stamp("go").touch()
     build = project.wait(process)
@@ -216,17 +218,17 @@ def alive(process):
 
 
 @pytest.fixture
-def lasting_keeper(until):
-    """Return a function that starts a keeper beside a command, and returns its process.
+def lasting_root(until):
+    """Return a function that starts a root beside a command, and returns its process.
 
-    The input of the command ends with the test, also where the keeper was killed before it.
+    The input of the command ends with the test, also where the root was killed before it.
     """
     processes = []
 
     def start(*command, **variables):
         process = subprocess.Popen(
-            [sys.executable, forkserver.__file__, "--", *command],
-            env=os.environ | variables,
+            [sys.executable, "-m", forkserver.__name__, "--", *command],
+            env=os.environ | {"PYTHONPATH": str(ENGINE)} | variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -242,12 +244,13 @@ def lasting_keeper(until):
         process.stdout.close()
 
 
-SAYS_WHERE = "import os, sys\nprint(os.environ['BOOK_KEEPER'], flush=True)\nsys.stdin.read()"
-PARENT = "import os, colorsys\nprint(os.getppid())"
+SAYS_WHERE = "import os, sys\nprint(os.environ['BOOK_KERNELS'], flush=True)\nsys.stdin.read()"
+# The parent of what watches the kernel.
+PARENT = "import os, colorsys\nprint(open(f'/proc/{os.getppid()}/stat').read().split()[3])"
 
 
-def test_parents_stay_warm_between_builds(project, execute, monkeypatch, until, lasting_keeper):
-    process = lasting_keeper(sys.executable, "-c", SAYS_WHERE)
+def test_parents_stay_warm_between_builds(project, execute, monkeypatch, until, lasting_root):
+    process = lasting_root(sys.executable, "-c", SAYS_WHERE)
     monkeypatch.setenv(forkserver.SOCKET, process.stdout.readline().strip())
     project.page("a/one", project.cell(PARENT))
     first, second = (printed(execute("a/one", frameworks=LIBRARY)["a/one"]) for _ in range(2))
@@ -264,16 +267,16 @@ def test_parents_stay_warm_between_builds(project, execute, monkeypatch, until, 
     new = psutil.Process(int(third[0]))
     process.kill()
     process.wait()
-    until(lambda: not alive(new), "a parent outlives its keeper")
-    # Without the keeper a build starts its own.
+    until(lambda: not alive(new), "a parent outlives its root")
+    # Without the root a build starts its own.
     assert printed(execute("a/one", frameworks=LIBRARY)["a/one"]) not in (second, third)
 
 
 def test_a_killed_build_leaves_the_lasting_parents_and_takes_its_kernels(
-    project, until, stamping, lasting_keeper, tmp_path
+    project, until, stamping, lasting_root, tmp_path
 ):
     where = tmp_path / "where"
-    process = lasting_keeper(
+    process = lasting_root(
         sys.executable, "-c", SAYS_WHERE, STAMPS=str(project.stamps), PYTHONUNBUFFERED="1"
     )
     path = process.stdout.readline().strip()
@@ -281,22 +284,22 @@ def test_a_killed_build_leaves_the_lasting_parents_and_takes_its_kernels(
     project.page(
         "a/one", stamping, project.cell("import os\nstamp(f'pid-{os.getpid()}')\nwait_for('go')")
     )
-    build = project.start(BOOK_KEEPER=path)
+    build = project.start(BOOK_KERNELS=path)
     until(lambda: list(project.stamps.glob("pid-*")), "the page never began")
     (kernel,) = (int(found.name[4:]) for found in project.stamps.glob("pid-*"))
     kernel = psutil.Process(kernel)
-    parent = kernel.parent()
+    parent = kernel.parent().parent()
     build.kill()
     project.wait(build)
     until(lambda: not alive(kernel), "a kernel outlives its build")
     assert alive(parent)
     process.send_signal(signal.SIGTERM)
     process.wait()
-    until(lambda: not alive(parent), "a parent outlives its keeper")
+    until(lambda: not alive(parent), "a parent outlives its root")
 
 
-def test_the_command_beside_a_keeper_has_the_last_word(lasting_keeper):
-    process = lasting_keeper(sys.executable, "-c", "raise SystemExit(7)")
+def test_the_command_beside_a_root_has_the_last_word(lasting_root):
+    process = lasting_root(sys.executable, "-c", "raise SystemExit(7)")
     assert process.wait() == 7
 
 

@@ -1,6 +1,7 @@
 """What a cell prints is bounded: the page shows its beginning, and says how much is left out."""
 
 import json
+import re
 
 import pytest
 
@@ -16,7 +17,9 @@ def long(project, execute):
         project.page("a/one", *map(project.cell, cells))
         found = execute("a/one", output_limit=limit, **options)["a/one"]
         assert not found.failures, found.failures
-        return found.outputs.cells[-1].outputs, found.left_out.get(len(cells), 0)
+        outputs = found.outputs.cells[-1].outputs
+        notice = re.search(r"\n… and ([\d,]+) more characters\n$", text_of(outputs))
+        return outputs, int(notice[1].replace(",", "")) if notice else 0
 
     return run
 

@@ -1,11 +1,11 @@
 """The recorder, as far as it goes without the compilers of other devices."""
 
 import pytest
+from _ext.options import Target
 from _ext.programs import compiling
 from _ext.programs.declared import ProgramError
 from _ext.programs.jaxprs import layered, operations, picture
 from _ext.programs.records import ProgramRecord, ScaleRecord
-from _ext.programs.targets import Target
 
 from tests.engine.programs.samples import Sample
 

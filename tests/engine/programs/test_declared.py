@@ -70,31 +70,6 @@ def test_the_code_imports_what_it_uses_once(book):
     assert imports == ["import math", "import os.path", "from operator import neg as minus"]
 
 
-def test_two_imports_that_bind_one_name_are_refused(book):
-    book.snippet("a.first", "import math as m\n\n\ndef one(x):\n    return m.pi * x\n")
-    book.snippet(
-        "a.second",
-        "import cmath as m\n\nfrom snippets.a.first import one\n\n"
-        'COMPILED = {"both": ["float32[]"]}\n\n\n'
-        "def both(x):\n    return one(x) + m.e\n",
-    )
-    with pytest.raises(declared.ProgramError, match="'m' would mean two things: import"):
-        book.find("second.both")
-
-
-def test_two_helpers_of_one_name_are_refused(book):
-    book.snippet("a.first", "def helper(x):\n    return x\n\n\ndef one(x):\n    return helper(x)\n")
-    book.snippet(
-        "a.second",
-        "from snippets.a.first import one\n\n"
-        'COMPILED = {"both": ["float32[]"]}\n\n\n'
-        "def helper(x):\n    return -x\n\n\n"
-        "def both(x):\n    return one(x) + helper(x)\n",
-    )
-    with pytest.raises(declared.ProgramError, match=r"'helper'.*a\.first.*a\.second"):
-        book.find("second.both")
-
-
 def test_examples_within_a_line_are_not_taken_for_directives():
     text = """
     ::::{note}

@@ -121,16 +121,6 @@ def test_a_file_that_cannot_be_read_is_unreadable(book, damage, message):
     assert message in state(book)
 
 
-def test_records_that_no_page_asks_for_are_left_over(book):
-    other = book.record.with_name("a.code.gone.json")
-    other.write_text("{}")
-    assert store.left_over(book.folder, [book.record.name]) == [other]
-    assert store.left_over(book.root / "nowhere", []) == []
-
-
-# Writing
-
-
 def test_a_record_is_read_as_it_was_written(book):
     scaled = book.find("code.double", "SCALED")
     record = store.parse(text_of(record_of(book.program)), scaled=False)
