@@ -36,8 +36,8 @@ def execute_all(
     Pages that measure run one at a time after all others. `efforts` maps the names of pages to
     what they took: the longest begin first, and those of which nothing is known before them. `say`
     receives a line for each page. As many pages run at once as there are cores, or a single one on
-    an accelerator, which belongs to one process. Of those pages whose work is done by processes
-    that they start, one runs at a time.
+    an accelerator, which belongs to one process. Pages whose work is done by processes that they
+    start run one at a time, on a CPU beside the others.
     """
     known = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
     ordered = sorted(pages, key=lambda page: known[page.docname].seconds, reverse=True)
@@ -53,14 +53,12 @@ def execute_all(
         say(f"[{next(numbers)}/{len(pages)}] {verdict} {page.docname} in {took}")
         done(result)
 
-    async def in_a_slot(pages: Sequence[Page], fork: Mapping[str, tuple[Any, ...]]) -> None:
-        async with slots:
-            for page in pages:
-                async with lock.locked(alone=False):
-                    try:
-                        await execute(page, *fork[page.docname])
-                    except provisioning.ParentLost:
-                        await execute(page)
+    async def execute_beside_others(page: Page, places: asyncio.Semaphore, *fork: Any) -> None:
+        async with places, lock.locked(alone=False):
+            try:
+                await execute(page, *fork)
+            except provisioning.ParentLost:
+                await execute(page)
 
     async def execute_each() -> None:
         others = [page for page in ordered if not alone(page, options)]
@@ -71,14 +69,14 @@ def execute_all(
                 versions = json.dumps(used_versions(options))
                 warm = stack.enter_context(provisioning.Parents(versions, variables))
             fork = {name: () if of is None else (warm, of) for name, of in modules.items()}
-            # Processes of several pages at once would take each other's cores. These pages keep
-            # their slot: else the last of them would run when nothing is left beside it.
-            starting = [page for page in others if known[page.docname].started > HALF]
+            # Processes of several pages at once would take each other's cores. One page of these
+            # goes beside those in the slots: it often waits for what it has started.
+            one = asyncio.Semaphore(1) if device == "cpu" else slots
             async with asyncio.TaskGroup() as group:
-                group.create_task(in_a_slot(starting, fork))
                 for page in others:
-                    if page not in starting:
-                        group.create_task(in_a_slot([page], fork))
+                    places = one if known[page.docname].started > HALF else slots
+                    work = execute_beside_others(page, places, *fork[page.docname])
+                    group.create_task(work)
         for page in ordered:
             if alone(page, options):
                 async with lock.locked(alone=True):
