@@ -269,6 +269,8 @@ def main() -> None:
     app.session = BoundedSession(parent=app)
     app.session.limit = page["output_limit"]
     app.kernel_class = PageKernel
+    # Nobody reads it, and to begin its file takes as long as all else here.
+    app.config.HistoryManager.enabled = False
     # It is imported by this name, and this file has none.
     vars(iostream)["OutStream"] = Stream
     # Read when its class was defined, which in a forked kernel was in the parent.
