@@ -1,9 +1,9 @@
 """Let a build that only previews measurements take few samples, at any moment.
 
 It is executed before the first cell of a page, in its folder, whose copy of the timer is changed:
-three rounds are enough, or those that begin within half a second, and functions of similar speed
-may have different numbers of calls. ROUNDS stays: experiments without a clock depend on it, and
-readers are asked what comes out.
+two rounds are enough, or the first if it takes half a second, and functions of similar speed may
+have different numbers of calls. ROUNDS stays: experiments without a clock depend on it, and readers
+are asked what comes out.
 
 What torch.compile finds out once on a machine takes it ten seconds, which every page would pay
 anew: of vector instructions it believes the processor, and its headers it takes from where all
@@ -20,12 +20,10 @@ if (_timer := pathlib.Path("timer.py")).exists():
         _file.write(
             "\nLONGEST_REST, PATIENCE, FIRST_LOOK, COUNTED = 0.0, 0.0, 0.0, 1\n\n\n"
             "def enough(count, start):\n"
-            "    return count >= 3 or time.perf_counter() - start > 0.5\n\n\n"
+            "    return count >= 2 or time.perf_counter() - start > 0.5\n\n\n"
             "def choose_calls(timed, calls=None):\n"
             "    for key, each in timed.items():\n"
             "        each.calls = option_of(calls, key) or each.enough_calls()\n"
-            "        if calls is None and each.last < LONG:\n"
-            "            each.calls = math.ceil(SHORTEST_SAMPLE / each.latency())\n"
         )
     del _file
 
