@@ -1,6 +1,7 @@
 """What the engine knows of a framework: only what conf.py says of it."""
 
 import dataclasses
+import functools
 import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping
@@ -93,12 +94,19 @@ def first_imports(registry: Iterable[Framework], modules: Iterable[str]) -> str:
     return "\n".join(["import contextlib\n", *lines]) if lines else ""
 
 
+@functools.cache
+def version(package: str) -> str | None:
+    """Return the version of a distribution, None where it is not installed.
+
+    Each process looks once: every page asks for several, and each look reads a whole file.
+    """
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 def versions(packages: Iterable[str]) -> dict[str, str]:
     """Return {distribution: version} of those that are installed."""
-    found = {}
-    for package in packages:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    found = {package: version(package) for package in packages}
+    return {package: its for package, its in found.items() if its is not None}

@@ -4,6 +4,7 @@ import hashlib
 import pathlib
 
 import pytest
+from _ext import frameworks
 from _ext.execution import ENGINE_VERSION
 from _ext.execution import key as keys
 from _ext.options import Options
@@ -29,6 +30,8 @@ def install(folder, name, version):
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    # As a new process would.
+    frameworks.version.cache_clear()
 
 
 def test_the_key_follows_the_code_of_cells_and_nothing_else_that_is_written(project, key):
