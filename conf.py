@@ -122,6 +122,8 @@ book_frameworks = {
         # On a CPU PyTorch and TensorFlow would use a GPU that is there. After a call the threads of
         # OpenMP go ten times this number round a loop, and whoever is timed next has to wait.
         "environment": {"": {"GOMP_SPINCOUNT": "30000"}, "cpu": {"CUDA_VISIBLE_DEVICES": ""}},
+        # Beside another page they would take its core.
+        "beside": {"GOMP_SPINCOUNT": "0"},
         # What the first gradient by torch.func imports, and the first call of what is compiled.
         "later": ["torch._inductor.compile_fx"],
         "colour": {"light": "#b3261e", "dark": "#ff9d94"},
@@ -166,6 +168,7 @@ book_frameworks = {
         "packages": ["numpy"],
         # The threads of OpenBLAS do so for 2**20 cycles, where they would for 2**28.
         "environment": {"": {"OPENBLAS_THREAD_TIMEOUT": "20"}},
+        "beside": {"OPENBLAS_THREAD_TIMEOUT": "4"},
         "colour": {"light": "#0b6b3a", "dark": "#6fd49b"},
     },
 }

@@ -32,6 +32,8 @@ class Framework:
     device: a Python expression, evaluated in a kernel where the module is imported, that gives
         the pair (platform, kind) of its device, such as `("gpu", "NVIDIA H200")`.
     environment: variables of kernels, {platform: {variable: value}}; those under "" are for all.
+    beside: variables of the processes that import it for pages which run beside each other; what is
+        read at its import holds there, and the pages themselves do not see them.
     before: modules that have to be imported before it in the same process, where installed.
     later: modules that it imports itself at its first use; parents of kernels have them already.
     required: without it no page is executed; its cells are never left out.
@@ -47,6 +49,7 @@ class Framework:
     words: tuple[str, ...] = ()
     device: str = ""
     environment: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    beside: Mapping[str, str] = dataclasses.field(default_factory=dict)
     before: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
     required: bool = False

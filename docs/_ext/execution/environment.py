@@ -36,6 +36,14 @@ def kernel_environment(
     return environment | {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 
 
+def parent_environment(options: Options) -> dict[str, str]:
+    """Return the environment of the processes that kernels are forked from."""
+    environment = kernel_environment(options, "cpu")
+    for framework in options.registry:
+        environment |= framework.beside
+    return environment
+
+
 def _matching(patterns: Sequence[str], variables: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value

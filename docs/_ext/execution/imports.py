@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import functools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -50,6 +51,7 @@ def first_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tupl
     return tuple(dict.fromkeys(of_all))
 
 
+@functools.cache
 def _parsed(source: str) -> ast.Module:
     """Return the syntax of a cell; empty where it has none, as a file that IPython writes."""
     with contextlib.suppress(SyntaxError):

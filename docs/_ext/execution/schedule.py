@@ -65,7 +65,7 @@ def execute_all(
         modules = {page.docname: _modules(page, options, device) for page in others}
         with contextlib.ExitStack() as stack:
             if any(each is not None for each in modules.values()):
-                variables = environment.kernel_environment(options, "cpu")
+                variables = environment.parent_environment(options)
                 versions = json.dumps(used_versions(options))
                 warm = stack.enter_context(provisioning.Parents(versions, variables))
             fork = {name: () if of is None else (warm, of) for name, of in modules.items()}

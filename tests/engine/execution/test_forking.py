@@ -305,6 +305,7 @@ def test_the_command_beside_a_root_has_the_last_word(lasting_root):
 
 # One library ends its process where another is not imported before it; one logs.
 BEFORE = {
+    "reads": "import os\nFOUND = os.environ['WAITS']\n",
     "needed": "",
     "library": "import os, sys\n'needed' in sys.modules or os.kill(os.getpid(), 11)",
     "logging_library": "import logging\n"
@@ -344,6 +345,16 @@ def test_what_must_come_before_a_framework_is_imported_first(project, execute, i
     found = execute(*names, frameworks=frameworks)
     for name in names:
         assert not found[name].failures, name
+
+
+def test_a_framework_reads_what_holds_beside_other_pages_and_the_page_sees_its_own(
+    both, project, installed
+):
+    cells = "import reads", "import os\nprint(reads.FOUND, os.environ['WAITS'])"
+    declared = {"environment": {"": {"WAITS": "long"}}, "beside": {"WAITS": "short"}}
+    forked, own = both(*map(project.cell, cells), frameworks={"reads": declared})
+    assert printed(forked)[1] == "short long\n"
+    assert printed(own)[1] == "long long\n"
 
 
 def test_what_a_library_logs_is_shown_wherever_it_was_imported(both, project, installed):
