@@ -303,10 +303,11 @@ def ddp_program():
     images, labels = images.chunk(count)[rank], labels.chunk(count)[rank]
     shared = DistributedDataParallel(model)
     value = torch.nn.functional.cross_entropy(shared(images), labels)
+    total = value.detach().clone()
+    torch.distributed.all_reduce(total)
     value.backward()
     torch.save([p.grad for p in model.parameters()], f"{folder}/{rank}.pt")
     print(len(images), "images, own loss", f"{value.item():.3f}")
-    torch.distributed.all_reduce(total := value.detach())
     print("loss of all", f"{total.item() / count:.3f}")
     torch.distributed.destroy_process_group()
 
