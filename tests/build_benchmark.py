@@ -121,7 +121,8 @@ def copy_of_book(folder, exclude):
         for recording in (folder / "docs").glob(f"_*/*/{docname}.ipynb"):
             recording.unlink()
         chapter, _, name = docname.rpartition("/")
-        take_out(folder / "docs" / chapter / "index.md", name)
+        if (contents := folder / "docs" / chapter / "index.md").exists():
+            take_out(contents, name)
         take_out(folder / "docs" / "index.md", docname)
     shutil.rmtree(folder / "docs" / "claims")
     for chapter in ("claims", "compiled"):
@@ -338,18 +339,19 @@ def live(work):
 
 
 def either_way():
-    """Execute all pages that are forked in processes of their own, and compare what they print."""
+    """Execute all pages that can be forked both ways, and compare what they print."""
     sys.path.insert(0, str(ROOT / "tests" / "book"))
     import test_forked
 
     warm, registry = test_forked.imports.warm_modules, test_forked.OPTIONS.registry
-    forked = [
+    names = [
         page.docname
         for page in read_all_pages()[0]
         if warm([cell.source for cell in page.cells], registry) is not None
     ]
+    forked = test_forked.executed(names)
     test_forked.imports.warm_modules = lambda *rest: None
-    different = test_forked.differences(forked)
+    different = test_forked.differences(forked, test_forked.executed(names))
     for place in different:
         print(f"  {place}")
     note("cells that print something else unforked", len(different), "0", not different)
