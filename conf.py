@@ -168,7 +168,6 @@ book_frameworks = {
         "packages": ["numpy"],
         # The threads of OpenBLAS do so for 2**20 cycles, where they would for 2**28.
         "environment": {"": {"OPENBLAS_THREAD_TIMEOUT": "20"}},
-        "beside": {"OPENBLAS_THREAD_TIMEOUT": "4"},
         "colour": {"light": "#0b6b3a", "dark": "#6fd49b"},
     },
 }

@@ -32,13 +32,14 @@ if importlib.metadata.version("jax") == "0.10.2":
 # that draws random numbers takes seconds to compile.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-# So do PyTorch and NumPy; without it, their threads wait on the cores that other tests need. It is
-# there while tests are imported, for what they start must find the environment as it was.
-WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "OPENBLAS_THREAD_TIMEOUT": "4"}
-WAITING = {name: value for name, value in WAITING.items() if name not in os.environ}
+# What keeps threads from waiting on cores that other pages need, and other tests. It is there while
+# tests are imported, for what they start must find the environment as it was.
+WAITING = {}
 compiled = None
 # The order in which tests import frameworks is theirs.
 for framework in runpy.run_path(str(ROOT / "conf.py"))["book_frameworks"].values():
+    declared = framework.get("environment", {}).get("", {}) | framework.get("beside", {})
+    WAITING |= {name: value for name, value in declared.items() if name not in os.environ}
     for name in framework.get("before", ()):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

@@ -51,7 +51,6 @@ def first_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tupl
     return tuple(dict.fromkeys(of_all))
 
 
-@functools.cache
 def _parsed(source: str) -> ast.Module:
     """Return the syntax of a cell; empty where it has none, as a file that IPython writes."""
     with contextlib.suppress(SyntaxError):
@@ -59,7 +58,8 @@ def _parsed(source: str) -> ast.Module:
     return ast.Module([], [])
 
 
-def imported(source: str, anywhere: bool = False) -> list[str]:
+@functools.cache
+def imported(source: str, anywhere: bool = False) -> tuple[str, ...]:
     """Return the top-level modules that the statements of a cell import, in their order.
 
     With `anywhere` also those that its functions and blocks import.
@@ -71,4 +71,4 @@ def imported(source: str, anywhere: bool = False) -> list[str]:
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:
             names.append(node.module or "")
-    return [name.split(".")[0] for name in names]
+    return tuple(name.split(".")[0] for name in names)
