@@ -15,7 +15,10 @@ from jaxlib import xla_client
 EXPECTED_ERRORS = {
     "both_fractions": (ValueError, "Remove the latter one, it is deprecated"),
     "jax_change_late": (RuntimeError, "before backends are initialized"),
-    "tensorflow_change_late": (RuntimeError, "modified after being initialized"),
+    "tensorflow_change_late": (
+        RuntimeError,
+        "modified after being initialized",
+    ),
 }
 
 
@@ -35,7 +38,9 @@ def gpu_bytes():
         return None
     query = [f"--id={visible_gpu()}", "--query-gpu=memory.used"]
     command = ["nvidia-smi", *query, "--format=csv,noheader,nounits"]
-    answer = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    answer = subprocess.run(
+        command, capture_output=True, text=True
+    ).stdout.strip()
     return int(answer) * 2**20 if answer.isdecimal() else None
 
 
@@ -145,7 +150,9 @@ def gpu_options(**variables):
     Raises ValueError for an unknown allocator and if the
     fraction is set under both names.
     """
-    with mock.patch.dict(os.environ, without_switches() | variables, clear=True):
+    with mock.patch.dict(
+        os.environ, without_switches() | variables, clear=True
+    ):
         options = xla_client.generate_pjrt_gpu_plugin_options()
     found = [name for name in MEMORY_OPTIONS if name in options]
     return {name: options[name] for name in found}

@@ -29,7 +29,9 @@ def threads_inside():
 
 def by_timeit(function, *args, calls, repeat=1):
     """Return the median time of one call in seconds, by the standard library."""
-    samples = timeit.repeat(lambda: function(*args), number=calls, repeat=repeat)
+    samples = timeit.repeat(
+        lambda: function(*args), number=calls, repeat=repeat
+    )
     return statistics.median(samples) / calls
 
 

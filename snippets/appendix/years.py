@@ -64,7 +64,12 @@ NAMES = [
         "from jax.extend.linear_util import wrap_init",
     ),
     ("jax.random.KeyArray", "0.4.24", "jax.Array", "jax.Array"),
-    ("from jax.config import config", "0.4.29", "jax.config", "jax.config.update"),
+    (
+        "from jax.config import config",
+        "0.4.29",
+        "jax.config",
+        "jax.config.update",
+    ),
     (
         "from jax.experimental.maps import xmap",
         "0.4.31",
@@ -102,7 +107,12 @@ NAMES = [
         "jax.pure_callback",
         "jax.pure_callback",
     ),
-    ("jax.device_put_replicated", "0.10.0", "jax.device_put", "jax.device_put"),
+    (
+        "jax.device_put_replicated",
+        "0.10.0",
+        "jax.device_put",
+        "jax.device_put",
+    ),
     (
         "jax.sharding.PmapSharding",
         "0.10.0",
@@ -144,7 +154,9 @@ def perceptron(width=256, batch=128, inputs=784, outputs=10):
 
     def step(parameters, x, y):
         value, slopes = jax.value_and_grad(loss)(parameters, x, y)
-        return value, [p - 0.1 * s for p, s in zip(parameters, slopes, strict=True)]
+        return value, [
+            p - 0.1 * s for p, s in zip(parameters, slopes, strict=True)
+        ]
 
     return step, [first, second], x, y
 
@@ -253,7 +265,11 @@ def prepare(source, name):
     given = jax.tree_util.tree_leaves(getattr(timed, "args", ()))
     gc.collect()
     gc.disable()
-    return first, [list(x.shape) for x in given], str(given[0].dtype) if given else ""
+    return (
+        first,
+        [list(x.shape) for x in given],
+        str(given[0].dtype) if given else "",
+    )
 
 
 def seconds(calls):
@@ -281,7 +297,11 @@ def versions():
     import jaxlib.version
 
     python = ".".join(map(str, sys.version_info[:3]))
-    return {"python": python, "jax": jax.__version__, "jaxlib": jaxlib.__version__}
+    return {
+        "python": python,
+        "jax": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+    }
 
 
 def answer():
@@ -329,7 +349,9 @@ class Elsewhere:
         except BrokenPipeError:
             line = ""
         if not line:
-            raise RuntimeError(f"{self.process.args[0]} ended without an answer")
+            raise RuntimeError(
+                f"{self.process.args[0]} ended without an answer"
+            )
         reply = json.loads(line)
         if "failed" in reply:
             raise RuntimeError(f"{name} failed elsewhere: {reply['failed']}")
@@ -365,7 +387,10 @@ def all_versions():
     Returns {version of JAX: process}, the oldest first.
     """
     pythons = os.environ.get("JAX_PYTHONS", "").split(os.pathsep)
-    started = [Elsewhere(python) for python in [*filter(None, pythons), sys.executable]]
+    started = [
+        Elsewhere(python)
+        for python in [*filter(None, pythons), sys.executable]
+    ]
     found = {}
     for each in started:
         each.versions = each.ask("versions")
@@ -392,7 +417,9 @@ class TimedElsewhere(Timed):
     def __init__(self, process, source, name):
         """Let `name()` of the source make the function, and call it twice."""
         self.process = process
-        self.first_call, self.shape, self.dtype = process.ask("prepare", source, name)
+        self.first_call, self.shape, self.dtype = process.ask(
+            "prepare", source, name
+        )
         self.framework, self.kind, self.calls = "jax", "cpu", None
         self.last = self.elapsed = self.used = 0.0
         self.run(1)
@@ -454,7 +481,9 @@ class Gone:
     @property
     def last(self):
         """The last version in which the code works, or an empty text."""
-        return next((v for v in reversed(self.outcomes) if not self.outcomes[v]), "")
+        return next(
+            (v for v in reversed(self.outcomes) if not self.outcomes[v]), ""
+        )
 
     @property
     def first(self):
@@ -463,9 +492,13 @@ class Gone:
 
     def history(self):
         """Return a sentence on where the code works and where it fails."""
-        works = f"works in {self.last}" if self.last else "works in none of these"
+        works = (
+            f"works in {self.last}" if self.last else "works in none of these"
+        )
         fails = (
-            f"fails in {self.first} with" if self.first else "fails in none of these"
+            f"fails in {self.first} with"
+            if self.first
+            else "fails in none of these"
         )
         return f"Removed in {self.removed}; {works}, {fails}"
 
@@ -485,7 +518,9 @@ class GoneTable:
         """
         self.rows = []
         for code, removed, instead, check in names:
-            found = {v: each.ask("outcome", code) for v, each in processes.items()}
+            found = {
+                v: each.ask("outcome", code) for v, each in processes.items()
+            }
             if failed := [*processes.values()][-1].ask("outcome", check):
                 raise RuntimeError(f"instead of {code}: {failed}")
             self.rows.append(Gone(code, removed, instead, found))
@@ -495,11 +530,15 @@ class GoneTable:
 
     def _repr_html_(self):
         head = '<th scope="col">in old code</th><th scope="col">today</th>'
-        style = 'style="table-layout: fixed; width: 100%; overflow-wrap: anywhere"'
+        style = (
+            'style="table-layout: fixed; width: 100%; overflow-wrap: anywhere"'
+        )
         parts = []
         for row in self.rows:
             code, instead, history, said = map(html.escape, row.texts())
-            names = f"<td><code>{code}</code></td><td><code>{instead}</code></td>"
+            names = (
+                f"<td><code>{code}</code></td><td><code>{instead}</code></td>"
+            )
             below = f'<td colspan="2">{history} <samp>{said}</samp></td>'
             parts.append(f"<tbody><tr>{names}</tr><tr>{below}</tr></tbody>")
         head = f"<thead><tr>{head}</tr></thead>"

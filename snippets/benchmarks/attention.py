@@ -39,10 +39,14 @@ def exact_attention(query, key, value, causal=False):
 
     If causal, a position attends to itself and to those before it.
     """
-    query, key, value = (np.asarray(x, np.float64) for x in (query, key, value))
+    query, key, value = (
+        np.asarray(x, np.float64) for x in (query, key, value)
+    )
     scores = query @ np.swapaxes(key, 1, 2) / math.sqrt(query.shape[-1])
     if causal:
-        scores = np.where(np.tri(scores.shape[-1], dtype=bool), scores, -np.inf)
+        scores = np.where(
+            np.tri(scores.shape[-1], dtype=bool), scores, -np.inf
+        )
     powers = np.exp(scores - scores.max(-1, keepdims=True))
     return powers / powers.sum(-1, keepdims=True) @ value
 
@@ -57,7 +61,9 @@ def causal_attention(query, key, value):
 def inputs(length):
     """Return query, key and value: float32 NumPy arrays (4, length, 64), normal."""
     shape = 3, HEADS, length, WIDTH
-    return tuple(np.random.default_rng(0).standard_normal(shape, dtype=np.float32))
+    return tuple(
+        np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+    )
 
 
 def positions_first(arrays):
@@ -117,7 +123,9 @@ def causal_in_jax(length):
     """Return what to compare in JAX, by key, where positions see none later."""
     own = [jnp.asarray(x) for x in inputs(length)]
     turned = [jnp.asarray(x) for x in positions_first(inputs(length))]
-    library = jax.jit(jax.nn.dot_product_attention, static_argnames="is_causal")
+    library = jax.jit(
+        jax.nn.dot_product_attention, static_argnames="is_causal"
+    )
     return {
         "jit@jax": functools.partial(jax.jit(causal_attention), *own),
         "library@jax": functools.partial(library, *turned, is_causal=True),
@@ -142,7 +150,9 @@ def one_head(length):
 def cpu_program(function, *args):
     """Compile a function for a CPU, for arrays shaped like `args`."""
     cpu = jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])
-    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=cpu) for x in args]
+    shapes = [
+        jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=cpu) for x in args
+    ]
     return jax.jit(function).lower(*shapes).compile()
 
 
@@ -181,5 +191,7 @@ def torch_choice(length):
     """Name the implementation that PyTorch picks, by how it would differentiate it."""
     query = torch_tensor(np.ones((1, HEADS, length, WIDTH), np.float32))
     query.requires_grad_()
-    result = torch.nn.functional.scaled_dot_product_attention(query, query, query)
+    result = torch.nn.functional.scaled_dot_product_attention(
+        query, query, query
+    )
     return result.grad_fn.name()

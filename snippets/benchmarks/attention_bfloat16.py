@@ -54,7 +54,9 @@ def forward_torch(query, key, value, backend=None):
     PyTorch chooses one itself where none is named.
     """
     with sdpa_kernel(backend) if backend else contextlib.nullcontext():
-        return F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        return F.scaled_dot_product_attention(
+            query, key, value, is_causal=True
+        )
 
 
 def with_gradient_torch(query, key, value, slopes, backend=None):
@@ -93,8 +95,14 @@ def in_jax(arrays, length):
     short = [jnp.asarray(array, jnp.bfloat16) for array in arrays]
     ways = implementations(length).items()
     return (
-        {key: functools.partial(forward, *short[:3], way) for key, way in ways},
-        {key: functools.partial(with_gradient, *short, way) for key, way in ways},
+        {
+            key: functools.partial(forward, *short[:3], way)
+            for key, way in ways
+        },
+        {
+            key: functools.partial(with_gradient, *short, way)
+            for key, way in ways
+        },
     )
 
 
@@ -105,7 +113,10 @@ def in_torch(arrays, length, dtype=torch.bfloat16):
     own, slopes = tensors[:3], tensors[3]
     ways = backends(length).items()
     return (
-        {key: functools.partial(forward_torch, *own, way) for key, way in ways},
+        {
+            key: functools.partial(forward_torch, *own, way)
+            for key, way in ways
+        },
         {
             key: functools.partial(with_gradient_torch, *wanted, slopes, way)
             for key, way in ways
@@ -130,6 +141,8 @@ def operations(batch, length, heads, width):
 
 def planned(arrays, implementation):
     """Return the bytes that XLA plans within `with_gradient`, results aside."""
-    shapes = [jax.ShapeDtypeStruct(array.shape, jnp.bfloat16) for array in arrays]
+    shapes = [
+        jax.ShapeDtypeStruct(array.shape, jnp.bfloat16) for array in arrays
+    ]
     lowered = with_gradient.lower(*shapes, implementation)
     return lowered.compile().memory_analysis().temp_size_in_bytes

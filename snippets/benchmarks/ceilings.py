@@ -45,7 +45,9 @@ STREAM_NUMPY = {
     "copy": lambda out, b, c: copied(out, b),
     "scale": lambda out, b, c: np.multiply(b, FACTOR, out=out),
     "add": lambda out, b, c: np.add(b, c, out=out),
-    "triad": lambda out, b, c: np.add(b, np.multiply(c, FACTOR, out=out), out=out),
+    "triad": lambda out, b, c: np.add(
+        b, np.multiply(c, FACTOR, out=out), out=out
+    ),
 }
 EXACT = {
     "copy": lambda b, c: b,
@@ -114,12 +116,16 @@ def stream_numpy(kernel, b, c):
 
 def new_jax(b, c):
     """Return a call of the triad in JAX that gets a new array for each result."""
-    return functools.partial(jax.jit(STREAM_JAX["triad"]), *map(jnp.asarray, (b, c)))
+    return functools.partial(
+        jax.jit(STREAM_JAX["triad"]), *map(jnp.asarray, (b, c))
+    )
 
 
 def new_torch(b, c):
     """Return a call of the triad in PyTorch that gets a new array for each result."""
-    return functools.partial(torch.add, *map(torch_tensor, (b, c)), alpha=FACTOR)
+    return functools.partial(
+        torch.add, *map(torch_tensor, (b, c)), alpha=FACTOR
+    )
 
 
 def new_numpy(b, c):
@@ -135,7 +141,10 @@ def in_gigabytes(race):
     """
     return {
         key: round(
-            4 * math.prod(each.shape[0]) / statistics.median(each.throughput) / 1e9
+            4
+            * math.prod(each.shape[0])
+            / statistics.median(each.throughput)
+            / 1e9
         )
         for key, each in race.alternatives.items()
     }
@@ -159,7 +168,9 @@ def largest_products(frameworks, size, ways):
     for each in frameworks:
         for way in ways:
             allowed, dtype = WAYS[way]
-            arrays = [each.cast(each.on_device(x), dtype) for x in operands(size)]
+            arrays = [
+                each.cast(each.on_device(x), dtype) for x in operands(size)
+            ]
             found[f"{way}@{each.name}"] = functools.partial(
                 product_allowed, each, allowed, *arrays
             )
@@ -173,7 +184,9 @@ def product_errors(frameworks, size, ways):
     found = {}
     for key, call in largest_products(frameworks, size, ways).items():
         each = by_name[key.partition("@")[2]]
-        found[key] = relative_error(each.on_host(each.cast(call(), "float32")), exact)
+        found[key] = relative_error(
+            each.on_host(each.cast(call(), "float32")), exact
+        )
     return found
 
 
@@ -192,19 +205,26 @@ def transfers_jax(x):
         "to_pageable@jax": functools.partial(jax.device_put, x, there),
         "to_pinned@jax": functools.partial(jax.device_put, on_host, there),
         "from_pageable@jax": lambda: np.asarray(jnp.copy(on_device)),
-        "from_pinned@jax": functools.partial(jax.device_put, on_device, pinned),
+        "from_pinned@jax": functools.partial(
+            jax.device_put, on_device, pinned
+        ),
     }
 
 
 def transfers_torch(x):
     """Return what to compare in PyTorch: copies of NumPy's `x` to a GPU and back."""
     pageable, on_device = torch.from_numpy(x), torch_tensor(x)
-    pinned, back = pageable.pin_memory(), torch.empty_like(pageable, pin_memory=True)
+    pinned, back = (
+        pageable.pin_memory(),
+        torch.empty_like(pageable, pin_memory=True),
+    )
     to, copy = torch.Tensor.to, torch.Tensor.copy_
     place = on_device.device
     return {
         "to_pageable@torch": functools.partial(to, pageable, place),
-        "to_pinned@torch": functools.partial(to, pinned, place, non_blocking=True),
+        "to_pinned@torch": functools.partial(
+            to, pinned, place, non_blocking=True
+        ),
         "from_pageable@torch": functools.partial(torch.Tensor.cpu, on_device),
         "from_pinned@torch": functools.partial(
             copy, back, on_device, non_blocking=True
@@ -274,13 +294,17 @@ def dense_products(frameworks, **sizes):
 
 def attention_jax(length):
     """Return a call of the formula for attention, compiled, on (4, length, 64)."""
-    return functools.partial(jax.jit(attention), *map(jnp.asarray, inputs(length)))
+    return functools.partial(
+        jax.jit(attention), *map(jnp.asarray, inputs(length))
+    )
 
 
 def attention_torch(length):
     """Return a call of PyTorch's own attention, on (1, 4, length, 64)."""
     tensors = (torch_tensor(x)[None] for x in inputs(length))
-    return functools.partial(torch.nn.functional.scaled_dot_product_attention, *tensors)
+    return functools.partial(
+        torch.nn.functional.scaled_dot_product_attention, *tensors
+    )
 
 
 def attention_operations(length):

@@ -18,14 +18,22 @@ CHANNELS = 32
 def convolve(images, kernel):
     """Convolve images (n, height, width, in) with a kernel (3, 3, in, out)."""
     return jax.lax.conv_general_dilated(
-        images, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        images,
+        kernel,
+        (1, 1),
+        "SAME",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
 
 
 def convolve_channels_first(images, kernel):
     """Convolve images (n, in, height, width) with a kernel (3, 3, in, out)."""
     return jax.lax.conv_general_dilated(
-        images, kernel, (1, 1), "SAME", dimension_numbers=("NCHW", "HWIO", "NCHW")
+        images,
+        kernel,
+        (1, 1),
+        "SAME",
+        dimension_numbers=("NCHW", "HWIO", "NCHW"),
     )
 
 
@@ -45,18 +53,24 @@ def images_and_kernel(size):
     The kernel is scaled so that the results are of the size of the images.
     """
     draw = np.random.default_rng(0)
-    images = draw.standard_normal((IMAGES, size, size, CHANNELS), dtype=np.float32)
+    images = draw.standard_normal(
+        (IMAGES, size, size, CHANNELS), dtype=np.float32
+    )
     kernel = draw.standard_normal((3, 3, CHANNELS, CHANNELS), dtype=np.float32)
     return images, kernel / np.float32((9 * CHANNELS) ** 0.5)
 
 
 def exact_convolution(images, kernel):
     """Return the convolution of `convolve` as a sum of nine products, in float64."""
-    images, kernel = np.asarray(images, np.float64), np.asarray(kernel, np.float64)
+    images, kernel = (
+        np.asarray(images, np.float64),
+        np.asarray(kernel, np.float64),
+    )
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
     height, width = images.shape[1:3]
     return sum(
-        padded[:, row : row + height, column : column + width] @ kernel[row, column]
+        padded[:, row : row + height, column : column + width]
+        @ kernel[row, column]
         for row in range(3)
         for column in range(3)
     )
@@ -158,7 +172,9 @@ def steps(text):
 def program(function, *args):
     """Return the steps of what JAX compiles for a CPU, from arrays like `args`."""
     cpu = jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])
-    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=cpu) for x in args]
+    shapes = [
+        jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=cpu) for x in args
+    ]
     return steps(jax.jit(function).lower(*shapes).compile().as_text())
 
 
@@ -188,9 +204,13 @@ def tensorflow_kernels(size):
     options = v1.RunOptions(output_partition_graphs=True)
     metadata = v1.RunMetadata()
     with tf.Graph().as_default(), v1.Session() as session, tf.device("/CPU:0"):
-        holders = [v1.placeholder(tf.float32, x.shape) for x in (images, kernel)]
+        holders = [
+            v1.placeholder(tf.float32, x.shape) for x in (images, kernel)
+        ]
         result = convolve_tensorflow(*holders)
         values = dict(zip(holders, (images, kernel), strict=True))
         session.run(result, values, options=options, run_metadata=metadata)
-    nodes = [node.op for graph in metadata.partition_graphs for node in graph.node]
+    nodes = [
+        node.op for graph in metadata.partition_graphs for node in graph.node
+    ]
     return [op for op in nodes if not op.startswith(("_Arg", "_Retval"))]

@@ -27,10 +27,14 @@ def attend(q, keys, values, position):
 
     Keys and values are (batch, heads, capacity, width); the softmax is in float32.
     """
-    match = jnp.einsum("bhw,bhcw->bhc", q, keys, preferred_element_type=jnp.float32)
+    match = jnp.einsum(
+        "bhw,bhcw->bhc", q, keys, preferred_element_type=jnp.float32
+    )
     seen = jnp.arange(keys.shape[2]) <= position
     match = jnp.where(seen, match / q.shape[-1] ** 0.5, -jnp.inf)
-    return jnp.einsum("bhc,bhcw->bhw", jax.nn.softmax(match).astype(q.dtype), values)
+    return jnp.einsum(
+        "bhc,bhcw->bhw", jax.nn.softmax(match).astype(q.dtype), values
+    )
 
 
 def kept(stacked, new, number, position):
@@ -102,7 +106,9 @@ class CacheTorch(torch.nn.Module):
         self.values[:, :, position] = v[:, :, None]
         seen = torch.arange(self.keys.shape[2], device=q.device) <= position
         given = q[:, :, None], self.keys, self.values
-        return F.scaled_dot_product_attention(*given, attn_mask=seen[None])[:, :, 0]
+        return F.scaled_dot_product_attention(*given, attn_mask=seen[None])[
+            :, :, 0
+        ]
 
 
 class DecoderTorch(torch.nn.Module):
@@ -125,7 +131,9 @@ class DecoderTorch(torch.nn.Module):
         model = self.model
         x = model.tokens(token) + model.positions(position)
         for layer, cache in zip(model.layers, self.caches, strict=True):
-            qkv = layer.qkv(layer.norm_mix(x)).unflatten(-1, (3, layer.heads, -1))
+            qkv = layer.qkv(layer.norm_mix(x)).unflatten(
+                -1, (3, layer.heads, -1)
+            )
             x = x + layer.out(cache(*qkv.unbind(1), position).flatten(1))
             x = x + layer.mlp(x)
         return F.linear(model.norm(x), model.tokens.weight).argmax(-1)
@@ -161,7 +169,10 @@ def texts_jax(weights, heads, capacity, count):
 
         return text
 
-    return {"steps@jax": keep_writing(write), "scan@jax": keep_writing(write_in_one)}
+    return {
+        "steps@jax": keep_writing(write),
+        "scan@jax": keep_writing(write_in_one),
+    }
 
 
 def decoder_torch(numbers, size, dtype, capacity):
@@ -175,10 +186,15 @@ def decoders_torch(*args):
 
     On a GPU the compiled one replays a CUDA graph.
     """
-    decoders, gpu = {"eager@torch": decoder_torch(*args)}, torch.cuda.is_available()
+    decoders, gpu = (
+        {"eager@torch": decoder_torch(*args)},
+        torch.cuda.is_available(),
+    )
     if gpu or has_cpp_compiler():
         mode = "reduce-overhead" if gpu else "default"
-        compiled = torch.compile(decoder_torch(*args), mode=mode, fullgraph=True)
+        compiled = torch.compile(
+            decoder_torch(*args), mode=mode, fullgraph=True
+        )
         decoders["compile@torch"] = compiled
     return decoders
 
@@ -193,12 +209,17 @@ def texts_torch(decoders, count, first):
 
 def steps_of_jax(weights, heads, capacity, count):
     """Return a function that writes the next token; after `count` it starts again."""
-    token, cache = jnp.zeros(1, jnp.int32), empty_cache(weights, heads, 1, capacity)
+    token, cache = (
+        jnp.zeros(1, jnp.int32),
+        empty_cache(weights, heads, 1, capacity),
+    )
     positions = itertools.cycle(range(count))
 
     def step():
         nonlocal token, cache
-        token, cache = next_token(weights, cache, token, next(positions), heads)
+        token, cache = next_token(
+            weights, cache, token, next(positions), heads
+        )
         return token
 
     return step
@@ -207,7 +228,9 @@ def steps_of_jax(weights, heads, capacity, count):
 def steps_of_torch(decoder, count, first):
     """Return the same for a decoder of PyTorch, after the token `first`."""
     token = first
-    positions = itertools.cycle(torch.arange(count, device=first.device).split(1))
+    positions = itertools.cycle(
+        torch.arange(count, device=first.device).split(1)
+    )
 
     @torch.no_grad()
     def step():
@@ -237,7 +260,10 @@ def percentiles(seconds):
 
 def steps_that_grow(weights, heads, capacity):
     """Return a function that makes the cache longer by one and writes a token."""
-    token, cache = jnp.zeros(1, jnp.int32), empty_cache(weights, heads, 1, capacity)
+    token, cache = (
+        jnp.zeros(1, jnp.int32),
+        empty_cache(weights, heads, 1, capacity),
+    )
 
     def step():
         nonlocal token, cache

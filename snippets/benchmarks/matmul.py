@@ -41,7 +41,9 @@ class Contestant(NamedTuple):
     shorten: Callable = contextlib.nullcontext
 
 
-NUMPY = Contestant("numpy", np.asarray, np.matmul, np.asarray, np.ndarray.astype)
+NUMPY = Contestant(
+    "numpy", np.asarray, np.matmul, np.asarray, np.ndarray.astype
+)
 
 
 def jax_shorten(allowed):
@@ -49,7 +51,9 @@ def jax_shorten(allowed):
     return jax.default_matmul_precision("default" if allowed else "highest")
 
 
-JAX = Contestant("jax", jnp.asarray, jnp.matmul, np.asarray, jnp.astype, jax_shorten)
+JAX = Contestant(
+    "jax", jnp.asarray, jnp.matmul, np.asarray, jnp.astype, jax_shorten
+)
 
 
 def jax_terms():
@@ -72,7 +76,12 @@ def torch_shorten(allowed):
 
 
 TORCH = Contestant(
-    "torch", torch_tensor, torch.matmul, torch.Tensor.cpu, torch_cast, torch_shorten
+    "torch",
+    torch_tensor,
+    torch.matmul,
+    torch.Tensor.cpu,
+    torch_cast,
+    torch_shorten,
 )
 
 
@@ -132,7 +141,9 @@ def terms(contestants):
 def operands(size):
     """Return two float32 NumPy arrays of shape (size, size), standard normal."""
     draw = np.random.default_rng(0)
-    return [draw.standard_normal((size, size), dtype=np.float32) for _ in range(2)]
+    return [
+        draw.standard_normal((size, size), dtype=np.float32) for _ in range(2)
+    ]
 
 
 def operations(size):
@@ -190,7 +201,9 @@ def loops(contestants, size):
     found = {"one_call@jax": partial(in_one_call, *map(JAX.on_device, pair))}
     for each in contestants:
         arrays = map(each.on_device, pair)
-        found[f"in_a_row@{each.name}"] = partial(in_a_row, each.product, *arrays)
+        found[f"in_a_row@{each.name}"] = partial(
+            in_a_row, each.product, *arrays
+        )
     return found
 
 
@@ -248,9 +261,13 @@ def jax_library(dtype):
     """
     cpu = jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])
     x = jax.ShapeDtypeStruct((512, 512), dtype, sharding=cpu)
-    with jax.default_matmul_precision("highest" if dtype == "float32" else "default"):
+    with jax.default_matmul_precision(
+        "highest" if dtype == "float32" else "default"
+    ):
         program = jax.jit(jnp.matmul).lower(x, x).compile().as_text()
-    multiplied = re.search(r"= (\w+)\[512,512\]\S* (?:dot|custom-call)\(", program)
+    multiplied = re.search(
+        r"= (\w+)\[512,512\]\S* (?:dot|custom-call)\(", program
+    )
     kind = re.search(r'"kind":"(__\w+)"', program)
     return multiplied.group(1), kind.group(1) if kind else "no library"
 
@@ -279,8 +296,12 @@ def torch_library(dtype):
     if found := re.search(r"exec,cpu,matmul,([^,]+),", log):
         return f"oneDNN, {found.group(1)}"
     log = printed(mkl.verbose(mkl.VERBOSE_ON), torch.matmul, x, x)
-    found = re.search(r"64 architecture (.+?) processors.*MKL_VERBOSE (\w+)", log, re.S)
-    return f"MKL, {found.group(2)} for {found.group(1)}" if found else "neither"
+    found = re.search(
+        r"64 architecture (.+?) processors.*MKL_VERBOSE (\w+)", log, re.S
+    )
+    return (
+        f"MKL, {found.group(2)} for {found.group(1)}" if found else "neither"
+    )
 
 
 def probe_numbers(size):
@@ -348,7 +369,11 @@ def compare_precisions(contestants, size):
 
 
 PUBLISHED_PEAKS = {
-    "NVIDIA H200": {"float32": 67e12, "TF32": 989e12 / 2, "bfloat16": 1979e12 / 2},
+    "NVIDIA H200": {
+        "float32": 67e12,
+        "TF32": 989e12 / 2,
+        "bfloat16": 1979e12 / 2,
+    },
     "TPU v5e": {"bfloat16": 197e12},
     "TPU v6e": {"bfloat16": 918e12},
 }
@@ -439,7 +464,9 @@ def inputs(operation, size):
         return system(size)[:2]
     shapes = {"product": [(size, size)] * 2, "gauss": [(size,)]}[operation]
     rng = np.random.default_rng(0)
-    return [rng.standard_normal(s, np.float32).astype(np.float64) for s in shapes]
+    return [
+        rng.standard_normal(s, np.float32).astype(np.float64) for s in shapes
+    ]
 
 
 ROWS = 8
@@ -459,7 +486,9 @@ def error_of(operation, size, result):
         exact, result = given[0][:ROWS] @ given[1], result[:ROWS]
     else:
         exact = np.exp(-(given[0] ** 2))
-    return float(np.linalg.norm(np.float64(result - exact)) / np.linalg.norm(exact))
+    return float(
+        np.linalg.norm(np.float64(result - exact)) / np.linalg.norm(exact)
+    )
 
 
 def both(function, convert, operation, size):

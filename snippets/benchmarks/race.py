@@ -21,7 +21,9 @@ def torch_tensor(array):
 
 def on_host(array):
     """Return an array of any framework as NumPy, copied if it is on an accelerator."""
-    return np.asarray(array.cpu() if isinstance(array, torch.Tensor) else array)
+    return np.asarray(
+        array.cpu() if isinstance(array, torch.Tensor) else array
+    )
 
 
 def bound(functions, *arrays):
@@ -39,7 +41,8 @@ def bound(functions, *arrays):
 def has_cpp_compiler():
     """Say whether a C++ compiler is installed, which torch.compile needs on a CPU."""
     return any(
-        shutil.which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++")
+        shutil.which(name)
+        for name in (os.environ.get("CXX", ""), "g++", "clang++")
     )
 
 
@@ -47,7 +50,9 @@ def headers_folder():
     """Return where PyTorch keeps its translated C++ headers, for all programs."""
     from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
-    unset = mock.patch.dict(os.environ, dict.fromkeys(("TMPDIR", "TEMP", "TMP"), ""))
+    unset = mock.patch.dict(
+        os.environ, dict.fromkeys(("TMPDIR", "TEMP", "TMP"), "")
+    )
     with unset, mock.patch.object(tempfile, "tempdir", None):
         return os.path.join(default_cache_dir(), "precompiled_headers")
 

@@ -65,7 +65,9 @@ def torch_rnn(w, u):
 
     It takes (length, batch, width), ignores further arguments, and returns all states.
     """
-    rnn = torch.nn.RNN(*u.shape, bias=False, device=u.device).requires_grad_(False)
+    rnn = torch.nn.RNN(*u.shape, bias=False, device=u.device).requires_grad_(
+        False
+    )
     rnn.weight_ih_l0.copy_(u.T)
     rnn.weight_hh_l0.copy_(w.T)
     return lambda xs, *weights: rnn(xs)[0]
@@ -83,14 +85,23 @@ def tensorflow_loop(xs, w, u):
 
 def tensorflow_scan(xs, w, u):
     """Return all states, (length, batch, width), by a loop in the graph."""
-    return tf.scan(lambda h, x: tf.tanh(h @ w + x @ u), xs, tf.zeros_like(xs[0]))
+    return tf.scan(
+        lambda h, x: tf.tanh(h @ w + x @ u), xs, tf.zeros_like(xs[0])
+    )
 
 
 def draw(length):
     """Return inputs (length, batch, width) and two weights (width, width), float32."""
     random = np.random.default_rng(0)
-    w, u = random.standard_normal((2, WIDTH, WIDTH), dtype=np.float32) / WIDTH**0.5
-    return random.standard_normal((length, BATCH, WIDTH), dtype=np.float32), w, u
+    w, u = (
+        random.standard_normal((2, WIDTH, WIDTH), dtype=np.float32)
+        / WIDTH**0.5
+    )
+    return (
+        random.standard_normal((length, BATCH, WIDTH), dtype=np.float32),
+        w,
+        u,
+    )
 
 
 def exact_states(xs, w, u):

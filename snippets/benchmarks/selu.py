@@ -43,7 +43,11 @@ def constants():
     half, double = math.erfc(1 / sqrt(2)), math.erfc(sqrt(2))
     alpha = -sqrt(2 / pi) / (half * math.exp(0.5) - 1)
     below = (
-        2 * double * e**2 + pi * half**2 * e - 2 * (2 + pi) * half * sqrt(e) + pi + 2
+        2 * double * e**2
+        + pi * half**2 * e
+        - 2 * (2 + pi) * half * sqrt(e)
+        + pi
+        + 2
     )
     return alpha, (1 - half * sqrt(e)) * sqrt(2 * pi) / sqrt(below)
 
@@ -56,7 +60,9 @@ def exact_selu(x):
 
 def normal(size):
     """Return a float32 NumPy array of shape (size, size), standard normal."""
-    return np.random.default_rng(0).standard_normal((size, size), dtype=np.float32)
+    return np.random.default_rng(0).standard_normal(
+        (size, size), dtype=np.float32
+    )
 
 
 @jax.jit(donate_argnames="x")
@@ -129,7 +135,9 @@ def in_own_process(framework, function, shape, tunables=""):
     """
     set_up = SET_UP[framework].format(shape=shape, name=function.__name__)
     code = CHILD.format(
-        constants=(ALPHA, SCALE), source=inspect.getsource(function), set_up=set_up
+        constants=(ALPHA, SCALE),
+        source=inspect.getsource(function),
+        set_up=set_up,
     )
     with subprocess.Popen(
         [sys.executable, "-c", code],
@@ -180,7 +188,9 @@ def chains(arrays, length):
 
 def chain_in_xla(tensor, length):
     """Return what takes part for TensorFlow's compiler."""
-    xla = tf.function(functools.partial(chain, length=length), jit_compile=True)
+    xla = tf.function(
+        functools.partial(chain, length=length), jit_compile=True
+    )
     return functools.partial(xla, tensor)
 
 

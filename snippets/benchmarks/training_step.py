@@ -75,7 +75,9 @@ def standardized(x):
 def block(params, x):
     """Return a transformer block of `x`, (batch, length, width), same shape."""
     batch, length, _ = x.shape
-    heads = (standardized(x) @ params["qkv"]).reshape(batch, length, 3, HEADS, -1)
+    heads = (standardized(x) @ params["qkv"]).reshape(
+        batch, length, 3, HEADS, -1
+    )
     q, k, v = jnp.moveaxis(heads, 2, 0)
     attended = jax.nn.dot_product_attention(q, k, v)
     x = x + attended.reshape(x.shape) @ params["out"]
@@ -90,11 +92,15 @@ def standardized_torch(x):
 def block_torch(params, x):
     """Return what `block` does, in PyTorch."""
     batch, length, _ = x.shape
-    heads = (standardized_torch(x) @ params["qkv"]).view(batch, length, 3, HEADS, -1)
+    heads = (standardized_torch(x) @ params["qkv"]).view(
+        batch, length, 3, HEADS, -1
+    )
     q, k, v = heads.permute(2, 0, 3, 1, 4)
     attended = torch.nn.functional.scaled_dot_product_attention(q, k, v)
     x = x + attended.transpose(1, 2).reshape(x.shape) @ params["out"]
-    return x + torch.relu(standardized_torch(x) @ params["up"]) @ params["down"]
+    return (
+        x + torch.relu(standardized_torch(x) @ params["up"]) @ params["down"]
+    )
 
 
 def standardized_tensorflow(x):
@@ -109,7 +115,9 @@ def block_tensorflow(params, x):
     heads = standardized_tensorflow(x) @ params["qkv"]
     heads = tf.reshape(heads, (batch, length, 3, HEADS, -1))
     q, k, v = tf.unstack(tf.transpose(heads, (2, 0, 3, 1, 4)))
-    weights = tf.nn.softmax(tf.matmul(q, k, transpose_b=True) * q.shape[-1] ** -0.5)
+    weights = tf.nn.softmax(
+        tf.matmul(q, k, transpose_b=True) * q.shape[-1] ** -0.5
+    )
     attended = tf.transpose(weights @ v, (0, 2, 1, 3))
     x = x + tf.reshape(attended, x.shape) @ params["out"]
     hidden = tf.nn.relu(standardized_tensorflow(x) @ params["up"])
@@ -126,7 +134,12 @@ SHAPES = {
         "w3": (256, 10),
         "b3": (10,),
     },
-    "cnn": {"k1": (3, 3, 3, 16), "k2": (3, 3, 16, 32), "w": (32, 10), "b": (10,)},
+    "cnn": {
+        "k1": (3, 3, 3, 16),
+        "k2": (3, 3, 16, 32),
+        "w": (32, 10),
+        "b": (10,),
+    },
     "block": {
         "qkv": (128, 384),
         "out": (128, 128),
@@ -168,7 +181,9 @@ def loss(model, params, x, y):
 def train_step(model, params, x, y):
     """Return the loss, and the parameters after a step of gradient descent."""
     value, slopes = jax.value_and_grad(loss, argnums=1)(model, params, x, y)
-    return value, jax.tree.map(lambda p, slope: p - RATE * slope, params, slopes)
+    return value, jax.tree.map(
+        lambda p, slope: p - RATE * slope, params, slopes
+    )
 
 
 def keep_training(step, params, x, y):
@@ -196,7 +211,11 @@ def loss_torch(model, params, x, y):
 
 def channels_first(array):
     """Return images, (batch, n, n, channels), as PyTorch wants them; others as is."""
-    return np.ascontiguousarray(np.moveaxis(array, -1, 1)) if array.ndim == 4 else array
+    return (
+        np.ascontiguousarray(np.moveaxis(array, -1, 1))
+        if array.ndim == 4
+        else array
+    )
 
 
 def in_torch(numbers):
@@ -253,7 +272,10 @@ def error_of(loss, weights, exact):
 
     `exact` is a pair of a number and a dictionary, as `weights` of NumPy's arrays.
     """
-    pairs = [(loss, exact[0]), *((weights[key], exact[1][key]) for key in weights)]
+    pairs = [
+        (loss, exact[0]),
+        *((weights[key], exact[1][key]) for key in weights),
+    ]
     return max(largest_difference(ours, other) for ours, other in pairs)
 
 
@@ -309,5 +331,7 @@ def steps_counted(name, batch, program):
     step = functools.partial(train_step, MODELS[name])
     written = primitives(jax.make_jaxpr(step)(*draw(name, batch)))
     text = program.as_text()
-    run = re.findall(r"= (?:\(.*?\)|\S+) ([\w-]+)\(", text[text.index("ENTRY") :])
+    run = re.findall(
+        r"= (?:\(.*?\)|\S+) ([\w-]+)\(", text[text.index("ENTRY") :]
+    )
     return len(written), sum(each not in FREE for each in run)

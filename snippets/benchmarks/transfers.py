@@ -20,7 +20,11 @@ def aligned(array, alignment=64):
     """Return a copy of a NumPy array that begins at a multiple of `alignment` bytes."""
     room = np.empty(array.nbytes + alignment, np.uint8)
     start = -room.ctypes.data % alignment
-    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy = (
+        room[start : start + array.nbytes]
+        .view(array.dtype)
+        .reshape(array.shape)
+    )
     copy[...] = array
     return copy
 
@@ -138,8 +142,12 @@ def journeys_tensorflow(function, x):
     """Return what takes part for TensorFlow, eager and as a graph."""
     in_graph = tf.function(function)
     return {
-        "numpy@tensorflow": functools.partial(in_and_out_tensorflow, function, x),
-        "graph@tensorflow": functools.partial(in_and_out_tensorflow, in_graph, x),
+        "numpy@tensorflow": functools.partial(
+            in_and_out_tensorflow, function, x
+        ),
+        "graph@tensorflow": functools.partial(
+            in_and_out_tensorflow, in_graph, x
+        ),
     }
 
 

@@ -30,7 +30,9 @@ class Size(NamedTuple):
 
 
 SMALL = Size(layers=2, width=128, heads=4, vocabulary=512, length=64, batch=8)
-LARGE = Size(layers=12, width=768, heads=12, vocabulary=50304, length=1024, batch=16)
+LARGE = Size(
+    layers=12, width=768, heads=12, vocabulary=50304, length=1024, batch=16
+)
 
 
 def size_here():
@@ -229,7 +231,9 @@ def loss_torch(model, tokens, dtype):
     short = dtype == torch.bfloat16
     with torch.autocast(tokens.device.type, torch.bfloat16, enabled=short):
         logits = model(tokens[:, :-1])
-    return F.cross_entropy(logits.float().flatten(0, 1), tokens[:, 1:].flatten())
+    return F.cross_entropy(
+        logits.float().flatten(0, 1), tokens[:, 1:].flatten()
+    )
 
 
 def train_step_torch(model, optimizer, tokens, dtype, loss=loss_torch):
@@ -247,13 +251,18 @@ def keep_training_torch(numbers, size, dtype, loss=loss_torch):
     optimizer = torch.optim.AdamW(
         model.parameters(), RATE, weight_decay=DECAY, fused=True
     )
-    return functools.partial(train_step_torch, model, optimizer, tokens, dtype, loss)
+    return functools.partial(
+        train_step_torch, model, optimizer, tokens, dtype, loss
+    )
 
 
 def steps_torch(numbers, size):
     """Return PyTorch's eager steps to be compared, by their keys."""
     keep = functools.partial(keep_training_torch, numbers, size)
-    return {"eager@torch": keep(torch.bfloat16), "float32@torch": keep(torch.float32)}
+    return {
+        "eager@torch": keep(torch.bfloat16),
+        "float32@torch": keep(torch.float32),
+    }
 
 
 def compiled_torch(numbers, size):
@@ -261,10 +270,14 @@ def compiled_torch(numbers, size):
 
     The loss as a whole on a GPU, also in a CUDA graph; on a CPU each layer by itself.
     """
-    keep = functools.partial(keep_training_torch, numbers, size, torch.bfloat16)
+    keep = functools.partial(
+        keep_training_torch, numbers, size, torch.bfloat16
+    )
     if torch.cuda.is_available():
         whole = torch.compile(loss_torch, fullgraph=True)
-        graphs = torch.compile(loss_torch, fullgraph=True, mode="reduce-overhead")
+        graphs = torch.compile(
+            loss_torch, fullgraph=True, mode="reduce-overhead"
+        )
         return {"compile@torch": keep(whole), "graphs@torch": keep(graphs)}
     step = keep()
     for layer in step.args[0].layers:
@@ -287,7 +300,9 @@ def planned(numbers, heads, dtype, implementation=None):
     """Return the bytes that XLA plans for a step, weights, averages and data aside."""
     weights, tokens = numbers
     state = jax.eval_shape(OPTIMIZER.init, weights)
-    step = train_step.lower(weights, state, tokens, heads, dtype, implementation)
+    step = train_step.lower(
+        weights, state, tokens, heads, dtype, implementation
+    )
     return step.compile().memory_analysis().temp_size_in_bytes
 
 

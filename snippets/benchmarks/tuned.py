@@ -52,7 +52,9 @@ MODULES = {"mlp": mlp_module, "cnn": cnn_module}
 def load(module, weights):
     """Write NumPy's weights, with the axes (..., in, out), over those of a module."""
     with torch.no_grad():
-        for parameter, array in zip(module.parameters(), weights.values(), strict=True):
+        for parameter, array in zip(
+            module.parameters(), weights.values(), strict=True
+        ):
             if array.ndim > 1:
                 array = np.moveaxis(array, (-1, -2), (0, 1))
             parameter.copy_(torch.from_numpy(array))
@@ -60,7 +62,9 @@ def load(module, weights):
 
 def weights_of(module, names):
     """Return the weights of a module as NumPy arrays, by name, as `load` takes them."""
-    arrays = [parameter.detach().cpu().numpy() for parameter in module.parameters()]
+    arrays = [
+        parameter.detach().cpu().numpy() for parameter in module.parameters()
+    ]
     return {
         name: np.moveaxis(array, (0, 1), (-1, -2)) if array.ndim > 1 else array
         for name, array in zip(names, arrays, strict=True)
@@ -79,7 +83,11 @@ def sgd_step(module, optimizer, x, y):
 def module_and_data(name, numbers, channels_last=False):
     """Return a module with NumPy's weights, its inputs and targets, on the device."""
     weights, x, y = numbers
-    module, x, y = MODULES[name](), torch_tensor(channels_first(x)), torch_tensor(y)
+    module, x, y = (
+        MODULES[name](),
+        torch_tensor(channels_first(x)),
+        torch_tensor(y),
+    )
     load(module, weights)
     module = module.to(x.device)
     if channels_last:
@@ -88,14 +96,18 @@ def module_and_data(name, numbers, channels_last=False):
     return module, x, y
 
 
-def trainer(name, numbers, step=sgd_step, wrap=None, channels_last=False, **options):
+def trainer(
+    name, numbers, step=sgd_step, wrap=None, channels_last=False, **options
+):
     """Return a call that trains on: a step, bound to module, optimizer and data.
 
     `wrap` is applied to the module; `options` are those of `torch.optim.SGD`.
     """
     module, x, y = module_and_data(name, numbers, channels_last)
     optimizer = torch.optim.SGD(module.parameters(), lr=RATE, **options)
-    return functools.partial(step, wrap(module) if wrap else module, optimizer, x, y)
+    return functools.partial(
+        step, wrap(module) if wrap else module, optimizer, x, y
+    )
 
 
 def exact_step(name, numbers):
@@ -171,7 +183,9 @@ def inductor_kernels(programs):
         r"|(?<![\w.])(?:cpp_\w+|triton_\w+\.run)\("
     )
     lines = (line for text in programs for line in text.splitlines())
-    code = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+    code = "\n".join(
+        line for line in lines if not line.lstrip().startswith("#")
+    )
     return collections.Counter(
         found[1] or "generated" for found in called.finditer(code)
     )
@@ -188,9 +202,19 @@ def xla_kernels(text):
         if line[:1].strip():
             inside = line.startswith(("ENTRY", "%command_buffer"))
             continue
-        found = re.search(r"= (?:\(.*?\)|\S+) ([\w-]+)\(", line) if inside else None
-        if found and found[1] not in FREE and "to_apply=%command_buffer" not in line:
-            library = re.search(r'(?:"kind":"__|custom_call_target=")([\w$]+)', line)
+        found = (
+            re.search(r"= (?:\(.*?\)|\S+) ([\w-]+)\(", line)
+            if inside
+            else None
+        )
+        if (
+            found
+            and found[1] not in FREE
+            and "to_apply=%command_buffer" not in line
+        ):
+            library = re.search(
+                r'(?:"kind":"__|custom_call_target=")([\w$]+)', line
+            )
             counts[library[1] if library else found[1]] += 1
     return counts
 
@@ -200,8 +224,18 @@ def graph_operations(graph):
 
     Constants, variables and what only passes values on are left out.
     """
-    free = {"Const", "Placeholder", "ReadVariableOp", "Identity", "NoOp", "Shape"}
-    kinds = [each.type for each in graph.get_concrete_function().graph.get_operations()]
+    free = {
+        "Const",
+        "Placeholder",
+        "ReadVariableOp",
+        "Identity",
+        "NoOp",
+        "Shape",
+    }
+    kinds = [
+        each.type
+        for each in graph.get_concrete_function().graph.get_operations()
+    ]
     return collections.Counter(kind for kind in kinds if kind not in free)
 
 
@@ -212,7 +246,9 @@ def xla_of_tensorflow_function(function):
 
 def told(counts, most=4):
     """Write how many there are, and the most frequent kinds."""
-    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.most_common(most))
+    kinds = ", ".join(
+        f"{count} {kind}" for kind, count in counts.most_common(most)
+    )
     more = "" if len(counts) <= most else ", …"
     return f"{counts.total()} ({kinds}{more})" if counts else "0"
 
@@ -262,7 +298,9 @@ def on_the_gpu(events):
     for event in events:
         if event.name.startswith("cudaGraphLaunch"):
             counts["graph"] += 1
-        elif event.device_type.name == "CUDA" and not event.name.startswith("Mem"):
+        elif event.device_type.name == "CUDA" and not event.name.startswith(
+            "Mem"
+        ):
             counts["kernel"] += 1
     return counts
 
@@ -275,8 +313,14 @@ def what_ran(call):
         "in programs": inductor_kernels(call.programs),
         "on the GPU": on_the_gpu(events),
     }
-    parts = [f"programs {len(programs_run(events))}"] if programs_run(events) else []
-    parts += [f"{name} {told(counts)}" for name, counts in found.items() if counts]
+    parts = (
+        [f"programs {len(programs_run(events))}"]
+        if programs_run(events)
+        else []
+    )
+    parts += [
+        f"{name} {told(counts)}" for name, counts in found.items() if counts
+    ]
     return "; ".join(parts)
 
 
@@ -326,4 +370,6 @@ def exact_result(name, numbers):
 def result_of(call):
     """Return what a network in JAX or PyTorch gives, as a NumPy array (batch, 10)."""
     result = call()
-    return on_host(result.detach() if isinstance(result, torch.Tensor) else result)
+    return on_host(
+        result.detach() if isinstance(result, torch.Tensor) else result
+    )

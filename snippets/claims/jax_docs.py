@@ -69,14 +69,18 @@ def jacobian_operations(jacobian, inputs, outputs):
     """Return the operations that XLA counts in a Jacobian of `two_layers`."""
     weights = jnp.ones((outputs, inputs)), jnp.ones((outputs, outputs))
     compiled = jax.jit(jacobian(partial(two_layers, weights)))
-    return int(compiled.lower(jnp.ones(inputs)).compile().cost_analysis()["flops"])
+    return int(
+        compiled.lower(jnp.ones(inputs)).compile().cost_analysis()["flops"]
+    )
 
 
 def starts_with_flags(*flags):
     """Return whether JAX finds its devices in a process with these XLA_FLAGS."""
     environment = os.environ | {"XLA_FLAGS": " ".join(flags)}
     command = [sys.executable, "-c", "import jax; jax.devices()"]
-    return not subprocess.run(command, env=environment, capture_output=True).returncode
+    return not subprocess.run(
+        command, env=environment, capture_output=True
+    ).returncode
 
 
 PRECISIONS = (
@@ -170,7 +174,9 @@ def add_in_place(ref, backward):
 
 def squares(x, order):
     """Return the sum of x[i]² over the indices in `order`, int32[n], in a loop."""
-    return jax.lax.scan(lambda total, i: (total + x[i] ** 2, None), 0.0, order)[0]
+    return jax.lax.scan(
+        lambda total, i: (total + x[i] ** 2, None), 0.0, order
+    )[0]
 
 
 def squares_from_ref(x, order):

@@ -8,7 +8,10 @@ import torch.utils.benchmark
 import torch.utils.checkpoint
 
 EXPECTED_ERRORS = {
-    "train_on": (RuntimeError, "Inference tensors cannot be saved for backward"),
+    "train_on": (
+        RuntimeError,
+        "Inference tensors cannot be saved for backward",
+    ),
 }
 
 
@@ -120,7 +123,9 @@ def runs_with_checkpoint():
         return chain(x)
 
     x = torch.ones(3, requires_grad=True)
-    torch.utils.checkpoint.checkpoint(counted, x, use_reentrant=False).sum().backward()
+    torch.utils.checkpoint.checkpoint(
+        counted, x, use_reentrant=False
+    ).sum().backward()
     return runs
 
 

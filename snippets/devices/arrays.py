@@ -7,7 +7,10 @@ from IPython.display import HTML
 from jax._src.core import ShardingTypeError
 
 EXPECTED_ERRORS = {
-    "product": (ShardingTypeError, "ambiguous how the output should be sharded"),
+    "product": (
+        ShardingTypeError,
+        "ambiguous how the output should be sharded",
+    ),
     "add": (ShardingTypeError, "incompatible shardings for broadcasting"),
 }
 
@@ -49,7 +52,9 @@ def held_by_each(**arrays):
     found = {}
     for name, array in arrays.items():
         devices = {}
-        for device, index in array.sharding.devices_indices_map(array.shape).items():
+        for device, index in array.sharding.devices_indices_map(
+            array.shape
+        ).items():
             sides = zip(index, array.shape, strict=True)
             part = tuple(side.indices(length)[:2] for side, length in sides)
             devices[f"device {device.id}"] = part

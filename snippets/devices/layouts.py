@@ -55,7 +55,9 @@ def mesh_of(sizes, kind):
     """Return a mesh of CPUs with axes "x" and "y", "Explicit" or "Auto"."""
     axes = ("x", "y")[: len(sizes)]
     kinds = (jax.sharding.AxisType[kind],) * len(sizes)
-    return jax.make_mesh(sizes, axes, axis_types=kinds, devices=jax.devices("cpu"))
+    return jax.make_mesh(
+        sizes, axes, axis_types=kinds, devices=jax.devices("cpu")
+    )
 
 
 def laid_out(mesh, spec, shape=(SIDE, SIDE)):
@@ -150,7 +152,10 @@ def answer(name, sizes, specs):
     mesh = mesh_of(sizes, "Explicit")
     if name == RESHARD:
         target = jax.NamedSharding(mesh, specs[1])
-        function, kept = functools.partial(function, out_shardings=target), specs[:1]
+        function, kept = (
+            functools.partial(function, out_shardings=target),
+            specs[:1],
+        )
     try:
         return *compiled(function, [laid_out(mesh, spec) for spec in kept]), ""
     except ShardingTypeError as refusal:
@@ -161,7 +166,9 @@ def answer(name, sizes, specs):
 
 def choices(sizes):
     """Return (operation, layouts of its operands) for all that the table answers."""
-    one_each = [s for s in SPECS[sizes] if not any(isinstance(e, tuple) for e in s)]
+    one_each = [
+        s for s in SPECS[sizes] if not any(isinstance(e, tuple) for e in s)
+    ]
     found = []
     for name in OPERATIONS:
         if name == RESHARD:
@@ -180,8 +187,12 @@ def row(name, sizes, specs):
     mesh = mesh_of(sizes, "Explicit")
     kept = [laid_out(mesh, spec) for spec in specs]
     kept.append(laid_out(mesh, result.sharding.spec, result.shape))
-    *operands, result = [str(jax.typeof(each)).removeprefix("float32") for each in kept]
-    sent = "; ".join("{} {} {} {}".format(*each) for each in found) or "nothing"
+    *operands, result = [
+        str(jax.typeof(each)).removeprefix("float32") for each in kept
+    ]
+    sent = (
+        "; ".join("{} {} {} {}".format(*each) for each in found) or "nothing"
+    )
     shape = "x".join(map(str, sizes))
     verdict = refusal or "accepted"
     return " | ".join([shape, name, " ".join(operands), sent, result, verdict])

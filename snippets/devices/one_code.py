@@ -44,12 +44,19 @@ def add_positions_torch(x):
 
 def lowered_text(function, x, platform):
     """Return the StableHLO of `function` for 'cpu', 'cuda', 'rocm' or 'tpu'."""
-    return jax.jit(function).trace(x).lower(lowering_platforms=(platform,)).as_text()
+    return (
+        jax.jit(function)
+        .trace(x)
+        .lower(lowering_platforms=(platform,))
+        .as_text()
+    )
 
 
 def export_for_all(function, x):
     """Return `function`, traced for arguments like `x`, for CPU, GPU and TPU."""
-    return export.export(jax.jit(function), platforms=("cpu", "cuda", "tpu"))(x)
+    return export.export(jax.jit(function), platforms=("cpu", "cuda", "tpu"))(
+        x
+    )
 
 
 def run_elsewhere(function, x):
@@ -64,7 +71,9 @@ def export_open(function, length="n"):
     `length` is a formula of integers that are 1 or more, such as "2*n".
     """
     shape = export.symbolic_shape(length)
-    return export.export(jax.jit(function))(jax.ShapeDtypeStruct(shape, jnp.float32))
+    return export.export(jax.jit(function))(
+        jax.ShapeDtypeStruct(shape, jnp.float32)
+    )
 
 
 def halves(x):

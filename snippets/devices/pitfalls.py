@@ -7,7 +7,10 @@ import numpy as np
 EXPECTED_ERRORS = {
     "split_rows": (ValueError, "does not evenly divide the dimension size"),
     "total_of_split": (ValueError, "Sharding passed to jit does not match"),
-    "add": (ValueError, "Received incompatible devices for jitted computation"),
+    "add": (
+        ValueError,
+        "Received incompatible devices for jitted computation",
+    ),
     "refuse_copies": (ValueError, "are not split"),
 }
 

@@ -7,14 +7,19 @@ import jax.numpy as jnp
 
 EXPECTED_ERRORS = {
     "share_of_total_unnamed": (NameError, "unbound axis name: batch"),
-    "double_under_mesh": (ValueError, "should match the mesh passed to shard_map"),
+    "double_under_mesh": (
+        ValueError,
+        "should match the mesh passed to shard_map",
+    ),
     "total_outside": (NameError, "unbound axis name: batch"),
 }
 
 
 def convolve(x, w):
     """Return the products of w (3,) with each window of three of x (n,), summed."""
-    return jnp.array([jnp.dot(x[i - 1 : i + 2], w) for i in range(1, len(x) - 1)])
+    return jnp.array(
+        [jnp.dot(x[i - 1 : i + 2], w) for i in range(1, len(x) - 1)]
+    )
 
 
 @partial(jax.pmap, axis_name="batch", backend="cpu")

@@ -14,11 +14,16 @@ EXPECTED_ERRORS = {
         ShardingTypeError,
         "must be unsharded over the sorting dimension",
     ),
-    "constrain": (AssertionError, "acts as an assert when all axes of mesh are"),
+    "constrain": (
+        AssertionError,
+        "acts as an assert when all axes of mesh are",
+    ),
     "reshard": (ValueError, "cannot contain axis names that are of type Auto"),
 }
 
-COLLECTIVES = "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
+COLLECTIVES = (
+    "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
+)
 
 
 @jax.jit

@@ -22,7 +22,9 @@ def numbered(devices):
 
 def held(array):
     """Return what each device holds of an array, as a list of NumPy arrays."""
-    shards = sorted(array.addressable_shards, key=lambda shard: shard.device.id)
+    shards = sorted(
+        array.addressable_shards, key=lambda shard: shard.device.id
+    )
     return [np.asarray(shard.data) for shard in shards]
 
 
@@ -53,7 +55,9 @@ def draw_exchange(before, after):
             for k, value in enumerate(map(int, block.ravel())):
                 x, down = left + 30 * (k % 8), 28 * (k // 8)
                 parts.append(number_box(x, y + down, value, owner))
-        words.append(f"device {d} holds {sides[0]} before and {sides[1]} after")
+        words.append(
+            f"device {d} holds {sides[0]} before and {sides[1]} after"
+        )
     width = start + 30 * min(most, 8)
     return picture(width, 8 + height * len(old), parts, "; ".join(words))
 

@@ -27,7 +27,9 @@ def optimized_hlo(function, *args):
     text = jax.jit(function).lower(*args).compile().as_text()
     blocks = [block.strip() for block in text.split("\n\n")]
     kept = [block for block in blocks if re.match("HloModule|%|ENTRY", block)]
-    short = re.sub(r", (metadata=\{[^}]*\}|backend_config=.*)", "", "\n\n".join(kept))
+    short = re.sub(
+        r", (metadata=\{[^}]*\}|backend_config=.*)", "", "\n\n".join(kept)
+    )
     return re.sub(r"(HloModule \w+).*", r"\1", short)
 
 
@@ -73,7 +75,10 @@ def gram_trace(x):
 def stablehlo_for(platform, function, *args):
     """Return the StableHLO text of `function` for 'cpu', 'cuda', 'rocm' or 'tpu'."""
     return (
-        jax.jit(function).trace(*args).lower(lowering_platforms=(platform,)).as_text()
+        jax.jit(function)
+        .trace(*args)
+        .lower(lowering_platforms=(platform,))
+        .as_text()
     )
 
 

@@ -30,7 +30,9 @@ class Images:
     def __getitem__(self, i):
         """Return pixels, float32 (side, side, 3) from 0 to 1, and a label, int32."""
         pixels = np.frombuffer(zlib.decompress(self.packed[i]), np.uint8)
-        pixels = pixels.reshape(self.side, self.side, 3).astype(np.float32) / 63
+        pixels = (
+            pixels.reshape(self.side, self.side, 3).astype(np.float32) / 63
+        )
         return {"pixels": pixels, "label": np.int32(i)}
 
 
@@ -112,7 +114,9 @@ def epoch_from(images, epoch, start=0, seed=0):
 def flip(example, rng):
     """Return the example, its image mirrored or not."""
     pixels = example["pixels"]
-    return example | {"pixels": pixels[:, ::-1] if rng.random() < 0.5 else pixels}
+    return example | {
+        "pixels": pixels[:, ::-1] if rng.random() < 0.5 else pixels
+    }
 
 
 def flipped(images, threads):
@@ -183,7 +187,9 @@ def waiting_epoch(params, batches):
 def one_epoch(images, threads=0, ahead=0):
     """Return an epoch of batches, of which threads keep some ready ahead of time."""
     data = grain.MapDataset.source(images).seed(0).shuffle()
-    reading = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=ahead)
+    reading = grain.ReadOptions(
+        num_threads=threads, prefetch_buffer_size=ahead
+    )
     return data.batch(SIZE, drop_remainder=True).to_iter_dataset(reading)
 
 

@@ -97,7 +97,9 @@ def train_step(state, batch):
         return losses(scores, batch["label"]).mean()
 
     value, grads = jax.value_and_grad(loss)(state["params"])
-    updates, memory = optimizer().update(grads, state["optimizer"], state["params"])
+    updates, memory = optimizer().update(
+        grads, state["optimizer"], state["params"]
+    )
     params = optax.apply_updates(state["params"], updates)
     step = state["step"] + 1
     return state | {"params": params, "optimizer": memory, "step": step}, value
@@ -166,7 +168,9 @@ def run_programs(folder, programs):
     finally:
         for process in running:
             process.kill()
-    return [(p.returncode, text) for p, text in zip(running, texts, strict=True)]
+    return [
+        (p.returncode, text) for p, text in zip(running, texts, strict=True)
+    ]
 
 
 def names_in(folder):
@@ -199,7 +203,9 @@ def with_layout(like, mesh):
     """Return shapes and dtypes with layouts: axes of 64 are split, the rest copied."""
 
     def place(leaf):
-        spec = jax.P(*("model" if length == 64 else None for length in leaf.shape))
+        spec = jax.P(
+            *("model" if length == 64 else None for length in leaf.shape)
+        )
         sharding = jax.NamedSharding(mesh, spec)
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
 
@@ -250,7 +256,9 @@ def restore_somewhere(folder, sharding):
     """Restore an array in a layout of this machine."""
     kernel = jax.ShapeDtypeStruct((16, 64), jnp.float32, sharding=sharding)
     with ocp.CheckpointManager(folder) as manager:
-        return manager.restore(0, args=ocp.args.StandardRestore({"kernel": kernel}))
+        return manager.restore(
+            0, args=ocp.args.StandardRestore({"kernel": kernel})
+        )
 
 
 def steps_kept(folder, losses, **options):

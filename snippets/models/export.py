@@ -49,10 +49,14 @@ def like(tree):
 
 def export_open(tensors):
     """Return the model exported for any number of sentences of any length."""
-    shape = export.symbolic_shape("batch, length", constraints=["length <= 512"])
+    shape = export.symbolic_shape(
+        "batch, length", constraints=["length <= 512"]
+    )
     ids = jax.ShapeDtypeStruct(shape, jnp.int32)
     mask = jax.ShapeDtypeStruct(shape, jnp.bool)
-    exporting = export.export(embed_from_file, platforms=("cpu", "cuda", "tpu"))
+    exporting = export.export(
+        embed_from_file, platforms=("cpu", "cuda", "tpu")
+    )
     return exporting(like(tensors), ids, mask)
 
 
@@ -123,7 +127,9 @@ def run_server(folder, **variables):
     times, vectors = json.loads(ended.text.splitlines()[-1])
     moments = [started, *times.values()]
     seconds = [after - before for before, after in itertools.pairwise(moments)]
-    return list(zip(times, seconds, strict=True)), np.array(vectors, np.float32)
+    return list(zip(times, seconds, strict=True)), np.array(
+        vectors, np.float32
+    )
 
 
 def small(x):
@@ -163,7 +169,10 @@ class Sentences(torch.nn.Module):
 
 def export_torch(model, ids, mask):
     """Return the model exported by PyTorch for any batch and length."""
-    batch, length = torch.export.Dim("batch"), torch.export.Dim("length", max=512)
+    batch, length = (
+        torch.export.Dim("batch"),
+        torch.export.Dim("length", max=512),
+    )
     return torch.export.export(
         Sentences(model),
         (torch.from_numpy(ids).long(), torch.from_numpy(mask)),

@@ -26,7 +26,8 @@ def first_params(key, layers=LAYERS, width=WIDTH):
     """Return float32 weights of all layers, stacked along their first axis."""
     up, down = jax.random.split(key)
     return {
-        "up": jax.random.normal(up, (layers, width, 4 * width)) / math.sqrt(width),
+        "up": jax.random.normal(up, (layers, width, 4 * width))
+        / math.sqrt(width),
         "down": jax.random.normal(down, (layers, 4 * width, width))
         / math.sqrt(width)
         / 4,
@@ -85,7 +86,9 @@ def saved_bytes(network, params, batch):
 
     What has the shape of weights, of all layers or of one, is not counted.
     """
-    backward = jax.vjp(lambda params: mean_squared(params, batch, network), params)[1]
+    backward = jax.vjp(
+        lambda params: mean_squared(params, batch, network), params
+    )[1]
     shapes = {leaf.shape for leaf in jax.tree.leaves(params)}
     shapes |= {shape[1:] for shape in shapes}
     kept = {
@@ -139,13 +142,17 @@ def named_layer(params, x):
 
 def gradient(network, params, batch):
     """Return the gradient of the error, compiled."""
-    return jax.jit(jax.grad(mean_squared), static_argnums=2)(params, batch, network)
+    return jax.jit(jax.grad(mean_squared), static_argnums=2)(
+        params, batch, network
+    )
 
 
 def largest_difference(tree, other):
     """Return the largest difference between the arrays of two pytrees."""
     pairs = zip(jax.tree.leaves(tree), jax.tree.leaves(other), strict=True)
-    return max(float(abs(np.asarray(a) - np.asarray(b)).max()) for a, b in pairs)
+    return max(
+        float(abs(np.asarray(a) - np.asarray(b)).max()) for a, b in pairs
+    )
 
 
 def torch_layer(up, down, x):

@@ -16,13 +16,25 @@ import torch
 from flax import nnx
 
 EXPECTED_ERRORS = {
-    "norm_in_jit": (flax.errors.TraceContextError, "from a different trace level"),
-    "grad_of_generator": (TypeError, "grad requires real- or complex-valued inputs"),
+    "norm_in_jit": (
+        flax.errors.TraceContextError,
+        "from a different trace level",
+    ),
+    "grad_of_generator": (
+        TypeError,
+        "grad requires real- or complex-valued inputs",
+    ),
     "list_of_layers": (ValueError, "assigned to static attribute 'layers'"),
     "nnx_dropout": (ValueError, "is False, but no"),
-    "assign_weight": (dataclasses.FrozenInstanceError, "cannot assign to field"),
+    "assign_weight": (
+        dataclasses.FrozenInstanceError,
+        "cannot assign to field",
+    ),
     "jit_of_mlp": (TypeError, "Error interpreting argument to"),
-    "optimizer_of_mlp": (TypeError, "zeros_like requires ndarray or scalar arguments"),
+    "optimizer_of_mlp": (
+        TypeError,
+        "zeros_like requires ndarray or scalar arguments",
+    ),
     "equinox_dropout": (RuntimeError, "Dropout requires a key"),
     "norm_of_one": (NameError, "Found an unbound axis name: batch"),
     "dropout_twice": (jax.errors.KeyReuseError, "Previously-consumed key"),
@@ -222,7 +234,9 @@ def into_equinox(model, module):
     """Return an Equinox module with copies of the parameters of a torch module."""
     names, tensors = zip(*module.named_parameters(), strict=True)
     arrays = [jnp.array(tensor.detach().numpy().copy()) for tensor in tensors]
-    return eqx.tree_at(lambda m: [attrgetter(n)(m) for n in names], model, arrays)
+    return eqx.tree_at(
+        lambda m: [attrgetter(n)(m) for n in names], model, arrays
+    )
 
 
 def in_torch(x):
@@ -232,7 +246,10 @@ def in_torch(x):
 
 def largest_difference(x, y):
     """Return the largest difference of two arrays or tensors of equal shapes."""
-    x, y = (a.detach().numpy() if isinstance(a, torch.Tensor) else a for a in (x, y))
+    x, y = (
+        a.detach().numpy() if isinstance(a, torch.Tensor) else a
+        for a in (x, y)
+    )
     return float(abs(np.array(x) - np.array(y)).max())
 
 
@@ -245,7 +262,9 @@ def sequences(steps=STEPS, rows=8, length=16, width=32):
     """Return batches of x (rows, length, width) and twenty times its mean by length."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(steps, rows, length, width)).astype(np.float32)
-    target = np.broadcast_to(20 * x.mean(axis=2, keepdims=True), x.shape).copy()
+    target = np.broadcast_to(
+        20 * x.mean(axis=2, keepdims=True), x.shape
+    ).copy()
     return list(zip(x, target, strict=True))
 
 
@@ -276,7 +295,9 @@ def train(params, batches, key, dropout=0.1):
     opt_state, losses = OPTIMIZER.init(params), []
     for n, batch in enumerate(batches):
         own = jax.random.fold_in(key, n)
-        params, opt_state, loss = train_step(params, opt_state, batch, own, dropout)
+        params, opt_state, loss = train_step(
+            params, opt_state, batch, own, dropout
+        )
         losses.append(loss)
     return np.array(losses)
 
@@ -320,7 +341,9 @@ def train_equinox(model, batches, key):
     losses = []
     for n, (x, target) in enumerate(batches):
         keys = jax.random.split(jax.random.fold_in(key, n), len(x))
-        model, opt_state, loss = equinox_step((x, target, keys), model, opt_state)
+        model, opt_state, loss = equinox_step(
+            (x, target, keys), model, opt_state
+        )
         losses.append(loss)
     return np.array(losses)
 
@@ -330,7 +353,9 @@ def train_keras(model, batches):
     rate = keras.optimizers.schedules.CosineDecay(
         0.0, STEPS - WARMUP, warmup_target=RATE, warmup_steps=WARMUP
     )
-    optimizer = keras.optimizers.AdamW(rate, weight_decay=DECAY, global_clipnorm=1.0)
+    optimizer = keras.optimizers.AdamW(
+        rate, weight_decay=DECAY, global_clipnorm=1.0
+    )
     model.compile(optimizer, loss="mse")
     return np.array([model.train_on_batch(x, target) for x, target in batches])
 
@@ -380,7 +405,9 @@ def network(params, stats, x, train):
     if train:
         unbiased = var * len(x) / (len(x) - 1)
         new = mean, unbiased
-        stats = jax.tree.map(lambda old, new: 0.9 * old + 0.1 * new, stats, new)
+        stats = jax.tree.map(
+            lambda old, new: 0.9 * old + 0.1 * new, stats, new
+        )
     x = (x - mean) / jnp.sqrt(var + 1e-5)
     x = x * params["norm"]["scale"] + params["norm"]["bias"]
     return linear(params["last"], jnp.tanh(x)), stats
@@ -409,7 +436,9 @@ class EquinoxNetwork(eqx.Module):
     def __init__(self, features=8, hidden=16, *, key):
         one, two = jax.random.split(key)
         self.first = eqx.nn.Linear(features, hidden, key=one)
-        self.norm = eqx.nn.BatchNorm(hidden, "batch", momentum=0.9, mode="batch")
+        self.norm = eqx.nn.BatchNorm(
+            hidden, "batch", momentum=0.9, mode="batch"
+        )
         self.last = eqx.nn.Linear(hidden, 1, key=two)
 
     def __call__(self, x, state):
@@ -420,7 +449,9 @@ class EquinoxNetwork(eqx.Module):
 
 def for_rows(model):
     """Return an Equinox network as a function of rows (rows, features) and state."""
-    return jax.vmap(model, axis_name="batch", in_axes=(0, None), out_axes=(0, None))
+    return jax.vmap(
+        model, axis_name="batch", in_axes=(0, None), out_axes=(0, None)
+    )
 
 
 def keras_network(features=8, hidden=16):
@@ -470,7 +501,9 @@ def train_network(params, stats, batches):
     """Train the plain network; return its statistics and losses (steps,)."""
     opt_state, losses = OPTIMIZER.init(params), []
     for batch in batches:
-        params, stats, opt_state, loss = network_step(params, stats, opt_state, batch)
+        params, stats, opt_state, loss = network_step(
+            params, stats, opt_state, batch
+        )
         losses.append(loss)
     return stats, np.array(losses)
 
@@ -567,7 +600,9 @@ class NnxStack(nnx.Module):
     """Layers in NNX with two small arrays each."""
 
     def __init__(self, layers, *, rngs):
-        self.layers = nnx.List([nnx.LayerNorm(4, rngs=rngs) for _ in range(layers)])
+        self.layers = nnx.List(
+            [nnx.LayerNorm(4, rngs=rngs) for _ in range(layers)]
+        )
 
 
 class EquinoxStack(eqx.Module):
@@ -608,7 +643,10 @@ def ways_to_call(leaves):
     model = NnxStack(leaves // 2, rngs=nnx.Rngs(0))
     graphdef, params = nnx.split(model)
     cached = nnx.cached_partial(nnx.jit(shrink_nnx), model)
-    plain = [{"scale": jnp.ones(4), "bias": jnp.zeros(4)} for _ in range(leaves // 2)]
+    plain = [
+        {"scale": jnp.ones(4), "bias": jnp.zeros(4)}
+        for _ in range(leaves // 2)
+    ]
     equinox = EquinoxStack(leaves // 2)
     arrays = eqx.filter(equinox, eqx.is_array)
     jitted, filtered = jax.jit(shrink), eqx.filter_jit(shrink_equinox)

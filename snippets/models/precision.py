@@ -22,7 +22,10 @@ def matrices(size=512):
 def error(product, a, b):
     """Return the largest error of a product of a and b, against its largest entry."""
     exact = a.astype(np.float64) @ b.astype(np.float64)
-    return np.abs(np.asarray(product, np.float64) - exact).max() / np.abs(exact).max()
+    return (
+        np.abs(np.asarray(product, np.float64) - exact).max()
+        / np.abs(exact).max()
+    )
 
 
 def product_of_digits(a, b, digits):
@@ -71,8 +74,12 @@ def cast(tree, dtype):
 def loss(params, batch, dtype):
     """Return the mean loss in float32; the network computes in `dtype`."""
     inputs, labels = batch
-    outputs = scores(cast(params, dtype), inputs.astype(dtype)).astype(jnp.float32)
-    return optax.softmax_cross_entropy_with_integer_labels(outputs, labels).mean()
+    outputs = scores(cast(params, dtype), inputs.astype(dtype)).astype(
+        jnp.float32
+    )
+    return optax.softmax_cross_entropy_with_integer_labels(
+        outputs, labels
+    ).mean()
 
 
 @jax.jit(static_argnames="dtype", donate_argnames=("params", "memory"))
@@ -203,12 +210,17 @@ def scales(params, batch, scale, steps):
 def scales_torch(params, batch, scale, steps):
     """Return the same from PyTorch's GradScaler."""
     model, (inputs, labels) = torch_model(params), torch_batch(batch)
-    optimizer, device = torch.optim.Adam(model.parameters(), lr=3e-4), torch_device()
+    optimizer, device = (
+        torch.optim.Adam(model.parameters(), lr=3e-4),
+        torch_device(),
+    )
     scaler, seen = torch.amp.GradScaler(device, init_scale=scale), []
     for _ in range(steps):
         with torch.autocast(device, dtype=torch.float16):
             outputs = model(inputs)
-        value = torch.nn.functional.cross_entropy(outputs.float(), labels) / 10_000
+        value = (
+            torch.nn.functional.cross_entropy(outputs.float(), labels) / 10_000
+        )
         optimizer.zero_grad()
         scaler.scale(value).backward()
         scaler.step(optimizer)
@@ -223,7 +235,10 @@ def kibibytes(params, batch, dtype):
     compiled = train_step.lower(params, memory, batch, dtype=dtype).compile()
     found = compiled.memory_analysis()
     kept = sum(leaf.nbytes for leaf in jax.tree.leaves((params, memory)))
-    return {"kept": kept // 1024, "temporary": found.temp_size_in_bytes // 1024}
+    return {
+        "kept": kept // 1024,
+        "temporary": found.temp_size_in_bytes // 1024,
+    }
 
 
 def stepper(params, batch, dtype):

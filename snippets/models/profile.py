@@ -44,7 +44,9 @@ def scoped_layer(p, x, mask, config):
         x = x + attention(p, x, mask, config.heads)
         x = layer_norm(p["mix_norm"], x, config.epsilon)
     with jax.named_scope("mlp"):
-        wide = jax.nn.gelu(linear(p["widen"], x), approximate=config.approximate)
+        wide = jax.nn.gelu(
+            linear(p["widen"], x), approximate=config.approximate
+        )
         x = x + linear(p["narrow"], wide)
         return layer_norm(p["narrow_norm"], x, config.epsilon)
 
@@ -72,7 +74,10 @@ def read_events(folder):
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         return [
             Event(
-                event.name, event.start_ns / 1e9, event.end_ns / 1e9, dict(event.stats)
+                event.name,
+                event.start_ns / 1e9,
+                event.end_ns / 1e9,
+                dict(event.stats),
             )
             for plane in planes
             for line in plane.lines
@@ -160,19 +165,28 @@ def lanes(events, names=("load", "step", "use", "wait"), gap=5e-3):
     """
     python = [(e.name, e.start, e.end) for e in events if e.name in names]
     spans = [(e.start, e.end + gap) for e in operations(events)]
-    first = min(start for start in (*(e[1] for e in python), *(e[0] for e in spans)))
+    first = min(
+        start for start in (*(e[1] for e in python), *(e[0] for e in spans))
+    )
     device = [("operations", start, end - gap) for start, end in merged(spans)]
-    drawn = [("Python", *each) for each in python] + [("device", *d) for d in device]
+    drawn = [("Python", *each) for each in python] + [
+        ("device", *d) for d in device
+    ]
     return [
-        (lane, name, start - first, end - first) for lane, name, start, end in drawn
+        (lane, name, start - first, end - first)
+        for lane, name, start, end in drawn
     ]
 
 
 def idle_share(events):
     """Return which share of the loop's time no operation ran."""
     drawn = lanes(events, gap=0.0)
-    whole = max(end for *_, end in drawn) - min(start for _, _, start, _ in drawn)
-    busy = sum(end - start for lane, _, start, end in drawn if lane == "device")
+    whole = max(end for *_, end in drawn) - min(
+        start for _, _, start, _ in drawn
+    )
+    busy = sum(
+        end - start for lane, _, start, end in drawn if lane == "device"
+    )
     return 1 - busy / whole
 
 
@@ -195,7 +209,9 @@ def half_way(params):
     """Return the parameters in bfloat16, but for one that was forgotten."""
     short = jax.tree.map(lambda x: x.astype(jnp.bfloat16), params)
     positions = params["embeddings"]["positions"]
-    return short | {"embeddings": short["embeddings"] | {"positions": positions}}
+    return short | {
+        "embeddings": short["embeddings"] | {"positions": positions}
+    }
 
 
 def silence_kineto():
@@ -205,10 +221,14 @@ def silence_kineto():
 
 def torch_profile(model, ids, mask):
     """Profile one call of PyTorch's model; return [(operation, seconds)]."""
-    tensors = [torch.tensor(np.asarray(x), device=model.device) for x in (ids, mask)]
+    tensors = [
+        torch.tensor(np.asarray(x), device=model.device) for x in (ids, mask)
+    ]
     with torch.inference_mode():
         torch_embed(model, *tensors)
         with torch.profiler.profile() as profile:
             torch_embed(model, *tensors)
-    rows = [(e.key, e.self_cpu_time_total / 1e6) for e in profile.key_averages()]
+    rows = [
+        (e.key, e.self_cpu_time_total / 1e6) for e in profile.key_averages()
+    ]
     return sorted(rows, key=lambda row: -row[1])

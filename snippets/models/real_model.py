@@ -69,7 +69,9 @@ def read_config(folder):
     """Return the Config that `config.json` describes."""
     known = json.loads((folder / "config.json").read_text())
     exact = known["hidden_act"] == "gelu"
-    return Config(known["num_attention_heads"], known["layer_norm_eps"], not exact)
+    return Config(
+        known["num_attention_heads"], known["layer_norm_eps"], not exact
+    )
 
 
 def grouped(tensors):
@@ -96,7 +98,9 @@ def layer_norm(p, x, epsilon):
 def attention(p, x, mask, heads):
     """Mix tokens (..., length, width) where `mask` (..., length) is true."""
     apart = *x.shape[:-1], heads, -1
-    q, k, v = [linear(p[n], x).reshape(apart) for n in ("query", "key", "value")]
+    q, k, v = [
+        linear(p[n], x).reshape(apart) for n in ("query", "key", "value")
+    ]
     mask = mask[..., None, None, :]
     mixed = jax.nn.dot_product_attention(q, k, v, mask=mask)
     return linear(p["mix"], mixed.reshape(x.shape))
@@ -143,7 +147,10 @@ def names(layers=6):
     """Return the parameters' pytree with a name of the file at each leaf."""
 
     def of_layer(n):
-        return {own: pair(f"encoder.layer.{n}.{name}") for own, name in PARTS.items()}
+        return {
+            own: pair(f"encoder.layer.{n}.{name}")
+            for own, name in PARTS.items()
+        }
 
     embeddings = {
         "tokens": "embeddings.word_embeddings.weight",
@@ -151,7 +158,10 @@ def names(layers=6):
         "types": "embeddings.token_type_embeddings.weight",
         "norm": pair("embeddings.LayerNorm"),
     }
-    return {"embeddings": embeddings, "layers": [of_layer(n) for n in range(layers)]}
+    return {
+        "embeddings": embeddings,
+        "layers": [of_layer(n) for n in range(layers)],
+    }
 
 
 def turned(name, tensor):
@@ -163,7 +173,9 @@ def turned(name, tensor):
 def load_params(path):
     """Return the parameters in a file of tensors, float32."""
     tensors = load_file(path)
-    return jax.tree.map(lambda name: jnp.asarray(turned(name, tensors[name])), names())
+    return jax.tree.map(
+        lambda name: jnp.asarray(turned(name, tensors[name])), names()
+    )
 
 
 def save_params(params, path):
@@ -171,7 +183,9 @@ def save_params(params, path):
     table, leaves = jax.tree.leaves(names()), jax.tree.leaves(params)
     pairs = zip(table, leaves, strict=True)
     tensors = {name: turned(name, np.asarray(leaf)) for name, leaf in pairs}
-    save_file({name: np.ascontiguousarray(x) for name, x in tensors.items()}, path)
+    save_file(
+        {name: np.ascontiguousarray(x) for name, x in tensors.items()}, path
+    )
 
 
 def tokenize(tokenizer, sentences):
@@ -255,7 +269,9 @@ def part_differences(params, model, number, config):
         is_norm = own.endswith("norm")
         ours = layer_norm(p, x, config.epsilon) if is_norm else linear(p, x)
         with torch.no_grad():
-            found[own] = abs(ours - module(torch.from_numpy(x)).numpy()).max().item()
+            found[own] = (
+                abs(ours - module(torch.from_numpy(x)).numpy()).max().item()
+            )
     return found
 
 
@@ -266,7 +282,9 @@ def pair_loss(params, ids, mask, config):
     """
     questions, answers = jnp.split(embed(params, ids, mask, config), 2)
     scores, right = 20 * questions @ answers.T, jnp.arange(len(questions))
-    return optax.softmax_cross_entropy_with_integer_labels(scores, right).mean()
+    return optax.softmax_cross_entropy_with_integer_labels(
+        scores, right
+    ).mean()
 
 
 def make_step(optimizer, config):
@@ -301,7 +319,10 @@ def tune_torch(model, ids, mask, steps=5, rate=3e-5):
     losses = []
     for _ in range(steps):
         questions, answers = torch_embed(model, ids, mask).chunk(2)
-        scores, right = 20 * questions @ answers.T, torch.arange(len(questions))
+        scores, right = (
+            20 * questions @ answers.T,
+            torch.arange(len(questions)),
+        )
         value = torch.nn.functional.cross_entropy(scores, right)
         optimizer.zero_grad()
         value.backward()

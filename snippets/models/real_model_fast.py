@@ -17,7 +17,9 @@ def many_sentences(count, seed=0):
 
 def batches(items, size=8):
     """Cut a list into lists of `size` items."""
-    return [items[start : start + size] for start in range(0, len(items), size)]
+    return [
+        items[start : start + size] for start in range(0, len(items), size)
+    ]
 
 
 def padded(rows, length):
@@ -67,7 +69,9 @@ def padding_share(inputs):
 
 def random_batch(count, length, seed=0):
     """Return ids and mask of `count` rows that are all `length` tokens long."""
-    ids = np.random.default_rng(seed).integers(1000, 30000, (count, length), np.int32)
+    ids = np.random.default_rng(seed).integers(
+        1000, 30000, (count, length), np.int32
+    )
     return jnp.asarray(ids), jnp.ones((count, length), bool)
 
 
@@ -94,7 +98,9 @@ def on_accelerator(model):
 
 def torch_batch(ids, mask, model):
     """Return NumPy arrays as tensors where the model is."""
-    return [torch.tensor(np.asarray(x), device=model.device) for x in (ids, mask)]
+    return [
+        torch.tensor(np.asarray(x), device=model.device) for x in (ids, mask)
+    ]
 
 
 @torch.inference_mode()

@@ -7,13 +7,22 @@ import jax.numpy as jnp
 import numpy as np
 
 EXPECTED_ERRORS = {
-    "flatten_by_jnp": (TypeError, "Shapes must be 1D sequences of concrete values"),
+    "flatten_by_jnp": (
+        TypeError,
+        "Shapes must be 1D sequences of concrete values",
+    ),
     "flatten_by_np_prod_of_jnp": (
         TypeError,
         "Shapes must be 1D sequences of concrete values",
     ),
-    "flatten_by_np_prod": (TypeError, "Shapes must be 1D sequences of concrete values"),
-    "zeros_traced": (TypeError, "Shapes must be 1D sequences of concrete values"),
+    "flatten_by_np_prod": (
+        TypeError,
+        "Shapes must be 1D sequences of concrete values",
+    ),
+    "zeros_traced": (
+        TypeError,
+        "Shapes must be 1D sequences of concrete values",
+    ),
     "one_hot_of_data": (jax.errors.ConcretizationTypeError, "num_classes"),
 }
 

@@ -15,13 +15,19 @@ EXPECTED_ERRORS = {
         "Attempted boolean conversion of traced array",
     ),
     "negate_if_stacked": (ValueError, "Non-hashable static arguments"),
-    "negate_if_mixed_types": (TypeError, "branches must have equal output types"),
+    "negate_if_mixed_types": (
+        TypeError,
+        "branches must have equal output types",
+    ),
     "activation_of_sign": (TypeError, "Index type must be an integer"),
     "power_by_range": (
         jax.errors.TracerIntegerConversionError,
         "__index__() method was called",
     ),
-    "slope_of_power": (ValueError, "Reverse-mode differentiation does not work"),
+    "slope_of_power": (
+        ValueError,
+        "Reverse-mode differentiation does not work",
+    ),
 }
 
 TRACED_VALUES = []
@@ -135,7 +141,9 @@ def power_by_range(x, n):
 @jax.jit
 def power(x, n):
     """Return x to the power n ≥ 0 by a compiled loop."""
-    return jax.lax.fori_loop(0, n, lambda _, result: result * x, jnp.ones_like(x))
+    return jax.lax.fori_loop(
+        0, n, lambda _, result: result * x, jnp.ones_like(x)
+    )
 
 
 @jax.jit
@@ -149,7 +157,9 @@ def slope_of_power_static(x, n):
     """Return the derivative of x to the power n, for a loop of known length."""
 
     def multiplied(x):
-        return jax.lax.fori_loop(0, n, lambda _, result: result * x, jnp.ones_like(x))
+        return jax.lax.fori_loop(
+            0, n, lambda _, result: result * x, jnp.ones_like(x)
+        )
 
     return jax.grad(multiplied)(x)
 

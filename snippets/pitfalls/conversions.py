@@ -15,7 +15,10 @@ EXPECTED_ERRORS = {
         jax.errors.ConcretizationTypeError,
         "Abstract tracer value encountered",
     ),
-    "extremes_by_numpy": (ValueError, "setting an array element with a sequence"),
+    "extremes_by_numpy": (
+        ValueError,
+        "setting an array element with a sequence",
+    ),
     "rate_from_list": (
         jax.errors.TracerIntegerConversionError,
         "__index__() method was called",

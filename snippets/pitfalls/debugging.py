@@ -16,7 +16,10 @@ EXPECTED_ERRORS = {
     "log_odds": (FloatingPointError, "invalid value (nan) encountered in"),
     "take_share": (ValueError, "Cannot abstractly evaluate a checkify.check"),
     "share_or_error": (checkify.JaxRuntimeError, "failed)"),
-    "sine_of_numpy": (jax.errors.JaxRuntimeError, "Disallowed host-to-device transfer"),
+    "sine_of_numpy": (
+        jax.errors.JaxRuntimeError,
+        "Disallowed host-to-device transfer",
+    ),
 }
 
 HISTORY = []
@@ -129,7 +132,9 @@ def log_of(function, *args):
     finally:
         logger.removeHandler(handler)
     lines = log.getvalue().splitlines()
-    return [re.sub(r" (in [\d.]+ sec|with global .*)$", "", line) for line in lines]
+    return [
+        re.sub(r" (in [\d.]+ sec|with global .*)$", "", line) for line in lines
+    ]
 
 
 def sine_of_numpy(x):
@@ -142,7 +147,9 @@ def under_guard(**actions):
     """Call functions without arguments under the guard; return who may pass."""
     with jax.transfer_guard("disallow"):
         outcomes = {name: outcome(action) for name, action in actions.items()}
-    return {name: not isinstance(found, str) for name, found in outcomes.items()}
+    return {
+        name: not isinstance(found, str) for name, found in outcomes.items()
+    }
 
 
 def frames(mode, function, *args):
@@ -155,7 +162,9 @@ def frames(mode, function, *args):
     try:
         function(*args)
     except Exception as error:
-        return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+        return [
+            frame.name for frame in traceback.extract_tb(error.__traceback__)
+        ]
     finally:
         jax.config.update("jax_traceback_filtering", before)
 

@@ -6,8 +6,14 @@ import jax
 import jax.numpy as jnp
 
 EXPECTED_ERRORS = {
-    "loss_and_predictions": (TypeError, "Gradient only defined for scalar-output"),
-    "slope_by_name": (TypeError, "differentiating with respect to argnums=0 requires"),
+    "loss_and_predictions": (
+        TypeError,
+        "Gradient only defined for scalar-output",
+    ),
+    "slope_by_name": (
+        TypeError,
+        "differentiating with respect to argnums=0 requires",
+    ),
     "slope_of_count": (TypeError, "grad requires real-valued outputs"),
     "slopes_of_settings": (TypeError, "is not a valid JAX type"),
     "slope_forward": (TypeError, "can't apply forward-mode autodiff (jvp)"),
@@ -150,7 +156,9 @@ def slope_forward(x):
 def slope_of_through(x):
     """Pass a function to a custom_vjp as if it were a number; raises TypeError."""
     apply = jax.custom_vjp(lambda function, x: function(x))
-    apply.defvjp(lambda function, x: (function(x), None), lambda _, g: (None, g))
+    apply.defvjp(
+        lambda function, x: (function(x), None), lambda _, g: (None, g)
+    )
     return jax.grad(apply, argnums=1)(jnp.round, x)
 
 

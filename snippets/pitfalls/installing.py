@@ -17,7 +17,11 @@ def installed():
         for each in importlib.metadata.distributions()
     }
     parts = ("jax", "jaxlib", "libtpu")
-    return {name: found[name] for name in sorted(found) if name.split("-")[0] in parts}
+    return {
+        name: found[name]
+        for name in sorted(found)
+        if name.split("-")[0] in parts
+    }
 
 
 def first_gpu():

@@ -10,8 +10,14 @@ EXPECTED_ERRORS = {
         jax.errors.KeyReuseError,
         "scan body function leads to key reuse",
     ),
-    "draw_from_many": (ValueError, "accepts a single key, but was given a key array"),
-    "draw_from_seed": (TypeError, "expected key_data to have ndim, shape, and dtype"),
+    "draw_from_many": (
+        ValueError,
+        "accepts a single key, but was given a key array",
+    ),
+    "draw_from_seed": (
+        TypeError,
+        "expected key_data to have ndim, shape, and dtype",
+    ),
 }
 
 

@@ -138,7 +138,9 @@ def sum_of_distances_safe(points):
     """Add up the distances between all pairs; slope 0 where they meet."""
     squares = ((points[:, None] - points) ** 2).sum(axis=-1)
     apart = squares > 0
-    return jnp.where(apart, jnp.sqrt(jnp.where(apart, squares, 1.0)), 0.0).sum()
+    return jnp.where(
+        apart, jnp.sqrt(jnp.where(apart, squares, 1.0)), 0.0
+    ).sum()
 
 
 def round_trip(x):

@@ -6,7 +6,10 @@ import jax
 import jax.numpy as jnp
 
 EXPECTED_ERRORS = {
-    "too_large": (jax.errors.JaxRuntimeError, "RESOURCE_EXHAUSTED: Out of memory"),
+    "too_large": (
+        jax.errors.JaxRuntimeError,
+        "RESOURCE_EXHAUSTED: Out of memory",
+    ),
 }
 
 
@@ -28,7 +31,10 @@ def held():
 def largest(count):
     """Return shape, dtype and MiB of the `count` largest arrays that are alive."""
     known = sorted(jax.live_arrays(), key=lambda array: -array.nbytes)[:count]
-    return [(array.shape, array.dtype.name, mebibytes(array.nbytes)) for array in known]
+    return [
+        (array.shape, array.dtype.name, mebibytes(array.nbytes))
+        for array in known
+    ]
 
 
 def needed(function, *args):

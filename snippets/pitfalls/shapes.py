@@ -6,11 +6,17 @@ import jax.numpy as jnp
 EXPECTED_ERRORS = {
     "layer": (TypeError, "contracting dimensions to have the same shape"),
     "weigh_rows": (ValueError, "Incompatible shapes for broadcasting"),
-    "side_by_side": (TypeError, "Cannot concatenate arrays with shapes that differ"),
+    "side_by_side": (
+        TypeError,
+        "Cannot concatenate arrays with shapes that differ",
+    ),
     "stacked": (ValueError, "All input arrays must have the same shape"),
     "folded": (TypeError, "cannot reshape array of shape"),
     "total_of_a_list": (TypeError, "sum requires ndarray or scalar arguments"),
-    "first_half_of_a_key": (IndexError, "Too many indices: array is 0-dimensional"),
+    "first_half_of_a_key": (
+        IndexError,
+        "Too many indices: array is 0-dimensional",
+    ),
     "moved_as_in_torch": (AttributeError, "object has no attribute 'cuda'"),
     "mapped_as_before": (AttributeError, "has no attribute 'tree_map'"),
 }

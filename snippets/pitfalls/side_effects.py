@@ -151,7 +151,9 @@ def sines_of_rows(rows):
 
 def sines_of_rows_at_once(rows):
     """Map a pure callback over `rows` (n, m), handing all rows to one call."""
-    return jax.vmap(lambda row: host_sine(row, vmap_method="broadcast_all"))(rows)
+    return jax.vmap(lambda row: host_sine(row, vmap_method="broadcast_all"))(
+        rows
+    )
 
 
 def slope_of_host_sine(x):
@@ -179,7 +181,9 @@ def log_in_order(values):
     @jax.jit
     def total(values):
         def step(total, value):
-            io_callback(lambda v: seen.append(float(v)), None, value, ordered=True)
+            io_callback(
+                lambda v: seen.append(float(v)), None, value, ordered=True
+            )
             return total + value, None
 
         return jax.lax.scan(step, 0.0, values)[0]

@@ -8,17 +8,29 @@ EXPECTED_ERRORS = {
         ValueError,
         "vmap was requested to map its argument along axis 0",
     ),
-    "predict_each": (ValueError, "vmap in_axes specification must be a tree prefix"),
+    "predict_each": (
+        ValueError,
+        "vmap in_axes specification must be a tree prefix",
+    ),
     "mean_square": (ValueError, "got axis spec None but output was batched"),
     "three_copies": (ValueError, "vmap must have at least one non-None value"),
     "running_total": (TypeError, "scan body output must be a pair"),
     "total_from": (TypeError, "carry output must have equal types"),
     "evens_appended": (TypeError, "carry output must have equal types"),
-    "fibonacci": (TypeError, "carry output must have the same pytree structure"),
+    "fibonacci": (
+        TypeError,
+        "carry output must have the same pytree structure",
+    ),
     "halve_all": (TypeError, "cond_fun must return a boolean scalar"),
-    "root_or_nothing": (TypeError, "cond branch outputs must have the same pytree"),
+    "root_or_nothing": (
+        TypeError,
+        "cond branch outputs must have the same pytree",
+    ),
     "root_where_positive": (TypeError, "Pred must be a scalar"),
-    "root_called": (TypeError, "true_fun and false_fun arguments should be callable"),
+    "root_called": (
+        TypeError,
+        "true_fun and false_fun arguments should be callable",
+    ),
 }
 
 
@@ -153,7 +165,9 @@ def root_or_nothing(x):
 
 def root_or_nan(x):
     """Return the root of x (), or nan where there is none."""
-    return jax.lax.cond(x >= 0, lambda x: jnp.sqrt(x), lambda x: x * jnp.nan, x)
+    return jax.lax.cond(
+        x >= 0, lambda x: jnp.sqrt(x), lambda x: x * jnp.nan, x
+    )
 
 
 def root_where_positive(xs):

@@ -46,7 +46,9 @@ def sums_program(address, count, number):
 
     x = shared_array(address, count, number)
 
-    @jax.shard_map(mesh=x.sharding.mesh, in_specs=jax.P("data"), out_specs=jax.P())
+    @jax.shard_map(
+        mesh=x.sharding.mesh, in_specs=jax.P("data"), out_specs=jax.P()
+    )
     def add_shards(shard):
         return jax.lax.psum(shard, "data")
 

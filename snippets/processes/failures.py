@@ -4,7 +4,9 @@ import re
 
 from snippets.processes.launcher import readable
 
-NATIVE = re.compile(r"^[WEF]\d{4} [\d:.]+ +\d+ \w+\.(?:cc|h):\d+\] ", re.MULTILINE)
+NATIVE = re.compile(
+    r"^[WEF]\d{4} [\d:.]+ +\d+ \w+\.(?:cc|h):\d+\] ", re.MULTILINE
+)
 FATAL = re.compile(
     r"^F\d{4} .*?absl::Status: (.*?)\n(?:\n|RPC|Additional|===|\*\*\*|:)",
     re.M | re.S,
@@ -43,7 +45,9 @@ def missing_program(address, count, number):
 
     try:
         others = count + 1
-        jax.distributed.initialize(address, others, number, initialization_timeout=1)
+        jax.distributed.initialize(
+            address, others, number, initialization_timeout=1
+        )
     except Exception as error:
         print("caught", error)
 
@@ -53,7 +57,9 @@ def exception_program(address, count, number):
     import jax
     from jax.experimental import multihost_utils
 
-    jax.distributed.initialize(address, count, number, shutdown_timeout_seconds=1)
+    jax.distributed.initialize(
+        address, count, number, shutdown_timeout_seconds=1
+    )
     if number == 1:
         raise ValueError("a row without a label")
     multihost_utils.process_allgather(float(number))
@@ -67,7 +73,9 @@ def exit_program(address, count, number):
     import jax
     from jax.experimental import multihost_utils
 
-    jax.distributed.initialize(address, count, number, heartbeat_timeout_seconds=1)
+    jax.distributed.initialize(
+        address, count, number, heartbeat_timeout_seconds=1
+    )
     print(multihost_utils.process_allgather(float(number)))
     if number == 1:
         time.sleep(0.5)

@@ -97,7 +97,9 @@ def run_together(commands, environments, folder, limit, grace):
     logs = [folder / f"{number}.log" for number in range(len(commands))]
     running = []
     try:
-        for command, environment, log in zip(commands, environments, logs, strict=True):
+        for command, environment, log in zip(
+            commands, environments, logs, strict=True
+        ):
             with log.open("w") as output:
                 process = subprocess.Popen(
                     guarded(command),
@@ -123,7 +125,9 @@ def run_together(commands, environments, folder, limit, grace):
             process.wait()
     texts = [log.read_text(errors="replace") for log in logs]
     numbers = range(len(commands))
-    return [Finished(*each) for each in zip(numbers, statuses, texts, strict=True)]
+    return [
+        Finished(*each) for each in zip(numbers, statuses, texts, strict=True)
+    ]
 
 
 @contextlib.contextmanager
@@ -166,7 +170,9 @@ def require_statuses(finished, statuses=None):
     if [process.status for process in finished] != list(
         statuses or [0] * len(finished)
     ):
-        outputs = [f"process {n}: {how_it_ended(s)}\n{t}" for n, s, t in finished]
+        outputs = [
+            f"process {n}: {how_it_ended(s)}\n{t}" for n, s, t in finished
+        ]
         raise RuntimeError("\n\n".join(outputs))
 
 
@@ -258,5 +264,10 @@ def launch_mpi(program, count=4, devices=2, *, uses=(), limit=60, status=0):
         finished = run_together([command], [environment], folder, limit, 0)
     require_statuses(finished, [status])
     lines = TAGGED.findall(finished[0].text)
-    own = [[text for n, text in lines if int(n) == rank] for rank in range(count)]
-    return [Finished(rank, status, "\n".join(text)) for rank, text in enumerate(own)]
+    own = [
+        [text for n, text in lines if int(n) == rank] for rank in range(count)
+    ]
+    return [
+        Finished(rank, status, "\n".join(text))
+        for rank, text in enumerate(own)
+    ]

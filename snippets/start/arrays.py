@@ -11,16 +11,25 @@ from jax.experimental import checkify
 
 EXPECTED_ERRORS = {
     "write_in_place": (TypeError, "JAX arrays are immutable"),
-    "write_in_place_tensorflow": (TypeError, "does not support item assignment"),
+    "write_in_place_tensorflow": (
+        TypeError,
+        "does not support item assignment",
+    ),
     "write_into_numpy_view": (ValueError, "read-only"),
-    "overwrite_needed_value_torch": (RuntimeError, "modified by an inplace operation"),
+    "overwrite_needed_value_torch": (
+        RuntimeError,
+        "modified by an inplace operation",
+    ),
     "read_checked": (checkify.JaxRuntimeError, "out-of-bounds indexing"),
     "donate_twice": (jax.errors.JaxRuntimeError, "Attempt to donate"),
     "call_with_ref_twice": (
         ValueError,
         "only one reference to a mutable array may be passed as an argument",
     ),
-    "write_whole_number": (ValueError, "Ref dtype: float32. Value dtype: int32"),
+    "write_whole_number": (
+        ValueError,
+        "Ref dtype: float32. Value dtype: int32",
+    ),
     "add_rows_to_ref": (
         Exception,
         "performing a set/swap operation with vmapped value on an unbatched array",
@@ -130,7 +139,9 @@ def write_at(x, i):
 
 def read_checked(x, i):
     """Return `x[i]`; raises checkify.JaxRuntimeError where `i` is out of bounds."""
-    checked = checkify.checkify(lambda x, i: x[i], errors=checkify.index_checks)
+    checked = checkify.checkify(
+        lambda x, i: x[i], errors=checkify.index_checks
+    )
     error, value = jax.jit(checked)(x, i)
     error.throw()
     return value

@@ -12,7 +12,10 @@ EXPECTED_ERRORS = {
     "slope_of_many": (TypeError, "only defined for scalar-output functions"),
     "slope_of_many_torch": (RuntimeError, "only for scalar outputs"),
     "slope_at_integer": (TypeError, "requires real- or complex-valued inputs"),
-    "slope_at_integer_torch": (RuntimeError, "floating point and complex dtype"),
+    "slope_at_integer_torch": (
+        RuntimeError,
+        "floating point and complex dtype",
+    ),
     "descend_with_counter": (TypeError, "with a float0"),
     "slope_of_sqrt_by_newton": (
         ValueError,
@@ -100,7 +103,10 @@ def accumulated(w, parts):
 
 def accumulated_in_place(w, parts):
     """Return the gradient over all rows of `parts`, added up in one `jax.Ref`."""
-    total, count = jax.new_ref(jnp.zeros_like(w)), sum(len(x) for x, _ in parts)
+    total, count = (
+        jax.new_ref(jnp.zeros_like(w)),
+        sum(len(x) for x, _ in parts),
+    )
     for x, y in parts:
         _, backward = jax.vjp(functools.partial(squared_error, x=x, y=y), w)
         backward.with_refs(total)(len(x) / count)

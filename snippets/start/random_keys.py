@@ -106,7 +106,10 @@ def key_for(key, name):
 
 def weights_by_name(key, layers):
     """Draw one weight for each layer from a key made with its name."""
-    return {layer: jax.random.normal(key_for(key, layer)).item() for layer in layers}
+    return {
+        layer: jax.random.normal(key_for(key, layer)).item()
+        for layer in layers
+    }
 
 
 def draw_for_each(keys, shape):
@@ -134,7 +137,9 @@ def tree_of_keys(seed, layers, steps):
     weights, noise = jax.random.split(jax.random.key(seed))
     keys = {
         "weights": {layer: key_for(weights, layer) for layer in layers},
-        "noise": {f"step {n}": jax.random.fold_in(noise, n) for n in range(steps)},
+        "noise": {
+            f"step {n}": jax.random.fold_in(noise, n) for n in range(steps)
+        },
     }
     numbers = jax.tree.map(lambda key: str(jax.random.key_data(key)), keys)
     return {f"key({seed})": numbers}

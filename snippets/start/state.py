@@ -161,7 +161,9 @@ def squared_error(params, x, y):
 def train_step(state, batch):
     """Return the state after one step of gradient descent, and the error before it."""
     error, grads = jax.value_and_grad(squared_error)(state.params, *batch)
-    velocity = jax.tree.map(lambda v, g: MOMENTUM * v + g, state.velocity, grads)
+    velocity = jax.tree.map(
+        lambda v, g: MOMENTUM * v + g, state.velocity, grads
+    )
     params = jax.tree.map(lambda p, v: p - RATE * v, state.params, velocity)
     return TrainState(params, velocity), error
 
@@ -173,7 +175,9 @@ def train_steps(state, batches):
 
 def pairs_torch(batches):
     """Return a list with the x and y of each batch as tensors of torch."""
-    return list(zip(*(torch.tensor(np.array(b)) for b in batches), strict=True))
+    return list(
+        zip(*(torch.tensor(np.array(b)) for b in batches), strict=True)
+    )
 
 
 def train_torch(batches):

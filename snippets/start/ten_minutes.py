@@ -146,7 +146,9 @@ def stepper(step, params, *rest):
     return next_step
 
 
-step_rates = jax.jit(jax.vmap(step, in_axes=(0, None, None, 0)), donate_argnums=0)
+step_rates = jax.jit(
+    jax.vmap(step, in_axes=(0, None, None, 0)), donate_argnums=0
+)
 
 
 def copies(params, count):
@@ -164,5 +166,8 @@ def train_rates(weights, x, y, steps, rates):
 
 def step_each_rate(runs, x, y, rates):
     """Do `step` for each of a list of params, one call after another."""
-    pairs = [step(params, x, y, rate) for params, rate in zip(runs, rates, strict=True)]
+    pairs = [
+        step(params, x, y, rate)
+        for params, rate in zip(runs, rates, strict=True)
+    ]
     return [params for params, _ in pairs], [loss for _, loss in pairs]

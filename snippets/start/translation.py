@@ -86,7 +86,11 @@ def names_for(framework, given):
 
 def used(text):
     """Return the names that Python text reads."""
-    return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    return {
+        node.id
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Name)
+    }
 
 
 def inputs(row, drawn=None):
@@ -102,14 +106,21 @@ def evaluate(text, framework, given):
     tf.random.set_seed(0)
     logging.getLogger("tensorflow").setLevel("ERROR")
     file = f"<{framework} {hash(text)}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    linecache.cache[file] = (
+        len(text),
+        None,
+        text.splitlines(keepends=True),
+        file,
+    )
     names = names_for(framework, given)
     *before, last = ast.parse(text).body
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             exec(compile(ast.Module(before, []), file, "exec"), names)
-            return plain(eval(compile(ast.Expression(last.value), file, "eval"), names))
+            return plain(
+                eval(compile(ast.Expression(last.value), file, "eval"), names)
+            )
         except Exception as error:
             return error
 
@@ -124,7 +135,9 @@ def plain(value):
         return [plain(value[name]) for name in sorted(value)]
     if isinstance(value, torch.Tensor):
         value = value.detach()
-    if isinstance(value, (torch.Tensor, tf.Tensor, tf.Variable, jax.Array, np.generic)):
+    if isinstance(
+        value, (torch.Tensor, tf.Tensor, tf.Variable, jax.Array, np.generic)
+    ):
         return np.asarray(value)
     return str(value)
 
@@ -133,9 +146,13 @@ def agree(values, tolerance=1e-5):
     """Say whether results have the same form and, but for rounding, the same values."""
     first, *others = values
     if isinstance(first, Exception) or isinstance(first, str):
-        return all(type(first) is type(o) and str(first) == str(o) for o in others)
+        return all(
+            type(first) is type(o) and str(first) == str(o) for o in others
+        )
     if isinstance(first, list):
-        same = all(isinstance(o, list) and len(o) == len(first) for o in others)
+        same = all(
+            isinstance(o, list) and len(o) == len(first) for o in others
+        )
         return same and all(
             agree(parts, tolerance) for parts in zip(*values, strict=True)
         )
@@ -144,7 +161,9 @@ def agree(values, tolerance=1e-5):
     first = np.asarray(first)
     return all(
         np.shape(o) == first.shape
-        and np.allclose(first, o, rtol=tolerance, atol=tolerance, equal_nan=True)
+        and np.allclose(
+            first, o, rtol=tolerance, atol=tolerance, equal_nan=True
+        )
         for o in others
     )
 
@@ -179,12 +198,16 @@ def numbers_in(value):
 def written(row):
     """Return {framework: text} of a row, NumPy's where it has one."""
     texts = {name: getattr(row, name) for name in [*FRAMEWORKS, "numpy"]}
-    return {name: inspect.cleandoc(text) for name, text in texts.items() if text}
+    return {
+        name: inspect.cleandoc(text) for name, text in texts.items() if text
+    }
 
 
 def results(row):
     """Run a row on its inputs; return {framework: result}, NumPy's where it has one."""
-    return {n: evaluate(text, n, inputs(row)) for n, text in written(row).items()}
+    return {
+        n: evaluate(text, n, inputs(row)) for n, text in written(row).items()
+    }
 
 
 def as_torch(row, found):
@@ -249,7 +272,10 @@ def as_text(row, found):
         elif framework in said:
             lines.append(f"    gives {said[framework]}")
     return "\n".join(
-        [*lines, *(f"  all give {said[name]}" for name in said if name == "all")]
+        [
+            *lines,
+            *(f"  all give {said[name]}" for name in said if name == "all"),
+        ]
     )
 
 
@@ -262,7 +288,10 @@ def element(tag, text, **attributes):
 def as_html(row, found):
     """Return a row with its results as rows of a table, in a body with an id."""
     said, texts = reported(row, found), written(row)
-    own = [" " + element("code", f"{name} = {row.given[name]}") for name in row.given]
+    own = [
+        " " + element("code", f"{name} = {row.given[name]}")
+        for name in row.given
+    ]
     mark = " <em>differs</em>" if row.differs else ""
     head = f'<th colspan="3" scope="rowgroup">{row.title}{"".join(own)}{mark}</th>'
     cells = [
@@ -292,7 +321,9 @@ class Table:
         return "\n\n".join(as_text(row, found) for row, found in self.found)
 
     def _repr_html_(self):
-        names = "".join(f'<th scope="col">{name}</th>' for name in FRAMEWORKS.values())
+        names = "".join(
+            f'<th scope="col">{name}</th>' for name in FRAMEWORKS.values()
+        )
         body = "".join(as_html(row, found) for row, found in self.found)
         return f"<table><thead><tr>{names}</tr></thead>{body}</table>"
 
@@ -423,7 +454,13 @@ CREATION = [
 ]
 
 SHAPES = [
-    Row("torch-shape", "The shape", "tuple(x.shape)", "tuple(x.shape)", "x.shape"),
+    Row(
+        "torch-shape",
+        "The shape",
+        "tuple(x.shape)",
+        "tuple(x.shape)",
+        "x.shape",
+    ),
     Row(
         "torch-reshape",
         "Reshape",
@@ -515,8 +552,20 @@ SHAPES = [
         "tf.repeat(v, 2)",
         "jnp.repeat(v, 2)",
     ),
-    Row("torch-flip", "Reverse", "x.flip(1)", "tf.reverse(x, [1])", "jnp.flip(x, 1)"),
-    Row("torch-roll", "Rotate", "v.roll(1)", "tf.roll(v, 1, axis=0)", "jnp.roll(v, 1)"),
+    Row(
+        "torch-flip",
+        "Reverse",
+        "x.flip(1)",
+        "tf.reverse(x, [1])",
+        "jnp.flip(x, 1)",
+    ),
+    Row(
+        "torch-roll",
+        "Rotate",
+        "v.roll(1)",
+        "tf.roll(v, 1, axis=0)",
+        "jnp.roll(v, 1)",
+    ),
     Row(
         "torch-pad",
         "Pad: PyTorch counts from the last axis",
@@ -544,7 +593,13 @@ INDEXING = [
         differs=True,
         fixed=True,
     ),
-    Row("torch-index-select", "Rows by number", "v[i]", "tf.gather(v, i)", "v[i]"),
+    Row(
+        "torch-index-select",
+        "Rows by number",
+        "v[i]",
+        "tf.gather(v, i)",
+        "v[i]",
+    ),
     Row(
         "torch-index-python-list",
         "Index with a Python list",
@@ -816,7 +871,13 @@ ARITHMETIC = [
         numpy="k / d",
         tolerance=1e-5,
     ),
-    Row("torch-floor-divide", "Whole-number division", "k // d", "k // d", "k // d"),
+    Row(
+        "torch-floor-divide",
+        "Whole-number division",
+        "k // d",
+        "k // d",
+        "k // d",
+    ),
     Row("torch-remainder", "Remainder", "k % d", "k % d", "k % d"),
     Row(
         "torch-divide-by-zero",
@@ -986,7 +1047,13 @@ REDUCTIONS = [
         differs=True,
         fixed=True,
     ),
-    Row("torch-cumsum", "Running sum", "v.cumsum(0)", "tf.cumsum(v)", "v.cumsum()"),
+    Row(
+        "torch-cumsum",
+        "Running sum",
+        "v.cumsum(0)",
+        "tf.cumsum(v)",
+        "v.cumsum()",
+    ),
     Row(
         "torch-any",
         "Any, all",
@@ -1038,7 +1105,9 @@ ALGEBRA = [
         differs=True,
         fixed=True,
     ),
-    Row("torch-dot", "Inner product", "v @ w", "tf.tensordot(v, w, 1)", "v @ w"),
+    Row(
+        "torch-dot", "Inner product", "v @ w", "tf.tensordot(v, w, 1)", "v @ w"
+    ),
     Row(
         "torch-bmm",
         "Batch of matrix products",
@@ -1149,7 +1218,9 @@ LAYERS = [
         "jax.nn.gelu(v)",
         differs=True,
         meaning=("v / 2 * (1 + np.vectorize(math.erf)(v / 2**0.5))",) * 2
-        + ("v / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (v + 0.044715 * v**3)))",),
+        + (
+            "v / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (v + 0.044715 * v**3)))",
+        ),
         tolerance=1e-5,
     ),
     Row(

@@ -125,7 +125,9 @@ INTENDED = {
 }
 MAGIC = re.compile(r"^(\s*)(?:\w+\s*=\s*)?%(timeit|time)\b[ \t]*(.*)$")
 OPTIONS = re.compile(r"(?:-[nrpv]\s*\d+|-[tcqo]+)(?:\s+|$)")
-FENCE = re.compile(r"^(\s*)(`{3,}|~{3,}) *\{?(?:code-cell|code-block|code)?\}? *(\S*)")
+FENCE = re.compile(
+    r"^(\s*)(`{3,}|~{3,}) *\{?(?:code-cell|code-block|code)?\}? *(\S*)"
+)
 PYTHON = re.compile(r"(i?python3?|py|jupyter-python|pycon)?$", re.IGNORECASE)
 SYNC = re.compile(r"sync|block|wait|ready|barrier", re.IGNORECASE)
 ACCELERATOR = re.compile(r"(cuda|mps|xpu|gpu)", re.IGNORECASE)
@@ -355,7 +357,9 @@ def arrays(values, kind=None):
 
 def spans(values):
     """Return the regions of all times among values."""
-    found = [value.regions for value in flat(values) if isinstance(value, Span)]
+    found = [
+        value.regions for value in flat(values) if isinstance(value, Span)
+    ]
     return list(itertools.chain.from_iterable(found))
 
 
@@ -421,7 +425,9 @@ def without_prompts(lines):
     """Blank out what a Python prompt printed, and the prompts."""
     if not any(line.startswith(">>> ") for line in lines):
         return lines
-    return [line[4:] if line.startswith((">>> ", "... ")) else "" for line in lines]
+    return [
+        line[4:] if line.startswith((">>> ", "... ")) else "" for line in lines
+    ]
 
 
 def read_cells(path):
@@ -432,8 +438,12 @@ def read_cells(path):
     if path.suffix == ".md":
         return [Cell(n, *found) for n, found in enumerate(fences(text), 1)]
     try:
-        cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
-        return [Cell(n, 0, "".join(c["source"])) for n, c in enumerate(cells, 1)]
+        cells = [
+            c for c in json.loads(text)["cells"] if c["cell_type"] == "code"
+        ]
+        return [
+            Cell(n, 0, "".join(c["source"])) for n, c in enumerate(cells, 1)
+        ]
     except (KeyError, TypeError):
         raise ValueError("this is no notebook of version 4") from None
 
@@ -473,7 +483,9 @@ def parse(text):
         block = ast.parse(around + "pass").body[0]
         block.lineno = block.end_lineno = first + 1
         block.body = timed or [ast.Pass(lineno=first + 1, col_offset=0)]
-        tree.body = [node for node in tree.body if node.lineno <= first + 1] + [block]
+        tree.body = [
+            node for node in tree.body if node.lineno <= first + 1
+        ] + [block]
     return tree
 
 
@@ -481,7 +493,9 @@ def dropped(node):
     """Yield the parts of a compiled function on which its result does not depend."""
     inside = list(ast.walk(node))
     stores = (ast.Attribute, ast.Subscript)
-    writes = any(isinstance(n, stores) and isinstance(n.ctx, ast.Store) for n in inside)
+    writes = any(
+        isinstance(n, stores) and isinstance(n.ctx, ast.Store) for n in inside
+    )
     special = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom)
     if writes or any(isinstance(n, special) for n in inside):
         return
@@ -490,7 +504,9 @@ def dropped(node):
         if isinstance(statement, ast.For):
             yield from repeated(statement)
         if isinstance(statement, ast.Assign) and is_work(statement.value):
-            names = [t.id for t in statement.targets if isinstance(t, ast.Name)]
+            names = [
+                t.id for t in statement.targets if isinstance(t, ast.Name)
+            ]
             if names and not loaded & set(names):
                 yield statement.value
         if isinstance(statement, ast.Expr) and is_work(statement.value):
@@ -520,11 +536,17 @@ def is_work(node):
 def repeated(loop):
     """Yield what a loop computes again in every turn, from the same values."""
     changed = {
-        n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and not is_read(n)
+        n.id
+        for n in ast.walk(loop)
+        if isinstance(n, ast.Name) and not is_read(n)
     }
     for statement in loop.body:
         if isinstance(statement, ast.Assign) and is_work(statement.value):
-            read = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
+            read = {
+                n.id
+                for n in ast.walk(statement.value)
+                if isinstance(n, ast.Name)
+            }
             if not read & changed:
                 yield statement.value
 
@@ -536,7 +558,9 @@ class Follower:
         """Start with a file of which the whole text is known."""
         self.x64 = "enable_x64" in text.lower()
         self.tensorflow_gpu = bool(
-            re.search(r"device\([^)]*GPU|physical_devices\(.GPU|gpu_device", text)
+            re.search(
+                r"device\([^)]*GPU|physical_devices\(.GPU|gpu_device", text
+            )
         )
         self.torch_gpu = self.sweeping = False
         self.events, self.regions, self.findings = [], [], set()
@@ -636,7 +660,9 @@ class Follower:
         region = Region(start, stop, text, **more)
         region.certain = region.certain and not self.sweeping
         inner = any(
-            start <= r.start and r.stop <= stop and (r.start, r.stop) != (start, stop)
+            start <= r.start
+            and r.stop <= stop
+            and (r.start, r.stop) != (start, stop)
             for r in self.regions
         )
         if not inner:
@@ -660,7 +686,9 @@ class Follower:
 
     def means(self, region, rule):
         """Return whether the words around a timing say that it is meant to be so."""
-        return re.search(INTENDED[rule], region.text.replace("_", " "), re.IGNORECASE)
+        return re.search(
+            INTENDED[rule], region.text.replace("_", " "), re.IGNORECASE
+        )
 
     def judge_waiting(self, region, events):
         """Find work that nobody waits for."""
@@ -677,11 +705,15 @@ class Follower:
             pending = [
                 event
                 for number, event in events
-                if event.kind == "work" and event.framework == kind and event.value
+                if event.kind == "work"
+                and event.framework == kind
+                and event.value
                 if number > max(waits, default=-1)
             ]
             if pending:
-                self.find("wait" if kind == "jax" else "synchronize", pending[-1])
+                self.find(
+                    "wait" if kind == "jax" else "synchronize", pending[-1]
+                )
 
     def judge_jit(self, region, events):
         """Find functions that are compiled anew in every turn; return the events."""
@@ -735,7 +767,9 @@ class Follower:
         for _, event in events:
             inner = getattr(event.value, "inner", None)
             if event.kind == "call" and isinstance(inner, Func):
-                for node in dropped(inner.node) if hasattr(inner.node, "name") else ():
+                for node in (
+                    dropped(inner.node) if hasattr(inner.node, "name") else ()
+                ):
                     code = " ".join(ast.unparse(node).split())
                     place = (inner.cell, node.lineno)
                     self.find("unused", Event("unused", place, code[:50]))
@@ -747,7 +781,11 @@ class Follower:
             work = [e for _, e in self.inside(region) if e.kind == "work"]
             timed.append((region, work))
         for region, work in timed:
-            double = [e for e in work if (e.framework, e.dtype) == ("numpy", "float64")]
+            double = [
+                e
+                for e in work
+                if (e.framework, e.dtype) == ("numpy", "float64")
+            ]
             if not double or self.means(region, "dtype"):
                 continue
             names = frozenset().union(*(e.names for e in work))
@@ -759,7 +797,10 @@ class Follower:
                 for e in events
                 if e.names & names or e.origins & origins
             }
-            if ("jax", "float32") in alike and ("numpy", "float32") not in alike:
+            if ("jax", "float32") in alike and (
+                "numpy",
+                "float32",
+            ) not in alike:
                 self.find("dtype", double[0])
 
     def block(self, statements, scope):
@@ -769,7 +810,9 @@ class Follower:
             self.steps += 1
             if self.steps > MOST_STEPS:
                 raise TooMuch
-            method = getattr(self, "do_" + type(statement).__name__.lower(), None)
+            method = getattr(
+                self, "do_" + type(statement).__name__.lower(), None
+            )
             found = method(statement, scope) if method else None
             if found is not None and (result is None or not is_nothing(found)):
                 result = found
@@ -796,7 +839,9 @@ class Follower:
     def do_importfrom(self, node, scope):
         """Bind what is imported."""
         for alias in node.names:
-            scope.names[alias.asname or alias.name] = Ref(f"{node.module}.{alias.name}")
+            scope.names[alias.asname or alias.name] = Ref(
+                f"{node.module}.{alias.name}"
+            )
 
     def do_assign(self, node, scope):
         """Bind a value."""
@@ -811,10 +856,15 @@ class Follower:
 
     def do_augassign(self, node, scope):
         """Bind a value made from the one before."""
-        before, more = self.value(node.target, scope), self.value(node.value, scope)
+        before, more = (
+            self.value(node.target, scope),
+            self.value(node.value, scope),
+        )
         for region in spans([more]):
             region.mixed = True
-        self.bind(node.target, self.operate(node, node.op, before, more), scope)
+        self.bind(
+            node.target, self.operate(node, node.op, before, more), scope
+        )
 
     def bind(self, target, value, scope):
         """Give a value to a name, an attribute, or several names."""
@@ -828,7 +878,9 @@ class Follower:
             items = value.items if isinstance(value, Seq) else []
             for number, inner in enumerate(target.elts):
                 known = len(items) == len(target.elts)
-                self.bind(inner, items[number] if known else part(value), scope)
+                self.bind(
+                    inner, items[number] if known else part(value), scope
+                )
         elif isinstance(target, ast.Starred):
             self.bind(target.value, part(value), scope)
         elif isinstance(target, ast.Attribute):
@@ -850,7 +902,10 @@ class Follower:
     def do_if(self, node, scope):
         """Follow both branches: each may be the one."""
         self.wait([self.value(node.test, scope)], node)
-        first, second = self.block(node.body, scope), self.block(node.orelse, scope)
+        first, second = (
+            self.block(node.body, scope),
+            self.block(node.orelse, scope),
+        )
         return second if first is None or is_nothing(first) else first
 
     def do_for(self, node, scope):
@@ -902,10 +957,14 @@ class Follower:
             return self.enter(node, rest, scope)
 
         if isinstance(value, Instance) and "__enter__" in value.klass.methods:
-            entered = self.call(self.attribute(value, "__enter__"), [], {}, node)
+            entered = self.call(
+                self.attribute(value, "__enter__"), [], {}, node
+            )
             bound = value if is_nothing(entered) else entered
             result = body()
-            self.call(self.attribute(value, "__exit__"), [Unknown()] * 3, {}, node)
+            self.call(
+                self.attribute(value, "__exit__"), [Unknown()] * 3, {}, node
+            )
             return result
         if isinstance(value, Method) and value.name == "with":
             results = []
@@ -941,7 +1000,9 @@ class Follower:
 
     def last(self, node):
         """Return the last place in a block."""
-        return self.cell, max(getattr(n, "end_lineno", 0) or 0 for n in ast.walk(node))
+        return self.cell, max(
+            getattr(n, "end_lineno", 0) or 0 for n in ast.walk(node)
+        )
 
     def span(self, start, text, **more):
         """Close a region at this moment; return its time."""
@@ -953,7 +1014,9 @@ class Follower:
         """Bind a function, with its decorators."""
         value = self.function(node, scope)
         for decorator in reversed(node.decorator_list):
-            value = self.call(self.value(decorator, scope), [value], {}, decorator)
+            value = self.call(
+                self.value(decorator, scope), [value], {}, decorator
+            )
         scope.names[node.name] = value
 
     do_asyncfunctiondef = do_functiondef
@@ -971,9 +1034,12 @@ class Follower:
         self.block(node.body, inner)
         bases = [self.value(base, scope) for base in node.bases]
         module = any(
-            isinstance(b, Ref) and b.path.endswith("torch.nn.Module") for b in bases
+            isinstance(b, Ref) and b.path.endswith("torch.nn.Module")
+            for b in bases
         )
-        methods = {name: v for name, v in inner.names.items() if isinstance(v, Func)}
+        methods = {
+            name: v for name, v in inner.names.items() if isinstance(v, Func)
+        }
         scope.names[node.name] = Klass(node, scope, methods, module)
 
     def value(self, node, scope):
@@ -1053,14 +1119,18 @@ class Follower:
 
     def of_binop(self, node, scope):
         """Return the result of an operator."""
-        left, right = self.value(node.left, scope), self.value(node.right, scope)
+        left, right = (
+            self.value(node.left, scope),
+            self.value(node.right, scope),
+        )
         return self.operate(node, node.op, left, right)
 
     def operate(self, node, operator, left, right):
         """Return the result of an operator: a time, an array, a number."""
         if isinstance(left, Clock) and isinstance(right, Clock):
             words = (
-                self.comments(right.where, left.where) + f" {right.name} {left.name}"
+                self.comments(right.where, left.where)
+                + f" {right.name} {left.name}"
             )
             words += " " + texts(node)
             region = self.close(right.at, left.at, words)
@@ -1071,9 +1141,13 @@ class Follower:
         if isinstance(left, Const) and isinstance(right, Const):
             return number(operator, left.value, right.value)
         if isinstance(left, Seq) and isinstance(operator, (ast.Mult, ast.Add)):
-            return Seq(left.items + (right.items if isinstance(right, Seq) else []))
+            return Seq(
+                left.items + (right.items if isinstance(right, Seq) else [])
+            )
         name = type(operator).__name__.lower()
-        return self.compute(node, "matmul" if name == "matmult" else "", [left, right])
+        return self.compute(
+            node, "matmul" if name == "matmult" else "", [left, right]
+        )
 
     def compute(self, node, name, values):
         """Return the result of an operation of the framework that has the values."""
@@ -1085,7 +1159,9 @@ class Follower:
             if kind in kinds:
                 if kind == "jax":
                     self.implicit(node, values)
-                gpu = kind == "jax" or any(array.gpu for array in arrays(values))
+                gpu = kind == "jax" or any(
+                    array.gpu for array in arrays(values)
+                )
                 return self.work(kind, node, name, values, gpu)
         if "numpy" in kinds:
             return self.work("numpy", node, name, values, False)
@@ -1098,7 +1174,10 @@ class Follower:
 
     def of_compare(self, node, scope):
         """Return the result of a comparison."""
-        values = [self.value(inner, scope) for inner in (node.left, *node.comparators)]
+        values = [
+            self.value(inner, scope)
+            for inner in (node.left, *node.comparators)
+        ]
         return self.compute(node, "", values)
 
     def of_boolop(self, node, scope):
@@ -1118,7 +1197,10 @@ class Follower:
 
     def of_subscript(self, node, scope):
         """Return a part of a value."""
-        value, key = self.value(node.value, scope), self.value(node.slice, scope)
+        value, key = (
+            self.value(node.value, scope),
+            self.value(node.slice, scope),
+        )
         known = getattr(key, "value", None)
         if isinstance(value, Map):
             return value.items.get(known, Unknown())
@@ -1129,12 +1211,18 @@ class Follower:
                     for b in (node.slice.lower, node.slice.upper)
                 ]
                 usable = all(b is None or isinstance(b, int) for b in bounds)
-                return Seq(value.items[slice(*bounds)] if usable else value.items)
-            usable = isinstance(known, int) and -len(value.items) <= known < len(
+                return Seq(
+                    value.items[slice(*bounds)] if usable else value.items
+                )
+            usable = isinstance(known, int) and -len(
                 value.items
-            )
+            ) <= known < len(value.items)
             return value.items[known] if usable else part(value)
-        if isinstance(value, Array) and value.kind in ("jax", "torch", "tensorflow"):
+        if isinstance(value, Array) and value.kind in (
+            "jax",
+            "torch",
+            "tensorflow",
+        ):
             return self.compute(node, "getitem", [value])
         return part(value, len(self.events))
 
@@ -1214,13 +1302,17 @@ class Follower:
                 kwargs[keyword.arg] = value
             elif isinstance(value, Map):
                 kwargs.update(
-                    (k, v) for k, v in value.items.items() if isinstance(k, str)
+                    (k, v)
+                    for k, v in value.items.items()
+                    if isinstance(k, str)
                 )
         self.current = scope
         for region in spans([*args, *kwargs.values()]):
             region.text += " " + texts(node)
         result = self.call(function, args, kwargs, node)
-        if isinstance(function, Func) and SYNC.match(short(node).rpartition(".")[2]):
+        if isinstance(function, Func) and SYNC.match(
+            short(node).rpartition(".")[2]
+        ):
             self.wait(args, node)
         return result
 
@@ -1238,14 +1330,23 @@ class Follower:
         if isinstance(function, Partial):
             return self.call_partial(function, args, kwargs, node)
         if isinstance(function, Method):
-            return self.call_method(function.owner, function.name, args, kwargs, node)
+            return self.call_method(
+                function.owner, function.name, args, kwargs, node
+            )
         if isinstance(function, Klass):
             return self.instantiate(function, args, kwargs, node)
-        if isinstance(function, Instance) and "__call__" in function.klass.methods:
-            return self.call(self.attribute(function, "__call__"), args, kwargs, node)
+        if (
+            isinstance(function, Instance)
+            and "__call__" in function.klass.methods
+        ):
+            return self.call(
+                self.attribute(function, "__call__"), args, kwargs, node
+            )
         if isinstance(function, Array):
             if function.gpu and function.kind != "jax":
-                return self.work(function.kind, node, "call", [function, *values])
+                return self.work(
+                    function.kind, node, "call", [function, *values]
+                )
             if function.kind != "jax":
                 return dataclasses.replace(function, at=-1)
         if SYNC.search(short(node)):
@@ -1277,7 +1378,9 @@ class Follower:
             if default is not None:
                 scope.names[inner.arg] = self.value(default, function.scope)
         scope.names.update(zip(names, args))
-        scope.names.update((k, v) for k, v in kwargs.items() if k in scope.names)
+        scope.names.update(
+            (k, v) for k, v in kwargs.items() if k in scope.names
+        )
         if spec.vararg:
             scope.names[spec.vararg.arg] = Seq(list(args[len(names) :]))
         if spec.kwarg:
@@ -1330,7 +1433,9 @@ class Follower:
         """Call a function with some arguments given before."""
         if "__transform__" not in function.kwargs:
             given = {**function.kwargs, **kwargs}
-            return self.call(function.inner, [*function.args, *args], given, node)
+            return self.call(
+                function.inner, [*function.args, *args], given, node
+            )
         values = [*args, *kwargs.values()]
         if not self.tracing:
             self.implicit(node, values)
@@ -1362,11 +1467,21 @@ class Follower:
             return owner
         if isinstance(owner, Map):
             if name == "items":
-                return Seq([Seq([Const(k), v]) for k, v in owner.items.items()])
+                return Seq(
+                    [Seq([Const(k), v]) for k, v in owner.items.items()]
+                )
             if name in ("values", "copy"):
-                return Seq(list(owner.items.values())) if name == "values" else owner
+                return (
+                    Seq(list(owner.items.values()))
+                    if name == "values"
+                    else owner
+                )
             known = getattr(args[0], "value", None) if args else None
-            return owner.items.get(known, Unknown()) if name == "get" else Unknown()
+            return (
+                owner.items.get(known, Unknown())
+                if name == "get"
+                else Unknown()
+            )
         if isinstance(owner, Jit) or isinstance(owner, (Func, Partial)):
             if name in ("lower", "trace", "compile"):
                 self.note("lower", node)
@@ -1379,7 +1494,9 @@ class Follower:
             return owner
         if isinstance(owner, Method) and owner.name == "timer":
             return self.timed_by_library(owner.owner, name, args, kwargs, node)
-        if name == "cuda" or (name == "to" and any(on_gpu(v) for v in values[1:])):
+        if name == "cuda" or (
+            name == "to" and any(on_gpu(v) for v in values[1:])
+        ):
             return Array("torch", gpu=True, made=len(self.events))
         if name == "to" and isinstance(owner, Instance):
             return owner
@@ -1405,7 +1522,11 @@ class Follower:
                 else Unknown()
             )
         if owner.kind == "torch" and name in ("to", "cuda"):
-            gpu = name == "cuda" or owner.gpu or any(on_gpu(v) for v in values[1:])
+            gpu = (
+                name == "cuda"
+                or owner.gpu
+                or any(on_gpu(v) for v in values[1:])
+            )
             return dataclasses.replace(owner, gpu=gpu, at=-1)
         if name == "astype":
             made = self.compute(node, name, [owner])
@@ -1433,7 +1554,9 @@ class Follower:
         if path in COMPILERS:
             return self.compiled(path, args, kwargs, node)
         if path in TRANSFORMS and args:
-            return Partial(args[0], [], {"__transform__": True}, len(self.events))
+            return Partial(
+                args[0], [], {"__transform__": True}, len(self.events)
+            )
         if path == "functools.partial" and args:
             if (
                 isinstance(args[0], Ref)
@@ -1456,17 +1579,24 @@ class Follower:
             self.wait(values, node)
             found = arrays(values)
             if path.endswith("device_get") and found:
-                return self.fresh("numpy", found[0].dtype, origin=found[0].origin)
+                return self.fresh(
+                    "numpy", found[0].dtype, origin=found[0].origin
+                )
             return args[0] if args else Unknown()
         if path == "builtins.map" and len(args) > 1:
             elements = self.elements(args[1])
             return Seq(
-                [self.call(args[0], [element], {}, node) for element in elements]
+                [
+                    self.call(args[0], [element], {}, node)
+                    for element in elements
+                ]
             )
         if path in MAPS and len(args) > 1:
             return self.mapped(args[0], args[1], node)
         if path.startswith("timeit.") or path == "torch.utils.benchmark.Timer":
-            return self.timed_by_library((path, args, kwargs), name, [], {}, node)
+            return self.timed_by_library(
+                (path, args, kwargs), name, [], {}, node
+            )
         if path.split(".")[0] in ("quantecon", "qe"):
             return self.quantecon(name, args, node)
         if path in TO_ARRAY:
@@ -1482,10 +1612,14 @@ class Follower:
     def mapped(self, function, tree, node):
         """Return a tree with a function applied to its leaves."""
         if isinstance(tree, Seq):
-            return Seq([self.mapped(function, inner, node) for inner in tree.items])
+            return Seq(
+                [self.mapped(function, inner, node) for inner in tree.items]
+            )
         if isinstance(tree, Map):
             items = tree.items.items()
-            return Map({k: self.mapped(function, inner, node) for k, inner in items})
+            return Map(
+                {k: self.mapped(function, inner, node) for k, inner in items}
+            )
         return self.call(function, [tree], {}, node)
 
     def python(self, path, name, args, kwargs, node):
@@ -1496,7 +1630,10 @@ class Follower:
                 region.mixed = True
         if spans(values):
             return Span(spans(values))
-        if path in ("builtins.list", "builtins.tuple", "builtins.sorted") and args:
+        if (
+            path in ("builtins.list", "builtins.tuple", "builtins.sorted")
+            and args
+        ):
             return args[0]
         if path == "builtins.list":
             return Seq([])
@@ -1505,7 +1642,11 @@ class Follower:
             rows = [Seq(list(row)) for row in zip(*columns)]
             if name == "enumerate":
                 rows = [Seq([Unknown(), *row.items]) for row in rows]
-            return Seq(rows) if all(isinstance(v, Seq) for v in args) else Unknown()
+            return (
+                Seq(rows)
+                if all(isinstance(v, Seq) for v in args)
+                else Unknown()
+            )
         if path == "builtins.getattr" and len(args) > 1:
             return self.attribute(args[0], str(getattr(args[1], "value", "")))
         if path in ("builtins.len", "builtins.isinstance", "builtins.hasattr"):
@@ -1541,8 +1682,14 @@ class Follower:
         """Return an array of a framework, made from another or from numbers."""
         kind = TO_ARRAY[path]
         given = arrays(args[:1])
-        dtype = dtype_named(kwargs.get("dtype", args[1] if len(args) > 1 else None))
-        gpu = kind == "jax" or any(on_gpu(v) for v in kwargs.values()) or self.torch_gpu
+        dtype = dtype_named(
+            kwargs.get("dtype", args[1] if len(args) > 1 else None)
+        )
+        gpu = (
+            kind == "jax"
+            or any(on_gpu(v) for v in kwargs.values())
+            or self.torch_gpu
+        )
         if self.tracing:
             return Array("jax", "float32")
         source = given[0] if given else None
@@ -1551,13 +1698,19 @@ class Follower:
             if dtype == "float64" and not self.x64:
                 dtype = "float32"
         if source is None or source.kind == kind:
-            return self.fresh(kind, dtype, source.shape if source else None, gpu=gpu)
+            return self.fresh(
+                kind, dtype, source.shape if source else None, gpu=gpu
+            )
         if source.kind == "numpy":
             self.note("convert", node, upto=source.made)
         else:
             self.wait([source], node)
-        at = self.note("work", node, framework=kind, value=gpu and kind == "jax")
-        made = self.fresh(kind, dtype or source.dtype, source.shape, source.origin, gpu)
+        at = self.note(
+            "work", node, framework=kind, value=gpu and kind == "jax"
+        )
+        made = self.fresh(
+            kind, dtype or source.dtype, source.shape, source.origin, gpu
+        )
         made.at = at if kind == "jax" else -1
         return made
 
@@ -1568,9 +1721,13 @@ class Follower:
             return Unknown()
         if path.startswith("jax.random.") and name in KEYS:
             return self.fresh("jax")
-        if name in ("float32", "float64", "dtype", "shape", "ndim") and not arrays(
-            values
-        ):
+        if name in (
+            "float32",
+            "float64",
+            "dtype",
+            "shape",
+            "ndim",
+        ) and not arrays(values):
             return Unknown()
         if not self.tracing:
             self.implicit(node, values)
@@ -1581,7 +1738,12 @@ class Follower:
         shape = shape_of(args) if created else None
         name = {"dot": "matmul"}.get(name, name)
         return self.work(
-            "jax", node, name, values, dtype=dtype if created else "", shape=shape
+            "jax",
+            node,
+            name,
+            values,
+            dtype=dtype if created else "",
+            shape=shape,
         )
 
     def numpy(self, path, name, args, kwargs, node):
@@ -1591,7 +1753,11 @@ class Follower:
             if name in ("mean", "sum", "average"):
                 for region in spans(values):
                     region.mixed = True
-            return args[0] if name in ("array", "asarray") else Span(spans(values))
+            return (
+                args[0]
+                if name in ("array", "asarray")
+                else Span(spans(values))
+            )
         foreign = [array for array in arrays(values) if array.kind != "numpy"]
         self.wait(foreign, node)
         for array in foreign:
@@ -1603,12 +1769,23 @@ class Follower:
             return Ref("numpy.random")
         if name in ("seed", "printoptions", "set_printoptions"):
             return Unknown()
-        if name in FLOAT64 or (path.startswith("numpy.random.") and not arrays(values)):
-            made = self.fresh("numpy", dtype or "float64", shape_of(args, kwargs))
+        if name in FLOAT64 or (
+            path.startswith("numpy.random.") and not arrays(values)
+        ):
+            made = self.fresh(
+                "numpy", dtype or "float64", shape_of(args, kwargs)
+            )
             if name in ("integers", "randint", "choice", "permutation"):
                 made.dtype = "int"
             return made
-        if name in ("array", "asarray", "full", "arange", "zeros_like", "ones_like"):
+        if name in (
+            "array",
+            "asarray",
+            "full",
+            "arange",
+            "zeros_like",
+            "ones_like",
+        ):
             given = arrays(values)
             if not dtype and len(args) > 1:
                 dtype = dtype_named(args[1])
@@ -1643,13 +1820,24 @@ class Follower:
             ("tensorflow.config", "tensorflow.device", "tensorflow.keras")
         ):
             return Unknown()
-        gpu = any(on_gpu(v) for v in values) or any(a.gpu for a in arrays(values))
-        gpu = gpu or (self.tensorflow_gpu if kind == "tensorflow" else self.torch_gpu)
+        gpu = any(on_gpu(v) for v in values) or any(
+            a.gpu for a in arrays(values)
+        )
+        gpu = gpu or (
+            self.tensorflow_gpu if kind == "tensorflow" else self.torch_gpu
+        )
         name = {"mm": "matmul", "dot": "matmul"}.get(name, name)
         if path.startswith("torch.nn.") and name[:1].isupper():
-            return Array(kind, "float32", gpu=self.torch_gpu, made=len(self.events))
+            return Array(
+                kind, "float32", gpu=self.torch_gpu, made=len(self.events)
+            )
         return self.work(
-            kind, node, name, values, gpu, dtype=dtype_named(kwargs.get("dtype"))
+            kind,
+            node,
+            name,
+            values,
+            gpu,
+            dtype=dtype_named(kwargs.get("dtype")),
         )
 
     def quantecon(self, name, args, node):
@@ -1688,7 +1876,9 @@ class Follower:
         certain = not theirs and name in ("timeit", "repeat")
         mixed = name == "timeit"
         waits = ("torch",) if theirs else ()
-        first = self.span(start, words, certain=certain, mixed=mixed, waits=waits)
+        first = self.span(
+            start, words, certain=certain, mixed=mixed, waits=waits
+        )
         if name != "repeat":
             return first
         start = len(self.events)
@@ -1705,7 +1895,10 @@ class Follower:
             for inner in ast.walk(tree):
                 if hasattr(inner, "lineno"):
                     inner.lineno = inner.end_lineno = node.lineno
-                if isinstance(inner, ast.ImportFrom) and inner.module == "__main__":
+                if (
+                    isinstance(inner, ast.ImportFrom)
+                    and inner.module == "__main__"
+                ):
                     inner.names = []
             self.block(tree.body, scope)
         elif code is not None and not isinstance(code, (Const, Unknown)):
@@ -1736,7 +1929,9 @@ def part(value, made=None):
         later = value.made if made is None or value.kind != "numpy" else made
         return dataclasses.replace(value, shape=None, made=later)
     if isinstance(value, Seq) and value.items:
-        return next((v for v in value.items if isinstance(v, (Array, Span))), Unknown())
+        return next(
+            (v for v in value.items if isinstance(v, (Array, Span))), Unknown()
+        )
     return Unknown()
 
 
@@ -1756,7 +1951,9 @@ def as_result(traced, made):
     if isinstance(traced, Seq):
         return Seq([as_result(item, made) for item in traced.items])
     if isinstance(traced, Map):
-        return Map({key: as_result(item, made) for key, item in traced.items.items()})
+        return Map(
+            {key: as_result(item, made) for key, item in traced.items.items()}
+        )
     return made
 
 
@@ -1777,7 +1974,11 @@ def number(operator, left, right):
         kind = type(operator)
         names = {ast.Add: "__add__", ast.Sub: "__sub__", ast.Mult: "__mul__"}
         names[ast.Pow], names[ast.FloorDiv] = "__pow__", "__floordiv__"
-        if not isinstance(left, int) or not isinstance(right, int) or kind not in names:
+        if (
+            not isinstance(left, int)
+            or not isinstance(right, int)
+            or kind not in names
+        ):
             return Unknown()
         return Const(getattr(left, names[kind])(right))
     except (TypeError, ValueError, ZeroDivisionError):

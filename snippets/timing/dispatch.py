@@ -56,7 +56,9 @@ def pass_on(x):
     eighth.block_until_ready()
     return {
         "after the calls": after_the_calls,
-        "after waiting for the last": [product.is_ready() for product in products],
+        "after waiting for the last": [
+            product.is_ready() for product in products
+        ],
     }
 
 
@@ -92,9 +94,9 @@ def ready_after(action, x):
 
 def accelerator():
     """Return the device that PyTorch should use: an accelerator, else the CPU."""
-    return torch.accelerator.current_accelerator(check_available=True) or torch.device(
-        "cpu"
-    )
+    return torch.accelerator.current_accelerator(
+        check_available=True
+    ) or torch.device("cpu")
 
 
 def in_torch(x):

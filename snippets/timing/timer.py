@@ -50,7 +50,9 @@ SWITCHES = {
         "config.threading.get_intra_op_parallelism_threads"
     ),
 }
-ON_ACCELERATORS = {"torch": "backends.cudnn.benchmark backends.cudnn.allow_tf32"}
+ON_ACCELERATORS = {
+    "torch": "backends.cudnn.benchmark backends.cudnn.allow_tf32"
+}
 LIBRARIES = {
     "jax": {
         "CUDA": "_src.lib.cuda_versions.cuda_runtime_get_version",
@@ -115,13 +117,25 @@ class Measurement:
     def record(self):
         """Return what is known, as plain data: a record of measurement.schema.json."""
         known = dataclasses.asdict(self)
-        names = ["date", "first_call", "calls", "latency", "throughput", "cores"]
+        names = [
+            "date",
+            "first_call",
+            "calls",
+            "latency",
+            "throughput",
+            "cores",
+        ]
         process = {name: known.pop(name) for name in [*names, "disturbed"]}
         for name in ("first_call", "latency", "throughput"):
             process[name] = rounded(process[name])
         if self.throughput is None:
             del process["throughput"]
-        return {"version": VERSION, "method": METHOD, **known, "processes": [process]}
+        return {
+            "version": VERSION,
+            "method": METHOD,
+            **known,
+            "processes": [process],
+        }
 
     def __repr__(self):
         low, high = map(in_unit, middle(self.latency))
@@ -199,7 +213,10 @@ class Comparison:
     def __repr__(self):
         lines = [repr(each) for each in self.alternatives.values()]
         first, *others = self.alternatives
-        lines += [f"{key} against {first}: {self.ratio(key, first)}" for key in others]
+        lines += [
+            f"{key} against {first}: {self.ratio(key, first)}"
+            for key in others
+        ]
         return "\n".join(lines)
 
     def _repr_mimebundle_(self, include=None, exclude=None):
@@ -272,7 +289,9 @@ def framework_of(array):
 
 def dtype_name(array):
     """Return the dtype of any framework's array as NumPy spells it."""
-    return getattr(array.dtype, "name", str(array.dtype).removeprefix("torch."))
+    return getattr(
+        array.dtype, "name", str(array.dtype).removeprefix("torch.")
+    )
 
 
 def no_wait(result):
@@ -281,7 +300,9 @@ def no_wait(result):
 
 def library(framework):
     """Return the module of a framework, or None for NumPy's and Python's own work."""
-    return importlib.import_module(framework) if framework in FRAMEWORKS else None
+    return (
+        importlib.import_module(framework) if framework in FRAMEWORKS else None
+    )
 
 
 def waiter(framework):
@@ -295,7 +316,9 @@ def waiter(framework):
         return module.block_until_ready
     if framework == "torch" and module.accelerator.is_available():
         return lambda result: module.accelerator.synchronize()
-    if framework == "tensorflow" and module.config.list_physical_devices("GPU"):
+    if framework == "tensorflow" and module.config.list_physical_devices(
+        "GPU"
+    ):
         return lambda result: module.test.experimental.sync_devices()
     return no_wait
 
@@ -307,10 +330,16 @@ def device_kind(framework, array):
         return next(iter(array.devices())).device_kind
     if framework == "torch":
         cuda = array.is_cuda
-        return module.cuda.get_device_name(array.device) if cuda else array.device.type
+        return (
+            module.cuda.get_device_name(array.device)
+            if cuda
+            else array.device.type
+        )
     if framework == "tensorflow" and "GPU" in array.device:
         gpu = module.config.list_physical_devices("GPU")[0]
-        return module.config.experimental.get_device_details(gpu)["device_name"]
+        return module.config.experimental.get_device_details(gpu)[
+            "device_name"
+        ]
     return "cpu"
 
 
@@ -346,7 +375,9 @@ def where_it_ran(framework, arrays, device=None):
         places = [place for each in held for place in each.devices()]
     if places and device not in places:
         others = " and ".join(sorted(set(map(str, places))))
-        raise ValueError(f"{device} is said to do the work, but arrays are on {others}")
+        raise ValueError(
+            f"{device} is said to do the work, but arrays are on {others}"
+        )
     return kind
 
 
@@ -358,7 +389,9 @@ def float32_precision(framework):
     if framework == "torch":
         return module.get_float32_matmul_precision()
     if framework == "tensorflow":
-        allowed = module.config.experimental.tensor_float_32_execution_enabled()
+        allowed = (
+            module.config.experimental.tensor_float_32_execution_enabled()
+        )
         return "tf32 allowed" if allowed else "highest"
     return "highest"
 
@@ -382,18 +415,27 @@ def processor_name():
     for line in text_of("/proc/cpuinfo").splitlines():
         key, _, value = line.partition(":")
         facts.setdefault(key.strip(), value.strip())
-    name = facts.get("model name") or platform.processor() or platform.machine()
-    name = re.sub(r"\((R|TM)\)| CPU\b| Processor\b| @.*", "", name, flags=re.I).strip()
+    name = (
+        facts.get("model name") or platform.processor() or platform.machine()
+    )
+    name = re.sub(
+        r"\((R|TM)\)| CPU\b| Processor\b| @.*", "", name, flags=re.I
+    ).strip()
     numbers = [facts.get(key, "") for key in ("cpu family", "model")]
     if not any(map(str.isdigit, name)) and all(map(str.isdigit, numbers)):
         family, model = map(int, numbers)
         more = f"family {family}, model {model}"
         for vendor, of, models, called in MICROARCHITECTURES:
-            if (vendor, of) == (facts.get("vendor_id"), family) and model in models:
+            if (vendor, of) == (
+                facts.get("vendor_id"),
+                family,
+            ) and model in models:
                 more = called
         name = f"{name}, {more}"
     count = usable_cores()
-    virtual = "virtual " if "hypervisor" in facts.get("flags", "").split() else ""
+    virtual = (
+        "virtual " if "hypervisor" in facts.get("flags", "").split() else ""
+    )
     article = "an" if name[:1].upper() in "AEIOU" else "a"
     return f"{count} {virtual}core{'s' * (count != 1)} of {article} {name}"
 
@@ -420,8 +462,12 @@ def allocator():
     """Name the libraries of LD_PRELOAD that were loaded, or the C library."""
     asked = re.split("[: ]", os.environ.get("LD_PRELOAD", ""))
     names = [os.path.basename(each) for each in asked if each]
-    loaded = [line.split("/")[-1] for line in text_of("/proc/self/maps").splitlines()]
-    found = [name for name in names if any(each.startswith(name) for each in loaded)]
+    loaded = [
+        line.split("/")[-1] for line in text_of("/proc/self/maps").splitlines()
+    ]
+    found = [
+        name for name in names if any(each.startswith(name) for each in loaded)
+    ]
     if not found and hasattr(os, "confstr"):
         with contextlib.suppress(OSError, ValueError):
             return os.confstr("CS_GNU_LIBC_VERSION")
@@ -456,7 +502,9 @@ def settings(framework, accelerated=False):
     if accelerated:
         paths += ON_ACCELERATORS.get(framework, "").split()
         libraries = LIBRARIES.get(framework, {})
-        known |= {name: asked(framework, path) for name, path in libraries.items()}
+        known |= {
+            name: asked(framework, path) for name, path in libraries.items()
+        }
         known["driver"] = driver()
     if isinstance(known.get("CUDA"), int):
         known["CUDA"] = f"{known['CUDA'] // 1000}.{known['CUDA'] % 1000 // 10}"
@@ -504,7 +552,9 @@ def threads_running():
         return 0
     for thread in os.listdir(folder) if os.path.isdir(folder) else []:
         state = text_of(f"{folder}/{thread}/stat").rpartition(")")[2].split()
-        running += state[:1] == ["R"] and thread != str(threading.get_native_id())
+        running += state[:1] == ["R"] and thread != str(
+            threading.get_native_id()
+        )
     return running
 
 
@@ -574,7 +624,9 @@ def turns(samplers, seed=0, moments=None):
     """
     shuffled, start = random.Random(seed), time.perf_counter()
     samples = [[] for _ in samplers]
-    while not enough(len(samples[0]), start + (moments.lost if moments else 0)):
+    while not enough(
+        len(samples[0]), start + (moments.lost if moments else 0)
+    ):
         for number in shuffled.sample(range(len(samplers)), len(samplers)):
             take = samplers[number]
             samples[number].append(moments.take(take) if moments else take())
@@ -600,12 +652,15 @@ def taken_by_others():
     elsewhere the answer is (0, 0).
     """
     ticks = [
-        int(each) for each in text_of("/proc/stat").partition("\n")[0].split()[1:9]
+        int(each)
+        for each in text_of("/proc/stat").partition("\n")[0].split()[1:9]
     ]
     if len(ticks) < 8:
         return 0.0, 0.0
     busy = sum(ticks) - ticks[3] - ticks[4]
-    return busy / os.sysconf("SC_CLK_TCK") - sum(os.times()[:4]), time.monotonic()
+    return busy / os.sysconf("SC_CLK_TCK") - sum(
+        os.times()[:4]
+    ), time.monotonic()
 
 
 def disturbed_since(before, own=0.0):
@@ -614,7 +669,9 @@ def disturbed_since(before, own=0.0):
     `own` are seconds of processes that work for this one. The system counts in
     hundredths of a second, so a few of them say nothing.
     """
-    taken, elapsed = (b - a for a, b in zip(before, taken_by_others(), strict=True))
+    taken, elapsed = (
+        b - a for a, b in zip(before, taken_by_others(), strict=True)
+    )
     return taken - own > max(TAKEN * elapsed, TICKS / 100)
 
 
@@ -622,10 +679,20 @@ class Timed:
     """A function that is ready to be timed: called once, and asked what it works on."""
 
     def __init__(
-        self, function, args=(), framework=None, wait=None, inputs=None, device=None
+        self,
+        function,
+        args=(),
+        framework=None,
+        wait=None,
+        inputs=None,
+        device=None,
     ):
         """Call the function for the first time, which may trace and compile."""
-        waiters = {known: waiter(known) for known in FRAMEWORKS if known in sys.modules}
+        waiters = {
+            known: waiter(known)
+            for known in FRAMEWORKS
+            if known in sys.modules
+        }
         start = time.perf_counter()
         result = function(*args)
         bound = getattr(function, "args", ())
@@ -637,7 +704,9 @@ class Timed:
         self.first_call = time.perf_counter() - start
         self.settle(result)
         self.kind = where_it_ran(self.framework, arrays, device)
-        shown = list(arrays_in([args, bound] if inputs is None else list(inputs)))
+        shown = list(
+            arrays_in([args, bound] if inputs is None else list(inputs))
+        )
         self.shape = [list(x.shape) for x in shown]
         self.dtype = dtype_name(shown[0]) if shown else ""
         self.function, self.args, self.calls = function, args, None
@@ -645,7 +714,9 @@ class Timed:
 
     def run(self, calls):
         """Return the seconds of `calls` calls in a row, and those of processors."""
-        return time_calls(self.function, self.args, self.wait, self.settle, calls)
+        return time_calls(
+            self.function, self.args, self.wait, self.settle, calls
+        )
 
     def latency(self):
         """Return the time of one call, the mean of one sample, in seconds.
@@ -667,7 +738,9 @@ class Timed:
         That is the slope between a quarter of them and all. There are at most 64, and
         no result but the last is kept, so that memory has room for what is under way.
         """
-        needed = math.ceil(10 * SHORTEST_SAMPLE / (self.last or self.first_call))
+        needed = math.ceil(
+            10 * SHORTEST_SAMPLE / (self.last or self.first_call)
+        )
         many = min(HANDED_OVER, max(2, needed))
         few = max(1, many // 4)
         shorter, longer = self.handed_over(few), self.handed_over(many)
@@ -684,7 +757,11 @@ class Timed:
 
     def samplers(self):
         """Return what takes its samples: of the latency, and on an accelerator more."""
-        return [self.latency] if self.kind == "cpu" else [self.latency, self.throughput]
+        return (
+            [self.latency]
+            if self.kind == "cpu"
+            else [self.latency, self.throughput]
+        )
 
     def enough_calls(self):
         """Double the calls until they take 4 ms; return how many are enough."""
@@ -744,9 +821,13 @@ def choose_calls(timed, calls=None):
         each.calls = option_of(calls, key) or each.enough_calls()
     if calls is None:
         moments = Moments()
-        seconds = {key: moments.take(each.latency) for key, each in timed.items()}
+        seconds = {
+            key: moments.take(each.latency) for key, each in timed.items()
+        }
         for key, each in timed.items():
-            near = [s for s in seconds.values() if s / 2 <= seconds[key] <= 2 * s]
+            near = [
+                s for s in seconds.values() if s / 2 <= seconds[key] <= 2 * s
+            ]
             each.calls = math.ceil(SHORTEST_SAMPLE / min(near))
 
 
@@ -776,7 +857,9 @@ def measured(timed, names, calls, **said):
             names[key],
             disturbed,
             *samples[key],
-            **{option: option_of(value, key) for option, value in said.items()},
+            **{
+                option: option_of(value, key) for option, value in said.items()
+            },
         )
         for key, each in timed.items()
     }

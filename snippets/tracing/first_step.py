@@ -68,7 +68,9 @@ def stage_times(function, *args):
     moments.append(time.perf_counter())
     jax.block_until_ready(compiled(*args))
     moments.append(time.perf_counter())
-    times = [round(end - start, 6) for start, end in itertools.pairwise(moments)]
+    times = [
+        round(end - start, 6) for start, end in itertools.pairwise(moments)
+    ]
     return list(zip(("trace", "lower", "compile", "run"), times, strict=True))
 
 

@@ -160,11 +160,20 @@ def four_calls(devices):
     }
     keys = [({name: x, "b": x},) for name in "acde"]
     static = functools.partial(count_traces, static_argnames="factor")
-    counts = {what: (count_traces, scale, calls) for what, calls in of_arrays.items()}
+    counts = {
+        what: (count_traces, scale, calls) for what, calls in of_arrays.items()
+    }
     counts |= {
         "the keys of a dictionary": (count_traces, scale_all, keys),
-        "value of a static scalar": (static, scale, [(x, n) for n in range(4)]),
-        "a setting, on and off": (changed_setting, ["highest", "bfloat16"] * 2),
+        "value of a static scalar": (
+            static,
+            scale,
+            [(x, n) for n in range(4)],
+        ),
+        "a setting, on and off": (
+            changed_setting,
+            ["highest", "bfloat16"] * 2,
+        ),
         "jax.jit(f) written again": (same_function, 4),
         "a new lambda": (fresh_lambda, 4),
         "a new partial": (fresh_partial, 4),
@@ -192,7 +201,9 @@ def reasons(jitted, *args):
     finally:
         logger.removeHandler(handler)
     lines = [line.strip() for line in log.getvalue().splitlines()]
-    return [line for line in lines if not re.search("(MISS|defined) at ", line)]
+    return [
+        line for line in lines if not re.search("(MISS|defined) at ", line)
+    ]
 
 
 def batch_mean(batch):
@@ -329,7 +340,9 @@ class State:
 
 def decay(state):
     """Return the state after a step."""
-    return dataclasses.replace(state, weights=0.9 * state.weights, step=state.step + 1)
+    return dataclasses.replace(
+        state, weights=0.9 * state.weights, step=state.step + 1
+    )
 
 
 def repeat(function, start, times):

@@ -9,8 +9,14 @@ import tensorflow as tf
 import torch
 
 EXPECTED_ERRORS = {
-    "ask_for_value": (jax.errors.ConcretizationTypeError, "Abstract tracer value"),
-    "hand_to_numpy": (jax.errors.TracerArrayConversionError, "called on traced array"),
+    "ask_for_value": (
+        jax.errors.ConcretizationTypeError,
+        "Abstract tracer value",
+    ),
+    "hand_to_numpy": (
+        jax.errors.TracerArrayConversionError,
+        "called on traced array",
+    ),
 }
 
 SETTINGS = {"factor": 2.0}

@@ -231,7 +231,9 @@ def draw_curves(curves):
         parts.append(f'<polyline points="{points}" {look}/>')
         parts.append(f'<path d="M300 {40 + 24 * n}h40" {look}/>')
         parts.append(label(350, 45 + 24 * n, name, "start"))
-    ends = [f"{name} from {c[0]:.2g} to {c[-1]:.2g}" for name, c in curves.items()]
+    ends = [
+        f"{name} from {c[0]:.2g} to {c[-1]:.2g}" for name, c in curves.items()
+    ]
     meaning = f"Loss over {steps} steps: {', '.join(ends)}"
     return picture(480, 300, parts, meaning)
 
@@ -297,7 +299,10 @@ def ddp_program():
     rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     folder = os.environ["SHARED"]
     torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{folder}/join", rank=rank, world_size=count
+        "gloo",
+        init_method=f"file://{folder}/join",
+        rank=rank,
+        world_size=count,
     )
     model, images, labels = torch.load(f"{folder}/work.pt", weights_only=False)
     images, labels = images.chunk(count)[rank], labels.chunk(count)[rank]
@@ -326,7 +331,9 @@ def gradient_in_processes(model, batch, count=2):
             return {"RANK": str(number)} | shared
 
         ended = launch(ddp_program, count, 1, variables=variables)
-        grads = [torch.load(folder / f"{number}.pt") for number in range(count)]
+        grads = [
+            torch.load(folder / f"{number}.pt") for number in range(count)
+        ]
     return ended, grads
 
 

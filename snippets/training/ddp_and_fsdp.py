@@ -36,7 +36,9 @@ def first_layers():
     for inputs, outputs in ((64, 256), (256, 10)):
         weights = rng.normal(size=(inputs, outputs)) / inputs**0.5
         biases = np.zeros(outputs, np.float32)
-        layers.append({"weights": weights.astype(np.float32), "biases": biases})
+        layers.append(
+            {"weights": weights.astype(np.float32), "biases": biases}
+        )
     return layers
 
 
@@ -47,7 +49,9 @@ def network():
     modules = []
     for layer in first_layers():
         linear = torch.nn.Linear(*layer["weights"].shape)
-        weights, biases = map(torch.tensor, (layer["weights"].T, layer["biases"]))
+        weights, biases = map(
+            torch.tensor, (layer["weights"].T, layer["biases"])
+        )
         linear.load_state_dict({"weight": weights, "bias": biases})
         modules += [linear, torch.nn.Tanh()]
     return torch.nn.Sequential(*modules[:-1])
@@ -88,7 +92,10 @@ def held(model):
     """Return how many numbers of the parameters this process holds."""
     from torch.distributed.tensor import DTensor
 
-    own = [p.to_local() if isinstance(p, DTensor) else p for p in model.parameters()]
+    own = [
+        p.to_local() if isinstance(p, DTensor) else p
+        for p in model.parameters()
+    ]
     return sum(p.numel() for p in own)
 
 
@@ -123,7 +130,9 @@ def jax_step(optimizer):
             layer = jax.reshard(layer, jax.P())
             x = jnp.tanh(x) if number else x
             x = x @ layer["weights"] + layer["biases"]
-        return optax.softmax_cross_entropy_with_integer_labels(x, labels).mean()
+        return optax.softmax_cross_entropy_with_integer_labels(
+            x, labels
+        ).mean()
 
     @jax.jit(donate_argnames=("params", "opt_state"))
     def step(params, opt_state, batch):
@@ -195,7 +204,9 @@ def torchrun(program, uses, count=2, limit=60):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += ["--nproc-per-node", count, "--no-python"]
     with reserved_port() as port, scratch_folder() as folder:
-        path = write_program(folder / "process_torchrun.py", program, uses=uses)
+        path = write_program(
+            folder / "process_torchrun.py", program, uses=uses
+        )
         environment = clean_environment(folder, devices=1) | {
             "JAX_COORDINATOR_ADDRESS": f"localhost:{port}",
             "OMP_NUM_THREADS": "1",
@@ -205,7 +216,8 @@ def torchrun(program, uses, count=2, limit=60):
     require_statuses(finished)
     lines = [line.split() for line in finished[0].text.splitlines()]
     return {
-        name: (int(own), np.array(losses, np.float32)) for name, own, *losses in lines
+        name: (int(own), np.array(losses, np.float32))
+        for name, own, *losses in lines
     }
 
 

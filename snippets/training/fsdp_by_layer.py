@@ -106,12 +106,16 @@ def report(compiled):
     """Print the bytes of temporaries, and the collectives of a compiled step."""
     print(mib(temporaries(compiled)), "of temporaries")
     for kind, counts in count_collectives(compiled.as_text()).items():
-        print(f"{kind}: {counts['operations']}, with {counts['numbers']} numbers")
+        print(
+            f"{kind}: {counts['operations']}, with {counts['numbers']} numbers"
+        )
 
 
 def on_each_device(tree):
     """Return the bytes of a pytree that one device holds."""
-    return nbytes([x.addressable_shards[0].data for x in jax.tree.leaves(tree)])
+    return nbytes(
+        [x.addressable_shards[0].data for x in jax.tree.leaves(tree)]
+    )
 
 
 def split_block(layer, x):
@@ -122,7 +126,9 @@ def split_block(layer, x):
 
 def by_features(params, x):
     """Apply the blocks, each with its features split."""
-    return jax.lax.scan(lambda x, layer: (split_block(layer, x), None), x, params)[0]
+    return jax.lax.scan(
+        lambda x, layer: (split_block(layer, x), None), x, params
+    )[0]
 
 
 def features_stay_split(params, x):
@@ -130,7 +136,9 @@ def features_stay_split(params, x):
 
     def body(x, layer):
         hidden = jnp.tanh(x @ layer["up"])
-        sums = jnp.dot(hidden, layer["down"], out_sharding=jax.P("data", "model"))
+        sums = jnp.dot(
+            hidden, layer["down"], out_sharding=jax.P("data", "model")
+        )
         return x + sums, None
 
     return jax.lax.scan(body, x, params)[0]

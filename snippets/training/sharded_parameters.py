@@ -122,7 +122,10 @@ def step_by_hand(mesh, specs):
         return adam(state, grads), value
 
     by_hand = jax.shard_map(
-        step, mesh=mesh, in_specs=(specs, jax.P("data")), out_specs=(specs, jax.P())
+        step,
+        mesh=mesh,
+        in_specs=(specs, jax.P("data")),
+        out_specs=(specs, jax.P()),
     )
     return jax.jit(by_hand, donate_argnums=0)
 

@@ -104,9 +104,12 @@ def clipped_gradient(params, xs, ys):
 
 def in_torch(tree):
     """Return a dictionary of arrays as tensors on the accelerator, if there is one."""
-    device = torch.accelerator.current_accelerator(check_available=True) or "cpu"
+    device = (
+        torch.accelerator.current_accelerator(check_available=True) or "cpu"
+    )
     return {
-        name: torch.tensor(np.asarray(x), device=device) for name, x in tree.items()
+        name: torch.tensor(np.asarray(x), device=device)
+        for name, x in tree.items()
     }
 
 

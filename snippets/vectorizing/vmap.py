@@ -5,7 +5,10 @@ import jax.numpy as jnp
 
 EXPECTED_ERRORS = {
     "convolve_pairs": (ValueError, "vmap got inconsistent sizes"),
-    "convolve_each": (ValueError, "vmap in_axes must be an int, None, or a tuple"),
+    "convolve_each": (
+        ValueError,
+        "vmap in_axes must be an int, None, or a tuple",
+    ),
     "center_without_name": (NameError, "unbound axis name"),
 }
 

@@ -16,11 +16,15 @@ WHOLE = (ast.For, ast.With, ast.If, ast.While)
 def used(source):
     """Return the names that code takes from around it, in functions' bodies too."""
     top, *tables = [symtable.symtable(source, "<cell>", "exec")]
-    found = {each.get_name() for each in top.get_symbols() if each.is_referenced()}
+    found = {
+        each.get_name() for each in top.get_symbols() if each.is_referenced()
+    }
     tables += top.get_children()
     for table in tables:
         tables += table.get_children()
-        names = {each.get_name() for each in table.get_symbols() if each.is_global()}
+        names = {
+            each.get_name() for each in table.get_symbols() if each.is_global()
+        }
         found |= names
     return frozenset(found)
 
@@ -30,7 +34,9 @@ def bound(source):
     """Return the names that code binds: assigned, defined and imported."""
     symbols = symtable.symtable(source, "<cell>", "exec").get_symbols()
     return frozenset(
-        each.get_name() for each in symbols if each.is_assigned() or each.is_imported()
+        each.get_name()
+        for each in symbols
+        if each.is_assigned() or each.is_imported()
     )
 
 
@@ -51,7 +57,9 @@ def changed(statement):
                 places += place.elts
             owner = place
             while isinstance(owner, (ast.Attribute, ast.Subscript, ast.Call)):
-                owner = owner.func if isinstance(owner, ast.Call) else owner.value
+                owner = (
+                    owner.func if isinstance(owner, ast.Call) else owner.value
+                )
             if isinstance(owner, ast.Name) and owner is not place:
                 found.add(owner.id)
     return found
@@ -112,7 +120,9 @@ def without_shows(cell):
 def imports_of(cell):
     """Return the lines of a cell that import, as text."""
     body = ast.parse(cell).body
-    found = [each for each in body if isinstance(each, (ast.Import, ast.ImportFrom))]
+    found = [
+        each for each in body if isinstance(each, (ast.Import, ast.ImportFrom))
+    ]
     return "\n".join(map(ast.unparse, found))
 
 
@@ -141,7 +151,9 @@ def needed(cells, last):
             names = set(used(text))
             if isinstance(statement, WHOLE):
                 names -= bound(text) - changed_in_place(statement)
-            elif not isinstance(statement, (ast.AugAssign, ast.Import, ast.ImportFrom)):
+            elif not isinstance(
+                statement, (ast.AugAssign, ast.Import, ast.ImportFrom)
+            ):
                 wanted -= bound(text)
             wanted |= names
     return chosen[::-1]
@@ -150,7 +162,9 @@ def needed(cells, last):
 def changed_in_place(statement):
     """Return the names that augmented assignments in a statement go on from."""
     nodes = ast.walk(statement)
-    targets = [each.target for each in nodes if isinstance(each, ast.AugAssign)]
+    targets = [
+        each.target for each in nodes if isinstance(each, ast.AugAssign)
+    ]
     return {each.id for each in targets if isinstance(each, ast.Name)}
 
 
@@ -233,7 +247,9 @@ def present(body, absent, missing):
                 statement.value, ast.List
             ):
                 elements = statement.value.elts
-                statement.value.elts = [e for e in elements if not entries.lacks(e)]
+                statement.value.elts = [
+                    e for e in elements if not entries.lacks(e)
+                ]
             statement = entries.visit(statement)
             names = bound(ast.unparse(statement))
             if entries.lacks(statement):
@@ -288,7 +304,9 @@ def holding(statement, absent, missing):
         missing |= bound(text)
         return None
     statement.body = present(statement.body, absent, missing)
-    statement.orelse = present(getattr(statement, "orelse", []), absent, missing)
+    statement.orelse = present(
+        getattr(statement, "orelse", []), absent, missing
+    )
     return statement if statement.body else None
 
 

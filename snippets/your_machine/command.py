@@ -62,7 +62,8 @@ def processes_of(jobs):
     """
     lists, settings = [], {name: cells.sets(of) for name, of in jobs.items()}
     weight = {
-        name: (len(settings[name]), len(cells.modules_in(jobs[name]))) for name in jobs
+        name: (len(settings[name]), len(cells.modules_in(jobs[name])))
+        for name in jobs
     }
     for name in sorted(jobs, key=weight.get):
         for names in lists:
@@ -80,7 +81,10 @@ def answers(sources, left_out):
     After an answer without records it has ended.
     """
     found = results.book()
-    places = [os.environ.get("PYTHONPATH"), os.path.dirname(os.path.dirname(__file__))]
+    places = [
+        os.environ.get("PYTHONPATH"),
+        os.path.dirname(os.path.dirname(__file__)),
+    ]
     environment = found["environment"] | os.environ
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
     question = {
@@ -113,7 +117,12 @@ def answers(sources, left_out):
             if not line:
                 status = process.wait()
                 errors.seek(0)
-                last = errors.read().decode("utf8", "replace").strip().splitlines()
+                last = (
+                    errors.read()
+                    .decode("utf8", "replace")
+                    .strip()
+                    .splitlines()
+                )
                 said = (last or ["it said nothing"])[-1]
                 raise Left(f"its process ended with status {status}: {said}")
             yield json.loads(line)
@@ -121,7 +130,9 @@ def answers(sources, left_out):
 
 def default():
     """Return the first ten measurements that can be made here."""
-    return list(itertools.islice(filter(is_possible, offered().values()), CHOSEN))
+    return list(
+        itertools.islice(filter(is_possible, offered().values()), CHOSEN)
+    )
 
 
 def offered():
@@ -163,7 +174,9 @@ def chosen(names):
     known = offered()
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 3) or ["jax-measured list"]
+            near = difflib.get_close_matches(name, known, 3) or [
+                "jax-measured list"
+            ]
             say(f"there is no measurement {name!r}; see {', '.join(near)}")
             raise SystemExit(2)
     return [known[name] for name in names] or default()
@@ -189,7 +202,9 @@ class Run:
 
     def content(self):
         """Return what the file holds, in the order in which it was asked for."""
-        ordered = sorted(self.records, key=lambda key: self.order.index(key[0]))
+        ordered = sorted(
+            self.records, key=lambda key: self.order.index(key[0])
+        )
         return results.content([self.records[key] for key in ordered])
 
     def keep(self, name, records):
@@ -229,7 +244,9 @@ class Run:
                 if found.get("records"):
                     self.keep(name, found["records"])
                     continue
-                self.give_up(name, found.get("reason", "nothing was left to measure"))
+                self.give_up(
+                    name, found.get("reason", "nothing was left to measure")
+                )
                 if "reason" in found:
                     return names[number + 1 :]
         return []
@@ -242,7 +259,10 @@ class Run:
 
     def announce(self, name):
         """Say what is measured next, and how long all will take as far as is known."""
-        rest, known = "", [each for took in self.took.values() for each in took]
+        rest, known = (
+            "",
+            [each for took in self.took.values() for each in took],
+        )
         if known:
             took = {each: self.took[each] for each in self.jobs}
             seconds = sum(
@@ -267,8 +287,12 @@ def run(names, processes, path):
     measurements, status = chosen(names), 0
     now = datetime.datetime.now()
     path = path or f"jax-measured-{now:%Y-%m-%d-%H%M%S}.json"
-    if os.path.exists(path) or not os.access(os.path.dirname(path) or ".", os.W_OK):
-        say(f"{path} is there already, or cannot be written; choose another by --out")
+    if os.path.exists(path) or not os.access(
+        os.path.dirname(path) or ".", os.W_OK
+    ):
+        say(
+            f"{path} is there already, or cannot be written; choose another by --out"
+        )
         return 2
     for warning in surroundings.warnings():
         say(f"warning: {warning}")
@@ -325,9 +349,15 @@ def main(arguments=None):
     """Do what the words of a command line ask for; return the exit status."""
     parser = argparse.ArgumentParser(prog="jax-measured", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="what can be measured, and what of it here")
-    running = commands.add_parser("run", help="measure, and compare with the book")
-    running.add_argument("names", nargs="*", help="of the list; ten if none is named")
+    commands.add_parser(
+        "list", help="what can be measured, and what of it here"
+    )
+    running = commands.add_parser(
+        "run", help="measure, and compare with the book"
+    )
+    running.add_argument(
+        "names", nargs="*", help="of the list; ten if none is named"
+    )
     running.add_argument(
         "--processes",
         type=at_least,
@@ -335,9 +365,15 @@ def main(arguments=None):
         help=f"how many for each, {PROCESSES} or more",
     )
     running.add_argument("--out", help="the file to write")
-    showing = commands.add_parser("show", help="print the table of files again")
-    showing.add_argument("files", nargs="+", help="files, or results in one line")
-    showing.add_argument("--line", action="store_true", help="as one line instead")
+    showing = commands.add_parser(
+        "show", help="print the table of files again"
+    )
+    showing.add_argument(
+        "files", nargs="+", help="files, or results in one line"
+    )
+    showing.add_argument(
+        "--line", action="store_true", help="as one line instead"
+    )
     given = parser.parse_args(arguments)
     if given.command == "list":
         return listed()

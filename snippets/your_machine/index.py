@@ -6,7 +6,12 @@ from snippets.your_machine.table import table
 def part(name, kind):
     """Return what is known of a function of JAX in a file, but its times."""
     versions = {"jax": "1.2.3"}
-    known = {"name": name, "framework": "jax", "versions": versions, "shape": []}
+    known = {
+        "name": name,
+        "framework": "jax",
+        "versions": versions,
+        "shape": [],
+    }
     return known | {"device_kind": kind, "processor": f"some {kind}"}
 
 
@@ -28,6 +33,10 @@ def print_example(yours, book):
         }
         for label, (kind, times) in book.items()
     }
-    content = {"machine": "some cpu", "date": "2026-02-01", "records": [comparison]}
+    content = {
+        "machine": "some cpu",
+        "date": "2026-02-01",
+        "records": [comparison],
+    }
     found = {"devices": {label: label for label in book}, "numbers": numbers}
     print("\n".join(table(content, found)))

@@ -61,9 +61,13 @@ def comparing(compare, left_out):
             return compare(name, kept, *args, **options)
         except Raised as raised:
             keys = [
-                key for key, function in kept.items() if function is raised.function
+                key
+                for key, function in kept.items()
+                if function is raised.function
             ]
-            raise Failed(name, keys[0], reason_of(raised.__cause__)) from raised
+            raise Failed(
+                name, keys[0], reason_of(raised.__cause__)
+            ) from raised
 
     return careful
 
@@ -76,7 +80,12 @@ def run(cells):
     for number, cell in enumerate(cells, 1):
         records.clear()
         name = f"<cell {number}>"
-        linecache.cache[name] = len(cell), None, cell.splitlines(keepends=True), name
+        linecache.cache[name] = (
+            len(cell),
+            None,
+            cell.splitlines(keepends=True),
+            name,
+        )
         exec(compile(cell, name, "exec"), page.__dict__)
     page.__dict__.clear()
     gc.collect()

@@ -52,7 +52,9 @@ def book():
 def schema():
     """Return the rules for a record."""
     folder = os.path.dirname(__file__)
-    with open(os.path.join(folder, "measurement.schema.json"), encoding="utf8") as file:
+    with open(
+        os.path.join(folder, "measurement.schema.json"), encoding="utf8"
+    ) as file:
         return json.load(file)
 
 
@@ -74,12 +76,16 @@ def joined(former, new):
     kept = [part for part in parts(former) if reference(part) in more]
     for part in kept:
         part["processes"] = part["processes"] + more[reference(part)]
-    return former | {"alternatives": kept} if "alternatives" in former else former
+    return (
+        former | {"alternatives": kept} if "alternatives" in former else former
+    )
 
 
 def content(records):
     """Return what a file of these records holds."""
-    kinds = {part["device_kind"] for record in records for part in parts(record)}
+    kinds = {
+        part["device_kind"] for record in records for part in parts(record)
+    }
     machine = ", ".join([timer.processor_name(), *sorted(kinds - {"cpu"})])
     return {
         "format": FORMAT,
@@ -114,7 +120,8 @@ def unpacked(text):
         if not re.fullmatch(r"[\w-]*", packed, re.ASCII):
             raise ValueError
         found = unpacker.decompress(
-            base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), LARGEST
+            base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)),
+            LARGEST,
         )
         if not unpacker.eof:
             raise ValueError
@@ -148,7 +155,9 @@ def read(source):
 def number_of(version):
     """Return a version as numbers that can be compared; raises Refused."""
     pattern = r"\d{1,6}(\.\d{1,6}){0,3}"
-    if not isinstance(version, str) or not re.fullmatch(pattern, version, re.ASCII):
+    if not isinstance(version, str) or not re.fullmatch(
+        pattern, version, re.ASCII
+    ):
         raise Refused("it does not say of which version of the book it is")
     return [int(part) for part in version.split(".")]
 
@@ -157,13 +166,16 @@ def check(found):
     """Raise Refused for what is no file of results, or contradicts itself."""
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise Refused("it is no file of jax-measured")
-    if found.get("version") != VERSION or number_of(found.get("book")) > number_of(
-        book()["book"]
-    ):
+    if found.get("version") != VERSION or number_of(
+        found.get("book")
+    ) > number_of(book()["book"]):
         raise Refused(
             "it is of a newer book: install the newer jax-measured to read it"
         )
-    text, moment = schema()["$defs"]["said"], {"type": "string", "format": "date-time"}
+    text, moment = (
+        schema()["$defs"]["said"],
+        {"type": "string", "format": "date-time"},
+    )
     for name, rule in (("machine", text), ("date", moment)):
         if wrong := problem(found.get(name), rule, name):
             raise Refused(wrong)
@@ -190,15 +202,22 @@ def problem(value, rule, place):
     if "const" in rule and value != rule["const"]:
         return wrong
     kinds = rule.get("type", [])
-    kinds = [TYPES[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds)]
+    kinds = [
+        TYPES[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds)
+    ]
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if kinds and not any(isinstance(value, kind) for kind in kinds):
         return wrong
     if isinstance(value, bool) and bool not in kinds and kinds:
         return wrong
     if is_number:
-        low, high = rule.get("minimum", -math.inf), rule.get("maximum", math.inf)
-        return None if low <= value <= high and abs(value) < math.inf else wrong
+        low, high = (
+            rule.get("minimum", -math.inf),
+            rule.get("maximum", math.inf),
+        )
+        return (
+            None if low <= value <= high and abs(value) < math.inf else wrong
+        )
     if isinstance(value, str):
         return None if fits(value, rule) else wrong
     if isinstance(value, (list, dict)):
@@ -213,7 +232,11 @@ def fits(text, rule):
             datetime.datetime.fromisoformat(text)
         except ValueError:
             return False
-    length = rule.get("minLength", 0) <= len(text) <= rule.get("maxLength", math.inf)
+    length = (
+        rule.get("minLength", 0)
+        <= len(text)
+        <= rule.get("maxLength", math.inf)
+    )
     return length and re.search(rule.get("pattern", ""), text) is not None
 
 
@@ -225,16 +248,29 @@ def problem_within(value, rule, place):
         return f"{place} has {len(value)} entries"
     if isinstance(value, list):
         pairs = [
-            (f"{place}, {n}", each, rule["items"]) for n, each in enumerate(value, 1)
+            (f"{place}, {n}", each, rule["items"])
+            for n, each in enumerate(value, 1)
         ]
     else:
-        if missing := [name for name in rule.get("required", []) if name not in value]:
+        if missing := [
+            name for name in rule.get("required", []) if name not in value
+        ]:
             return f"{place} does not say its {missing[0]}"
-        known, others = rule.get("properties", {}), rule.get("additionalProperties")
-        if extra := [name for name in value if name not in known and not others]:
+        known, others = (
+            rule.get("properties", {}),
+            rule.get("additionalProperties"),
+        )
+        if extra := [
+            name for name in value if name not in known and not others
+        ]:
             return f"{place} says something unknown, {ascii(extra[0])[:40]}"
-        pairs = [(f"{place}, {n}", of, known.get(n, others)) for n, of in value.items()]
-    return next(filter(None, (problem(of, each, at) for at, of, each in pairs)), None)
+        pairs = [
+            (f"{place}, {n}", of, known.get(n, others))
+            for n, of in value.items()
+        ]
+    return next(
+        filter(None, (problem(of, each, at) for at, of, each in pairs)), None
+    )
 
 
 def contradictions(records):
@@ -259,8 +295,13 @@ def contradictions(records):
                 yield f"{called} is no part of {record['name']}"
             for process in part["processes"]:
                 latency = statistics.median(process["latency"])
-                each = statistics.median(process.get("throughput") or [latency])
-                if not (SHORTEST <= latency <= LONGEST and SHORTEST <= each <= LONGEST):
+                each = statistics.median(
+                    process.get("throughput") or [latency]
+                )
+                if not (
+                    SHORTEST <= latency <= LONGEST
+                    and SHORTEST <= each <= LONGEST
+                ):
                     yield f"the time of {called} is none that a call can take"
                 if each > TOGETHER * latency:
                     yield f"of {called} one call of many takes longer than one alone"

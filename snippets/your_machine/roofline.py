@@ -34,6 +34,8 @@ def least_time(operation, n, dtype, bytes_a_second, operations_a_second):
 def print_least_times(sizes, dtype, bytes_a_second, operations_a_second):
     """Print the least time of operations at sizes {name: n}, and what sets it."""
     for operation, n in sizes.items():
-        times = least_time(operation, n, dtype, bytes_a_second, operations_a_second)
+        times = least_time(
+            operation, n, dtype, bytes_a_second, operations_a_second
+        )
         what = "memory" if times[0] >= times[1] else "arithmetic"
         print(f"{operation:12} {n:>12,} {max(times) * 1e3:8.3f} ms, by {what}")

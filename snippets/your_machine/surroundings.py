@@ -25,14 +25,19 @@ def load():
     time.sleep(LOOK)
     if timer.disturbed_since(before):
         yield "others keep the processor busy, programs or virtual machines"
-    elif before == (0.0, 0.0) and hasattr(os, "getloadavg") and os.getloadavg()[0] > 1:
+    elif (
+        before == (0.0, 0.0)
+        and hasattr(os, "getloadavg")
+        and os.getloadavg()[0] > 1
+    ):
         yield "other programs keep the processor busy: end them"
 
 
 def battery():
     """Yield a warning where the machine runs on a battery."""
     states = [
-        timer.text_of(path) for path in glob.glob("/sys/class/power_supply/*/status")
+        timer.text_of(path)
+        for path in glob.glob("/sys/class/power_supply/*/status")
     ]
     if shutil.which("pmset"):
         with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -40,7 +45,9 @@ def battery():
             states.append(
                 subprocess.run(command, capture_output=True, text=True).stdout
             )
-    if any("Discharging" in state or "Battery Power" in state for state in states):
+    if any(
+        "Discharging" in state or "Battery Power" in state for state in states
+    ):
         yield "the machine runs on its battery, and may be slowed down: plug it in"
 
 

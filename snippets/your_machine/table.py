@@ -47,7 +47,9 @@ def counterpart(part, numbers):
     """Return the device of the book to compare with: of the same kind, or None."""
     called, own = reference(part), part["device_kind"]
     there = {
-        key: of[called]["device_kind"] for key, of in numbers.items() if called in of
+        key: of[called]["device_kind"]
+        for key, of in numbers.items()
+        if called in of
     }
     same = [key for key, kind in there.items() if kind == own]
     others = [key for key, kind in there.items() if "cpu" not in (kind, own)]
@@ -67,7 +69,9 @@ def cells_of(part, devices, numbers):
     for device in devices:
         of = numbers[device].get(called)
         alike = of and of["shape"] == part["shape"]
-        row.append(ranged(of["latency"]) if alike else "other size" if of else "–")
+        row.append(
+            ranged(of["latency"]) if alike else "other size" if of else "–"
+        )
     of = numbers[chosen][called] if chosen else None
     if of is None or of["shape"] != part["shape"]:
         return [*row, "–"]
@@ -127,20 +131,28 @@ def table(content, found):
         rows.append([record["name"], *head])
         for part in parts(record):
             called = reference(part).removeprefix(record["name"]).lstrip("/@")
-            rows.append([f"  {called}", *cells_of(part, devices, found["numbers"])])
+            rows.append(
+                [f"  {called}", *cells_of(part, devices, found["numbers"])]
+            )
         orders += other_orders(record, found)
     widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
     for row in rows:
         lines += [] if row[0].startswith(" ") else [""]
-        texts = (text.ljust(width) for text, width in zip(row, widths, strict=True))
+        texts = (
+            text.ljust(width) for text, width in zip(row, widths, strict=True)
+        )
         lines.append("".join(texts).rstrip())
     first = parts(content["records"][0])[0]
     lines += ["", *dict.fromkeys(orders), *([""] if orders else [])]
-    lines.append("The last column compares with the book's device of the same kind.")
+    lines.append(
+        "The last column compares with the book's device of the same kind."
+    )
     where = content["machine"], origin(first["versions"]), content["date"][:10]
     lines.append(f"yours: {'; '.join(where)}")
     for device in devices:
-        last = max(found["numbers"][device].values(), key=lambda each: each["date"])
+        last = max(
+            found["numbers"][device].values(), key=lambda each: each["date"]
+        )
         where = last["processor"], origin(last["versions"]), last["date"]
         lines.append(f"{labels[device]}: {'; '.join(where)}")
     return lines[1:]
