@@ -114,15 +114,19 @@ def first_linear(key, inputs, outputs):
     return {"kernel": kernel, "bias": jnp.zeros(outputs)}
 
 
+def first_norm(width):
+    """Return a scale of ones and a bias of zeros, both (width,)."""
+    return {"scale": jnp.ones(width), "bias": jnp.zeros(width)}
+
+
 def first_block(key, width=32):
     """Return the float32 parameters of `block`."""
     keys = jax.random.split(key, 4)
-    norm = {"scale": jnp.ones(width), "bias": jnp.zeros(width)}
     return {
-        "norm1": norm,
+        "norm1": first_norm(width),
         "qkv": first_linear(keys[0], width, 3 * width),
         "out": first_linear(keys[1], width, width),
-        "norm2": norm,
+        "norm2": first_norm(width),
         "up": first_linear(keys[2], width, 2 * width),
         "down": first_linear(keys[3], 2 * width, width),
     }
@@ -212,31 +216,109 @@ class KerasBlock(keras.Model):
         return x + self.drop(y, training=training)
 
 
+LAYOUTS = {
+    torch.nn.Linear: ("kernel", (1, 0)),
+    torch.nn.Conv1d: ("kernel", (2, 1, 0)),
+    torch.nn.Conv2d: ("kernel", (2, 3, 1, 0)),
+    torch.nn.Embedding: ("embedding", (0, 1)),
+    torch.nn.LayerNorm: ("scale", (0,)),
+    torch.nn.BatchNorm1d: ("scale", (0,)),
+    torch.nn.BatchNorm2d: ("scale", (0,)),
+}
+
+
+def as_array(tensor):
+    """Return a copy of a tensor as an array, which shares no memory with it."""
+    return jnp.array(tensor.detach().numpy().copy())
+
+
+def nested(flat):
+    """Return {"a.0.b": leaf} as {"a": {0: {"b": leaf}}}."""
+    tree = {}
+    for name, leaf in flat.items():
+        *path, last = [int(w) if w.isdigit() else w for w in name.split(".")]
+        inner = tree
+        for word in path:
+            inner = inner.setdefault(word, {})
+        inner[last] = leaf
+    return tree
+
+
 def from_torch(module):
-    """Return copies of a module's parameters: {layer: {kind: array}}."""
-    params = {}
-    for name, tensor in module.named_parameters():
-        layer, kind = name.split(".")
-        if kind == "weight":
-            kind = "kernel" if tensor.ndim == 2 else "scale"
-        array = jnp.array(tensor.detach().numpy().copy())
-        params.setdefault(layer, {})[kind] = array.T
-    return params
+    """Return (params, stats): copies of a module's arrays, under NNX's names.
+
+    Kernels become (inputs, outputs) or (height, width, inputs, outputs), and
+    statistics are the running mean and variance of batch norms. Raises
+    TypeError for a kind of layer that is not in `LAYOUTS`.
+    """
+    params, stats = {}, {}
+    for path, layer in module.named_modules():
+        own = dict(layer.named_parameters(path, recurse=False))
+        if own and type(layer) not in LAYOUTS:
+            raise TypeError(f"{path}: no layout for {type(layer).__name__}")
+        for name, tensor in own.items():
+            if name.endswith("weight"):
+                kind, axes = LAYOUTS[type(layer)]
+                params[f"{path}.{kind}"] = as_array(tensor).transpose(axes)
+            else:
+                params[name] = as_array(tensor)
+        if getattr(layer, "running_mean", None) is not None:
+            stats[f"{path}.mean"] = as_array(layer.running_mean)
+            stats[f"{path}.var"] = as_array(layer.running_var)
+    return nested(params), nested(stats)
 
 
-def into_nnx(model, params):
-    """Write {layer: {kind: array}} into an NNX module, and return it."""
-    nnx.update(model, params)
+def name_of(path):
+    """Return the path of a leaf in a pytree as a name such as "a.0.b"."""
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def dotted(tree):
+    """Return {"a.0.b": leaf} of a pytree."""
+    leaves = jax.tree.leaves_with_path(tree)
+    return {name_of(path): leaf for path, leaf in leaves}
+
+
+def require_same_shapes(ours, theirs):
+    """Raise ValueError where the names or shapes of two pytrees differ."""
+    ours, theirs = (jax.tree.map(jnp.shape, dotted(t)) for t in (ours, theirs))
+    wrong = [
+        f"{name}: {ours.get(name)} here, {theirs.get(name)} there"
+        for name in sorted(ours.keys() | theirs.keys())
+        if ours.get(name) != theirs.get(name)
+    ]
+    if wrong:
+        raise ValueError("; ".join(wrong))
+
+
+def into_nnx(model, params, stats):
+    """Write parameters and statistics into an NNX module, and return it.
+
+    Raises ValueError where a name or a shape is not the module's.
+    """
+    for kind, tree in (nnx.Param, params), (nnx.BatchStat, stats):
+        require_same_shapes(nnx.to_pure_dict(nnx.state(model, kind)), tree)
+        nnx.update(model, tree)
     return model
 
 
 def into_equinox(model, module):
-    """Return an Equinox module with copies of the parameters of a torch module."""
-    names, tensors = zip(*module.named_parameters(), strict=True)
-    arrays = [jnp.array(tensor.detach().numpy().copy()) for tensor in tensors]
-    return eqx.tree_at(
-        lambda m: [attrgetter(n)(m) for n in names], model, arrays
+    """Return an Equinox module with copies of a torch module's parameters.
+
+    Raises ValueError where a name or a shape is not the module's. The bias of
+    a convolution has two more axes in Equinox.
+    """
+    params, rest = eqx.partition(model, eqx.is_inexact_array)
+    leaves = dotted(params)
+    arrays = {name: as_array(t) for name, t in module.named_parameters()}
+    for name in arrays.keys() & leaves.keys():
+        if leaves[name].shape == (*arrays[name].shape, 1, 1):
+            arrays[name] = arrays[name][:, None, None]
+    require_same_shapes(leaves, arrays)
+    params = jax.tree.map_with_path(
+        lambda path, _: arrays[name_of(path)], params
     )
+    return eqx.combine(params, rest)
 
 
 def in_torch(x):

@@ -1,0 +1,291 @@
+"""One training step for plain pytrees, Flax NNX and Equinox, and its variants."""
+
+import functools
+import itertools
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+from sklearn.datasets import load_digits
+
+EXPECTED_ERRORS = {
+    "donate_shared_leaves": (
+        jax.errors.JaxRuntimeError,
+        "Attempt to donate the same buffer twice",
+    ),
+    "merge_outside_of_the_gradient": (
+        ValueError,
+        "Cannot mutate BatchStat from a different trace level",
+    ),
+}
+
+
+def digits(training=1536):
+    """Return (images, labels) for training and for testing, shuffled.
+
+    Images are float32 (n, 64) from 0 to 1, labels int32 (n,) from 0 to 9.
+    """
+    data = load_digits()
+    order = np.random.default_rng(0).permutation(len(data.target))
+    images = (data.data[order] / 16).astype(np.float32)
+    labels = data.target[order].astype(np.int32)
+    for_training = images[:training], labels[:training]
+    return for_training, (images[training:], labels[training:])
+
+
+def batches(images, labels, epochs, size=128):
+    """Return batches of `size` examples, each epoch in an order of its own."""
+    rng, chosen = np.random.default_rng(1), []
+    for _ in range(epochs):
+        order = rng.permutation(len(images))
+        for start in range(0, len(images) - size + 1, size):
+            chosen.append(order[start : start + size])
+    return [(images[rows], labels[rows]) for rows in chosen]
+
+
+def init_mlp(key, sizes=(64, 256, 256, 10)):
+    """Return layers: dicts of a kernel (inputs, outputs) and a bias (outputs,).
+
+    Kernels are normal with variance 1 / inputs; all is float32.
+    """
+    keys = jax.random.split(key, len(sizes) - 1)
+    params = []
+    for own, (inputs, outputs) in zip(
+        keys, itertools.pairwise(sizes), strict=True
+    ):
+        kernel = jax.random.normal(own, (inputs, outputs)) / math.sqrt(inputs)
+        params.append({"kernel": kernel, "bias": jnp.zeros(outputs)})
+    return params
+
+
+def mlp(params, x):
+    """Return logits (n, 10) for images x (n, 64)."""
+    for layer in params[:-1]:
+        x = jnp.tanh(x @ layer["kernel"] + layer["bias"])
+    return x @ params[-1]["kernel"] + params[-1]["bias"]
+
+
+class NnxMlp(nnx.Module):
+    """The network in Flax NNX: images (n, 64) to logits (n, 10)."""
+
+    def __init__(self, sizes=(64, 256, 256, 10), *, rngs):
+        pairs = itertools.pairwise(sizes)
+        self.layers = nnx.List([nnx.Linear(*p, rngs=rngs) for p in pairs])
+
+    def __call__(self, x):
+        """Return the logits."""
+        for layer in self.layers[:-1]:
+            x = nnx.tanh(layer(x))
+        return self.layers[-1](x)
+
+
+class EquinoxMlp(eqx.Module):
+    """The network in Equinox, for one image (64,) to logits (10,)."""
+
+    layers: list
+
+    def __init__(self, sizes=(64, 256, 256, 10), *, key):
+        keys = jax.random.split(key, len(sizes) - 1)
+        pairs = zip(itertools.pairwise(sizes), keys, strict=True)
+        self.layers = [eqx.nn.Linear(*pair, key=k) for pair, k in pairs]
+
+    def __call__(self, x):
+        """Return the logits."""
+        for layer in self.layers[:-1]:
+            x = jnp.tanh(layer(x))
+        return self.layers[-1](x)
+
+
+def stateless(f):
+    """Return `apply` for a function f(params, x) without batch statistics."""
+
+    def apply(params, stats, x, train=True):
+        return f(params, x), stats
+
+    return apply
+
+
+def split_nnx(model):
+    """Return (apply, params, stats) of an NNX module.
+
+    The statistics are all that is no parameter: those of batch norm, and the
+    counters of random generators.
+    """
+    graphdef, params, stats = nnx.split(model, nnx.Param, ...)
+
+    def apply(params, stats, x, train=True):
+        model = nnx.merge(graphdef, params, stats, copy=True)
+        model.train() if train else model.eval()
+        return model(x), nnx.state(model, nnx.Not(nnx.Param))
+
+    return apply, params, stats
+
+
+def split_equinox(model):
+    """Return (apply, params, stats) of an Equinox module without state."""
+    params, static = eqx.partition(model, eqx.is_inexact_array)
+    return stateless(
+        lambda params, x: jax.vmap(eqx.combine(params, static))(x)
+    ), params, ()
+
+
+def split_stateful_equinox(model, state):
+    """Return (apply, params, stats) of an Equinox module with batch norm."""
+    params, static = eqx.partition(model, eqx.is_inexact_array)
+
+    def apply(params, stats, x, train=True):
+        model = eqx.combine(params, static)
+        model = eqx.nn.inference_mode(model, value=not train)
+        rows = jax.vmap(
+            model, in_axes=(0, None), out_axes=(0, None), axis_name="batch"
+        )
+        return rows(x, stats)
+
+    return apply, params, state
+
+
+def cross_entropy(apply):
+    """Return a loss: the mean of -log p(label) over a batch of (x, labels)."""
+
+    def loss(params, stats, batch):
+        x, labels = batch
+        logits, stats = apply(params, stats, x)
+        losses = optax.softmax_cross_entropy_with_integer_labels(
+            logits, labels
+        )
+        return losses.mean(), stats
+
+    return loss
+
+
+def mean_squared(apply):
+    """Return a loss: the mean squared error over a batch of (x, target)."""
+
+    def loss(params, stats, batch):
+        x, target = batch
+        y, stats = apply(params, stats, x)
+        return jnp.mean((y - target) ** 2), stats
+
+    return loss
+
+
+def gradient_of(loss):
+    """Return a function of (params, stats, batch): ((value, stats), grads)."""
+    return jax.value_and_grad(loss, has_aux=True)
+
+
+def make_step(gradient, optimizer, out_shardings=None):
+    """Return a compiled training step; all but the batch is donated.
+
+    It returns new parameters, statistics and optimizer state, and the loss
+    before the step.
+    """
+
+    def train_step(params, stats, opt_state, batch):
+        (value, stats), grads = gradient(params, stats, batch)
+        updates, opt_state = optimizer.update(grads, opt_state, params)
+        params = optax.apply_updates(params, updates)
+        return params, stats, opt_state, value
+
+    return jax.jit(
+        train_step,
+        donate_argnames=("params", "stats", "opt_state"),
+        out_shardings=out_shardings,
+    )
+
+
+def train(step, params, stats, opt_state, data):
+    """Take a step for each batch; return the last state and losses (steps,)."""
+    losses = []
+    for batch in data:
+        params, stats, opt_state, value = step(params, stats, opt_state, batch)
+        losses.append(value)
+    return params, stats, opt_state, np.array(losses)
+
+
+def split_batch(batch, parts):
+    """Reshape each array (n, ...) of a batch to (parts, n / parts, ...).
+
+    Row i goes to part i % parts, so that a row stays on its device.
+    """
+    return jax.tree.map(
+        lambda x: x.reshape(-1, parts, *x.shape[1:]).swapaxes(0, 1), batch
+    )
+
+
+def accumulated(loss, parts):
+    """Return what `gradient_of` does, computed for one microbatch at a time."""
+
+    def gradient(params, stats, batch):
+        def add(carry, microbatch):
+            total, stats = carry
+            (value, stats), grads = gradient_of(loss)(
+                params, stats, microbatch
+            )
+            return (jax.tree.map(jnp.add, total, (value, grads)), stats), None
+
+        zeros = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
+        (total, stats), _ = jax.lax.scan(
+            add, (zeros, stats), split_batch(batch, parts)
+        )
+        value, grads = jax.tree.map(lambda x: x / parts, total)
+        return (value, stats), grads
+
+    return gradient
+
+
+def rematerialized(loss):
+    """Return the loss; its backward pass recomputes all but the matmuls."""
+    policy = jax.checkpoint_policies.dots_saveable
+    return jax.checkpoint(loss, policy=policy)
+
+
+def in_bfloat16(loss):
+    """Return the loss, computed in bfloat16; parameters stay float32."""
+
+    def low(x):
+        floats = jnp.issubdtype(x.dtype, jnp.floating)
+        return x.astype(jnp.bfloat16) if floats else x
+
+    def loss_in_bfloat16(params, stats, batch):
+        low_params, low_batch = jax.tree.map(low, (params, batch))
+        value, new = loss(low_params, stats, low_batch)
+        new = jax.tree.map(lambda x, old: x.astype(old.dtype), new, stats)
+        return value.astype(jnp.float32), new
+
+    return loss_in_bfloat16
+
+
+def adam(rate, decay=0.9, square_decay=0.999, epsilon=1e-8):
+    """Return Adam (Kingma and Ba, 2015) as the two functions that Optax uses."""
+
+    def init(params):
+        mean = jax.tree.map(jnp.zeros_like, params)
+        square = jax.tree.map(jnp.zeros_like, params)
+        return {"mean": mean, "square": square, "step": jnp.zeros((), "int32")}
+
+    def update(grads, opt_state, params=None):
+        step = opt_state["step"] + 1
+        mean = jax.tree.map(
+            lambda m, g: decay * m + (1 - decay) * g, opt_state["mean"], grads
+        )
+        square = jax.tree.map(
+            lambda s, g: square_decay * s + (1 - square_decay) * g**2,
+            opt_state["square"],
+            grads,
+        )
+        mean_share = -jnp.expm1(step * math.log(decay))
+        square_share = -jnp.expm1(step * math.log(square_decay))
+
+        def move(m, s):
+            size = jnp.sqrt(s / square_share) + epsilon
+            return -rate * m / mean_share / size
+
+        updates = jax.tree.map(move, mean, square)
+        return updates, {"mean": mean, "square": square, "step": step}
+
+    return optax.GradientTransformation(init, update)
