@@ -88,9 +88,16 @@ def ratio_of_rounds(rounds: Sequence[tuple[Sequence[float], Sequence[float]]]) -
     ratios = [
         [one / other for one, other in zip(above, below, strict=True)] for above, below in rounds
     ]
-    if len(ratios) == 1:
-        return Range.of(ratios[0], 1)
-    return Range.of([statistics.median(each) for each in ratios])
+    numbers = ratios[0] if len(ratios) == 1 else [median_ratio(each) for each in ratios]
+    return Range(median_ratio(numbers), *ends(numbers), len(ratios))
+
+
+def median_ratio(ratios: Sequence[float]) -> float:
+    """Return the median, of an even number the geometric mean of the two in the middle.
+
+    So the ratio the other way round is the inverse.
+    """
+    return math.sqrt(statistics.median_low(ratios) * statistics.median_high(ratios))
 
 
 def decimals(found: Range) -> int:
@@ -101,8 +108,13 @@ def decimals(found: Range) -> int:
     return min(max(borne, DIGITS[0]), DIGITS[1]) - 1 - largest
 
 
-def rounded(value: float, places: int) -> str:
-    """Write a number with so many decimals, or none and zeros; two digits at least."""
+def rounded(value: float, places: int, is_ratio: bool = False) -> str:
+    """Write a number with so many decimals, or none and zeros; two digits at least.
+
+    A ratio has as many as tell it from 1.
+    """
+    while is_ratio and value != 1 and round(value, places) == 1:
+        places += 1
     if value > 0:
         places = max(places, DIGITS[0] - 1 - math.floor(math.log10(value)))
     return f"{round(value, places):.{max(places, 0)}f}"
@@ -110,8 +122,9 @@ def rounded(value: float, places: int) -> str:
 
 def ranged(found: Range, unit: str = "") -> str:
     """Write a number with its unit and, where it has one, its range."""
-    places = decimals(found)
-    value, low, high = (rounded(each, places) for each in (found.value, found.low, found.high))
+    places, is_ratio = decimals(found), unit.startswith("×")
+    numbers = found.value, found.low, found.high
+    value, low, high = (rounded(each, places, is_ratio) for each in numbers)
     return f"{value}{unit}" + _around(found, low, high)
 
 
@@ -124,7 +137,7 @@ def _around(found: Range, low: str, high: str) -> str:
 
 def seconds_ranged(found: Range) -> str:
     """Write seconds with a unit and their range."""
-    unit, scale = unit_of(found.value)
+    unit, scale = unit_of(round(found.value, decimals(found)))
     return ranged(found.scaled(scale), f" {unit}")
 
 

@@ -33,12 +33,12 @@ class Plan(NamedTuple):
     """From which measurements a roofline is drawn.
 
     moved: {name: arrays that are read or written}, whose fastest is the bandwidth.
-    computed: {dtype: name}, whose fastest is the roof of that dtype.
+    computed: {dtype: names}, whose fastest is the roof of that dtype, unless a point is faster.
     points: {pattern over names: cost}.
     """
 
     moved: Mapping[str, float]
-    computed: Mapping[str, str]
+    computed: Mapping[str, Sequence[str]]
     points: Mapping[str, Cost]
 
     @classmethod
@@ -47,14 +47,15 @@ class Plan(NamedTuple):
         try:
             found = tomllib.loads(text)
             points = {name: Cost(**cost) for name, cost in found["points"].items()}
-            return cls(found["moved"], found["computed"], points)
+            computed = {dtype: list(names) for dtype, names in found["computed"].items()}
+            return cls(found["moved"], computed, points)
         except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
             raise PlanProblem(f"no roofline is declared by this: {error}") from None
 
     @property
     def names(self) -> list[str]:
         """The patterns over names of all measurements that it is drawn from."""
-        return [*self.moved, *self.computed.values(), *self.points]
+        return [*self.moved, *(name for of in self.computed.values() for name in of), *self.points]
 
     def declared(self, name: str) -> Cost | None:
         """Return the cost that is declared for measurements of a name."""
@@ -82,12 +83,17 @@ class Roofs(NamedTuple):
     def of(cls, found: Sequence[Measurement], plan: Plan) -> Self | None:
         """Return the roofs of the device that all measurements are of, if they were measured.
 
+        No point that computes lies above its roof, or it would be none.
+
         On a machine with an accelerator some were measured beside it, and do not count.
         """
         computed = {
-            dtype: [each for each in found if each.name == name and each.rate]
-            for dtype, name in plan.computed.items()
+            dtype: [each for each in found if each.rate and each.name in names]
+            for dtype, names in plan.computed.items()
         }
+        for dtype, of in computed.items():
+            points = (each for each in found if each.rate and plan.declared(each.name))
+            of += [each for each in points if of and each.dtype == dtype]
         fastest = {
             dtype: max(of, key=lambda each: each.rate or 0) for dtype, of in computed.items() if of
         }

@@ -4,7 +4,8 @@
 (() => {
   "use strict";
   const { YOURS, record, about, CLOCKS, rangeOf, valueOf, fieldText, digits } = window.machine;
-  const { median, spread, numberOf, fixed, rounded, decimals, between, ranged } = window.machine;
+  const { median, medianRatio, spread, numberOf, fixed, rounded, decimals, between, ranged } =
+    window.machine;
   const [EQUAL, INDISTINCT] = [0.1, 0.02];
   const UNDECIDED = "cannot tell";
 
@@ -47,7 +48,8 @@
     if (clocks.every((each) => each === "latency")) {
       const rounds = pairs.map(([one, another]) =>
         one.latency.map((seconds, n) => seconds / another.latency[n]));
-      return rounds.length === 1 ? spread(rounds[0], 1) : spread(rounds.map(median));
+      const numbers = rounds.length === 1 ? rounds[0] : rounds.map(medianRatio);
+      return { ...spread(numbers, rounds.length), value: medianRatio(numbers) };
     }
     const ratios = pairs.map(([one, another]) => numberOf(one, clock) / numberOf(another, other));
     const known = ratios.filter((ratio) => ratio > 0 && ratio < Infinity);

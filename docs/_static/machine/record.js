@@ -72,6 +72,12 @@
     return ordered.length % 2 ? ordered[half] : (ordered[half - 1] + ordered[half]) / 2;
   };
 
+  // So the ratio the other way round is the inverse.
+  const medianRatio = (ratios) => {
+    const ordered = [...ratios].sort((one, other) => one - other);
+    return Math.sqrt(ordered[(ordered.length - 1) >> 1] * ordered[ordered.length >> 1]);
+  };
+
   // Of equal rank from below and above, the closest that have the median between them.
   const ends = (numbers) => {
     const ordered = [...numbers].sort((one, other) => one - other);
@@ -130,7 +136,8 @@
     const written = fixed(value, places);
     return written.includes(".") ? written.replace(/\.?0+$/, "") : written;
   };
-  const rounded = (value, places) => {
+  const rounded = (value, places, isRatio = false) => {
+    while (isRatio && value !== 1 && Number(fixed(value, places)) === 1) places += 1;
     const least = value > 0 ? Math.max(places, 1 - exponent(value)) : places;
     return fixed(value, least);
   };
@@ -149,7 +156,8 @@
   };
   const ranged = (found, unit) => {
     const { value, low, high } = found;
-    const texts = [value, low, high].map((each) => rounded(each, decimals(found)));
+    const texts = [value, low, high].map((each) =>
+      rounded(each, decimals(found), unit.startsWith("×")));
     return between(found, texts, unit);
   };
   const rateText = (rate) => `${digits(rate / 1e9, 3)} GFLOP/s`;
@@ -162,7 +170,7 @@
     if (value === null) return "–";
     if (CLOCKS.includes(field) && withRange) {
       const found = rangeOf(measurement, field);
-      const [unit, scale] = unitOf(value);
+      const [unit, scale] = unitOf(Number(fixed(value, decimals(found))));
       const [low, high] = [found.low * scale, found.high * scale];
       return ranged({ value: value * scale, low, high, count: found.count }, ` ${unit}`);
     }
@@ -306,6 +314,6 @@
   Object.assign(window.machine, {
     ...{ CLOCKS, read, line, about, distributionOf, rangeOf, valueOf, secondsOf, sizeOf },
     ...{ fieldText, rateText, secondsText, digits },
-    ...{ median, spread, numberOf, fixed, rounded, decimals, between, ranged },
+    ...{ median, medianRatio, spread, numberOf, fixed, rounded, decimals, between, ranged },
   });
 })();

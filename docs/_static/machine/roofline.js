@@ -22,9 +22,12 @@
     arrays * (BYTES[dtype] ?? 0) * shape[0].reduce((some, length) => some * length, 1);
 
   const roofsOf = (all) => {
-    const fastest = Object.entries(data.computed).flatMap(([dtype, name]) => {
-      const found = all.filter((each) => each.name === name && each.work);
-      const [best] = found.sort((one, other) => valueOf(other, "rate") - valueOf(one, "rate"));
+    const isPoint = (each) => data.points[`${each.name}@${each.framework}`];
+    const fastest = Object.entries(data.computed).flatMap(([dtype, names]) => {
+      const computing = all.filter((each) => each.work);
+      const found = computing.filter((each) => names.includes(each.name));
+      const points = computing.filter((each) => each.dtype === dtype && isPoint(each));
+      const [best] = (found.length ? [...found, ...points] : []).sort((one, other) => valueOf(other, "rate") - valueOf(one, "rate"));
       return best ? [[dtype, best]] : [];
     });
     const kinds = fastest.map(([, best]) => best.device_kind);

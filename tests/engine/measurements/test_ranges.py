@@ -42,6 +42,8 @@ def test_the_range_of_ten_is_from_the_second_to_the_ninth():
         (Range(1.0, 0.96, 1.25, 10), "1.0 s (0.96–1.2)"),
         # An end below the unit has two digits too.
         (Range(0.0012, 0.00055, 0.0031, 10), "1.2 ms (0.55–3.1)"),
+        # The unit is that of the number as it is written.
+        (Range(0.000998, 0.00096, 0.00134, 10), "1.00 ms (0.96–1.34)"),
         (Range(0.5, 0.5, 0.5, 10), "500 ms"),
         (Range(0.5, 0.4, 0.6, 1), "500 ms (400–600, one process)"),
         (Range(0.5, 0.5, 0.5, 1), "500 ms (one process)"),
@@ -62,6 +64,10 @@ def test_seconds_have_no_digit_that_their_range_does_not_bear(found, text):
         (Range(1.015, 1.011, 1.019, 10), "about equal (within 2 %)", "about equal (within 2 %)"),
         (Range(1.0, 1.0, 1.0, 10), "about equal (within 1 %)", "about equal (within 1 %)"),
         (Range(1.05, 1.03, 1.08, 10), "1.05× slower (1.03–1.08)", "1.05× (1.03–1.08)"),
+        # What is told lies on one side of 1 as it is written, too.
+        (Range(1.4, 1.02, 1.5, 10), "1.4× slower (1.02–1.5)", "1.4× (1.02–1.5)"),
+        (Range(1.01, 1.004, 1.03, 10), "1.01× slower (1.004–1.03)", "1.01× (1.004–1.03)"),
+        (Range(0.8, 0.7, 0.997, 10), "1.2× faster (1.003–1.4)", "0.80× (0.70–0.997)"),
         (
             Range(2.2, 2.04, 2.38, 1),
             "2.2× slower (2.0–2.4, one process)",
@@ -104,6 +110,14 @@ def test_a_ratio_is_that_of_the_rounds_and_not_of_medians():
     # The medians are 2 and 3.
     found = ratio_of_rounds([([1.0, 2.0, 9.0], [1.0, 4.0, 3.0])])
     assert found == Range(1.0, 0.5, 3.0, 1)
+
+
+def test_the_ratio_the_other_way_round_is_the_inverse():
+    one, other = [1.0, 2.0, 4.0, 9.0], [1.0] * 4
+    for processes in (1, 2, 4):
+        there = ratio_of_rounds([(one, other)] * processes)
+        back = ratio_of_rounds([(other, one)] * processes).inverse
+        assert there == Range(*(pytest.approx(each) for each in vars(back).values()))
 
 
 def test_over_processes_it_is_the_median_of_their_ratios():

@@ -1,9 +1,10 @@
 """A roofline is the highest bandwidth and rate that were measured, with what was reached."""
 
+import dataclasses
 import re
 
 import pytest
-from _ext.measurements.rooflines import Plan, PlanProblem, Roofs, drawing, reached
+from _ext.measurements.rooflines import Cost, Plan, PlanProblem, Roofs, drawing, reached
 from _ext.measurements.schema import Measurement
 from _ext.options import Options
 
@@ -12,7 +13,7 @@ PLAN = Plan.read(
     [moved]
     "a/copy" = 2
     [computed]
-    float32 = "a/product"
+    float32 = ["a/product"]
     [points]
     "a/pass/*" = { arrays = 2, operations = 4 }
     "a/product" = { arrays = 3 }
@@ -62,6 +63,18 @@ def test_roofs_are_the_highest_on_the_device_that_computes():
     assert roofs.at(1, "float32") == roofs.moved
     assert roofs.at(1e9, "float32") == roofs.computed["float32"]
     assert roofs.at(1, "bfloat16") is None
+
+
+def test_no_point_that_computes_lies_above_its_roof():
+    faster = measured("a/pass/fast", 1e-3, [1000, 1000], work=5e6)
+    other_dtype = dataclasses.replace(faster, dtype="bfloat16", work=9e9)
+    found = [PRODUCT, faster, other_dtype, *COPIES]
+    roofs = Roofs.of(found, PLAN)
+    assert roofs.computed == {"float32": pytest.approx(5e9)}
+    plan = PLAN._replace(points={"a/product": Cost(3)})
+    assert Roofs.of(found, plan).computed == {"float32": pytest.approx(2e9)}
+    both = plan._replace(computed={"float32": ["a/product", "a/pass/fast"]})
+    assert Roofs.of([PRODUCT, faster, *COPIES], both).computed == roofs.computed
 
 
 def test_there_is_no_roofline_without_both_roofs():

@@ -93,6 +93,8 @@ def notes():
     for name in ("softmax", "layer_norm_new", "eager_chain"):
         note(f"ceilings/pass/{name}", "torch", 0.03, shape=[[16384, 1024]])
     note("matmul/size/64", "jax", 1e-5, shape=[[64, 64]], work=2 * 64**3)
+    for name in ("ceiling/8", "ceiling/16", "device", "precision/bfloat16"):
+        note(f"matmul/{name}", "jax", 0.1, shape=[[2048, 2048]], work=9e9)
     for name, precision in (("one", "default"), ("two", "highest"), ("three", "default")):
         settings = {"threads": "2"} | ({"allocator": "A <b>"} if name == "two" else {})
         note(f"set/{name}", "torch", 1, precision=precision, settings=settings)
