@@ -9,12 +9,13 @@ import pytest
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 TREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.M | re.S)
 ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| \[([^\]]+)\]\(([^)#]+)\.md[^)]*\) \|$", re.M)
-# What is no running text: code, heads of pages and directives, headings, the answers of questions.
-UNREAD = re.compile(
+# What is no prose: code, heads of pages and directives, roles.
+CODE = (
     r"\A---\n.*?^---\n|^```\{(?:code-cell|toctree|literalinclude)\}.*?^```|^```\w*\n.*?^```"
-    r"|^:[\w-]+:[^\n]*$|^#+ [^\n]*$|^- [^\n]* ~ [^\n]*$|\{\w+\}`[^`]*`|`[^`]*`",
-    re.M | re.S,
+    r"|^:[\w-]+:[^\n]*$|\{[\w-]+\}`[^`]*`|`[^`]*`"
 )
+# What is no running text either: headings, the answers of questions.
+UNREAD = re.compile(rf"{CODE}|^#+ [^\n]*$|^- [^\n]* ~ [^\n]*$", re.M | re.S)
 LINK = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]\([^)]*\)")
 # Looked up by whoever meets one of its errors or words; what it explains is linked to from pages.
 REFERENCE = re.compile("pitfalls/|start/translation|(.*/)?index$")
