@@ -92,7 +92,8 @@ slope of a leaky ReLU | slope between
 in turn | t(akes?|aking|aken|ook) turns | turns? (on|off|out|into) | its turn comes
 (dot|inner|outer|Kronecker|elementwise|Hessian-vector) products?
 (Jacobian-vector|vector-Jacobian) products? | products? (with|of) (a vector|the mesh|sizes|nothing)
-(decimal|significant|hexadecimal|handwritten|last) digits? | digit for digit | digits are | reads digits | digits data ?set
+(decimal|significant|hexadecimal|handwritten|last) digits? | digit for digit
+digits are | reads digits | digits data ?set
 halo exchanges? | queue( does not| of calls can| can)? fills? up
 shorten(s|ed)? (the )?(first call|start|second array)
 t(akes?|aking|aken|ook) part | (large|small|no) part | part of the (type|program|message|cache|key)
