@@ -1,6 +1,7 @@
 """The rules of docs/contributing.md that can be checked by reading the files."""
 
 import ast
+import collections
 import io
 import itertools
 import pathlib
@@ -9,6 +10,7 @@ import tokenize
 
 import pytest
 from _ext.programs import declared
+from _ext.source.syntax import imports
 
 from tests.book import pages
 from tests.book.pages import LIBRARY
@@ -142,6 +144,55 @@ def long_cells(path):
 def test_no_cell_is_longer_than_one_can_read():
     found = [cell for path in PAGES for cell in long_cells(path)]
     assert not found, "fold helpers with ':folded:', or split:\n" + "\n".join(found)
+
+
+def stitched(source):
+    """Return what a cell imports twice, and a constant that does not stand beside the others."""
+    body = ast.parse(source).body
+    made = collections.Counter(imports(ast.Module(body, [])))
+    twice = [name for (name, _), times in made.items() if times > 1]
+    constants = [
+        number
+        for number, node in enumerate(body)
+        if isinstance(node, ast.Assign) and re.fullmatch("[A-Z_0-9]+", ast.unparse(node.targets[0]))
+    ]
+    apart = [b for a, b in itertools.pairwise(constants) if b > a + 1]
+    lines = source.splitlines()
+    apart += [
+        b
+        for a, b in itertools.pairwise(constants)
+        if not all(lines[body[a].end_lineno : body[b].lineno - 1])
+    ]
+    return [*twice, *(ast.unparse(body[number].targets[0]) for number in dict.fromkeys(apart))]
+
+
+def stitched_cells(path):
+    page = page_of(path)
+    found = []
+    for cell in page.cells if page else ():
+        if UNSEEN.isdisjoint(cell.node.metadata.get("tags", ())):
+            source = re.sub(r"^[%!].*$", "pass", cell.source, flags=re.MULTILINE)
+            found += [f"{name(path)}:{cell.line}: {each}" for each in stitched(source)]
+    return found
+
+
+@pytest.mark.xfail(strict=False, reason="chapters are being rewritten")
+def test_a_cell_imports_a_name_once_and_has_its_constants_together():
+    found = [each for path in PAGES for each in stitched_cells(path)]
+    assert not found, "leave an import of the snippet to it:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import numpy as np\nA = 1\nB = 2\n\nx = 3\n", []),
+        ("import numpy as np\nA = 1\nimport numpy as np\n", ["np"]),
+        ("A = 1\n\n\nB = 2\n", ["B"]),
+        ("A = 1\ndef f(): ...\nB = 2\n", ["B"]),
+    ],
+)
+def test_the_search_for_stitched_cells_finds_them(source, found):
+    assert stitched(source) == found
 
 
 def lonely_cells(path):

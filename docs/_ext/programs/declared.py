@@ -10,7 +10,7 @@ from typing import Any
 from ..names import nearest
 from ..options import Options
 from ..source.snippets import Definition, Excerpt, Library, Module, SnippetError
-from ..source.syntax import fingerprint
+from ..source.syntax import fingerprint, joined
 
 KINDS = {"compiled": "COMPILED", "compiled-scale": "SCALED"}
 # Code within a line comes first: what it shows of a directive or a role is an example.
@@ -110,7 +110,7 @@ def _value(definition: Definition) -> Any:
 def _code(excerpt: Excerpt) -> str:
     """Return self-contained code."""
     lines = "\n".join(dict.fromkeys(imported.lines for imported in excerpt.imports))
-    return "\n\n\n".join([lines, *(definition.source for definition in excerpt.definitions)])
+    return joined([lines, *(definition.source for definition in excerpt.definitions)])
 
 
 def wanted_by(text: str) -> Iterator[tuple[int, str, str]]:

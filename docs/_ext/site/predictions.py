@@ -122,7 +122,8 @@ def _cell_after(document: nodes.document, node: nodes.Node) -> nodes.Element | N
     after = False
     for each in document.findall(nodes.Element):
         after = after or each is node
-        if after and _is(each, "cell_code") and each.get("prompt_show") != HELPERS:
+        shown = str(each.get("prompt_show", ""))
+        if after and _is(each, "cell_code") and not shown.startswith(HELPERS):
             return each
     return None
 

@@ -15,7 +15,7 @@ from .snippets import (
     Library,
     SnippetError,
 )
-from .syntax import imports, names_used, symbol_tables
+from .syntax import imports, joined, names_used, symbol_tables
 
 IMPORT = ("import ", "from ")
 OWN = "what the page's own lines make of it"
@@ -144,7 +144,8 @@ class Expansion:
             if not self._is_replaced(definition, bound):
                 self._note(definition.name, self._origin(definition), line)
         self._note_own(cell.source, line)
-        before = [self._folded(excerpt.imports, sources, cell)] if helpers else []
+        used = [name for name in names_used(joined(code)) if name in {d.name for d in helpers}]
+        before = [self._folded(excerpt.imports, sources, used, cell)] if helpers else []
         own_lines = cell.source
         cell["source"] = self._joined(excerpt.imports, code, unseen, {each.name for each in folded})
         self._note_imports(own_lines, unseen)
@@ -176,13 +177,21 @@ class Expansion:
                 raise PageError(line, f"there is no tag '{tag}'{nearest(tag.lower(), TAGS)}")
 
     def _folded(
-        self, imports: Iterable[Import], sources: list[str], cell: nbformat.NotebookNode
+        self,
+        imports: Iterable[Import],
+        sources: list[str],
+        used: list[str],
+        cell: nbformat.NotebookNode,
     ) -> Expanded:
-        """Return the cell of the helpers that another cell needs, which stands beside that one."""
+        """Return the cell of the helpers that another cell needs, which stands beside that one.
+
+        Its fold names those that the other `used` itself.
+        """
         folded = nbformat.v4.new_code_cell(self._joined(imports, sources, unseen=True))
         kept = {"framework": cell.metadata["framework"]} if "framework" in cell.metadata else {}
+        label = f"{HELPERS}: {', '.join(used)}" if used else HELPERS
         folded["metadata"] = nbformat.from_dict(
-            {"tags": ["hide-input"], "mystnb": {"code_prompt_show": HELPERS}, **kept}
+            {"tags": ["hide-input"], "mystnb": {"code_prompt_show": label}, **kept}
         )
         return Expanded(folded)
 
@@ -205,7 +214,7 @@ class Expansion:
         )
         new = "\n".join(line for line in lines if line not in known)
         self._note_imports(new, unseen)
-        return "\n\n\n".join([*([new] if new else []), *sources])
+        return joined([new, *sources])
 
     def _note_imports(self, source: str, unseen: bool) -> None:
         """Note what a cell imports."""

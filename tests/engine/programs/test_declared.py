@@ -19,7 +19,7 @@ def test_a_program_has_the_code_that_it_needs_and_its_arguments(book):
     program = book.find()
     assert program.name == "a.code.double"
     assert program.arguments == ["float32[4,8]"]
-    assert program.code.startswith("\n\n\nFACTOR = 2.0\n\n\ndef double(x):")
+    assert program.code.startswith("FACTOR = 2.0\n\n\ndef double(x):")
     assert book.find("a.code.both").arguments == [{"left": "float32[4,8]"}, "float32[]"]
     assert book.find("code.double", "SCALED").file == "a.code.double.scale.json"
 

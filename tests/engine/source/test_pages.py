@@ -16,7 +16,7 @@ def read(project):
 
 
 def folded(cell):
-    return cell.metadata.get("mystnb", {}).get("code_prompt_show") == HELPERS
+    return cell.metadata.get("mystnb", {}).get("code_prompt_show", "").startswith(HELPERS)
 
 
 def test_a_cell_is_imports_then_sources_then_lines_of_the_page(project, read):
@@ -43,6 +43,28 @@ def test_a_cell_is_imports_then_sources_then_lines_of_the_page(project, read):
         "def twice(x):\n    return 2 * x\n\n\n"
         "twice(area(1))"
     )
+
+
+def test_the_pieces_of_a_cell_have_the_blank_lines_of_one(project, read):
+    code = "import math\nRATE = 0.1\n\nDECAY = 0.9\n\ndef f(x): return math.sin(RATE * DECAY * x)\n"
+    project.snippet("a.one", code)
+    page = read(
+        "a/one",
+        project.cell("import cmath\nprint(math.pi)", "one.RATE one.DECAY", folded="one.f"),
+        project.cell("import json\nx = f(json)", "one.f"),
+        project.cell("y = RATE", "one.RATE"),
+    )
+    assert [cell.source for cell in page.cells[1:]] == [
+        "import math\n\nRATE = 0.1\nDECAY = 0.9\n\nimport cmath\nprint(math.pi)",
+        "def f(x): return math.sin(RATE * DECAY * x)\n\n\nimport json\nx = f(json)",
+        "RATE = 0.1\n\ny = RATE",
+    ]
+
+
+def test_what_only_helpers_call_is_not_named_at_their_fold(project, read):
+    project.snippet("a.one", "def f(x): return g(x)\ndef g(x): return h(x)\ndef h(x): return x\n")
+    page = read("a/one", project.cell("f(1)", "one.f"), project.cell("[h, g]", "one.f"))
+    assert page.cells[0].node.metadata["mystnb"]["code_prompt_show"] == f"{HELPERS}: g"
 
 
 def test_helpers_come_folded_and_once_for_each_page(project, read):
@@ -127,6 +149,7 @@ def test_what_a_page_names_as_folded_comes_as_a_helper_once(project, read):
     page = read("a/one", project.cell("area(1)", "one.area"), cell, cell)
     assert [folded(cell.node) for cell in page.cells] == [False, True, False, False]
     assert page.cells[1].source.startswith("import time\n\n\ndef measure")
+    assert page.cells[1].node.metadata["mystnb"]["code_prompt_show"] == f"{HELPERS}: measure"
     assert page.cells[2].source == page.cells[3].source == "measure(lambda: area(2))"
     assert "folded" not in page.cells[2].node.metadata
 
