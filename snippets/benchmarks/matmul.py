@@ -28,9 +28,10 @@ from snippets.timing.timer import (
 
 
 class Contestant(NamedTuple):
-    """How a framework takes arrays in, multiplies, gives back, changes the dtype.
+    """How a framework takes in arrays, multiplies, returns and casts them.
 
-    `shorten(allowed)` is a context in which float32 products may be shortened or not.
+    `lower_precision(allowed)` is a context in which float32 matmuls may round
+    their inputs, or may not.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Contestant(NamedTuple):
     product: Callable
     on_host: Callable
     cast: Callable
-    shorten: Callable = contextlib.nullcontext
+    lower_precision: Callable = contextlib.nullcontext
 
 
 NUMPY = Contestant(
@@ -46,13 +47,13 @@ NUMPY = Contestant(
 )
 
 
-def jax_shorten(allowed):
-    """Return a context in which JAX may shorten float32 products, or may not."""
+def jax_lower_precision(allowed):
+    """Return a context in which float32 matmuls may lose precision, or not."""
     return jax.default_matmul_precision("default" if allowed else "highest")
 
 
 JAX = Contestant(
-    "jax", jnp.asarray, jnp.matmul, np.asarray, jnp.astype, jax_shorten
+    "jax", jnp.asarray, jnp.matmul, np.asarray, jnp.astype, jax_lower_precision
 )
 
 
@@ -67,12 +68,14 @@ def torch_cast(tensor, dtype):
 
 
 @contextlib.contextmanager
-def torch_shorten(allowed):
-    """Let PyTorch shorten float32 products meanwhile, or forbid it."""
+def torch_lower_precision(allowed):
+    """Let PyTorch round the inputs of float32 matmuls, or forbid it."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if allowed else "highest")
-    yield
-    torch.set_float32_matmul_precision(before)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 TORCH = Contestant(
@@ -81,7 +84,7 @@ TORCH = Contestant(
     torch.matmul,
     torch.Tensor.cpu,
     torch_cast,
-    torch_shorten,
+    torch_lower_precision,
 )
 
 
@@ -97,12 +100,15 @@ def tensorflow_on_host(tensor):
 
 
 @contextlib.contextmanager
-def tensorflow_shorten(allowed):
-    """Let TensorFlow shorten float32 products meanwhile, or forbid it."""
-    before = tf.config.experimental.tensor_float_32_execution_enabled()
-    tf.config.experimental.enable_tensor_float_32_execution(allowed)
-    yield
-    tf.config.experimental.enable_tensor_float_32_execution(before)
+def tensorflow_lower_precision(allowed):
+    """Let TensorFlow round the inputs of float32 matmuls, or forbid it."""
+    config = tf.config.experimental
+    before = config.tensor_float_32_execution_enabled()
+    config.enable_tensor_float_32_execution(allowed)
+    try:
+        yield
+    finally:
+        config.enable_tensor_float_32_execution(before)
 
 
 TENSORFLOW = Contestant(
@@ -111,7 +117,7 @@ TENSORFLOW = Contestant(
     tf.matmul,
     tensorflow_on_host,
     tf.cast,
-    tensorflow_shorten,
+    tensorflow_lower_precision,
 )
 
 
@@ -305,27 +311,27 @@ def torch_library(dtype):
 
 
 def probe_numbers(size):
-    """Return `size` float32 numbers and how many binary digits each needs, 1 to 23.
+    """Return `size` float32 numbers and how many mantissa bits each needs.
 
-    Digits behind the point are counted: 1.1, 1.01, 1.011, 1.0101, ... in binary.
+    They need 1 to 23: 1.1, 1.01, 1.011, 1.0101, ... in binary.
     """
-    digits = 1 + np.arange(size) % 23
-    numbers = (2**digits * 4 // 3 | 1) / 2.0**digits
-    return numbers.astype(np.float32), digits
+    bits = 1 + np.arange(size) % 23
+    numbers = (2**bits * 4 // 3 | 1) / 2.0**bits
+    return numbers.astype(np.float32), bits
 
 
-def digits_kept(contestant, size, dtype="float32"):
-    """Return how many binary digits of its inputs a product of `dtype` keeps.
+def mantissa_bits_kept(contestant, size, dtype="float32"):
+    """Return how many mantissa bits of its inputs a matmul of `dtype` keeps.
 
-    The probe numbers stand on the diagonal of one matrix, of shape (size, size),
-    and are multiplied by 1. Those with too many digits come back changed.
+    The probe numbers are on the diagonal of a matrix of shape (size, size),
+    and are multiplied by 1. Those with too many bits come back changed.
     """
-    numbers, digits = probe_numbers(size)
+    numbers, bits = probe_numbers(size)
     pair = np.diag(numbers), np.eye(size, dtype=np.float32)
     a, b = [contestant.cast(contestant.on_device(x), dtype) for x in pair]
     product = contestant.cast(contestant.product(a, b), "float32")
     same = np.diag(np.asarray(contestant.on_host(product))) == numbers
-    return int(digits[same].max(initial=0))
+    return int(bits[same].max(initial=0))
 
 
 FORMATS = {23: "float32", 10: "TF32", 7: "bfloat16"}
@@ -337,8 +343,8 @@ WAYS = {
 
 
 def product_allowed(contestant, allowed, a, b):
-    """Multiply arrays of shape (n, n), whose digits may be cut short, or may not."""
-    with contestant.shorten(allowed):
+    """Multiply arrays of shape (n, n), whose values may be rounded, or not."""
+    with contestant.lower_precision(allowed):
         return contestant.product(a, b)
 
 
@@ -357,8 +363,10 @@ def compare_precisions(contestants, size):
             race[key] = partial(product, *arrays)
             result = each.cast(race[key](), "float32")
             errors[key] = relative_error(each.on_host(result), exact)
-            digits = digits_kept(each._replace(product=product), size, dtype)
-            kept[key] = FORMATS.get(digits, f"{digits} digits")
+            bits = mantissa_bits_kept(
+                each._replace(product=product), size, dtype
+            )
+            kept[key] = FORMATS.get(bits, f"{bits} mantissa bits")
     return compare(
         "matmul/precision",
         race,
@@ -380,7 +388,7 @@ PUBLISHED_PEAKS = {
 
 
 def share_of_peak(measurement):
-    """Return the rate as a share of what the maker of the device publishes, or None.
+    """Return the rate as a share of the published peak, or None.
 
     The peaks are operations per second. For the TF32 and bfloat16 products of
     the H200 (SXM) NVIDIA gives the rate with sparsity; without, it is half.

@@ -30,8 +30,8 @@ RULES = {
         "The first call of `{}` compiles, and this timing includes it.",
     ),
     "jit": (
-        "timing/wrong_timings.html#compiling-again-in-every-turn",
-        "`{}` wraps a function again in every turn.",
+        "timing/wrong_timings.html#compiling-again-in-every-iteration",
+        "`{}` wraps a function again in every iteration.",
     ),
     "convert": (
         "timing/wrong_timings.html#conversion-inside-the-loop",
@@ -534,7 +534,7 @@ def is_work(node):
 
 
 def repeated(loop):
-    """Yield what a loop computes again in every turn, from the same values."""
+    """Yield what a loop computes again in every iteration, from the same values."""
     changed = {
         n.id
         for n in ast.walk(loop)
@@ -1246,7 +1246,7 @@ class Follower:
         return Method(value, name)
 
     def of_listcomp(self, node, scope):
-        """Return a list with an element for each turn."""
+        """Return a list with an element for each iteration."""
         inner = Scope(scope)
         return Seq(self.turns(list(node.generators), node.elt, inner))
 
@@ -1259,7 +1259,7 @@ class Follower:
         return Map(dict(enumerate(values)))
 
     def turns(self, generators, element, scope):
-        """Return the element of a comprehension for each turn."""
+        """Return the element of a comprehension for each iteration."""
         if not generators:
             return [self.value(element, scope)]
         found = []

@@ -155,9 +155,9 @@ def test_larger_sizes_are_measured_on_accelerators(monkeypatch, backend, largest
     assert all(after == 2 * before for before, after in itertools.pairwise(sizes))
 
 
-def shortened(x, digits):
-    """Round float32 numbers to so many binary digits behind the point."""
-    step = np.exp2(np.floor(np.log2(np.abs(x), where=x != 0, out=np.zeros_like(x))) - digits)
+def rounded(x, bits):
+    """Round float32 numbers to so many mantissa bits."""
+    step = np.exp2(np.floor(np.log2(np.abs(x), where=x != 0, out=np.zeros_like(x))) - bits)
     return (np.round(x / step) * step).astype(np.float32)
 
 
@@ -166,51 +166,50 @@ def a_device(product):
     return matmul.NUMPY._replace(product=product)
 
 
-def test_probe_numbers_need_the_digits_they_are_said_to_need():
-    numbers, digits = matmul.probe_numbers(50)
+def test_probe_numbers_need_the_bits_they_are_said_to_need():
+    numbers, bits = matmul.probe_numbers(50)
     assert numbers.dtype == np.float32
-    assert sorted(set(digits)) == list(range(1, 24))
-    scaled = numbers.astype(np.float64) * 2.0**digits
+    assert sorted(set(bits)) == list(range(1, 24))
+    scaled = numbers.astype(np.float64) * 2.0**bits
     assert np.all(scaled % 2 == 1)
     assert np.all((numbers >= 1) & (numbers < 2))
 
 
 @given(st.integers(1, 23))
-def test_a_product_that_shortens_its_inputs_is_found_out(digits):
-    device = a_device(lambda a, b: shortened(a, digits) @ shortened(b, digits))
-    assert matmul.digits_kept(device, 32) == digits
+def test_a_matmul_that_rounds_its_inputs_is_found_out(bits):
+    device = a_device(lambda a, b: rounded(a, bits) @ rounded(b, bits))
+    assert matmul.mantissa_bits_kept(device, 32) == bits
 
 
 @pytest.mark.parametrize(
-    ("cut", "digits"),
-    [(lambda bits: bits & 0xFFFFE000, 10), (lambda bits: (bits + 0x1000) & 0xFFFFE000, 10)],
-    ids=["cut off", "rounded away from zero"],
+    "cut", [lambda bits: bits & 0xFFFFE000, lambda bits: (bits + 0x1000) & 0xFFFFE000],
+    ids=["truncated", "rounded away from zero"],
 )
-def test_tf32_is_found_however_it_rounds(cut, digits):
+def test_tf32_is_found_however_it_rounds(cut):
     def short(x):
         return cut(x.view(np.uint32).astype(np.uint64)).astype(np.uint32).view(np.float32)
 
-    assert matmul.digits_kept(a_device(lambda a, b: short(a) @ short(b)), 32) == digits
+    assert matmul.mantissa_bits_kept(a_device(lambda a, b: short(a) @ short(b)), 32) == 10
 
 
-def test_a_sum_of_short_products_is_not_taken_for_full_float32():
+def test_a_sum_of_rounded_matmuls_is_not_taken_for_full_float32():
     def in_three_passes(a, b):
-        high, low = shortened(a, 7), shortened(a - shortened(a, 7), 7)
+        high, low = rounded(a, 7), rounded(a - rounded(a, 7), 7)
         return high @ b + low @ b
 
-    assert 10 < matmul.digits_kept(a_device(in_three_passes), 32) < 23
+    assert 10 < matmul.mantissa_bits_kept(a_device(in_three_passes), 32) < 23
 
 
 @each_contestant
 def test_on_a_cpu_float32_is_kept_whole_and_bfloat16_is_not(contestant):
     if jax.default_backend() == "cpu":
-        assert matmul.digits_kept(contestant, 32) == 23
+        assert matmul.mantissa_bits_kept(contestant, 32) == 23
     if contestant is not matmul.NUMPY:
-        assert matmul.digits_kept(contestant, 32, "bfloat16") == 7
+        assert matmul.mantissa_bits_kept(contestant, 32, "bfloat16") == 7
 
 
 @each_contestant
-def test_shortening_is_allowed_meanwhile_and_then_as_before(contestant):
+def test_lower_precision_is_allowed_within_and_then_as_before(contestant):
     if contestant is not matmul.NUMPY:
         setting = matmul.float32_precision
         before, asked = setting(contestant.name), []
@@ -220,6 +219,24 @@ def test_shortening_is_allowed_meanwhile_and_then_as_before(contestant):
         assert asked[0] == "highest"
         assert asked[1] in ("default", "high", "tf32 allowed")
         assert setting(contestant.name) == before
+
+
+@each_contestant
+@pytest.mark.parametrize("allowed", [False, True])
+def test_the_precision_comes_back_after_an_error(contestant, allowed):
+    if contestant is not matmul.NUMPY:
+        before = matmul.float32_precision(contestant.name)
+        with pytest.raises(ZeroDivisionError), contestant.lower_precision(allowed):
+            raise ZeroDivisionError
+        assert matmul.float32_precision(contestant.name) == before
+
+
+def test_jit_folds_a_transpose_into_the_matmul():
+    x = jax.ShapeDtypeStruct((1024, 1024), jnp.float32)
+    for function, copies in ((lambda x: x @ x.T, False), (lambda x: x.T, True)):
+        program = jax.jit(function).lower(x).compile().as_text()
+        if jax.default_backend() == "cpu":
+            assert bool(re.search(r"\b(transpose|copy)\(", program)) == copies
 
 
 def test_three_precisions_are_compared_in_each_framework(compared):
@@ -234,13 +251,14 @@ def test_three_precisions_are_compared_in_each_framework(compared):
         assert "bfloat16" in str(found.results[f"bfloat16@{name}"].dtype)
 
 
-def test_a_shortened_product_is_recorded_as_what_it_is(compared):
-    for digits, written in ((10, "TF32"), (7, "bfloat16"), (23, "float32"), (16, "16 digits")):
-        device = a_device(lambda a, b, digits=digits: shortened(a, digits) @ shortened(b, digits))
+def test_a_rounded_matmul_is_recorded_as_what_it_is(compared):
+    written_for = {10: "TF32", 7: "bfloat16", 23: "float32", 16: "16 mantissa bits"}
+    for bits, written in written_for.items():
+        device = a_device(lambda a, b, bits=bits: rounded(a, bits) @ rounded(b, bits))
         device = device._replace(cast=lambda x, dtype: x)
         found = matmul.compare_precisions([device], 30)
         assert found.precision["full@numpy"] == written
-        assert (found.error["full@numpy"] > 1e-5) == (digits < 16)
+        assert (found.error["full@numpy"] > 1e-5) == (bits < 16)
 
 
 def test_libraries_are_named_by_what_they_say():
