@@ -54,7 +54,8 @@ def describe(
             f'href="{html.escape(uri)}">'
         )
         path = pathlib.Path(app.outdir, f"{pagename}.md")
-        files.write(path, markdown(context["body"]))
+        notebook = posixpath.join(base or "", "_sources", f"{pagename}.ipynb")
+        files.write(path, markdown(context["body"], notebook))
     # Sphinx has said how wide a screen is.
     metatags = re.sub(r'<meta name="viewport"[^>]*>\s*', "", context.get("metatags") or "")
     context["metatags"] = "\n    ".join([metatags, *lines])

@@ -10,17 +10,21 @@ USED = (
     ".headerlink, .copybtn, svg, script, style, input, button, p.expanded, .device-notice, "
     ".at-home, .measurement-rules"
 )
-# What the page folds because few want to read it: helpers, logs, compiled programs, the words of
-# old versions, the data of a tree that is there as a list. The notebook has the code.
-FOLDED = "details.hide, details.earlier, .compile-view details, .picture-tree details"
+# What few want to read: logs, compiled programs, words of old versions, a tree's data.
+FOLDED = "details.below-input, details.earlier, .compile-view details, .picture-tree details"
+# Folded code with more characters is left to the notebook.
+LONGEST_CODE = 12_000
 # What only says that something is folded, which Markdown shows.
 NAMELESS = ".predict-output > summary, .measurement-figure > details > summary"
 # Code, or what a row of a table can do without: spaces in its rule, empty cells at its end.
 SPARE = re.compile(r"^```.*?^```$|^\|(?: --- \|)+$|(?<= \|)(?: +\|)+$", re.MULTILINE | re.DOTALL)
 
 
-def markdown(body: str) -> str:
-    """Return the body of a page in Markdown; what numbers have on hover are footnotes."""
+def markdown(body: str, notebook: str = "") -> str:
+    """Return the body of a page in Markdown; what numbers have on hover are footnotes.
+
+    `notebook` is where the page's notebook is, which has code that is too long.
+    """
     # Imported here, for a build that writes no page.
     import html_to_markdown
 
@@ -33,6 +37,11 @@ def markdown(body: str) -> str:
         if "://" not in target:
             link.attrs["href"] = re.sub(r"\.html(?=#|$)", ".md", target)
     _unfold(tree)
+    _unfold_code(tree, notebook)
+    for node in tree.css(".cell_input pre"):
+        # So that it is told from its output.
+        code = f'<pre><code class="language-python">{html.escape(node.text())}</code></pre>'
+        node.replace_with(LexborHTMLParser(code).css("pre")[0])
     _say_once(tree)
     notes: dict[str, int] = {}
     for node in tree.css(".note[role=tooltip]"):
@@ -72,6 +81,18 @@ def _unfold(tree: LexborHTMLParser) -> None:
         if node.parent is not None:
             node.parent.insert_after(node)
         node.decompose()
+
+
+def _unfold_code(tree: LexborHTMLParser, notebook: str) -> None:
+    """Show the code that the page folds, so that whoever reads this can run it."""
+    for node in tree.css("details.above-input"):
+        summary = node.css("summary .collapsed")[0].text().strip()
+        label = html.escape(re.sub("^Show (the )?(.)", lambda found: found[2].upper(), summary))
+        if len(node.text()) > LONGEST_CODE:
+            label += f" (in <code>{html.escape(notebook)}</code>)"
+            node.css("div.cell_input")[0].decompose()
+        node.css("summary")[0].replace_with(LexborHTMLParser(f"<p>{label}</p>").css("p")[0])
+        node.unwrap()
 
 
 def _say_once(tree: LexborHTMLParser) -> None:

@@ -145,7 +145,8 @@ class Expansion:
                 self._note(definition.name, self._origin(definition), line)
         self._note_own(cell.source, line)
         used = [name for name in names_used(joined(code)) if name in {d.name for d in helpers}]
-        before = [self._folded(excerpt.imports, sources, used, cell)] if helpers else []
+        folds = self._joined(excerpt.imports, sources, unseen=True) if helpers else ""
+        before = [self._folded(folds, used, cell)] if helpers else []
         own_lines = cell.source
         cell["source"] = self._joined(excerpt.imports, code, unseen, {each.name for each in folded})
         self._note_imports(own_lines, unseen)
@@ -176,18 +177,9 @@ class Expansion:
             if is_misspelt(tag, TAGS):
                 raise PageError(line, f"there is no tag '{tag}'{nearest(tag.lower(), TAGS)}")
 
-    def _folded(
-        self,
-        imports: Iterable[Import],
-        sources: list[str],
-        used: list[str],
-        cell: nbformat.NotebookNode,
-    ) -> Expanded:
-        """Return the cell of the helpers that another cell needs, which stands beside that one.
-
-        Its fold names those that the other `used` itself.
-        """
-        folded = nbformat.v4.new_code_cell(self._joined(imports, sources, unseen=True))
+    def _folded(self, source: str, used: list[str], cell: nbformat.NotebookNode) -> Expanded:
+        """Return the cell of the helpers of another cell, with a label that names those `used`."""
+        folded = nbformat.v4.new_code_cell(source)
         kept = {"framework": cell.metadata["framework"]} if "framework" in cell.metadata else {}
         label = f"{HELPERS}: {', '.join(used)}" if used else HELPERS
         folded["metadata"] = nbformat.from_dict(

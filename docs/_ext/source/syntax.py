@@ -3,16 +3,13 @@
 import ast
 import functools
 import hashlib
+import re
 import symtable
 from collections.abc import Iterable
 from typing import Any
 
 # What says how code was written, not what it does.
 UNSEEN = {"ctx", "kind", "type_comment"}
-# Kinds of statements, between which code has blank lines of its own.
-DEFINITION = "definition"
-CONSTANT = "constant"
-IMPORT = "import"
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -59,34 +56,13 @@ def imports(tree: ast.Module) -> list[tuple[str, str]]:
 
 def joined(pieces: Iterable[str]) -> str:
     """Return pieces of code as one, with the blank lines that a formatter leaves between them."""
-    text, above = "", None
+    text, above = "", ""
     for piece in filter(None, pieces):
-        kinds = _kinds(piece)
-        if above:
-            ends = {above[-1], kinds[0]}
-            close = ends in ({CONSTANT}, {IMPORT})
-            text += "\n\n\n" if DEFINITION in ends else "\n" if close else "\n\n"
-        text, above = text + piece, kinds
+        kinds = [re.sub(".*(?=Def)|From", "", type(s).__name__) for s in ast.parse(piece).body]
+        close = above in ("Import", "Assign") and kinds[:1] == [above]
+        gap = "\n\n\n" if "Def" in (above, *kinds[:1]) else "\n" if close else "\n\n"
+        text, above = f"{text}{gap}{piece}" if text else piece, (kinds or [""])[-1]
     return text
-
-
-def _kinds(piece: str) -> list[str]:
-    """Say what the statements of a piece of code are."""
-    try:
-        return [_kind(node) for node in ast.parse(piece).body] or [""]
-    except SyntaxError:
-        # It holds lines for IPython.
-        return [""]
-
-
-def _kind(node: ast.stmt) -> str:
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return DEFINITION
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return IMPORT
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-        return CONSTANT if node.targets[0].id.isupper() else ""
-    return ""
 
 
 def symbol_tables(text: str) -> list[symtable.SymbolTable]:

@@ -45,15 +45,34 @@ def test_rows_of_a_table_have_no_empty_cells_at_their_end_and_code_stays_as_it_i
 
 def test_what_the_page_folds_is_left_out_and_what_a_question_covers_is_not():
     body = (
-        '<details class="admonition hide above-input"><summary>Show</summary><pre>helper</pre>'
+        '<details class="admonition hide below-input"><summary>Show</summary><pre>raw</pre>'
         '</details><details class="traceback"><summary>TypeError: no &lt;array&gt;</summary>'
         "<pre>Traceback\n  line 1</pre></details>"
         '<details class="predict-output"><summary>Look</summary><pre>42</pre></details>'
         "<details><summary>The numbers as a table</summary><p>7</p></details>"
     )
     text = markdown(body)
-    assert "helper" not in text and "line 1" not in text
+    assert "raw" not in text and "line 1" not in text
     assert all(words in text for words in ("TypeError: no <array>", "42", "7"))
+
+
+def folded_code(code):
+    return (
+        '<details class="admonition hide above-input"><summary><span class="collapsed">Show the '
+        'helpers used below: f</span><span class="expanded">Hide</span></summary>'
+        f'<div class="cell_input"><pre>{code}</pre></div></details>'
+    )
+
+
+def test_folded_code_is_there_so_that_a_program_can_run_the_page():
+    body = f"{folded_code('def f(): ...')}<pre>f()</pre>"
+    text = "Helpers used below: f\n\n```python\ndef f(): ...\n```\n\n```\nf()\n```\n"
+    assert markdown(body) == text
+
+
+def test_folded_code_that_is_very_long_is_left_to_the_notebook():
+    text = markdown(folded_code("x = 1\n" * 5000), "https://a.example/_sources/b/c.ipynb")
+    assert text == "Helpers used below: f (in `https://a.example/_sources/b/c.ipynb`)\n"
 
 
 def test_a_fold_that_is_open_has_no_label():

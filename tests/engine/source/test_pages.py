@@ -50,14 +50,16 @@ def test_the_pieces_of_a_cell_have_the_blank_lines_of_one(project, read):
     project.snippet("a.one", code)
     page = read(
         "a/one",
-        project.cell("import cmath\nprint(math.pi)", "one.RATE one.DECAY", folded="one.f"),
+        project.cell("import cmath\nprint(math.pi * cmath.pi)", "one.RATE one.DECAY"),
         project.cell("import json\nx = f(json)", "one.f"),
-        project.cell("y = RATE", "one.RATE"),
+        project.cell("import cmath\ny = RATE", "one.RATE"),
+        project.cell("print(y)\nimport math", "one.f"),
     )
-    assert [cell.source for cell in page.cells[1:]] == [
-        "import math\n\nRATE = 0.1\nDECAY = 0.9\n\nimport cmath\nprint(math.pi)",
+    assert [cell.source for cell in page.cells] == [
+        "import math\n\nRATE = 0.1\nDECAY = 0.9\n\nimport cmath\nprint(math.pi * cmath.pi)",
         "def f(x): return math.sin(RATE * DECAY * x)\n\n\nimport json\nx = f(json)",
-        "RATE = 0.1\n\ny = RATE",
+        "RATE = 0.1\n\nimport cmath\ny = RATE",
+        "def f(x): return math.sin(RATE * DECAY * x)\n\n\nprint(y)\nimport math",
     ]
 
 
