@@ -18,7 +18,7 @@ COMPILED = {
 
 
 def attention_layer(weights, x):
-    """Return multi-head attention of `x`, shape (batch, time, width), to itself.
+    """Return multi-head self-attention of `x`, (batch, time, width).
 
     The weights of query, key and value have shape (width, heads, size), those
     of out (heads, size, width) (Vaswani et al. 2017, section 3.2).

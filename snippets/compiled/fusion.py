@@ -1,4 +1,4 @@
-"""Functions that work on each entry or row of an array, to be compiled as one."""
+"""Functions of each entry or row of an array, each compiled as a whole."""
 
 import jax.numpy as jnp
 
@@ -17,6 +17,6 @@ def selu(x):
 
 
 def softmax(x):
-    """Return exp(x) divided by its sum over the last axis of `x`, any shape."""
+    """Return exp(x), divided by its sum over the last axis. x: any shape."""
     powers = jnp.exp(x - x.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True)

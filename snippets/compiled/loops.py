@@ -10,7 +10,10 @@ COMPILED = {
 
 
 def running_average(x):
-    """Return, for each row of `x` (n, m), 0.9 of the last average and 0.1 of it."""
+    """Return the running averages of the rows of `x`, (n, m).
+
+    Each is 0.9 times the one before plus 0.1 times the row; the first is zero.
+    """
 
     def step(average, row):
         average = 0.9 * average + 0.1 * row
@@ -20,10 +23,10 @@ def running_average(x):
 
 
 def squared_error(weights, x, y):
-    """Return the mean of (tanh(x @ weights) - y)**2 over all entries of `y`."""
+    """Return the mean of (tanh(x @ weights) - y)**2 over all of `y`."""
     return jnp.mean((jnp.tanh(x @ weights) - y) ** 2)
 
 
 def gradient(weights, x, y):
-    """Return the gradient of the squared error by the weights, of their shape."""
+    """Return the gradient of the squared error with respect to the weights."""
     return jax.grad(squared_error)(weights, x, y)

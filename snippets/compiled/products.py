@@ -1,4 +1,4 @@
-"""Products of arrays, to be compiled: of matrices, and of an image with a kernel."""
+"""A matmul and a convolution, to be compiled."""
 
 import jax
 
@@ -9,14 +9,15 @@ COMPILED = {
 
 
 def matrix_product(a, b):
-    """Return the product of `a`, shape (n, m), and `b`, shape (m, k)."""
+    """Return a @ b. a: (n, m), b: (m, k)."""
     return a @ b
 
 
 def convolution(images, kernel):
     """Return images (n, h, w, out) from images (n, h, w, in).
 
-    The kernel has shape (height, width, in, out). Borders are padded with zeros.
+    The kernel has shape (height, width, in, out). Borders are padded with
+    zeros.
     """
     return jax.lax.conv_general_dilated(
         images,

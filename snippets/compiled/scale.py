@@ -1,4 +1,4 @@
-"""A step of training with data parallelism, to be compiled for many devices."""
+"""A data-parallel training step, to be compiled for many devices."""
 
 import jax
 
@@ -27,7 +27,7 @@ SCALED = {
 
 
 def train_step(params, batch):
-    """Return the layers after one step down the gradient, and the loss before it."""
+    """Return the layers after a step of gradient descent, and the loss."""
     value, grads = jax.value_and_grad(loss)(params, batch)
     moved = jax.tree.map(lambda p, g: p - RATE * g, params, grads)
     return moved, value

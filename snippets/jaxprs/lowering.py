@@ -13,16 +13,16 @@ def stablehlo(function, *args):
 
 
 def count_operations(text):
-    """Return {StableHLO operation: how often it stands in `text`}, sorted by name."""
+    """Count the StableHLO operations of a text, {name: count} by name."""
     names = re.findall(r"stablehlo\.(\w+)", text)
     return dict(sorted(collections.Counter(names).items()))
 
 
 def optimized_hlo(function, *args):
-    """Return the optimized HLO text of `function`, compiled for the device at hand.
+    """Return the optimized HLO text of `function`, for the current device.
 
-    Left out are the tables of source files, each instruction's metadata and backend
-    configuration, and the attributes of the first line.
+    It leaves out the tables of source files, each instruction's metadata and
+    backend configuration, and the attributes of the first line.
     """
     text = jax.jit(function).lower(*args).compile().as_text()
     blocks = [block.strip() for block in text.split("\n\n")]
@@ -39,10 +39,10 @@ def count_fusions(hlo):
 
 
 def costs(stage):
-    """Return what the compiler counts for one call of a lowered or compiled function.
+    """Return the compiler's counts for a lowered or compiled function.
 
-    flops: floating-point operations without the transcendental ones (exp, tanh);
-    bytes accessed: bytes read and written by all operations. All of them are None
+    flops: floating-point operations except transcendental ones (exp, tanh);
+    bytes accessed: bytes read and written by all operations. They are None
     where the platform has no count for this stage.
     """
     counted = stage.cost_analysis()
@@ -53,12 +53,12 @@ def costs(stage):
 
 
 def product_flops(n, m, k):
-    """Return the flops of an (n, m) times (m, k) product: nmk products, nmk sums."""
+    """Return the flops of an (n, m) by (m, k) matmul: nmk multiply-adds."""
     return 2 * n * m * k
 
 
 def memory(compiled):
-    """Return the bytes that one call of a compiled function needs, by purpose."""
+    """Return the bytes that a compiled function needs, by purpose."""
     analysis = compiled.memory_analysis()
     return {
         "arguments": analysis.argument_size_in_bytes,
@@ -73,7 +73,10 @@ def gram_trace(x):
 
 
 def stablehlo_for(platform, function, *args):
-    """Return the StableHLO text of `function` for 'cpu', 'cuda', 'rocm' or 'tpu'."""
+    """Return the StableHLO text of `function` for another platform.
+
+    platform: 'cpu', 'cuda', 'rocm' or 'tpu'.
+    """
     return (
         jax.jit(function)
         .trace(*args)
@@ -83,5 +86,5 @@ def stablehlo_for(platform, function, *args):
 
 
 def custom_calls(text):
-    """Return the names of the outside routines that a StableHLO text calls."""
+    """Return the names of the external routines that StableHLO calls."""
     return sorted(set(re.findall(r"custom_call @(\w+)", text)))

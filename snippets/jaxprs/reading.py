@@ -17,15 +17,15 @@ def shifted_product(x, y):
 
 
 def selu(x, alpha=1.67, scale=1.05):
-    """Return scale * x where x > 0, else scale * alpha * (exp(x) - 1), elementwise.
+    """Return scale * x where x > 0, else scale * alpha * (exp(x) - 1).
 
-    The form is that of Klambauer et al. 2017, arXiv:1706.02515.
+    Elementwise; the form is that of Klambauer et al. 2017, arXiv:1706.02515.
     """
     return scale * jnp.where(x > 0, x, alpha * jnp.exp(x) - alpha)
 
 
 def equations(jaxpr):
-    """Return (primitive, types of inputs, types of outputs) for each equation."""
+    """Return (primitive, input types, output types) for each equation."""
     return [
         (
             equation.primitive.name,
@@ -42,7 +42,7 @@ def weighted_sum(x):
 
 
 def power(x, n):
-    """Return x to the power n by n - 1 products. n: a Python int ≥ 1."""
+    """Return x to the power n by n - 1 multiplications. n: an int ≥ 1."""
     result = x
     for _ in range(n - 1):
         result = result * x
@@ -65,7 +65,7 @@ def running_sums(x):
 
 
 def inner_jaxprs(equation):
-    """Return the jaxprs among the parameters of an equation, such as a loop's body."""
+    """Return the jaxprs within an equation, such as the body of a loop."""
 
     def is_jaxpr(value):
         return isinstance(value, (Jaxpr, ClosedJaxpr))
@@ -75,7 +75,7 @@ def inner_jaxprs(equation):
 
 
 def primitives(jaxpr):
-    """Return the names of all primitives, those of an inner jaxpr after its owner."""
+    """Return the names of all primitives, inner jaxprs included."""
     names = []
     for equation in jaxpr.eqns:
         names.append(equation.primitive.name)

@@ -39,7 +39,7 @@ def kernels(record, target):
 
 
 @pytest.mark.parametrize("target", ["gpu-h200", "gpu-a100"])
-def test_gpus_make_one_product_of_three(record, target):
+def test_gpus_make_one_matmul_of_three(record, target):
     assert "concatenate(" in text(record, target)
     assert kernels(record, target)[0].operations == ("dot_general",)
     softmax = [k for k in kernels(record, target) if k.name.startswith("triton_softmax")]
@@ -47,7 +47,7 @@ def test_gpus_make_one_product_of_three(record, target):
     assert any(set(k.operations) == {"dot_general", "div"} for k in kernels(record, target))
 
 
-def test_a_cpu_has_a_product_and_the_softmax_in_one_kernel(record):
+def test_a_cpu_has_a_matmul_and_the_softmax_in_one_kernel(record):
     assert any(
         {"dot_general", "div", "reduce_max", "exp", "reduce_sum"} <= set(kernel.operations)
         for kernel in kernels(record, "cpu")
@@ -64,6 +64,6 @@ def test_the_tpus_differ(record):
     assert cost.estimate is None
 
 
-def test_only_tpus_shorten_to_bfloat16(record):
+def test_only_tpus_round_to_bfloat16(record):
     for target in record.targets:
         assert ("bf16[" in text(record, target)) == target.startswith("tpu")

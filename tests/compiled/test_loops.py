@@ -21,7 +21,7 @@ def test_squared_error():
     np.testing.assert_allclose(loops.squared_error(weights, DATA, y), expected, rtol=1e-5)
 
 
-def test_gradient_is_the_slope_of_the_error():
+def test_gradient_is_the_derivative_of_the_error():
     weights, y = np.random.default_rng(1).normal(size=(3, 2)), np.ones((20, 2))
     out = np.tanh(DATA @ weights)
     expected = DATA.T @ (2 * (out - y) * (1 - out**2)) / out.size

@@ -6,7 +6,7 @@ import pytest
 from snippets.compiled import products
 
 
-def test_matrix_product():
+def test_matmul():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(5, 7)), rng.normal(size=(7, 3))
     np.testing.assert_allclose(products.matrix_product(a, b), a @ b, rtol=1e-5)
@@ -33,7 +33,7 @@ def convolution(recorded):
     return recorded("products.convolution")
 
 
-def test_a_product_is_one_kernel_everywhere(product):
+def test_a_matmul_is_one_kernel_everywhere(product):
     for target, facts in product.targets.items():
         (kernel,) = facts.program.kernels()
         assert kernel.operations == ("dot_general",)
@@ -44,7 +44,7 @@ def test_a_product_is_one_kernel_everywhere(product):
     assert "ynn_fusion" in "\n".join(product.targets["cpu"].hlo)
 
 
-def test_the_operations_of_a_product_are_counted_alike(product):
+def test_the_operations_of_a_matmul_are_counted_alike(product):
     counts = [facts.cost.flops for facts in product.targets.values() if facts.cost]
     assert len(set(counts)) == 1
     assert counts[0] == pytest.approx(2 * 3000**3, rel=1e-6)

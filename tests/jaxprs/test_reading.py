@@ -24,7 +24,7 @@ def names(jaxpr):
 
 @few
 @given(arrays(np.float32, (3, 4), elements=floats), arrays(np.float32, (4,), elements=floats))
-def test_shifted_product_is_that_of_numpy(x, y):
+def test_shifted_matmul_is_that_of_numpy(x, y):
     expected = (x.astype(float) + 1) @ (y.astype(float) + 1)
     np.testing.assert_allclose(reading.shifted_product(x, y), expected, rtol=1e-4, atol=1e-3)
 
@@ -37,12 +37,12 @@ def test_selu_is_that_of_numpy(x):
 
 @settings(deadline=None)
 @given(floats.filter(lambda x: abs(x) > 1e-3))
-def test_the_slope_of_selu_is_the_closed_form(x):
+def test_the_derivative_of_selu_is_the_closed_form(x):
     expected = 1.05 * (1 if x > 0 else 1.67 * np.exp(x))
     np.testing.assert_allclose(jax.grad(reading.selu)(x), expected, rtol=1e-4)
 
 
-def test_the_product_has_three_equations_on_float32():
+def test_the_matmul_has_three_equations_on_float32():
     jaxpr = jax.make_jaxpr(reading.shifted_product)(X, Y)
     assert reading.equations(jaxpr) == [
         ("add", ["float32[3,4]", "float32[]"], ["float32[3,4]"]),
