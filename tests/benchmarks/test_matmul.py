@@ -182,7 +182,8 @@ def test_a_matmul_that_rounds_its_inputs_is_found_out(bits):
 
 
 @pytest.mark.parametrize(
-    "cut", [lambda bits: bits & 0xFFFFE000, lambda bits: (bits + 0x1000) & 0xFFFFE000],
+    "cut",
+    [lambda bits: bits & 0xFFFFE000, lambda bits: (bits + 0x1000) & 0xFFFFE000],
     ids=["truncated", "rounded away from zero"],
 )
 def test_tf32_is_found_however_it_rounds(cut):
