@@ -72,13 +72,13 @@ def process_bytes(process="self"):
 
 
 def taken(process):
-    """Return the bytes of main memory of a process, and those of the GPU, if any."""
+    """Return a process's bytes of main memory, and of a GPU's, if any."""
     main, gpu = process_bytes(process), gpu_bytes()
     return {"main memory": main} | ({} if gpu is None else {"GPU memory": gpu})
 
 
 def memory_after(steps, **variables):
-    """Run lines of Python in a process of their own; return the memory after each.
+    """Run lines of Python in a new process; return the memory after each.
 
     steps: {what a line does: the line}. The result is {what: {memory: bytes}}.
     `variables` are added to its environment. RuntimeError if a line fails.
@@ -100,9 +100,10 @@ def memory_after(steps, **variables):
 
 
 def memory_by_switch(steps, switches):
-    """Return the memory after each line but the first, for each set of variables.
+    """Return the memory after each line but the first, by set of variables.
 
-    switches: {name: {variable: value}}. Returns {name and line: {memory: bytes}}.
+    switches: {name: {variable: value}}. Returns {name and line: {memory:
+    bytes}}.
     """
     return {
         f"{name}: {what}": memory
@@ -124,7 +125,8 @@ JAX_SWITCHES = {
     "cuda_async": {"XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async"},
 }
 TORCH_STEPS = {
-    "import": "import torch; device = 'cuda' if torch.cuda.is_available() else 'cpu'",
+    "import": "import torch; "
+    "device = 'cuda' if torch.cuda.is_available() else 'cpu'",
     "one number": "torch.ones(1, device=device)",
     "256 MiB": "x = torch.ones((2**13, 2**13), device=device)",
     "deleted": "del x",

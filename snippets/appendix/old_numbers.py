@@ -37,7 +37,7 @@ def children(partitionable):
 
 
 def mean_and_deviation(partitionable, count):
-    """Return mean and deviation of `count` draws, to one digit."""
+    """Return mean and deviation of `count` draws, to one decimal."""
     with jax.threefry_partitionable(partitionable):
         draws = jax.random.normal(jax.random.key(42), (count,))
         mean, deviation = draws.mean().item(), draws.std().item()

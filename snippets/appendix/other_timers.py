@@ -1,4 +1,4 @@
-"""The same operation timed by `measure`, `timeit` and `torch.utils.benchmark`."""
+"""An operation timed by `measure`, `timeit` and `torch.utils.benchmark`."""
 
 import statistics
 import timeit
@@ -19,7 +19,7 @@ from snippets.timing.timer import (
 
 
 def threads_inside():
-    """Return how many threads PyTorch has where its own timer runs a statement."""
+    """Return how many threads PyTorch has in a statement of its own timer."""
     seen = set()
     statement = "seen.add(torch.get_num_threads())"
     names = {"seen": seen, "torch": torch}
@@ -28,7 +28,7 @@ def threads_inside():
 
 
 def by_timeit(function, *args, calls, repeat=1):
-    """Return the median time of one call in seconds, by the standard library."""
+    """Return the median time of a call in seconds, by the standard library."""
     samples = timeit.repeat(
         lambda: function(*args), number=calls, repeat=repeat
     )
@@ -36,7 +36,7 @@ def by_timeit(function, *args, calls, repeat=1):
 
 
 def by_torch(function, *args, seconds=0.01):
-    """Return the median time of one call in seconds, by PyTorch's own timer."""
+    """Return the median time of a call in seconds, by PyTorch's own timer."""
     watch = torch.utils.benchmark.Timer(
         "function(*args)",
         globals={"function": function, "args": args},
@@ -46,7 +46,7 @@ def by_torch(function, *args, seconds=0.01):
 
 
 def three_timers(function, *args):
-    """Return our timer, made ready, and three functions that return seconds a call."""
+    """Return our timer and three functions that return seconds per call."""
     ours = Timed(function, args)
     ours.calls = ours.enough_calls()
     return ours, {
@@ -57,7 +57,7 @@ def three_timers(function, *args):
 
 
 def in_turns(name, function, *args):
-    """Time one operation by three timers in turn; return and display a comparison."""
+    """Time an operation by three timers in turn, and display a comparison."""
     ours, timers = three_timers(function, *args)
     before = taken_by_others()
     samples = turns(list(timers.values()), moments=Moments())

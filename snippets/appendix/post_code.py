@@ -1,4 +1,4 @@
-"""What the post's own code and figures say when they are taken at their word."""
+"""What the post's own code and figures say, taken at their word."""
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +14,9 @@ def is_tracer(value):
 
 
 def tracers_inside(x, outside):
-    """Return {expression: whether it is a tracer} for values in a jitted function.
+    """Return {expression: whether it is a tracer} in a jitted function.
 
-    x, any shape, is its argument; `outside` is an array that it reads from outside.
+    x, any shape, is its argument; `outside` is an array that it closes over.
     """
     found = {}
 
@@ -34,5 +34,5 @@ def tracers_inside(x, outside):
 
 
 def busy_cores(processor_seconds, wall_seconds):
-    """Return how many cores were busy on average, to one digit."""
+    """Return how many cores were busy on average, to one decimal."""
     return round(processor_seconds / wall_seconds, 1)

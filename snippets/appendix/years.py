@@ -1,4 +1,4 @@
-"""The same functions in several versions of JAX, in turns; and names that are gone."""
+"""The same functions in several versions of JAX; and names that are gone."""
 
 import contextlib
 import dataclasses
@@ -123,24 +123,24 @@ NAMES = [
 
 
 def small_call():
-    """Return a compiled addition on 4 float32 numbers, which take nearly no time."""
+    """Return a compiled addition of 4 float32 elements: almost no work."""
     return functools.partial(jax.jit(lambda x: x + 1), jnp.ones(4))
 
 
 def without_jit():
-    """Return three operations on 4 numbers, each sent to the device by itself."""
+    """Return three operations on 4 elements, each dispatched by itself."""
     return functools.partial(lambda x: (x + 1) * x - x, jnp.ones(4))
 
 
 def small_pmap():
-    """Return `pmap` of an addition, on a single device, for float32 of shape (1, 4)."""
+    """Return `pmap` of an addition, on one device, for float32[1,4]."""
     return functools.partial(jax.pmap(lambda x: x + 1), jnp.ones((1, 4)))
 
 
 def perceptron(width=256, batch=128, inputs=784, outputs=10):
-    """Return a step of training as a plain function, and parameters, inputs, targets.
+    """Return an uncompiled training step, parameters, inputs and targets.
 
-    All are float32. The step returns the loss, a scalar, and the new parameters.
+    All are float32. The step returns the loss, a scalar, and new parameters.
     """
     keys = jax.random.split(jax.random.key(0), 4)
     first = 0.05 * jax.random.normal(keys[0], (inputs, width))
@@ -162,13 +162,13 @@ def perceptron(width=256, batch=128, inputs=784, outputs=10):
 
 
 def training_step():
-    """Return a compiled step of training of a perceptron with one hidden layer."""
+    """Return a compiled training step of an MLP with one hidden layer."""
     step, *arguments = perceptron()
     return functools.partial(jax.jit(step), *arguments)
 
 
 def first_call():
-    """Return a function that traces, lowers, compiles and runs a step each time."""
+    """Return a function that traces, lowers, compiles and runs a step."""
     step, *arguments = perceptron(width=32, batch=8, inputs=16)
 
     def anew():
@@ -178,7 +178,7 @@ def first_call():
 
 
 def product():
-    """Return a product of two float32 matrices of shape (512, 512)."""
+    """Return a matmul of two float32 matrices of shape (512, 512)."""
     a = jax.random.normal(jax.random.key(0), (512, 512))
     return functools.partial(jax.jit(jnp.dot), a, a)
 
@@ -195,7 +195,7 @@ def chain():
 
 
 def loop():
-    """Return 1000 steps of `scan`, each a product of 16 x 16 and of 16 numbers."""
+    """Return 1000 iterations of `scan`: a 16 x 16 matrix times a vector."""
     weights = 0.1 * jax.random.normal(jax.random.key(0), (16, 16))
 
     def states(start):
@@ -214,7 +214,7 @@ def sorting():
 
 
 def convolution():
-    """Return a 3 x 3 convolution of 16 images of 32 x 32 with 16 channels, float32."""
+    """Return a 3 x 3 convolution of 16 float32 images, 32 x 32 x 16."""
     keys = jax.random.split(jax.random.key(0))
     images = jax.random.normal(keys[0], (16, 32, 32, 16))
     filters = jax.random.normal(keys[1], (3, 3, 16, 16))
@@ -236,7 +236,7 @@ def small_systems():
 
 
 def roughness(x):
-    """Return the sum of the squared differences of neighbours along all axes."""
+    """Return the sum of squared differences of neighbours along all axes."""
     return sum(jnp.sum(jnp.square(jnp.diff(x, axis=i))) for i in range(x.ndim))
 
 
@@ -252,9 +252,9 @@ def neighbours_gradient():
 
 
 def prepare(source, name):
-    """Take the function that `name()` returns for the one to time, after a first call.
+    """Time from now on what `name()` returns, after a first call.
 
-    Returns the seconds of that call, and shape and dtype of the arrays it was given.
+    Returns the seconds of that call, and shapes and dtypes of its arrays.
     """
     global timed
     exec(source, globals())
@@ -273,7 +273,7 @@ def prepare(source, name):
 
 
 def seconds(calls):
-    """Return the seconds of `calls` calls, and of processors: meanwhile, and in all."""
+    """Return the seconds of `calls` calls, and the processor time so far."""
     rest()
     wait = jax.block_until_ready
     taken = time_calls(timed, (), wait, lambda result: None, calls)
@@ -281,7 +281,7 @@ def seconds(calls):
 
 
 def outcome(statement):
-    """Execute a statement, and return the error it ends with as text, or nothing."""
+    """Execute a statement, and return its error as text, or nothing."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -305,7 +305,7 @@ def versions():
 
 
 def answer():
-    """Call what the lines of the standard input ask for, and print what it returns."""
+    """Call what the lines of standard input ask for, and print the results."""
     with contextlib.redirect_stdout(sys.stderr):
         for line in sys.stdin:
             name, arguments = json.loads(line)
@@ -317,7 +317,7 @@ def answer():
 
 
 def program():
-    """Return the source of a process that answers; it needs nothing but JAX."""
+    """Return the source of a process that answers; it needs only JAX."""
     functions = [text_of, threads_running, rest, time_calls]
     functions += [prepare, seconds, outcome, versions]
     sources = [inspect.getsource(each) for each in (*functions, answer)]
@@ -326,7 +326,7 @@ def program():
 
 
 class Elsewhere:
-    """A process of another Python, with another JAX, that answers questions."""
+    """A process of another Python and JAX that answers questions."""
 
     def __init__(self, python, **variables):
         """Start it; `variables` are added to its environment."""
@@ -341,7 +341,7 @@ class Elsewhere:
         self.versions = None
 
     def ask(self, name, *arguments):
-        """Return what a function returns there; raise RuntimeError where it fails."""
+        """Return what a function returns there, or raise RuntimeError."""
         try:
             self.process.stdin.write(json.dumps([name, arguments]) + "\n")
             self.process.stdin.flush()
@@ -358,7 +358,7 @@ class Elsewhere:
         return reply["returned"]
 
     def own(self, settings):
-        """Return its versions, and settings but for what its environment changes."""
+        """Return its versions, and the settings of its own environment."""
         known = (settings | self.variables).items()
         settings = {name: value for name, value in known if value}
         return {"versions": self.versions, "settings": settings}
@@ -382,7 +382,7 @@ def in_order(version):
 
 
 def all_versions():
-    """Start a process for each Python in JAX_PYTHONS, and one of this environment.
+    """Start a process for each Python in JAX_PYTHONS, and one of this one.
 
     Returns {version of JAX: process}, the oldest first.
     """
@@ -400,7 +400,7 @@ def all_versions():
 
 
 def with_flags(processes, flags):
-    """Start processes with flags for XLA, given as {version or version/label: flags}.
+    """Start processes with XLA flags: {version or version/label: flags}.
 
     Versions that are not among `processes` are left out.
     """
@@ -425,26 +425,26 @@ class TimedElsewhere(Timed):
         self.run(1)
 
     def run(self, calls):
-        """Return the seconds of `calls` calls there, and those of processors."""
+        """Return the seconds of `calls` calls there, and of processors."""
         *taken, self.process.computed = self.process.ask("seconds", calls)
         return taken
 
     def measurement(self, *args, **options):
-        """Return the `Measurement`, with versions and flags of the other process."""
+        """Return the `Measurement`, with the process's versions and flags."""
         found = super().measurement(*args, **options)
         return dataclasses.replace(found, **self.process.own(found.settings))
 
 
 def computed_by(processes):
-    """Return the seconds that cores worked for processes, up to their last answers."""
+    """Return the core seconds of processes, up to their last answers."""
     return sum(each.computed for each in processes.values())
 
 
 def across(name, function, processes, *, using=()):
-    """Time what `function()` returns in all processes, in turns; display a comparison.
+    """Time what `function()` returns in all processes, which take turns.
 
-    `processes` are those of `all_versions`. `using` are functions that the first one
-    calls. Without any process nothing is done.
+    `processes` are those of `all_versions`. `using` are functions that
+    `function` calls. Without any process nothing is done.
     """
     source = "\n".join(map(inspect.getsource, (*using, function)))
     if not processes:
@@ -467,10 +467,10 @@ def across(name, function, processes, *, using=()):
 
 @dataclasses.dataclass
 class Gone:
-    """What code that uses an old name comes to, by version, and what to write today.
+    """What code with an old name does, by version, and what to write today.
 
-    `removed` is the version that JAX's changelog gives. `outcomes` maps versions, the
-    oldest first, to an error, or to an empty text.
+    `removed` is the version that JAX's changelog gives. `outcomes` maps
+    versions, the oldest first, to an error, or to an empty text.
     """
 
     code: str
@@ -503,18 +503,18 @@ class Gone:
         return f"Removed in {self.removed}; {works}, {fails}"
 
     def texts(self):
-        """Return the code, what to write today, the history, and the first message."""
+        """Return the code, its replacement, the history, the first message."""
         said = self.outcomes.get(self.first, "")
         return [self.code, self.instead, self.history(), said]
 
 
 class GoneTable:
-    """What became of old names, with the message where each is missing first."""
+    """What became of old names, with the message of the first version."""
 
     def __init__(self, processes, names):
-        """Execute the code in all versions; `names` are rows such as those of NAMES.
+        """Execute the code in all versions; `names` has rows like NAMES.
 
-        Raises RuntimeError where what to write today fails in the newest version.
+        Raises RuntimeError where the replacement fails in the newest version.
         """
         self.rows = []
         for code, removed, instead, check in names:

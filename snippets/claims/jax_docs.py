@@ -1,4 +1,4 @@
-"""What the documentation of JAX says about speed, memory and compiling, run."""
+"""What JAX's documentation says of speed, memory and compiling, run."""
 
 import os
 import pathlib
@@ -25,7 +25,7 @@ def programs(function, *args):
 
 
 def to_integers(x):
-    """Return x scaled to whole numbers between -127 and 127, float32."""
+    """Return x scaled to integers between -127 and 127, float32."""
     return jnp.round(x * (127 / jnp.max(jnp.abs(x))))
 
 
@@ -60,7 +60,7 @@ def increase(ref):
 
 
 def two_layers(weights, x):
-    """Return tanh layers of x: weights (w1, w2) of shapes [m, n] and [m, m]."""
+    """Return two tanh layers of x, with weights [m, n] and [m, m]."""
     first, second = weights
     return jnp.tanh(second @ jnp.tanh(first @ x))
 
@@ -75,7 +75,7 @@ def jacobian_operations(jacobian, inputs, outputs):
 
 
 def starts_with_flags(*flags):
-    """Return whether JAX finds its devices in a process with these XLA_FLAGS."""
+    """Say whether JAX finds its devices in a process with these XLA_FLAGS."""
     environment = os.environ | {"XLA_FLAGS": " ".join(flags)}
     command = [sys.executable, "-c", "import jax; jax.devices()"]
     return not subprocess.run(
@@ -101,9 +101,9 @@ def squared(x, precision):
 
 
 def largest_error(x, precision):
-    """Return the largest error of `squared` against NumPy's float64, as a text.
+    """Return the largest error of `squared` against float64, as text.
 
-    It is a part of the largest number of the result. The text is "refused" where the
+    It is relative to the largest value. The text is "refused" where the
     device has no such precision.
     """
     try:
@@ -126,7 +126,7 @@ def sines(count):
 
 
 def checkpointed_sines(count):
-    """Return the same function, checkpointed around the first half of each half."""
+    """Return the function, checkpointed around the first half of each half."""
     if count <= 2:
         return sines(count)
     half = checkpointed_sines(count // 2)
@@ -144,7 +144,10 @@ def arrays_kept(function, x):
 
 
 def sines_asked_for(function, x):
-    """Return the sines and cosines in the gradient before XLA, for each number of x."""
+    """Return how many sines and cosines a gradient takes per element of x.
+
+    That is the count before XLA optimizes.
+    """
     cost = jax.jit(gradient_of(function)).lower(x).cost_analysis()
     return round(cost["transcendentals"] / x.size)
 
@@ -162,18 +165,18 @@ def element(x, i):
 
 
 def add_array(total, backward):
-    """Return `total` plus the gradient of `element`, an array of zeros and a one."""
+    """Return `total` plus the gradient of `element`, which is one-hot."""
     return total + backward(1.0)[0]
 
 
 def add_in_place(ref, backward):
-    """Add the gradient of `element` to a ref; return the first number of the ref."""
+    """Add the gradient of `element` to a ref; return its first element."""
     backward.with_refs(ref, jax.ad.GradValue())(1.0)
     return ref[0]
 
 
 def squares(x, order):
-    """Return the sum of x[i]² over the indices in `order`, int32[n], in a loop."""
+    """Return the sum of x[i]² over `order`, int32[n], in a loop."""
     return jax.lax.scan(
         lambda total, i: (total + x[i] ** 2, None), 0.0, order
     )[0]
@@ -185,9 +188,9 @@ def squares_from_ref(x, order):
 
 
 def fill(folder, limit, count=8):
-    """Compile `count` programs and let JAX keep them in a folder, largest size `limit`.
+    """Compile `count` programs, with a compilation cache of `limit` bytes.
 
-    Return how many are in it at the end, and their bytes; a limit of -1 is none.
+    Return how many are in it at the end, and their bytes; -1 is no limit.
     """
     before = jax.config.jax_compilation_cache_max_size
     jax.config.update("jax_compilation_cache_max_size", limit)

@@ -1,4 +1,4 @@
-"""What PyTorch's documentation says of compiling, gradients and memory, counted."""
+"""What PyTorch's documentation says of compiling and memory, counted."""
 
 import functools
 import logging
@@ -16,7 +16,7 @@ EXPECTED_ERRORS = {
 
 
 def recording(graphs):
-    """Return a backend of torch.compile that adds each graph to a list and runs it."""
+    """Return a torch.compile backend that lists each graph and runs it."""
 
     def backend(graph, inputs):
         graphs.append(graph)
@@ -26,7 +26,7 @@ def recording(graphs):
 
 
 def compilations(function, calls, **options):
-    """Return how many graphs torch.compile has made of `function` after each call.
+    """Return how many graphs torch.compile has made after each call.
 
     A call is a tuple of arguments. `options` are those of torch.compile.
     """
@@ -59,7 +59,7 @@ class Counting(torch.nn.Module):
 
 
 def scheduled_steps(rate, steps):
-    """Return the graphs made after each step of SGD whose rate shrinks, step by step.
+    """Return how many graphs were made by each step of SGD, as its rate falls.
 
     rate: the learning rate to begin with, a float or a tensor without axes.
     """
@@ -78,7 +78,7 @@ def scheduled_steps(rate, steps):
 
 
 def bytes_kept(function, *args):
-    """Return the bytes that autograd keeps of a call until the backward pass."""
+    """Return the bytes that autograd keeps of a call for the backward pass."""
     kept = {}
 
     def keep(tensor):
@@ -96,7 +96,7 @@ def chain(x):
 
 
 def under(mode, function):
-    """Return `function` as called under torch.no_grad or torch.inference_mode."""
+    """Return `function` under torch.no_grad or torch.inference_mode."""
 
     @functools.wraps(function)
     def call(*args):
@@ -114,7 +114,7 @@ def train_on(features):
 
 
 def runs_with_checkpoint():
-    """Return how often a checkpointed function runs until its gradient is known."""
+    """Return how often a checkpointed function runs for its gradient."""
     runs = 0
 
     def counted(x):
@@ -130,7 +130,7 @@ def runs_with_checkpoint():
 
 
 def small_network(layers=8, width=16):
-    """Return a network of linear layers with relu, as deep and wide as said."""
+    """Return a network of linear layers with relu."""
     parts = []
     for _ in range(layers):
         parts += [torch.nn.Linear(width, width), torch.nn.ReLU()]

@@ -23,7 +23,7 @@ def highest_by_vmap(grid):
 
 
 def mebibytes(function, *args):
-    """Return (arguments, result, temporary) of the compiled program, in MiB."""
+    """Return (arguments, result, temporary) of a compiled program, in MiB."""
     memory = jax.jit(function).lower(*args).compile().memory_analysis()
     return tuple(
         round(size / 2**20, 1)

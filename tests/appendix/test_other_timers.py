@@ -72,7 +72,7 @@ def test_the_timer_of_torch_sets_one_thread_by_itself():
         torch.set_num_threads(before)
 
 
-def test_in_turns_tells_a_timer_that_finds_more(clock, monkeypatch):
+def test_taking_turns_tells_a_timer_that_finds_more(clock, monkeypatch):
     def function(x):
         clock.now += 0.004
         return x

@@ -84,7 +84,7 @@ def test_a_precision_is_computed_or_refused():
     assert all(each == "refused" or float(each) < 0.01 for each in errors)
 
 
-def test_a_cpu_does_not_shorten_the_inputs_of_a_product():
+def test_a_cpu_does_not_round_the_inputs_of_a_matmul():
     x = jax.random.normal(jax.random.key(0), (64, 64))
     expected = jax_docs.squared(x, "highest")
     for name in ("default", "BF16_BF16_F32", "BF16_BF16_F32_X6"):
