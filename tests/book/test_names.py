@@ -12,13 +12,16 @@ import sys
 
 import pytest
 from _ext.source.expansion import UNSEEN, bound_names
-from _ext.source.pages import read_page
+from _ext.source.pages import HELPERS, read_page
 from _ext.source.syntax import names_used
 
 from tests.book import pages
 
 # `name`, `name(…)` or `module.name`.
 INTRODUCED = re.compile(r"(?<!`)`(?:[\w.]*\.)?(\w+)(?:\([^`]*\))?`(?!`)")
+# Chapters in which code is compared. What is measured is shown there, and the measuring around it
+# is not: the label of its fold, which names it, is enough.
+COMPARING = ("appendix", "benchmarks", "claims", "timing")
 ALWAYS = {*dir(builtins), "__name__", "display", "get_ipython"}
 
 
@@ -69,7 +72,11 @@ def unknown(page):
     for number, (cell, line) in enumerate(cells):
         if cell.cell_type != "code":
             met |= named(cell)
-        elif is_seen(cell):
+        elif not is_seen(cell):
+            label = cell.metadata.get("mystnb", {}).get("code_prompt_show", "")
+            if page.docname.startswith(COMPARING):
+                met |= set(re.findall(r"\w+", label.removeprefix(HELPERS)))
+        else:
             met |= bound_names(cell.source)
             below = next((each for each, _ in cells[number:] if each.cell_type != "code"), None)
             known = met | (named(below) if below else set())
