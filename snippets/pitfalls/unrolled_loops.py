@@ -16,7 +16,7 @@ def smooth(level, x):
 
 
 def levels_by_loop(xs):
-    """Return the level after each of `xs`, (n,), by a loop of Python."""
+    """Return the level after each of `xs`, (n,), by a Python loop."""
     level, levels = jnp.zeros(()), []
     for x in xs:
         level = smooth(level, x)
@@ -24,18 +24,8 @@ def levels_by_loop(xs):
     return jnp.stack(levels)
 
 
-def levels_by_jitted_steps(xs):
-    """Return the level after each of `xs`, (n,); each turn calls a jitted function."""
-    step = jax.jit(smooth)
-    level, levels = jnp.zeros(()), []
-    for x in xs:
-        level = step(level, x)
-        levels.append(level)
-    return jnp.stack(levels)
-
-
 def levels_by_scan(xs, unroll=1):
-    """Return the level after each of `xs`, (n,), by a loop in the program."""
+    """Return the level after each of `xs`, (n,), by a compiled loop."""
 
     def step(level, x):
         level = smooth(level, x)
@@ -45,12 +35,12 @@ def levels_by_scan(xs, unroll=1):
 
 
 def equations(function, *args):
-    """Return how many equations the jaxpr of a call has, those of inner ones too."""
+    """Count the equations in the jaxpr of a call, nested jaxprs included."""
     return len(primitives(jax.make_jaxpr(function)(*args)))
 
 
 def grid_sum(rows, columns):
-    """Return the sum of cos(i j) over a grid, by a loop of Python in another."""
+    """Return the sum of cos(i j) over a grid, by two nested Python loops."""
     total = 0.0
     for i in range(rows):
         for j in range(columns):
@@ -69,6 +59,29 @@ def lines_to_compile(function, *args):
     return len(jax.jit(function).lower(*args).as_text().splitlines())
 
 
+def block(w, x):
+    """Apply attention and a layer to `x`, (rows, k), with `w`, (4, k, k)."""
+    scores = (x @ w[0]) @ (x @ w[1]).T
+    x = x + jax.nn.softmax(scores) @ (x @ w[2])
+    return x + jax.nn.gelu(x @ w[3])
+
+
+def blocks_loss(step, weights, x):
+    """Apply `step` with each of a list of weights; return a mean, ()."""
+    for w in weights:
+        x = step(w, x)
+    return jnp.mean(x**2)
+
+
+def gradient_of_blocks(wrap):
+    """Return the jitted gradient of blocks that JAX has not seen before.
+
+    `wrap` is applied to the block, as `jax.jit` is.
+    """
+    step = wrap(lambda w, x: block(w, x))
+    return jax.jit(jax.grad(functools.partial(blocks_loss, step)))
+
+
 def states_by_scan(xs, w, unroll=1):
     """Return the last h = tanh(h @ w + x) for `xs`, (n, batch, k), and `w`, (k, k)."""
 
@@ -79,5 +92,5 @@ def states_by_scan(xs, w, unroll=1):
 
 
 def unrolled(function, count):
-    """Return `function`, jitted, whose loop makes `count` steps in each turn."""
+    """Return `function`, jitted, with `count` steps per loop iteration."""
     return jax.jit(functools.partial(function, unroll=count))

@@ -1,7 +1,10 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.test_util import check_grads
 
 from snippets.pitfalls import unrolled_loops
 
@@ -20,7 +23,6 @@ def levels(xs):
     "function",
     [
         unrolled_loops.levels_by_loop,
-        unrolled_loops.levels_by_jitted_steps,
         unrolled_loops.levels_by_scan,
         unrolled_loops.unrolled(unrolled_loops.levels_by_scan, 2),
     ],
@@ -38,8 +40,43 @@ def test_pythons_loop_grows_with_its_length_and_scan_does_not():
     per_step, around = (6, 1) if jax.__version_info__ < (0, 11) else (4, 2)
     assert loop == [per_step * n + around for n in unrolled_loops.LENGTHS]
     assert len(set(scan)) == 1
-    jitted = grown(unrolled_loops.levels_by_jitted_steps)
-    assert all(more > less for more, less in zip(jitted, loop, strict=True))
+
+
+WRAPPERS = {"plain": lambda step: step, "jitted": jax.jit}
+
+
+def blocks(n):
+    return [jnp.full((4, 8, 8), 0.1 * i) for i in range(n)], jnp.linspace(0, 1, 32).reshape(4, 8)
+
+
+def test_a_jitted_block_is_lowered_once_and_compiled_each_time():
+    lowered, compiled = {}, {}
+    for name, wrap in WRAPPERS.items():
+        gradients = [unrolled_loops.gradient_of_blocks(wrap).lower(*blocks(n)) for n in (4, 8)]
+        lowered[name] = [len(each.as_text().splitlines()) for each in gradients]
+        compiled[name] = gradients[1].compile().as_text()
+    (plain_4, plain_8), (jitted_4, jitted_8) = lowered["plain"], lowered["jitted"]
+    # What another block adds: its own operations, or a call in each direction.
+    assert jitted_8 - jitted_4 < (plain_8 - plain_4) / 10
+    assert {" call(" in text for text in compiled.values()} == {False}
+    plain, jitted = (len(compiled[name].splitlines()) for name in WRAPPERS)
+    assert jitted == pytest.approx(plain, rel=0.02)
+
+
+def test_jitting_the_block_does_not_change_the_gradient():
+    plain, jitted = (
+        unrolled_loops.gradient_of_blocks(wrap)(*blocks(3)) for wrap in WRAPPERS.values()
+    )
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), plain, jitted)
+    loss = lambda weights, x: unrolled_loops.blocks_loss(unrolled_loops.block, weights, x)
+    check_grads(loss, blocks(2), order=1, modes=["rev"], rtol=0.05, atol=0.05)
+
+
+@pytest.mark.skipif(not hasattr(jax, "Inline"), reason="JAX 0.11 has it first")
+def test_late_inlining_keeps_calls_to_a_block():
+    wrap = functools.partial(jax.jit, inline=jax.Inline.XLA_LATE)
+    text = unrolled_loops.gradient_of_blocks(wrap).lower(*blocks(3)).compile().as_text()
+    assert text.count(" call(") >= 3
 
 
 def test_loops_in_loops_multiply():
