@@ -35,7 +35,7 @@ def flatten_by_jnp(x):
 
 @jax.jit
 def flatten_by_np_prod_of_jnp(x):
-    """Return `x` as a vector, a JAX array handed to NumPy's product."""
+    """Return `x` as a vector, its length by np.prod of a JAX array."""
     return x.reshape(np.prod(jnp.array(x.shape)))
 
 
@@ -65,7 +65,7 @@ def flatten(x):
 
 @jax.jit
 def flatten_rows(x):
-    """Return `x` (rows, ...) as a matrix (rows, features), for any number of rows."""
+    """Return `x` (rows, ...) as (rows, features), also for no rows."""
     return x.reshape(x.shape[0], math.prod(x.shape[1:]))
 
 
@@ -89,7 +89,7 @@ def zeros_for(template):
 
 @jax.jit
 def one_hot_of_data(labels):
-    """Take the number of columns from the data; raises ConcretizationTypeError."""
+    """Count the classes in the data; raises ConcretizationTypeError."""
     return jax.nn.one_hot(labels, labels.max() + 1)
 
 

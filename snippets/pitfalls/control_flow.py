@@ -1,7 +1,5 @@
 """Python branches and loops on traced values, and what replaces them."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 
@@ -24,7 +22,7 @@ EXPECTED_ERRORS = {
         jax.errors.TracerIntegerConversionError,
         "__index__() method was called",
     ),
-    "slope_of_power": (
+    "gradient_of_power": (
         ValueError,
         "Reverse-mode differentiation does not work",
     ),
@@ -60,7 +58,7 @@ TRANSFORMED = {
 
 
 def works(function, name):
-    """Return whether a transformation of that name lets Python branch on a value."""
+    """Return whether a transformation lets Python branch on a value."""
     try:
         TRANSFORMED[name](function)
     except jax.errors.TracerBoolConversionError:
@@ -70,12 +68,12 @@ def works(function, name):
 
 @jax.jit
 def flatten_images(x):
-    """Return images (count, rows, columns) as rows, and anything else as it is."""
+    """Flatten images (n, rows, columns) to (n, pixels), and nothing else."""
     return x.reshape(len(x), -1) if x.ndim == 3 else x
 
 
 @jax.jit
-@partial(jax.jit, static_argnames=["neg"])
+@jax.jit(static_argnames="neg")
 def negate_if_stacked(x, neg=True):
     """Return -x where `neg`, with two jits on top of each other."""
     return -x if neg else x
@@ -83,7 +81,7 @@ def negate_if_stacked(x, neg=True):
 
 @jax.jit(static_argnames="neg")
 def negate_if_static(x, neg):
-    """Return -x where `neg`, else x, compiled for each `neg`; notes each trace."""
+    """Return -x where `neg`, else x; record `neg` at each trace."""
     TRACED_VALUES.append(neg)
     return -x if neg else x
 
@@ -102,7 +100,7 @@ def negate_if_where(x, neg):
 
 @jax.jit
 def negate_if_mixed_types(x, neg):
-    """Return -x or 0.0 from branches of two types; raises TypeError for integer `x`."""
+    """Return -x or 0.0; raises TypeError for an integer `x`."""
     return jax.lax.cond(neg, lambda x: -x, lambda x: 0.0, x)
 
 
@@ -131,7 +129,7 @@ def activation_of_sign(x):
 
 @jax.jit
 def power_by_range(x, n):
-    """Return x to the power n by a Python loop; raises TracerIntegerConversionError."""
+    """Return xⁿ by a Python loop; raises TracerIntegerConversionError."""
     result = jnp.ones_like(x)
     for _ in range(n):
         result = result * x
@@ -147,14 +145,14 @@ def power(x, n):
 
 
 @jax.jit
-def slope_of_power(x, n):
-    """Differentiate a loop of unknown length backwards; raises ValueError."""
+def gradient_of_power(x, n):
+    """Differentiate a loop of unknown trip count; raises ValueError."""
     return jax.grad(power)(x, n)
 
 
 @jax.jit(static_argnames="n")
-def slope_of_power_static(x, n):
-    """Return the derivative of x to the power n, for a loop of known length."""
+def gradient_of_power_static(x, n):
+    """Return the derivative of xⁿ, computed by a loop of static length."""
 
     def multiplied(x):
         return jax.lax.fori_loop(
@@ -179,10 +177,23 @@ def halvings(x):
 
 @jax.jit
 def balances(start, payments):
-    """Return the balance after each payment and interest of 10 %, (payments,)."""
+    """Return the balance after each of `payments` (n,), at 10 % interest."""
 
     def step(balance, payment):
         balance = 1.1 * balance + payment
         return balance, balance
 
     return jax.lax.scan(step, start, payments)[1]
+
+
+@jax.jit(static_argnames="limit")
+def root(a, limit):
+    """Return √a by Newton's method, and the steps taken, up to `limit`."""
+
+    def step(x, _):
+        done = abs(x * x - a) < 1e-5 * a
+        x = jax.lax.cond(done, lambda x: x, lambda x: (x + a / x) / 2, x)
+        return x, done
+
+    x, done = jax.lax.scan(step, a, length=limit)
+    return x, limit - done.sum()

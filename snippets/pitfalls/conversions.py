@@ -1,4 +1,4 @@
-"""Python's numbers, keys and comparisons asked of traced arrays, and the ways out."""
+"""Traced arrays as numbers, keys and conditions, and the alternatives."""
 
 import math
 
@@ -11,7 +11,7 @@ EXPECTED_ERRORS = {
         jax.errors.ConcretizationTypeError,
         "Abstract tracer value encountered",
     ),
-    "length_by_math": (
+    "norm_by_math": (
         jax.errors.ConcretizationTypeError,
         "Abstract tracer value encountered",
     ),
@@ -37,30 +37,30 @@ NAMES = {0: "cat", 1: "dog", 2: "bird"}
 
 @jax.jit
 def whole_minutes_by_int(seconds):
-    """Return the whole minutes in `seconds`; raises ConcretizationTypeError."""
+    """Return the full minutes in `seconds`; raises ConcretizationTypeError."""
     return int(seconds / 60)
 
 
 @jax.jit
 def whole_minutes(seconds):
-    """Return the whole minutes in `seconds` as int32, in its shape."""
+    """Return the full minutes in `seconds` as int32, in its shape."""
     return (seconds / 60).astype(jnp.int32)
 
 
 def square_by_item(x):
-    """Return x², with one of its factors as a number of Python. x: float ()."""
+    """Return x² of a float32 x (), with one factor as a Python number."""
     return x * x.item()
 
 
 @jax.jit
-def length_by_math(x):
-    """Return the length of a vector; raises ConcretizationTypeError."""
+def norm_by_math(x):
+    """Return the norm of a vector; raises ConcretizationTypeError."""
     return math.sqrt(jnp.sum(x * x))
 
 
 @jax.jit
 def extremes_by_numpy(x):
-    """Write minimum and maximum into an array of NumPy; raises ValueError."""
+    """Write minimum and maximum into a NumPy array; raises ValueError."""
     result = np.zeros(2)
     result[0], result[1] = x.min(), x.max()
     return result
@@ -107,11 +107,11 @@ def same_leaves(one, other):
 
 
 def half_by_isinstance(x):
-    """Return half of a float, and of anything else its whole part."""
+    """Return x / 2 for a float, and x // 2 for anything else."""
     return x / 2 if isinstance(x, float) else x // 2
 
 
 def half(x):
-    """Return half of what is of a floating-point dtype, else its whole part."""
+    """Return x / 2 for a floating-point dtype, else x // 2."""
     floating = jnp.issubdtype(jnp.result_type(x), jnp.floating)
     return x / 2 if floating else x // 2

@@ -1,4 +1,4 @@
-"""Switches that say where a number, a tracer, a copy or a compilation comes from."""
+"""Switches that find the origin of a nan, a tracer, a copy, a compilation."""
 
 import contextlib
 import io
@@ -35,7 +35,7 @@ def log_odds(p):
 
 @jax.jit
 def sum_of_logs(xs):
-    """Return the sum of log x over `xs`, (n,), by a loop in the program."""
+    """Return the sum of log x over `xs`, (n,), by a compiled loop."""
 
     def add(total, x):
         total = total + jnp.log(x)
@@ -50,7 +50,7 @@ def log_or_zero(x):
 
 
 def outcome(function, *args):
-    """Return what a call returns, or the type and the first line of its error."""
+    """Return what a call returns, or type and first line of its error."""
     try:
         return function(*args)
     except Exception as error:
@@ -58,13 +58,13 @@ def outcome(function, *args):
 
 
 def look_in(x):
-    """Print the argument wherever this function runs in Python; return its double."""
+    """Print the argument when this function runs in Python; return 2 x."""
     print("x is", x)
     return 2 * x
 
 
 def look_at_each(xs):
-    """Apply `look_in` to each of `xs`, (n,), by a loop in the program."""
+    """Apply `look_in` to each of `xs`, (n,), by a compiled loop."""
     return jax.lax.map(look_in, xs)
 
 
@@ -76,7 +76,7 @@ def take_share(weights, i):
 
 
 def share_or_error(weights, i):
-    """Return `take_share(weights, i)`; raises JaxRuntimeError where a check fails."""
+    """Return `take_share(weights, i)`; raises JaxRuntimeError."""
     checked = checkify.checkify(take_share, errors=checkify.all_checks)
     error, share = jax.jit(checked)(weights, i)
     error.throw()
@@ -85,7 +85,7 @@ def share_or_error(weights, i):
 
 @jax.jit
 def running_sums(xs):
-    """Return the sums of the first one, two, ... of `xs`, (n,), and print each."""
+    """Return the running sums of `xs`, (n,), and print each."""
 
     def add(total, x):
         total = total + x
@@ -97,7 +97,10 @@ def running_sums(xs):
 
 @jax.jit(static_argnames="commands")
 def root(x, commands=None):
-    """Return the square root of `x`, and stop; `commands` replaces the keyboard."""
+    """Return the square root of `x`, and stop in a debugger.
+
+    `commands` replaces the keyboard.
+    """
     y = jnp.sqrt(x)
     stdin = io.StringIO(commands) if commands else None
     jax.debug.breakpoint(backend="cli", stdin=stdin)
@@ -112,7 +115,7 @@ def remember(x):
 
 
 def who_holds(function, *args):
-    """Return the name of what keeps a tracer, as `checking_leaks` says, or None."""
+    """Return the name of what holds a tracer, by `checking_leaks`, or None."""
     try:
         with jax.checking_leaks():
             function(*args)
@@ -122,7 +125,7 @@ def who_holds(function, *args):
 
 
 def log_of(function, *args):
-    """Call `function` with `log_compiles`; return what is logged, without details."""
+    """Call `function` with `log_compiles`; return the lines, shortened."""
     log = io.StringIO()
     logger, handler = logging.getLogger("jax"), logging.StreamHandler(log)
     logger.addHandler(handler)
@@ -138,13 +141,13 @@ def log_of(function, *args):
 
 
 def sine_of_numpy(x):
-    """Return the sine of an array of NumPy, which JAX must copy to the device."""
+    """Return the sine of a NumPy array, which JAX must copy to the device."""
     with jax.transfer_guard("disallow"):
         return jnp.sin(x)
 
 
 def under_guard(**actions):
-    """Call functions without arguments under the guard; return who may pass."""
+    """Call functions under the guard; return {name: whether it may pass}."""
     with jax.transfer_guard("disallow"):
         outcomes = {name: outcome(action) for name, action in actions.items()}
     return {
@@ -153,7 +156,7 @@ def under_guard(**actions):
 
 
 def frames(mode, function, *args):
-    """Return the functions in the traceback of a failing call, from outside in.
+    """Return the functions in the traceback of a call, from outside in.
 
     `mode` is one of jax_traceback_filtering: "off", "remove_frames", ...
     """
@@ -183,7 +186,7 @@ def switched_on(switch, function):
 
 
 def thrown(function, errors):
-    """Return `function`, jitted with checks; a failed one is an error of the call."""
+    """Return `function`, jitted with checks, that raises if one fails."""
     checked = anew(checkify.checkify(function, errors=errors))
 
     def call(*args):
@@ -202,7 +205,7 @@ def checked_step(weights, x, y):
 
 
 def printing(function):
-    """Return `function`, jitted, that prints one number of its result into the void."""
+    """Return `function`, jitted, that prints an element to nowhere."""
 
     def print_first(*args):
         result = function(*args)
@@ -222,7 +225,7 @@ def printing(function):
 
 @contextlib.contextmanager
 def silent_log():
-    """Keep what JAX logs from being shown."""
+    """Hide what JAX logs."""
     logger = logging.getLogger("jax")
     propagate, handlers = logger.propagate, logger.handlers[:]
     logger.propagate, logger.handlers[:] = False, [logging.NullHandler()]

@@ -10,20 +10,26 @@ EXPECTED_ERRORS = {
         TypeError,
         "Gradient only defined for scalar-output",
     ),
-    "slope_by_name": (
+    "gradient_by_name": (
         TypeError,
         "differentiating with respect to argnums=0 requires",
     ),
-    "slope_of_count": (TypeError, "grad requires real-valued outputs"),
-    "slopes_of_settings": (TypeError, "is not a valid JAX type"),
-    "slope_forward": (TypeError, "can't apply forward-mode autodiff (jvp)"),
-    "slope_of_through": (TypeError, "is not a valid JAX type"),
-    "slope_of_scale": (
-        jax.errors.UnexpectedTracerError,
-        "Encountered an unexpected tracer. A function transformed by JAX had a side",
+    "gradient_of_count": (TypeError, "grad requires real-valued outputs"),
+    "gradients_of_settings": (TypeError, "is not a valid JAX type"),
+    "forward_derivative": (
+        TypeError,
+        "can't apply forward-mode autodiff (jvp)",
     ),
-    "slope_of_bent": (NotImplementedError, "Transpose rule (for reverse-mode"),
-    "slope_of_layer": (
+    "gradient_of_through": (TypeError, "is not a valid JAX type"),
+    "gradient_of_scale": (
+        jax.errors.UnexpectedTracerError,
+        "Encountered an unexpected tracer. A function transformed by JAX",
+    ),
+    "gradient_of_bent": (
+        NotImplementedError,
+        "Transpose rule (for reverse-mode",
+    ),
+    "gradient_of_layer": (
         jax.errors.TracerBoolConversionError,
         "Attempted boolean conversion of traced array",
     ),
@@ -31,18 +37,18 @@ EXPECTED_ERRORS = {
 
 
 def accuracy(w, x, labels):
-    """Return the fraction of the rows x (n, m) @ w (m, k) that peak at labels (n,)."""
+    """Return the fraction of rows x (n, m) @ w (m, k) that peak at labels."""
     return (jnp.argmax(x @ w, axis=1) == labels).mean()
 
 
 def cross_entropy(w, x, labels):
-    """Return the mean of -log p of the labels (n,), for scores x (n, m) @ w (m, k)."""
+    """Return the mean of -log p of labels (n,), for logits x @ w (n, k)."""
     log_p = jax.nn.log_softmax(x @ w)
     return -jnp.take_along_axis(log_p, labels[:, None], axis=1).mean()
 
 
 def stepped(x):
-    """Return {name: function of x ()} of functions that change in steps."""
+    """Return {name: value at x ()} of functions that change in steps."""
     return {
         "round": jnp.round(x),
         "floor": jnp.floor(x),
@@ -64,43 +70,43 @@ def squared_error(x, w):
     return jnp.mean((x @ w) ** 2)
 
 
-def slope_by_name(x, w):
+def gradient_by_name(x, w):
     """Differentiate with arguments passed by name; raises TypeError."""
     return jax.grad(squared_error)(x=x, w=w)
 
 
-def slope_for_w(x, w):
+def gradient_for_w(x, w):
     """Return the gradient (m,) of the squared error for w."""
     return jax.grad(lambda w: squared_error(x=x, w=w))(w)
 
 
 def loss_and_predictions(w, x):
-    """Differentiate a function with two results; raises TypeError."""
+    """Differentiate a function that returns a pair; raises TypeError."""
     return jax.grad(lambda w: (jnp.mean((x @ w) ** 2), x @ w))(w)
 
 
-def slope_and_predictions(w, x):
+def gradient_and_predictions(w, x):
     """Return the gradient (m,) of the mean square of x @ w, and x @ w (n,)."""
     return jax.grad(lambda w: (jnp.mean((x @ w) ** 2), x @ w), has_aux=True)(w)
 
 
-def slope_of_count(xs):
-    """Differentiate a number of elements; raises TypeError."""
+def gradient_of_count(xs):
+    """Differentiate a count of elements; raises TypeError."""
     return jax.grad(lambda xs: jnp.sum(xs > 0))(xs)
 
 
-def slope_of_soft_count(xs, width=1.0):
-    """Return the slopes (n,) of a count of positive xs (n,) with soft edges."""
+def gradient_of_soft_count(xs, width=1.0):
+    """Return the gradient (n,) of a smooth count of positive xs (n,)."""
     return jax.grad(lambda xs: jax.nn.sigmoid(xs / width).sum())(xs)
 
 
 def activated(params, x):
-    """Return the activation that params names, of w x."""
+    """Apply the activation that `params` names to w x."""
     return getattr(jnp, params["activation"])(params["w"] * x)
 
 
-def slopes_of_settings(params, x):
-    """Differentiate for a dictionary with a text in it; raises TypeError."""
+def gradients_of_settings(params, x):
+    """Differentiate with respect to a string, too; raises TypeError."""
     return jax.grad(activated)(params, x)
 
 
@@ -111,17 +117,17 @@ def cube(x):
 
 
 def cube_forward(x):
-    """Return x³, and x for the way back."""
+    """Return x³, and x as the residual."""
     return x**3, x
 
 
 def cube_backward_alone(x, g):
-    """Return 3 x², without the factor g of what comes after."""
+    """Return 3 x², without the incoming gradient g."""
     return (3 * x**2,)
 
 
 def cube_backward(x, g):
-    """Return 3 x² times the derivative g of what comes after."""
+    """Return 3 x² times the incoming gradient g."""
     return (3 * x**2 * g,)
 
 
@@ -132,29 +138,29 @@ def scaled(x, scale):
 
 
 def scale_forward(x, scale):
-    """Return scale times x, and both for the way back."""
+    """Return scale times x, and both as residuals."""
     return scale * x, (x, scale)
 
 
-def scale_backward_short(kept, g):
-    """Return the derivative for x, without that for scale."""
-    _, scale = kept
+def scale_backward_short(residuals, g):
+    """Return the gradient for x, without that for scale."""
+    _, scale = residuals
     return (scale * g,)
 
 
-def scale_backward(kept, g):
-    """Return the derivatives for x and for scale."""
-    x, scale = kept
+def scale_backward(residuals, g):
+    """Return the gradients for x and for scale."""
+    x, scale = residuals
     return scale * g, x * g
 
 
-def slope_forward(x):
-    """Differentiate a function with a custom_vjp forward; raises TypeError."""
+def forward_derivative(x):
+    """Use forward mode on a custom_vjp function; raises TypeError."""
     return jax.jacfwd(cube)(x)
 
 
-def slope_of_through(x):
-    """Pass a function to a custom_vjp as if it were a number; raises TypeError."""
+def gradient_of_through(x):
+    """Pass a function to a custom_vjp like an array; raises TypeError."""
     apply = jax.custom_vjp(lambda function, x: function(x))
     apply.defvjp(
         lambda function, x: (function(x), None), lambda _, g: (None, g)
@@ -164,29 +170,29 @@ def slope_of_through(x):
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def through(function, x):
-    """Return function(x), which has the derivative 1."""
+    """Return function(x), with a derivative of 1."""
     return function(x)
 
 
 def through_forward(function, x):
-    """Return function(x), and nothing for the way back."""
+    """Return function(x), and no residuals."""
     return function(x), None
 
 
-def through_backward(function, kept, g):
-    """Return g as it is."""
+def through_backward(function, residuals, g):
+    """Return the incoming gradient g unchanged."""
     return (g,)
 
 
 def scale_closed(x, scale):
-    """Return scale times x, by a function with a rule that closes over scale."""
+    """Return scale times x, with a rule that closes over scale."""
     multiply = jax.custom_vjp(lambda x: scale * x)
     multiply.defvjp(lambda x: (scale * x, None), lambda _, g: (scale * g,))
     return multiply(x)
 
 
-def slope_of_scale(x, scale):
-    """Differentiate for what a rule closes over; raises UnexpectedTracerError."""
+def gradient_of_scale(x, scale):
+    """Differentiate for a closed-over scale; raises UnexpectedTracerError."""
     return jax.grad(scale_closed, argnums=1)(x, scale)
 
 
@@ -196,19 +202,19 @@ def cube_by_jvp(x):
     return x**3
 
 
-def cube_slope(primals, tangents):
-    """Return x³ and its derivative, without the direction."""
+def cube_derivative(primals, tangents):
+    """Return x³ and its derivative, without the tangent."""
     (x,) = primals
     return x**3, 3 * x**2
 
 
 def cube_jvp(primals, tangents):
-    """Return x³ and its change in the direction of the tangent."""
+    """Return x³ and its derivative times the tangent."""
     (x,), (t,) = primals, tangents
     return x**3, 3 * x**2 * t
 
 
-def slope_of_bent(x):
+def gradient_of_bent(x):
     """Use a rule that squares the tangent; raises NotImplementedError."""
     bent = jax.custom_jvp(lambda x: x**3)
     bent.defjvp(lambda primals, tangents: (primals[0] ** 3, tangents[0] ** 2))
@@ -216,15 +222,15 @@ def slope_of_bent(x):
 
 
 def layer(w, x, training):
-    """Return tanh of w x, halved where `training`."""
+    """Return tanh(w x), halved if `training`."""
     return jnp.tanh(w * x) / 2 if training else jnp.tanh(w * x)
 
 
-def slope_of_layer(w, x, training):
-    """Recompute a layer with a flag; raises TracerBoolConversionError."""
+def gradient_of_layer(w, x, training):
+    """Checkpoint a layer with a flag; raises TracerBoolConversionError."""
     return jax.grad(jax.checkpoint(layer))(w, x, training)
 
 
-def slope_of_layer_static(w, x, training):
-    """Return the derivative for w of a layer that is recomputed on the way back."""
+def gradient_of_layer_static(w, x, training):
+    """Return the derivative for w of a layer under `jax.checkpoint`."""
     return jax.grad(jax.checkpoint(layer, static_argnums=2))(w, x, training)

@@ -1,4 +1,4 @@
-"""Results whose shape depends on values, and the ways around them."""
+"""Results whose shape depends on values, and the alternatives."""
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ def negatives(x):
 
 @jax.jit
 def negatives_jitted(x):
-    """Return the negative elements of a vector; raises NonConcreteBooleanIndexError."""
+    """Return the negatives of x; raises NonConcreteBooleanIndexError."""
     return x[x < 0]
 
 
@@ -48,7 +48,7 @@ def positions_jitted(x):
 
 @jax.jit
 def distinct_jitted(x):
-    """Return the different elements of a vector; raises ConcretizationTypeError."""
+    """Return the distinct elements; raises ConcretizationTypeError."""
     return jnp.unique(x)
 
 
@@ -77,7 +77,7 @@ def negatives_torch(x):
 
 
 def name_of_caught(function, *args):
-    """Catch any error under a name that looks like a type, and return its real type."""
+    """Catch any error under the name of a type; return its real type."""
     try:
         return function(*args)
     except Exception as NonConcreteBooleanIndexError:
@@ -125,25 +125,25 @@ def window(x, start, length):
 
 @jax.jit(static_argnames="n")
 def first(x, n):
-    """Return the first `n` elements, compiled anew for every `n`."""
+    """Return the first `n` elements, compiled again for every `n`."""
     return x[:n]
 
 
 def padded(x, length):
-    """Return x (n, ...) as (length, ...), zeros at the end, and a mask of real rows."""
+    """Pad x (n, ...) with zeros to `length`; return it and a mask."""
     missing = length - len(x)
     rows = np.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1))
     return rows, np.arange(length) < len(x)
 
 
 def bucket(n):
-    """Return the smallest power of two that is `n` or more, and 1 for `n` of 0."""
+    """Return the smallest power of two that is at least `n`; 1 for 0."""
     return 1 << max(n - 1, 0).bit_length()
 
 
 @jax.jit
 def padded_root_mean_square(x, real):
-    """Return the root mean square of the real elements; notes each length traced."""
+    """Return the root mean square of real elements; record the length."""
     TRACED_LENGTHS.append(x.shape[0])
     return jnp.sqrt(jnp.mean(x**2, where=real))
 
@@ -156,6 +156,6 @@ def rms_of_negatives_in_buckets(x):
 
 @jax.jit
 def mean_of_rows(rows, real):
-    """Return the mean of those `rows` (n, ...) for which `real` (n,) is true."""
+    """Return the mean of those `rows` (n, ...) where `real` (n,) is true."""
     TRACED_LENGTHS.append(rows.shape[0])
     return jnp.mean(rows, axis=0, where=real[:, None])

@@ -1,4 +1,4 @@
-"""What JAX is made of here, and what is asked for and not there."""
+"""The packages of JAX that are installed, and requests that fail here."""
 
 import importlib.metadata
 
@@ -11,7 +11,7 @@ EXPECTED_ERRORS = {
 
 
 def installed():
-    """Return {package: version} of the packages that JAX consists of here."""
+    """Return {package: version} of the installed packages of JAX."""
     found = {
         each.name.replace("_", "-"): each.version
         for each in importlib.metadata.distributions()
@@ -25,7 +25,7 @@ def installed():
 
 
 def first_gpu():
-    """Return the first NVIDIA GPU; raises RuntimeError where JAX finds none."""
+    """Return the first NVIDIA GPU; raises RuntimeError if JAX finds none."""
     return jax.devices("cuda")[0]
 
 

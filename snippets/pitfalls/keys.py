@@ -22,7 +22,7 @@ EXPECTED_ERRORS = {
 
 
 def pick(x, n):
-    """Draw n elements of `x`, with a key made inside."""
+    """Draw n elements of `x`, with a key that is made inside."""
     return jax.random.choice(jax.random.key(0), x, (n,))
 
 
@@ -31,7 +31,7 @@ def layers_alike(key, shapes):
     return [jax.random.normal(key, shape) for shape in shapes]
 
 
-def layers_apart(key, shapes):
+def layers_independent(key, shapes):
     """Draw float32 weights of each shape, each from a key of its own."""
     keys = jax.random.split(key, len(shapes))
     pairs = zip(keys, shapes, strict=True)
@@ -143,7 +143,7 @@ def draw_from_seed(seed):
 
 
 def says_reuse(mistake, *args):
-    """Say whether the check finds a key that is used twice."""
+    """Return whether the check finds a key that is used twice."""
     with jax.debug_key_reuse(True):
         try:
             mistake(*args)

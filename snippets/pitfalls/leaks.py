@@ -1,4 +1,4 @@
-"""Tracers that outlive the trace they belong to, and how to find and avoid them."""
+"""Tracers that outlive their trace, and how to find and avoid them."""
 
 import functools
 
@@ -32,14 +32,14 @@ class Centring:
 
 
 def use_kept_attribute(x):
-    """Compute with what a jitted method kept; raises UnexpectedTracerError."""
+    """Use what a jitted method kept; raises UnexpectedTracerError."""
     layer = Centring()
     centred = jax.jit(layer.centre)(x)
     return centred + layer.mean
 
 
 def float_of_kept_attribute(x):
-    """Make a float of what a jitted method kept; raises ConcretizationTypeError."""
+    """Convert what a method kept; raises ConcretizationTypeError."""
     layer = Centring()
     jax.jit(layer.centre)(x)
     return float(layer.mean)
@@ -53,7 +53,7 @@ def centred_and_mean(x):
 
 
 def drop_last_by_nonlocal(xs):
-    """Sum `xs` without the last, kept in a variable; raises UnexpectedTracerError."""
+    """Keep the last of `xs` in a variable; raises UnexpectedTracerError."""
     last = 0.0
 
     def step(total, x):
@@ -66,7 +66,7 @@ def drop_last_by_nonlocal(xs):
 
 
 def drop_last_by_carry(xs):
-    """Return the sum of `xs` (n,) without the last, which the loop carries along."""
+    """Return the sum of `xs` (n,) without the last, kept in the carry."""
 
     def step(carry, x):
         total, _ = carry
@@ -91,7 +91,7 @@ def add_positions(x):
 def use_cached_positions(x):
     """Use the cached positions in a jitted function, then outside of it.
 
-    Raises UnexpectedTracerError where the first use was in the jitted function.
+    Raises UnexpectedTracerError if the first use was the jitted one.
     """
     add_positions(x)
     return positions(len(x)) + 1

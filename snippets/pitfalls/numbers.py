@@ -18,7 +18,7 @@ EXPECTED_ERRORS = {
 
 @jax.jit
 def last_days(prices, day):
-    """Return four prices from `day` on; a window beyond the end is moved."""
+    """Return four prices from `day` on; a window beyond the end is shifted."""
     return jax.lax.dynamic_slice(prices, (day,), (4,))
 
 
@@ -29,6 +29,13 @@ def last_days_filled(prices, day):
     return prices.at[days].get(
         mode="fill", fill_value=jnp.nan, wrap_negative_indices=False
     )
+
+
+def empty_is_filled(platform):
+    """Return whether `jnp.empty` is filled with zeros on "cpu", "cuda", ..."""
+    traced = jax.jit(lambda: jnp.empty(3)).trace()
+    lowered = traced.lower(lowering_platforms=(platform,))
+    return "AllocateBuffer" not in lowered.as_text()
 
 
 def largest_square(n):
@@ -53,7 +60,7 @@ def days_to_milliseconds(days):
 
 
 def three_hundred():
-    """Bring 300 into 8 bits in four ways."""
+    """Cast 300 to 8 bits in four ways."""
     return {
         "full": jnp.full(1, 300, jnp.int8),
         "add": jnp.zeros(1, jnp.int8) + 300,
@@ -84,7 +91,7 @@ def seconds_between(start, end):
 
 
 def seconds_since(start, times):
-    """Return times - start in s, subtracted in float64 before JAX sees them."""
+    """Return times - start in s, subtracted in float64 before JAX."""
     return jnp.asarray(np.asarray(times) - start)
 
 
@@ -120,7 +127,7 @@ def comparisons():
 
 
 def mean_by_product(x, mask):
-    """Average what `mask` keeps, by a product, which may keep a nan."""
+    """Average what `mask` keeps, by multiplication, which may keep a nan."""
     return (x * mask).sum() / mask.sum()
 
 
@@ -135,12 +142,11 @@ def sum_of_distances(points):
 
 
 def sum_of_distances_safe(points):
-    """Add up the distances between all pairs; slope 0 where they meet."""
+    """Add up the distances of all pairs; gradient 0 where points meet."""
     squares = ((points[:, None] - points) ** 2).sum(axis=-1)
-    apart = squares > 0
-    return jnp.where(
-        apart, jnp.sqrt(jnp.where(apart, squares, 1.0)), 0.0
-    ).sum()
+    positive = squares > 0
+    distances = jnp.sqrt(jnp.where(positive, squares, 1.0))
+    return jnp.where(positive, distances, 0.0).sum()
 
 
 def round_trip(x):
@@ -150,7 +156,7 @@ def round_trip(x):
 
 @jax.jit
 def round_trip_kept(x):
-    """Add 10⁸ and subtract it again; XLA may not join the two steps."""
+    """Add 10⁸ and subtract it again; XLA may not merge the two steps."""
     return jax.lax.optimization_barrier(x + 1e8) - 1e8
 
 
@@ -159,6 +165,6 @@ def log_of_exp(x):
     return jnp.log(jnp.exp(x))
 
 
-def line(x, slope, start):
-    """Return slope · x + start, which rounds twice; once if compiled."""
-    return slope * x + start
+def line(x, factor, offset):
+    """Return factor · x + offset, which rounds twice; once if compiled."""
+    return factor * x + offset

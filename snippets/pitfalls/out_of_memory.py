@@ -1,6 +1,4 @@
-"""Where memory goes, and how the same result needs less of it."""
-
-import functools
+"""Where memory goes, and how to get the same result with less of it."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +12,7 @@ EXPECTED_ERRORS = {
 
 
 def too_large():
-    """Ask for 128 TiB of float32 zeros; raises JaxRuntimeError on every device."""
+    """Ask for 128 TiB of float32 zeros; raises JaxRuntimeError."""
     return jax.block_until_ready(jnp.zeros(2**45, jnp.float32))
 
 
@@ -24,12 +22,12 @@ def mebibytes(count):
 
 
 def held():
-    """Return the MiB of all arrays that this process holds on its devices."""
+    """Return the MiB of all arrays that this process holds on devices."""
     return mebibytes(sum(array.nbytes for array in jax.live_arrays()))
 
 
 def largest(count):
-    """Return shape, dtype and MiB of the `count` largest arrays that are alive."""
+    """Return shape, dtype and MiB of the `count` largest live arrays."""
     known = sorted(jax.live_arrays(), key=lambda array: -array.nbytes)[:count]
     return [
         (array.shape, array.dtype.name, mebibytes(array.nbytes))
@@ -38,26 +36,29 @@ def largest(count):
 
 
 def needed(function, *args):
-    """Return what a call of a jitted function needs, in MiB, by part."""
+    """Return the memory that a call of a jitted function needs, in MiB."""
     memory = function.lower(*args).compile().memory_analysis()
     return {
         "arguments": mebibytes(memory.argument_size_in_bytes),
-        "results": mebibytes(memory.output_size_in_bytes),
-        "of these shared": mebibytes(memory.alias_size_in_bytes),
-        "in between": mebibytes(memory.temp_size_in_bytes),
+        "outputs": mebibytes(memory.output_size_in_bytes),
+        "aliased": mebibytes(memory.alias_size_in_bytes),
+        "temporaries": mebibytes(memory.temp_size_in_bytes),
     }
 
 
 @jax.jit
 def nearest(points, centres):
-    """Return the index (n,) of the nearest of `centres` (k, d) to `points` (n, d)."""
-    apart = jnp.abs(points[:, None] - centres[None]) ** 1.5
-    return jnp.sort(apart, axis=2).sum(axis=2).argmin(axis=1)
+    """Return the index (n,) of the nearest of `centres` (k, d).
+
+    `points` is (n, d).
+    """
+    distances = jnp.abs(points[:, None] - centres[None]) ** 1.5
+    return jnp.sort(distances, axis=2).sum(axis=2).argmin(axis=1)
 
 
-@functools.partial(jax.jit, static_argnames="batch_size")
-def nearest_in_parts(points, centres, batch_size):
-    """Return the same for `batch_size` points at a time."""
+@jax.jit(static_argnames="batch_size")
+def nearest_in_batches(points, centres, batch_size):
+    """Return the same, computed for `batch_size` points at a time."""
 
     def one(point):
         return nearest(point[None], centres)[0]
@@ -71,7 +72,7 @@ def moved_average(average, x):
     return 0.9 * average + 0.1 * x
 
 
-@functools.partial(jax.jit, donate_argnames="average")
+@jax.jit(donate_argnames="average")
 def moved_average_in_place(average, x):
-    """Return the same in the memory of `average`, which is then gone."""
+    """Return the same in the memory of `average`, which is donated."""
     return 0.9 * average + 0.1 * x

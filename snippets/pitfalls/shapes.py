@@ -1,4 +1,4 @@
-"""Shapes that do not fit, and calls that come from another library or an older JAX."""
+"""Shapes that do not match, and calls from other libraries or older JAX."""
 
 import jax
 import jax.numpy as jnp
@@ -23,22 +23,22 @@ EXPECTED_ERRORS = {
 
 
 def layer(x, weights):
-    """Return `x` (batch, n) times `weights` (m, n); raises TypeError unless n is m."""
+    """Return `x` (batch, n) @ `weights` (m, n); raises TypeError if n ≠ m."""
     return x @ weights
 
 
 def layer_as_in_torch(x, weights):
-    """Return `x` (batch, n) times the transpose of `weights` (m, n), as PyTorch."""
+    """Return `x` (batch, n) @ `weights`.T, `weights` (m, n) as in PyTorch."""
     return x @ weights.T
 
 
 def weigh_rows(x, weights):
-    """Return `x` (n, m) times `weights` (n,); raises ValueError unless n is m."""
+    """Return `x` (n, m) times `weights` (n,); raises ValueError if n ≠ m."""
     return x * weights
 
 
 def weigh_rows_by_column(x, weights):
-    """Return each row of `x` (n, m) times its number of `weights` (n,)."""
+    """Return each row of `x` (n, m) times its element of `weights` (n,)."""
     return x * weights[:, None]
 
 
@@ -48,18 +48,18 @@ def side_by_side(a, b):
 
 
 def stacked(rows):
-    """Return arrays of one shape as the rows of one; raises ValueError for several."""
+    """Stack arrays of one shape; raises ValueError if shapes differ."""
     return jnp.stack(rows)
 
 
 def stacked_with_zeros(rows):
-    """Return arrays (n,) of several lengths as the rows of one, with zeros behind."""
+    """Stack vectors of different lengths, padded with zeros at the end."""
     longest = max(map(len, rows))
     return jnp.stack([jnp.pad(row, (0, longest - len(row))) for row in rows])
 
 
 def folded(x, width):
-    """Return `x` (n,) in rows of `width`, with one row too many; raises TypeError."""
+    """Reshape `x` (n,) to one row of `width` too many; raises TypeError."""
     return x.reshape(x.size // width + 1, width)
 
 
@@ -79,5 +79,10 @@ def moved_as_in_torch(x):
 
 
 def mapped_as_before(function, tree):
-    """Apply a function to each leaf by a name that is gone; raises AttributeError."""
+    """Map over leaves by a name that is gone; raises AttributeError."""
     return jax.tree_map(function, tree)
+
+
+def cross_in_plane(a, b):
+    """Return the third component () of the cross product of a and b (2,)."""
+    return a[0] * b[1] - a[1] * b[0]

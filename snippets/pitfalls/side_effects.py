@@ -1,4 +1,4 @@
-"""Side effects in traced functions: what happens once, and what to write instead."""
+"""Side effects in traced functions, and what to write instead."""
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +8,10 @@ from jax.experimental import io_callback
 EXPECTED_ERRORS = {
     "sines_of_rows": (
         NotImplementedError,
-        "vmap is only supported for the pure_callback primitive when vmap_method",
+        "vmap is only supported for the pure_callback primitive when "
+        "vmap_method",
     ),
-    "slope_of_host_sine": (ValueError, "Pure callbacks do not support JVP"),
+    "gradient_of_host_sine": (ValueError, "Pure callbacks do not support JVP"),
     "log_rows_ordered": (ValueError, "ordered IO callback"),
 }
 
@@ -26,7 +27,7 @@ def total_with_print(xs):
 
 
 def total_with_debug_print(xs):
-    """Return the sum of `xs` (n,), printing in each pass of the loop."""
+    """Return the sum of `xs` (n,), printing in each iteration."""
 
     def step(total, x):
         jax.debug.print("adding {} to {}", x, total)
@@ -57,7 +58,7 @@ def collect_by_scan(xs):
 
 
 def count_in_closure(rounds):
-    """Count the passes of a compiled loop in a variable outside of it."""
+    """Count the iterations of a compiled loop in a variable outside of it."""
     count = 0
 
     def body(i, x):
@@ -70,7 +71,7 @@ def count_in_closure(rounds):
 
 
 def count_in_carry(rounds):
-    """Count the passes of a compiled loop in what the loop carries along."""
+    """Count the iterations of a compiled loop in its carry."""
 
     def body(i, carry):
         x, count = carry
@@ -85,7 +86,7 @@ def shift_by_table(table):
 
 
 def steps_that_call_next(batches, steps):
-    """Add a batch of an iterator to 0 in each of `steps` calls; return the sums."""
+    """Add the next batch to 0 in each of `steps` calls; return the sums."""
 
     @jax.jit
     def step(x):
@@ -110,7 +111,7 @@ def log_losses(losses):
 
 
 def host_sine(x, **options):
-    """Return sin x, computed by NumPy; `options` are those of pure_callback."""
+    """Return sin x, computed by NumPy; `options` of pure_callback."""
     result = jax.ShapeDtypeStruct(x.shape, x.dtype)
     return jax.pure_callback(np.sin, result, x, **options)
 
@@ -118,7 +119,7 @@ def host_sine(x, **options):
 def count_host_calls(function, x):
     """Count how often the jitted `function` calls NumPy on the host.
 
-    It gets a sine by `jax.pure_callback`, and `x`; both return arrays of x's shape.
+    Its arguments are a sine made with `jax.pure_callback`, and `x`.
     """
     calls, result = [], jax.ShapeDtypeStruct(x.shape, x.dtype)
 
@@ -150,32 +151,32 @@ def sines_of_rows(rows):
 
 
 def sines_of_rows_at_once(rows):
-    """Map a pure callback over `rows` (n, m), handing all rows to one call."""
+    """Map a pure callback over `rows` (n, m), with one call for all rows."""
     return jax.vmap(lambda row: host_sine(row, vmap_method="broadcast_all"))(
         rows
     )
 
 
-def slope_of_host_sine(x):
+def gradient_of_host_sine(x):
     """Differentiate through a pure callback; raises ValueError."""
     return jax.grad(host_sine)(x)
 
 
 @jax.custom_jvp
-def sine_with_slope(x):
+def sine_with_derivative(x):
     """Return sin x, computed on the host."""
     return host_sine(x)
 
 
-@sine_with_slope.defjvp
-def sine_with_slope_jvp(primals, tangents):
+@sine_with_derivative.defjvp
+def sine_with_derivative_jvp(primals, tangents):
     """Return sin x and its tangent cos x · dx."""
     (x,), (dx,) = primals, tangents
-    return sine_with_slope(x), jnp.cos(x) * dx
+    return sine_with_derivative(x), jnp.cos(x) * dx
 
 
 def log_in_order(values):
-    """Return the list that an ordered callback fills with `values` (n,), and a sum."""
+    """Return the sum of `values` (n,), and a list that a callback fills."""
     seen = []
 
     @jax.jit

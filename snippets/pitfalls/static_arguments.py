@@ -1,4 +1,4 @@
-"""Arguments that `jit` refuses, or freezes, and what to pass in their place."""
+"""Arguments that `jit` refuses or freezes, and what to pass instead."""
 
 import math
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ def activate(x, kind="relu"):
 
 @jax.jit
 def with_label(x):
-    """Return a text beside the sum of `x`; raises TypeError."""
+    """Return a string and the sum of `x`; raises TypeError."""
     return "sum", jnp.sum(x)
 
 
@@ -44,7 +44,7 @@ def scaled(x, factors):
 
 
 class Scaler:
-    """Scales arrays by a factor that can be changed."""
+    """Scales arrays by a factor that can change."""
 
     def __init__(self, factor):
         self.factor = factor

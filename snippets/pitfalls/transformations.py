@@ -1,4 +1,4 @@
-"""Functions that vmap, loops and branches refuse, and the same in a form they take."""
+"""Functions that vmap, loops and branches refuse, and what they accept."""
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ EXPECTED_ERRORS = {
 
 
 def scale_each(xs, factor):
-    """Return xs (n,) times factor (n,); raises ValueError for a single factor."""
+    """Return xs (n,) times factor (n,); raises ValueError for a scalar."""
     return jax.vmap(jnp.multiply)(xs, factor)
 
 
@@ -65,7 +65,7 @@ def project(x, directions):
 
 
 def mean_square(xs):
-    """Ask for a single result of all xs (n,); raises ValueError."""
+    """Ask for one result that all xs (n,) share; raises ValueError."""
     return jax.vmap(jnp.square, out_axes=None)(xs)
 
 
@@ -75,7 +75,7 @@ def mean_square_after(xs):
 
 
 def mean_square_inside(xs):
-    """Return the mean () of the squares of xs (n,), computed inside of vmap."""
+    """Return the mean () of the squares of xs (n,), from inside of vmap."""
 
     def shared(x):
         return jax.lax.pmean(x**2, "batch")
@@ -84,7 +84,7 @@ def mean_square_inside(xs):
 
 
 def three_copies(x):
-    """Map a function that gets nothing to map over; raises ValueError."""
+    """Map over none of the arguments; raises ValueError."""
     return jax.vmap(jnp.square, in_axes=None)(x)
 
 
@@ -98,7 +98,7 @@ def running_total(xs):
 
 
 def running_totals(xs):
-    """Return the total () of xs (n,), and the totals on the way (n,)."""
+    """Return the sum () of xs (n,), and the running sums (n,)."""
 
     def add(total, x):
         return total + x, total + x
@@ -107,7 +107,7 @@ def running_totals(xs):
 
 
 def total_from(start, xs):
-    """Return start + the sum of xs (n, ...); raises TypeError if the types differ."""
+    """Return start + the sum of xs (n, ...); TypeError if types differ."""
 
     def add(total, x):
         return total + x, None
@@ -149,7 +149,7 @@ def fibonacci(n):
 
 
 def steps_of(xs):
-    """Return how often the body of a scan over xs runs."""
+    """Return the number of iterations of a scan over xs."""
     return jax.lax.scan(lambda count, _: (count + 1, None), 0, xs)[0]
 
 

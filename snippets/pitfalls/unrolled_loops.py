@@ -83,7 +83,7 @@ def gradient_of_blocks(wrap):
 
 
 def states_by_scan(xs, w, unroll=1):
-    """Return the last h = tanh(h @ w + x) for `xs`, (n, batch, k), and `w`, (k, k)."""
+    """Return the last h = tanh(h @ w + x) for `xs`, (n, batch, k)."""
 
     def step(h, x):
         return jnp.tanh(h @ w + x), None

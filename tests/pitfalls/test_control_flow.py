@@ -145,11 +145,11 @@ def test_powers(x, n):
     x = float(x)
     assert control_flow.power(x, n) == x**n
     expected = n * x ** (n - 1) if n else 0
-    assert control_flow.slope_of_power_static(x, n=n) == expected
+    assert control_flow.gradient_of_power_static(x, n=n) == expected
 
 
 def test_a_loop_of_unknown_length_has_no_backward_pass(raises_declared):
-    raises_declared(control_flow.slope_of_power, 2.0, 3)
+    raises_declared(control_flow.gradient_of_power, 2.0, 3)
     assert jax.jvp(lambda x: control_flow.power(x, 3), (2.0,), (1.0,))[1] == 12
 
 
@@ -171,5 +171,21 @@ def test_balances(payments):
         expected.append(balance)
     got = control_flow.balances(100.0, jnp.array(payments, jnp.float32))
     np.testing.assert_allclose(got, expected, rtol=1e-5)
-    slope = jax.grad(lambda start: control_flow.balances(start, jnp.zeros(3))[-1])(1.0)
-    assert slope == pytest.approx(1.1**3)
+    gradient = jax.grad(lambda start: control_flow.balances(start, jnp.zeros(3))[-1])(1.0)
+    assert gradient == pytest.approx(1.1**3)
+
+
+@given(st.floats(0.125, 128, width=32))
+@settings(deadline=None, max_examples=30)
+def test_a_loop_that_ends_early_has_the_gradient_of_what_it_computed(a):
+    with_steps = jax.value_and_grad(control_flow.root, has_aux=True)
+    (value, steps), derivative = with_steps(a, limit=20)
+    assert value == pytest.approx(a**0.5, rel=1e-4)
+    assert derivative == pytest.approx(0.5 / a**0.5, rel=1e-2)
+    assert 0 <= steps < 20
+
+
+def test_a_limit_that_is_too_low_is_reached():
+    value, steps = control_flow.root(100.0, limit=3)
+    assert (steps, value) == (3, pytest.approx(15.0, abs=5))
+    assert control_flow.root(1.0, limit=3)[1] == 0

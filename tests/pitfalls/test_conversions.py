@@ -25,7 +25,7 @@ def test_other_ways_to_ask_for_the_value(ask):
 
 
 @pytest.mark.parametrize("seconds", [150.0, 59.0, 60.0, 0.0, -61.0])
-def test_astype_cuts_off_as_int_does(seconds):
+def test_astype_truncates_as_int_does(seconds):
     minutes = conversions.whole_minutes(seconds)
     assert minutes == int(seconds / 60)
     assert minutes.dtype == jnp.int32
@@ -58,7 +58,7 @@ def test_item_loses_a_share_of_the_gradient_without_an_error():
 
 
 def test_lengths(raises_declared):
-    raises_declared(conversions.length_by_math, jnp.array([3.0, 4.0]))
+    raises_declared(conversions.norm_by_math, jnp.array([3.0, 4.0]))
 
 
 @pytest.mark.parametrize("reduce", [np.sum, np.mean, np.max])

@@ -35,7 +35,7 @@ def test_an_infinity_is_found_before_it_becomes_a_nan():
         debugging.log_odds(jnp.array([0.5, 1.0]))
 
 
-def test_a_loop_is_taken_apart_only_without_jit():
+def test_the_operation_in_a_loop_is_named_only_without_jit():
     xs = jnp.array([2.0, -1.0])
     with jax.debug_nans(True):
         assert debugging.outcome(debugging.sum_of_logs, xs).endswith("in scan")

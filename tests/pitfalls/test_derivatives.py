@@ -13,13 +13,13 @@ X, LABELS = jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([0, 1])
 
 
 def descended(loss, w, steps=300):
-    slope = jax.jit(jax.grad(loss))
+    gradient = jax.jit(jax.grad(loss))
     for _ in range(steps):
-        w = w - slope(w, X, LABELS)
+        w = w - gradient(w, X, LABELS)
     return w
 
 
-def test_accuracy_has_no_slope_and_cross_entropy_trains():
+def test_accuracy_has_a_gradient_of_zero_and_cross_entropy_trains():
     assert derivatives.accuracy(W, X, LABELS) == 0.5
     assert not jax.grad(derivatives.accuracy)(W, X, LABELS).any()
     assert (descended(derivatives.accuracy, W) == W).all()
@@ -28,8 +28,8 @@ def test_accuracy_has_no_slope_and_cross_entropy_trains():
 
 
 def test_steps_are_flat():
-    slopes = jax.jacfwd(derivatives.stepped)(1.2)
-    assert {name: float(slope) for name, slope in slopes.items()} == dict.fromkeys(
+    gradients = jax.jacfwd(derivatives.stepped)(1.2)
+    assert {name: float(gradient) for name, gradient in gradients.items()} == dict.fromkeys(
         derivatives.stepped(jnp.float32(1.2)), 0
     )
 
@@ -44,34 +44,34 @@ def test_straight_through(x):
 def test_the_first_argument_is_differentiated(raises_declared):
     x, w = jnp.ones((3, 2)), jnp.ones(2)
     assert jax.grad(derivatives.squared_error)(x, w).shape == x.shape
-    raises_declared(derivatives.slope_by_name, x, w)
+    raises_declared(derivatives.gradient_by_name, x, w)
     expected = jax.grad(derivatives.squared_error, argnums=1)(x, w)
     assert expected.tolist() == [4, 4]
-    assert derivatives.slope_for_w(x, w).tolist() == [4, 4]
+    assert derivatives.gradient_for_w(x, w).tolist() == [4, 4]
 
 
 def test_a_second_result_comes_along(raises_declared):
     w, x = jnp.ones(2), jnp.ones((3, 2))
     raises_declared(derivatives.loss_and_predictions, w, x)
-    slope, predictions = derivatives.slope_and_predictions(w, x)
-    assert slope.tolist() == [4, 4]
+    gradient, predictions = derivatives.gradient_and_predictions(w, x)
+    assert gradient.tolist() == [4, 4]
     assert predictions.tolist() == [2, 2, 2]
 
 
-def test_a_count_has_no_slope(raises_declared):
+def test_a_count_has_no_gradient(raises_declared):
     xs = jnp.array([-1.0, 2.0])
-    raises_declared(derivatives.slope_of_count, xs)
+    raises_declared(derivatives.gradient_of_count, xs)
     assert not jax.grad(lambda xs: jnp.sum(xs > 0).astype(float))(xs).any()
-    assert (derivatives.slope_of_soft_count(xs) > 0).all()
+    assert (derivatives.gradient_of_soft_count(xs) > 0).all()
 
 
 def test_texts_are_no_parameters(raises_declared):
     both = {"w": 0.5, "activation": "tanh"}
-    raises_declared(derivatives.slopes_of_settings, both, 1.0)
+    raises_declared(derivatives.gradients_of_settings, both, 1.0)
     assert derivatives.activated(both, 1.0) == pytest.approx(np.tanh(0.5))
 
 
-def test_the_way_back_has_an_entry_for_each_argument():
+def test_the_backward_rule_has_an_entry_for_each_argument():
     scaled = derivatives.scaled
     scaled.defvjp(derivatives.scale_forward, derivatives.scale_backward_short)
     with pytest.raises(TypeError, match="Custom VJP bwd rule must produce an output with the same"):
@@ -83,13 +83,13 @@ def test_the_way_back_has_an_entry_for_each_argument():
     check_grads(scaled, (jnp.array([3.0]), jnp.array([2.0])), order=2, modes=["rev"])
 
 
-def test_a_rule_has_no_slope_for_what_it_closes_over(raises_declared):
-    raises_declared(derivatives.slope_of_scale, 3.0, 2.0)
+def test_a_rule_has_no_gradient_for_what_it_closes_over(raises_declared):
+    raises_declared(derivatives.gradient_of_scale, 3.0, 2.0)
     assert jax.grad(derivatives.scale_closed)(3.0, 2.0) == 2
 
 
 def test_functions_are_named_as_not_differentiable(raises_declared):
-    raises_declared(derivatives.slope_of_through, 1.2)
+    raises_declared(derivatives.gradient_of_through, 1.2)
     through = derivatives.through
     through.defvjp(derivatives.through_forward, derivatives.through_backward)
     assert through(jnp.round, 1.2) == 1
@@ -98,7 +98,7 @@ def test_functions_are_named_as_not_differentiable(raises_declared):
         jax.jit(lambda x: through(x, x))(1.2)
 
 
-def test_a_way_back_without_what_comes_after():
+def test_a_backward_rule_without_the_incoming_gradient():
     cube = derivatives.cube
     cube.defvjp(derivatives.cube_forward, derivatives.cube_backward_alone)
     assert jax.grad(cube)(2.0) == jax.grad(lambda x: 10 * cube(x))(2.0) == 12
@@ -111,7 +111,7 @@ def test_a_way_back_without_what_comes_after():
 
 def test_a_rule_without_a_direction():
     cube = derivatives.cube_by_jvp
-    cube.defjvp(derivatives.cube_slope)
+    cube.defjvp(derivatives.cube_derivative)
     assert jax.jacfwd(cube)(2.0) == 12
     assert jax.grad(cube)(2.0) == 0
     with pytest.raises(AssertionError):
@@ -122,13 +122,13 @@ def test_a_rule_without_a_direction():
 
 
 def test_a_rule_is_linear_in_the_direction(raises_declared):
-    raises_declared(derivatives.slope_of_bent, 2.0)
+    raises_declared(derivatives.gradient_of_bent, 2.0)
 
 
-def test_custom_vjp_has_no_way_forward(raises_declared):
+def test_custom_vjp_has_no_forward_mode(raises_declared):
     derivatives.cube.defvjp(derivatives.cube_forward, derivatives.cube_backward)
     derivatives.cube_by_jvp.defjvp(derivatives.cube_jvp)
-    raises_declared(derivatives.slope_forward, 2.0)
+    raises_declared(derivatives.forward_derivative, 2.0)
     assert jax.jacrev(derivatives.cube)(2.0) == 12
     assert jax.jacfwd(derivatives.cube_by_jvp)(2.0) == 12
     assert jax.hessian(derivatives.cube)(2.0) == 12
@@ -136,8 +136,8 @@ def test_custom_vjp_has_no_way_forward(raises_declared):
 
 @pytest.mark.parametrize("training", [True, False])
 def test_flags_of_a_checkpoint_are_static(raises_declared, training):
-    raises_declared(derivatives.slope_of_layer, 1.0, 0.5, training)
+    raises_declared(derivatives.gradient_of_layer, 1.0, 0.5, training)
     expected = jax.grad(derivatives.layer)(1.0, 0.5, training)
-    assert derivatives.slope_of_layer_static(1.0, 0.5, training) == pytest.approx(expected)
+    assert derivatives.gradient_of_layer_static(1.0, 0.5, training) == pytest.approx(expected)
     with pytest.raises(ValueError, match="can only take integer values"):
         jax.checkpoint(derivatives.layer, static_argnums=2)(1.0, 0.5, training=training)

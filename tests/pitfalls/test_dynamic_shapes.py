@@ -25,7 +25,7 @@ def test_boolean_index_raises_under_jit(raises_declared):
     raises_declared(dynamic_shapes.negatives_jitted, x)
 
 
-def test_relatives_raise_under_jit(raises_declared):
+def test_similar_functions_raise_under_jit(raises_declared):
     x = jnp.array([-1.0, 2, -3])
     raises_declared(dynamic_shapes.positions_jitted, x)
     raises_declared(dynamic_shapes.distinct_jitted, x)

@@ -28,7 +28,7 @@ def test_layers_from_one_key_start_alike(key):
 
 
 def test_layers_from_a_split_do_not(key):
-    weights = keys.layers_apart(key, SHAPES)
+    weights = keys.layers_independent(key, SHAPES)
     assert [w.shape for w in weights] == SHAPES
     assert len({w[0].item() for w in weights}) == 3
 
@@ -116,7 +116,7 @@ def test_a_shuffle_by_the_parent_repeats_the_child(key, n):
     assert jnp.array_equal(order, jnp.argsort(scores))
 
 
-def test_whole_numbers_of_the_parent_are_those_of_the_child(key):
+def test_integers_of_the_parent_are_those_of_the_child(key):
     child = jax.random.bits(jax.random.split(key)[1], (9,))
     assert jnp.array_equal(jax.random.randint(key, (9,), 0, 256), child % 256)
 
@@ -164,7 +164,7 @@ def test_a_seed_is_no_key(raises_declared):
         (keys.mask_and_noise, (3,), True),
         (keys.order_and_scores, (3,), True),
         (keys.split_twice, (), True),
-        (keys.layers_apart, (SHAPES,), False),
+        (keys.layers_independent, (SHAPES,), False),
         (keys.noisy_rows, (np.zeros((3, 2)),), False),
         (keys.scanned_keys, (3,), False),
     ],

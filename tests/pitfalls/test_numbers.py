@@ -38,7 +38,17 @@ def test_a_filled_window_has_each_price_in_its_place(day):
     np.testing.assert_array_equal(numbers.last_days_filled(jnp.arange(8.0), day), expected)
 
 
-def test_squares_are_cut_to_32_bits():
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
+def test_empty_is_filled_on_a_cpu_and_in_old_versions(platform):
+    old = jax.__version_info__ < (0, 11)
+    assert numbers.empty_is_filled(platform) == (old or platform == "cpu")
+    empty = jnp.empty((2, 3), jnp.int8)
+    assert (empty.shape, empty.dtype) == ((2, 3), jnp.int8)
+    if jax.default_backend() == "cpu":
+        assert not empty.any()
+
+
+def test_squares_wrap_around_in_32_bits():
     n = 70_000
     right = (n - 1) ** 2
     assert numbers.largest_square(n) == (right + 2**31) % 2**32 - 2**31
@@ -50,7 +60,7 @@ def test_squares_are_cut_to_32_bits():
     assert (np.arange(n, dtype=np.int64) ** 2)[-1] == right
 
 
-def test_sums_and_factorials_are_cut_too():
+def test_sums_and_factorials_wrap_around_too():
     assert jnp.full(3, 2**30).sum() == 3 * 2**30 - 2**32
     assert jnp.prod(jnp.arange(1, 13)) == math.factorial(12)
     assert int(jnp.prod(jnp.arange(1, 14))) != math.factorial(13)
@@ -85,7 +95,7 @@ def test_a_large_python_integer_is_refused(raises_declared):
     raises_declared(numbers.days_to_milliseconds, 2**31)
 
 
-def test_products_overflow_and_large_numpy_integers_are_cut():
+def test_multiplications_overflow_and_large_numpy_integers_are_truncated():
     wrapped = (20_000 * 86_400_000 + 2**31) % 2**32 - 2**31
     assert numbers.days_to_milliseconds(20_000) == wrapped
     assert numbers.days_to_milliseconds(np.int64(2**32 + 1)) == numbers.days_to_milliseconds(1)
@@ -180,8 +190,8 @@ def test_distances_have_a_gradient_only_if_zeros_are_kept_from_the_root():
     points = jnp.array([[0.0, 0.0], [3.0, 4.0]])
     assert numbers.sum_of_distances(points) == numbers.sum_of_distances_safe(points) == 10
     assert jnp.isnan(jax.grad(numbers.sum_of_distances)(points)).all()
-    slopes = jax.grad(numbers.sum_of_distances_safe)(points)
-    np.testing.assert_allclose(slopes, [[-1.2, -1.6], [1.2, 1.6]], rtol=1e-6)
+    gradients = jax.grad(numbers.sum_of_distances_safe)(points)
+    np.testing.assert_allclose(gradients, [[-1.2, -1.6], [1.2, 1.6]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +215,7 @@ def test_jit_may_simplify_and_a_barrier_keeps_it_from_doing_so():
     )
 
 
-def test_jit_rounds_a_product_and_a_sum_once():
+def test_jit_rounds_a_multiplication_and_an_addition_once():
     x = jnp.linspace(0, 1, 1000)
     # As outside of the tests.
     options = {"xla_backend_optimization_level": 3}

@@ -19,30 +19,30 @@ def test_arrays_are_counted_as_long_as_they_are_alive():
     assert out_of_memory.held() == before
 
 
-def test_what_is_in_between_is_known_before_a_call():
+def test_temporaries_are_known_before_a_call():
     points, centres = jnp.ones((4096, 64)), jnp.ones((256, 64))
     whole = out_of_memory.needed(out_of_memory.nearest, points, centres)
-    assert whole["in between"] >= 4096 * 256 * 64 * 4 / 2**20
+    assert whole["temporaries"] >= 4096 * 256 * 64 * 4 / 2**20
     parts = [
-        out_of_memory.needed(out_of_memory.nearest_in_parts, points, centres, size)["in between"]
+        out_of_memory.needed(out_of_memory.nearest_in_batches, points, centres, size)["temporaries"]
         for size in (1024, 64)
     ]
-    assert parts[1] < parts[0] < whole["in between"] / 2
+    assert parts[1] < parts[0] < whole["temporaries"] / 2
 
 
 def test_parts_give_the_same():
     one, other = jax.random.split(jax.random.key(0))
     points, centres = jax.random.normal(one, (100, 8)), jax.random.normal(other, (7, 8))
     whole = out_of_memory.nearest(points, centres)
-    parts = out_of_memory.nearest_in_parts(points, centres, 16)
+    parts = out_of_memory.nearest_in_batches(points, centres, 16)
     np.testing.assert_array_equal(whole, parts)
 
 
-def test_a_donated_argument_is_shared():
+def test_an_output_reuses_the_memory_of_a_donated_argument():
     x = jnp.ones((1024, 1024))
     plain = out_of_memory.needed(out_of_memory.moved_average, x, x)
     donated = out_of_memory.needed(out_of_memory.moved_average_in_place, x, x)
-    assert (plain["of these shared"], donated["of these shared"]) == (0, 4)
+    assert (plain["aliased"], donated["aliased"]) == (0, 4)
     expected = out_of_memory.moved_average(jnp.zeros(3), jnp.ones(3))
     found = out_of_memory.moved_average_in_place(jnp.zeros(3), jnp.ones(3))
     np.testing.assert_array_equal(found, expected)

@@ -3,6 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from snippets.pitfalls import shapes
 
@@ -73,3 +75,21 @@ def test_a_name_that_is_gone(raises_declared):
     tree = {"w": jnp.ones(3)}
     raises_declared(shapes.mapped_as_before, jnp.shape, tree)
     assert jax.tree.map(jnp.shape, tree) == {"w": (3,)}
+
+
+@given(st.lists(st.integers(-9, 9), min_size=4, max_size=4))
+@settings(deadline=None, max_examples=20)
+def test_the_cross_product_in_the_plane_is_the_third_component(values):
+    a, b = jnp.array(values[:2], float), jnp.array(values[2:], float)
+    in_space = jnp.cross(jnp.append(a, 0), jnp.append(b, 0))
+    assert shapes.cross_in_plane(a, b) == in_space[2]
+
+
+def test_the_cross_product_of_vectors_in_the_plane_is_gone():
+    a, b = jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])
+    assert shapes.cross_in_plane(a, b) == -2
+    if jax.__version_info__ >= (0, 12):
+        with pytest.raises(ValueError, match="Dimension must be 3 for cross product"):
+            jnp.cross(a, b)
+    else:
+        assert jnp.cross(a, b) == -2

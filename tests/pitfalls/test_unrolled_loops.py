@@ -68,7 +68,7 @@ def test_jitting_the_block_does_not_change_the_gradient():
         unrolled_loops.gradient_of_blocks(wrap)(*blocks(3)) for wrap in WRAPPERS.values()
     )
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), plain, jitted)
-    loss = lambda weights, x: unrolled_loops.blocks_loss(unrolled_loops.block, weights, x)
+    loss = functools.partial(unrolled_loops.blocks_loss, unrolled_loops.block)
     check_grads(loss, blocks(2), order=1, modes=["rev"], rtol=0.05, atol=0.05)
 
 
