@@ -125,7 +125,7 @@ def who_holds(function, *args):
 
 
 def log_of(function, *args):
-    """Call `function` with `log_compiles`; return the lines, shortened."""
+    """Call `function` with `log_compiles`; return what it logs, in short."""
     log = io.StringIO()
     logger, handler = logging.getLogger("jax"), logging.StreamHandler(log)
     logger.addHandler(handler)

@@ -90,7 +90,7 @@ STANDS_FOR = {
 ALLOWED = r"""
 slope of a leaky ReLU | slope between
 in turn | t(akes?|aking|aken|ook) turns | turns? (on|off|out|into) | its turn comes
-(dot|inner|outer|Kronecker|elementwise|Hessian-vector) products?
+(dot|cross|inner|outer|Kronecker|elementwise|Hessian-vector) products?
 (Jacobian-vector|vector-Jacobian) products? | products? (with|of) (a vector|the mesh|sizes|nothing)
 (decimal|significant|hexadecimal|handwritten|last) digits? | digit for digit
 digits are | reads digits | digits data ?set
