@@ -21,10 +21,7 @@ SPARE = re.compile(r"^```.*?^```$|^\|(?: --- \|)+$|(?<= \|)(?: +\|)+$", re.MULTI
 
 
 def markdown(body: str, notebook: str = "") -> str:
-    """Return the body of a page in Markdown; what numbers have on hover are footnotes.
-
-    `notebook` is where the page's notebook is, which has code that is too long.
-    """
+    """Return a page in Markdown, with notes as footnotes; its `notebook` has very long code."""
     # Imported here, for a build that writes no page.
     import html_to_markdown
 

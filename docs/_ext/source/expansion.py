@@ -8,13 +8,7 @@ from collections.abc import Collection, Iterable
 import nbformat
 
 from ..names import is_misspelt, nearest
-from .snippets import (
-    Definition,
-    ExpectedError,
-    Import,
-    Library,
-    SnippetError,
-)
+from .snippets import Definition, ExpectedError, Import, Library, SnippetError
 from .syntax import imports, joined, names_used, symbol_tables
 
 IMPORT = ("import ", "from ")
@@ -97,6 +91,8 @@ class Expansion:
         self.made: set[str] = set()
         self.seen: set[str] = set()
         self.imported: set[str] = set()
+        # Helpers that no visible cell has used, {name: what is said of their fold}.
+        self.unnamed: dict[str, nbformat.NotebookNode] = {}
 
     def cells(self, cell: nbformat.NotebookNode, line: int) -> list[Expanded]:
         """Return the cell as it is executed, after a cell of helpers where it needs some."""
@@ -135,18 +131,16 @@ class Expansion:
             if d not in wanted and not self._is_defined(d) and not self._is_replaced(d, bound)
         ]
         shown = [d for d in excerpt.definitions if d in wanted]
-        sources = [definition.source for definition in helpers]
+        sources = {helper.name: helper.source for helper in helpers}
         code = [*(d.source for d in shown), *([cell.source] if cell.source.strip() else [])]
-        for found in _read_by(excerpt.imports, [*sources, *code]):
+        for found in _read_by(excerpt.imports, [*sources.values(), *code]):
             for name, meaning in import_lines(found.lines).items():
                 self._note(name, meaning, line)
         for definition in excerpt.definitions:
             if not self._is_replaced(definition, bound):
                 self._note(definition.name, self._origin(definition), line)
         self._note_own(cell.source, line)
-        used = [name for name in names_used(joined(code)) if name in {d.name for d in helpers}]
-        folds = self._joined(excerpt.imports, sources, unseen=True) if helpers else ""
-        before = [self._folded(folds, used, cell)] if helpers else []
+        before = [self._folded(excerpt.imports, sources, cell)] if sources else []
         own_lines = cell.source
         cell["source"] = self._joined(excerpt.imports, code, unseen, {each.name for each in folded})
         self._note_imports(own_lines, unseen)
@@ -177,14 +171,17 @@ class Expansion:
             if is_misspelt(tag, TAGS):
                 raise PageError(line, f"there is no tag '{tag}'{nearest(tag.lower(), TAGS)}")
 
-    def _folded(self, source: str, used: list[str], cell: nbformat.NotebookNode) -> Expanded:
-        """Return the cell of the helpers of another cell, with a label that names those `used`."""
-        folded = nbformat.v4.new_code_cell(source)
+    def _folded(
+        self, imports: Iterable[Import], sources: dict[str, str], cell: nbformat.NotebookNode
+    ) -> Expanded:
+        """Return the cell of the helpers that another cell needs, which stands beside that one."""
+        code = self._joined(imports, [*sources.values()], unseen=True)
+        folded = nbformat.v4.new_code_cell(code)
         kept = {"framework": cell.metadata["framework"]} if "framework" in cell.metadata else {}
-        label = f"{HELPERS}: {', '.join(used)}" if used else HELPERS
         folded["metadata"] = nbformat.from_dict(
-            {"tags": ["hide-input"], "mystnb": {"code_prompt_show": label}, **kept}
+            {"tags": ["hide-input"], "mystnb": {"code_prompt_show": HELPERS}, **kept}
         )
+        self.unnamed |= dict.fromkeys(sources, folded.metadata.mystnb)
         return Expanded(folded)
 
     def _joined(
@@ -216,10 +213,14 @@ class Expansion:
             self.seen.update([] if unseen else found)
             self.imported.update(line.split()[1] for line in found)
 
-    @staticmethod
     def _expanded(
-        cell: nbformat.NotebookNode, tags: list[str], errors: list[ExpectedError], line: int
+        self, cell: nbformat.NotebookNode, tags: list[str], errors: list[ExpectedError], line: int
     ) -> Expanded:
+        with contextlib.suppress(SyntaxError):
+            for name in names_used(cell.source) if UNSEEN.isdisjoint(tags) else ():
+                if fold := self.unnamed.pop(name, None):
+                    mark = "," if ":" in fold.code_prompt_show else ":"
+                    fold.code_prompt_show += f"{mark} {name}"
         if len(errors) > 1:
             both = " and ".join(error.snippet or "the cell" for error in errors)
             raise PageError(line, f"{both} each declare an error; give each a cell of its own")

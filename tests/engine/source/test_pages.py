@@ -63,10 +63,16 @@ def test_the_pieces_of_a_cell_have_the_blank_lines_of_one(project, read):
     ]
 
 
-def test_what_only_helpers_call_is_not_named_at_their_fold(project, read):
-    project.snippet("a.one", "def f(x): return g(x)\ndef g(x): return h(x)\ndef h(x): return x\n")
-    page = read("a/one", project.cell("f(1)", "one.f"), project.cell("[h, g]", "one.f"))
-    assert page.cells[0].node.metadata["mystnb"]["code_prompt_show"] == f"{HELPERS}: g"
+def test_a_fold_names_the_helpers_that_visible_cells_use(project, read):
+    functions = ("def f(x): return g(x)", "def g(x): return h(x)", "def h(x): return k(x)")
+    project.snippet("a.one", "\n".join((*functions, "def k(x): return x")))
+    page = read(
+        "a/one",
+        project.cell("f(1)", "one.f"),
+        "```{code-cell} python\n:tags: [hide-input]\nk\n```",
+        project.cell("h(1), g(1)"),
+    )
+    assert page.cells[0].node.metadata["mystnb"]["code_prompt_show"] == f"{HELPERS}: g, h"
 
 
 def test_helpers_come_folded_and_once_for_each_page(project, read):
