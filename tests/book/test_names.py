@@ -21,7 +21,7 @@ from tests.book import pages
 INTRODUCED = re.compile(r"(?<!`)`(?:[\w.]*\.)?(\w+)(?:\([^`]*\))?`(?!`)")
 # Chapters in which code is compared. What is measured is shown there, and the measuring around it
 # is not: the label of its fold, which names it, is enough.
-COMPARING = ("appendix", "benchmarks", "claims", "timing")
+COMPARING = ("appendix", "benchmarks", "claims", "timing", "your_machine")
 ALWAYS = {*dir(builtins), "__name__", "display", "get_ipython"}
 
 
