@@ -46,7 +46,10 @@
       .replace(/\x1b\[[\d;]*m/g, "")
       .replace(/\r/g, "")
       .replace(/https?:\/\/\S+|<class '[^']*'>/g, "");
-    const found = [...plain.matchAll(named)].slice(-MOST).map((each) => {
+    const all = [...plain.matchAll(named)];
+    // The line of a traceback that raises an error is not what the error says.
+    const said = all.filter(({ index }) => !/\braise [\w.]*$/.test(plain.slice(0, index)));
+    const found = (said.length ? said : all).slice(-MOST).map((each) => {
       const start = each.index + each[0].length;
       return { type: RENAMED[each[1]] ?? each[1], message: plain.slice(start, start + LONGEST) };
     });

@@ -174,3 +174,16 @@ def test_what_older_versions_said_belongs_to_one_entry(begins):
 def test_a_class_is_found_by_its_name_alone(pasted, kind):
     found = pasted(f"{kind}                 Traceback (most recent call last)")
     assert found["rows"][0].startswith(f"{kind}: ")
+
+
+def test_the_line_that_raises_an_error_is_not_taken_for_the_error(pasted):
+    row = "IndexError: … Got slice(None"
+    message = (
+        "Array slice indices must have static start/stop/step to be used with NumPy indexing "
+        "syntax. Got slice(None, JitTracer(int32[]), None) at position 0."
+    )
+    line = f"IndexError: {message}"
+    found = pasted(line)
+    assert (found["said"], found["rows"][0]) == ("", row)
+    assert pasted(f"in validate_slices\n    raise IndexError(msg)\n{line}") == found
+    assert pasted(f"raise jax.errors.IndexError('{message}')")["rows"][0] == row
