@@ -21,7 +21,7 @@
   );
   // Types that say little by themselves.
   const PYTHONS =
-    /^(Arithmetic|Assertion|Attribute|Buffer|FloatingPoint|Import|Index|InvalidArgument|JaxRuntime|Key|Lookup|ModuleNotFound|Name|NotImplemented|OS|Overflow|Runtime|Syntax|Type|Value|ZeroDivision)Error$|^(Exception|WARNING|\w*Warning)$/;
+    /^(Arithmetic|Assertion|Attribute|Buffer|FloatingPoint|Import|Index|InvalidArgument|JaxRuntime|Key|Lookup|ModuleNotFound|Name|NotImplemented|OS|Overflow|Runtime|Syntax|Type|Value|ZeroDivision)Error$|^(Exception|INFO|WARNING|\w*Warning)$/;
   const LONGEST = 1500;
   const MOST = 4;
   const FEWEST = 0.17;

@@ -43,6 +43,7 @@ NOTHING = [
     "AssertionError",
     "IndexError: list index out of range",
     "NameError: name 'params' is not defined",
+    "INFO:werkzeug:Press CTRL+C to quit",
 ]
 
 # Pastes a text into the field, and returns what is said above the entries, and the entries.
@@ -187,3 +188,24 @@ def test_the_line_that_raises_an_error_is_not_taken_for_the_error(pasted):
     assert (found["said"], found["rows"][0]) == ("", row)
     assert pasted(f"in validate_slices\n    raise IndexError(msg)\n{line}") == found
     assert pasted(f"raise jax.errors.IndexError('{message}')")["rows"][0] == row
+
+
+@pytest.mark.parametrize(
+    ("before", "message", "row"),
+    [
+        (
+            "RuntimeError: ",
+            "ABORTED: The TPU is already in use by process with pid 7.",
+            "in use by",
+        ),
+        ("I0420 10:15:02 xla_bridge.py:841] ", "INTERNAL: Failed to open libtpu.so", "libtpu"),
+        (
+            "INFO:2026-04-20:jax._src.xla_bridge:841: ",
+            "INTERNAL: Failed to open libtpu.so",
+            "libtpu",
+        ),
+    ],
+)
+def test_a_tpu_that_is_taken_and_one_that_is_not_there_are_told_apart(pasted, before, message, row):
+    found = pasted(f"{before}Unable to initialize backend 'tpu': {message}")
+    assert not found["said"] and row in found["rows"][0]
