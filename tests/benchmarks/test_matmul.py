@@ -467,3 +467,9 @@ def test_without_the_switch_the_error_is_that_of_float32_and_nothing_warns():
         found = jnp.linalg.solve(matrix, right)
     assert found.dtype == jnp.float32
     assert matmul.error_of("solve", 100, found) > 1e-9
+
+
+def test_the_time_of_the_post_is_longer_than_at_the_peak_of_either_chip():
+    for chip in ("TPU v5e", "TPU v6e"):
+        seconds = matmul.operations(3000) / matmul.PUBLISHED_PEAKS[chip]["bfloat16"]
+        assert seconds < 2.12e-3
