@@ -56,7 +56,7 @@ def three_timers(function, *args):
     }
 
 
-def in_turns(name, function, *args):
+def compare_timers(name, function, *args):
     """Time an operation by three timers in turn, and display a comparison."""
     ours, timers = three_timers(function, *args)
     before = taken_by_others()

@@ -1,4 +1,4 @@
-"""Softmax attention: of one's own and from the libraries, in three frameworks."""
+"""Softmax attention, as a formula and from libraries, in three frameworks."""
 
 import functools
 import math
@@ -17,7 +17,10 @@ WIDTH = 64
 
 
 def attention(query, key, value):
-    """Return softmax(query keyᵀ / √width) value, of arrays (heads, length, width)."""
+    """Return softmax(query keyᵀ / √width) value.
+
+    All are arrays (heads, length, width).
+    """
     scores = query @ key.mT / math.sqrt(query.shape[-1])
     return jax.nn.softmax(scores) @ value
 
@@ -59,7 +62,10 @@ def causal_attention(query, key, value):
 
 
 def inputs(length):
-    """Return query, key and value: float32 NumPy arrays (4, length, 64), normal."""
+    """Return query, key and value, normal.
+
+    They are float32 NumPy arrays (4, length, 64).
+    """
     shape = 3, HEADS, length, WIDTH
     return tuple(
         np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
@@ -72,7 +78,7 @@ def positions_first(arrays):
 
 
 def heads_first(result):
-    """Return a result in either layout as NumPy array (heads, length, width)."""
+    """Return a result in either layout as (heads, length, width), in NumPy."""
     array = np.asarray(result)
     if array.ndim == 4 and array.shape[1] == HEADS:
         return array[0]
@@ -106,7 +112,7 @@ def in_torch(length, tensor):
 
 
 def in_tensorflow(length):
-    """Return what to compare in TensorFlow, by key, for sequences of `length`."""
+    """Return what to compare in TensorFlow, by key, at `length`."""
     own = [tf.constant(x) for x in inputs(length)]
     turned = [tf.constant(x) for x in positions_first(inputs(length))]
     graph, library = map(
@@ -120,7 +126,7 @@ def in_tensorflow(length):
 
 
 def causal_in_jax(length):
-    """Return what to compare in JAX, by key, where positions see none later."""
+    """Return what to compare in JAX, by key, with later positions masked."""
     own = [jnp.asarray(x) for x in inputs(length)]
     turned = [jnp.asarray(x) for x in positions_first(inputs(length))]
     library = jax.jit(
@@ -133,7 +139,7 @@ def causal_in_jax(length):
 
 
 def causal_in_torch(length, tensor):
-    """Return what to compare in PyTorch, by key, where positions see none later.
+    """Return what to compare in PyTorch, with later positions masked.
 
     `tensor` makes a tensor of a NumPy array.
     """
@@ -143,7 +149,7 @@ def causal_in_torch(length, tensor):
 
 
 def one_head(length):
-    """Return an empty float32 array (length, 64), for the shape in the records."""
+    """Return an empty float32 array (length, 64), the shape in the records."""
     return np.empty((length, WIDTH), np.float32)
 
 
@@ -157,10 +163,10 @@ def cpu_program(function, *args):
 
 
 def scores_kept(function, *args):
-    """Return the memory that a program plans for values in between, on a CPU.
+    """Return the temporaries that a program plans on a CPU.
 
-    In arrays of all scores, for a function of arrays with (heads, length, width) or
-    (1, length, heads, width).
+    In arrays of all scores, for a function of arrays with (heads, length,
+    width) or (1, length, heads, width).
     """
     plan = cpu_program(function, *args).memory_analysis()
     length = math.prod(args[0].shape) // (HEADS * WIDTH)
@@ -168,13 +174,13 @@ def scores_kept(function, *args):
 
 
 def program_parts(function, *args):
-    """Return how many kernels a program has on a CPU, and how many are YNNPACK's."""
+    """Return how many kernels a program has on a CPU, and YNNPACK's."""
     text = cpu_program(function, *args).as_text()
     return text.count(" fusion("), text.count('"kind":"__ynn_fusion"')
 
 
 def fresh_scores(call, length, calls=1):
-    """Return how much new memory a call gets from the system, in arrays of all scores.
+    """Return the new memory of a call, in arrays of all scores.
 
     It is the number of page faults times the size of a page.
     """
@@ -188,7 +194,7 @@ def fresh_scores(call, length, calls=1):
 
 
 def torch_choice(length):
-    """Name the implementation that PyTorch picks, by how it would differentiate it."""
+    """Name the implementation that PyTorch picks, by its backward node."""
     query = torch_tensor(np.ones((1, HEADS, length, WIDTH), np.float32))
     query.requires_grad_()
     result = torch.nn.functional.scaled_dot_product_attention(

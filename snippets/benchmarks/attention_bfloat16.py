@@ -1,4 +1,4 @@
-"""Causal attention in bfloat16, forward and with its gradient, in two frameworks."""
+"""Causal attention in bfloat16, with and without gradients."""
 
 import contextlib
 import functools
@@ -23,9 +23,10 @@ def shapes_here():
 
 
 def draw(batch, length, heads, width):
-    """Return queries, keys, values and slopes, float32 (batch, length, heads, width).
+    """Return queries, keys, values and cotangents, normal, in NumPy.
 
-    They are normal, from NumPy; the slopes are those of a loss by the result.
+    They are float32 (batch, length, heads, width); the cotangents are the
+    derivatives of a loss by the result.
     """
     rng = np.random.default_rng(0)
     shape = 4, batch, length, heads, width
@@ -41,17 +42,17 @@ def forward(query, key, value, implementation=None):
 
 
 @jax.jit(static_argnames="implementation")
-def with_gradient(query, key, value, slopes, implementation=None):
-    """Return attention, and its gradients by query, key and value for `slopes`."""
+def with_gradient(query, key, value, cotangent, implementation=None):
+    """Return attention, and its gradients by query, key and value."""
     attend = functools.partial(forward, implementation=implementation)
     result, backward = jax.vjp(attend, query, key, value)
-    return result, backward(slopes)
+    return result, backward(cotangent)
 
 
 def forward_torch(query, key, value, backend=None):
-    """Return causal attention, (batch, heads, length, width), by one of the backends.
+    """Return causal attention, (batch, heads, length, width).
 
-    PyTorch chooses one itself where none is named.
+    PyTorch chooses a backend itself where none is named.
     """
     with sdpa_kernel(backend) if backend else contextlib.nullcontext():
         return F.scaled_dot_product_attention(
@@ -59,17 +60,17 @@ def forward_torch(query, key, value, backend=None):
         )
 
 
-def with_gradient_torch(query, key, value, slopes, backend=None):
-    """Return what `with_gradient` does; query, key and value want gradients."""
+def with_gradient_torch(query, key, value, cotangent, backend=None):
+    """Do what `with_gradient` does; query, key, value want gradients."""
     result = forward_torch(query, key, value, backend)
-    return result, torch.autograd.grad(result, (query, key, value), slopes)
+    return result, torch.autograd.grad(result, (query, key, value), cotangent)
 
 
 def implementations(length):
-    """Return what `dot_product_attention` offers here, by the keys of a race.
+    """Return JAX's implementations here, by the keys of a race.
 
-    `library` is cuDNN's on an NVIDIA GPU, where `xla` is there as well, up to a length
-    at which all scores fit.
+    `library` is cuDNN's on an NVIDIA GPU, where `xla` is there as well, up
+    to a length at which all scores fit.
     """
     if jax.devices()[0].platform != "gpu":
         return {"library@jax": None}
@@ -80,7 +81,7 @@ def implementations(length):
 
 
 def backends(length):
-    """Return the backends of PyTorch by the keys of a race; `sdpa` is its choice."""
+    """Return PyTorch's backends by the keys of a race; `sdpa` is its own."""
     found = {"sdpa@torch": None}
     if torch.cuda.is_available():
         found["flash@torch"] = SDPBackend.FLASH_ATTENTION
@@ -91,7 +92,7 @@ def backends(length):
 
 
 def in_jax(arrays, length):
-    """Return two races of JAX in bfloat16, forward and with the gradient, by keys."""
+    """Return two races of JAX in bfloat16, without and with gradients."""
     short = [jnp.asarray(array, jnp.bfloat16) for array in arrays]
     ways = implementations(length).items()
     return (
@@ -110,7 +111,7 @@ def in_torch(arrays, length, dtype=torch.bfloat16):
     """Return the same of PyTorch, which has the heads before the positions."""
     tensors = [torch_tensor(a.swapaxes(1, 2).copy()).to(dtype) for a in arrays]
     wanted = [tensor.clone().requires_grad_() for tensor in tensors[:3]]
-    own, slopes = tensors[:3], tensors[3]
+    own, cotangent = tensors[:3], tensors[3]
     ways = backends(length).items()
     return (
         {
@@ -118,21 +119,26 @@ def in_torch(arrays, length, dtype=torch.bfloat16):
             for key, way in ways
         },
         {
-            key: functools.partial(with_gradient_torch, *wanted, slopes, way)
+            key: functools.partial(
+                with_gradient_torch, *wanted, cotangent, way
+            )
             for key, way in ways
         },
     )
 
 
 def heads_last(tensor):
-    """Return a result of PyTorch as NumPy, float64 (batch, length, heads, width)."""
+    """Return PyTorch's result in NumPy and float64.
+
+    Its shape is (batch, length, heads, width).
+    """
     return tensor.detach().cpu().double().numpy().swapaxes(1, 2)
 
 
 def operations(batch, length, heads, width):
-    """Return the floating-point operations of causal attention, and with its gradient.
+    """Return the operations of causal attention, and with its gradient.
 
-    Two products, halved by the mask; the gradient takes five (Dao 2023,
+    Two matmuls, halved by the mask; the gradient takes five (Dao 2023,
     FlashAttention-2, section 4.1).
     """
     once = 4 * batch * heads * length**2 * width // 2
@@ -140,7 +146,7 @@ def operations(batch, length, heads, width):
 
 
 def planned(arrays, implementation):
-    """Return the bytes that XLA plans within `with_gradient`, results aside."""
+    """Return the bytes of temporaries that XLA plans for `with_gradient`."""
     shapes = [
         jax.ShapeDtypeStruct(array.shape, jnp.bfloat16) for array in arrays
     ]

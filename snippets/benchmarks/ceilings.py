@@ -1,4 +1,4 @@
-"""Ceilings: how fast memory and products are, and how close to them operations come."""
+"""How fast memory and matmuls are, and how close operations come."""
 
 import functools
 import math
@@ -36,7 +36,7 @@ STREAM_TORCH = {
 
 
 def copied(out, b):
-    """Return `out` after the numbers of `b` were written over its own, both NumPy."""
+    """Return `out`, overwritten with the values of `b`, both NumPy."""
     np.copyto(out, b)
     return out
 
@@ -58,7 +58,7 @@ EXACT = {
 
 
 def cache_bytes():
-    """Return the size of the first core's largest cache in bytes, or 0, from Linux."""
+    """Return the bytes of the first core's largest cache, 0 if unknown."""
     try:
         with open("/sys/devices/system/cpu/cpu0/cache/index3/size") as file:
             return int(file.read().strip().removesuffix("K")) * 1024
@@ -67,16 +67,16 @@ def cache_bytes():
 
 
 def numbers(size):
-    """Return two float32 NumPy arrays of shape (size,), uniform from 0 to 1."""
+    """Return two float32 NumPy arrays of shape (size,), uniform in [0, 1)."""
     rng = np.random.default_rng(0)
     return [rng.random(size, np.float32) for _ in range(2)]
 
 
 def over(function):
-    """Compile a function of JAX that writes its result over an array it is given.
+    """Compile a JAX function that overwrites an array that it is given.
 
-    That array has the shape and dtype of the result and comes first. Its caller loses
-    it, and the function does not see it.
+    That array has the shape and dtype of the result and comes first. Its
+    caller loses it, and the function does not see it.
     """
 
     @jax.jit(donate_argnums=0, keep_unused=True)
@@ -87,7 +87,7 @@ def over(function):
 
 
 def again(function, out, *arrays):
-    """Return a call that writes over `out`, and then each time over its last result."""
+    """Return a call that overwrites `out`, and then its last result."""
 
     def call():
         nonlocal out
@@ -98,46 +98,46 @@ def again(function, out, *arrays):
 
 
 def stream_jax(kernel, b, c):
-    """Return a call of one kernel in JAX, on NumPy's float32 arrays of shape (n,)."""
+    """Return a call of a kernel in JAX, on NumPy's float32 arrays (n,)."""
     b, c = jnp.asarray(b), jnp.asarray(c)
     return again(over(STREAM_JAX[kernel]), jnp.zeros_like(b), b, c)
 
 
 def stream_torch(kernel, b, c):
-    """Return a call of one kernel in PyTorch, on NumPy's float32 arrays (n,)."""
+    """Return a call of a kernel in PyTorch, on NumPy's float32 arrays (n,)."""
     b, c = torch_tensor(b), torch_tensor(c)
     return functools.partial(STREAM_TORCH[kernel], torch.zeros_like(b), b, c)
 
 
 def stream_numpy(kernel, b, c):
-    """Return a call of one kernel in NumPy, on float32 arrays of shape (n,)."""
+    """Return a call of a kernel in NumPy, on float32 arrays (n,)."""
     return functools.partial(STREAM_NUMPY[kernel], np.ones_like(b), b, c)
 
 
 def new_jax(b, c):
-    """Return a call of the triad in JAX that gets a new array for each result."""
+    """Return a call of the triad in JAX, into a new array each time."""
     return functools.partial(
         jax.jit(STREAM_JAX["triad"]), *map(jnp.asarray, (b, c))
     )
 
 
 def new_torch(b, c):
-    """Return a call of the triad in PyTorch that gets a new array for each result."""
+    """Return a call of the triad in PyTorch, into a new array each time."""
     return functools.partial(
         torch.add, *map(torch_tensor, (b, c)), alpha=FACTOR
     )
 
 
 def new_numpy(b, c):
-    """Return a call of the triad in NumPy, with a new array for each operation."""
+    """Return a call of the triad in NumPy, a new array per operation."""
     return functools.partial(EXACT["triad"], b, c)
 
 
 def in_gigabytes(race):
-    """Return {alternative: GB/s} of a comparison of copies, without decimals.
+    """Return {alternative: GB/s} of a comparison of copies.
 
-    Counted are the bytes of the float32 array that is copied, in the seconds that one
-    more call adds.
+    Without decimals. Counted are the bytes of the float32 array that is
+    copied, in the seconds that one more call adds.
     """
     return {
         key: round(
@@ -151,7 +151,7 @@ def in_gigabytes(race):
 
 
 def page_faults(call):
-    """Return how many pages a second call gets from the system, in hundreds."""
+    """Return the page faults of a second call, in hundreds."""
     jax.block_until_ready(call())
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     jax.block_until_ready(call())
@@ -160,9 +160,9 @@ def page_faults(call):
 
 
 def largest_products(frameworks, size, ways):
-    """Return what to compare: products of (size, size) in some `ways` of `WAYS`.
+    """Return what to compare: matmuls of (size, size).
 
-    `frameworks` are `Contestant`s.
+    `ways` are keys of `WAYS`, and `frameworks` are `Contestant`s.
     """
     found = {}
     for each in frameworks:
@@ -178,7 +178,7 @@ def largest_products(frameworks, size, ways):
 
 
 def product_errors(frameworks, size, ways):
-    """Return the relative error of each of `largest_products` against float64."""
+    """Return the relative error of `largest_products`, against float64."""
     exact = np.matmul(*operands(size), dtype=np.float64)
     by_name = {each.name: each for each in frameworks}
     found = {}
@@ -191,9 +191,10 @@ def product_errors(frameworks, size, ways):
 
 
 def transfers_jax(x):
-    """Return what to compare in JAX: copies of NumPy's `x` to a device and back.
+    """Return what to compare in JAX: copies of `x` to a device and back.
 
-    An array of JAX keeps NumPy's copy of it, so the way back starts from a new one.
+    A JAX array keeps NumPy's copy of it, so the copy back starts from a
+    new array.
     """
     device = jax.devices()[0]
     there, pinned = (
@@ -212,7 +213,7 @@ def transfers_jax(x):
 
 
 def transfers_torch(x):
-    """Return what to compare in PyTorch: copies of NumPy's `x` to a GPU and back."""
+    """Return what to compare in PyTorch: copies to a GPU and back."""
     pageable, on_device = torch.from_numpy(x), torch_tensor(x)
     pinned, back = (
         pageable.pin_memory(),
@@ -241,10 +242,11 @@ PASSES_JAX = {
 
 
 def passes_jax(x):
-    """Return what to compare in JAX: functions that need one pass over NumPy's `x`.
+    """Return what to compare in JAX: functions that need one pass over `x`.
 
-    Each of them, compiled, writes over an array, and into a new one (`_new`); the
-    chain runs eagerly, too. `x` is a float32 array of shape (rows, columns).
+    Each is compiled, into an old array and into a new one (`_new`); the
+    chain also runs eagerly. `x` is a float32 NumPy array of shape (rows,
+    columns).
     """
     x, found = jnp.asarray(x), {}
     for name, function in PASSES_JAX.items():
@@ -255,7 +257,7 @@ def passes_jax(x):
 
 
 def passes_torch(x):
-    """Return what to compare in PyTorch: what `passes_jax` has, where it is there."""
+    """Return what to compare in PyTorch, of what `passes_jax` has."""
     x = torch_tensor(x)
     return {
         "copy@torch": functools.partial(torch.zeros_like(x).copy_, x),
@@ -267,7 +269,7 @@ def passes_torch(x):
 
 
 def exact_passes(x):
-    """Return {name: result} of the same functions of NumPy's `x`, in float64."""
+    """Return {name: result} of the same functions in NumPy and float64."""
     powers = np.exp(x.astype(np.float64))
     away = x - x.mean(-1, keepdims=True, dtype=np.float64)
     variance = (away**2).mean(-1, keepdims=True)
@@ -282,7 +284,7 @@ def exact_passes(x):
 
 
 def dense_products(frameworks, **sizes):
-    """Return what to compare: products of matrices, by the names of their sizes."""
+    """Return what to compare: matmuls, by the names of their sizes."""
     return {
         f"{name}@{each.name}": functools.partial(
             each.product, *map(each.on_device, operands(size))
@@ -293,7 +295,7 @@ def dense_products(frameworks, **sizes):
 
 
 def attention_jax(length):
-    """Return a call of the formula for attention, compiled, on (4, length, 64)."""
+    """Return a call of compiled attention on (4, length, 64)."""
     return functools.partial(
         jax.jit(attention), *map(jnp.asarray, inputs(length))
     )
@@ -308,5 +310,5 @@ def attention_torch(length):
 
 
 def attention_operations(length):
-    """Return the floating-point operations of the two products of (4, length, 64)."""
+    """Return the operations of attention's two matmuls, (4, length, 64)."""
     return 4 * HEADS * length**2 * WIDTH

@@ -61,7 +61,7 @@ def images_and_kernel(size):
 
 
 def exact_convolution(images, kernel):
-    """Return the convolution of `convolve` as a sum of nine products, in float64."""
+    """Return what `convolve` does, as nine matmuls in float64."""
     images, kernel = (
         np.asarray(images, np.float64),
         np.asarray(kernel, np.float64),
@@ -77,12 +77,12 @@ def exact_convolution(images, kernel):
 
 
 def operations(size):
-    """Count the multiplications and additions, those with the border included."""
+    """Count multiplications and additions, those at the border included."""
     return 2 * IMAGES * size**2 * 9 * CHANNELS**2
 
 
 def channels_first(images):
-    """Return images (n, height, width, in) as (n, in, height, width), in NumPy."""
+    """Return NumPy images (n, height, width, in) as (n, in, height, width)."""
     return np.ascontiguousarray(np.moveaxis(images, -1, 1))
 
 
@@ -96,7 +96,7 @@ def torch_operands(images, kernel, tensor):
 
 
 def channels_last(tensors):
-    """Return tensors of four axes with the channels next to each other in memory."""
+    """Return tensors of four axes with channels adjacent in memory."""
     return [each.to(memory_format=torch.channels_last) for each in tensors]
 
 
@@ -139,7 +139,7 @@ def in_torch(size, tensor):
 
 
 def in_tensorflow(size):
-    """Return what to compare in TensorFlow, by key, for images of (size, size)."""
+    """Return what to compare in TensorFlow, by key, for (size, size)."""
     operands = [tf.constant(each) for each in images_and_kernel(size)]
     graph, xla = (
         tf.function(convolve_tensorflow, jit_compile=compiled)
@@ -153,12 +153,12 @@ def in_tensorflow(size):
 
 
 def plane(size):
-    """Return an empty float32 array (size, size), for the shape in the records."""
+    """Return an empty float32 array (size, size), the shape in the records."""
     return np.empty((size, size), np.float32)
 
 
 def steps(text):
-    """Return the operations of a compiled program, and who computes a fused one."""
+    """Return the operations of a compiled program, fusions by their kind."""
     found = []
     for line in text[text.index("ENTRY") :].splitlines():
         if match := re.search(r"%([\w.]+) = \S+ ([\w-]+)\(", line):
@@ -170,7 +170,7 @@ def steps(text):
 
 
 def program(function, *args):
-    """Return the steps of what JAX compiles for a CPU, from arrays like `args`."""
+    """Return the steps of what JAX compiles for a CPU, for such `args`."""
     cpu = jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])
     shapes = [
         jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=cpu) for x in args
@@ -179,7 +179,7 @@ def program(function, *args):
 
 
 def xla_of_tensorflow(images, kernel):
-    """Return the steps of what the XLA within TensorFlow compiles for a CPU."""
+    """Return the steps of what TensorFlow's XLA compiles for a CPU."""
     function = tf.function(convolve_tensorflow, jit_compile=True)
     with tf.device("/CPU:0"):
         describe = function.experimental_get_compiler_ir(
@@ -189,7 +189,7 @@ def xla_of_tensorflow(images, kernel):
 
 
 def torch_log(images, kernel):
-    """Return what oneDNN says it did for `convolve_torch`: the step, and with what."""
+    """Return what oneDNN logs for `convolve_torch`: steps and kernels."""
     onednn = torch.backends.mkldnn
     switch = onednn.verbose(onednn.VERBOSE_ON)
     log = printed(switch, convolve_torch, images, kernel)
@@ -198,7 +198,7 @@ def torch_log(images, kernel):
 
 
 def tensorflow_kernels(size):
-    """Return the names of the kernels that a graph with one convolution runs."""
+    """Return the kernels that a graph with one convolution runs."""
     images, kernel = images_and_kernel(size)
     v1 = tf.compat.v1
     options = v1.RunOptions(output_partition_graphs=True)

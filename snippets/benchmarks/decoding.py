@@ -1,4 +1,4 @@
-"""Writing one token after another, with the keys and values of earlier ones kept."""
+"""Decoding one token at a time, with a cache of keys and values."""
 
 import functools
 import itertools
@@ -15,7 +15,10 @@ from snippets.benchmarks.transformer import in_torch, mlp, normed, product
 
 
 def empty_cache(weights, heads, batch, capacity):
-    """Return room for keys and values, each (layers, batch, heads, capacity, width)."""
+    """Return zeros for keys and values.
+
+    Each is (layers, batch, heads, capacity, width).
+    """
     layers, width, _ = weights["layers"]["out"].shape
     shape = layers, batch, heads, capacity, width // heads
     dtype = weights["tokens"].dtype
@@ -23,9 +26,10 @@ def empty_cache(weights, heads, batch, capacity):
 
 
 def attend(q, keys, values, position):
-    """Return attention of `q`, (batch, heads, width), to positions up to `position`.
+    """Return attention of `q` to positions up to `position`.
 
-    Keys and values are (batch, heads, capacity, width); the softmax is in float32.
+    `q` is (batch, heads, width), keys and values are (batch, heads,
+    capacity, width); the softmax is in float32.
     """
     match = jnp.einsum(
         "bhw,bhcw->bhc", q, keys, preferred_element_type=jnp.float32
@@ -38,16 +42,20 @@ def attend(q, keys, values, position):
 
 
 def kept(stacked, new, number, position):
-    """Return keys or values of all layers with `new` (batch, heads, width) in place."""
+    """Return all layers' keys or values, with `new` written in.
+
+    `new` is (batch, heads, width).
+    """
     start = number, 0, 0, position, 0
     return jax.lax.dynamic_update_slice(stacked, new[None, :, :, None], start)
 
 
 @jax.jit(static_argnames="heads", donate_argnames="cache")
 def next_token(weights, cache, token, position, heads):
-    """Return the likeliest token after `token`, int32 (batch,), and the new cache.
+    """Return the likeliest next token and the new cache.
 
-    `position` is that of `token`, an int32 scalar; the cache has room for it.
+    `token` is int32 (batch,), and `position` its position, an int32
+    scalar; the cache has room for it.
     """
     x = weights["tokens"][token] + weights["positions"][position]
 
@@ -68,7 +76,10 @@ def next_token(weights, cache, token, position, heads):
 
 
 def write(weights, cache, token, heads, count):
-    """Return `count` tokens after `token`, int32 (batch, count), a call for each."""
+    """Return `count` tokens after `token`, int32 (batch, count).
+
+    Each takes a call.
+    """
     tokens = []
     for position in range(count):
         token, cache = next_token(weights, cache, token, position, heads)
@@ -89,10 +100,10 @@ def write_in_one(weights, cache, token, heads, count):
 
 
 class CacheTorch(torch.nn.Module):
-    """Room for the keys and values of a layer, (batch, heads, capacity, width)."""
+    """Keys and values of a layer, (batch, heads, capacity, width)."""
 
     def __init__(self, like, shape):
-        """Make room of zeros, of the dtype and on the device of the tensor `like`."""
+        """Allocate zeros, of dtype and on the device of `like`, a tensor."""
         super().__init__()
         self.register_buffer("keys", like.new_zeros(shape))
         self.register_buffer("values", like.new_zeros(shape))
@@ -141,9 +152,10 @@ class DecoderTorch(torch.nn.Module):
 
 @torch.no_grad()
 def write_torch(decoder, token, count):
-    """Return `count` tokens after `token`, int64 (batch, count), a call for each.
+    """Return `count` tokens after `token`, int64 (batch, count).
 
-    A result of a CUDA graph is overwritten by the next call, so it is copied.
+    Each takes a call. A result of a CUDA graph is overwritten by the next
+    call, so it is copied.
     """
     tokens = []
     for position in torch.arange(count, device=token.device).split(1):
@@ -153,10 +165,7 @@ def write_torch(decoder, token, count):
 
 
 def texts_jax(weights, heads, capacity, count):
-    """Return JAX's ways to write `count` tokens after token 0, by their keys.
-
-    They hand on the cache, so that each call donates that of the one before.
-    """
+    """Return JAX's variants of generating `count` tokens, by key."""
 
     def keep_writing(write):
         cache = empty_cache(weights, heads, 1, capacity)
@@ -176,13 +185,13 @@ def texts_jax(weights, heads, capacity, count):
 
 
 def decoder_torch(numbers, size, dtype, capacity):
-    """Return a decoder of PyTorch, for one text, of NumPy's weights in `dtype`."""
+    """Return PyTorch's decoder of a single text, weights in `dtype`."""
     model, _ = in_torch(numbers, size)
     return DecoderTorch(model.to(dtype), 1, capacity)
 
 
 def decoders_torch(*args):
-    """Return two such decoders by their keys: eager and, where that works, compiled.
+    """Return two such decoders: eager and, where that works, compiled.
 
     On a GPU the compiled one replays a CUDA graph.
     """
@@ -200,7 +209,7 @@ def decoders_torch(*args):
 
 
 def texts_torch(decoders, count, first):
-    """Return PyTorch's ways to write `count` tokens after `first`, by their keys."""
+    """Return PyTorch's variants of generating `count` tokens, by key."""
     return {
         key: functools.partial(write_torch, decoder, first, count)
         for key, decoder in decoders.items()
@@ -208,7 +217,7 @@ def texts_torch(decoders, count, first):
 
 
 def steps_of_jax(weights, heads, capacity, count):
-    """Return a function that writes the next token; after `count` it starts again."""
+    """Return a function that generates a token; it restarts after `count`."""
     token, cache = (
         jnp.zeros(1, jnp.int32),
         empty_cache(weights, heads, 1, capacity),
@@ -242,7 +251,7 @@ def steps_of_torch(decoder, count, first):
 
 
 def latencies(step, count):
-    """Return the seconds of `count` single calls, each with its token on the host."""
+    """Return the seconds of `count` calls, each with its token on the host."""
     on_host(step())
     seconds = []
     for _ in range(count):
@@ -253,13 +262,13 @@ def latencies(step, count):
 
 
 def percentiles(seconds):
-    """Return the median and the 99th percentile of seconds as text, in milliseconds."""
+    """Return the median and the 99th percentile as text, in milliseconds."""
     half, most = 1e3 * np.percentile(seconds, [50, 99])
     return f"half within {half:.2f} ms, 99 of 100 within {most:.2f} ms"
 
 
 def steps_that_grow(weights, heads, capacity):
-    """Return a function that makes the cache longer by one and writes a token."""
+    """Return a function that extends the cache and generates a token."""
     token, cache = (
         jnp.zeros(1, jnp.int32),
         empty_cache(weights, heads, 1, capacity),
@@ -281,7 +290,7 @@ def one_longer(stacked):
 
 
 def steps_that_grow_torch(decoder, first):
-    """Return the same for an eager decoder of PyTorch, after the token `first`."""
+    """Return the same for PyTorch's eager decoder, from `first` on."""
     token = first
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""One matrix product in four frameworks, on equal terms, and what float64 costs."""
+"""Matmuls in four frameworks on equal terms, and what float64 costs."""
 
 import contextlib
 import os
@@ -58,7 +58,7 @@ JAX = Contestant(
 
 
 def jax_terms():
-    """Ask JAX for full float32 products."""
+    """Ask JAX for full float32 in matmuls."""
     jax.config.update("jax_default_matmul_precision", "highest")
 
 
@@ -89,7 +89,7 @@ TORCH = Contestant(
 
 
 def torch_terms():
-    """Let PyTorch use all usable cores, and ask for full float32 products."""
+    """Let PyTorch use all usable cores, in full float32."""
     torch.set_num_threads(usable_cores())
     torch.set_float32_matmul_precision("highest")
 
@@ -122,7 +122,7 @@ TENSORFLOW = Contestant(
 
 
 def tensorflow_terms():
-    """Let TensorFlow use all usable cores, and ask for full float32 products."""
+    """Let TensorFlow use all usable cores, in full float32."""
     tf.config.threading.set_intra_op_parallelism_threads(usable_cores())
     tf.config.experimental.enable_tensor_float_32_execution(False)
 
@@ -145,7 +145,7 @@ def terms(contestants):
 
 
 def operands(size):
-    """Return two float32 NumPy arrays of shape (size, size), standard normal."""
+    """Return two float32 NumPy arrays of shape (size, size), normal."""
     draw = np.random.default_rng(0)
     return [
         draw.standard_normal((size, size), dtype=np.float32) for _ in range(2)
@@ -153,18 +153,18 @@ def operands(size):
 
 
 def operations(size):
-    """Count the multiplications and additions in a product of shape (size, size)."""
+    """Count the multiplications and additions of a (size, size) matmul."""
     return 2 * size**3
 
 
 def sizes():
-    """Return the sizes to measure: from 64, up to what the device does quickly."""
+    """Return the sizes to measure, up to what the device does quickly."""
     largest = 1024 if jax.default_backend() == "cpu" else 8192
     return [2**power for power in range(6, largest.bit_length())]
 
 
 def products(contestants, size):
-    """Return what to compare: a product of shape (size, size) in each framework."""
+    """Return what to compare: a (size, size) matmul in each framework."""
     pair = operands(size)
     return {
         each.name: partial(each.product, *map(each.on_device, pair))
@@ -173,7 +173,7 @@ def products(contestants, size):
 
 
 def cores_used(contestant, size, calls=3):
-    """Return processor time over elapsed time: the cores that a product keeps busy."""
+    """Return processor time over elapsed time: the cores kept busy."""
     a, b = map(contestant.on_device, operands(size))
     product, wait = contestant.product, waiter(contestant.name)
     wait(product(a, b))
@@ -185,7 +185,7 @@ def cores_used(contestant, size, calls=3):
 
 
 def in_a_row(product, a, b):
-    """Multiply `a` by `b` a hundred times, (n, n), one call after the other."""
+    """Multiply `a` by `b` a hundred times, (n, n), in a hundred calls."""
     for _ in range(100):
         a = product(a, b)
     return a
@@ -193,14 +193,14 @@ def in_a_row(product, a, b):
 
 @jax.jit
 def in_one_call(a, b):
-    """Multiply `a` by `b` a hundred times, (n, n), in one compiled function."""
+    """Multiply `a` by `b` a hundred times, (n, n), in one call."""
     return jax.lax.fori_loop(0, 100, lambda _, a: a @ b, a)
 
 
 def loops(contestants, size):
-    """Return what to compare: a hundred products of shape (size, size) in a row.
+    """Return what to compare: a hundred (size, size) matmuls in a row.
 
-    `b` is scaled to keep the numbers in range.
+    `b` is scaled to keep the values in range.
     """
     a, b = operands(size)
     pair = a, b / np.float32(size**0.5)
@@ -214,7 +214,7 @@ def loops(contestants, size):
 
 
 def float64_product(pair):
-    """Return the product of two float32 NumPy arrays, computed in float64."""
+    """Return the matmul of two float32 NumPy arrays, in float64."""
     return np.matmul(*pair, dtype=np.float64)
 
 
@@ -224,7 +224,7 @@ def product_on_host(contestant, a, b):
 
 
 def errors_of(products, contestants, exact):
-    """Return the relative error of each product, by the name of its framework."""
+    """Return the relative error of each matmul, by framework."""
     return {
         each.name: relative_error(each.on_host(products[each.name]()), exact)
         for each in contestants
@@ -232,7 +232,10 @@ def errors_of(products, contestants, exact):
 
 
 def left_and_copied(contestants, size):
-    """Return what to compare: products of (size, size), left or brought to the host."""
+    """Return what to compare: results left, or brought to the host.
+
+    The matmuls are of shape (size, size).
+    """
     pair = operands(size)
     found = {}
     for each in contestants:
@@ -261,9 +264,10 @@ def numpy_library():
 
 
 def jax_library(dtype):
-    """Say how XLA multiplies two arrays of (512, 512) on a CPU, from its program.
+    """Say how XLA multiplies two arrays of (512, 512) on a CPU.
 
-    Returns the dtype of the product itself, and the kind of fusion, if there is one.
+    Returns the dtype that is multiplied, and the kind of fusion, if there
+    is one.
     """
     cpu = jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])
     x = jax.ShapeDtypeStruct((512, 512), dtype, sharding=cpu)
@@ -279,7 +283,10 @@ def jax_library(dtype):
 
 
 def printed(switch, function, *args):
-    """Return what a library prints while `function(*args)` runs in the context."""
+    """Return what a library prints while `function(*args)` runs.
+
+    `switch` is the context in which it does.
+    """
     with tempfile.TemporaryFile() as file:
         sys.stdout.flush()
         before = os.dup(1)
@@ -295,7 +302,7 @@ def printed(switch, function, *args):
 
 
 def torch_library(dtype):
-    """Say which library PyTorch multiplies with on a CPU, by what the library logs."""
+    """Say which library PyTorch multiplies with on a CPU, by its log."""
     x = torch.ones(512, 512, dtype=getattr(torch, dtype))
     mkl, onednn = torch.backends.mkl, torch.backends.mkldnn
     log = printed(onednn.verbose(onednn.VERBOSE_ON), torch.matmul, x, x)
@@ -349,7 +356,7 @@ def product_allowed(contestant, allowed, a, b):
 
 
 def compare_precisions(contestants, size):
-    """Compare products of (size, size) by `WAYS`; record what each really kept."""
+    """Compare (size, size) matmuls by `WAYS`; record what each kept."""
     pair = operands(size)
     exact = float64_product(pair)
     race, errors, kept = {}, {}, {}
@@ -432,7 +439,7 @@ POST_MILLISECONDS = {
 
 
 def post_ratio(slower, faster):
-    """Divide two times that the post reports (sineeli.github.io, 2025-12-20)."""
+    """Divide two times of the post (sineeli.github.io, 2025-12-20)."""
     return round(POST_MILLISECONDS[slower] / POST_MILLISECONDS[faster], 1)
 
 
@@ -452,9 +459,10 @@ def gauss_tensorflow(x):
 
 
 def system(size):
-    """Return a matrix, (size, size), a right side and its exact solution, (size, 1).
+    """Return a matrix, a right side and its exact solution.
 
-    All three hold small whole numbers, so that float32 can write them exactly.
+    They are (size, size) and (size, 1), and hold small integers, which
+    float32 can represent exactly.
     """
     rng = np.random.default_rng(0)
     matrix = rng.integers(-4, 5, (size, size)) + 8 * np.eye(size)
@@ -463,10 +471,10 @@ def system(size):
 
 
 def inputs(operation, size):
-    """Return NumPy arrays in float64, with numbers that float32 can write exactly.
+    """Return float64 NumPy arrays that float32 can represent exactly.
 
-    A product takes two of (size, size), a system also a right side of (size, 1), and
-    what works on single numbers takes one of (size,).
+    A matmul takes two of (size, size), a system also a right side of
+    (size, 1), and an elementwise operation one of (size,).
     """
     if operation == "solve":
         return system(size)[:2]
@@ -481,10 +489,10 @@ ROWS = 8
 
 
 def error_of(operation, size, result):
-    """Return the relative error of a result in the norm of Frobenius.
+    """Return the relative error of a result, in the Frobenius norm.
 
-    A product is compared on its first rows. Except for a system, whose solution is
-    known, the exact result comes from NumPy's longdouble.
+    A matmul is compared on its first rows. Except for a system, whose
+    solution is known, the exact result comes from NumPy's longdouble.
     """
     result = on_host(result).astype(np.longdouble)
     given = [array.astype(np.longdouble) for array in inputs(operation, size)]
@@ -537,18 +545,18 @@ IN_TENSORFLOW = {
 
 
 def contenders_jax(operation, size):
-    """Return what takes part for JAX, compiled."""
+    """Return JAX's contenders, compiled."""
     return both(IN_JAX[operation], jnp.asarray, operation, size)
 
 
 def contenders_torch(operation, size):
-    """Return what takes part for PyTorch, eager."""
+    """Return PyTorch's contenders, eager."""
     found = both(IN_TORCH[operation], torch_tensor, operation, size)
     return {f"{key}@torch": function for key, function in found.items()}
 
 
 def contenders_tensorflow(operation, size):
-    """Return what takes part for TensorFlow: eager, and `gauss` in a graph as well.
+    """Return TensorFlow's contenders: eager, `gauss` also in a graph.
 
     A single operation is the same kernel in a graph.
     """

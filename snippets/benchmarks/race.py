@@ -1,4 +1,4 @@
-"""What the benchmarks share: terms that are equal, errors, and when something pays."""
+"""What benchmarks share: equal terms, errors, and when something pays off."""
 
 import contextlib
 import functools
@@ -14,13 +14,13 @@ import torch
 
 
 def torch_tensor(array):
-    """Return a NumPy array as a tensor on the accelerator, or the CPU without one."""
+    """Return a NumPy array as a tensor on the accelerator, if there is one."""
     found = torch.accelerator.current_accelerator(check_available=True)
     return torch.tensor(array, device=found or "cpu")
 
 
 def on_host(array):
-    """Return an array of any framework as NumPy, copied if it is on an accelerator."""
+    """Return any framework's array in NumPy, copied from an accelerator."""
     return np.asarray(
         array.cpu() if isinstance(array, torch.Tensor) else array
     )
@@ -39,7 +39,7 @@ def bound(functions, *arrays):
 
 
 def has_cpp_compiler():
-    """Say whether a C++ compiler is installed, which torch.compile needs on a CPU."""
+    """Say whether there is a C++ compiler for torch.compile on a CPU."""
     return any(
         shutil.which(name)
         for name in (os.environ.get("CXX", ""), "g++", "clang++")
@@ -47,7 +47,7 @@ def has_cpp_compiler():
 
 
 def headers_folder():
-    """Return where PyTorch keeps its translated C++ headers, for all programs."""
+    """Return where PyTorch keeps its translated C++ headers."""
     from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
     unset = mock.patch.dict(
@@ -59,9 +59,10 @@ def headers_folder():
 
 @contextlib.contextmanager
 def after_a_first_program():
-    """Let torch.compile know the processor, its own headers and what it imports.
+    """Spare what runs inside torch.compile's first program.
 
-    Without a C++ compiler on the machine there is nothing to know.
+    That finds out about the processor, translates headers and imports.
+    Without a C++ compiler on the machine it fails, and nothing is spared.
     """
     import torch
     from torch._inductor import codecache, config, exc
@@ -76,9 +77,10 @@ def after_a_first_program():
 
 @contextlib.contextmanager
 def empty_torch_cache():
-    """Let torch.compile start from an empty cache, spared what a first program pays.
+    """Let torch.compile start from an empty cache.
 
-    Its warning that float32 numbers are not shortened is left out, as races forbid it.
+    It is spared what a first program pays. Its warning that TF32 is not
+    used is suppressed, as races forbid TF32.
     """
     with contextlib.ExitStack() as given:
         given.enter_context(warnings.catch_warnings())
@@ -92,21 +94,21 @@ def empty_torch_cache():
 
 
 def largest_difference(result, exact):
-    """Return the largest absolute difference of any framework's array from `exact`."""
+    """Return the largest absolute difference of an array from `exact`."""
     return float(np.max(np.abs(on_host(result).astype(np.float64) - exact)))
 
 
 def relative_error(product, exact):
-    """Return the Frobenius norm of `product - exact` divided by that of `exact`."""
+    """Return the Frobenius norm of `product - exact`, by that of `exact`."""
     difference = on_host(product).astype(np.float64) - exact
     return float(np.linalg.norm(difference) / np.linalg.norm(exact))
 
 
 def pays_from(races, other, ours):
-    """Return the smallest size from which on `ours` is measurably the faster one.
+    """Return the size from which on `ours` is measurably faster.
 
-    `races` maps sizes to comparisons that have both keys. None where `ours` is not
-    faster at the largest size.
+    `races` maps sizes to comparisons that have both keys. None where
+    `ours` is not faster at the largest size.
     """
     found = None
     for size in sorted(races, reverse=True):

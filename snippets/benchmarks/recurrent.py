@@ -1,4 +1,4 @@
-"""One recurrent loop, written in every way that three frameworks offer."""
+"""One recurrent loop, in many variants and three frameworks."""
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,8 @@ LENGTHS = (16, 64, 256)
 def step(h, x, w, u):
     """Return the next state, (batch, width), of a plain recurrent network.
 
-    `h` and `x` are (batch, width), `w` and `u` (width, width). It is the cell of
-    Elman 1990 without biases.
+    `h` and `x` are (batch, width), `w` and `u` (width, width). It is the
+    cell of Elman 1990 without biases.
     """
     return jnp.tanh(h @ w + x @ u)
 
@@ -41,7 +41,7 @@ def scan(xs, w, u, unroll=1):
 
 
 def scan_inputs_first(xs, w, u):
-    """Return what `scan` does; the product with the inputs is made before the loop."""
+    """Do what `scan` does, with the inputs' matmul before the loop."""
 
     def body(h, xu):
         h = jnp.tanh(h @ w + xu)
@@ -61,9 +61,10 @@ def torch_loop(xs, w, u):
 
 
 def torch_rnn(w, u):
-    """Return PyTorch's own loop with these weights, as a function of the inputs.
+    """Return PyTorch's own loop with these weights, as a function.
 
-    It takes (length, batch, width), ignores further arguments, and returns all states.
+    It takes (length, batch, width), ignores further arguments, and returns
+    all states.
     """
     rnn = torch.nn.RNN(*u.shape, bias=False, device=u.device).requires_grad_(
         False
@@ -91,7 +92,7 @@ def tensorflow_scan(xs, w, u):
 
 
 def draw(length):
-    """Return inputs (length, batch, width) and two weights (width, width), float32."""
+    """Return float32 inputs (length, batch, width), weights (width, width)."""
     random = np.random.default_rng(0)
     w, u = (
         random.standard_normal((2, WIDTH, WIDTH), dtype=np.float32)
@@ -105,7 +106,7 @@ def draw(length):
 
 
 def exact_states(xs, w, u):
-    """Return all states, (length, batch, width), from NumPy arrays in float64."""
+    """Return all states, (length, batch, width), in NumPy's float64."""
     xs, w, u = (array.astype(np.float64) for array in (xs, w, u))
     h, states = np.zeros(xs.shape[1:]), []
     for x in xs:

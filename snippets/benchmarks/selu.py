@@ -67,12 +67,12 @@ def normal(size):
 
 @jax.jit(donate_argnames="x")
 def selu_in_place(x):
-    """Return SELU of `x`, any shape, in the memory of `x`, which is then gone."""
+    """Return SELU of `x`, any shape, in the memory of `x`, which is lost."""
     return selu(x)
 
 
 def in_place(x):
-    """Return a function that replaces a copy of `x`, any shape, by its SELU."""
+    """Return a function that replaces a copy of `x` by its SELU."""
     latest = jnp.copy(x)
 
     def step():
@@ -84,10 +84,10 @@ def in_place(x):
 
 
 def fresh_arrays(function, x, calls=3):
-    """Return how much new memory a call gets from the system, in arrays like `x`.
+    """Return the new memory of a call, in arrays like `x`.
 
-    It is the number of page faults times the size of a page, divided by that of
-    `x`, an array of any framework and shape.
+    It is the number of page faults times the size of a page, divided by
+    that of `x`, an array of any framework and shape.
     """
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(calls):
@@ -128,10 +128,11 @@ for line in sys.stdin:
 
 @contextlib.contextmanager
 def in_own_process(framework, function, shape, tunables=""):
-    """Yield what calls a function of float32 ones in another process.
+    """Yield what calls a function of float32 ones in a child process.
 
-    Each call returns the number of its page faults. JAX compiles the function.
-    `tunables` are settings of glibc's allocator, which a process reads as it starts.
+    Each call returns the number of its page faults. JAX compiles the
+    function. `tunables` are settings of glibc's allocator, which a process
+    reads as it starts.
     """
     set_up = SET_UP[framework].format(shape=shape, name=function.__name__)
     code = CHILD.format(
@@ -160,14 +161,14 @@ def step(x, number):
 
 
 def chain(x, length):
-    """Apply `length` elementwise operations to `x`, an array of any framework."""
+    """Apply `length` elementwise operations to any framework's array."""
     for number in range(length):
         x = step(x, number)
     return x
 
 
 def exact_chain(x, length):
-    """Return what `chain` returns for a NumPy array of any shape, in float64."""
+    """Return what `chain` does for a NumPy array, in float64."""
     return chain(np.asarray(x, np.float64), length)
 
 
@@ -195,12 +196,12 @@ def chain_in_xla(tensor, length):
 
 
 def kernels(function, x):
-    """Return the number of fused loops in the compiled program of `function(x)`."""
+    """Return the number of fused loops in the program of `function(x)`."""
     return jax.jit(function).lower(x).compile().as_text().count(" fusion(")
 
 
 def arrays_moved(function, x):
-    """Return how much `function(x)` reads and writes, in arrays as large as `x`.
+    """Return what `function(x)` reads and writes, in arrays like `x`.
 
     It is the compiler's own count, for one compiled program.
     """
@@ -217,7 +218,7 @@ def tanhs(x):
 
 @jax.jit
 def tanhs_in_a_loop(x):
-    """Return tanh eight times of `x`, any shape, one after the other in a loop."""
+    """Return tanh eight times of `x`, any shape, in a loop."""
     return jax.lax.fori_loop(0, 8, lambda _, x: jnp.tanh(x), x)
 
 

@@ -1,4 +1,4 @@
-"""Sorting, running sums, indexing and adding at indices, in four frameworks."""
+"""Sorting, running sums, indexing and scatter, in four frameworks."""
 
 import functools
 import re
@@ -37,7 +37,7 @@ IN_TENSORFLOW = {
 
 
 def add_at(x, index):
-    """Return zeros, shape (n,), to which each `x[i]` was added at `index[i]`."""
+    """Return zeros, shape (n,), with each `x[i]` added at `index[i]`."""
     result = np.zeros_like(x)
     np.add.at(result, index, x)
     return result
@@ -64,10 +64,10 @@ def with_long_index(convert):
 
 
 def contenders(teams, size):
-    """Return for each operation what to compare: frameworks on the same numbers.
+    """Return {operation: what to compare}, on the same data.
 
-    A team is a dictionary of operations, functions of two arrays, with how the arrays
-    are converted from NumPy and the name of the framework.
+    A team is a dictionary of operations, functions of two arrays, with how
+    the arrays are converted from NumPy and the name of the framework.
     """
     races = {}
     for operations, take, framework in teams:
@@ -84,10 +84,10 @@ def compiled_text(function, *arrays):
 
 
 def comparison_steps(text):
-    """Count the instructions with which a compiled sort compares two elements.
+    """Count the instructions with which a sort compares two elements.
 
-    Parameters and constants do not count. Zero where the program leaves sorting to
-    a library.
+    Parameters and constants do not count. Zero where the program leaves
+    sorting to a library.
     """
     found = re.search(r" sort\(.*to_apply=%?([\w.-]+)", text)
     if not found:
@@ -105,31 +105,33 @@ def count(text, instruction):
 
 
 def additions(function, x):
-    """Return how many operations XLA counts for each element of `x`, shape (n,)."""
+    """Return XLA's count of operations per element of `x`, shape (n,)."""
     cost = jax.jit(function).lower(x).compile().cost_analysis()
     return round(cost["flops"] / x.size, 1)
 
 
 def as_ordered_integers(x):
-    """Return int32 numbers in the order of `x`, float32 of any shape without NaN.
+    """Return int32 numbers in the order of `x`, without NaN.
 
-    Of a negative number all bits but the sign are turned over.
+    `x` is float32 of any shape. Of a negative number all bits but the sign
+    are inverted.
     """
     bits = jax.lax.bitcast_convert_type(x, jnp.int32)
     return jnp.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
 
 
 def sort_as_integers(x):
-    """Return `x`, float32 of shape (n,) without NaN, sorted by way of integers."""
+    """Return `x`, float32 (n,) without NaN, sorted as integers."""
     bits = jnp.sort(as_ordered_integers(x))
     bits = jnp.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
     return jax.lax.bitcast_convert_type(bits, jnp.float32)
 
 
 def sort_in_numpy(x):
-    """Return a JAX array, sorted by NumPy: outside of `jit`, on the host.
+    """Return a JAX array sorted by NumPy, on the host, outside of `jit`.
 
-    A copy of `x` goes there, because JAX keeps what it once brought to the host.
+    A copy of `x` goes there, because JAX caches what it brought to the
+    host.
     """
     return jnp.asarray(np.sort(np.asarray(jnp.copy(x))))
 
@@ -140,7 +142,7 @@ def largest(x):
 
 
 def scan_sum(x, unroll=1):
-    """Return the running sums of `x`, shape (n,), one addition after the other."""
+    """Return the running sums of `x`, shape (n,), one by one."""
 
     def add(total, value):
         total = total + value
@@ -150,15 +152,15 @@ def scan_sum(x, unroll=1):
 
 
 def tree_sum(x):
-    """Return the running sums of `x`, shape (n,), from sums of pairs of pairs."""
+    """Return the running sums of `x`, shape (n,), from sums of pairs."""
     return jax.lax.associative_scan(jnp.add, x)
 
 
 def count_by_comparing(groups):
-    """Return how often each number below 100 occurs in `groups`, shape (n,)."""
+    """Return how often each integer below 100 occurs in `groups` (n,)."""
     return (groups[:, None] == jnp.arange(GROUPS)).sum(axis=0)
 
 
 def count_by_bincount(groups):
-    """Return how often each number below 100 occurs in `groups`, shape (n,)."""
+    """Return how often each integer below 100 occurs in `groups` (n,)."""
     return jnp.bincount(groups, length=GROUPS)

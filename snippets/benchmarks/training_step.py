@@ -1,4 +1,4 @@
-"""One training step of three small models, with equal numbers in three frameworks."""
+"""One training step of three small models, in three frameworks."""
 
 import functools
 import re
@@ -54,7 +54,7 @@ def cnn(params, x):
 
 
 def cnn_torch(params, x):
-    """Return what `cnn` does, for images and kernels with the channels first."""
+    """Do what `cnn` does, with channels first."""
     x = torch.relu(torch.conv2d(x, params["k1"], stride=2))
     x = torch.relu(torch.conv2d(x, params["k2"], stride=2))
     return x.mean((2, 3)) @ params["w"] + params["b"]
@@ -73,7 +73,7 @@ def standardized(x):
 
 
 def block(params, x):
-    """Return a transformer block of `x`, (batch, length, width), same shape."""
+    """Return a transformer block of `x`, (batch, length, width)."""
     batch, length, _ = x.shape
     heads = (standardized(x) @ params["qkv"]).reshape(
         batch, length, 3, HEADS, -1
@@ -155,9 +155,9 @@ DATA = {
 
 
 def draw(name, batch):
-    """Return weights, inputs and targets for a model as float32 NumPy arrays.
+    """Return weights, inputs and targets of a model, float32 in NumPy.
 
-    Weights are normal with variance 1 / (numbers that are added up); biases are 0.
+    Weights are normal with variance 1 / (fan-in); biases are 0.
     """
     rng = np.random.default_rng(0)
 
@@ -173,34 +173,34 @@ def draw(name, batch):
     return weights, *(normal((batch, *shape)) for shape in DATA[name])
 
 
-def loss(model, params, x, y):
-    """Return the mean squared error of a model's result against `y`."""
+def loss(params, batch, model):
+    """Return the mean squared error of `model` on a batch (x, y)."""
+    x, y = batch
     return jnp.mean((model(params, x) - y) ** 2)
 
 
-def train_step(model, params, x, y):
-    """Return the loss, and the parameters after a step of gradient descent."""
-    value, slopes = jax.value_and_grad(loss, argnums=1)(model, params, x, y)
-    return value, jax.tree.map(
-        lambda p, slope: p - RATE * slope, params, slopes
-    )
+def train_step(params, batch, model):
+    """Return the parameters after a step of gradient descent, and the loss."""
+    value, grads = jax.value_and_grad(loss)(params, batch, model)
+    params = jax.tree.map(lambda p, grad: p - RATE * grad, params, grads)
+    return params, value
 
 
 def keep_training(step, params, x, y):
-    """Return a function that does the next step at each call: (loss, parameters)."""
+    """Return a function that does a step at each call: (parameters, loss)."""
     params = jax.tree.map(jnp.copy, params)
 
     def next_step():
         nonlocal params
-        value, params = step(params, x, y)
-        return value, params
+        params, value = step(params, (x, y))
+        return params, value
 
     return next_step
 
 
 def step_jax(model, numbers, **options):
-    """Return a compiled step to be compared; `options` are those of `jax.jit`."""
-    step = jax.jit(functools.partial(train_step, model), **options)
+    """Return a compiled step to compare; `options` are those of `jax.jit`."""
+    step = jax.jit(functools.partial(train_step, model=model), **options)
     return keep_training(step, *jax.device_put(numbers))
 
 
@@ -210,7 +210,7 @@ def loss_torch(model, params, x, y):
 
 
 def channels_first(array):
-    """Return images, (batch, n, n, channels), as PyTorch wants them; others as is."""
+    """Return images, (batch, n, n, channels), as PyTorch wants them."""
     return (
         np.ascontiguousarray(np.moveaxis(array, -1, 1))
         if array.ndim == 4
@@ -238,10 +238,10 @@ def in_torch(numbers):
 def train_step_torch(loss, model, params, x, y):
     """Do one step of gradient descent in place; return the loss before it."""
     value = loss(model, params, x, y)
-    slopes = torch.autograd.grad(value, list(params.values()))
+    grads = torch.autograd.grad(value, list(params.values()))
     with torch.no_grad():
-        for p, slope in zip(params.values(), slopes, strict=True):
-            p.sub_(slope, alpha=RATE)
+        for p, grad in zip(params.values(), grads, strict=True):
+            p.sub_(grad, alpha=RATE)
     return value.detach()
 
 
@@ -254,8 +254,8 @@ def train_step_tensorflow(model, params, x, y):
     """Do one step of gradient descent in place; return the loss before it."""
     with tf.GradientTape() as tape:
         value = tf.reduce_mean((model(params, x) - y) ** 2)
-    for key, slope in tape.gradient(value, params).items():
-        params[key].assign_sub(RATE * slope)
+    for key, grad in tape.gradient(value, params).items():
+        params[key].assign_sub(RATE * grad)
     return value
 
 
@@ -268,9 +268,10 @@ def step_tensorflow(model, numbers):
 
 
 def error_of(loss, weights, exact):
-    """Return the largest difference of a loss and weights from exact ones.
+    """Return the largest difference of loss and weights from exact ones.
 
-    `exact` is a pair of a number and a dictionary, as `weights` of NumPy's arrays.
+    `exact` is a pair of a number and a dictionary, as `weights` of NumPy's
+    arrays.
     """
     pairs = [
         (loss, exact[0]),
@@ -280,13 +281,16 @@ def error_of(loss, weights, exact):
 
 
 def compiled_step(name, batch, **options):
-    """Compile the step of a model for a batch; `options` are those of `jax.jit`."""
-    step = functools.partial(train_step, MODELS[name])
-    return jax.jit(step, **options).lower(*draw(name, batch)).compile()
+    """Compile a model's step for a batch; `options` are `jax.jit`'s."""
+    step = jax.jit(
+        functools.partial(train_step, model=MODELS[name]), **options
+    )
+    weights, x, y = draw(name, batch)
+    return step.lower(weights, (x, y)).compile()
 
 
 def bytes_needed(program):
-    """Return the bytes that a program needs for arguments and results, and within.
+    """Return a program's bytes of arguments and results, and within.
 
     A result in the memory of a donated argument is not counted again.
     """
@@ -296,8 +300,9 @@ def bytes_needed(program):
 
 
 def bytes_kept(model, params, x, y):
-    """Return the bytes that JAX keeps for the derivative, the arguments aside."""
-    _, backward = jax.vjp(functools.partial(loss, model, x=x, y=y), params)
+    """Return the bytes of JAX's residuals, the arguments aside."""
+    of_params = functools.partial(loss, batch=(x, y), model=model)
+    _, backward = jax.vjp(of_params, params)
     kept = {
         array.unsafe_buffer_pointer(): array.nbytes
         for array in jax.tree.leaves(backward)
@@ -308,7 +313,7 @@ def bytes_kept(model, params, x, y):
 
 
 def bytes_kept_torch(model, params, x, y):
-    """Return the bytes that PyTorch keeps for the derivative, the arguments aside."""
+    """Return the bytes of PyTorch's residuals, the arguments aside."""
     kept = {}
 
     def note(tensor):
@@ -327,9 +332,10 @@ FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}
 
 
 def steps_counted(name, batch, program):
-    """Return how many operations a step of JAX writes down, and its program runs."""
-    step = functools.partial(train_step, MODELS[name])
-    written = primitives(jax.make_jaxpr(step)(*draw(name, batch)))
+    """Return the operations of a traced step, and of its program."""
+    step = functools.partial(train_step, model=MODELS[name])
+    weights, x, y = draw(name, batch)
+    written = primitives(jax.make_jaxpr(step)(weights, (x, y)))
     text = program.as_text()
     run = re.findall(
         r"= (?:\(.*?\)|\S+) ([\w-]+)\(", text[text.index("ENTRY") :]

@@ -1,4 +1,4 @@
-"""What it costs to move data: from NumPy into frameworks and back, and to a GPU."""
+"""What moving data costs, between NumPy, frameworks and a GPU."""
 
 import functools
 
@@ -17,7 +17,7 @@ def numbers(*shape):
 
 
 def aligned(array, alignment=64):
-    """Return a copy of a NumPy array that begins at a multiple of `alignment` bytes."""
+    """Return a copy of a NumPy array at a multiple of `alignment` bytes."""
     room = np.empty(array.nbytes + alignment, np.uint8)
     start = -room.ctypes.data % alignment
     copy = (
@@ -30,7 +30,7 @@ def aligned(array, alignment=64):
 
 
 def shifted(array):
-    """Return a copy of a NumPy array that begins 16 bytes behind a multiple of 64."""
+    """Return a copy of a NumPy array, 16 bytes past a multiple of 64."""
     room = aligned(np.empty(array.nbytes + 16, np.uint8))
     copy = room[16:].view(array.dtype).reshape(array.shape)
     copy[...] = array
@@ -38,7 +38,7 @@ def shifted(array):
 
 
 def address(array):
-    """Return where the numbers of an array on a CPU begin, in any framework."""
+    """Return where the data of any framework's array on a CPU begins."""
     if isinstance(array, torch.Tensor):
         return array.data_ptr()
     if isinstance(array, np.ndarray):
@@ -47,7 +47,7 @@ def address(array):
 
 
 def copies(way, array):
-    """Say whether a way of conversion shares the memory of `array` or copies it."""
+    """Say whether a conversion shares the memory of `array` or copies it."""
     try:
         return "shared" if address(way(array)) == address(array) else "copied"
     except (BufferError, RuntimeError):
@@ -70,7 +70,7 @@ INTO_TENSORFLOW = {
 
 
 def changed_afterwards(x):
-    """Put `x` on the CPU, write a 7 into it, and return what JAX holds then."""
+    """Put `x` on the CPU, write 7 into it; return what JAX then holds."""
     array = jax.device_put(x, jax.devices("cpu")[0]).block_until_ready()
     x[0] = 7
     return array
@@ -114,7 +114,7 @@ def in_and_out(function, x):
 
 
 def into_torch(x):
-    """Return a NumPy array as a tensor: in its own memory, or on the accelerator."""
+    """Return a NumPy array as a tensor: shared, or on the accelerator."""
     tensor = torch.from_numpy(x)
     found = torch.accelerator.current_accelerator(check_available=True)
     return tensor.to(found) if found else tensor
@@ -131,7 +131,7 @@ def in_and_out_tensorflow(function, x):
 
 
 def journeys(function, x):
-    """Return what to compare: data on JAX's device, and data that come from NumPy."""
+    """Return what to compare: data on JAX's device, and from NumPy."""
     return {
         "device": functools.partial(function, jnp.asarray(x)),
         "numpy@jax": functools.partial(in_and_out, function, x),
@@ -178,12 +178,12 @@ def orbit(x):
 
 
 def there_and_back(function, arrays, device):
-    """Copy NumPy arrays to a device, compute there, and return a NumPy array."""
+    """Copy NumPy arrays to a device, compute, and return a NumPy array."""
     return np.asarray(function(*jax.device_put(arrays, device)))
 
 
 def contenders(function, arrays):
-    """Return what to compare: data that are on a processor, and data from NumPy."""
+    """Return what to compare: data on a processor, and from NumPy."""
     known = processors()
     found = {
         name: functools.partial(function, *jax.device_put(arrays, device))

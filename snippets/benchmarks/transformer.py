@@ -1,4 +1,4 @@
-"""A decoder-only transformer and its training step, equal in two frameworks."""
+"""A decoder-only transformer and its training step, in two frameworks."""
 
 import functools
 from typing import NamedTuple
@@ -19,7 +19,7 @@ OPTIMIZER = optax.adamw(RATE, weight_decay=DECAY)
 
 
 class Size(NamedTuple):
-    """How large a model and its batch are; `length` counts the tokens of a text."""
+    """The sizes of model and batch; `length` counts the tokens of a text."""
 
     layers: int
     width: int
@@ -41,10 +41,11 @@ def size_here():
 
 
 def draw(size):
-    """Return weights, float32, and tokens, int32 (batch, length + 1), from NumPy.
+    """Return weights, float32, and tokens, int32 (batch, length + 1).
 
-    Products have weights (layers, in, out), normal with variance 1 / in. The tokens
-    (vocabulary, width) serve twice, as embedding and as head.
+    All are NumPy arrays. Matmuls have weights (layers, in, out), normal
+    with variance 1 / in. The embedding (vocabulary, width) is also the
+    head.
     """
     rng = np.random.default_rng(0)
     layers, width, _, vocabulary, length, batch = size
@@ -68,7 +69,7 @@ def draw(size):
 
 
 def normed(x, scale):
-    """Return `x` with mean 0 and variance 1 along its last axis, times `scale`.
+    """Return `x` with mean 0 and variance 1 on its last axis, times `scale`.
 
     The result is float32, whatever `x` is.
     """
@@ -87,7 +88,7 @@ def mlp(x, layer, dtype):
 
 
 def block(x, layer, heads, dtype, implementation=None):
-    """Return a layer's result for `x`, float32 (batch, length, width), same shape.
+    """Return a layer's result for `x`, float32 (batch, length, width).
 
     `implementation` is that of `jax.nn.dot_product_attention`.
     """
@@ -100,8 +101,8 @@ def block(x, layer, heads, dtype, implementation=None):
     return x + mlp(x, layer, dtype)
 
 
-def scores(weights, tokens, heads, dtype, implementation=None):
-    """Return the scores of each next token, (batch, length, vocabulary), in `dtype`."""
+def logits(weights, tokens, heads, dtype, implementation=None):
+    """Return the logits, (batch, length, vocabulary), in `dtype`."""
     x = weights["tokens"][tokens] + weights["positions"][: tokens.shape[1]]
 
     def one(x, layer):
@@ -111,38 +112,38 @@ def scores(weights, tokens, heads, dtype, implementation=None):
     return product(normed(x, weights["norm"]), weights["tokens"].T, dtype)
 
 
-def loss(weights, tokens, heads, dtype, implementation=None):
-    """Return the mean cross entropy of the next tokens, a float32 scalar in nats."""
+def loss(params, batch, heads, dtype, implementation=None):
+    """Return the mean cross entropy of a batch's next tokens, in nats."""
     precision = "highest" if dtype == jnp.float32 else "default"
     with jax.default_matmul_precision(precision):
-        logits = scores(weights, tokens[:, :-1], heads, dtype, implementation)
+        found = logits(params, batch[:, :-1], heads, dtype, implementation)
     return optax.softmax_cross_entropy_with_integer_labels(
-        logits.astype(jnp.float32), tokens[:, 1:]
+        found.astype(jnp.float32), batch[:, 1:]
     ).mean()
 
 
 @jax.jit(
     static_argnames=("heads", "dtype", "implementation"),
-    donate_argnames=("weights", "state"),
+    donate_argnames=("params", "opt_state"),
 )
-def train_step(weights, state, tokens, heads, dtype, implementation=None):
-    """Return the loss, and weights and state after a step of AdamW."""
-    value, slopes = jax.value_and_grad(loss)(
-        weights, tokens, heads, dtype, implementation
+def train_step(params, opt_state, batch, heads, dtype, implementation=None):
+    """Return parameters and state after a step of AdamW, and the loss."""
+    value, grads = jax.value_and_grad(loss)(
+        params, batch, heads, dtype, implementation
     )
-    updates, state = OPTIMIZER.update(slopes, state, weights)
-    return value, optax.apply_updates(weights, updates), state
+    updates, opt_state = OPTIMIZER.update(grads, opt_state, params)
+    return optax.apply_updates(params, updates), opt_state, value
 
 
 def keep_training(numbers, heads, dtype, implementation=None):
-    """Return a function that does the next step and returns the loss before it."""
+    """Return a function that does a step and returns the loss before it."""
     weights, tokens = jax.device_put(numbers)
     weights = jax.tree.map(jnp.copy, weights)
     state = OPTIMIZER.init(weights)
 
     def next_step():
         nonlocal weights, state
-        value, weights, state = train_step(
+        weights, state, value = train_step(
             weights, state, tokens, heads, dtype, implementation
         )
         return value
@@ -151,10 +152,10 @@ def keep_training(numbers, heads, dtype, implementation=None):
 
 
 def ways():
-    """Return the dtype, and how attention is computed, of JAX's steps, by their keys.
+    """Return dtype and implementation of attention of JAX's steps, by key.
 
-    On an NVIDIA GPU `jit` takes cuDNN's attention, which has no float32, and `xla` does
-    without.
+    On an NVIDIA GPU `jit` uses cuDNN's attention, which has no float32,
+    and `xla` does without.
     """
     gpu = jax.devices()[0].platform == "gpu"
     found = {"jit@jax": (jnp.bfloat16, "cudnn" if gpu else None)}
@@ -189,7 +190,7 @@ class BlockTorch(torch.nn.Module):
 
 
 class TransformerTorch(torch.nn.Module):
-    """The model of `scores`."""
+    """The model of `logits`."""
 
     def __init__(self, size):
         """Make a model of untrained weights."""
@@ -202,7 +203,7 @@ class TransformerTorch(torch.nn.Module):
         self.norm = torch.nn.LayerNorm(size.width, eps=EPSILON, bias=False)
 
     def forward(self, tokens):
-        """Return the scores for `tokens`, int64 (batch, length)."""
+        """Return the logits for `tokens`, int64 (batch, length)."""
         x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
         for layer in self.layers:
             x = layer(x)
@@ -266,9 +267,10 @@ def steps_torch(numbers, size):
 
 
 def compiled_torch(numbers, size):
-    """Return PyTorch's compiled steps to be compared, by their keys.
+    """Return PyTorch's compiled steps to compare, by key.
 
-    The loss as a whole on a GPU, also in a CUDA graph; on a CPU each layer by itself.
+    The whole loss on a GPU, also in a CUDA graph; on a CPU each layer by
+    itself.
     """
     keep = functools.partial(
         keep_training_torch, numbers, size, torch.bfloat16
@@ -286,10 +288,11 @@ def compiled_torch(numbers, size):
 
 
 def operations(size):
-    """Count the floating-point operations of a step that a model of this size needs.
+    """Count the operations of a step that a model of this size needs.
 
-    Six for each weight of a product and token, and 12 × width × length in each layer
-    for attention, the hidden half included (Chowdhery et al. 2022, PaLM, appendix B).
+    Six for each weight of a matmul and token, and 12 × width × length in
+    each layer for attention, the masked half included (Chowdhery et al.
+    2022, PaLM, appendix B).
     """
     layers, width, _, vocabulary, length, batch = size
     weights = vocabulary * width + layers * 12 * width**2
@@ -297,7 +300,7 @@ def operations(size):
 
 
 def planned(numbers, heads, dtype, implementation=None):
-    """Return the bytes that XLA plans for a step, weights, averages and data aside."""
+    """Return the bytes of temporaries that XLA plans for a step."""
     weights, tokens = numbers
     state = jax.eval_shape(OPTIMIZER.init, weights)
     step = train_step.lower(
@@ -307,7 +310,7 @@ def planned(numbers, heads, dtype, implementation=None):
 
 
 def peak_torch(step):
-    """Return the most bytes that a step takes beyond what was there; None on a CPU."""
+    """Return the peak bytes of a step beyond what was there; None on a CPU."""
     if not torch.cuda.is_available():
         return None
     torch.cuda.reset_peak_memory_stats()

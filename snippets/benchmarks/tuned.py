@@ -1,4 +1,4 @@
-"""A training step and inference, as they come, and tuned as their makers advise."""
+"""A training step and inference, as they come and tuned."""
 
 import collections
 import functools
@@ -22,7 +22,7 @@ from snippets.models.profile import silence_kineto
 
 
 def mlp_module():
-    """Return the MLP as a module of PyTorch, from (batch, 64) to (batch, 10)."""
+    """Return the MLP as a PyTorch module, (batch, 64) to (batch, 10)."""
     return torch.nn.Sequential(
         torch.nn.Linear(64, 256),
         torch.nn.Tanh(),
@@ -33,7 +33,10 @@ def mlp_module():
 
 
 def cnn_module():
-    """Return the CNN as a module of PyTorch, from (batch, 3, 32, 32) to (batch, 10)."""
+    """Return the CNN as a PyTorch module.
+
+    It maps (batch, 3, 32, 32) to (batch, 10).
+    """
     return torch.nn.Sequential(
         torch.nn.Conv2d(3, 16, 3, stride=2, bias=False),
         torch.nn.ReLU(),
@@ -50,7 +53,7 @@ MODULES = {"mlp": mlp_module, "cnn": cnn_module}
 
 
 def load(module, weights):
-    """Write NumPy's weights, with the axes (..., in, out), over those of a module."""
+    """Write NumPy's weights, with axes (..., in, out), into a module."""
     with torch.no_grad():
         for parameter, array in zip(
             module.parameters(), weights.values(), strict=True
@@ -61,7 +64,7 @@ def load(module, weights):
 
 
 def weights_of(module, names):
-    """Return the weights of a module as NumPy arrays, by name, as `load` takes them."""
+    """Return a module's weights in NumPy, by name, as `load` takes them."""
     arrays = [
         parameter.detach().cpu().numpy() for parameter in module.parameters()
     ]
@@ -81,7 +84,7 @@ def sgd_step(module, optimizer, x, y):
 
 
 def module_and_data(name, numbers, channels_last=False):
-    """Return a module with NumPy's weights, its inputs and targets, on the device."""
+    """Return a module with NumPy's weights, inputs and targets."""
     weights, x, y = numbers
     module, x, y = (
         MODULES[name](),
@@ -99,9 +102,10 @@ def module_and_data(name, numbers, channels_last=False):
 def trainer(
     name, numbers, step=sgd_step, wrap=None, channels_last=False, **options
 ):
-    """Return a call that trains on: a step, bound to module, optimizer and data.
+    """Return a call that keeps training: a step, bound to all it needs.
 
-    `wrap` is applied to the module; `options` are those of `torch.optim.SGD`.
+    `wrap` is applied to the module; `options` are those of
+    `torch.optim.SGD`.
     """
     module, x, y = module_and_data(name, numbers, channels_last)
     optimizer = torch.optim.SGD(module.parameters(), lr=RATE, **options)
@@ -111,7 +115,7 @@ def trainer(
 
 
 def exact_step(name, numbers):
-    """Return the loss and the new weights after a step of PyTorch in float64."""
+    """Return loss and new weights after a step of PyTorch in float64."""
     module, optimizer, x, y = trainer(name, numbers).args
     module.double()
     loss = sgd_step(module, optimizer, x.double(), y.double())
@@ -119,7 +123,7 @@ def exact_step(name, numbers):
 
 
 def error_of_step(call, numbers, exact):
-    """Start a `trainer` again; return the largest error of loss and weights."""
+    """Restart a `trainer`; return the largest error of loss and weights."""
     module = call.args[0]
     load(module, numbers[0])
     loss = call().item()
@@ -133,7 +137,7 @@ def predict(module, x):
 
 
 def searching_step(module, optimizer, x, y):
-    """Do what `sgd_step` does, with the fastest algorithms that cuDNN finds."""
+    """Do what `sgd_step` does, with the fastest algorithms of cuDNN."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = True
     loss = sgd_step(module, optimizer, x, y)
@@ -148,7 +152,7 @@ def compiled_sgd_step(mode=None):
 
 
 class Noted:
-    """A call that keeps in `programs` what torch.compile writes the first time."""
+    """A call that keeps in `programs` what torch.compile generates first."""
 
     def __init__(self, call):
         """Take a function without arguments."""
@@ -176,7 +180,7 @@ def noted(calls):
 def inductor_kernels(programs):
     """Count what programs of torch.compile call, from their texts.
 
-    Kernels that were generated count as such, a library's functions by their names.
+    Generated kernels count as such, a library's functions by their names.
     """
     called = re.compile(
         r"\b(?:extern_kernels|torch\.ops\.(?!inductor)\w+)\.(\w+)(?:\.\w+)?\("
@@ -194,8 +198,8 @@ def inductor_kernels(programs):
 def xla_kernels(text):
     """Count what a program of XLA runs, by kind, from its text.
 
-    That is what costs time in its entry and, on a GPU, in command buffers. What a
-    library computes goes by the name that XLA has for it.
+    That is what costs time in its entry and, on a GPU, in command buffers.
+    What a library computes goes by the name that XLA has for it.
     """
     counts, inside = collections.Counter(), False
     for line in text.splitlines():
@@ -254,13 +258,14 @@ def told(counts, most=4):
 
 
 VIEWS = set(
-    "alias as_strided broadcast_tensors detach empty empty_like empty_strided expand "
-    "flatten reshape resolve_conj squeeze t transpose unsqueeze view".split()
+    "alias as_strided broadcast_tensors detach empty empty_like "
+    "empty_strided expand flatten reshape resolve_conj squeeze t transpose "
+    "unsqueeze view".split()
 )
 
 
 def events_of(call):
-    """Return what PyTorch's profiler notes of one call: a list of its events."""
+    """Return the events of one call that PyTorch's profiler records."""
     silence_kineto()
     with torch.profiler.profile(acc_events=True) as profile:
         call()
@@ -270,7 +275,7 @@ def events_of(call):
 
 
 def is_part(event):
-    """Say whether an event belongs to an operator, or to a program of torch.compile."""
+    """Say whether an event belongs to an operator or a compiled program."""
     parent = event.cpu_parent
     return parent is not None and (
         parent.name.startswith(("aten::", PROGRAM)) or is_part(parent)
@@ -278,12 +283,12 @@ def is_part(event):
 
 
 def programs_run(events):
-    """Return the names of the programs of torch.compile that a profile has seen."""
+    """Return the names of torch.compile's programs in a profile."""
     return {event.name for event in events if event.name.startswith(PROGRAM)}
 
 
 def operators_run(events):
-    """Count the operators of eager PyTorch in a profile, those that only view aside."""
+    """Count the operators of eager PyTorch in a profile, but for views."""
     names = (
         event.name.removeprefix("aten::")
         for event in events
@@ -293,7 +298,7 @@ def operators_run(events):
 
 
 def on_the_gpu(events):
-    """Count the kernels in a profile that ran on an NVIDIA GPU, and replayed graphs."""
+    """Count a profile's kernels on an NVIDIA GPU, and replayed graphs."""
     counts = collections.Counter()
     for event in events:
         if event.name.startswith("cudaGraphLaunch"):
@@ -306,7 +311,7 @@ def on_the_gpu(events):
 
 
 def what_ran(call):
-    """Say what a `Noted` call of PyTorch runs, by a profile, and what it compiled."""
+    """Say what a `Noted` call of PyTorch runs, and what it compiled."""
     events = events_of(call)
     found = {
         "operators": operators_run(events),
@@ -325,7 +330,7 @@ def what_ran(call):
 
 
 def predictors_jax(name, numbers):
-    """Return what to compare in JAX: a network with its weights given, or built in."""
+    """Return what to compare in JAX: weights passed, or constant."""
     weights, x, _ = jax.device_put(numbers)
     model = MODELS[name]
     frozen = jax.jit(functools.partial(model, weights))
@@ -336,14 +341,17 @@ def predictors_jax(name, numbers):
 
 
 def freezing():
-    """Return a context in which torch.compile takes the weights for constants."""
+    """Return a context in which torch.compile makes weights constants."""
     from torch._inductor import config
 
     return config.patch(freezing=True)
 
 
 def predictors_torch(name, numbers, channels_last=False):
-    """Return calls of a network in PyTorch, by key: with derivatives, and without."""
+    """Return calls of a network in PyTorch, by key.
+
+    They are eager with and without derivatives, and compiled.
+    """
     module, x, _ = module_and_data(name, numbers, channels_last)
     return {
         "eager": functools.partial(module, x),
@@ -362,13 +370,13 @@ def frozen_torch(name, numbers, channels_last=False, mode=None):
 
 
 def exact_result(name, numbers):
-    """Return the result of a network in float64, as a NumPy array (batch, 10)."""
+    """Return a network's result in float64, a NumPy array (batch, 10)."""
     module, x, _ = module_and_data(name, numbers)
     return on_host(module.double()(x.double()).detach())
 
 
 def result_of(call):
-    """Return what a network in JAX or PyTorch gives, as a NumPy array (batch, 10)."""
+    """Return a network's result in JAX or PyTorch, in NumPy (batch, 10)."""
     result = call()
     return on_host(
         result.detach() if isinstance(result, torch.Tensor) else result

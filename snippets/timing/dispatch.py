@@ -1,4 +1,4 @@
-"""What a call returns, when its result exists, what waits for it, and what it costs."""
+"""What a call returns, when its result is ready, and what it costs."""
 
 import time
 
@@ -47,7 +47,7 @@ def timeline(x, products):
 
 
 def pass_on(x):
-    """Multiply three times, starting from `x`, (n, n); say what exists when."""
+    """Multiply three times, from `x`, (n, n); say what is ready when."""
     second = jnp.dot(x, x)
     fourth = jnp.dot(second, second)
     eighth = jnp.dot(fourth, fourth)
@@ -63,13 +63,13 @@ def pass_on(x):
 
 
 def powers(x):
-    """Return the square and the cube of `x`, of shape (n, n), in a dictionary."""
+    """Return the square and the cube of `x`, (n, n), in a dictionary."""
     square = x @ x
     return {"square": square, "higher": [square @ x]}
 
 
 def all_ready(tree):
-    """Say whether every array in nested lists and dictionaries exists already."""
+    """Say whether all arrays in nested lists and dictionaries are ready."""
     return all(leaf.is_ready() for leaf in jax.tree.leaves(tree))
 
 
@@ -85,7 +85,7 @@ WAITING = {
 
 
 def ready_after(action, x):
-    """Say whether a product of shape (n, n) is ready once `action(product)` returns."""
+    """Say whether a matmul (n, n) is ready once `action` of it returns."""
     action(jnp.dot(x, x))
     product = jnp.dot(x, x)
     action(product)
@@ -93,19 +93,19 @@ def ready_after(action, x):
 
 
 def accelerator():
-    """Return the device that PyTorch should use: an accelerator, else the CPU."""
+    """Return PyTorch's accelerator if there is one, else its CPU."""
     return torch.accelerator.current_accelerator(
         check_available=True
     ) or torch.device("cpu")
 
 
 def in_torch(x):
-    """Return a JAX array as a PyTorch tensor on the accelerator, if there is one."""
+    """Return a JAX array as a tensor on PyTorch's accelerator, if any."""
     return torch.tensor(np.asarray(x), device=accelerator())
 
 
 def in_tensorflow(x):
-    """Return a JAX array as a TensorFlow tensor on the GPU, if there is one."""
+    """Return a JAX array as a tensor on TensorFlow's GPU, if any."""
     return tf.constant(np.asarray(x))
 
 
@@ -130,7 +130,7 @@ def draw_with_one_key(n):
 
 
 def draw_with_two_keys(n):
-    """Return two float32 arrays of shape (n, n), standard normal and finished."""
+    """Return two float32 arrays of shape (n, n), normal and ready."""
     first, second = jax.random.split(jax.random.key(0))
     x = jax.random.normal(first, (n, n))
     y = jax.random.normal(second, (n, n))
@@ -138,18 +138,18 @@ def draw_with_two_keys(n):
 
 
 def calls_ahead(x, most):
-    """Multiply by `x`, (n, n), on a CPU; count the calls that ran ahead of it.
+    """Multiply by `x`, (n, n), on a CPU; count the calls that ran ahead.
 
-    Returns how many of `most` calls came back before the first product was ready.
-    Scaling keeps the numbers finite. The largest of three counts is taken, because
-    Python itself may be interrupted.
+    Returns how many of `most` calls returned before the first result was
+    ready. Scaling keeps the values finite. The largest of three counts is
+    taken, because Python itself may be interrupted.
     """
     x = jax.device_put(x / x.shape[0], jax.devices("cpu")[0])
     return max(_calls_before_ready(x, most) for _ in range(3))
 
 
 def _calls_before_ready(x, most):
-    """Return how many calls came back before the product of the first was ready."""
+    """Return how many calls returned before the first was ready."""
     first = latest = jnp.dot(x, x)
     calls = 0
     while calls < most and not first.is_ready():
@@ -168,7 +168,7 @@ def cosine_torch(x):
 
 
 def numbers(size):
-    """Return a float32 NumPy array of shape (size,), evenly spaced from 0 to 1."""
+    """Return a float32 NumPy array (size,), evenly spaced from 0 to 1."""
     return np.linspace(0, 1, size, dtype=np.float32)
 
 
@@ -198,7 +198,7 @@ def scale(x, factor):
 
 
 class Scaler:
-    """Multiplies arrays by a factor, which is fixed when `jit` traces its method."""
+    """Multiplies by a factor, which is fixed when `jit` traces its method."""
 
     def __init__(self, factor):
         """Keep the factor, a Python number."""

@@ -18,14 +18,14 @@ def smooth(x):
 
 
 def ten_calls(function, x):
-    """Call `function(x)`, `x` of any shape, ten times, and wait for each result."""
+    """Call `function(x)`, any shape, ten times; wait for each result."""
     for _ in range(10):
         result = jax.block_until_ready(function(x))
     return result
 
 
 def result_dtypes(n):
-    """Return the dtypes of the products of one float64 NumPy array, of shape (n, n)."""
+    """Return the dtypes of a float64 NumPy array (n, n) times itself."""
     x = random_square(n, np.float64)
     return {"NumPy": np.dot(x, x).dtype, "JAX": jnp.dot(x, x).dtype}
 
@@ -37,14 +37,14 @@ WRAPPERS = {
 }
 
 
-def traces(wrap, turns=5):
-    """Count the traces of a function when `wrap(function)(1.0)` runs `turns` times."""
+def traces(wrap, calls=5):
+    """Count the traces when `wrap(function)(1.0)` runs `calls` times."""
     traced = []
 
     def function(x):
         traced.append(x)
         return smooth(x)
 
-    for _ in range(turns):
+    for _ in range(calls):
         wrap(function)(1.0)
     return len(traced)

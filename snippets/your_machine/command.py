@@ -56,7 +56,7 @@ def prepared(measurement):
 def processes_of(jobs):
     """Return measurements in lists, each for one process; `jobs` are their cells.
 
-    A page may set something for its whole process, such as the precision of products.
+    A page may set something for its whole process, such as the precision of matmuls.
     So another follows it only if that sets all of it, too: then no page runs under
     settings that are not its own. Those that import less come first.
     """

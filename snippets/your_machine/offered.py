@@ -25,12 +25,12 @@ OFFERED = {
     "retracing": (
         "timing/wrong_timings",
         "gallery/jit_once@jax",
-        "What does a new function in each turn of a loop cost?",
+        "What does a new function in each iteration of a loop cost?",
     ),
     "training": (
         "benchmarks/training_step",
         "training_step/cnn/jit@jax",
-        "What does a step of training a small model take?",
+        "What does a training step of a small model take?",
     ),
     "attention": (
         "benchmarks/attention",
@@ -50,7 +50,7 @@ OFFERED = {
     "arithmetic": (
         "benchmarks/ceilings",
         "ceilings/product/full@jax",
-        "How many operations a second does a large product reach?",
+        "How many operations a second does a large matmul reach?",
     ),
     "passes": (
         "benchmarks/ceilings",
@@ -70,7 +70,7 @@ OFFERED = {
     "products": (
         "benchmarks/matmul",
         "matmul/size/64@jax",
-        "How fast are products of matrices?",
+        "How fast are matmuls?",
     ),
     "sorting": (
         "benchmarks/sorting",
@@ -100,7 +100,7 @@ OFFERED = {
     "training_mlp": (
         "benchmarks/training_step",
         "training_step/mlp/jit@jax",
-        "What is compiling a step of training worth?",
+        "What is compiling a training step worth?",
     ),
     "convolution": (
         "benchmarks/convolution",

@@ -39,7 +39,7 @@ def test_all_three_give_the_same_time(clock, seconds):
     x = torch.ones(2)
     assert other_timers.by_timeit(function, x, calls=3) == pytest.approx(seconds)
     assert other_timers.by_torch(function, x) == pytest.approx(seconds)
-    found = other_timers.in_turns("a/compared", function, x)
+    found = other_timers.compare_timers("a/compared", function, x)
     assert [m.reference for m in found.alternatives.values()] == [
         f"a/compared/{key}@torch" for key in ("ours", "timeit", "benchmark")
     ]
@@ -78,6 +78,6 @@ def test_taking_turns_tells_a_timer_that_finds_more(clock, monkeypatch):
         return x
 
     monkeypatch.setattr(other_timers, "by_timeit", lambda *args, calls: 0.008)
-    found = other_timers.in_turns("a/compared", function, torch.ones(2))
+    found = other_timers.compare_timers("a/compared", function, torch.ones(2))
     assert found.ratio("timeit", "ours").value == pytest.approx(2.0)
     assert found.ratio("timeit", "ours").different

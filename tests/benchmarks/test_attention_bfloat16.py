@@ -36,10 +36,10 @@ def formula(query, key, value):
 
 
 def test_the_exact_result_is_the_formula(arrays, exact):
-    q, k, v, slopes = (np.float64(array) for array in arrays)
+    q, k, v, cotangents = (np.float64(array) for array in arrays)
     np.testing.assert_allclose(exact[0], formula(q, k, v), atol=1e-12)
     step = 1e-6 * np.eye(1, q.size, 70).reshape(q.shape)
-    change = ((formula(q + step, k, v) - formula(q - step, k, v)) * slopes).sum() / 2e-6
+    change = ((formula(q + step, k, v) - formula(q - step, k, v)) * cotangents).sum() / 2e-6
     assert exact[1].flat[70] == pytest.approx(change, rel=1e-5)
 
 

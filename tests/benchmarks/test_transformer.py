@@ -54,13 +54,13 @@ def test_weights_and_averages_stay_float32_and_the_old_ones_are_gone(numbers):
     weights, tokens = jax.device_put(numbers)
     state = transformer.OPTIMIZER.init(weights)
     old = jax.tree.leaves((weights, state))
-    value, *new = transformer.train_step(weights, state, tokens, SIZE.heads, jnp.bfloat16)
+    *new, value = transformer.train_step(weights, state, tokens, SIZE.heads, jnp.bfloat16)
     assert all(array.is_deleted() for array in old)
     kept = [leaf.dtype for leaf in jax.tree.leaves(new) if leaf.ndim]
     assert {value.dtype, *kept} == {jnp.dtype("float32")}
 
 
-def products(dtype, size=SIZE):
+def matmuls(dtype, size=SIZE):
     """Return the lines of a step's program that multiply matrices."""
     weights, tokens = transformer.draw(size)
     state = transformer.OPTIMIZER.init(weights)
@@ -68,8 +68,8 @@ def products(dtype, size=SIZE):
     return [line for line in lowered.as_text().splitlines() if "dot_general" in line]
 
 
-def test_products_are_of_bfloat16_or_of_all_digits():
-    short, exact = products(jnp.bfloat16), products(jnp.float32)
+def test_matmuls_are_of_bfloat16_or_of_full_float32():
+    short, exact = matmuls(jnp.bfloat16), matmuls(jnp.float32)
     assert len(short) == len(exact) > 15
     assert all("HIGHEST" in line for line in exact)
     assert not any("HIGHEST" in line for line in short)
@@ -78,7 +78,7 @@ def test_products_are_of_bfloat16_or_of_all_digits():
 
 
 def test_one_layer_is_compiled_however_many_there_are():
-    assert len(products(jnp.float32)) == len(products(jnp.float32, SIZE._replace(layers=5)))
+    assert len(matmuls(jnp.float32)) == len(matmuls(jnp.float32, SIZE._replace(layers=5)))
 
 
 def test_no_position_looks_ahead(numbers):
@@ -86,7 +86,7 @@ def test_no_position_looks_ahead(numbers):
     changed = tokens.copy()
     changed[:, 9] += 1
     before, after = (
-        transformer.scores(weights, each % SIZE.vocabulary, SIZE.heads, jnp.float32)
+        transformer.logits(weights, each % SIZE.vocabulary, SIZE.heads, jnp.float32)
         for each in (tokens[:, :-1], changed[:, :-1])
     )
     np.testing.assert_array_equal(before[:, :9], after[:, :9])

@@ -60,7 +60,8 @@ def test_the_channels_are_last_where_they_should_be():
 
 def test_a_step_in_float64_is_that_of_the_training_page(name, numbers):
     loss, weights = tuned.exact_step(name, numbers)
-    value, new = steps.train_step(steps.MODELS[name], *jax.device_put(numbers))
+    start, *batch = jax.device_put(numbers)
+    new, value = steps.train_step(start, batch, steps.MODELS[name])
     assert steps.error_of(value, new, (loss, weights)) < 2e-6
     assert weights[next(iter(weights))].dtype == np.float64
 

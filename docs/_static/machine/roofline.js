@@ -99,7 +99,7 @@
     }
     const lines = devices.map(([label, [moved, computed]]) => {
       const rate = computed[dtype.value];
-      if (!rate) return say("li", `${label}: no product of ${dtype.value} was measured.`);
+      if (!rate) return say("li", `${label}: no matmul of ${dtype.value} was measured.`);
       const times = leastTime(operation.value, n, dtype.value, moved, rate);
       const by = times[0] >= times[1] ? "memory" : "arithmetic";
       const [memory, arithmetic] = times.map(secondsText);
