@@ -1,4 +1,4 @@
-"""Arrays over several devices: meshes, layouts, and a picture of who holds what."""
+"""Arrays over several devices: meshes, layouts, and who holds what."""
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,8 @@ EXPECTED_ERRORS = {
         "ambiguous how the output should be sharded",
     ),
     "add": (ShardingTypeError, "incompatible shardings for broadcasting"),
+    "rows_at": (ShardingTypeError, "PartitionSpec for the gather indexing"),
+    "count": (ShardingTypeError, "PartitionSpec for the scatter update"),
 }
 
 COLOURS = (
@@ -42,13 +44,13 @@ def blocks(array):
     layout = array.sharding.devices_indices_map(array.shape)
     for device, index in layout.items():
         sides = zip(index, array.shape, strict=True)
-        block = tuple(part.indices(length)[:2] for part, length in sides)
+        block = tuple(side.indices(length)[:2] for side, length in sides)
         held.setdefault(block, []).append(device.id)
     return held
 
 
 def held_by_each(**arrays):
-    """Return the shape of each array, and the (start, stop) of each device's part."""
+    """Return each array's shape, and each device's (start, stop) per axis."""
     found = {}
     for name, array in arrays.items():
         devices = {}
@@ -56,8 +58,8 @@ def held_by_each(**arrays):
             array.shape
         ).items():
             sides = zip(index, array.shape, strict=True)
-            part = tuple(side.indices(length)[:2] for side, length in sides)
-            devices[f"device {device.id}"] = part
+            block = tuple(side.indices(length)[:2] for side, length in sides)
+            devices[f"device {device.id}"] = block
         found[name] = {"shape": array.shape, "devices": devices}
     return found
 
@@ -75,28 +77,28 @@ def box(x, y, width, height, colour, text):
     return rect + label(x + width / 2, y + height / 2 + 5, text, fill="white")
 
 
-def picture(width, height, parts, meaning):
+def picture(width, height, shapes, meaning):
     """Return a picture of SVG, sizes in pixels; `meaning` says it in words."""
     size = f'width="{width}" viewBox="0 0 {width} {height:g}"'
     svg = f'<svg {size} font-size="14" role="img" aria-label="{meaning}">'
-    return HTML(svg + "".join(parts) + "</svg>")
+    return HTML(svg + "".join(shapes) + "</svg>")
 
 
 def draw(array):
     """Draw the blocks of an array of up to two axes, and who holds them."""
     rows, columns = (1, 1, *array.shape)[-2:]
     height, width = (48 if rows == 1 else 192) / rows, 400 / columns
-    parts, words = [label(50, 18, jax.typeof(array), "start")], []
+    shapes, words = [label(50, 18, jax.typeof(array), "start")], []
     for block, devices in blocks(array).items():
         (top, bottom), (left, right) = ((0, 1), (0, 1), *block)[-2:]
         x, y, names = 50 + left * width, 48 + top * height, str(devices)[1:-1]
         w, h = (right - left) * width, (bottom - top) * height
-        parts.append(box(x, y, w, h, COLOURS[devices[0] % 8], names))
-        parts += [label(50 + n * width, 40, n) for n in (left, right)]
-        parts += [label(42, 53 + n * height, n, "end") for n in (top, bottom)]
+        shapes.append(box(x, y, w, h, COLOURS[devices[0] % 8], names))
+        shapes += [label(50 + n * width, 40, n) for n in (left, right)]
+        shapes += [label(42, 53 + n * height, n, "end") for n in (top, bottom)]
         words.append(f"rows {top}:{bottom}, columns {left}:{right} on {names}")
     meaning = f"Who holds what of {jax.typeof(array)}: {'; '.join(words)}"
-    return picture(470, 54 + rows * height, dict.fromkeys(parts), meaning)
+    return picture(470, 54 + rows * height, dict.fromkeys(shapes), meaning)
 
 
 @jax.jit
@@ -113,11 +115,35 @@ def add(x, y):
 
 @jax.jit
 def product(x, w):
-    """Return x @ w; ShardingTypeError if the layout of the result is ambiguous."""
+    """Return x @ w; ShardingTypeError for a result of ambiguous layout."""
     return x @ w
 
 
 @jax.jit
 def product_by_rows(x, w):
-    """Return x @ w, with its rows over "x" and its columns whole."""
+    """Return x @ w, its rows sharded over "x", its columns not."""
     return jnp.matmul(x, w, out_sharding=jax.P("x", None))
+
+
+@jax.jit
+def rows_at(table, ids):
+    """Return the rows of a table (n, m) at ids (k,), integers.
+
+    Raises ShardingTypeError if either is sharded over explicit axes.
+    """
+    return table[ids]
+
+
+@jax.jit
+def rows_by_ids(table, ids):
+    """Return the rows of a table (n, m) at ids (k,), sharded over "x"."""
+    return table.at[ids].get(out_sharding=jax.P("x"))
+
+
+@jax.jit
+def count(ids):
+    """Return how often each of 0 to 7 is among ids (k,).
+
+    Raises ShardingTypeError if the ids are sharded over explicit axes.
+    """
+    return jnp.zeros(8).at[ids].add(1)

@@ -1,39 +1,42 @@
-"""Layouts that fail, and layouts that nobody wanted."""
+"""Layouts that fail, and layouts that waste memory."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 EXPECTED_ERRORS = {
-    "split_rows": (ValueError, "does not evenly divide the dimension size"),
-    "total_of_split": (ValueError, "Sharding passed to jit does not match"),
+    "shard_rows": (ValueError, "does not evenly divide the dimension size"),
+    "total_of_sharded": (ValueError, "Sharding passed to jit does not match"),
     "add": (
         ValueError,
         "Received incompatible devices for jitted computation",
     ),
-    "refuse_copies": (ValueError, "are not split"),
+    "refuse_unsharded": (ValueError, "are not sharded"),
 }
 
 
 def mesh_of_all(columns):
-    """Return a mesh of all devices, with axes "x" and "y", and `columns` along "y"."""
+    """Return a mesh of all devices, "x" by "y", with `columns` along "y"."""
     return jax.make_mesh((jax.device_count() // columns, columns), ("x", "y"))
 
 
-def split_rows(x, mesh):
-    """Split the rows of x over "i"; raises ValueError if they cannot be even."""
+def shard_rows(x, mesh):
+    """Shard the rows of x over "i"; raises ValueError for unequal shards."""
     return jax.device_put(x, jax.NamedSharding(mesh, jax.P("i")))
 
 
 def doubled_rows(x, mesh):
-    """Split the rows of 2 x over "i"; raises IndivisibleError, a ValueError."""
+    """Shard the rows of 2 * x over "i"; raises IndivisibleError."""
     rows = jax.NamedSharding(mesh, jax.P("i"))
     return jax.jit(lambda x: 2 * x, out_shardings=rows)(x)
 
 
-def pad_rows(x, parts):
-    """Return x with zero rows up to a multiple of `parts`, and True for real rows."""
-    missing = -len(x) % parts
+def pad_rows(x, devices):
+    """Return x padded to a multiple of `devices` rows, and a mask of its own.
+
+    The mask (rows,) is True for a row of x, False for a row of zeros.
+    """
+    missing = -len(x) % devices
     padded = np.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1))
     return padded, np.arange(len(padded)) < len(x)
 
@@ -46,12 +49,12 @@ def mean_of_real(x, real):
 
 @jax.jit
 def add(x, y):
-    """Return x + y; raises ValueError if they are committed to different devices."""
+    """Return x + y; raises ValueError if committed to different devices."""
     return x + y
 
 
-def total_of_split(x, mesh):
-    """Return the sum of x, split over "i"; raises ValueError for another layout."""
+def total_of_sharded(x, mesh):
+    """Return the sum of x, sharded over "i"; ValueError for other layouts."""
     rows = jax.NamedSharding(mesh, jax.P("i"))
     return jax.jit(jnp.sum, in_shardings=rows)(x)
 
@@ -62,12 +65,12 @@ def add_where_x_is(x, y):
 
 
 def layout(x):
-    """Return the shape of x and of its parts, how often and by how many it is held."""
+    """Return the shape of x and of a shard, its replicas and its devices."""
     held = sum(shard.data.size for shard in x.addressable_shards)
     return {
         "shape": x.shape,
         "on each device": x.sharding.shard_shape(x.shape),
-        "copies": held / x.size,
+        "replicas": held / x.size,
         "devices": len(x.sharding.device_set),
     }
 
@@ -87,10 +90,10 @@ def first_weights(key):
     return jax.random.normal(key, (1024, 256))
 
 
-def refuse_copies(tree, limit):
-    """Return a pytree, or raise ValueError for a whole array above `limit` bytes."""
+def refuse_unsharded(tree, limit):
+    """Return a pytree; ValueError for an unsharded array over `limit` bytes."""
     for path, x in jax.tree.leaves_with_path(tree):
         if x.nbytes > limit and x.sharding.is_fully_replicated:
             name = jax.tree_util.keystr(path)
-            raise ValueError(f"the {x.nbytes} bytes of {name} are not split")
+            raise ValueError(f"the {x.nbytes} bytes of {name} are not sharded")
     return tree

@@ -34,10 +34,10 @@ def result_of(array):
 
 
 def matrix_in_context(device, size):
-    """Make a square matrix as the post does, in a context.
+    """Make a random square matrix in a context.
 
     Return the devices of the key, of the matrix, and of a
-    product made outside the context.
+    matmul outside the context.
     """
     key = jax.random.key(42)
     with jax.default_device(device):
@@ -48,7 +48,7 @@ def matrix_in_context(device, size):
 def matrix_committed(device, size):
     """Make a square matrix from a key that was put on `device`.
 
-    Return the devices of the key, of the matrix, and of a product.
+    Return the devices of the key, of the matrix, and of a matmul.
     """
     key = jax.device_put(jax.random.key(42), device)
     matrix = jax.random.normal(key, (size, size))
@@ -61,7 +61,7 @@ def to_cpu(array):
 
 
 def address(array):
-    """Return where the numbers of an array begin in memory (JAX, NumPy, PyTorch)."""
+    """Return the address of an array's first element, as a number."""
     if isinstance(array, jax.Array):
         return array.unsafe_buffer_pointer()
     if isinstance(array, np.ndarray):
@@ -70,7 +70,7 @@ def address(array):
 
 
 def on_host(array):
-    """Say of two ways to NumPy whether they copy, and if the result can be written."""
+    """Say whether two conversions to NumPy copy, and can be written."""
     ways = {"np.asarray": np.asarray(array), "np.array": np.array(array)}
     return {
         way: {
@@ -102,7 +102,7 @@ def to_jax(tensor):
 
 
 def write_through(device):
-    """Write into a tensor that shares the memory of a JAX array; return the array."""
+    """Return a JAX array after a write into a tensor that shares it."""
     array = jnp.zeros(3, device=device)
     to_torch(array)[0] = 7
     if torch.cuda.is_available():
@@ -117,12 +117,12 @@ def shares(tensor):
 
 
 def every_second_column(tensor):
-    """Hand over a view with gaps. Raises JaxRuntimeError."""
+    """Share a view with gaps; raises JaxRuntimeError."""
     return jnp.from_dlpack(tensor[:, ::2])
 
 
 def with_gradient(tensor):
-    """Hand over a tensor that records gradients. Raises BufferError."""
+    """Share a tensor that records gradients; raises BufferError."""
     return jnp.from_dlpack(tensor.clone().requires_grad_())
 
 
@@ -141,7 +141,7 @@ def torch_mix():
 
 
 def torch_mix_with_number():
-    """Add a CPU tensor without axes to one elsewhere; return the device of the sum."""
+    """Return the device of a tensor on `meta` plus a scalar on the CPU."""
     return (torch.ones(3, device="meta") + torch.tensor(2.0)).device
 
 

@@ -1,4 +1,4 @@
-"""Two programs that pass blocks to neighbours: heat in a rod, and a product."""
+"""Programs that pass blocks to neighbours: heat in a rod, and a matmul."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ SPEED = 0.25
 
 
 def first_heat(cells):
-    """Return temperatures (cells,), float32: hot in the middle, cold at the ends."""
+    """Return temperatures (cells,), float32, hot in the middle."""
     position = np.linspace(-1, 1, cells, dtype=np.float32)
     return 100 * np.exp(-20 * position**2)
 
@@ -42,7 +42,7 @@ def with_halo(u):
 
 
 def heat_on_block(u, steps):
-    """Return a block (n,) after some steps; each takes one exchange."""
+    """Return a block (n,) after some steps, each with a new halo."""
 
     def step(_, u):
         return spread_heat(with_halo(u))
@@ -52,14 +52,14 @@ def heat_on_block(u, steps):
 
 @jax.jit(static_argnames="steps")
 def heat(u, steps):
-    """Return u (n,) after some steps, its cells split over "i"."""
+    """Return u (n,) after some steps, its cells sharded over "i"."""
     block = partial(heat_on_block, steps=steps)
     return jax.shard_map(block, in_specs=jax.P("i"), out_specs=jax.P("i"))(u)
 
 
 @jax.jit(static_argnames="steps")
 def heat_without_halo(u, steps):
-    """Return u (n,) after some steps in which no device asks its neighbours."""
+    """Return u (n,) after some steps without values of neighbours."""
     block = partial(heat_on_one, steps=steps)
     return jax.shard_map(block, in_specs=jax.P("i"), out_specs=jax.P("i"))(u)
 
@@ -72,45 +72,45 @@ def show_halo(u):
 
 
 def pass_on(x):
-    """Return the block of the device before, in a ring."""
+    """Return the block of the previous device, in a ring."""
     devices = jax.lax.axis_size("i")
     ring = [(d, (d + 1) % devices) for d in range(devices)]
     return jax.lax.ppermute(x, "i", ring)
 
 
-def ring_product_of_blocks(a, b):
-    """Return the rows a (m, k) @ all of B (k, n), of which b holds some rows."""
+def ring_matmul_of_blocks(a, b):
+    """Return the rows a (m, k) @ all of B (k, n), of which b is a block."""
     devices, own = jax.lax.axis_size("i"), jax.lax.axis_index("i")
 
-    def add_part(turn, state):
-        total, b = state
-        owner = (own - turn) % devices
+    def accumulate(iteration, carry):
+        total, b = carry
+        owner = (own - iteration) % devices
         start = owner * len(b)
         columns = jax.lax.dynamic_slice_in_dim(a, start, len(b), axis=1)
         return total + columns @ b, pass_on(b)
 
     total = jnp.zeros((len(a), b.shape[1]), a.dtype)
     total = jax.lax.pcast(total, "i", to="varying")
-    return jax.lax.fori_loop(0, devices, add_part, (total, b))[0]
+    return jax.lax.fori_loop(0, devices, accumulate, (total, b))[0]
 
 
 @jax.jit
-def ring_product(a, b):
-    """Return a @ b, the rows of both split over "i"; b is never whole anywhere."""
+def ring_matmul(a, b):
+    """Return a @ b, the rows of both sharded over "i"; b stays sharded."""
     rows = jax.P("i")
-    product = jax.shard_map(
-        ring_product_of_blocks, in_specs=(rows, rows), out_specs=rows
+    matmul = jax.shard_map(
+        ring_matmul_of_blocks, in_specs=(rows, rows), out_specs=rows
     )
-    return product(a, b)
+    return matmul(a, b)
 
 
 @jax.jit
-def gathered_product(a, b):
-    """Return a @ b, the rows of both split over "i"; b is gathered on each device."""
+def gathered_matmul(a, b):
+    """Return a @ b, the rows of both sharded over "i"; b is gathered."""
     return a @ jax.reshard(b, jax.P())
 
 
-def blocks_in_turns(devices):
-    """Return whose block of B each device (rows) holds in each turn (columns)."""
-    own, turn = np.arange(devices)[:, None], np.arange(devices)
-    return (own - turn) % devices
+def owners_of_blocks(devices):
+    """Return whose block of B a device (rows) has in an iteration (columns)."""
+    own, iteration = np.arange(devices)[:, None], np.arange(devices)
+    return (own - iteration) % devices

@@ -1,4 +1,4 @@
-"""jax.shard_map and the five collectives, each with NumPy beside it."""
+"""jax.shard_map and five collectives, each with NumPy beside it."""
 
 import math
 
@@ -40,26 +40,26 @@ def number_box(x, y, number, owner):
     return frame + label(x + 15, y + 19, number)
 
 
-def draw_exchange(before, after):
+def draw_collective(before, after):
     """Draw what each device holds before and after, at most eight in a line."""
     old, new = held(before), held(after)
     owner = {int(v): d for d, block in enumerate(old) for v in block.ravel()}
-    parts, words = [], []
+    shapes, words = [], []
     start, most = 130 + 30 * old[0].size, new[0].size
     height = 8 + 28 * math.ceil(most / 8)
     for d, sides in enumerate(zip(old, new, strict=True)):
         y = 8 + height * d
-        parts.append(label(70, y + 19, f"device {d}", "end"))
-        parts.append(label(start - 25, y + 19, "→"))
+        shapes.append(label(70, y + 19, f"device {d}", "end"))
+        shapes.append(label(start - 25, y + 19, "→"))
         for left, block in zip((80, start), sides, strict=True):
             for k, value in enumerate(map(int, block.ravel())):
                 x, down = left + 30 * (k % 8), 28 * (k // 8)
-                parts.append(number_box(x, y + down, value, owner))
+                shapes.append(number_box(x, y + down, value, owner))
         words.append(
             f"device {d} holds {sides[0]} before and {sides[1]} after"
         )
     width = start + 30 * min(most, 8)
-    return picture(width, 8 + height * len(old), parts, "; ".join(words))
+    return picture(width, 8 + height * len(old), shapes, "; ".join(words))
 
 
 @jax.jit
@@ -98,31 +98,31 @@ def psum_numpy(blocks):
 @jax.jit
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P())
 def all_gather(x):
-    """Return all blocks behind one another, on all devices."""
+    """Return the blocks, concatenated, on all devices."""
     return jax.lax.all_gather(x, "i", tiled=True, to="invarying")
 
 
 def all_gather_numpy(blocks):
-    """Return all numbers for each of the blocks (devices, n)."""
+    """Return all values for each of the blocks (devices, n)."""
     return [blocks.ravel()] * len(blocks)
 
 
 @jax.jit
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
 def psum_scatter(x):
-    """Return the sum of the blocks, a part of it on each device."""
+    """Return the sum of the blocks, sharded over the devices."""
     return jax.lax.psum_scatter(x, "i", tiled=True)
 
 
 def psum_scatter_numpy(blocks):
-    """Return a part of the sum for each of the blocks (devices, n)."""
+    """Return a shard of the sum for each of the blocks (devices, n)."""
     return np.split(blocks.sum(axis=0), len(blocks))
 
 
 @jax.jit
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
 def shift(x):
-    """Return the block of the device before, in a ring."""
+    """Return the block of the previous device, in a ring."""
     devices = jax.lax.axis_size("i")
     ring = [(source, (source + 1) % devices) for source in range(devices)]
     return jax.lax.ppermute(x, "i", ring)
@@ -136,7 +136,7 @@ def shift_numpy(blocks):
 @jax.jit
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
 def shift_to_end(x):
-    """Return the block of the device before; the first device gets zeros."""
+    """Return the block of the previous device; the first gets zeros."""
     devices = jax.lax.axis_size("i")
     line = [(source, source + 1) for source in range(devices - 1)]
     return jax.lax.ppermute(x, "i", line)
@@ -145,14 +145,14 @@ def shift_to_end(x):
 @jax.jit
 @jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
 def all_to_all(x):
-    """Return the k-th part of each block on the k-th device."""
+    """Return the k-th chunk of each block on the k-th device."""
     return jax.lax.all_to_all(x, "i", split_axis=0, concat_axis=0, tiled=True)
 
 
 def all_to_all_numpy(blocks):
-    """Return the k-th parts of all blocks (devices, n), for each k."""
-    parts = blocks.reshape(len(blocks), len(blocks), -1)
-    return parts.swapaxes(0, 1).reshape(blocks.shape)
+    """Return the k-th chunks of all blocks (devices, n), for each k."""
+    chunks = blocks.reshape(len(blocks), len(blocks), -1)
+    return chunks.swapaxes(0, 1).reshape(blocks.shape)
 
 
 def agrees(collective, collective_numpy, x):

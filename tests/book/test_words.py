@@ -119,7 +119,6 @@ whole                 | replicated    | devices training processes
 # A line through two points has a slope.
 NAMED_SO = {
     ("snippets/timing/timer.py", "slope"),
-    ("snippets/devices/pitfalls.py", "refuse_copies"),
 }
 # What is no prose of ours: code, what programs print, addresses, the texts of others.
 OTHERS = r"|^:::\{error-entry\}[^\n]*|^>[^\n]*| ~ \"[^\n]*|(?<=\])\([^)\n]*\)|<?https?://\S+"

@@ -99,14 +99,14 @@ def test_jit_cannot_split_uneven_rows():
 def test_in_shardings_do_not_move_what_is_committed(raises_declared):
     for layout in (CPUS[0], WHOLE):
         committed = jax.device_put(np.ones(8), layout)
-        raises_declared(pitfalls.total_of_split, committed, MESH)
-    assert pitfalls.total_of_split(jax.device_put(committed, ROWS), MESH) == 8
-    assert pitfalls.total_of_split(jnp.ones(8), MESH) == 8
+        raises_declared(pitfalls.total_of_sharded, committed, MESH)
+    assert pitfalls.total_of_sharded(jax.device_put(committed, ROWS), MESH) == 8
+    assert pitfalls.total_of_sharded(jnp.ones(8), MESH) == 8
 
 
 def test_uneven_rows_raise(raises_declared):
-    raises_declared(pitfalls.split_rows, np.ones((10, 4)), MESH)
-    assert pitfalls.split_rows(np.ones((16, 4)), MESH).sharding == ROWS
+    raises_declared(pitfalls.shard_rows, np.ones((10, 4)), MESH)
+    assert pitfalls.shard_rows(np.ones((16, 4)), MESH).sharding == ROWS
 
 
 @given(st.integers(1, 30), st.integers(1, 3))
@@ -117,7 +117,7 @@ def test_padding_keeps_the_mean(rows, columns):
     assert len(padded) % 8 == 0
     assert len(padded) - len(x) < 8
     assert real.sum() == rows
-    split = pitfalls.split_rows(padded, MESH), pitfalls.split_rows(real, MESH)
+    split = pitfalls.shard_rows(padded, MESH), pitfalls.shard_rows(real, MESH)
     mean = pitfalls.mean_of_real(*split)
     np.testing.assert_allclose(mean, x.mean(axis=0), rtol=1e-4, atol=1e-6)
 
@@ -151,10 +151,10 @@ def test_layout():
     assert pitfalls.layout(weights) == {
         "shape": (16, 4),
         "on each device": (2, 4),
-        "copies": 1,
+        "replicas": 1,
         "devices": 8,
     }
-    assert pitfalls.layout(jax.device_put(weights, WHOLE))["copies"] == 8
+    assert pitfalls.layout(jax.device_put(weights, WHOLE))["replicas"] == 8
 
 
 def test_velocities():
@@ -164,6 +164,23 @@ def test_velocities():
     assert not by_shape.any() and not like.any()
     assert len(by_shape.sharding.device_set) == 1
     assert like.sharding == ROWS
+
+
+def test_under_jit_zeros_like_keeps_a_layout_only_if_an_explicit_mesh_is_set():
+    jitted = jax.jit(pitfalls.velocity_like)
+    weights = jax.device_put(np.ones((16, 4), np.float32), ROWS)
+    with jax.set_mesh(MESH):
+        assert jitted(weights).sharding.is_equivalent_to(ROWS, 2)
+    try:
+        assert len(jitted(weights).sharding.device_set) == 1
+    except ValueError as error:
+        assert "enter your `jit` into a mesh context" in str(error)
+    auto = jax.make_mesh((8,), ("i",), (jax.sharding.AxisType.Auto,), devices=CPUS)
+    weights = jax.device_put(weights, jax.NamedSharding(auto, jax.P("i")))
+    with jax.set_mesh(auto):
+        assert jitted(weights).sharding.is_fully_replicated
+    wanted = weights.sharding
+    assert jax.jit(pitfalls.velocity_like, out_shardings=wanted)(weights).sharding == wanted
 
 
 def test_weights_made_inside_of_jit_need_a_layout():
@@ -177,11 +194,11 @@ def test_weights_made_inside_of_jit_need_a_layout():
         assert jax.jit(pitfalls.first_weights)(key).sharding.is_fully_replicated
 
 
-def test_refuse_copies(raises_declared):
+def test_refuse_unsharded(raises_declared):
     x = np.ones((16, 4), np.float32)
     split, copied = jax.device_put(x, ROWS), jax.device_put(x, WHOLE)
-    assert pitfalls.refuse_copies({"w": split}, 1) == {"w": split}
-    assert pitfalls.refuse_copies({"w": copied}, x.nbytes) == {"w": copied}
-    error = raises_declared(pitfalls.refuse_copies, {"a": split, "b": copied}, 255)
+    assert pitfalls.refuse_unsharded({"w": split}, 1) == {"w": split}
+    assert pitfalls.refuse_unsharded({"w": copied}, x.nbytes) == {"w": copied}
+    error = raises_declared(pitfalls.refuse_unsharded, {"a": split, "b": copied}, 255)
     assert "['b']" in str(error)
-    raises_declared(pitfalls.refuse_copies, [jnp.ones(8)], 1)
+    raises_declared(pitfalls.refuse_unsharded, [jnp.ones(8)], 1)

@@ -50,7 +50,7 @@ def test_uncommitted_array_follows_a_committed_one():
     assert (jnp.ones(3) + jax.device_put(jnp.ones(3), SECOND)).device == SECOND
 
 
-def test_context_of_the_post_leaves_key_and_product_on_the_first_device():
+def test_a_context_leaves_key_and_matmul_on_the_first_device():
     assert placement.matrix_in_context(SECOND, 4) == (FIRST, SECOND, FIRST)
 
 

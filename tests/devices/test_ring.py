@@ -67,28 +67,28 @@ def test_collectives_do_not_grow_with_the_steps():
 
 @given(st.integers(1, 2), st.integers(1, 3), st.integers(1, 9), st.integers(0, 9))
 @settings(deadline=None, max_examples=8)
-def test_products_are_equal(m, k, n, seed):
+def test_matmuls_are_equal(m, k, n, seed):
     generator = np.random.default_rng(seed)
     a = generator.integers(-9, 9, (8 * m, 8 * k)).astype(np.float32)
     b = generator.integers(-9, 9, (8 * k, n)).astype(np.float32)
     with jax.set_mesh(MESH):
-        for product in (ring.ring_product, ring.gathered_product):
-            result = product(rows(a), rows(b))
+        for matmul in (ring.ring_matmul, ring.gathered_matmul):
+            result = matmul(rows(a), rows(b))
             np.testing.assert_array_equal(result, a @ b)
             assert str(jax.typeof(result)) == f"float32[{8 * m}@i,{n}]"
 
 
-def test_only_one_of_the_products_gathers():
+def test_only_one_of_the_matmuls_gathers():
     a, b = rows(np.ones((16, 32), np.float32)), rows(np.ones((32, 8), np.float32))
-    assert resharding.collectives(ring.ring_product, a, b) == {"collective-permute": 1}
-    assert resharding.collectives(ring.gathered_product, a, b) == {"all-gather": 1}
+    assert resharding.collectives(ring.ring_matmul, a, b) == {"collective-permute": 1}
+    assert resharding.collectives(ring.gathered_matmul, a, b) == {"all-gather": 1}
 
 
-def test_turns_follow_the_ring():
-    turns = ring.blocks_in_turns(8)
-    assert sorted(turns[3]) == list(range(8))
+def test_owners_follow_the_ring():
+    owners = ring.owners_of_blocks(8)
+    assert sorted(owners[3]) == list(range(8))
     passed_on = jax.shard_map(ring.pass_on, in_specs=jax.P("i"), out_specs=jax.P("i"))
     block = rows(np.arange(8))
-    for turn in range(8):
-        np.testing.assert_array_equal(block, turns[:, turn])
+    for iteration in range(8):
+        np.testing.assert_array_equal(block, owners[:, iteration])
         block = passed_on(block)
