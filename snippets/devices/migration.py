@@ -24,7 +24,7 @@ def loss(w, x, y):
 
 @partial(jax.pmap, axis_name="i", backend="cpu")
 def step_pmap(w, x, y):
-    """Take a step of gradient descent; each argument has a first axis of devices."""
+    """Take a step of gradient descent; arguments are (devices, ...)."""
     gradient = jax.grad(loss)(w, x, y)
     return w - RATE * jax.lax.pmean(gradient, "i")
 
@@ -46,10 +46,10 @@ def step(w, x, y):
 
 
 def train_jit(w, x, y, steps, mesh):
-    """Return the weights (2,) after some steps, with jit and a layout of the data."""
-    whole = jax.NamedSharding(mesh, jax.P())
-    split = jax.NamedSharding(mesh, jax.P("i"))
-    w, x, y = jax.device_put((w, x, y), (whole, split, split))
+    """Return the weights (2,) after some steps, with jit on sharded data."""
+    replicated = jax.NamedSharding(mesh, jax.P())
+    sharded = jax.NamedSharding(mesh, jax.P("i"))
+    w, x, y = jax.device_put((w, x, y), (replicated, sharded, sharded))
     for _ in range(steps):
         w = jax.block_until_ready(step(w, x, y))
     return w
@@ -67,16 +67,16 @@ def step_on_block(w, x, y):
 
 def train_shard_map(w, x, y, steps, mesh):
     """Return the weights (2,) after some steps, with shard_map."""
-    whole, split = jax.P(), jax.P("i")
+    replicated, sharded = jax.P(), jax.P("i")
     step = jax.jit(
         jax.shard_map(
             step_on_block,
             mesh=mesh,
-            in_specs=(whole, split, split),
-            out_specs=whole,
+            in_specs=(replicated, sharded, sharded),
+            out_specs=replicated,
         )
     )
-    x, y = jax.device_put((x, y), jax.NamedSharding(mesh, split))
+    x, y = jax.device_put((x, y), jax.NamedSharding(mesh, sharded))
     for _ in range(steps):
         w = jax.block_until_ready(step(w, x, y))
     return w
@@ -88,7 +88,7 @@ def gradient_of_all(w, x, y):
 
 
 def on_all(gradient, w, x, y, mesh, check=True):
-    """Return what a gradient function gives, the rows of x and y split over "i"."""
+    """Return what a gradient function gives for x and y sharded over "i"."""
     rows = jax.P("i")
     x, y = jax.device_put((x, y), jax.NamedSharding(mesh, rows))
     mapped = jax.shard_map(
@@ -102,11 +102,11 @@ def on_all(gradient, w, x, y, mesh, check=True):
 
 
 def gradient_as_in_pmap(w, x, y):
-    """Return the mean of what jax.grad gives on each device, as pmap code has it."""
+    """Return the mean of the gradients of all devices, as in pmap code."""
     return jax.lax.pmean(jax.grad(loss)(w, x, y), "i")
 
 
-def gradient_of_own_copy(w, x, y):
-    """Return the mean of the devices' gradients, each for its own copy of w."""
+def gradient_of_own(w, x, y):
+    """Return the mean of the devices' gradients, each of its own weights."""
     own = jax.lax.pcast(w, "i", to="varying")
     return jax.lax.pmean(jax.grad(loss)(own, x, y), "i")

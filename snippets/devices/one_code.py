@@ -23,7 +23,7 @@ EXPECTED_ERRORS = {
 
 
 def standardise(x):
-    """Return `x` (rows, features) with mean 0 and deviation 1 in each column."""
+    """Return `x` (rows, features), each column with mean 0, deviation 1."""
     return (x - x.mean(axis=0)) / x.std(axis=0)
 
 
@@ -33,7 +33,7 @@ def add_positions(x):
 
 
 def add_positions_cpu_torch(x):
-    """Add 0, 1, 2, ... made on the CPU; raises RuntimeError for `x` elsewhere."""
+    """Add 0, 1, 2, ... made on the CPU; RuntimeError for `x` elsewhere."""
     return x + torch.arange(x.shape[0])
 
 
@@ -66,7 +66,7 @@ def run_elsewhere(function, x):
 
 
 def export_open(function, length="n"):
-    """Return `function` of a float32 vector, exported for every such `length`.
+    """Return `function` of a float32 vector, exported for each such `length`.
 
     `length` is a formula of integers that are 1 or more, such as "2*n".
     """
@@ -82,12 +82,12 @@ def halves(x):
 
 
 def export_halves():
-    """Export `halves` for odd lengths too; raises InconclusiveDimensionOperation."""
+    """Export `halves` for odd sizes too; InconclusiveDimensionOperation."""
     return export_open(halves)
 
 
 def constants(text):
-    """Return the numbers that occur as floating-point constants in StableHLO text."""
+    """Return the floating-point constants in StableHLO text, sorted."""
     return sorted(
         {
             float(number)

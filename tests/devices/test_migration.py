@@ -57,7 +57,7 @@ def test_layouts():
     [
         (migration.gradient_of_all, 1),
         (migration.gradient_as_in_pmap, 8),
-        (migration.gradient_of_own_copy, 1),
+        (migration.gradient_of_own, 1),
     ],
 )
 def test_gradients_inside_of_shard_map(function, factor):
