@@ -1,6 +1,6 @@
-// Layouts to try: who holds which part of an array, and what an operation exchanges. What is held
-// is worked out here; what is exchanged stands in the page, a line for each choice. Without scripts
-// both are pictures and lines of text.
+// Layouts to try: who holds which shard of an array, and what an operation sends. What is held is
+// worked out here; what is sent stands in the page's table, a row for each choice, and JAX's words
+// for what it refuses stand in what the page prints. Without scripts there are pictures and text.
 (() => {
   "use strict";
 
@@ -27,29 +27,34 @@
     return `${count} bytes`;
   };
 
-  // Why JAX refuses a mesh, a spec or a length, in its words, or nothing.
+  // What JAX says in the page of the three examples in REFUSED, with other values in place of theirs.
+  const said = (example, values) => {
+    const printed = document.querySelector(".tag_layout-refusals .output")?.textContent ?? "";
+    const line = printed.trim().split("\n")[example]?.split(" Got shape")[0] ?? "";
+    return Object.entries(values).reduce((text, [old, value]) => text.replace(old, () => value), line);
+  };
+
+  // Why JAX refuses a mesh, a spec or a length, in its words; nothing where it does not.
   const refusal = (mesh, shape, spec) => {
     const sizes = mesh.map(({ size }) => size);
-    if (product(sizes) > DEVICES) {
-      return `ValueError: Number of devices ${DEVICES} must be >= the product of mesh_shape ${tuple(sizes)}`;
-    }
+    if (product(sizes) > DEVICES) return said(0, { "(4, 4)": tuple(sizes) });
     const named = spec.flat();
     const twice = [...new Set(named)].filter((axis) => named.indexOf(axis) < named.lastIndexOf(axis)).sort();
     if (twice.length) {
       const names = twice.map((axis) => `\`${axis}\``).join(", ");
-      return `DuplicateSpecError: A single NamedSharding spec specification can map every mesh axis to at most one positional dimension, but ${specOf(spec, "'")} has duplicate entries for ${names}`;
+      return said(1, { "P('x', 'x')": specOf(spec, "'"), "`x`": names });
     }
     for (const [axis, names] of spec.entries()) {
       const parts = product(names.map((name) => mesh.find((each) => each.name === name).size));
       if (shape[axis] % parts) {
         const written = tuple(names.map((name) => `'${name}'`));
-        return `ValueError: Sharding spec ${written} implies that array axis ${axis} is partitioned ${parts} times, but does not evenly divide the dimension size ${shape[axis]}.`;
+        return said(2, { "('x',)": written, "axis 0": `axis ${axis}`, "4 times": `${parts} times`, "size 6": `size ${shape[axis]}` });
       }
     }
-    return "";
+    return null;
   };
 
-  // What each device holds: where its part of each axis starts and stops. The devices are in the
+  // What each device holds: where its shard starts and stops along each axis. The devices are in the
   // mesh row by row, and of two names in an entry the first is the slower.
   const held = (mesh, shape, spec) =>
     range(product(mesh.map(({ size }) => size))).map((device) => {
@@ -66,7 +71,7 @@
       });
     });
 
-  // The devices that hold each part, in the order of the devices.
+  // The devices that hold each shard, in the order of the devices.
   const holders = (parts) => {
     const found = new Map();
     parts.forEach((part, device) => {
@@ -155,7 +160,7 @@
       const spec = shape.map((_, n) => choices[splits[n].value]);
       const code = element("code", { textContent: `mesh = jax.make_mesh(${tuple(mesh.map(({ size }) => size))}, ${tuple(names.map((name) => `"${name}"`))})\nx = jax.device_put(x, jax.NamedSharding(mesh, jax.${specOf(spec)}))` });
       const refused = refusal(mesh, shape, spec);
-      if (refused) {
+      if (refused !== null) {
         said.replaceChildren(element("pre", {}, code), element("p", {}, element("strong", { textContent: "JAX refuses. " }), element("code", { textContent: refused })));
         return;
       }
@@ -164,9 +169,9 @@
       const block = parts[0].map(([start, stop]) => stop - start);
       const each = `${tuple(block)}, ${bytesOf(ITEM_BYTES * product(block))} on each device`;
       const unused = names.filter((name) => !spec.flat().includes(name));
-      const many = found.length > 1 ? `${found.length} different parts of ${each}.` : `Each device holds the whole array, ${each}.`;
-      const copies = found.length > 1 && unused.length ? ` Nothing is split along ${listed(unused)}, so the same part is on devices ${found.map(listed).join("; ")}.` : "";
-      said.replaceChildren(element("pre", {}, code), element("p", { textContent: many + copies }));
+      const many = found.length > 1 ? `${found.length} different shards of ${each}.` : `Each device holds the whole array, ${each}.`;
+      const replicas = found.length > 1 && unused.length ? ` Nothing is sharded along ${listed(unused)}, so the same shard is on devices ${found.map(listed).join("; ")}.` : "";
+      said.replaceChildren(element("pre", {}, code), element("p", { textContent: many + replicas }));
       figure.innerHTML = drawn("x", shape, parts);
       figure.hidden = false;
     };
@@ -180,16 +185,12 @@
     return { shape: sides.map((side) => parseInt(side)), spec: sides.map((side) => side.split("@")[1]?.match(/\w+/g) ?? []) };
   };
 
-  const exchange = (place, lines) => {
-    const rows = lines.map(([mesh, operation, operands, sent, result, verdict]) => {
-      const [a, b] = operands.split(" ");
-      return { mesh, operation, a, b, sent, result, verdict };
-    });
+  const communication = (place, rows) => {
     const keys = ["mesh", "operation", "a", "b"];
     const selects = Object.fromEntries(keys.map((key) => [key, element("select")]));
     const labels = keys.map((key) => labelled(key, selects[key]));
     const { form, said, figure } = framed(place, [element("div", {}, ...labels.slice(0, 2)), element("div", {}, ...labels.slice(2))]);
-    const words = { mesh: (text) => text.replace("x", " × "), operation: (text) => text, a: (text) => specOf(typed(text).spec) };
+    const words = { mesh: (text) => text, operation: (text) => text, a: (text) => specOf(typed(text).spec) };
     words.b = words.a;
 
     const show = () => {
@@ -200,18 +201,18 @@
         fill(selects[key], values.map((value) => [value, words[key](value)]));
         if (values.length) left = left.filter((row) => row[key] === selects[key].value);
       }
-      const [{ mesh, operation, a, b, sent, result, verdict }] = left;
+      const [{ mesh, operation, a, b, sent, result, explicit }] = left;
       const moves = operation.startsWith("jax.reshard");
       labels.at(-1).firstChild.textContent = moves ? "to" : "b";
-      const refused = verdict === "accepted" ? [] : [element("p", {}, element("strong", { textContent: "With explicit axes JAX refuses. " }), element("code", { textContent: `ShardingTypeError: ${verdict}` })), element("p", { textContent: "With automatic axes the compiler makes of it:" })];
+      const refused = explicit === "accepted" ? [] : [element("p", {}, element("strong", { textContent: "With explicit axes JAX refuses. " }), element("code", { textContent: `ShardingTypeError: ${explicit}` })), element("p", { textContent: "With automatic axes the compiler makes of it:" })];
       const list = sent.split("; ").map((each) => {
-        const [kind, axes, devices, bytes] = each.split(" ");
-        if (!axes) return element("li", { textContent: "nothing is sent" });
+        const [, kind, axes, devices, bytes] = each.match(/^(\S+) along (\w+), (\d+) devices, (\d+) bytes each$/) ?? [];
+        if (!kind) return element("li", { textContent: "nothing is sent" });
         const among = kind === "collective-permute" ? "" : `, among ${devices} devices`;
         return element("li", {}, element("strong", { textContent: kind }), ` along ${listed([...axes])}${among}: each receives ${bytesOf(+bytes)}`);
       });
       said.replaceChildren(...refused, element("ul", {}, ...list), element("p", {}, "The result is ", element("code", { textContent: `float32${result}` })));
-      const sizes = mesh.split("x").map((size, n) => ({ name: "xy"[n], size: +size }));
+      const sizes = mesh.split(" × ").map((size, n) => ({ name: "xy"[n], size: +size }));
       const arrays = Object.entries({ a, ...(b && !moves ? { b } : {}), result });
       figure.innerHTML = arrays.map(([name, type]) => {
         const { shape, spec } = typed(type);
@@ -219,7 +220,7 @@
       }).join("");
     };
 
-    const first = rows.find(({ sent, verdict }) => sent !== "nothing" && verdict === "accepted") ?? rows[0];
+    const first = rows.find(({ sent, explicit }) => sent !== "nothing" && explicit === "accepted") ?? rows[0];
     for (const key of keys) fill(selects[key], [[first[key] ?? "", ""]]);
     form.addEventListener("input", show);
     show();
@@ -227,9 +228,10 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     for (const place of document.querySelectorAll(".layout-placement")) placement(place);
-    const table = document.querySelector(".tag_layout-table .output pre");
-    const lines = (table?.textContent ?? "").split("\n").map((line) => line.trim().split(" | ")).filter(({ length }) => length === 6);
-    if (!lines.length) return;
-    for (const place of document.querySelectorAll(".layout-exchange")) exchange(place, lines);
+    const table = document.querySelector(".tag_layout-table table");
+    if (!table) return;
+    const [names, ...lines] = [...table.rows].map(({ cells }) => [...cells].map(({ textContent }) => textContent.trim()));
+    const rows = lines.map((line) => Object.fromEntries(names.map((name, n) => [name, line[n]])));
+    for (const place of document.querySelectorAll(".layout-communication")) communication(place, rows);
   });
 })();

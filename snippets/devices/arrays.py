@@ -65,7 +65,7 @@ def held_by_each(**arrays):
 
 
 def label(x, y, text, anchor="middle", fill="currentColor"):
-    """Return a text of SVG; `currentColor` is the colour of the text around."""
+    """Return a text of SVG, by default in the colour of the text around."""
     place = f'x="{x}" y="{y}" text-anchor="{anchor}"'
     return f'<text {place} fill="{fill}">{text}</text>'
 

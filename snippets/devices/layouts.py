@@ -1,14 +1,16 @@
-"""What a jit exchanges between devices, for all layouts of some operations."""
+"""What some operations send between devices, for many layouts."""
 
 import functools
+import html
 import itertools
 import math
 import re
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src.core import ShardingTypeError
+from IPython.display import HTML
 
 from snippets.devices.resharding import COLLECTIVES
 
@@ -40,6 +42,12 @@ SPECS = {
     ],
 }
 
+REFUSED = [
+    ((4, 4), jax.P(), (8, 8)),
+    ((4, 2), jax.P("x", "x"), (8, 8)),
+    ((4, 2), jax.P("x"), (6, 8)),
+]
+
 UNTUNED = {"xla_backend_optimization_level": 0}
 
 RECEIVED = {
@@ -49,6 +57,15 @@ RECEIVED = {
     "all-to-all": lambda size, devices: size - size // devices,
     "collective-permute": lambda size, devices: size,
 }
+
+
+def refusal(sizes, spec, shape):
+    """Return why JAX refuses a mesh, a spec or a shape, or nothing."""
+    try:
+        mesh = jax.make_mesh(sizes, ("x", "y"), devices=jax.devices("cpu"))
+        jax.device_put(np.zeros(shape), jax.NamedSharding(mesh, spec))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def mesh_of(sizes, kind):
@@ -61,33 +78,33 @@ def mesh_of(sizes, kind):
 
 
 def laid_out(mesh, spec, shape=(SIDE, SIDE)):
-    """Return shape, dtype and layout of an array of float32, without numbers."""
+    """Return shape, dtype and layout of a float32 array without values."""
     sharding = jax.NamedSharding(mesh, spec)
     return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=sharding)
 
 
 def numbers(text):
-    """Return the whole numbers in a text."""
+    """Return the integers in a text."""
     return [int(number) for number in re.findall(r"\d+", text or "")]
 
 
 def reordered(sizes, order):
-    """Return 0, 1, … as an array of these sizes, its axes then in another order."""
+    """Return 0, 1, … in an array of these sizes, its axes then permuted."""
     ids = np.arange(math.prod(sizes)).reshape(sizes)
     return ids.transpose(order) if order else ids
 
 
 def groups_along(mesh, ids, order, axes):
-    """Return groups (n, devices) along axes of a mesh, or along parts of axes.
+    """Return groups (n, devices) along axes of a mesh, or factors of axes.
 
     All but `order` are as HLO has them: 'x'=4,'y'=2 and 'x':(2)2,'y'.
     """
     sides = []
     for axis, length in re.findall(r"'(\w+)'=(\d+)", mesh):
-        part = re.search(rf"'{axis}'(?::\((\d+)\)(\d+))?", axes)
-        before, within = (1, int(length)) if part else (int(length), 1)
-        if part and part[1]:
-            before, within = map(int, part.groups())
+        factor = re.search(rf"'{axis}'(?::\((\d+)\)(\d+))?", axes)
+        before, within = (1, int(length)) if factor else (int(length), 1)
+        if factor and factor[1]:
+            before, within = map(int, factor.groups())
         sides += [before, within, int(length) // (before * within)]
     outer = [n for n in range(len(sides)) if n % 3 != 1]
     devices = reordered(ids or [math.prod(sides)], order).reshape(sides)
@@ -96,9 +113,10 @@ def groups_along(mesh, ids, order, axes):
 
 
 def groups(line):
-    """Return which devices an instruction of HLO lets exchange, (groups, devices).
+    """Return which devices communicate in an instruction of HLO.
 
-    For a collective-permute these are pairs of source and destination.
+    They are (groups, devices); for a collective-permute, pairs of source and
+    destination.
     """
     if listed := re.search(r"(?:groups|pairs)=\{(\{[\d,{}]*\})\}", line):
         return np.array([numbers(group) for group in listed[1].split("},{")])
@@ -111,8 +129,8 @@ def groups(line):
     return groups_along(mesh, numbers(sizes), numbers(order), axes)
 
 
-def exchanges(program, sizes):
-    """Return (collective, axes, devices, bytes) for each exchange of a program.
+def communication(program, sizes):
+    """Return (collective, axes, devices, bytes) for each of a program.
 
     axes: those of a mesh of these sizes along which it goes, "x", "y" or "xy".
     devices: how many take part together, 2 for pairs.
@@ -133,20 +151,21 @@ def exchanges(program, sizes):
 
 
 def compiled(function, operands):
-    """Return a function's exchanges, and the shape and layout of its result."""
+    """Return a function's communication, and the layout of its result."""
     lowered = jax.jit(function).lower(*operands)
     program = lowered.compile(compiler_options=UNTUNED)
     mesh = operands[0].sharding.mesh
     spec = program.output_shardings.spec
     result = laid_out(mesh, spec, lowered.out_info.shape)
-    return exchanges(program.as_text(), mesh.axis_sizes), result
+    return communication(program.as_text(), mesh.axis_sizes), result
 
 
 def answer(name, sizes, specs):
-    """Return (exchanges, result, refusal) of an operation on operands laid out so.
+    """Return (communication, result, refusal) of an operation on operands.
 
-    The mesh has explicit axes. Where JAX refuses these layouts, `refusal` says why,
-    and the rest is what the compiler does with automatic axes. No program runs.
+    The mesh has explicit axes. Where JAX refuses these layouts, `refusal` says
+    why, and the rest is what the compiler does with automatic axes. No program
+    runs.
     """
     function, kept = OPERATIONS[name], specs
     mesh = mesh_of(sizes, "Explicit")
@@ -158,14 +177,16 @@ def answer(name, sizes, specs):
         )
     try:
         return *compiled(function, [laid_out(mesh, spec) for spec in kept]), ""
-    except ShardingTypeError as refusal:
+    except Exception as refused:
+        if type(refused).__name__ != "ShardingTypeError":
+            raise
         auto = mesh_of(sizes, "Auto")
         chosen = compiled(function, [laid_out(auto, spec) for spec in kept])
-        return *chosen, " ".join(str(refusal).split()).split(". ")[0]
+        return *chosen, " ".join(str(refused).split()).split(". ")[0]
 
 
 def choices(sizes):
-    """Return (operation, layouts of its operands) for all that the table answers."""
+    """Return (operation, layouts of its operands) for each row of a table."""
     one_each = [
         s for s in SPECS[sizes] if not any(isinstance(e, tuple) for e in s)
     ]
@@ -181,18 +202,58 @@ def choices(sizes):
     return found
 
 
+class Row(NamedTuple):
+    """An answer in words; operands and result are types without dtype."""
+
+    mesh: str
+    operation: str
+    a: str
+    b: str
+    sent: str
+    result: str
+    explicit: str
+
+
 def row(name, sizes, specs):
-    """Return an answer as a line of text."""
-    found, result, refusal = answer(name, sizes, specs)
+    """Return an answer in words."""
+    found, result, refused = answer(name, sizes, specs)
     mesh = mesh_of(sizes, "Explicit")
     kept = [laid_out(mesh, spec) for spec in specs]
     kept.append(laid_out(mesh, result.sharding.spec, result.shape))
     *operands, result = [
         str(jax.typeof(each)).removeprefix("float32") for each in kept
     ]
-    sent = (
-        "; ".join("{} {} {} {}".format(*each) for each in found) or "nothing"
+    sent = "; ".join(
+        f"{kind} along {axes}, {devices} devices, {size} bytes each"
+        for kind, axes, devices, size in found
     )
-    shape = "x".join(map(str, sizes))
-    verdict = refusal or "accepted"
-    return " | ".join([shape, name, " ".join(operands), sent, result, verdict])
+    a, b = [*operands, ""][:2]
+    shape = " × ".join(map(str, sizes))
+    return Row(
+        shape, name, a, b, sent or "nothing", result, refused or "accepted"
+    )
+
+
+def described(name, sizes, specs):
+    """Return an answer as lines of text."""
+    each = row(name, sizes, specs)
+    operands = " and ".join(filter(None, (each.a, each.b)))
+    return f"""{name} of {operands}, mesh of {each.mesh}
+    sent: {each.sent}
+    result: {each.result}
+    explicit axes: {each.explicit}"""
+
+
+def table(rows):
+    """Return rows as a table of HTML, folded."""
+    lines = [
+        "".join(f"<td>{html.escape(cell)}</td>" for cell in each)
+        for each in rows
+    ]
+    head = "".join(f"<th>{name}</th>" for name in Row._fields)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    summary = f"<summary>All {len(lines)} choices</summary>"
+    return HTML(
+        f"<details>{summary}<table><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table></details>"
+    )

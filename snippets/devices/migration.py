@@ -10,103 +10,102 @@ RATE = 0.1
 
 
 def line_data(rows):
-    """Return inputs (rows, 2) and targets (rows,) of 3 x0 - x1 with some noise."""
+    """Return inputs (rows, 2) and targets (rows,) of 3 x0 - x1 with noise."""
     generator = np.random.default_rng(0)
     x = generator.normal(size=(rows, 2)).astype(np.float32)
     noise = 0.1 * generator.normal(size=rows).astype(np.float32)
     return x, x @ np.array([3, -1], np.float32) + noise
 
 
-def loss(w, x, y):
-    """Return the mean squared error of x (n, 2) @ w (2,) against y (n,)."""
-    return jnp.mean((x @ w - y) ** 2)
+def loss(params, batch):
+    """Return the mean squared error of x (n, 2) @ params (2,) against y."""
+    x, y = batch
+    return jnp.mean((x @ params - y) ** 2)
 
 
 @partial(jax.pmap, axis_name="i", backend="cpu")
-def step_pmap(w, x, y):
+def train_step_pmap(params, batch):
     """Take a step of gradient descent; arguments are (devices, ...)."""
-    gradient = jax.grad(loss)(w, x, y)
-    return w - RATE * jax.lax.pmean(gradient, "i")
+    gradient = jax.grad(loss)(params, batch)
+    return params - RATE * jax.lax.pmean(gradient, "i")
 
 
-def train_pmap(w, x, y, steps, devices):
-    """Return the weights (2,) after some steps, with pmap."""
-    w = jnp.broadcast_to(w, (devices, *w.shape))
-    x = x.reshape(devices, -1, *x.shape[1:])
-    y = y.reshape(devices, -1, *y.shape[1:])
+def train_pmap(params, batch, steps, devices):
+    """Return the parameters (2,) after some steps, with pmap."""
+    params = jnp.broadcast_to(params, (devices, *params.shape))
+    batch = [x.reshape(devices, -1, *x.shape[1:]) for x in batch]
     for _ in range(steps):
-        w = jax.block_until_ready(step_pmap(w, x, y))
-    return w[0]
+        params = jax.block_until_ready(train_step_pmap(params, batch))
+    return params[0]
 
 
 @jax.jit
-def step(w, x, y):
+def train_step(params, batch):
     """Take a step of gradient descent; written as for one device."""
-    return w - RATE * jax.grad(loss)(w, x, y)
+    return params - RATE * jax.grad(loss)(params, batch)
 
 
-def train_jit(w, x, y, steps, mesh):
-    """Return the weights (2,) after some steps, with jit on sharded data."""
-    replicated = jax.NamedSharding(mesh, jax.P())
-    sharded = jax.NamedSharding(mesh, jax.P("i"))
-    w, x, y = jax.device_put((w, x, y), (replicated, sharded, sharded))
+def train_jit(params, batch, steps, mesh):
+    """Return the parameters (2,) after some steps, with jit on shards."""
+    params = jax.device_put(params, jax.NamedSharding(mesh, jax.P()))
+    batch = jax.device_put(batch, jax.NamedSharding(mesh, jax.P("i")))
     for _ in range(steps):
-        w = jax.block_until_ready(step(w, x, y))
-    return w
+        params = jax.block_until_ready(train_step(params, batch))
+    return params
 
 
-def loss_of_all(w, x, y):
+def loss_of_all(params, batch):
     """Return the mean of the losses of all devices along "i"."""
-    return jax.lax.pmean(loss(w, x, y), "i")
+    return jax.lax.pmean(loss(params, batch), "i")
 
 
-def step_on_block(w, x, y):
+def step_on_block(params, batch):
     """Take a step of gradient descent, with the rows of one device."""
-    return w - RATE * jax.grad(loss_of_all)(w, x, y)
+    return params - RATE * jax.grad(loss_of_all)(params, batch)
 
 
-def train_shard_map(w, x, y, steps, mesh):
-    """Return the weights (2,) after some steps, with shard_map."""
+def train_shard_map(params, batch, steps, mesh):
+    """Return the parameters (2,) after some steps, with shard_map."""
     replicated, sharded = jax.P(), jax.P("i")
-    step = jax.jit(
+    train_step = jax.jit(
         jax.shard_map(
             step_on_block,
             mesh=mesh,
-            in_specs=(replicated, sharded, sharded),
+            in_specs=(replicated, sharded),
             out_specs=replicated,
         )
     )
-    x, y = jax.device_put((x, y), jax.NamedSharding(mesh, sharded))
+    batch = jax.device_put(batch, jax.NamedSharding(mesh, sharded))
     for _ in range(steps):
-        w = jax.block_until_ready(step(w, x, y))
-    return w
+        params = jax.block_until_ready(train_step(params, batch))
+    return params
 
 
-def gradient_of_all(w, x, y):
+def gradient_of_all(params, batch):
     """Return the gradient of the mean loss, from the rows of one device."""
-    return jax.grad(loss_of_all)(w, x, y)
+    return jax.grad(loss_of_all)(params, batch)
 
 
-def on_all(gradient, w, x, y, mesh, check=True):
-    """Return what a gradient function gives for x and y sharded over "i"."""
+def on_all(gradient, params, batch, mesh, check=True):
+    """Return what a gradient function gives for a batch sharded over "i"."""
     rows = jax.P("i")
-    x, y = jax.device_put((x, y), jax.NamedSharding(mesh, rows))
+    batch = jax.device_put(batch, jax.NamedSharding(mesh, rows))
     mapped = jax.shard_map(
         gradient,
         mesh=mesh,
-        in_specs=(jax.P(), rows, rows),
+        in_specs=(jax.P(), rows),
         out_specs=jax.P(),
         check_vma=check,
     )
-    return mapped(w, x, y)
+    return mapped(params, batch)
 
 
-def gradient_as_in_pmap(w, x, y):
+def gradient_as_in_pmap(params, batch):
     """Return the mean of the gradients of all devices, as in pmap code."""
-    return jax.lax.pmean(jax.grad(loss)(w, x, y), "i")
+    return jax.lax.pmean(jax.grad(loss)(params, batch), "i")
 
 
-def gradient_of_own(w, x, y):
+def gradient_of_own(params, batch):
     """Return the mean of the devices' gradients, each of its own weights."""
-    own = jax.lax.pcast(w, "i", to="varying")
-    return jax.lax.pmean(jax.grad(loss)(own, x, y), "i")
+    own = jax.lax.pcast(params, "i", to="varying")
+    return jax.lax.pmean(jax.grad(loss)(own, batch), "i")

@@ -43,7 +43,7 @@ def add_positions_torch(x):
 
 
 def lowered_text(function, x, platform):
-    """Return the StableHLO of `function` for 'cpu', 'cuda', 'rocm' or 'tpu'."""
+    """Return the StableHLO of `function` for a platform, such as "tpu"."""
     return (
         jax.jit(function)
         .trace(x)
@@ -53,14 +53,14 @@ def lowered_text(function, x, platform):
 
 
 def export_for_all(function, x):
-    """Return `function`, traced for arguments like `x`, for CPU, GPU and TPU."""
+    """Return `function` for arguments like `x`, for CPU, GPU and TPU."""
     return export.export(jax.jit(function), platforms=("cpu", "cuda", "tpu"))(
         x
     )
 
 
 def run_elsewhere(function, x):
-    """Run here what was exported for another platform only; raises ValueError."""
+    """Run here what was exported for another platform; raises ValueError."""
     other = "cpu" if jax.default_backend() == "tpu" else "tpu"
     return export.export(jax.jit(function), platforms=(other,))(x).call(x)
 

@@ -91,7 +91,7 @@ def first_weights(key):
 
 
 def refuse_unsharded(tree, limit):
-    """Return a pytree; ValueError for an unsharded array over `limit` bytes."""
+    """Return a pytree; ValueError for unsharded leaves over `limit` bytes."""
     for path, x in jax.tree.leaves_with_path(tree):
         if x.nbytes > limit and x.sharding.is_fully_replicated:
             name = jax.tree_util.keystr(path)

@@ -111,7 +111,7 @@ def write_through(device):
 
 
 def shares(tensor):
-    """Return the dtype that a tensor has in JAX, and if the memory is the same."""
+    """Return a tensor's dtype in JAX, and if the memory is the same."""
     array = jnp.from_dlpack(tensor)
     return array.dtype.name, address(array) == address(tensor)
 

@@ -72,5 +72,5 @@ def share_of_total_unnamed(x):
 
 
 def total_outside(x):
-    """Return the sum of x over the devices, outside of pmap; raises NameError."""
+    """Return the sum of x over devices; raises NameError outside of pmap."""
     return jax.lax.psum(x, "batch")

@@ -10,7 +10,7 @@ from jax._src.core import ShardingTypeError
 from snippets.devices.arrays import blocks
 
 EXPECTED_ERRORS = {
-    "sort_columns_split": (
+    "sort_sharded_columns": (
         ShardingTypeError,
         "must be unsharded over the sorting dimension",
     ),
@@ -27,14 +27,14 @@ COLLECTIVES = (
 
 
 @jax.jit
-def sort_columns_split(x):
-    """Sort each column of x, whose rows are split; raises ShardingTypeError."""
+def sort_sharded_columns(x):
+    """Sort each column of x, its rows sharded; raises ShardingTypeError."""
     return jnp.sort(x, axis=0)
 
 
 @jax.jit
 def sort_columns(x):
-    """Sort each column of x (n, m), whose rows are split over "i"."""
+    """Sort each column of x (n, m), its rows sharded over "i"."""
     x = jax.reshard(x, jax.P(None, "i"))
     x = jnp.sort(x, axis=0)
     return jax.reshard(x, jax.P("i", None))
@@ -47,13 +47,13 @@ def reshard(x, sharding):
 
 @jax.jit(static_argnames="sharding")
 def constrain(x, sharding):
-    """Return x in a layout; raises AssertionError for explicit axes of another."""
+    """Return x in a layout; AssertionError for another, on explicit axes."""
     return jax.lax.with_sharding_constraint(x, sharding)
 
 
 @jax.jit(static_argnames="sharding")
 def doubled(x, sharding):
-    """Return 2 * x, laid out as `sharding` says, for meshes with automatic axes."""
+    """Return 2 * x in a layout, on a mesh with automatic axes."""
     return jax.lax.with_sharding_constraint(2 * x, sharding)
 
 
@@ -65,7 +65,7 @@ def collectives(function, *args):
 
 
 def overlap(one, other):
-    """Return how many numbers two blocks share."""
+    """Return how many elements two blocks share."""
     shared = 1
     for (start, stop), (begin, end) in zip(one, other, strict=True):
         shared *= max(0, min(stop, end) - max(start, begin))
@@ -73,7 +73,7 @@ def overlap(one, other):
 
 
 def bytes_to_receive(before, after):
-    """Return the bytes that devices lack for `after`, summed over all of them."""
+    """Return the bytes that all devices together lack for `after`."""
     held = blocks(before).items()
     old = {d: block for block, devices in held for d in devices}
     missing = 0
@@ -84,7 +84,7 @@ def bytes_to_receive(before, after):
 
 
 def cost_of_change(x, spec):
-    """Return the collectives and the bytes of resharding x to a PartitionSpec."""
+    """Return the collectives and bytes of resharding x to a PartitionSpec."""
     return (
         collectives(lambda x: jax.reshard(x, spec), x),
         bytes_to_receive(x, jax.reshard(x, spec)),
@@ -93,13 +93,13 @@ def cost_of_change(x, spec):
 
 @jax.jit
 def to_columns(x):
-    """Return x (n, m) with its columns split over "i"."""
+    """Return x (n, m) with its columns sharded over "i"."""
     return jax.reshard(x, jax.P(None, "i"))
 
 
 @jax.jit
-def to_whole(x):
-    """Return x, whole on every device."""
+def to_replicated(x):
+    """Return x, replicated on every device."""
     return jax.reshard(x, jax.P())
 
 

@@ -111,6 +111,6 @@ def gathered_matmul(a, b):
 
 
 def owners_of_blocks(devices):
-    """Return whose block of B a device (rows) has in an iteration (columns)."""
+    """Return whose block of B a device (row) has in an iteration (column)."""
     own, iteration = np.arange(devices)[:, None], np.arange(devices)
     return (own - iteration) % devices

@@ -41,7 +41,7 @@ def number_box(x, y, number, owner):
 
 
 def draw_collective(before, after):
-    """Draw what each device holds before and after, at most eight in a line."""
+    """Draw what each device holds before and after, up to eight in a line."""
     old, new = held(before), held(after)
     owner = {int(v): d for d, block in enumerate(old) for v in block.ravel()}
     shapes, words = [], []

@@ -1,14 +1,17 @@
 """Layouts to try: what the page's table and its forms say, against JAX."""
 
+import html
 import itertools
 import math
 import pathlib
 import random
 import re
+from xml.etree import ElementTree
 
 import jax
 import numpy as np
 import pytest
+from jax._src.core import ShardingTypeError
 from jax._src.named_sharding import DuplicateSpecError
 
 from snippets.devices import arrays, layouts, resharding
@@ -119,7 +122,7 @@ def test_layouts_and_refusals_are_those_that_running_gives():
             continue
         _, planned, refusal = layouts.answer(name, sizes, specs)
         if refusal:
-            with pytest.raises(arrays.ShardingTypeError):
+            with pytest.raises(ShardingTypeError):
                 ran(name, sizes, "Explicit", specs, numbers)
         result = ran(name, sizes, "Auto" if refusal else "Explicit", specs, numbers)
         np.testing.assert_array_equal(result, layouts.OPERATIONS[name](*[numbers] * len(specs)))
@@ -141,12 +144,41 @@ def test_each_collective_of_a_program_is_read():
 
 
 def test_a_line_of_the_table_says_it_all():
-    rows, sent = "[1024@x,1024]", "all-gather x 8 3670016"
+    rows, sent = "[1024@x,1024]", "all-gather along x, 8 devices, 3670016 bytes each"
     line = layouts.row("a @ b", LINE, [P("x"), P("x")])
-    assert line == f"8 | a @ b | {rows} {rows} | {sent} | {rows} | accepted"
-    *_, sent, result, verdict = layouts.row("a @ b", LINE, [P(None, "x"), P("x")]).split(" | ")
-    assert (sent, result) == ("all-reduce x 8 7340032", "[1024,1024]")
-    assert "ambiguous how the output should be sharded" in verdict
+    assert line == ("8", "a @ b", rows, rows, sent, rows, "accepted")
+    assert layouts.described("a @ b", LINE, [P("x"), P("x")]).splitlines() == [
+        f"a @ b of {rows} and {rows}, mesh of 8",
+        f"    sent: {sent}",
+        f"    result: {rows}",
+        "    explicit axes: accepted",
+    ]
+    *_, sent, result, explicit = layouts.row("a @ b", LINE, [P(None, "x"), P("x")])
+    assert sent == "all-reduce along x, 8 devices, 7340032 bytes each"
+    assert result == "[1024,1024]"
+    assert "ambiguous how the output should be sharded" in explicit
+    assert "a.T of [1024@x,1024], mesh of 4 × 2" in layouts.described("a.T", GRID, [P("x")])
+
+
+def test_the_table_is_one_of_html_with_a_head_for_other_programs():
+    rows = [layouts.row(*row) for row in ROWS[:2]]
+    root = ElementTree.fromstring(layouts.table(rows).data)
+    assert [head.text for head in root.iter("th")] == list(layouts.Row._fields)
+    found = [[cell.text or "" for cell in line.iter("td")] for line in root.iter("tr")]
+    assert found[1:] == [list(row) for row in rows]
+
+
+def test_the_script_has_no_words_of_jax():
+    script = (DOCS / "_static" / "layouts.js").read_text("utf8")
+    for line in REFUSALS.splitlines():
+        for words in re.findall(r"[A-Za-z ]{12,}", line.split(" Got shape")[0]):
+            assert words.strip() not in script
+
+
+def test_refusals_are_of_a_mesh_a_spec_and_a_shape():
+    assert layouts.refusal(GRID, P("x"), (8, 8)) is None
+    kinds = [line.split(":")[0] for line in REFUSALS.splitlines()]
+    assert kinds == ["ValueError", "DuplicateSpecError", "ValueError"]
 
 
 def test_the_table_has_each_choice_once():
@@ -167,8 +199,9 @@ def test_the_page_has_what_the_script_looks_for():
     page = (DOCS / "devices" / "layouts.md").read_text("utf8")
     for selector, written in {
         ".layout-placement": "\n:::{container} layout-placement\n",
-        ".layout-exchange": "\n:::{container} layout-exchange\n",
-        ".tag_layout-table": "\n:tags: [hide-output, layout-table]\n",
+        ".layout-communication": "\n:::{container} layout-communication\n",
+        ".tag_layout-table": "\n:tags: [layout-table]\n",
+        ".tag_layout-refusals": "\n:tags: [layout-refusals]\n",
         ".picture-placement": "\n:picture: placement\n",
     }.items():
         assert selector in script
@@ -182,9 +215,18 @@ INKS = "".join(
 )
 
 
-def table(lines):
-    text = "\n".join(lines)
-    return f"<div class='tag_layout-table'><div class='output'><pre>{text}</pre></div></div>"
+REFUSALS = "\n".join(layouts.refusal(*each) for each in layouts.REFUSED)
+
+
+def printed(rows):
+    """Return what the page prints for the forms."""
+    found = {"refusals": f"<pre>{html.escape(REFUSALS)}</pre>"}
+    if rows:
+        found["table"] = layouts.table(rows).data
+    return "".join(
+        f"<div class='tag_layout-{name}'><div class='output'>{each}</div></div>"
+        for name, each in found.items()
+    )
 
 
 # Chooses as a reader does, and returns what the page then says.
@@ -221,11 +263,11 @@ CHOSEN = """cases => cases.map(({ names, sizes, shape, spec }) => {
 @pytest.fixture
 def opened(browser):
     script = (DOCS / "_static" / "layouts.js").read_text("utf8")
-    places = "<div class='layout-placement'></div><div class='layout-exchange'></div>"
+    places = "<div class='layout-placement'></div><div class='layout-communication'></div>"
     page = browser.new_page()
 
-    def open_with(lines):
-        page.set_content(f"{INKS}{places}{table(lines)}<script>{script}</script>")
+    def open_with(rows):
+        page.set_content(f"{INKS}{places}{printed(rows)}<script>{script}</script>")
         return page
 
     yield open_with
@@ -257,7 +299,7 @@ def asked(names, sizes, shape, spec):
         sharding = jax.NamedSharding(mesh, P(*spec))
         x = jax.device_put(np.zeros(shape, np.float32), sharding)
     except (ValueError, DuplicateSpecError) as refusal:
-        return None, f"{type(refusal).__name__}: {str(refusal).split('. Got shape')[0]}"
+        return None, f"{type(refusal).__name__}: {str(refusal).split(' Got shape')[0]}"
     held = sharding.devices_indices_map(x.shape)
     parts = [
         [part.indices(length)[:2] for part, length in zip(held[device], shape, strict=True)]
@@ -310,17 +352,17 @@ def test_the_code_that_the_form_shows_makes_the_layout(opened):
         assert [*map(list, found.values())] == asked(*case)[0]
 
 
-def test_parts_that_are_the_same_are_named(opened):
+def test_shards_that_are_the_same_are_named(opened):
     grid = {"names": ["x", "y"], "sizes": [4, 2], "shape": [8, 8]}
     given = [grid | {"spec": spec} for spec in (['"x"', "None"], ["None", "None"], ['"x"', '"y"'])]
-    pairs, whole, parts = opened([]).evaluate(CHOSEN, given)
-    assert "4 different parts of (2, 8)" in pairs["said"]
+    pairs, replicated, sharded = opened([]).evaluate(CHOSEN, given)
+    assert "4 different shards of (2, 8)" in pairs["said"]
     assert (
-        "along y, so the same part is on devices 0 and 1; 2 and 3; 4 and 5; 6 and 7."
+        "along y, so the same shard is on devices 0 and 1; 2 and 3; 4 and 5; 6 and 7."
         in pairs["said"]
     )
-    assert "Each device holds the whole array" in whole["said"]
-    assert "same part" not in whole["said"] + parts["said"]
+    assert "Each device holds the whole array" in replicated["said"]
+    assert "same shard" not in replicated["said"] + sharded["said"]
 
 
 @pytest.mark.parametrize("wrong", ["", "a b", "x"])
@@ -354,7 +396,7 @@ ROWS = [
 
 def test_the_form_shows_the_line_of_what_is_chosen(opened):
     page = opened([layouts.row(*row) for row in ROWS])
-    place = page.locator(".layout-exchange")
+    place = page.locator(".layout-communication")
     output = place.locator("output")
     # It begins with a choice that JAX accepts and that sends something.
     assert "all-gather along x, among 8 devices: each receives 3.5 MiB" in output.inner_text()
@@ -385,5 +427,5 @@ def test_the_form_shows_the_line_of_what_is_chosen(opened):
 
 def test_without_a_table_the_words_of_the_page_stay(opened):
     page = opened([])
-    assert page.locator(".layout-exchange form").count() == 0
+    assert page.locator(".layout-communication form").count() == 0
     assert page.locator(".layout-placement form").count() == 1

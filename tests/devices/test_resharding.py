@@ -33,7 +33,7 @@ def test_sort(rows, columns, seed):
 
 
 def test_sort_along_a_split_axis_raises(mesh, raises_declared):
-    raises_declared(resharding.sort_columns_split, jax.device_put(matrix(), ROWS))
+    raises_declared(resharding.sort_sharded_columns, jax.device_put(matrix(), ROWS))
 
 
 def test_reshard_and_constrain_are_for_different_axes(raises_declared):
@@ -108,7 +108,7 @@ def test_collectives_of_sums(mesh):
     ("change", "factor", "type_", "found"),
     [
         (resharding.to_columns, 1, "float32[16,24@i]", {"all-to-all": 1}),
-        (resharding.to_whole, 1, "float32[16,24]", {"all-gather": 1}),
+        (resharding.to_replicated, 1, "float32[16,24]", {"all-gather": 1}),
         (resharding.double, 2, "float32[16@i,24]", {}),
     ],
 )
