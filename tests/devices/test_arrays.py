@@ -158,7 +158,7 @@ def test_contradicting_layouts_raise(raises_declared):
     np.testing.assert_array_equal(arrays.add(x, x), 2 * numbers())
 
 
-def test_a_product_over_a_split_axis_raises_and_can_be_told(raises_declared):
+def test_a_matmul_over_a_sharded_axis_raises_and_can_be_told(raises_declared):
     x = arrays.place(numbers(8, 4), EXPLICIT, "x", "y")
     w = arrays.place(numbers(4, 6), EXPLICIT, "y")
     raises_declared(arrays.product, x, w)
@@ -166,6 +166,75 @@ def test_a_product_over_a_split_axis_raises_and_can_be_told(raises_declared):
         result = arrays.product_by_rows(x, w)
     assert str(jax.typeof(result)) == "float32[8@x,6]"
     np.testing.assert_allclose(result, numbers(8, 4) @ numbers(4, 6))
+
+
+def test_a_gradient_outside_of_jit_needs_the_mesh():
+    x = arrays.place(numbers(), EXPLICIT, "x")
+    gradient = jax.grad(lambda x: (x**2).sum())
+    with pytest.raises(ValueError, match="Please enter your `jit` into a mesh context"):
+        gradient(x)
+    with jax.set_mesh(EXPLICIT):
+        assert str(jax.typeof(gradient(x))) == "float32[8@x,8]"
+
+
+TABLE_AND_INDEX = [
+    ((), ("x",)),
+    (("x",), ()),
+    (("x",), ("x",)),
+    (("x",), ("y",)),
+    ((None, "y"), ("x",)),
+]
+
+
+@pytest.mark.parametrize(("table", "index"), TABLE_AND_INDEX)
+def test_a_sharded_index_is_ambiguous_and_can_be_told(table, index, raises_declared):
+    ids = np.array([7, 0, 7, 3])
+    with jax.set_mesh(EXPLICIT):
+        table, ids = (
+            jax.device_put(x, jax.P(*axes)) for x, axes in ((numbers(), table), (ids, index))
+        )
+        raises_declared(arrays.rows_at, table, ids)
+        rows = arrays.rows_by_ids(table, ids)
+        assert str(jax.typeof(rows)).startswith("float32[4@x,")
+        np.testing.assert_array_equal(rows, numbers()[[7, 0, 7, 3]])
+        gradient = jax.grad(lambda table: arrays.rows_by_ids(table, ids).sum())(table)
+    assert gradient.sharding.is_equivalent_to(table.sharding, 2)
+    np.testing.assert_array_equal(np.asarray(gradient)[:, 0], [1, 0, 0, 1, 0, 0, 0, 2])
+
+
+def test_an_index_that_is_not_sharded_needs_nothing():
+    ids = np.array([7, 0, 7, 3])
+    with jax.set_mesh(EXPLICIT):
+        for axes in ((), (None, "y")):
+            table = jax.device_put(numbers(), jax.P(*axes))
+            np.testing.assert_array_equal(arrays.rows_at(table, ids), numbers()[ids])
+
+
+def test_a_scatter_at_sharded_indices_is_ambiguous(raises_declared):
+    ids = np.array([7, 0, 7, 3])
+    assert arrays.count(ids).tolist() == [1, 0, 0, 1, 0, 0, 0, 2]
+    with jax.set_mesh(EXPLICIT):
+        raises_declared(arrays.count, jax.device_put(ids, jax.P("x")))
+
+
+def test_the_loss_of_optax_needs_a_mesh_that_is_set():
+    optax = pytest.importorskip("optax")
+    sharding = jax.NamedSharding(EXPLICIT, jax.P("x"))
+    logits, labels = jax.device_put((numbers(), np.arange(8)), sharding)
+
+    @jax.jit
+    @jax.grad
+    def gradient(logits, labels):
+        return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+    with jax.set_mesh(EXPLICIT):
+        expected = gradient(logits, labels)
+    assert expected.sharding.is_equivalent_to(sharding, 2)
+    if tuple(map(int, jax.__version__.split(".")[:2])) < (0, 11):
+        np.testing.assert_allclose(gradient(logits, labels), expected, rtol=1e-5)
+    else:
+        with pytest.raises(arrays.ShardingTypeError, match="for the scatter update"):
+            gradient(logits, labels)
 
 
 def test_the_compiler_chooses_with_automatic_axes():
