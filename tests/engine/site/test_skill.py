@@ -1,10 +1,24 @@
 """Pages of a site, as a folder for programs that help people to write code."""
 
+import re
 import zipfile
 
 import pytest
 
 pytest.importorskip("sphinx_book_theme")
+
+
+def test_the_code_of_a_page_is_all_in_its_markdown(themed):
+    themed.snippet("a.low", "import math\ndef low(x): return math.floor(x)\n")
+    themed.snippet("a.one", "from snippets.a.low import low\ndef f(x): return low(x) + 41\n")
+    hidden = "```{code-cell} python\n:tags: [hide-input]\ny = f(1.5)\n```"
+    themed.page("a/one", themed.cell("f(1.5)", "one.f"), hidden, themed.cell("print(y + 1)"))
+    assert themed.build(strict=False).status == 0
+    text = (themed.root / "build/html/a/one.md").read_text("utf8")
+    ran = {}
+    for code in re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S):
+        exec(code, ran)
+    assert ran["y"] == 42 and "```\n43\n```" in text
 
 
 def test_the_links_of_a_skill_hold_away_from_the_site(themed):
