@@ -135,10 +135,7 @@ class DecoderTorch(torch.nn.Module):
         self.caches = torch.nn.ModuleList(caches)
 
     def forward(self, token, position):
-        """Return the likeliest token after `token`, int64 (batch,).
-
-        `position` is that of `token`, an int64 tensor (1,).
-        """
+        """Return the next token, int64 (batch,); `position` is int64 (1,)."""
         model = self.model
         x = model.tokens(token) + model.positions(position)
         for layer, cache in zip(model.layers, self.caches, strict=True):

@@ -397,7 +397,7 @@ PUBLISHED_PEAKS = {
 def share_of_peak(measurement):
     """Return the rate as a share of the published peak, or None.
 
-    The peaks are operations per second. For the TF32 and bfloat16 products of
+    The peaks are operations per second. For the TF32 and bfloat16 matmuls of
     the H200 (SXM) NVIDIA gives the rate with sparsity; without, it is half.
     """
     device = measurement.device_kind.replace(" lite", "e")

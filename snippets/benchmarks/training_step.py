@@ -336,8 +336,6 @@ def steps_counted(name, batch, program):
     step = functools.partial(train_step, model=MODELS[name])
     weights, x, y = draw(name, batch)
     written = primitives(jax.make_jaxpr(step)(weights, (x, y)))
-    text = program.as_text()
-    run = re.findall(
-        r"= (?:\(.*?\)|\S+) ([\w-]+)\(", text[text.index("ENTRY") :]
-    )
+    entry = program.as_text().partition("ENTRY")[2]
+    run = re.findall(r"= (?:\(.*?\)|\S+) ([\w-]+)\(", entry)
     return len(written), sum(each not in FREE for each in run)

@@ -84,7 +84,7 @@ def smooth(x):
 
 @jax.jit
 def square(x):
-    """Return the matrix product of `x`, (n, n), with itself."""
+    """Return the matmul of `x`, (n, n), with itself."""
     return x @ x
 
 
@@ -167,7 +167,7 @@ def draw(*shape, count=1):
 
 @jax.jit
 def product(a, b):
-    """Return the matrix product of `a` and `b`, (n, n), in full float32."""
+    """Return the matmul of `a` and `b`, (n, n), in full float32."""
     return jnp.matmul(a, b, precision="highest")
 
 

@@ -195,6 +195,9 @@ def inductor_kernels(programs):
     )
 
 
+LIBRARY = r'(?:"kind":"__|custom_call_target=")([\w$]+)'
+
+
 def xla_kernels(text):
     """Count what a program of XLA runs, by kind, from its text.
 
@@ -205,21 +208,11 @@ def xla_kernels(text):
     for line in text.splitlines():
         if line[:1].strip():
             inside = line.startswith(("ENTRY", "%command_buffer"))
-            continue
-        found = (
-            re.search(r"= (?:\(.*?\)|\S+) ([\w-]+)\(", line)
-            if inside
-            else None
-        )
-        if (
-            found
-            and found[1] not in FREE
-            and "to_apply=%command_buffer" not in line
-        ):
-            library = re.search(
-                r'(?:"kind":"__|custom_call_target=")([\w$]+)', line
-            )
-            counts[library[1] if library else found[1]] += 1
+        elif inside and "to_apply=%command_buffer" not in line:
+            found = re.search(r"= (?:\(.*?\)|\S+) ([\w-]+)\(", line)
+            if found and found[1] not in FREE:
+                library = re.search(LIBRARY, line)
+                counts[library[1] if library else found[1]] += 1
     return counts
 
 

@@ -716,7 +716,7 @@ class Follower:
                 )
 
     def judge_jit(self, region, events):
-        """Find functions that are compiled anew in every turn; return the events."""
+        """Find functions that are compiled again in every iteration."""
         made = [event for _, event in events if event.kind == "jit"]
         places = [event.where for event in made]
         again = [event for event in made if places.count(event.where) > 1]
@@ -1248,24 +1248,24 @@ class Follower:
     def of_listcomp(self, node, scope):
         """Return a list with an element for each iteration."""
         inner = Scope(scope)
-        return Seq(self.turns(list(node.generators), node.elt, inner))
+        return Seq(self.iterations(list(node.generators), node.elt, inner))
 
     of_generatorexp = of_setcomp = of_listcomp
 
     def of_dictcomp(self, node, scope):
         """Follow the values."""
         inner = Scope(scope)
-        values = self.turns(list(node.generators), node.value, inner)
+        values = self.iterations(list(node.generators), node.value, inner)
         return Map(dict(enumerate(values)))
 
-    def turns(self, generators, element, scope):
+    def iterations(self, generators, element, scope):
         """Return the element of a comprehension for each iteration."""
         if not generators:
             return [self.value(element, scope)]
         found = []
         for value in self.elements(self.value(generators[0].iter, scope)):
             self.bind(generators[0].target, value, scope)
-            found += self.turns(generators[1:], element, scope)
+            found += self.iterations(generators[1:], element, scope)
         return found
 
     def elements(self, value):

@@ -10,7 +10,7 @@ import torch
 
 
 def size_worth_waiting_for():
-    """Return an n whose n×n product takes some milliseconds on this device."""
+    """Return an n whose n×n matmul takes some milliseconds on this device."""
     return 1500 if jax.default_backend() == "cpu" else 12_000
 
 
@@ -22,8 +22,8 @@ def random_square(n):
 def timeline(x, products):
     """Multiply by `x`, (n, n), again and again; return what happened when.
 
-    Returns (who, what, start, end) in seconds. A product begins when its call
-    does and the product before is ready, and ends when it is ready itself.
+    Returns (who, what, start, end) in seconds. A matmul begins when its call
+    does and the one before is ready, and ends when it is ready itself.
     """
     result = jnp.dot(x, x).block_until_ready()
     start = time.perf_counter()

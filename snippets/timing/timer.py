@@ -82,7 +82,7 @@ class Measurement:
 
     `latency` has a time for each round, of calls whose results were waited for, the
     mean of `calls` in a row. `throughput`, on an accelerator, is that of calls which
-    are handed over together. `cores` is the processor time over the elapsed time.
+    are dispatched together. `cores` is the processor time over the elapsed time.
     """
 
     name: str
@@ -189,7 +189,7 @@ class Ratio:
 
 @dataclasses.dataclass
 class Comparison:
-    """Alternatives that were timed in turns, by their keys, each a `Measurement`."""
+    """Alternatives that took turns, by their keys, each a `Measurement`."""
 
     name: str
     alternatives: dict
@@ -240,14 +240,14 @@ def rounded(seconds):
 
 
 def in_unit(seconds):
-    """Write a time given in seconds with three digits and a readable unit."""
+    """Write a time given in seconds with three significant digits and a readable unit."""
     for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)):
         if seconds * scale >= 0.9995 or unit == "ns":
             return f"{float(f'{seconds * scale:.3g}'):g} {unit}"
 
 
 def as_factor(factor):
-    """Write a factor with two digits, near 1 with as many as tell it from 1."""
+    """Write a factor with two significant digits, near 1 with as many as tell it from 1."""
     away = abs(factor - 1)
     if 0 < away < 0.095:
         return f"{factor:.{min(4, math.ceil(-math.log10(away)))}f}"
@@ -832,7 +832,7 @@ def choose_calls(timed, calls=None):
 
 
 def take_samples(timed, calls=None):
-    """Let each `Timed` of a dictionary take its samples, in turns.
+    """Let each `Timed` of a dictionary take its samples; they take turns.
 
     Returns for each key a list: its latencies and, on an accelerator, throughputs.
     """
@@ -920,7 +920,7 @@ def compare(
     precision=None,
     device=None,
 ):
-    """Time functions in turns; return a `Comparison`, which is also displayed.
+    """Time functions that take turns; return a `Comparison`, which is also displayed.
 
     `alternatives` maps keys to functions, all of which are called with `args`. They
     take turns in random order. The other arguments are those of `measure`; a

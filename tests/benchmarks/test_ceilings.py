@@ -101,7 +101,7 @@ def test_without_a_known_cache_its_size_is_0(monkeypatch):
     assert ceilings.cache_bytes() == 0
 
 
-def test_products_are_right_to_the_digits_of_their_dtype():
+def test_matmuls_are_right_to_the_precision_of_their_dtype():
     errors = ceilings.product_errors([JAX, TORCH], 64, ("full", "bfloat16"))
     assert set(errors) == {"full@jax", "full@torch", "bfloat16@jax", "bfloat16@torch"}
     for key, error in errors.items():
@@ -109,7 +109,7 @@ def test_products_are_right_to_the_digits_of_their_dtype():
         assert low <= error < high, key
 
 
-def test_products_have_the_size_that_is_asked_for():
+def test_matmuls_have_the_size_that_is_asked_for():
     calls = ceilings.dense_products([JAX, TORCH], small=4, large=8)
     assert {key: tuple(call().shape) for key, call in calls.items()} == {
         "small@jax": (4, 4),
@@ -145,7 +145,7 @@ def test_copies_of_torch_hold_the_same_numbers(arrays, monkeypatch):
         np.testing.assert_array_equal(call(), arrays[0], err_msg=key)
 
 
-def test_every_pass_is_the_exact_one():
+def test_functions_of_one_pass_are_exact():
     x = np.random.default_rng(1).standard_normal((20, 30), dtype=np.float32)
     exact = ceilings.exact_passes(x)
     calls = ceilings.passes_jax(x) | ceilings.passes_torch(x)
@@ -172,7 +172,7 @@ def test_both_attentions_are_the_exact_one():
         assert race.largest_difference(heads_first(call()), exact) < 5e-6
 
 
-def test_attention_counts_its_two_products():
+def test_attention_counts_its_two_matmuls():
     q, k, v = map(jnp.asarray, inputs(10))
     jaxpr = str(jax.make_jaxpr(ceilings.attention)(q, k, v))
     # Each of (4, 10, 64) with (4, 64, 10), or the other way round.

@@ -27,7 +27,7 @@ def weights(numbers):
 @pytest.fixture(scope="module")
 def expected(weights):
     """Return tokens for which all earlier ones are computed again each time."""
-    scores = jax.jit(transformer.scores, static_argnames=("heads", "dtype"))
+    scores = jax.jit(transformer.logits, static_argnames=("heads", "dtype"))
     tokens = np.zeros((1, COUNT + 1), np.int32)
     for last in range(COUNT):
         found = scores(weights, tokens, SIZE.heads, jnp.float32)

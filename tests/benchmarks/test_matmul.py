@@ -85,14 +85,14 @@ def test_operands_differ_and_are_float32():
 
 @each_contestant
 @pytest.mark.parametrize("size", [1, 2, 64, 129])
-def test_every_product_is_the_float64_product(contestant, size):
+def test_every_matmul_is_that_in_float64(contestant, size):
     pair = matmul.operands(size)
     product = matmul.product_on_host(contestant, *map(contestant.on_device, pair))
     assert np.asarray(product).dtype == np.float32
     assert matmul.relative_error(product, matmul.float64_product(pair)) < 1e-6
 
 
-def test_the_exact_product_is_float64():
+def test_the_exact_matmul_is_float64():
     a, b = matmul.operands(9)
     exact = matmul.float64_product([a, b])
     assert exact.dtype == np.float64
@@ -119,7 +119,7 @@ def test_every_framework_multiplies_the_same_numbers():
         assert matmul.relative_error(product, exact) < 1e-6
 
 
-def test_a_hundred_products_are_the_same_in_one_call_and_in_a_row():
+def test_a_hundred_matmuls_are_the_same_in_one_call_and_in_a_row():
     found = matmul.loops(CONTESTANTS, 6)
     assert list(found) == ["one_call@jax", *(f"in_a_row@{name}" for name in NAMES)]
     a, b = (x.astype(np.float64) for x in matmul.operands(6))
@@ -128,7 +128,7 @@ def test_a_hundred_products_are_the_same_in_one_call_and_in_a_row():
         assert matmul.relative_error(np.asarray(function()), exact) < 1e-3
 
 
-def test_each_framework_has_the_error_of_its_own_product():
+def test_each_framework_has_the_error_of_its_own_matmul():
     exact = matmul.float64_product(matmul.operands(16))
     found = matmul.products(CONTESTANTS, 16)
     found["torch"] = lambda: matmul.torch_tensor(exact.astype(np.float32) * 1.5)
@@ -138,7 +138,7 @@ def test_each_framework_has_the_error_of_its_own_product():
     assert all(0 < error < 1e-6 for error in errors.values())
 
 
-def test_each_framework_leaves_its_product_and_brings_it_to_the_host():
+def test_each_framework_leaves_its_result_and_brings_it_to_the_host():
     found = matmul.left_and_copied(CONTESTANTS[1:], 16)
     assert list(found) == [f"{place}@{n}" for n in NAMES[1:] for place in ("left", "copied")]
     assert isinstance(found["left@jax"](), jax.Array)
@@ -419,7 +419,7 @@ def case(request):
 
 
 @pytest.mark.parametrize("framework", IN_FLOAT64)
-def test_float64_is_exact_to_its_digits_and_float32_to_its_own(framework, case):
+def test_float64_and_float32_are_exact_to_their_precision(framework, case):
     with jax.enable_x64(True):
         found = matmul.errors_in(IN_FLOAT64[framework](*case), *case)
     limits = {"float64": (0, 1e-13), "float32": (1e-9, 1e-4)}
@@ -447,13 +447,13 @@ def test_the_solution_of_the_system_is_exact():
     assert np.linalg.matrix_rank(matrix) == 40
 
 
-def test_a_wrong_digit_is_seen(case):
+def test_a_small_error_is_seen(case):
     with jax.enable_x64(True):
         right = np.asarray(matmul.contenders_jax(*case)["float64"]())
     assert matmul.error_of(*case, right * (1 + 1e-7)) == pytest.approx(1e-7, rel=1e-3)
 
 
-def test_a_product_is_compared_on_its_first_rows():
+def test_a_matmul_is_compared_on_its_first_rows():
     a, b = matmul.inputs("product", 20)
     product = a @ b
     product[matmul.ROWS :] = 0

@@ -145,7 +145,7 @@ def test_numbers_are_float32_and_stay_in_range(numbers):
 
 
 @pytest.mark.parametrize(("length", "result"), [(0, 4), (1, 3), (2, 3.5), (3, 2.625), (4, 3.125)])
-def test_products_and_sums_take_turns(length, result):
+def test_multiplications_and_additions_take_turns(length, result):
     assert selu.chain(4.0, length) == result
 
 

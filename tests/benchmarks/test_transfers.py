@@ -40,7 +40,7 @@ def test_only_torch_shares_what_is_not(way):
     assert transfers.copies(INTO[way], x) == expected
 
 
-def test_the_way_back():
+def test_back_to_numpy():
     array, tensor = jnp.ones(5), tf.ones(5)
     assert transfers.copies(np.asarray, array) == "shared"
     assert transfers.copies(np.array, array) == "copied"

@@ -101,7 +101,7 @@ def test_norms_are_computed_in_float32():
     np.testing.assert_allclose(found, exact * [2, 1, 1, 1], atol=1e-6)
 
 
-def test_the_operations_are_those_of_the_products(numbers):
+def test_the_operations_are_those_of_the_matmuls(numbers):
     model, tokens = transformer.in_torch(numbers, SIZE)
     with FlopCounterMode(display=False) as counter:
         transformer.loss_torch(model, tokens, torch.float32).backward()

@@ -116,9 +116,14 @@ split$                | sharded       | devices training
 parts?                | shards        | devices training processes
 whole                 | replicated    | devices training processes
 """
-# A line through two points has a slope.
 NAMED_SO = {
+    # A line through two points has one.
     ("snippets/timing/timer.py", "slope"),
+    # What is timed takes turns.
+    ("snippets/timing/timer.py", "turns"),
+    # Another name would have the years of JAX recorded again.
+    ("snippets/appendix/years.py", "slopes"),
+    ("docs/appendix/years.md", "apart"),
 }
 # What is no prose of ours: code, what programs print, addresses, the texts of others.
 OTHERS = r"|^:::\{error-entry\}[^\n]*|^>[^\n]*| ~ \"[^\n]*|(?<=\])\([^)\n]*\)|<?https?://\S+"

@@ -11,7 +11,7 @@ from snippets.benchmarks import race
 from snippets.timing import dispatch
 
 
-def test_the_product_is_larger_where_devices_are_faster(monkeypatch):
+def test_the_matmul_is_larger_where_devices_are_faster(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
     on_a_cpu = dispatch.size_worth_waiting_for()
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
@@ -90,7 +90,7 @@ def test_futures_are_passed_on_in_order(monkeypatch):
     ]
 
 
-def test_when_the_last_product_exists_so_do_the_others():
+def test_when_the_last_matmul_is_ready_so_are_the_others():
     result = dispatch.pass_on(dispatch.random_square(300))
     assert result["after waiting for the last"] == [True, True, True]
 
@@ -104,7 +104,7 @@ def test_one_key_draws_one_matrix_and_two_keys_two():
     assert x.is_ready() and y.is_ready()
 
 
-def test_a_product_of_1000_is_not_computed_in_the_call():
+def test_a_matmul_of_1000_is_not_computed_in_the_call():
     x, y = dispatch.draw_with_two_keys(1000)
     jnp.dot(x, y).block_until_ready()
     if jax.default_backend() == "cpu":
@@ -146,7 +146,7 @@ def test_small_work_runs_on_the_calling_thread():
         assert dispatch.ready_at_return(100, calls=20) == 20
 
 
-def test_a_timeline_has_every_call_the_wait_and_every_product_in_order():
+def test_a_timeline_has_every_call_the_wait_and_every_matmul_in_order():
     events = dispatch.timeline(dispatch.random_square(64), 3)
     assert [(who, what) for who, what, _, _ in events] == [
         *(("Python", f"call {n}") for n in (1, 2, 3)),

@@ -251,7 +251,7 @@ def test_in_unit(seconds, text):
 
 
 @given(st.floats(1e-9, 1e4))
-def test_in_unit_keeps_three_digits(seconds):
+def test_in_unit_keeps_three_significant_digits(seconds):
     number, unit = timer.in_unit(seconds).split()
     scale = {"s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]
     assert float(number) * scale == pytest.approx(seconds, rel=0.0051)
@@ -670,7 +670,7 @@ def test_the_schema_is_strict_with_a_process(rules, change):
     assert problems(rules, record)
 
 
-def test_seconds_keep_four_digits():
+def test_seconds_keep_four_significant_digits():
     m = a_measurement([0.123456, 7.654321e-6], first_call=1.23456, throughput=[0.999999])
     (process,) = m.record()["processes"]
     assert process["latency"] == [0.1235, 7.654e-6]

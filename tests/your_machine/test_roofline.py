@@ -13,7 +13,7 @@ def test_what_is_read_and_written_once_takes_its_bytes(operation, arrays):
     assert arithmetic <= 1e-9
 
 
-def test_a_product_moves_three_matrices_and_adds_up_its_products():
+def test_a_matmul_moves_three_matrices_and_sums_its_terms():
     assert roofline.OPERATIONS["product"](512, 4) == (2 * 512**3, 3 * 4 * 512**2)
     memory, arithmetic = roofline.least_time("product", 100, "bfloat16", 6e4, 2e6)
     assert (memory, arithmetic) == (pytest.approx(1), pytest.approx(1))
