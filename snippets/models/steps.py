@@ -203,8 +203,8 @@ def train(step, params, stats, opt_state, data):
     losses = []
     for batch in data:
         params, stats, opt_state, value = step(params, stats, opt_state, batch)
-        losses.append(value)
-    return params, stats, opt_state, np.array(losses)
+        losses.append(float(value))
+    return params, stats, opt_state, np.array(losses, np.float32)
 
 
 def split_batch(batch, parts):
@@ -244,20 +244,29 @@ def rematerialized(loss):
     return jax.checkpoint(loss, policy=policy)
 
 
-def in_bfloat16(loss):
-    """Return the loss, computed in bfloat16; parameters stay float32."""
+def to_bfloat16(tree):
+    """Return a pytree with its floating-point leaves in bfloat16."""
 
     def low(x):
         floats = jnp.issubdtype(x.dtype, jnp.floating)
         return x.astype(jnp.bfloat16) if floats else x
 
-    def loss_in_bfloat16(params, stats, batch):
-        low_params, low_batch = jax.tree.map(low, (params, batch))
-        value, new = loss(low_params, stats, low_batch)
-        new = jax.tree.map(lambda x, old: x.astype(old.dtype), new, stats)
-        return value.astype(jnp.float32), new
+    return jax.tree.map(low, tree)
 
-    return loss_in_bfloat16
+
+def in_bfloat16(apply):
+    """Return the model, computing in bfloat16; its result is float32.
+
+    The running statistics stay float32: small updates would be rounded away.
+    """
+
+    def low_apply(params, stats, x, train=True):
+        params, x = to_bfloat16((params, x))
+        y, new = apply(params, stats, x, train)
+        same = jax.tree.map(lambda s, old: s.astype(old.dtype), new, stats)
+        return y.astype(jnp.float32), same
+
+    return low_apply
 
 
 def adam(rate, decay=0.9, square_decay=0.999, epsilon=1e-8):

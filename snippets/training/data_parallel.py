@@ -1,23 +1,21 @@
-"""A small network trained on one device, on eight, and in PyTorch with DDP."""
+"""A network trained on one device, on eight, and in PyTorch with DDP."""
 
 import itertools
 import math
 import re
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
+from flax import nnx
 
 from snippets.devices.arrays import COLOURS, label, picture
+from snippets.models.modules import from_torch, into_nnx
+from snippets.models.steps import gradient_of, split_batch
 from snippets.processes.launcher import launch, scratch_folder
 
 RATE = 0.001
-MEAN_DECAY = 0.9
-SQUARE_DECAY = 0.999
-EPSILON = 1e-8
 
 COLLECTIVE = re.compile(
     r"= (.*?) (all-reduce|all-gather|reduce-scatter|all-to-all"
@@ -25,127 +23,26 @@ COLLECTIVE = re.compile(
 )
 
 
-def digits(training=1536):
-    """Return (images, labels) for training and for testing, mixed.
+class TorchMlp(torch.nn.Module):
+    """Three linear layers with tanh between them: images (n, 64) to (n, 10)."""
 
-    Images are float32 (n, 64) from 0 to 1, labels int32 (n,) from 0 to 9.
-    """
-    data = load_digits()
-    order = np.random.default_rng(0).permutation(len(data.target))
-    images = (data.data[order] / 16).astype(np.float32)
-    labels = data.target[order].astype(np.int32)
-    for_training = images[:training], labels[:training]
-    return for_training, (images[training:], labels[training:])
+    def __init__(self, sizes=(64, 256, 256, 10)):
+        super().__init__()
+        pairs = itertools.pairwise(sizes)
+        self.layers = torch.nn.ModuleList(
+            torch.nn.Linear(*pair) for pair in pairs
+        )
 
-
-def first_params(key, sizes=(64, 256, 256, 10)):
-    """Return layers: dicts of weights (in, out) and biases (out,).
-
-    Weights are normal with variance 1 / in, so that sums keep their size.
-    """
-    params = []
-    for n, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
-        own_key = jax.random.fold_in(key, n)
-        weights = jax.random.normal(own_key, (inputs, outputs))
-        weights /= jnp.sqrt(inputs)
-        params.append({"weights": weights, "biases": jnp.zeros(outputs)})
-    return params
+    def forward(self, x):
+        """Return the logits."""
+        for layer in self.layers[:-1]:
+            x = torch.tanh(layer(x))
+        return self.layers[-1](x)
 
 
-def scores(params, images):
-    """Return ten scores (n, 10) for each image (n, 64)."""
-    x = images
-    for layer in params[:-1]:
-        x = jnp.tanh(x @ layer["weights"] + layer["biases"])
-    return x @ params[-1]["weights"] + params[-1]["biases"]
-
-
-def loss(params, batch):
-    """Return the mean of -log p(label) over images and labels."""
-    images, labels = batch
-    log_p = jax.nn.log_softmax(scores(params, images))
-    return -jnp.take_along_axis(log_p, labels[:, None], axis=1).mean()
-
-
-@jax.jit
-def accuracy(params, images, labels):
-    """Return the share of images whose label has the highest score."""
-    return (scores(params, images).argmax(axis=1) == labels).mean()
-
-
-class TrainState(NamedTuple):
-    """Parameters, Adam's two averages, and the count of steps."""
-
-    params: list
-    mean: list
-    square: list
-    steps: jax.Array
-
-
-def first_state(key):
-    """Return the state before the first step."""
-    params = first_params(key)
-    mean, square = (jax.tree.map(jnp.zeros_like, params) for _ in range(2))
-    return TrainState(params, mean, square, jnp.zeros((), jnp.int32))
-
-
-def correction(decay, steps):
-    """Return 1 - decay ** steps, exact also close to zero."""
-    return -jnp.expm1(steps * math.log(decay))
-
-
-def adam(state, grads):
-    """Return the state after a step of Adam (Kingma and Ba, 2015)."""
-    steps = state.steps + 1
-
-    def average(old, g):
-        return MEAN_DECAY * old + (1 - MEAN_DECAY) * g
-
-    def average_square(old, g):
-        return SQUARE_DECAY * old + (1 - SQUARE_DECAY) * g**2
-
-    def move(p, m, s):
-        m = m / correction(MEAN_DECAY, steps)
-        s = s / correction(SQUARE_DECAY, steps)
-        return p - RATE * m / (jnp.sqrt(s) + EPSILON)
-
-    mean = jax.tree.map(average, state.mean, grads)
-    square = jax.tree.map(average_square, state.square, grads)
-    params = jax.tree.map(move, state.params, mean, square)
-    return TrainState(params, mean, square, steps)
-
-
-@jax.jit(donate_argnames="state")
-def train_step(state, batch):
-    """Return the state after one step, and the loss before it.
-
-    The old state is donated, so nobody can use it afterwards.
-    """
-    value, grads = jax.value_and_grad(loss)(state.params, batch)
-    return adam(state, grads), value
-
-
-def batches(images, labels, epochs, size=128):
-    """Return batches of `size`, each epoch in an order of its own."""
-    rng = np.random.default_rng(1)
-    chosen = []
-    for _ in range(epochs):
-        order = rng.permutation(len(images))
-        for start in range(0, len(images) - size + 1, size):
-            chosen.append(order[start : start + size])
-    return [(images[rows], labels[rows]) for rows in chosen]
-
-
-def train(state, data, placement, step=train_step):
-    """Run a step, which donates the state, for each batch, put where `placement` says.
-
-    Returns the last state and the losses (steps,), float32.
-    """
-    losses = []
-    for batch in data:
-        state, value = step(state, jax.device_put(batch, placement))
-        losses.append(float(value))
-    return state, np.array(losses, np.float32)
+def share_correct(logits, labels):
+    """Return the share of rows whose label has the largest logit."""
+    return (logits.argmax(axis=1) == labels).mean()
 
 
 def axis_of_devices(devices):
@@ -153,8 +50,8 @@ def axis_of_devices(devices):
     return jax.make_mesh((len(devices),), ("data",), devices=devices)
 
 
-def shares(array):
-    """Return {device number: shape of what it holds}."""
+def shard_shapes(array):
+    """Return {device number: shape of its shard}."""
     shards = array.addressable_shards
     return {shard.device.id: shard.data.shape for shard in shards}
 
@@ -162,16 +59,16 @@ def shares(array):
 def count_collectives(text):
     """Count the collectives in the text of a compiled function.
 
-    Returns {kind: {"operations": how many, "numbers": how many numbers
+    Returns {kind: {"operations": how many, "elements": how many elements
     they return on one device}}.
     """
     found = {}
     for result, kind in COLLECTIVE.findall(text):
-        counts = found.setdefault(kind, {"operations": 0, "numbers": 0})
+        counts = found.setdefault(kind, {"operations": 0, "elements": 0})
         counts["operations"] += 1
         for shape in re.findall(r"\w+\[([\d,]*)\]", result):
             lengths = re.findall(r"\d+", shape)
-            counts["numbers"] += math.prod(map(int, lengths))
+            counts["elements"] += math.prod(map(int, lengths))
     return found
 
 
@@ -180,8 +77,8 @@ def collectives(step, *args):
     return count_collectives(step.lower(*args).compile().as_text())
 
 
-def count_numbers(tree):
-    """Return how many numbers the arrays of a pytree hold in all."""
+def count_elements(tree):
+    """Return how many elements the arrays of a pytree have in all."""
     return sum(x.size for x in jax.tree.leaves(tree))
 
 
@@ -194,17 +91,16 @@ def close(tree, other):
     return all(jax.tree.leaves(jax.tree.map(agree, tree, other)))
 
 
-def cut(batch, parts):
-    """Cut each array (n, ...) of a batch into (parts, n / parts, ...)."""
-    return jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), batch)
+def mean_of_gradients(loss, parts):
+    """Return a gradient: the mean of those of equal parts of the batch."""
 
+    def gradient(params, stats, batch):
+        of_each = jax.vmap(gradient_of(loss), in_axes=(None, None, 0))(
+            params, stats, split_batch(batch, parts)
+        )
+        return jax.tree.map(lambda x: x.mean(axis=0), of_each)
 
-@jax.jit(static_argnames="parts")
-def average_of_parts(params, batch, parts):
-    """Return the average of the gradients of equal parts of a batch."""
-    gradients = jax.vmap(jax.grad(loss), in_axes=(None, 0))
-    of_each = gradients(params, cut(batch, parts))
-    return jax.tree.map(lambda g: g.mean(axis=0), of_each)
+    return gradient
 
 
 def draw_curves(curves):
@@ -238,20 +134,29 @@ def draw_curves(curves):
     return picture(480, 300, parts, meaning)
 
 
-@jax.shard_map(in_specs=(jax.P(), jax.P("data")), out_specs=jax.P())
-def gradient_of_the_average(params, batch):
+def gradient_of_the_mean(loss):
     """Return the gradient of the loss that is averaged over devices."""
 
-    def average(params):
-        return jax.lax.pmean(loss(params, batch), "data")
+    @jax.shard_map(in_specs=(jax.P(), jax.P("data")), out_specs=jax.P())
+    def gradient(params, batch):
+        def mean(params):
+            value, _ = loss(params, {}, batch)
+            return jax.lax.pmean(value, "data")
 
-    return jax.grad(average)(params)
+        return jax.grad(mean)(params)
+
+    return gradient
 
 
-@jax.shard_map(in_specs=(jax.P(), jax.P("data")), out_specs=jax.P())
-def average_of_the_gradients(params, batch):
-    """Return what looks like the average of gradients, and is none."""
-    return jax.lax.pmean(jax.grad(loss)(params, batch), "data")
+def mean_of_the_gradients(loss):
+    """Return what looks like the mean of gradients, and is none."""
+
+    @jax.shard_map(in_specs=(jax.P(), jax.P("data")), out_specs=jax.P())
+    def gradient(params, batch):
+        grads, _ = jax.grad(loss, has_aux=True)(params, {}, batch)
+        return jax.lax.pmean(grads, "data")
+
+    return gradient
 
 
 def times_larger(tree, other):
@@ -261,23 +166,9 @@ def times_larger(tree, other):
     return round(one / two, 3)
 
 
-def torch_model(params):
-    """Return the network as a torch module with the same parameters."""
-    layers = []
-    for layer in params:
-        weights = torch.tensor(np.array(layer["weights"]))
-        biases = torch.tensor(np.array(layer["biases"]))
-        linear = torch.nn.Linear(*weights.shape)
-        linear.load_state_dict({"weight": weights.T, "bias": biases})
-        layers += [linear, torch.nn.Tanh()]
-    return torch.nn.Sequential(*layers[:-1])
-
-
 def train_torch(model, data):
-    """Train with torch's Adam; return the losses (steps,), float32."""
-    optimizer = torch.optim.Adam(
-        model.parameters(), RATE, (MEAN_DECAY, SQUARE_DECAY), EPSILON
-    )
+    """Train with PyTorch's Adam; return the losses (steps,), float32."""
+    optimizer = torch.optim.Adam(model.parameters(), RATE)
     losses = []
     for images, labels in data:
         optimizer.zero_grad()
@@ -335,12 +226,3 @@ def gradient_in_processes(model, batch, count=2):
             torch.load(folder / f"{number}.pt") for number in range(count)
         ]
     return ended, grads
-
-
-def as_params(tensors):
-    """Return torch's weights (out, in) and biases, in turns, as layers of JAX."""
-    arrays = [tensor.numpy() for tensor in tensors]
-    return [
-        {"weights": weights.T, "biases": biases}
-        for weights, biases in zip(arrays[::2], arrays[1::2], strict=True)
-    ]

@@ -1,18 +1,11 @@
-"""Parameters and the state of the optimizer split over devices."""
+"""Parameters and the state of the optimizer sharded over devices."""
 
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from snippets.devices.arrays import draw
-from snippets.training.data_parallel import (
-    adam,
-    collectives,
-    cut,
-    loss,
-    train_step,
-)
+from snippets.training.data_parallel import collectives
 
 
 def bytes_on_each_device(tree):
@@ -25,30 +18,33 @@ def bytes_on_each_device(tree):
     return held
 
 
-def split_one_axis(x, parts):
-    """Return a spec that splits the first axis `parts` divides, if any."""
+def shard_one_axis(x, devices):
+    """Return a spec that shards the first axis `devices` divides, if any."""
     for axis, length in enumerate(x.shape):
-        if length % parts == 0:
+        if length % devices == 0:
             return jax.P(*[None] * axis, "data")
     return jax.P()
 
 
-def on_mesh(mesh, specs):
-    """Return the shardings that a pytree of specs means on a mesh."""
-    return jax.tree.map(lambda spec: jax.NamedSharding(mesh, spec), specs)
+def sharded_over(mesh, tree):
+    """Return for each array of a pytree how its first such axis is sharded."""
+    return jax.tree.map(
+        lambda x: jax.NamedSharding(mesh, shard_one_axis(x, mesh.size)), tree
+    )
 
 
-def loss_of_parts(params, batch):
-    """Return the loss of parameters in parts, made whole on every device first."""
-    whole = jax.tree.map(lambda x: jax.reshard(x, jax.P()), params)
-    return loss(whole, batch)
+def replicated_over(mesh, tree):
+    """Return for each array of a pytree that each device has all of it."""
+    return jax.tree.map(lambda x: jax.NamedSharding(mesh, jax.P()), tree)
 
 
-@jax.jit(donate_argnames="state")
-def gathering_step(state, batch):
-    """Return the state after one step, in parts as before, and the loss."""
-    value, grads = jax.value_and_grad(loss_of_parts)(state.params, batch)
-    return adam(state, grads), value
+def gathered(loss):
+    """Return a loss of sharded parameters, which are replicated before use."""
+
+    def loss_of_gathered(params, stats, batch):
+        return loss(jax.reshard(params, jax.P()), stats, batch)
+
+    return loss_of_gathered
 
 
 def automatic(mesh):
@@ -57,35 +53,29 @@ def automatic(mesh):
     return jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=auto)
 
 
-def step_that_keeps(shardings):
-    """Return a train step whose new state has the given layout."""
-    results = shardings, None
-    return jax.jit(train_step, out_shardings=results, donate_argnames="state")
+def draw_kernel(params, layer):
+    """Draw which device holds which shard of the kernel of a layer."""
+    return draw(params["layers"][layer]["kernel"][...])
 
 
-def draw_weights(params, layer):
-    """Draw which device holds which part of the weights of a layer."""
-    return draw(params[layer]["weights"])
-
-
-def exchanged(step, *args):
+def communication(step, *args):
     """Return lines that name the collectives of a compiled step."""
     found = collectives(step, *args).items()
     return "\n".join(
-        f"{kind}: {counts['operations']}, with {counts['numbers']} numbers"
+        f"{kind}: {counts['operations']}, with {counts['elements']} elements"
         for kind, counts in found
     )
 
 
 class Memory(NamedTuple):
-    """Bytes on one device: of arguments, of results, and of what is in between.
+    """Bytes on one device: of arguments, results, and what is in between.
 
     Results that take the place of donated arguments are not counted.
     """
 
     arguments: int
     results: int
-    between: int
+    temporaries: int
 
 
 def memory(step, *args):
@@ -99,49 +89,29 @@ def memory(step, *args):
 
 
 def gather(params, specs):
-    """Return whole parameters, made of the parts on the devices."""
+    """Return whole parameters, gathered from the shards on the devices."""
 
-    def whole(part, spec):
+    def whole(shard, spec):
         if "data" not in spec:
-            return part
+            return shard
         axis = list(spec).index("data")
-        return jax.lax.all_gather(part, "data", axis=axis, tiled=True)
+        return jax.lax.all_gather(shard, "data", axis=axis, tiled=True)
 
     return jax.tree.map(whole, params, specs)
 
 
-def step_by_hand(mesh, specs):
-    """Return a step that gathers parameters and scatters gradients."""
+def gradient_by_hand(loss, specs):
+    """Return a gradient that gathers parameters and scatters gradients.
 
-    def step(state, batch):
-        def average(params):
-            value = loss(gather(params, specs.params), batch)
-            return jax.lax.pmean(value, "data")
+    `specs` has a spec for each parameter.
+    """
 
-        value, grads = jax.value_and_grad(average)(state.params)
-        return adam(state, grads), value
+    def mean(params, stats, batch):
+        value, stats = loss(gather(params, specs), stats, batch)
+        return jax.lax.pmean(value, "data"), stats
 
-    by_hand = jax.shard_map(
-        step,
-        mesh=mesh,
-        in_specs=(specs, jax.P("data")),
-        out_specs=(specs, jax.P()),
+    return jax.shard_map(
+        jax.value_and_grad(mean, has_aux=True),
+        in_specs=(specs, jax.P(), jax.P("data")),
+        out_specs=((jax.P(), jax.P()), specs),
     )
-    return jax.jit(by_hand, donate_argnums=0)
-
-
-def whole_gradient(params, batch):
-    """Return the gradient of a batch, computed at once."""
-    return jax.grad(loss)(params, batch)
-
-
-def accumulated_gradient(params, batch, parts):
-    """Return the gradient of a batch, computed part after part."""
-
-    def add(total, part):
-        grads = jax.grad(loss)(params, part)
-        return jax.tree.map(jnp.add, total, grads), None
-
-    zeros = jax.tree.map(jnp.zeros_like, params)
-    total, _ = jax.lax.scan(add, zeros, cut(batch, parts))
-    return jax.tree.map(lambda g: g / parts, total)
