@@ -1,5 +1,6 @@
-"""A training that is saved, killed, resumed, and moved to other devices."""
+"""A training run that is saved, killed, resumed and moved to a mesh."""
 
+import functools
 import inspect
 import os
 import pathlib
@@ -13,10 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import orbax.checkpoint as ocp
+from flax import nnx
+
+from snippets.models.steps import (
+    cross_entropy,
+    gradient_of,
+    make_step,
+    split_nnx,
+)
 
 EXPECTED_ERRORS = {
     "restore_smaller": (ValueError, "Requested shape:"),
-    "restore_without_key": (
+    "restore_without_stats": (
         ValueError,
         "User-provided restore item and on-disk value metadata",
     ),
@@ -29,7 +38,8 @@ EXPECTED_ERRORS = {
     "spec_of": (AttributeError, "object has no attribute 'spec'"),
 }
 
-IMPORTS = """import os
+IMPORTS = """import functools
+import os
 import pathlib
 import signal
 
@@ -39,20 +49,35 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import orbax.checkpoint as ocp
+from flax import nnx
 """
 
 
 def example(number):
-    """Return example `number`: 16 normal numbers, labelled by the largest of four."""
+    """Return 16 normal values, and which of the first four is the largest."""
     values = np.random.default_rng(number).normal(size=16).astype(np.float32)
-    return {"values": values, "label": values[:4].argmax().astype(np.int32)}
+    return values, values[:4].argmax().astype(np.int32)
 
 
 def example_batches():
-    """Return an endless iterator of batches of 32, shuffled anew in each epoch."""
+    """Return an endless iterator of batches of 32, shuffled in each epoch."""
     data = grain.MapDataset.range(512).seed(0).shuffle().repeat()
     reading = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
     return iter(data.map(example).batch(32).to_iter_dataset(reading))
+
+
+class Network(nnx.Module):
+    """Rows of 16 values to four logits, with dropout."""
+
+    def __init__(self, *, rngs):
+        self.hidden = nnx.Linear(16, 64, rngs=rngs)
+        self.norm = nnx.BatchNorm(64, rngs=rngs)
+        self.drop = nnx.Dropout(0.1, rngs=rngs)
+        self.output = nnx.Linear(64, 4, rngs=rngs)
+
+    def __call__(self, x):
+        """Return logits (n, 4) for x (n, 16)."""
+        return self.output(self.drop(nnx.tanh(self.norm(self.hidden(x)))))
 
 
 def optimizer():
@@ -62,60 +87,43 @@ def optimizer():
 
 @jax.jit
 def first_state(key):
-    """Return all that a step reads: weights, optimizer state, key, and step."""
-    one, two, rest = jax.random.split(key, 3)
-    hidden = jax.random.normal(one, (16, 64)) / 4
-    output = jax.random.normal(two, (64, 4)) / 8
-    params = {
-        "hidden": {"kernel": hidden, "bias": jnp.zeros(64)},
-        "output": {"kernel": output, "bias": jnp.zeros(4)},
-    }
+    """Return all that a step reads and changes, and the count of steps."""
+    _, params, stats = split_nnx(Network(rngs=nnx.Rngs(key)))
+    opt_state = optimizer().init(params)
     return {
         "params": params,
-        "optimizer": optimizer().init(params),
-        "key": rest,
+        "stats": stats,
+        "opt_state": opt_state,
         "step": jnp.int32(0),
     }
 
 
-def forward(params, values, mask=1.0):
-    """Return four scores (n, 4) for each example (n, 16)."""
-    hidden = values @ params["hidden"]["kernel"] + params["hidden"]["bias"]
-    hidden = jnp.tanh(hidden) * mask
-    return hidden @ params["output"]["kernel"] + params["output"]["bias"]
-
-
-@jax.jit(donate_argnames="state")
-def train_step(state, batch):
-    """Return the state after one step with dropout, and the loss before it."""
-    key = jax.random.fold_in(state["key"], state["step"])
-    mask = jax.random.bernoulli(key, 0.9, (32, 64)) / 0.9
-
-    def loss(params):
-        scores = forward(params, batch["values"], mask)
-        losses = optax.softmax_cross_entropy_with_integer_labels
-        return losses(scores, batch["label"]).mean()
-
-    value, grads = jax.value_and_grad(loss)(state["params"])
-    updates, memory = optimizer().update(
-        grads, state["optimizer"], state["params"]
-    )
-    params = optax.apply_updates(state["params"], updates)
-    step = state["step"] + 1
-    return state | {"params": params, "optimizer": memory, "step": step}, value
+@functools.cache
+def compiled_step():
+    """Return the training step of the network."""
+    apply, _, _ = split_nnx(Network(rngs=nnx.Rngs(0)))
+    return make_step(gradient_of(cross_entropy(apply)), optimizer())
 
 
 def train(state, batches, steps):
     """Return the state after some steps, and the losses, float32 (steps,)."""
     losses = []
     for _ in range(steps):
-        state, value = train_step(state, next(batches))
+        params, stats, opt_state, value = compiled_step()(
+            state["params"], state["stats"], state["opt_state"], next(batches)
+        )
+        state = {
+            "params": params,
+            "stats": stats,
+            "opt_state": opt_state,
+            "step": state["step"] + 1,
+        }
         losses.append(value)
     return state, np.stack(losses)
 
 
 def save(manager, state, batches):
-    """Save a state, and the position of its iterator, under the number of its step."""
+    """Save a state and the position of its iterator, under its step."""
     parts = ocp.args.Composite(
         state=ocp.args.StandardSave(state),
         data=grain.checkpoint.CheckpointSave(batches),
@@ -124,7 +132,7 @@ def save(manager, state, batches):
 
 
 def restore(manager, like, batches):
-    """Return the newest state, in the form of `like`; move the iterator there."""
+    """Return the newest state, shaped like `like`; move the iterator there."""
     parts = ocp.args.Composite(
         state=ocp.args.StandardRestore(like),
         data=grain.checkpoint.CheckpointRestore(batches),
@@ -133,7 +141,7 @@ def restore(manager, like, batches):
 
 
 def train_and_die(folder, die_at):
-    """Train and save every ten steps; kill this process in the middle of a save."""
+    """Train and save every ten steps; kill this process during a save."""
     state, batches = first_state(jax.random.key(0)), example_batches()
     manager = ocp.CheckpointManager(folder)
     while True:
@@ -146,9 +154,10 @@ def train_and_die(folder, die_at):
 def run_programs(folder, programs):
     """Run programs side by side, each in a process; return how they ended.
 
-    A program is (devices, functions, arguments): it has so many virtual devices,
-    and calls the last of the functions. It is written to the folder, and has two
-    minutes. Returned are the exit status and what it wrote to standard error.
+    A program is (devices, functions, arguments): it has so many virtual
+    devices, and calls the last of the functions. It is written to the folder,
+    and has two minutes. Returned are the exit status and what it wrote to
+    standard error.
     """
     running = []
     try:
@@ -191,21 +200,19 @@ def same_bits(one, other):
 
 
 def save_on_sixteen(folder):
-    """Save an array that is split over sixteen devices."""
+    """Save an array that is sharded over sixteen devices."""
     mesh = jax.make_mesh((16,), ("data",))
     kernel = jnp.arange(1024.0).reshape(16, 64)
-    split = jax.device_put(kernel, jax.NamedSharding(mesh, jax.P("data")))
+    sharded = jax.device_put(kernel, jax.NamedSharding(mesh, jax.P("data")))
     with ocp.CheckpointManager(folder) as manager:
-        manager.save(0, args=ocp.args.StandardSave({"kernel": split}))
+        manager.save(0, args=ocp.args.StandardSave({"kernel": sharded}))
 
 
 def with_layout(like, mesh):
-    """Return shapes and dtypes with layouts: axes of 64 are split, the rest copied."""
+    """Return shapes and dtypes with shardings: axes of 64 along "model"."""
 
     def place(leaf):
-        spec = jax.P(
-            *("model" if length == 64 else None for length in leaf.shape)
-        )
+        spec = jax.P(*("model" if size == 64 else None for size in leaf.shape))
         sharding = jax.NamedSharding(mesh, spec)
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
 
@@ -213,7 +220,7 @@ def with_layout(like, mesh):
 
 
 def spec_of(state):
-    """Return how the first kernel is split; fails where it is on one device."""
+    """Return how the first kernel is sharded; fails on a single device."""
     return state["params"]["hidden"]["kernel"].sharding.spec
 
 
@@ -224,15 +231,19 @@ def restore_state(manager, like):
 
 
 def restore_smaller(manager, like):
-    """Ask for fewer scores than were saved, as after a change of the model."""
-    output = {"kernel": jax.ShapeDtypeStruct((64, 3), jnp.float32)}
-    params = like["params"] | {"output": like["params"]["output"] | output}
+    """Ask for fewer logits than were saved, as after a change of the model."""
+
+    def smaller(leaf):
+        shape = tuple(3 if size == 4 else size for size in leaf.shape)
+        return jax.ShapeDtypeStruct(shape, leaf.dtype)
+
+    params = jax.tree.map(smaller, like["params"])
     return restore_state(manager, like | {"params": params})
 
 
-def restore_without_key(manager, like):
-    """Ask for a state without the key that was saved."""
-    rest = {name: part for name, part in like.items() if name != "key"}
+def restore_without_stats(manager, like):
+    """Ask for a state without the batch statistics that were saved."""
+    rest = {name: part for name, part in like.items() if name != "stats"}
     return restore_state(manager, rest)
 
 
@@ -262,7 +273,7 @@ def restore_somewhere(folder, sharding):
 
 
 def steps_kept(folder, losses, **options):
-    """Save a step for each loss; return the steps kept, the best and the latest."""
+    """Save a step for each loss; return those kept, the best and the latest."""
     options = ocp.CheckpointManagerOptions(**options)
     with ocp.CheckpointManager(folder, options=options) as manager:
         for step, loss in enumerate(losses):

@@ -5,13 +5,10 @@ import math
 import re
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
-from flax import nnx
 
 from snippets.devices.arrays import COLOURS, label, picture
-from snippets.models.modules import from_torch, into_nnx
 from snippets.models.steps import gradient_of, split_batch
 from snippets.processes.launcher import launch, scratch_folder
 
@@ -24,7 +21,7 @@ COLLECTIVE = re.compile(
 
 
 class TorchMlp(torch.nn.Module):
-    """Three linear layers with tanh between them: images (n, 64) to (n, 10)."""
+    """Linear layers with tanh between them: images (n, 64) to (n, 10)."""
 
     def __init__(self, sizes=(64, 256, 256, 10)):
         super().__init__()
@@ -73,7 +70,7 @@ def count_collectives(text):
 
 
 def collectives(step, *args):
-    """Count the collectives in the compiled step, as `count_collectives` does."""
+    """Count the collectives of a step, as `count_collectives` does."""
     return count_collectives(step.lower(*args).compile().as_text())
 
 
@@ -181,7 +178,7 @@ def train_torch(model, data):
 
 
 def ddp_program():
-    """Save the gradient that DDP leaves in this process, from its share of a batch."""
+    """Save the gradient that DDP leaves in a process, from its rows."""
     import os
 
     import torch

@@ -48,7 +48,7 @@ def gathered(loss):
 
 
 def automatic(mesh):
-    """Return a mesh of the same devices, whose layouts the compiler chooses."""
+    """Return a mesh of the same devices, whose axes are automatic."""
     auto = (jax.sharding.AxisType.Auto,) * len(mesh.axis_names)
     return jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=auto)
 

@@ -4,13 +4,17 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 
-from snippets.models import checkpoints
+from snippets.models import checkpoints, steps
 
 PROGRAM = [
+    steps.split_nnx,
+    steps.cross_entropy,
+    steps.gradient_of,
+    steps.make_step,
+    checkpoints.Network,
     checkpoints.optimizer,
     checkpoints.first_state,
-    checkpoints.forward,
-    checkpoints.train_step,
+    checkpoints.compiled_step,
     checkpoints.example,
     checkpoints.example_batches,
     checkpoints.save,
@@ -62,7 +66,9 @@ def test_a_save_that_was_killed_leaves_the_last_whole_one(folder, manager):
 def test_a_resumed_run_has_the_same_bits(manager, like, uninterrupted):
     batches = checkpoints.example_batches()
     state = checkpoints.restore(manager, like, batches)
-    assert jax.dtypes.issubdtype(state["key"].dtype, jax.dtypes.prng_key)
+    generator = state["stats"]["drop"]["rngs"]
+    assert jax.dtypes.issubdtype(generator["key"].dtype, jax.dtypes.prng_key)
+    assert generator["count"][...] == 20
     assert (state["step"], batches.get_state()["next_index"]) == (20, 20)
     state, losses = checkpoints.train(state, batches, 20)
     whole, all_losses = uninterrupted
@@ -93,7 +99,7 @@ def test_a_state_moves_to_a_mesh_and_goes_on(manager, like, uninterrupted):
     mesh = jax.make_mesh((8,), ("model",), axis_types=(jax.sharding.AxisType.Auto,))
     state = checkpoints.restore_state(manager, checkpoints.with_layout(like, mesh))
     assert checkpoints.spec_of(state) == jax.P(None, "model")
-    assert state["optimizer"][0].mu["output"]["kernel"].sharding.spec == jax.P("model", None)
+    assert state["opt_state"][0].mu["output"]["kernel"].sharding.spec == jax.P("model", None)
     batches = checkpoints.example_batches()
     on_one = checkpoints.restore(manager, like, batches)
     assert checkpoints.same_bits(jax.device_get(on_one["params"]), jax.device_get(state["params"]))
@@ -114,7 +120,7 @@ def test_an_array_from_more_devices_needs_a_layout(raises_declared, folder):
 
 def test_another_tree_is_refused(raises_declared, manager, like):
     raises_declared(checkpoints.restore_smaller, manager, like)
-    raises_declared(checkpoints.restore_without_key, manager, like)
+    raises_declared(checkpoints.restore_without_stats, manager, like)
     raises_declared(checkpoints.restore_with_extra, manager, like)
     raises_declared(checkpoints.restore_everything, manager)
 
@@ -126,7 +132,7 @@ def test_another_dtype_is_converted(manager, like):
 
 
 def test_without_a_tree_types_are_lost(manager):
-    assert type(checkpoints.restore_state(manager, None)["optimizer"][0]) is dict
+    assert type(checkpoints.restore_state(manager, None)["opt_state"][0]) is dict
 
 
 def test_the_best_of_two_are_kept_and_the_newest_is_gone(tmp_path):
