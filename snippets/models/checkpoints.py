@@ -273,7 +273,7 @@ def restore_somewhere(folder, sharding):
 
 
 def steps_kept(folder, losses, **options):
-    """Save a step for each loss; return those kept, the best and the latest."""
+    """Save a step for each loss; return those kept, the best, the latest."""
     options = ocp.CheckpointManagerOptions(**options)
     with ocp.CheckpointManager(folder, options=options) as manager:
         for step, loss in enumerate(losses):

@@ -3,8 +3,11 @@
 from typing import NamedTuple
 
 import jax
+import optax
+from flax import nnx
 
 from snippets.devices.arrays import draw
+from snippets.models.steps import NnxMlp, split_nnx
 from snippets.training.data_parallel import collectives
 
 
@@ -36,6 +39,12 @@ def sharded_over(mesh, tree):
 def replicated_over(mesh, tree):
     """Return for each array of a pytree that each device has all of it."""
     return jax.tree.map(lambda x: jax.NamedSharding(mesh, jax.P()), tree)
+
+
+def first_state(key):
+    """Return the parameters of the network and the state of its optimizer."""
+    _, params, _ = split_nnx(NnxMlp(rngs=nnx.Rngs(key)))
+    return params, optax.adam(0.001).init(params)
 
 
 def gathered(loss):
