@@ -1,117 +1,125 @@
+import functools
+
 import jax
-import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
+from flax import nnx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax._src.core import ShardingTypeError
 from jax.sharding import AxisType
 
-from snippets.training import data_parallel, sharded_parameters
+from snippets.models import steps
+from snippets.training import data_parallel
+from snippets.training import sharded_parameters as page
 
 DEVICES = jax.devices("cpu")
 MESH = data_parallel.axis_of_devices(DEVICES)
-SPLIT = jax.NamedSharding(MESH, jax.P("data"))
-COPIED = jax.NamedSharding(MESH, jax.P())
-AUTO = sharded_parameters.automatic(MESH)
-AUTO_SPLIT = jax.NamedSharding(AUTO, jax.P("data"))
+AUTO = page.automatic(MESH)
+OPTIMIZER = optax.adam(0.001)
+APPLY, PARAMS, STATS = steps.split_nnx(steps.NnxMlp(rngs=nnx.Rngs(0)))
+FIRST = jax.device_get((PARAMS, STATS, OPTIMIZER.init(PARAMS)))
+LOSS = steps.cross_entropy(APPLY)
+SHARDINGS = page.sharded_over(MESH, FIRST)
+SPECS = jax.tree.map(lambda sharding: sharding.spec, SHARDINGS[0])
 
 
 @pytest.fixture(scope="module")
-def training():
-    return data_parallel.digits()[0]
-
-
-@pytest.fixture(scope="module")
-def data(training):
-    return data_parallel.batches(*training, epochs=5)
-
-
-@pytest.fixture
-def state():
-    """Return a state of its own for each test, for steps donate it."""
-    return data_parallel.first_state(jax.random.key(0))
-
-
-@pytest.fixture(scope="module")
-def specs():
-    shapes = jax.eval_shape(data_parallel.first_state, jax.random.key(0))
-    return jax.tree.map(lambda x: sharded_parameters.split_one_axis(x, 8), shapes)
-
-
-@pytest.fixture(scope="module")
-def shardings(specs):
-    return sharded_parameters.on_mesh(MESH, specs)
-
-
-@pytest.fixture(scope="module")
-def automatic(specs):
-    return sharded_parameters.on_mesh(AUTO, specs)
+def data():
+    return steps.batches(*steps.digits()[0], epochs=3)
 
 
 @pytest.fixture(scope="module")
 def one_losses(data):
-    state = data_parallel.first_state(jax.random.key(0))
-    return data_parallel.train(state, data, DEVICES[0])[1]
+    return steps.train(plain_step(), *FIRST, data)[-1]
 
 
-def equal(losses, expected):
-    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+@functools.cache
+def plain_step():
+    return steps.make_step(steps.gradient_of(LOSS), OPTIMIZER)
 
 
-def assert_laid_out(state, shardings):
+@functools.cache
+def gathering_step():
+    return steps.make_step(steps.gradient_of(page.gathered(LOSS)), OPTIMIZER)
+
+
+@functools.cache
+def hand_step():
+    with jax.set_mesh(MESH):
+        return steps.make_step(page.gradient_by_hand(LOSS, SPECS), OPTIMIZER)
+
+
+@functools.cache
+def automatic_step():
+    shardings = (*page.sharded_over(AUTO, FIRST), None)
+    return steps.make_step(steps.gradient_of(LOSS), OPTIMIZER, shardings)
+
+
+def state(mesh=MESH):
+    return jax.device_put(FIRST, page.sharded_over(mesh, FIRST))
+
+
+def on(mesh, batch):
+    return jax.device_put(batch, jax.NamedSharding(mesh, jax.P("data")))
+
+
+def assert_sharded(tree, mesh=MESH):
     def check(x, sharding):
         assert x.sharding.is_equivalent_to(sharding, x.ndim), (x.shape, x.sharding)
 
-    jax.tree.map(check, state, shardings)
+    jax.tree.map(check, tree, page.sharded_over(mesh, tree))
 
 
 @given(st.lists(st.integers(1, 40), max_size=3), st.integers(1, 8))
 @settings(deadline=None)
-def test_split_one_axis_takes_the_first_that_divides(shape, parts):
-    spec = sharded_parameters.split_one_axis(np.zeros(shape), parts)
-    fits = [axis for axis, length in enumerate(shape) if length % parts == 0]
+def test_the_first_axis_that_devices_divide_is_sharded(shape, devices):
+    spec = page.shard_one_axis(np.zeros(shape), devices)
+    fits = [axis for axis, length in enumerate(shape) if length % devices == 0]
     expected = [None] * fits[0] + ["data"] if fits else []
     assert list(spec) == expected
 
 
-def test_which_arrays_are_split(specs):
-    whole = {"biases": jax.P("data"), "weights": jax.P("data")}
-    assert specs.params == [whole, whole, {"biases": jax.P(), "weights": jax.P("data")}]
-    assert specs.mean == specs.square == specs.params
-    assert specs.steps == jax.P()
+def test_which_arrays_are_sharded():
+    specs = nnx.to_pure_dict(SPECS)["layers"]
+    both = {"bias": jax.P("data"), "kernel": jax.P("data")}
+    assert specs == {0: both, 1: both, 2: {"bias": jax.P(), "kernel": jax.P("data")}}
 
 
-def test_bytes_on_each_device_with_copies_and_split(state, shardings):
-    copied = sharded_parameters.bytes_on_each_device(jax.device_put(state, COPIED))
-    split = sharded_parameters.bytes_on_each_device(jax.device_put(state, shardings))
-    numbers = data_parallel.count_numbers(state)
-    not_split = 3 * 10 + 1
-    assert copied == {device.id: 4 * numbers for device in DEVICES}
-    expected = 4 * ((numbers - not_split) // 8 + not_split)
-    assert split == {device.id: expected for device in DEVICES}
-    assert sharded_parameters.bytes_on_each_device(state) == {DEVICES[0].id: 4 * numbers}
+def test_bytes_on_each_device_replicated_and_sharded():
+    replicated = jax.device_put(FIRST, page.replicated_over(MESH, FIRST))
+    elements = data_parallel.count_elements(FIRST)
+    not_sharded = 3 * 10 + 1
+    expected = 4 * ((elements - not_sharded) // 8 + not_sharded)
+    devices = [device.id for device in DEVICES]
+    assert page.bytes_on_each_device(replicated) == dict.fromkeys(devices, 4 * elements)
+    assert page.bytes_on_each_device(state()) == dict.fromkeys(devices, expected)
 
 
-def test_explicit_axes_refuse_the_step_as_it_is(state, data, shardings):
-    start, batch = jax.device_put(state, shardings), jax.device_put(data[0], SPLIT)
-    with pytest.raises(ShardingTypeError, match="illegally sharded result"):
-        data_parallel.train_step(start, batch)
-
-
-def test_the_gathering_step_has_equal_losses_and_keeps_its_layout(
-    state, data, shardings, one_losses
-):
-    start = jax.device_put(state, shardings)
-    step = sharded_parameters.gathering_step
+def test_explicit_axes_refuse_the_step_as_it_is(data):
     with jax.set_mesh(MESH):
-        end, losses = data_parallel.train(start, data, SPLIT, step)
-        found = data_parallel.collectives(step, start, jax.device_put(data[0], SPLIT))
-    assert all(x.is_deleted() for x in jax.tree.leaves(start))
-    equal(losses, one_losses)
-    assert_laid_out(end, shardings)
-    split = data_parallel.count_numbers(state.params) - 10
-    assert found["all-gather"] == {"operations": 5, "numbers": split}
+        with pytest.raises(ShardingTypeError, match="illegally sharded result"):
+            plain_step()(*state(), on(MESH, data[0]))
+
+
+@pytest.mark.parametrize(
+    ("make", "mesh"), [(gathering_step, MESH), (hand_step, MESH), (automatic_step, AUTO)]
+)
+def test_each_way_has_equal_losses_and_keeps_its_shardings(make, mesh, data, one_losses):
+    with jax.set_mesh(mesh):
+        *end, losses = steps.train(make(), *state(mesh), [on(mesh, each) for each in data])
+    np.testing.assert_allclose(losses, one_losses, rtol=1e-4)
+    assert_sharded(end, mesh)
+
+
+def test_accumulation_goes_with_sharded_parameters(data, one_losses):
+    gradient = steps.accumulated(page.gathered(LOSS), 4)
+    step = steps.make_step(gradient, OPTIMIZER)
+    with jax.set_mesh(MESH):
+        *end, losses = steps.train(step, *state(), [on(MESH, each) for each in data])
+    np.testing.assert_allclose(losses, one_losses, rtol=1e-4)
+    assert_sharded(end)
 
 
 def test_an_automatic_mesh_has_the_same_devices():
@@ -121,136 +129,80 @@ def test_an_automatic_mesh_has_the_same_devices():
     assert set(AUTO.axis_types) == {AxisType.Auto}
 
 
-def test_the_sharded_step_has_equal_losses_and_keeps_its_layout(state, data, automatic, one_losses):
-    start = jax.device_put(state, automatic)
-    step = sharded_parameters.step_that_keeps(automatic)
-    end, losses = data_parallel.train(start, data, AUTO_SPLIT, step)
-    equal(losses, one_losses)
-    assert_laid_out(end, automatic)
-
-
-def test_a_state_made_in_parts_is_the_one_that_was_split(state, specs, shardings):
+def test_a_state_can_be_made_sharded():
     key = jax.random.key(0)
-    shapes = jax.eval_shape(data_parallel.first_state, key)
-    parts = jax.tree.map(lambda x: sharded_parameters.split_one_axis(x, 8), shapes)
-    assert parts == specs
-    made = jax.jit(data_parallel.first_state, out_shardings=shardings)(key)
-    assert_laid_out(made, shardings)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), made, state)
+    shapes = jax.eval_shape(page.first_state, key)
+    made = jax.jit(page.first_state, out_shardings=page.sharded_over(MESH, shapes))(key)
+    assert_sharded(made)
+    expected = page.first_state(key)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), made, expected)
 
 
-def test_the_step_by_hand_has_equal_losses_and_keeps_its_layout(
-    state, data, specs, shardings, one_losses
-):
-    start = jax.device_put(state, shardings)
-    step = sharded_parameters.step_by_hand(MESH, specs)
-    end, losses = data_parallel.train(start, data, SPLIT, step)
-    equal(losses, one_losses)
-    assert_laid_out(end, shardings)
-
-
-def test_collectives_of_the_steps(state, data, specs, shardings, automatic):
-    start, batch = jax.device_put(state, automatic), jax.device_put(data[0], AUTO_SPLIT)
-    step = sharded_parameters.step_that_keeps(automatic)
-    chosen = data_parallel.collectives(step, start, batch)
-    start, batch = jax.device_put(state, shardings), jax.device_put(data[0], SPLIT)
-    assert {"all-gather", "all-reduce"} <= set(chosen)
-    by_hand = sharded_parameters.step_by_hand(MESH, specs)
-    split = data_parallel.count_numbers(state.params) - 10
-    assert data_parallel.collectives(by_hand, start, batch) == {
-        "all-gather": {"operations": 5, "numbers": split},
-        "reduce-scatter": {"operations": 5, "numbers": split // 8},
-        "all-reduce": {"operations": 1, "numbers": 11},
+def test_collectives_of_the_steps(data):
+    sharded = data_parallel.count_elements(PARAMS) - 10
+    with jax.set_mesh(MESH):
+        batch = on(MESH, data[0])
+        gathering = data_parallel.collectives(gathering_step(), *state(), batch)
+        by_hand = data_parallel.collectives(hand_step(), *state(), batch)
+    assert gathering["all-gather"] == {"operations": 5, "elements": sharded}
+    assert by_hand == {
+        "all-gather": {"operations": 5, "elements": sharded},
+        "reduce-scatter": {"operations": 5, "elements": sharded // 8},
+        "all-reduce": {"operations": 1, "elements": 11},
     }
+    with jax.set_mesh(AUTO):
+        chosen = data_parallel.collectives(automatic_step(), *state(AUTO), on(AUTO, data[0]))
+    assert {"all-gather", "all-reduce"} <= set(chosen)
 
 
-def test_exchanged_names_each_collective(state, data):
-    start, batch = jax.device_put(state, COPIED), jax.device_put(data[0], SPLIT)
-    lines = sharded_parameters.exchanged(data_parallel.train_step, start, batch)
-    assert lines == "all-reduce: 1, with 85003 numbers"
-    assert sharded_parameters.exchanged(data_parallel.train_step, state, data[0]) == ""
+def test_communication_names_each_collective(data):
+    with jax.set_mesh(MESH):
+        replicated = jax.device_put(FIRST, page.replicated_over(MESH, FIRST))
+        lines = page.communication(plain_step(), *replicated, on(MESH, data[0]))
+    assert lines == "all-reduce: 1, with 85003 elements"
+    assert page.communication(plain_step(), *FIRST, data[0]) == ""
 
 
-def test_drawn_weights_are_those_of_the_layer(state, shardings):
-    params = jax.device_put(state, shardings).params
+def test_drawn_kernels_are_those_of_the_layer():
+    params = state()[0]
     for layer, shape in enumerate(("64@data,256", "256@data,256", "256@data,10")):
-        svg = sharded_parameters.draw_weights(params, layer).data
-        assert f"float32[{shape}" in svg
-
-
-def test_gather_makes_whole_parameters(state, specs, shardings):
-    params = jax.device_put(state, shardings).params
-    gathered = jax.jit(
-        jax.shard_map(
-            lambda parts: sharded_parameters.gather(parts, specs.params),
-            mesh=MESH,
-            in_specs=(specs.params,),
-            out_specs=jax.P(),
-            check_vma=False,
-        )
-    )(params)
-    jax.tree.map(np.testing.assert_array_equal, gathered, state.params)
+        assert f"float32[{shape}" in page.draw_kernel(params, layer).data
 
 
 def test_gather_follows_the_axis_of_the_spec():
     spec = jax.P(None, "data")
     x = np.arange(48.0, dtype=np.float32).reshape(3, 16)
-    x = jax.device_put(x, jax.NamedSharding(MESH, spec))
     gathered = jax.shard_map(
-        lambda part: sharded_parameters.gather(part, spec),
+        lambda shard: page.gather(shard, spec),
         mesh=MESH,
         in_specs=(spec,),
         out_specs=jax.P(),
         check_vma=False,
-    )(x)
+    )(jax.device_put(x, jax.NamedSharding(MESH, spec)))
     np.testing.assert_array_equal(gathered, x)
 
 
-def test_the_step_gives_its_layout_whatever_comes_in(state, data, automatic):
-    step = sharded_parameters.step_that_keeps(automatic)
-    copied = jax.device_put(state, jax.NamedSharding(AUTO, jax.P()))
-    new, _ = step(copied, jax.device_put(data[0], AUTO_SPLIT))
-    assert_laid_out(new, automatic)
+def test_the_step_gives_its_shardings_whatever_comes_in(data):
+    with jax.set_mesh(AUTO):
+        replicated = jax.device_put(FIRST, page.replicated_over(AUTO, FIRST))
+        *new, _ = automatic_step()(*replicated, on(AUTO, data[0]))
+    assert_sharded(new, AUTO)
 
 
-def test_memory_of_the_steps(state, data, specs, shardings, automatic):
-    batch = jax.device_put(data[0], SPLIT)
-    copied, split = jax.device_put(state, COPIED), jax.device_put(state, shardings)
-    of_batch = sharded_parameters.bytes_on_each_device(batch)[DEVICES[0].id]
-    held = sharded_parameters.bytes_on_each_device(split)[DEVICES[0].id]
-    keeps = sharded_parameters.step_that_keeps(automatic)
-    by_hand = sharded_parameters.step_by_hand(MESH, specs)
+def test_memory_of_the_steps(data):
+    of_batch = page.bytes_on_each_device(on(MESH, data[0]))[DEVICES[0].id]
+    held = page.bytes_on_each_device(state())[DEVICES[0].id]
+    found = []
     with jax.set_mesh(MESH):
-        with_copies = sharded_parameters.memory(data_parallel.train_step, copied, batch)
-        gathering = sharded_parameters.memory(sharded_parameters.gathering_step, split, batch)
-    assert with_copies.arguments == 4 * data_parallel.count_numbers(state) + of_batch
-    for memory in (
-        gathering,
-        sharded_parameters.memory(by_hand, split, batch),
-        sharded_parameters.memory(
-            keeps, *jax.device_put((state, data[0]), (automatic, AUTO_SPLIT))
-        ),
-    ):
+        batch = on(MESH, data[0])
+        replicated = jax.device_put(FIRST, page.replicated_over(MESH, FIRST))
+        all_of_it = page.memory(plain_step(), *replicated, batch)
+        found += [page.memory(make(), *state(), batch) for make in (gathering_step, hand_step)]
+    with jax.set_mesh(AUTO):
+        found.append(page.memory(automatic_step(), *state(AUTO), on(AUTO, data[0])))
+    assert all_of_it.arguments == 4 * data_parallel.count_elements(FIRST) + of_batch
+    for memory in found:
         assert memory.arguments == held + of_batch
-        assert memory.between > 4 * data_parallel.count_numbers(state.params)
+        assert memory.temporaries > 4 * data_parallel.count_elements(PARAMS)
         assert memory.results < 1000
-    assert gathering.between == pytest.approx(with_copies.between, rel=0.05)
-    assert with_copies.results < 1000
-
-
-@pytest.mark.parametrize("parts", [1, 3, 12])
-def test_accumulated_gradients_are_those_of_the_batch(state, training, parts):
-    whole = sharded_parameters.whole_gradient(state.params, training)
-    added = sharded_parameters.accumulated_gradient(state.params, training, parts)
-    assert data_parallel.close(whole, added)
-
-
-def test_accumulated_gradients_need_less_in_between(state, training):
-    in_parts = jax.jit(sharded_parameters.accumulated_gradient, static_argnames="parts")
-    whole = sharded_parameters.memory(
-        jax.jit(sharded_parameters.whole_gradient), state.params, training
-    )
-    parts = sharded_parameters.memory(in_parts, state.params, training, 12)
-    assert parts.between < whole.between / 2
-    assert parts.arguments == whole.arguments
-    assert jnp.isfinite(data_parallel.loss(state.params, training))
+    assert found[0].temporaries == pytest.approx(all_of_it.temporaries, rel=0.05)
