@@ -66,18 +66,15 @@ def example_batches():
     return iter(data.map(example).batch(32).to_iter_dataset(reading))
 
 
-class Network(nnx.Module):
-    """Rows of 16 values to four logits, with dropout."""
-
-    def __init__(self, *, rngs):
-        self.hidden = nnx.Linear(16, 64, rngs=rngs)
-        self.norm = nnx.BatchNorm(64, rngs=rngs)
-        self.drop = nnx.Dropout(0.1, rngs=rngs)
-        self.output = nnx.Linear(64, 4, rngs=rngs)
-
-    def __call__(self, x):
-        """Return logits (n, 4) for x (n, 16)."""
-        return self.output(self.drop(nnx.tanh(self.norm(self.hidden(x)))))
+def network(rngs):
+    """Return a model with dropout: 16 values to four logits for each row."""
+    return nnx.Sequential(
+        nnx.Linear(16, 64, rngs=rngs),
+        nnx.BatchNorm(64, rngs=rngs),
+        nnx.tanh,
+        nnx.Dropout(0.1, rngs=rngs),
+        nnx.Linear(64, 4, rngs=rngs),
+    )
 
 
 def optimizer():
@@ -88,7 +85,7 @@ def optimizer():
 @jax.jit
 def first_state(key):
     """Return all that a step reads and changes, and the count of steps."""
-    _, params, stats = split_nnx(Network(rngs=nnx.Rngs(key)))
+    _, params, stats = split_nnx(network(nnx.Rngs(key)))
     opt_state = optimizer().init(params)
     return {
         "params": params,
@@ -101,7 +98,7 @@ def first_state(key):
 @functools.cache
 def compiled_step():
     """Return the training step of the network."""
-    apply, _, _ = split_nnx(Network(rngs=nnx.Rngs(0)))
+    apply, _, _ = split_nnx(network(nnx.Rngs(0)))
     return make_step(gradient_of(cross_entropy(apply)), optimizer())
 
 
@@ -221,7 +218,7 @@ def with_layout(like, mesh):
 
 def spec_of(state):
     """Return how the first kernel is sharded; fails on a single device."""
-    return state["params"]["hidden"]["kernel"].sharding.spec
+    return state["params"]["layers"][0]["kernel"].sharding.spec
 
 
 def restore_state(manager, like):

@@ -14,11 +14,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import orbax.checkpoint as ocp
 import pytest
+import torch
 from flax import nnx
 
 from snippets.models import convolutions, modules, steps
-from snippets.training import data_parallel, sharded_parameters
+from snippets.training import data_parallel
+from snippets.training import sharded_parameters as page
 
 DEVICES = jax.devices("cpu")
 ROWS, PARTS = 48, 2
@@ -52,48 +55,61 @@ def sequences():
     return modules.sequences(steps=1, rows=ROWS, length=4, width=16)[0]
 
 
-def plain_mlp():
-    return Case(steps.stateless(steps.mlp), steps.init_mlp(KEY, SIZES), {}, images((64,)))
+def plain_mlp(module=None):
+    params = steps.init_mlp(KEY, SIZES)
+    if module:
+        params = list(modules.from_torch(module)[0]["layers"].values())
+    return Case(steps.stateless(steps.mlp), params, {}, images((64,)))
 
 
-def nnx_mlp():
-    return Case(*steps.split_nnx(steps.NnxMlp(SIZES, rngs=nnx.Rngs(0))), images((64,)))
-
-
-def equinox_mlp():
-    return Case(*steps.split_equinox(steps.EquinoxMlp(SIZES, key=KEY)), images((64,)))
-
-
-def plain_block():
+def plain_block(module=None):
     apply = steps.stateless(functools.partial(modules.block, heads=4))
-    return Case(apply, modules.first_block(KEY, 16), {}, sequences(), steps.mean_squared)
+    params = modules.from_torch(module)[0] if module else modules.first_block(KEY, 16)
+    return Case(apply, params, {}, sequences(), steps.mean_squared)
 
 
-def nnx_block():
-    model = modules.NnxBlock(16, dropout=0.0, rngs=nnx.Rngs(0))
-    return Case(*steps.split_nnx(model), sequences(), steps.mean_squared)
-
-
-def equinox_block():
-    model = modules.first_equinox(KEY, 16, dropout=0.0)
-    return Case(*steps.split_equinox(model), sequences(), steps.mean_squared)
-
-
-def plain_cnn():
-    params, stats = modules.from_torch(convolutions.TorchCnn(8))
+def plain_cnn(module=None):
+    params, stats = modules.from_torch(module or convolutions.TorchCnn(8))
     return Case(convolutions.cnn, params, stats, images((8, 8, 1)))
 
 
-def nnx_cnn():
-    params, stats = modules.from_torch(convolutions.TorchCnn(8))
-    model = modules.into_nnx(convolutions.NnxCnn(8, rngs=nnx.Rngs(0)), params, stats)
-    return Case(*steps.split_nnx(model), images((8, 8, 1)))
+def in_nnx(model, module):
+    if module:
+        modules.into_nnx(model, *modules.from_torch(module))
+    return steps.split_nnx(model)
 
 
-def equinox_cnn():
+def nnx_mlp(module=None):
+    return Case(*in_nnx(steps.NnxMlp(SIZES, rngs=nnx.Rngs(0)), module), images((64,)))
+
+
+def nnx_block(module=None):
+    model = modules.NnxBlock(16, dropout=0.0, rngs=nnx.Rngs(0))
+    return Case(*in_nnx(model, module), sequences(), steps.mean_squared)
+
+
+def nnx_cnn(module=None):
+    return Case(*in_nnx(convolutions.NnxCnn(8, rngs=nnx.Rngs(0)), module), images((8, 8, 1)))
+
+
+def in_equinox(model, module):
+    return modules.into_equinox(model, module) if module else model
+
+
+def equinox_mlp(module=None):
+    model = in_equinox(steps.EquinoxMlp(SIZES, key=KEY), module)
+    return Case(*steps.split_equinox(model), images((64,)))
+
+
+def equinox_block(module=None):
+    model = in_equinox(modules.first_equinox(KEY, 16, dropout=0.0), module)
+    return Case(*steps.split_equinox(model), sequences(), steps.mean_squared)
+
+
+def equinox_cnn(module=None):
     model, state = eqx.nn.make_with_state(convolutions.EquinoxCnn)(8, key=KEY)
-    model = modules.into_equinox(model, convolutions.TorchCnn(8))
-    return Case(*steps.split_stateful_equinox(model, state), images((1, 8, 8)))
+    split = steps.split_stateful_equinox(in_equinox(model, module), state)
+    return Case(*split, images((1, 8, 8)))
 
 
 MODELS = {
@@ -103,6 +119,11 @@ MODELS = {
         *(plain_block, nnx_block, equinox_block),
         *(plain_cnn, nnx_cnn, equinox_cnn),
     )
+}
+TORCH = {
+    "mlp": lambda: data_parallel.TorchMlp(SIZES),
+    "block": lambda: modules.TorchBlock(16, dropout=0.0),
+    "cnn": lambda: convolutions.TorchCnn(8),
 }
 GRADIENTS = {
     "at once": steps.gradient_of,
@@ -127,7 +148,7 @@ LAYOUTS = {
 
 def on_mesh(kind):
     mesh = data_parallel.axis_of_devices(DEVICES)
-    return mesh if kind == "explicit" else sharded_parameters.automatic(mesh)
+    return mesh if kind == "explicit" else page.automatic(mesh)
 
 
 class Run(NamedTuple):
@@ -140,33 +161,47 @@ class Run(NamedTuple):
     compiled: object
 
 
-def take_two_steps(case, how, layout=None):
-    """Train for two steps, on one device or in a layout."""
-    optimizer, name = STEPS[how]
-    params, stats = jax.tree.map(jnp.copy, (case.params, case.stats))
-    opt_state, batch = optimizer.init(params), case.batch
+def shardings_of(layout, tree):
+    """Return where the arrays of (parameters, statistics, optimizer state) lie in a layout."""
+    mesh = on_mesh(layout[1])
+    replicated = functools.partial(page.replicated_over, mesh)
+    place = functools.partial(page.sharded_over, mesh) if layout[0] == "sharded" else replicated
+    return place(tree[0]), replicated(tree[1]), place(tree[2])
+
+
+def around(layout):
+    return jax.set_mesh(on_mesh(layout[1])) if layout else contextlib.nullcontext()
+
+
+@functools.cache
+def step_of(name, how, layout=None):
+    """Return a step for a model in a layout, and where its arrays lie."""
+    case, (optimizer, gradient) = model(name), STEPS[how]
     apply = steps.in_bfloat16(case.apply) if how == "bfloat16" else case.apply
-    loss, shardings, around = case.loss(apply), None, contextlib.nullcontext()
+    loss, shardings = case.loss(apply), None
     if layout:
-        mesh = on_mesh(layout[1])
-        replicated = functools.partial(sharded_parameters.replicated_over, mesh)
-        place = replicated
-        if layout[0] == "sharded":
-            place = functools.partial(sharded_parameters.sharded_over, mesh)
-        shardings = place(params), replicated(stats), place(opt_state), None
-        params, stats, opt_state = jax.device_put((params, stats, opt_state), shardings[:3])
-        batch = jax.device_put(batch, jax.NamedSharding(mesh, jax.P("data")))
-        around = jax.set_mesh(mesh)
-        if layout == ("sharded", "explicit"):
-            loss = sharded_parameters.gathered(loss)
-    step = steps.make_step(GRADIENTS[name](loss), optimizer, shardings)
-    with around:
-        compiled = step.lower(params, stats, opt_state, batch).compile()
-        before = jax.tree.leaves((params, stats, opt_state))
-        data = [batch, batch]
-        params, stats, opt_state, losses = steps.train(step, params, stats, opt_state, data)
+        tree = case.params, case.stats, optimizer.init(case.params)
+        shardings = (*shardings_of(layout, tree), None)
+    if layout == ("sharded", "explicit"):
+        loss = page.gathered(loss)
+    return steps.make_step(GRADIENTS[gradient](loss), optimizer, shardings)
+
+
+def take_two_steps(name, how, layout=None):
+    """Train for two steps, on one device or in a layout."""
+    case = model(name)
+    params, stats = jax.tree.map(jnp.copy, (case.params, case.stats))
+    state, batch = (params, stats, STEPS[how][0].init(params)), case.batch
+    if layout:
+        state = jax.device_put(state, shardings_of(layout, state))
+        batch = jax.device_put(batch, jax.NamedSharding(on_mesh(layout[1]), jax.P("data")))
+    step = step_of(name, how, layout)
+    with around(layout):
+        compiled = step.lower(*state, batch).compile()
+        before = jax.tree.leaves(state)
+        run = Run(*steps.train(step, *state, [batch, batch]), compiled)
     assert all(x.is_deleted() for x in before)
-    return Run(params, stats, opt_state, losses, compiled)
+    return run
 
 
 @functools.cache
@@ -176,7 +211,7 @@ def model(name):
 
 @functools.cache
 def alone(name, how):
-    return take_two_steps(model(name), how)
+    return take_two_steps(name, how)
 
 
 def agree(one, other, tolerance):
@@ -209,9 +244,9 @@ def test_each_model_takes_each_step_as_it_takes_the_plain_one(name, how):
 def test_each_layout_gives_what_one_device_gives(name, how, layout):
     if name == "equinox_cnn" and layout[1] == "explicit" and BROKEN:
         with pytest.raises(ValueError, match=r"Length of sharding.spec \(2\) must be equal"):
-            take_two_steps(model(name), how, layout)
+            take_two_steps(name, how, layout)
         return
-    run, one = take_two_steps(model(name), how, layout), alone(name, how)
+    run, one = take_two_steps(name, how, layout), alone(name, how)
     tolerance = 3e-2 if how == "bfloat16" else 2e-4
     np.testing.assert_allclose(run.losses, one.losses, rtol=tolerance)
     if how != "bfloat16":
@@ -230,3 +265,59 @@ def test_each_layout_gives_what_one_device_gives(name, how, layout):
             assert np.prod(shape) == leaf.size // len(DEVICES)
     if layout == ("sharded", "explicit"):
         assert "all-gather" in found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_each_model_starts_from_pytorch(name):
+    torch.manual_seed(0)
+    module = TORCH[name.rpartition("_")[2]]()
+    case = MODELS[name](module)
+    x = torch.tensor(np.array(case.batch[0]))
+    expected = module(x.permute(0, 3, 1, 2) if x.shape[-1] == 1 else x).detach()
+    y, _ = case.apply(case.params, case.stats, case.batch[0])
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+    step = steps.make_step(steps.gradient_of(case.loss(case.apply)), ADAM)
+    state = case.params, case.stats, ADAM.init(case.params)
+    *_, losses = steps.train(step, *state, [case.batch] * 2)
+    assert losses[1] < losses[0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_checkpoint_goes_on_in_another_layout(name, tmp_path):
+    before, after = ("sharded", "automatic"), ("replicated", "explicit")
+    if name == "equinox_cnn" and BROKEN:
+        after = ("replicated", "automatic")
+    saved = take_two_steps(name, "adam", before)[:3]
+    like = jax.tree.map(
+        lambda x, place: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),
+        saved,
+        shardings_of(after, saved),
+    )
+    with ocp.CheckpointManager(tmp_path) as manager:
+        manager.save(2, args=ocp.args.StandardSave(saved))
+        manager.wait_until_finished()
+        restored = manager.restore(2, args=ocp.args.StandardRestore(like))
+    assert jax.tree.structure(restored) == jax.tree.structure(saved)
+    agree(restored, saved, 0)
+    batch = model(name).batch
+    on_eight = jax.device_put(batch, jax.NamedSharding(on_mesh(after[1]), jax.P("data")))
+    with around(after):
+        *_, losses = steps.train(step_of(name, "adam", after), *restored, [on_eight])
+    state = jax.tree.map(jnp.copy, alone(name, "adam")[:3])
+    *_, expected = steps.train(step_of(name, "adam"), *state, [batch])
+    np.testing.assert_allclose(losses, expected, rtol=2e-4)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_was_trained_can_be_exported(name):
+    params, stats, *_ = take_two_steps(name, "adam", ("replicated", "automatic"))
+    params, stats = jax.device_put((params, stats), DEVICES[0])
+
+    @jax.jit
+    def predict(x):
+        return model(name).apply(params, stats, x, train=False)[0]
+
+    x = model(name).batch[0]
+    file = jax.export.export(predict)(x).serialize()
+    again = jax.export.deserialize(file).call(x)
+    np.testing.assert_allclose(again, predict(x), rtol=1e-5, atol=1e-6)

@@ -11,7 +11,7 @@ PROGRAM = [
     steps.cross_entropy,
     steps.gradient_of,
     steps.make_step,
-    checkpoints.Network,
+    checkpoints.network,
     checkpoints.optimizer,
     checkpoints.first_state,
     checkpoints.compiled_step,
@@ -66,7 +66,7 @@ def test_a_save_that_was_killed_leaves_the_last_whole_one(folder, manager):
 def test_a_resumed_run_has_the_same_bits(manager, like, uninterrupted):
     batches = checkpoints.example_batches()
     state = checkpoints.restore(manager, like, batches)
-    generator = state["stats"]["drop"]["rngs"]
+    generator = state["stats"]["layers"][3]["rngs"]
     assert jax.dtypes.issubdtype(generator["key"].dtype, jax.dtypes.prng_key)
     assert generator["count"][...] == 20
     assert (state["step"], batches.get_state()["next_index"]) == (20, 20)
@@ -99,7 +99,7 @@ def test_a_state_moves_to_a_mesh_and_goes_on(manager, like, uninterrupted):
     mesh = jax.make_mesh((8,), ("model",), axis_types=(jax.sharding.AxisType.Auto,))
     state = checkpoints.restore_state(manager, checkpoints.with_layout(like, mesh))
     assert checkpoints.spec_of(state) == jax.P(None, "model")
-    assert state["opt_state"][0].mu["output"]["kernel"].sharding.spec == jax.P("model", None)
+    assert state["opt_state"][0].mu["layers"][4]["kernel"].sharding.spec == jax.P("model", None)
     batches = checkpoints.example_batches()
     on_one = checkpoints.restore(manager, like, batches)
     assert checkpoints.same_bits(jax.device_get(on_one["params"]), jax.device_get(state["params"]))
