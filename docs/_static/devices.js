@@ -33,7 +33,7 @@
     const chooser = document.querySelector(".device-switch select");
 
     const show = (device) => {
-      for (const notice of document.querySelectorAll(".device-notice[data-device]")) {
+      for (const notice of document.querySelectorAll("[data-device]")) {
         notice.hidden = notice.dataset.device !== device;
       }
       for (const tab of tabs()) {

@@ -6,7 +6,7 @@ It needs the frameworks and what requirements/record.txt lists, but neither Sphi
 
 What the cache of this machine holds already is recorded without being executed. Pages that measure
 are executed in ten processes; those that were recorded before, of the same code and versions,
-count.
+count. A page of which only other code has changed is executed once, for what it prints.
 """
 
 import argparse
@@ -97,15 +97,16 @@ class Recorder:
         self.problems: list[str] = []
         self.failed: set[str] = set()
 
-    def record(self, pages: Iterable[Page], again: bool = False, add: bool = False) -> None:
+    def record(self, pages: Iterable[Page], again: bool = False, anew: bool = True) -> None:
         """Execute pages, those `again` that the cache holds, and write their recordings.
 
-        What pages measure is added to what was recorded of the same code, if `add` is wanted.
+        Unless all is to be measured `anew`, what pages measure is added to what was recorded of
+        the same code, and what was recorded stays where none of the code that is measured changed.
         """
         run_or_load(
             pages,
             self.options,
-            lambda result: self._done(result, add),
+            lambda result: self._done(result, anew),
             _say,
             lambda page, message: _say(f"      {page.docname}: {message}"),
             again,
@@ -123,21 +124,22 @@ class Recorder:
             due = [page for page in due if anew or self._processes(page) < number]
             if due:
                 _say(f"process {number} of {processes}: {len(due)} pages")
-                self.record(due, again=True, add=number > 1)
+                self.record(due, again=True, anew=anew)
 
-    def _of_today(self, page: Page) -> PageOutputs | None:
-        """Return a page's recording if it goes on: of this code, processor and versions."""
+    def _former(self, page: Page) -> tuple[bool, PageOutputs | None]:
+        """Return a page's recording of this processor and versions, and whether of this code."""
         device = page.device or self.options.device
         state, outputs = self.recordings.state(device, page.docname, page)
-        if state.word != "current" or outputs is None:
-            return None
-        return None if differences(outputs, page, self.options) else outputs
+        if outputs is None or differences(outputs, page, self.options):
+            return False, None
+        return state.word == "current", outputs
 
     def _processes(self, page: Page) -> float:
         """Return in how many processes today's code of a page was measured here."""
-        return processes.count(self._of_today(page), self.recordings.schema)
+        current, outputs = self._former(page)
+        return processes.count(outputs if current else None, self.recordings.schema)
 
-    def _done(self, result: Result, add: bool) -> None:
+    def _done(self, result: Result, anew: bool) -> None:
         file = f"{self.options.pages}/{result.page.docname}.md"
         # Unless all goes well, another process of it would be in vain.
         self.failed.add(result.page.docname)
@@ -145,9 +147,10 @@ class Recorder:
             self.problems += [f"{file}:{each.line}: {each.message}" for each in result.failures]
             return
         outputs = result.outputs
-        if add and (former := self._of_today(result.page)):
-            joined = processes.accumulated(former, outputs, self.recordings.schema)
-            outputs = joined or outputs
+        current, former = self._former(result.page)
+        if former and not anew:
+            merge = processes.accumulated if current else processes.kept
+            outputs = merge(former, outputs, self.recordings.schema) or outputs
         try:
             command = result.page.recorded or self.options.record_command
             path = self.recordings.write(outputs, command)

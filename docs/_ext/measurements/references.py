@@ -38,10 +38,13 @@ class ReferenceProblem(Exception):
 class NotRecorded(ReferenceProblem):
     """A reference that is right, to a measurement that this site does not have."""
 
-    def __init__(self, message: str, device: str | None = None) -> None:
-        """Take the reason, and the device on which the measurement would have to be made."""
+    def __init__(self, message: str, device: str | None = None, outdated: bool = False) -> None:
+        """Take the reason, and the device on which the measurement would have to be made.
+
+        What is `outdated` was measured there, of other code.
+        """
         super().__init__(message)
-        self.device = device
+        self.device, self.outdated = device, outdated
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Measurements:
     devices, frameworks: all that there are.
     partial: whether there are cells that were executed nowhere, or failed: they may have the
         measurements that are not known.
+    outdated: {(name, framework, device)} of what was measured of other code than that of today.
     """
 
     made: Mapping[tuple[str, str], Mapping[str, Measurement]]
@@ -60,6 +64,7 @@ class Measurements:
     devices: Iterable[str]
     frameworks: Iterable[str]
     partial: bool = False
+    outdated: frozenset[tuple[str, str, str]] = frozenset()
 
     @functools.cached_property
     def accelerated(self) -> frozenset[str]:
@@ -69,7 +74,7 @@ class Measurements:
 
     def problem(self, patterns: Iterable[str]) -> str | None:
         """Say which of the patterns over names match no measurement of any device."""
-        known = {name for name, _ in self.made}
+        known = {name for name, *_ in (*self.made, *self.outdated)}
         unknown = [each for each in patterns if not fnmatch.filter(known, each)]
         if not unknown or self.partial:
             return None
@@ -80,8 +85,8 @@ class Measurements:
 class Quantity:
     """A number out of the measurements: its value, how it is written, and where it comes from.
 
-    `range` is there where it comes from processes. `earlier` says what has changed since it was
-    measured. `wordy` is a text that is no number.
+    `range` is there where it comes from processes. `earlier` are those measurements that it comes
+    from since which something has changed. `wordy` is a text that is no number.
     """
 
     value: float
@@ -89,7 +94,7 @@ class Quantity:
     origin: str
     devices: tuple[str, ...] = ()
     range: Range | None = None
-    earlier: str = ""
+    earlier: tuple[Measurement, ...] = ()
     wordy: bool = False
 
 
@@ -174,8 +179,8 @@ def _all(parts: Iterable[str], measurements: Measurements) -> list[tuple[str, Me
     return found
 
 
-def _earlier(found: Iterable[tuple[str, Measurement]]) -> str:
-    return "; ".join(dict.fromkeys(of.earlier for _, of in found if of.earlier))
+def _earlier(found: Iterable[tuple[str, Measurement]]) -> tuple[Measurement, ...]:
+    return tuple(of for _, of in found if of.earlier)
 
 
 def _ratio(
@@ -203,7 +208,7 @@ def _ratio(
             f"'{expression}' divides what was measured at different moments; "
             "let one comparison measure both"
         )
-    return Quantity(found.value, write(found), origin, devices, found, "", not found.told)
+    return Quantity(found.value, write(found), origin, devices, found, wordy=not found.told)
 
 
 def _sampling(of: Measurement) -> str:
@@ -251,9 +256,7 @@ def _single(text: str, measurements: Measurements) -> tuple[str, Measurement]:
             f"'{text}': there is no device '{device}'{nearest(device, measurements.devices)}"
         )
     made = measurements.made.get((name, framework), {})
-    # What earlier code measured may bear a name that no code has any more.
-    current = [each for each, of in made.items() if each == measurements.home or not of.earlier]
-    of = made.get(device or next(iter(current), ""))
+    of = made.get(device or next(iter(made), ""))
     if of is None:
         raise _missing(text, name, framework, device, measurements)
     if getattr(of, field) is None:
@@ -266,8 +269,10 @@ def _missing(
     text: str, name: str, framework: str, device: str | None, measurements: Measurements
 ) -> ReferenceProblem:
     """Return why there is no such measurement: it was not made, or nobody knows of it."""
-    made = measurements.made.get((name, framework), {})
-    if (device and made) or any(not of.earlier for of in made.values()):
+    of_other_code = [each for *of, each in measurements.outdated if of == [name, framework]]
+    if device in of_other_code or (not device and of_other_code):
+        return NotRecorded(f"{name} with {framework}", device or of_other_code[0], outdated=True)
+    if of_other_code or measurements.made.get((name, framework)):
         return NotRecorded(f"'{text}' was not measured there", device)
     refused = f"no measurement is called '{text}'"
     if framework not in measurements.frameworks:

@@ -138,8 +138,8 @@ class Process:
 class Measurement:
     """A record that the schema allows, with the page that made it and the device it is of.
 
-    `comparison` is what it took turns in, if it did. `earlier` says, such as
-    `earlier code, 2026-08-01`, that the code or the method has changed since.
+    `comparison` is what it took turns in, if it did. `earlier` says what has changed since, but for
+    the code that was measured: other `code` of its page, or the `method`.
     """
 
     name: str

@@ -23,17 +23,23 @@ COLUMNS = {
     "processes": "processes",
 }
 DEFAULT_COLUMNS = "name framework latency first_call"
+# Behind what was measured before something changed, and what that is.
+DAGGER = "†"
+SINCE = {
+    "code": "other code of its page has changed since",
+    "method": "the method has changed since",
+}
 # A column of what a table's device may not have.
 SOMETIMES = ("throughput",)
 
 
 def grid(
     columns: Sequence[str], measurements: Sequence[Measurement], options: Options
-) -> tuple[list[str], list[list[str]]]:
-    """Return the head and the rows of a table with one row for each measurement.
+) -> tuple[list[str], list[list[str]], list[str]]:
+    """Return the head, the rows and the notes of a table with one row for each measurement.
 
-    Where a column is of one process in all rows, its head says so in place of each number, and
-    the head says of all rows that they are of the same earlier code.
+    Where a column is of one process in all rows, a note says so in place of each number. A dagger
+    leads to the note on what has changed since something was measured.
     """
     columns = [
         each
@@ -45,14 +51,26 @@ def grid(
         [cell_text(column, each, options, with_range=column not in alone) for column in columns]
         for each in measurements
     ]
-    head = [COLUMNS[each] + (f" ({ALONE})" if each in alone else "") for each in columns]
-    marks = [f" ({each.earlier})" if each.earlier else "" for each in measurements]
-    if len(set(marks)) == 1:
-        head[0] += marks[0]
-    else:
-        for row, mark in zip(rows, marks, strict=True):
-            row[0] += mark
-    return head, rows
+    for row, each in zip(rows, measurements, strict=True):
+        row[0] += DAGGER if each.earlier else ""
+    notes = notes_below([COLUMNS[each] for each in columns if each in alone], measurements, options)
+    return [COLUMNS[each] for each in columns], rows, notes
+
+
+def notes_below(
+    alone: Sequence[str], measurements: Iterable[Measurement], options: Options
+) -> list[str]:
+    """Return the notes below a table: what is `alone` of one process, and what has changed since.
+
+    The latter is what daggers lead to, for what was measured before a change.
+    """
+    notes = [f"{ALONE.capitalize()}: {', '.join(alone)}."] if alone else []
+    places: dict[str, dict[str, None]] = {}
+    for each in measurements:
+        if each.earlier:
+            where = f"{options.label(each.device)}, {each.date}"
+            places.setdefault(SINCE[each.earlier], {})[where] = None
+    return [*notes, *(f"{DAGGER} {'; '.join(where)}: {since}." for since, where in places.items())]
 
 
 def _is_alone(of: Measurement, column: str) -> bool:

@@ -1,7 +1,8 @@
 """Which cell of a page an output belongs to, after its code was edited.
 
 What counts is the syntax of the code: docstrings, comments and formatting may change. An output
-belongs to its cell as long as the code of the cell and of all cells before it is the same.
+belongs to its cell as long as the code of the cell and of all cells before it is the same; a
+measurement as long as what is measured is, see `source.slices`.
 """
 
 import collections
@@ -11,6 +12,7 @@ import hashlib
 from collections.abc import Sequence
 
 from ..source.pages import Page
+from ..source.slices import slices
 from ..source.syntax import fingerprint
 from .output_format import CellOutputs, PageOutputs
 
@@ -37,8 +39,8 @@ def placed(outputs: PageOutputs, page: Page) -> PageOutputs:
     A cell of which nothing was recorded has none; one whose code was edited has what its former
     code gave.
     """
-    now = [cell.source for cell in page.cells]
-    then = [cell.source for cell in outputs.cells]
+    now = tuple(cell.source for cell in page.cells)
+    then = tuple(cell.source for cell in outputs.cells)
     pairs = _pairs([*map(fingerprint, then)], [*map(fingerprint, now)], then, now)
     found: list[CellOutputs] = []
     same = True
@@ -48,10 +50,11 @@ def placed(outputs: PageOutputs, page: Page) -> PageOutputs:
         if other is None:
             continue
         standing = CHANGED if fingerprint(then[other]) != fingerprint(cell.source) else AFTER
-        recorded = outputs.cells[other]
-        found.append(
-            dataclasses.replace(recorded, key=cell.key, standing=SAME if same else standing)
-        )
+        recorded = dataclasses.replace(outputs.cells[other], key=cell.key)
+        if not same:
+            measures = slices(then)[other] == slices(now)[number]
+            recorded = dataclasses.replace(recorded, standing=standing, measures=measures)
+        found.append(recorded)
     return dataclasses.replace(outputs, cells=tuple(found))
 
 
@@ -105,9 +108,3 @@ def changes(outputs: PageOutputs, page: Page) -> tuple[str, ...]:
         for word, text in said.items()
         if count[word]
     )
-
-
-def difference(then: str, now: str) -> str:
-    """Return the lines of a cell that have changed, and a few around them."""
-    lines = difflib.unified_diff(then.splitlines(), now.splitlines(), n=2, lineterm="")
-    return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))

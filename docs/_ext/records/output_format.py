@@ -55,6 +55,7 @@ class CellOutputs:
 
     `source` is the code that ran. `missing` names the framework without which it could not be
     executed. `standing` says how the code stands to that of the page today; see `matching`.
+    `measures` says whether what was measured is still what the page measures.
     """
 
     key: str
@@ -62,6 +63,7 @@ class CellOutputs:
     missing: str = ""
     source: str = ""
     standing: str = ""
+    measures: bool = True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,13 +3,13 @@
 import copy
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from nbformat import NotebookNode
 
 from ..measurements.schema import Schema, parts
-from .output_format import PageOutputs
+from .output_format import CellOutputs, PageOutputs
 from .outputs import record
 
 # Beside the processes, what has to be the same in records for one to go on where the other ends.
@@ -34,26 +34,45 @@ def accumulated(former: PageOutputs, new: PageOutputs, schema: Schema | None) ->
     All else is what was printed first. None where the two are not of the same: of other cells, or
     measured with other versions or on another machine.
     """
-    if len(former.cells) != len(new.cells):
+    if [(of.key, of.missing) for of in former.cells] != [(of.key, of.missing) for of in new.cells]:
         return None
+    return _merged(former, new, schema, _joined)
+
+
+def kept(former: PageOutputs, new: PageOutputs, schema: Schema | None) -> PageOutputs | None:
+    """Return the new outputs of a page with what the processes of the former ones measured.
+
+    None where they did not measure all of what the page measures, by the same slices of its code.
+    """
+    found = [former.cell(cell.key) for cell in new.cells]
+    cells = [cell if cell and cell.measures else CellOutputs("") for cell in found]
+    before = dataclasses.replace(former, cells=tuple(cells))
+    return _merged(new, before, schema, lambda one, other: other if _joined(one, other) else None)
+
+
+def _merged(
+    one: PageOutputs,
+    other: PageOutputs,
+    schema: Schema | None,
+    merge: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any] | None],
+) -> PageOutputs | None:
+    """Return the outputs of one run, with each record merged with that of another."""
     cells = []
-    for one, other in zip(former.cells, new.cells, strict=True):
-        if one.key != other.key or one.missing != other.missing:
-            return None
-        more = list(_records(other.outputs, schema))
-        if len(more) != sum(1 for _ in _records(one.outputs, schema)):
+    for own, its in zip(one.cells, other.cells, strict=True):
+        more = list(_records(its.outputs, schema))
+        if len(more) != len(list(_records(own.outputs, schema))):
             return None
         outputs = []
-        for output in one.outputs:
+        for output in own.outputs:
             if schema and (measured := record(output, schema)) is not None:
-                joined = _joined(measured, more.pop(0))
-                if joined is None:
+                merged = merge(measured, more.pop(0))
+                if merged is None:
                     return None
                 output = NotebookNode(copy.deepcopy(output))
-                output["data"][schema.media_type] = joined
+                output["data"][schema.media_type] = merged
             outputs.append(output)
-        cells.append(dataclasses.replace(one, outputs=tuple(outputs)))
-    return dataclasses.replace(former, cells=tuple(cells))
+        cells.append(dataclasses.replace(own, outputs=tuple(outputs)))
+    return dataclasses.replace(one, cells=tuple(cells))
 
 
 def _records(outputs: tuple[NotebookNode, ...], schema: Schema | None) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 import functools
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -19,7 +19,6 @@ from ..options import PREFIX, OptionError, Options, check
 from ..records import outputs
 from ..records.device_outputs import DeviceResult, editions
 from ..records.error_results import declared_errors
-from ..records.output_format import CellOutputs
 from ..source.pages import Page, PageError, read_page
 from ..source.snippets import Library
 from . import (
@@ -139,7 +138,7 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
     made = book.versions.of_page(page)
     first = found[0].outputs
     used = key.packages(page, book.options)
-    records, refused = _records(page, found, book.schema)
+    records, outdated, refused = _records(page, found, book.schema)
     failed = result.failures if result else ()
     answers, wrong = predictions.right_answers(page, found, book.schema, book.options.label)
     panels = tabs.panels(page, found, book.options, book.schema)
@@ -158,6 +157,7 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
         facts=first.facts if first else None,
         missing={cell.key: cell.missing for cell in first.cells if cell.missing} if first else {},
         records=[] if failures else records,
+        outdated=outdated,
         failures=failures,
         fresh=bool(result and result.fresh),
         states={edition.device: edition.recorded for edition in found},
@@ -176,12 +176,13 @@ def _show(app: BookApp, env: BookEnvironment, page: Page, result: Result | None)
 
 def _records(
     page: Page, found: Iterable[DeviceResult], schema: Schema | None
-) -> tuple[list[dict[str, Any]], list[Failure]]:
+) -> tuple[list[dict[str, Any]], list[tuple[str, str, str]], list[Failure]]:
     """Return the measurements among the outputs of all devices, with where they were made.
 
-    Beside them are the failures of cells that display something else as one.
+    Beside them are the name, framework and device of those of which the measured code is another
+    today, and the failures of cells that display something else as a measurement.
     """
-    kept, failures = [], []
+    kept, outdated, failures = [], [], []
     for edition in found:
         for cell in page.cells:
             made = edition.outputs.cell(cell.key) if edition.outputs else None
@@ -190,18 +191,17 @@ def _records(
                     message = f"the cell displays a measurement that is none: {problem}"
                     failures.append(Failure(cell.line, message))
                     continue
+                each_of = single(record)
+                if made and not made.measures:
+                    outdated += [(of["name"], of["framework"], edition.device) for of in each_of]
+                    continue
                 made_at = {"page": page.docname, "device": edition.device}
-                if edition.outputs and (earlier := _earlier(made, record, schema)):
-                    made_at["earlier"] = f"{earlier}, {edition.outputs.facts.day}"
-                kept += [each | made_at for each in single(record)]
-    return kept, failures
-
-
-def _earlier(made: CellOutputs | None, record: Mapping[str, Any], schema: Schema | None) -> str:
-    """Say what has changed since a measurement was made; nothing where nothing has."""
-    if schema and record["method"] < schema.method:
-        return "earlier method"
-    return "earlier code" if made and made.standing else ""
+                if schema and record["method"] < schema.method:
+                    made_at["earlier"] = "method"
+                elif made and made.standing:
+                    made_at["earlier"] = "code"
+                kept += [of | made_at for of in each_of]
+    return kept, outdated, failures
 
 
 def _incomplete(page: Page, found: Iterable[DeviceResult]) -> bool:
@@ -210,7 +210,7 @@ def _incomplete(page: Page, found: Iterable[DeviceResult]) -> bool:
         cell.key
         for edition in found
         for cell in (edition.outputs.cells if edition.outputs else ())
-        if not cell.missing
+        if not cell.missing and not cell.standing
     }
     return any(cell.key not in executed for cell in page.cells)
 

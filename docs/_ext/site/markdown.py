@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborHTMLParser
 # What is there to be used on a screen, and what only drawings say.
 USED = (
     ".headerlink, .copybtn, svg, script, style, input, button, p.expanded, .device-notice, "
-    ".at-home, .measurement-rules"
+    ".device-missing, .at-home, .measurement-rules"
 )
 # What few want to read: logs, compiled programs, words of old versions, a tree's data.
 FOLDED = "details.below-input, details.earlier, .compile-view details, .picture-tree details"

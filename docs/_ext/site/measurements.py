@@ -87,6 +87,7 @@ def known(env: BookEnvironment) -> Measurements:
         tuple(devices),
         tuple(frameworks),
         any(page.failures or page.incomplete for page in pages),
+        frozenset(each for page in pages for each in page.outdated),
     )
 
 

@@ -25,8 +25,8 @@ def drawn(
         if "picture" in cell.node.metadata:
             try:
                 of_cell = [
-                    # What earlier code gave may have been meant for another picture, or for none.
-                    panel if panel.difference else _drawn(cell, panel, failed)
+                    # What other code gave may have been meant for another picture, or for none.
+                    panel if panel.earlier else _drawn(cell, panel, failed)
                     for panel in of_cell
                 ]
             except NoPicture as problem:

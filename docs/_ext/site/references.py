@@ -1,6 +1,7 @@
 """The roles for numbers in sentences: measured, compared, paid, verdicts, and quoted.
 
-In a table, what is the same of all numbers of a column, or else of a row, its head says once.
+In a table, what is the same of all numbers of a column, or else of a row, is said once: by its
+head, or by a note below.
 Each number holds what was asked for, so that a script can put a reader's own beside it.
 """
 
@@ -16,10 +17,13 @@ from sphinx.util.docutils import SphinxRole
 
 from ..measurements import references
 from ..measurements.ranges import ALONE, compared
+from ..measurements.schema import Measurement
+from ..measurements.tables import DAGGER, notes_below
 from ..names import nearest
+from ..options import Options
 from .app import BookApp, BookTransform
 from .notes import noted
-from .tables import data_node
+from .tables import data_node, table_note
 from .waiting import FillIn, place
 
 logger = logging.getLogger(__name__)
@@ -102,6 +106,7 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
             quantity = READ[node["role"]](expression, page.known)
     except references.NotRecorded as gap:
         where = f" on {options.label(gap.device)}" if gap.device else f": {gap}"
+        where += " with this code" if gap.outdated else ""
         return [nodes.inline("", f"not recorded{where}", classes=["not-recorded"])]
     except references.ReferenceProblem as problem:
         logger.warning(str(problem), location=node, type="book", subtype="measured")
@@ -109,7 +114,13 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     classes = ["verdict", "verdict-" + verdict.replace(" ", "-")] if verdict else ["measured"]
     if quantity is None:
         return [nodes.inline("", verdict or "", classes=classes)]
-    note = f"{quantity.text}. {quantity.origin}" if verdict else quantity.origin
+    note = " ".join(
+        [
+            *([f"{quantity.text}."] if verdict else []),
+            quantity.origin,
+            *notes_below([], quantity.earlier, options),
+        ]
+    )
     if quantity.wordy:
         classes.append("in-words")
     if len(quantity.text) > UNBROKEN:
@@ -121,7 +132,8 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
             number["data"]["data-on"] = "accelerator"
     shown: list[nodes.Node] = [number]
     if quantity.earlier:
-        shown.append(nodes.inline("", f" ({quantity.earlier})", classes=["earlier"]))
+        number["earlier"] = quantity.earlier
+        shown.append(nodes.superscript("", DAGGER, classes=["earlier"]))
     # Of a verdict, what stands before its conditions.
     reference = expression.partition(" ? ")[0]
     if len(page.env.book_shown) > 1 or ON_DEVICE.search(reference):
@@ -138,53 +150,55 @@ class Finish(BookTransform):
 
     def run(self, **options: Any) -> None:
         """Leave to the heads of tables what is the same of all their numbers."""
-        for table in self.document.findall(nodes.table):
-            say_once(table)
+        for table in list(self.document.findall(nodes.table)):
+            say_once(table, self.env.book_options)
         if any("data" in number for number in self.document.findall(noted)):
             self.document += data_node(self.env, "measurement-numbers", {})
 
 
-def say_once(table: nodes.table) -> None:
-    """Take out of the numbers of a table what the heads of their columns or rows can say.
+def say_once(table: nodes.table, options: Options) -> None:
+    """Say once what many numbers of a table share.
 
-    A device that a head names is not repeated. That all are of one process, or all of the same
-    earlier code, moves to the head.
+    A device that the head of a column or row names is not repeated. That all numbers of one are of
+    one process moves to a note below the table, where the one is that daggers lead to.
     """
     lines = [[*row.findall(nodes.entry)] for row in table.findall(nodes.row)]
     if len({len(line) for line in lines}) != 1:
         return
-    for head, *cells in [*zip(*lines, strict=True), *lines[1:]]:
-        _say_in_head(head, cells)
+    alone = [
+        head.astext()
+        for head, *cells in [*zip(*lines, strict=True), *lines[1:]]
+        if _are_alone(head, cells)
+    ]
+    found = (number.get("earlier", ()) for number in table.findall(noted))
+    earlier: list[Measurement] = [each for of_number in found for each in of_number]
+    place = table.parent.index(table) + 1
+    notes = notes_below(list(dict.fromkeys(alone)), earlier, options)
+    table.parent[place:place] = [table_note(note) for note in notes]
 
 
-def _say_in_head(head: nodes.entry, cells: Sequence[nodes.entry]) -> None:
+def _are_alone(head: nodes.entry, cells: Sequence[nodes.entry]) -> bool:
+    """Take out of the numbers in the cells of a column or row what need not be said of each.
+
+    Say whether all of them are of one process.
+    """
     named = set(re.findall(r"\w+", head.astext()))
-    labels = [label for cell in cells for label in _of_class(cell, "on-device")]
-    for label in labels:
+    for label in [label for cell in cells for label in _of_class(cell, "on-device")]:
         if all(device.split()[-1] in named for device in label.astext().split(" and ")):
             label.parent.remove(label)
     found = [[*cell.findall(noted)] for cell in cells]
     numbers = [number for of_cell in found for number in of_cell]
-    # Of several numbers in a cell, or of a verdict, a head says too little.
+    # Of several numbers in a cell, or of a verdict, a note says too little.
     plain = all("measured" in number["classes"] for number in numbers)
-    if len(numbers) < 2 or not plain or max(map(len, found)) > 1 or not len(head):
-        return
-    said = []
-    if all(ALONE in number.astext() for number in numbers):
-        for number in numbers:
-            text = number.astext().replace(f" ({ALONE})", "").replace(f", {ALONE})", ")")
-            number.children = []
-            number += nodes.Text(text)
-        said.append(ALONE)
-    marks = [mark for cell in cells for mark in _of_class(cell, "earlier")]
-    texts = {mark.astext().strip(" ()") for mark in marks}
-    if len(marks) == len(numbers) and len(texts) == 1:
-        for mark in marks:
-            mark.parent.remove(mark)
-        said += texts
-    last = head[-1]
-    if said and isinstance(last, nodes.Element):
-        last += nodes.inline("", f" ({', '.join(said)})", classes=["earlier"])
+    if len(numbers) < 2 or not plain or max(map(len, found)) > 1 or not head.astext():
+        return False
+    if not all(ALONE in number.astext() for number in numbers):
+        return False
+    for number in numbers:
+        text = number.astext().replace(f" ({ALONE})", "").replace(f", {ALONE})", ")")
+        number.children = []
+        number += nodes.Text(text)
+    return True
 
 
 def _of_class(cell: nodes.Element, name: str) -> Sequence[nodes.inline]:

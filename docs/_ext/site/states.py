@@ -26,7 +26,8 @@ class PageState:
     `benchmark` says whether it measures.
     `home` is the device whose outputs come first, `only` whether the page is executed on no
     other. `recorded` are the facts of its recordings, `files` the digests of their files.
-    `errors` are those that its cells declare, with what came.
+    `outdated` are the name, framework and device of each measurement of which the code is another
+    today. `errors` are those that its cells declare, with what came.
     `incomplete` says whether some cell was executed nowhere.
     `brings` are the modules that it imports from beside it, and `command` is the one by which
     alone it is executed.
@@ -41,6 +42,7 @@ class PageState:
     facts: RunMetadata | None = None
     missing: dict[str, str] = dataclasses.field(default_factory=dict)
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    outdated: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
     failures: tuple[Failure, ...] = ()
     fresh: bool = False
     states: dict[str, State] = dataclasses.field(default_factory=dict)

@@ -1,5 +1,6 @@
 """The directives that show many measurements at once: tables and charts."""
 
+import fnmatch
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,10 +12,17 @@ from sphinx.util.docutils import SphinxDirective
 
 from ..measurements import charts
 from ..measurements.schema import Measurement
-from ..measurements.tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, settings
+from ..measurements.tables import (
+    COLUMNS,
+    DEFAULT_COLUMNS,
+    by_device,
+    grid,
+    notes_below,
+    settings,
+)
 from . import measurements
 from .app import BookApp, BookEnvironment
-from .tabs import fold, note_node, tab_set
+from .tabs import fold, tab_set
 from .waiting import FillIn, place
 
 logger = logging.getLogger(__name__)
@@ -113,6 +121,7 @@ def _settings(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
 def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     found = _matching(page, node, node["patterns"])
     made = {device: _grid(page.env, node, of) for device, of in by_device(found).items()}
+    made = _with_outdated(page, node, made)
     return device_tabs(page.env, made, _data(page.env, node, found)) or not_recorded(node)
 
 
@@ -129,6 +138,7 @@ def _chart(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         device: _figure(page.env, node, of[device], each, limits.get(device, []))
         for device, each in by_device(drawn).items()
     }
+    made = _with_outdated(page, node, made)
     if not made:
         return not_recorded(node)
     data = _data(page.env, node, found, drawn, ceilings)
@@ -158,6 +168,23 @@ def _matching(page: FillIn, node: nodes.Element, patterns: Sequence[str]) -> lis
     if problem := page.known.problem(patterns):
         logger.warning(problem, location=node, type="book", subtype="measured")
     return measurements.matching(page.env, patterns)
+
+
+def _with_outdated(
+    page: FillIn, node: nodes.Element, made: Mapping[str, nodes.Element]
+) -> dict[str, nodes.Element]:
+    """Return what was made for the devices, with notes on what was measured of other code."""
+    lost: dict[str, list[str]] = {}
+    for name, framework, device in sorted(page.known.outdated):
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in node["patterns"]):
+            lost.setdefault(device, []).append(f"{name}@{framework}")
+    found = dict(made)
+    for device, names in lost.items():
+        which = f": {', '.join(names)}" if device in made else ""
+        label = page.env.book_options.label(device)
+        note = table_note(f"Not recorded on {label} with this code{which}.")
+        found[device] = nodes.container("", *([made[device]] if device in made else []), note)
+    return found
 
 
 def _data(
@@ -190,7 +217,10 @@ def _data(
 
 
 def _grid(env: BookEnvironment, node: nodes.Element, found: Sequence[Measurement]) -> nodes.Element:
-    return table_node(*grid(node["columns"], found, env.book_options), classes=["measurements"])
+    head, rows, notes = grid(node["columns"], found, env.book_options)
+    table = table_node(head, rows, classes=["measurements"])
+    table += [table_note(note) for note in notes]
+    return table
 
 
 def _figure(
@@ -204,10 +234,7 @@ def _figure(
     logarithmic = node["scale"] == "logarithmic"
     svg = charts.chart(drawn, *axes, env.book_options, node["caption"], ceilings, logarithmic)
     figure = figure_node(svg, [child.deepcopy() for child in node.children])
-    for earlier in dict.fromkeys(each.earlier for each in drawn if each.earlier):
-        names = [each.reference for each in drawn if each.earlier == earlier]
-        all_of_it = "all of it" if len(names) == len(drawn) else ", ".join(names)
-        figure += note_node(f"{earlier.capitalize()}: {all_of_it}.")
+    figure += [table_note(note) for note in notes_below([], drawn, env.book_options)]
     figure += fold("The numbers as a table", _grid(env, node, found))
     return figure
 
@@ -278,6 +305,11 @@ def table_node(
     wrapped = nodes.container(classes=["table-scroll"])
     wrapped += nodes.table("", group, classes=list(classes))
     return wrapped
+
+
+def table_note(text: str) -> nodes.paragraph:
+    """Return a note below a table."""
+    return nodes.paragraph("", text, classes=["table-note"])
 
 
 def setup(app: BookApp) -> None:

@@ -2,8 +2,9 @@
 
 import dataclasses
 import html
+import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import nbformat
@@ -11,8 +12,9 @@ from docutils import nodes
 from sphinx_design.shared import create_component
 
 from ..measurements.schema import Schema
+from ..measurements.tables import SINCE
 from ..options import Options
-from ..records import matching, outputs
+from ..records import outputs
 from ..records.device_outputs import DeviceResult
 from ..source.pages import Cell, Page
 from .app import BookApp
@@ -29,15 +31,17 @@ DRAWN = "book-picture"
 class Panel:
     """What one device gave for a cell: outputs fit to be shown, or a note why there are none.
 
-    `note` also stands above outputs of earlier code, with the lines that have changed since as
-    `difference`.
+    Of what it gave of other code than today's, `earlier` is the day. `code` is that code and
+    `former` what it printed; only measurements of it may be among the outputs.
     """
 
     device: str
     outputs: list[nbformat.NotebookNode] | None
     note: str = ""
     measured: bool = False
-    difference: str = ""
+    earlier: str = ""
+    code: str = ""
+    former: list[nbformat.NotebookNode] = dataclasses.field(default_factory=list)
 
 
 def panels(
@@ -74,42 +78,62 @@ def _panel(
     if cell is None and edition.live:
         # The page failed before it came to this cell.
         return Panel(device, [])
-    day = edition.outputs.facts.day
+    day, other_code = edition.outputs.facts.day, f"Not recorded on {name} with this code."
     if cell is None:
-        note = f"Not recorded on {name}: this cell is newer than the recording of {day}; {again}."
-        return Panel(device, None, note)
+        return Panel(device, None, other_code, earlier=day)
     if cell.missing:
         what = "executed" if edition.live else "recorded"
         label = options.framework_label(cell.missing)
         return Panel(device, None, f"Not {what}: {label} is not installed.")
-    shown = outputs.presentable(cell.outputs, schema)
-    found = Panel(device, shown, measured=bool(outputs.records(cell.outputs, schema)))
-    if cell.standing == matching.CHANGED:
-        difference = matching.difference(cell.source, of_page.source)
-        return dataclasses.replace(found, note=f"Earlier code, {day}.", difference=difference)
-    if cell.standing == matching.AFTER:
-        return dataclasses.replace(found, note=f"After earlier code, {day}.")
-    return found
+    measured = [each for each in cell.outputs if outputs.record(each, schema) is not None]
+    if not cell.standing:
+        return Panel(device, outputs.presentable(cell.outputs, schema), measured=bool(measured))
+    kept = outputs.presentable(measured if cell.measures else (), schema)
+    rest = [each for each in cell.outputs if not kept or each not in measured]
+    return Panel(
+        device,
+        kept or None,
+        f"Measured {day}; {SINCE['code']}." if kept else other_code,
+        measured=bool(kept),
+        earlier=day,
+        code=cell.source if rest else "",
+        former=outputs.presentable(rest, schema),
+    )
 
 
 def _worth_showing(of_cell: list[Panel]) -> list[Panel]:
-    """Return the panels to show: one where all outputs agree, else all that are there."""
+    """Return the panels to show: one where all outputs agree, else all that are there.
+
+    Behind them are those of other devices that have nothing of today's code.
+    """
+    home, *others = of_cell
+    beneath = [panel for panel in others if panel.earlier and panel.outputs is None]
+    of_cell = [panel for panel in of_cell if panel not in beneath]
+    beneath = [
+        dataclasses.replace(panel, code="") if _same(panel.former, home.outputs) else panel
+        for panel in beneath
+        if panel.former or any(each.outputs for each in of_cell)
+    ]
     with_outputs = [panel for panel in of_cell if panel.outputs is not None]
     if not with_outputs:
-        return of_cell[:1]
-    different = {
-        json.dumps(_comparable(panel.outputs or []), sort_keys=True) for panel in with_outputs
-    }
-    measured = any(panel.measured for panel in with_outputs)
-    if len(different) > 1 or measured or of_cell[0].outputs is None:
-        return of_cell
-    return with_outputs[:1]
+        return [home, *beneath]
+    differ = any(not _same(panel.outputs, with_outputs[0].outputs) for panel in with_outputs)
+    if differ or home.outputs is None or any(panel.measured for panel in with_outputs):
+        return [*of_cell, *beneath]
+    return [*with_outputs[:1], *beneath]
 
 
-def _comparable(shown: list[nbformat.NotebookNode]) -> list[dict[str, Any]]:
+def _same(
+    one: Iterable[nbformat.NotebookNode] | None, other: Iterable[nbformat.NotebookNode] | None
+) -> bool:
+    return _comparable(one or ()) == _comparable(other or ())
+
+
+def _comparable(shown: Iterable[nbformat.NotebookNode]) -> str:
     """Return outputs as a recording would hold them, without what numbers them."""
     beside = ("execution_count", "metadata")
-    return [{name: of for name, of in each.items() if name not in beside} for each in shown]
+    kept = [{name: of for name, of in each.items() if name not in beside} for each in shown]
+    return json.dumps(kept, sort_keys=True)
 
 
 def marked(of_cell: list[Panel], options: Options) -> list[nbformat.NotebookNode]:
@@ -119,10 +143,18 @@ def marked(of_cell: list[Panel], options: Options) -> list[nbformat.NotebookNode
     found = []
     for panel in of_cell:
         label = options.label(panel.device)
-        facts = {"device": panel.device, "label": label}
-        facts |= {"note": panel.note, "difference": panel.difference}
-        found.append(nbformat.v4.new_output("stream", text=MARK + json.dumps(facts)))
-        found += panel.outputs or []
+        facts = {"device": panel.device, "label": label, "note": panel.note}
+        if panel.earlier and panel.outputs is None and panel is not of_cell[0]:
+            facts["beneath"] = "yes"
+        found += [_mark(facts), *(panel.outputs or [])]
+        if panel.code:
+            said = f"What {label} printed with other code, {panel.earlier}"
+            found += [_mark({"code": panel.code, "summary": said}), *panel.former]
+    return found
+
+
+def _mark(facts: dict[str, str]) -> nbformat.NotebookNode:
+    found: nbformat.NotebookNode = nbformat.v4.new_output("stream", text=MARK + json.dumps(facts))
     return found
 
 
@@ -204,22 +236,28 @@ def _groups(container: nodes.Element) -> list[tuple[dict[str, str], list[nodes.N
 
 
 def _tabs(groups: list[tuple[dict[str, str], list[nodes.Node]]]) -> nodes.Element:
-    if len(groups) == 1:
-        return nodes.container("", *_explained(*groups[0]))
-    items = [(facts["device"], facts["label"], _explained(facts, of)) for facts, of in groups]
-    return tab_set("device", items)
-
-
-def _explained(facts: Mapping[str, str], children: Sequence[nodes.Node]) -> list[nodes.Node]:
-    """Return the outputs of a device behind what is to be said of them."""
-    note, difference = facts["note"], facts["difference"]
-    if not note:
-        return [*children] or [note_node("It printed nothing.")]
-    found: list[nodes.Node] = [note_node(note)]
-    if difference:
-        lines = nodes.literal_block(difference, difference, language="diff")
-        found += fold("What has changed since", lines, class_="earlier")
-    return [*found, *children]
+    """Return the tabs of the groups, and what only those see who chose a device without one."""
+    items: list[tuple[str, str, list[nodes.Node]]] = []
+    beneath: list[list[nodes.Node]] = []
+    shown: list[nodes.Node] = []
+    for facts, children in groups:
+        if "code" in facts:
+            lines = nodes.literal_block(facts["code"], facts["code"], language="python")
+            shown += fold(facts["summary"], lines, *children, class_="earlier")
+            continue
+        note = facts["note"] or ("" if children else "It printed nothing.")
+        shown = [*([note_node(note)] if note else []), *children]
+        if "beneath" not in facts:
+            items.append((facts["device"], facts["label"], shown))
+            continue
+        device = html.escape(facts["device"])
+        start = f'<div class="device-missing" data-device="{device}" hidden>'
+        shown.insert(0, nodes.raw("", start, format="html"))
+        beneath.append(shown)
+    first = nodes.container("", *items[0][2]) if len(items) == 1 else tab_set("device", items)
+    for each in beneath:
+        each.append(nodes.raw("", "</div>", format="html"))
+    return nodes.container("", first, *itertools.chain(*beneath))
 
 
 def fold(summary: str, *inside: nodes.Node, class_: str = "") -> list[nodes.Node]:
@@ -282,8 +320,7 @@ def notice(options: Options, device: str, state: PageState) -> str:
     if recorded.word == "current":
         return ""
     if recorded.word == "earlier code":
-        day = state.recorded[device].day
-        return f"On {chosen} some outputs are of earlier code, of {day}: they say so."
+        return f"On {chosen} part of this page is not recorded with this code, and says so there."
     return f"The recording on {chosen} is {recorded}."
 
 

@@ -22,12 +22,13 @@ def fingerprint(source: str) -> str:
         return hashlib.sha256(source.encode()).hexdigest()
     # A semicolon at the end keeps the value of a cell from being shown.
     silent = source.rstrip().endswith(";")
-    return hashlib.sha256(repr((_syntax(tree), silent)).encode()).hexdigest()
+    return hashlib.sha256(repr((syntax(tree), silent)).encode()).hexdigest()
 
 
-def _syntax(part: Any) -> Any:
+def syntax(part: Any) -> Any:
+    """Return the syntax of code as plain data, without docstrings."""
     if isinstance(part, list):
-        return [_syntax(each) for each in part]
+        return [syntax(each) for each in part]
     if not isinstance(part, ast.AST):
         return part
     fields = {name: value for name, value in ast.iter_fields(part) if name not in UNSEEN}
@@ -35,7 +36,7 @@ def _syntax(part: Any) -> Any:
         if ast.get_docstring(part, clean=False) is not None:
             fields["body"] = part.body[1:]
     # What only later versions of Python have is empty where it is not used.
-    known = [(name, _syntax(value)) for name, value in fields.items() if value not in (None, [])]
+    known = [(name, syntax(value)) for name, value in fields.items() if value not in (None, [])]
     return type(part).__name__, known
 
 

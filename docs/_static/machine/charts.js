@@ -201,14 +201,19 @@
     const has = ([column]) =>
       column !== "throughput" || found.some(([, each]) => valueOf(each, column) !== null);
     const columns = data.columns.filter(has);
-    // A column of one process says so in its head.
+    // Of columns of one process a note below says so.
     const several = ([column]) =>
       !CLOCKS.includes(column) || found.some(([, each]) => rangeOf(each, column)?.count > 1);
     const ranges = columns.map(several);
-    const head = columns.map(([, words], n) => `${words}${ranges[n] ? "" : " (one process)"}`);
+    const head = columns.map(([, words]) => words);
+    const alone = head.filter((words, n) => !ranges[n]);
     const cells = ([, each]) =>
       columns.map(([column], n) => cellText(column, each, data, ranges[n]));
-    return table(head, found.map(cells));
+    const made = table(head, found.map(cells));
+    if (alone.length) {
+      made.append(html("p", { class: "table-note" }, `One process: ${alone.join(", ")}.`));
+    }
+    return made;
   };
   // All switches of all measurements; where there are several values, of how many each is.
   const switches = (found, { frameworks }) => {

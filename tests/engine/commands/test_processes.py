@@ -180,6 +180,49 @@ def test_a_second_visit_goes_on_where_the_first_ended_unless_something_has_chang
     assert after("--processes", "3") == [20.0]
 
 
+def test_a_page_whose_other_code_changed_is_executed_once_and_keeps_what_was_measured(
+    project, noting
+):
+    timed(project, "x", "text = 'before'\nprint(text)")
+    page = project.path("a/x")
+    page.write_text(page.read_text("utf8") + project.cell("print('ripe', 'pears')"), "utf8")
+    three = ("--processes", "3")
+    assert project.record(*three).returncode == 0
+    assert measured(project, "x") == [1.0, 2.0, 3.0]
+    project.edit(page, "'ripe', 'pears'", "'ripe', 'plums'")
+    assert "a/x" in project.record("--changed", *three).stdout
+    assert (runs(project, "x"), measured(project, "x")) == (4, [1.0, 2.0, 3.0])
+    text = project.recording("a/x").read_text("utf8")
+    assert "ripe plums" in text and "ripe pears" not in text
+    assert "cpu: 1 current" in project.run("recordings").stdout
+    # Two more processes, for now there are to be five.
+    project.record("a/x", "--processes", "5")
+    assert (runs(project, "x"), measured(project, "x")) == (6, [1.0, 2.0, 3.0, 5.0, 6.0])
+    # What is measured is another now.
+    project.edit(page, "1.0 + number", "11.0 + number")
+    assert project.record("--changed", *three).returncode == 0
+    assert measured(project, "x") == [17.0, 18.0, 19.0]
+
+
+def test_a_page_that_measures_more_than_before_is_measured_anew(project, noting):
+    timed(project, "x")
+    two = ("--processes", "2")
+    assert project.record(*two).returncode == 0
+    page = project.path("a/x")
+    more = project.cell("note('y', 1.0 + number)", "a.notes.note")
+    page.write_text(page.read_text("utf8") + more, "utf8")
+    assert project.record("--changed", *two).returncode == 0
+    assert [latencies(each) for each in records(read(project, "x"))] == [[3.0, 4.0]] * 2
+
+
+def test_a_page_that_is_to_be_measured_again_keeps_nothing(project, noting):
+    timed(project, "x", "print('text')")
+    assert project.record("--processes", "2").returncode == 0
+    project.edit(project.path("a/x"), "print('text')", "")
+    assert project.record("--again", "--processes", "1").returncode == 0
+    assert measured(project, "x") == [3.0]
+
+
 def test_what_cannot_be_recorded_is_not_measured_again(project, noting):
     script = "display({'application/javascript': 'alert(1)'}, raw=True)"
     timed(project, "x", f"from IPython.display import display\n{script}")

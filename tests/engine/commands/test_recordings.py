@@ -334,8 +334,9 @@ def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
     captions = [each.get_text(strip=True) for each in page.select(".measurement-caption")]
     assert captions == ["A chart."] * 2
     text = "\n".join(cell.source for cell in two_devices.notebook("b/bench").cells)
-    assert "CPU\n\n| measurement | latency (one process) |" in text
-    assert "NVIDIA H200\n\n| measurement | latency (one process) |" in text
+    assert "CPU\n\n| measurement | latency |" in text
+    assert "NVIDIA H200\n\n| measurement | latency |" in text
+    assert text.count("One process: latency.") == 4
     devices = [record["device"] for record in two_devices.records()]
     assert sorted(devices) == ["cpu", "cpu", "gpu-h200", "gpu-h200"]
 
@@ -418,35 +419,42 @@ def test_recordings_of_earlier_code_are_listed(earlier):
     assert earlier.run("recordings", "--check").returncode == 1
 
 
-def test_an_edited_cell_shows_what_its_earlier_code_gave_elsewhere(earlier):
-    second, third = tabs(earlier, "a/edited")
-    assert second["CPU"] == "pears" and third["CPU"] == "end"
-    assert second["NVIDIA H200"].startswith("Earlier code, 20")
-    assert "-print('pears') +print('pea' + 'rs')" in " ".join(second["NVIDIA H200"].split())
-    assert second["NVIDIA H200"].endswith("zweites")
-    assert third["NVIDIA H200"].startswith("After earlier code, 20")
-    assert third["NVIDIA H200"].endswith("Ende")
-    shown = outputs(earlier, "a/edited", "build/recorded")[1]
-    assert shown.startswith("CPU Earlier code, 20")
+def beneath(project, docname, out="build/html"):
+    """Return what stands beneath each output for who chose another device, folds included."""
+    page = BeautifulSoup(project.html(docname, out), "html.parser")
+    found = page.select(".device-missing[hidden]")
+    assert all(each["data-device"] == "gpu-h200" for each in found)
+    return [[part.get_text().strip() for part in each.select("p, pre")] for each in found]
 
 
-def test_a_new_cell_in_the_middle_says_so_and_the_next_are_after_it(earlier):
-    (last,) = tabs(earlier, "a/middle")
-    assert last["NVIDIA H200"].startswith("After earlier code, 20")
-    new = outputs(earlier, "a/middle", "build/recorded")[1]
-    assert "Not recorded on CPU: this cell is newer than the recording of 20" in new
+def test_what_other_code_gave_elsewhere_is_folded_beside_that_code(earlier):
+    missing = "Not recorded on NVIDIA H200 with this code."
+    assert tabs(earlier, "a/edited") == []
+    assert outputs(earlier, "a/edited")[0] == "'first'"
+    assert beneath(earlier, "a/edited") == [
+        [missing, "print('pears')", "zweites"],
+        [missing, "print('end')", "Ende"],
+    ]
+    text = earlier.html("a/edited")
+    assert text.count("<summary>What NVIDIA H200 printed with other code, 20") == 2
+    # A cell that is new has nothing to fold, and neither has one that printed the same.
+    assert beneath(earlier, "a/middle") == [[missing], [missing, "print('pears')", "zweites"]]
+    assert beneath(earlier, "a/moved") == [[missing, "print('pears')", "zweites"], [missing]]
+    for cell in earlier.notebook("a/edited").cells:
+        assert "Ende" not in str(cell.get("outputs"))
 
 
-def test_moved_cells_keep_their_outputs_and_are_told(earlier):
-    (found,) = tabs(earlier, "a/moved")
-    assert found["CPU"] == "pears"
-    assert found["NVIDIA H200"].startswith("After earlier code")
-    assert found["NVIDIA H200"].endswith("zweites")
+def test_what_other_code_gave_here_is_folded_where_nothing_is_executed(earlier):
+    first, second, third = outputs(earlier, "a/edited", "build/recorded")
+    assert first == "'first'"
+    for shown, said in ((second, "( 'pears' ) pears"), (third, "( 'end' ) end")):
+        assert shown.startswith("Not recorded on CPU with this code. What CPU printed with other")
+        assert said in shown
 
 
-def test_a_renamed_snippet_is_earlier_code_elsewhere(earlier):
-    (found,) = tabs(earlier, "a/renamed")
-    assert found["NVIDIA H200"].endswith("42")
+def test_a_renamed_snippet_is_other_code_elsewhere(earlier):
+    ((missing, *_, printed),) = beneath(earlier, "a/renamed")
+    assert (missing, printed) == ("Not recorded on NVIDIA H200 with this code.", "42")
 
 
 def test_an_answer_that_earlier_code_contradicts_is_no_fault(earlier):
@@ -454,27 +462,59 @@ def test_an_answer_that_earlier_code_contradicts_is_no_fault(earlier):
     assert page.select_one(".predict fieldset")["data-right"] == "1"
 
 
-def test_numbers_tables_charts_and_verdicts_of_earlier_code_say_so(two_devices, noting):
-    two_devices.page(
-        "b/bench",
-        two_devices.cell("note('x', 0.5)", snippet="a.notes.note"),
-        "A number {measured}`x@python on gpu-h200`. "
-        "A verdict {verdict}`x@python on gpu-h200 in 0.1.. ? holds : wrong`.",
-        "```{measurements} x\n:columns: name latency\n```",
-        "```{measurement-chart} x\n:x: name\n\nA chart.\n```",
-    )
-    assert two_devices.record("b/bench").returncode == 0
-    two_devices.recorded_elsewhere("b/bench", ("0.5", "0.25"))
-    two_devices.edit(two_devices.path("b/bench"), "note('x', 0.5)", "note('x', 1 / 2)")
-    build = two_devices.build()
+SHOWN = (
+    "A number {measured}`x@python on gpu-h200`. "
+    "A verdict {verdict}`x@python on gpu-h200 in 0.1.. ? holds : wrong`.",
+    "```{measurements} x\n:columns: name latency\n```",
+    "```{measurement-chart} x\n:x: name\n\nA chart.\n```",
+)
+
+
+def measured_elsewhere(project, first, then):
+    """Record a page that measures on two devices, and edit it; return its soup after a build."""
+    cells = project.cell("'before'"), project.cell("note('x', 0.5)", snippet="a.notes.note")
+    project.page("b/bench", *cells, *SHOWN)
+    assert project.record("b/bench").returncode == 0
+    project.recorded_elsewhere("b/bench", ("0.5", "0.25"))
+    project.edit(project.path("b/bench"), first, then)
+    build = project.build()
     assert build.green, build.output
-    page = BeautifulSoup(two_devices.html("b/bench"), "html.parser")
-    assert len(page.select("span.earlier")) == 2
-    (note,) = page.select(".measurement-figure .device-note")
-    assert note.get_text().startswith("Earlier code, 20") and "all of it" in note.get_text()
-    # All rows are of that code, so their head says it.
-    heads = [th.get_text() for th in page.select("table.measurements th")]
-    assert sum("(earlier code, 20" in head for head in heads) == 2
+    return BeautifulSoup(project.html("b/bench"), "html.parser")
+
+
+def test_what_was_measured_stays_where_only_other_code_has_changed(two_devices, noting):
+    page = measured_elsewhere(two_devices, "'before'", "'after'")
+    marks = [mark.get_text() for mark in page.select("p sup.earlier")]
+    assert marks == ["†", "†"]
+    since = "† NVIDIA H200, 2026-01-02: other code of its page has changed since."
+    assert sum(since in note.get_text() for note in page.select(".note")) == 2
+    notes = [note.get_text() for note in page.select(".table-note")]
+    # Of the table, of the chart, and of the table below it.
+    assert notes.count(since) == 3
+    rows = [row.get_text(" ", strip=True) for row in page.select("table.measurements tr")]
+    found = [row for row in rows if "250 ms" in row]
+    assert found == ["x† 250 ms", "x† python 250 ms 1.5 s"]
+    (found,) = tabs_with(two_devices, "x [python]")
+    assert found["NVIDIA H200"].startswith("Measured 20") and "250 ms" in found["NVIDIA H200"]
+
+
+def test_what_was_measured_of_other_code_is_shown_nowhere_but_folded(two_devices, noting):
+    page = measured_elsewhere(two_devices, "note('x', 0.5)", "note('x', 1 / 2)")
+    missing = "not recorded on NVIDIA H200 with this code"
+    assert [each.get_text() for each in page.select(".not-recorded")] == [missing] * 2
+    assert page.select(".earlier:is(sup)") == []
+    notes = [note.get_text() for note in page.select(".table-note")]
+    assert notes.count("Not recorded on NVIDIA H200 with this code.") == 2
+    assert len(page.select("svg.measurement-chart, .measurement-figure svg")) == 1
+    assert [record["device"] for record in two_devices.records()] == ["cpu"]
+    ((said, *code, printed),) = beneath(two_devices, "b/bench")
+    assert said == "Not recorded on NVIDIA H200 with this code."
+    assert "note('x', 0.5)" in code[0] and "250 ms" in printed
+
+
+def tabs_with(project, text):
+    """Return the tabs of the page that measures in which a text is."""
+    return [found for found in tabs(project, "b/bench") if text in found["CPU"]]
 
 
 def test_a_page_for_one_device_is_recorded_there_alone(two_devices):

@@ -86,8 +86,7 @@ MADE["selu/jit", "jax"]["gpu-h200"] = record("selu/jit", 0.0001, device="gpu-h20
 for name, framework in (("selu/compile", "torch"), ("far/one", "jax")):
     there = record(name, 0.001, framework=framework, device="gpu-h200")
     MADE[name, framework] = {"gpu-h200": there}
-MADE["gone", "jax"] = {"gpu-h200": record("gone", 0.1, device="gpu-h200", earlier="earlier code")}
-KNOWN = known(MADE)
+KNOWN = known(MADE, outdated=frozenset({("gone", "jax", "gpu-h200")}))
 
 
 @pytest.mark.parametrize(
@@ -172,7 +171,7 @@ NEAREST = "; the nearest are "
         ("selu/jit@jaxx", f"there is no framework 'jaxx'{NEAREST}jax"),
         ("far/one@jaxx", f"there is no framework 'jaxx'{NEAREST}jax"),
         ("far/won@jax", f"no measurement is called 'far/won@jax'{NEAREST}far/one@jax"),
-        ("gone@jax", "no measurement is called 'gone@jax'"),
+        ("gone@torch", "no measurement is called 'gone@torch'"),
         ("far/one@torch", "no measurement is called 'far/one@torch'"),
         ("selu/jit@jax.mean", "there is no field 'mean'; there are latency, "),
         ("selu/jit@jax.origin", "there is no field 'origin'; there are latency, "),
@@ -510,24 +509,53 @@ def test_a_table_has_the_range_of_each_number():
     ]  # fmt: skip
 
 
-def test_a_head_says_once_that_its_numbers_are_of_one_process():
+def test_a_dagger_leads_to_what_has_changed_since_something_was_measured():
+    found = [
+        record("x", 0.5, device="gpu-h200", earlier="code"),
+        record("y", 0.25, device="gpu-h200", earlier="code"),
+        record("z", 0.25, earlier="method"),
+        record("now", 0.25),
+    ]
+    _, rows, notes = grid(["name", "dtype"], found, OPTIONS)
+    assert [row[0] for row in rows] == ["x†", "y†", "z†", "now"]
+    assert notes == [
+        "† gpu-h200, 2026-01-02: other code of its page has changed since.",
+        "† CPU, 2026-01-02: the method has changed since.",
+    ]
+
+
+def test_what_was_measured_of_other_code_is_not_recorded_and_no_error():
+    for device in ("", " on gpu-h200"):
+        with pytest.raises(NotRecorded) as gap:
+            resolve(f"gone@jax{device}", KNOWN)
+        assert (gap.value.device, gap.value.outdated) == ("gpu-h200", True)
+    with pytest.raises(NotRecorded) as gap:
+        resolve("gone@jax on cpu", KNOWN)
+    assert (gap.value.device, gap.value.outdated) == ("cpu", False)
+    assert KNOWN.problem(["gone"]) is None
+
+
+def test_a_note_says_once_that_its_numbers_are_of_one_process():
     alone = [record("x", 0.5), record("y", 0.25)]
     assert grid(["name", "latency"], alone, OPTIONS) == (
-        ["measurement", "latency (one process)"],
+        ["measurement", "latency"],
         [["x", "500 ms"], ["y", "250 ms"]],
+        ["One process: latency."],
     )
     some = [record("x", 0.5), record("y", 0.5, 0.4, 0.61)]
     assert grid(["name", "latency"], some, OPTIONS) == (
         ["measurement", "latency"],
         [["x", "500 ms (one process)"], ["y", "500 ms (400–610)"]],
+        [],
     )
 
 
 def test_a_column_of_throughput_is_there_where_there_is_one():
     columns = ["name", "throughput"]
-    assert grid(columns, [record("x", 0.5)], OPTIONS) == (["measurement"], [["x"]])
+    assert grid(columns, [record("x", 0.5)], OPTIONS) == (["measurement"], [["x"]], [])
     both = [record("x", 0.5), record("y", 0.5, process={"throughput": [0.1, 0.1, 0.1]})]
     assert grid(columns, both, OPTIONS) == (
-        ["measurement", "throughput (one process)"],
+        ["measurement", "throughput"],
         [["x", "–"], ["y", "100 ms"]],
+        ["One process: throughput."],
     )

@@ -31,20 +31,21 @@ def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
     )
     assert project.build().green
     first, second, third = soup(project, "b/one").select("table.measurements")
-    alone = "latency (one process)"
     assert rows(first) == [
-        [
-            *("measurement", "framework", "shape", alone),
-            *("throughput (one process)", "processes"),
-        ],
+        ["measurement", "framework", "shape", "latency", "throughput", "processes"],
         ["x/a", "python", "3×4, scalar", "500 ms", "–", "1"],
         ["x/b", "JAX", "–", "125 ms", "100 ms", "1"],
     ]
     # Neither has a throughput.
-    assert rows(second) == [["measurement", alone], ["x/a", "500 ms"], ["y", "1 s"]]
+    assert rows(second) == [["measurement", "latency"], ["x/a", "500 ms"], ["y", "1 s"]]
     assert rows(third) == [
-        ["measurement", "framework", alone, "first call (one process)"],
+        ["measurement", "framework", "latency", "first call"],
         ["y", "python", "1 s", "3 s"],
+    ]
+    assert [note.text for note in soup(project, "b/one").select(".table-note")] == [
+        "One process: latency, throughput.",
+        "One process: latency.",
+        "One process: latency, first call.",
     ]
 
 

@@ -6,6 +6,7 @@ import nbformat
 import pytest
 from _ext.options import Options
 from _ext.records.device_outputs import DeviceResult
+from _ext.records.matching import CHANGED
 from _ext.records.output_format import CellOutputs, PageOutputs, RunMetadata
 from _ext.records.states import State
 from _ext.site import tabs
@@ -20,17 +21,18 @@ def text(words):
     return [nbformat.v4.new_output("stream", text=words)]
 
 
-def gave(device, outputs, missing="", keys=("key",)):
-    facts = RunMetadata("a/one", device, device, "2026-01-02", 1.0, "P", 2, {})
-    return PageOutputs(facts, tuple(CellOutputs(key, tuple(outputs), missing) for key in keys))
+def gave(device, outputs, missing="", keys=("key",), **facts):
+    cells = (CellOutputs(key, tuple(outputs), missing, **facts) for key in keys)
+    run = RunMetadata("a/one", device, device, "2026-01-02", 1.0, "P", 2, {})
+    return PageOutputs(run, tuple(cells))
 
 
 def live(outputs, missing="", keys=("key",)):
     return DeviceResult("cpu", gave("cpu", outputs, missing, keys), State("missing"), None, True)
 
 
-def recorded(outputs, missing="", device="gpu", state=None, keys=("key",)):
-    made = gave(device, outputs, missing, keys)
+def recorded(outputs, missing="", device="gpu", state=None, keys=("key",), **facts):
+    made = gave(device, outputs, missing, keys, **facts)
     return DeviceResult(device, made, state or State("current"), made, False)
 
 
@@ -83,8 +85,7 @@ def test_a_cell_that_a_failed_page_did_not_reach_printed_nothing():
         ),
         (
             recorded([], state=State("earlier code"), keys=()),
-            "Not recorded on A <GPU>: this cell is newer than the recording of 2026-01-02; "
-            "‘record a/one’ on such a machine records it.",
+            "Not recorded on A <GPU> with this code.",
         ),
     ],
 )
@@ -125,8 +126,57 @@ def test_a_measured_cell_has_tabs_for_recordings_alone():
 
     assert devices(live([measured]), lacking("gpu"), lacking("tpu")) == ["cpu"]
     assert devices(live([measured]), recorded([measured]), lacking("tpu")) == ["cpu", "gpu"]
-    earlier = recorded([], state=State("earlier code"), keys=())
-    assert devices(live([measured]), earlier) == ["cpu", "gpu"]
+    nothing = recorded([], state=State("earlier code"), keys=())
+    assert devices(live([measured]), nothing) == ["cpu", "gpu"]
+
+
+def other_code(outputs, measures=True):
+    """Return what a device gave of another code of the cell."""
+    return recorded(outputs, standing=CHANGED, source="2", measures=measures)
+
+
+def test_what_other_code_printed_stands_beneath_and_says_so():
+    (panels,) = tabs.panels(PAGE, [live(text("a")), other_code(text("b"))], OPTIONS)
+    home, other = panels
+    assert (home.outputs, home.note) == (text("a"), "")
+    assert (other.outputs, other.note) == (None, "Not recorded on A <GPU> with this code.")
+    assert (other.code, other.former, other.earlier) == ("2", text("b"), "2026-01-02")
+    shown = tabs.marked(panels, OPTIONS)
+    assert tabs.first_outputs(shown) == text("a")
+    # What is the same again is not shown twice.
+    (panels,) = tabs.panels(PAGE, [live(text("a")), other_code(text("a"))], OPTIONS)
+    assert [(panel.device, panel.code) for panel in panels] == [("cpu", ""), ("gpu", "")]
+    (panels,) = tabs.panels(PAGE, [live([]), other_code([])], OPTIONS)
+    assert [panel.device for panel in panels] == ["cpu"]
+
+
+def test_what_other_code_printed_here_is_folded_and_none_of_it_downloaded():
+    here = other_code(text("b"))
+    (panels,) = tabs.panels(PAGE, [here], OPTIONS)
+    (home,) = panels
+    assert (home.outputs, home.former) == (None, text("b"))
+    assert tabs.first_outputs(tabs.marked(panels, OPTIONS)) == []
+
+
+def test_a_measurement_stays_as_long_as_what_is_measured_is_the_same():
+    schema = types.SimpleNamespace(
+        media_type="application/record+json", problem=lambda record: "it is none"
+    )
+    data = {"text/plain": "1 s", "application/record+json": {}}
+    measured = [nbformat.v4.new_output("display_data", data)]
+
+    def of(*arguments):
+        (panels,) = tabs.panels(PAGE, [live(measured), other_code(*arguments)], OPTIONS, schema)
+        return panels[1]
+
+    kept = of([*measured, *text("b")])
+    assert [each.text for each in kept.outputs] == ["1 s\n"]
+    assert kept.note == "Measured 2026-01-02; other code of its page has changed since."
+    assert (kept.code, kept.former) == ("2", text("b"))
+    assert of(measured).code == ""
+    gone = of(measured, False)
+    assert (gone.outputs, gone.note) == (None, "Not recorded on A <GPU> with this code.")
+    assert [each.text for each in gone.former] == ["1 s\n"]
 
 
 def context_of(shown, body="<h1>One</h1>"):
