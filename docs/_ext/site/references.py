@@ -170,8 +170,9 @@ def say_once(table: nodes.table, options: Options) -> None:
         for head, *cells in [*zip(*lines, strict=True), *lines[1:]]
         if _are_alone(head, cells)
     ]
-    found = (number.get("earlier", ()) for number in table.findall(noted))
-    earlier: list[Measurement] = [each for of_number in found for each in of_number]
+    earlier: list[Measurement] = []
+    for number in table.findall(noted):
+        earlier += number.get("earlier", ())
     place = table.parent.index(table) + 1
     notes = notes_below(list(dict.fromkeys(alone)), earlier, options)
     table.parent[place:place] = [table_note(note) for note in notes]
