@@ -140,9 +140,10 @@ def searching_step(module, optimizer, x, y):
     """Do what `sgd_step` does, with the fastest algorithms of cuDNN."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = True
-    loss = sgd_step(module, optimizer, x, y)
-    torch.backends.cudnn.benchmark = before
-    return loss
+    try:
+        return sgd_step(module, optimizer, x, y)
+    finally:
+        torch.backends.cudnn.benchmark = before
 
 
 def compiled_sgd_step(mode=None):

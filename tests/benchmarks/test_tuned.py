@@ -103,6 +103,16 @@ def test_the_search_of_algorithms_ends_with_the_step(monkeypatch):
     assert not torch.backends.cudnn.benchmark
 
 
+def test_the_search_ends_with_an_error_too(monkeypatch):
+    def failing(*args):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(tuned, "sgd_step", failing)
+    with pytest.raises(ZeroDivisionError):
+        tuned.searching_step(1, 2, 3, 4)
+    assert not torch.backends.cudnn.benchmark
+
+
 @WITH_COMPILER
 def test_a_compiled_step_is_three_programs_and_the_same_step(written):
     numbers = steps.draw("mlp", 5)
