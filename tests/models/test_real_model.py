@@ -1,5 +1,6 @@
 """The real model: the same as PyTorch's in every layer, in training, and after saving."""
 
+import functools
 import inspect
 
 import jax
@@ -18,6 +19,17 @@ CONFIG = real_model.read_config(FOLDER)
 ROUNDING = 2e-5
 
 
+TINY = real_model.Config(heads=4, layers=2, width=32, inner=64, tokens=64, positions=16, types=2)
+
+
+def tiny_params():
+    leaves, tree = jax.tree.flatten(real_model.shapes(TINY))
+    keys = jax.random.split(jax.random.key(0), len(leaves))
+    return jax.tree.unflatten(
+        tree, [jax.random.normal(key, leaf.shape) for key, leaf in zip(keys, leaves, strict=True)]
+    )
+
+
 @pytest.fixture(scope="module", autouse=True)
 def full_precision():
     with jax.default_matmul_precision("highest"):
@@ -26,7 +38,7 @@ def full_precision():
 
 @pytest.fixture(scope="module")
 def params():
-    return real_model.load_params(FOLDER / "model.safetensors")
+    return real_model.load_params(FOLDER / "model.safetensors", CONFIG)
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +70,7 @@ def test_the_table_names_all_of_the_file_but_three():
     tensors = load_file(FOLDER / "model.safetensors")
     named = jax.tree.leaves(real_model.names())
     assert len(named) == len(set(named)) == 101
-    left = set(tensors) - set(named)
-    assert left == {"embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias"}
+    assert set(tensors) - set(named) == real_model.UNUSED
     np.testing.assert_array_equal(tensors["embeddings.position_ids"], np.arange(512)[None])
     groups = real_model.grouped(tensors)
     assert groups["encoder.layer.*.intermediate.dense.weight"] == ((1536, 384), 6)
@@ -67,7 +78,48 @@ def test_the_table_names_all_of_the_file_but_three():
 
 
 def test_config_is_that_of_the_file_and_the_default():
-    assert CONFIG == real_model.Config() == (12, 1e-12, False)
+    assert CONFIG == real_model.Config()
+    assert CONFIG[:6] == (12, 1e-12, False, 6, 384, 1536)
+
+
+def test_a_tensor_that_the_table_forgets_raises():
+    tensors = {name: None for name in jax.tree.leaves(real_model.names())}
+    real_model.check_names(tensors, real_model.names())
+    more = tensors | {"encoder.layer.6.output.dense.weight": None}
+    with pytest.raises(
+        ValueError, match=r"not in the table: \['encoder.layer.6.output.dense.weight"
+    ):
+        real_model.check_names(more, real_model.names())
+    tensors.pop("embeddings.LayerNorm.bias")
+    with pytest.raises(ValueError, match=r"not in the file: \['embeddings.LayerNorm.bias'\]"):
+        real_model.check_names(tensors, real_model.names())
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (lambda p: p["layers"][1]["widen"].update(weight=jnp.zeros((64, 32))), "widen.*64, 32"),
+        (lambda p: p["embeddings"].update(types=jnp.zeros((2, 32), jnp.bfloat16)), "bfloat16"),
+        (lambda p: p["layers"][0]["mix_norm"].update(bias=jnp.zeros(33)), "mix_norm.*33"),
+    ],
+)
+def test_an_array_of_another_shape_or_dtype_raises(changed, message):
+    params = tiny_params()
+    real_model.check_shapes(params, real_model.shapes(TINY))
+    changed(params)
+    with pytest.raises(ValueError, match=message):
+        real_model.check_shapes(params, real_model.shapes(TINY))
+
+
+def test_a_file_of_another_size_is_refused(tmp_path):
+    path = tmp_path / "tiny.safetensors"
+    real_model.save_params(tiny_params(), path)
+    again = real_model.load_params(path, TINY)
+    assert real_model.bits_equal(again, tiny_params())
+    with pytest.raises(ValueError, match=r"tokens.*\(64, 32\), not float32 \(65, 32\)"):
+        real_model.load_params(path, TINY._replace(tokens=65))
+    with pytest.raises(ValueError, match="in the file, not in the table"):
+        real_model.load_params(path, TINY._replace(layers=1))
 
 
 def test_every_layer_agrees_with_pytorch(params, batch, reference):
@@ -172,28 +224,65 @@ def test_the_defaults_of_weight_decay_differ():
     assert defaults == [0.01, 0.0001]
 
 
+@pytest.mark.parametrize("kind", ["Auto", "Explicit"])
+def test_the_step_is_data_parallel_on_a_mesh(kind):
+    rng = np.random.default_rng(0)
+    batch = [
+        (rng.integers(0, 64, (8, n), np.int32), np.arange(n) < rng.integers(2, n, (8, 1)))
+        for n in (5, 9)
+    ]
+    loss = functools.partial(real_model.pair_loss, config=TINY)
+    optimizer = optax.sgd(1e-2)
+
+    def steps(loss, params, batch):
+        train_step, losses = real_model.make_step(optimizer, loss), []
+        opt_state = optimizer.init(params)
+        for _ in range(3):
+            params, opt_state, value = train_step(params, opt_state, batch)
+            losses.append(float(value))
+        return params, losses
+
+    expected, losses = steps(loss, tiny_params(), batch)
+    axis_type = getattr(jax.sharding.AxisType, kind)
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(axis_type,))
+    with jax.set_mesh(mesh):
+        sharded = jax.device_put(batch, jax.NamedSharding(mesh, jax.P("data")))
+        params = jax.device_put(tiny_params(), jax.NamedSharding(mesh, jax.P()))
+        if kind == "Explicit":
+            with pytest.raises(Exception, match="out_sharding"):
+                jax.jit(loss)(params, sharded)
+            loss = jax.sharding.auto_axes(loss, out_sharding=jax.P())
+        params, found = steps(loss, params, sharded)
+    np.testing.assert_allclose(found, losses, rtol=1e-4)
+    assert params["embeddings"]["tokens"].sharding.is_fully_replicated
+    assert all(
+        np.allclose(one, other, atol=1e-4)
+        for one, other in zip(jax.tree.leaves(params), jax.tree.leaves(expected), strict=True)
+    )
+
+
 def test_tuning_gives_the_losses_of_pytorch_and_comes_back(params, tokenizer, tmp_path):
-    sides = [text for side in zip(*real_model.PAIRS, strict=True) for text in side]
-    batch = real_model.tokenize(tokenizer, sides)
-    before = real_model.embed(params, *batch, CONFIG)
-    tuned, losses = real_model.tune(params, *batch, CONFIG, steps=3)
-    np.testing.assert_array_equal(real_model.embed(params, *batch, CONFIG), before)
+    sides = zip(*real_model.PAIRS, strict=True)
+    batch = [real_model.tokenize(tokenizer, side) for side in sides]
+    before = real_model.embed(params, *batch[1], CONFIG)
+    tuned, losses = real_model.tune(params, batch, CONFIG, steps=3)
+    np.testing.assert_array_equal(real_model.embed(params, *batch[1], CONFIG), before)
     model = real_model.torch_model(FOLDER)
-    theirs = real_model.tune_torch(model, *batch, steps=3)
+    theirs = real_model.tune_torch(model, batch, steps=3)
     np.testing.assert_allclose(losses, theirs, rtol=1e-3)
     assert losses[-1] < losses[0] / 2
 
     path = tmp_path / "tuned.safetensors"
     real_model.save_params(tuned, path)
-    assert real_model.bits_equal(real_model.load_params(path), tuned)
+    assert real_model.bits_equal(real_model.load_params(path, CONFIG), tuned)
     assert not real_model.bits_equal(params, tuned)
     state = {name: torch.from_numpy(x) for name, x in load_file(path).items()}
     fresh = real_model.torch_model(FOLDER)
     keys = fresh.load_state_dict(state, strict=False)
     assert not keys.unexpected_keys
     assert sorted(keys.missing_keys) == ["pooler.dense.bias", "pooler.dense.weight"]
-    ours = real_model.embed(tuned, *batch, CONFIG)
-    vectors = real_model.torch_embed(fresh, *batch).detach().numpy()
+    ours = real_model.embed(tuned, *batch[1], CONFIG)
+    vectors = real_model.torch_embed(fresh, *batch[1]).detach().numpy()
     np.testing.assert_allclose(ours, vectors, atol=ROUNDING)
     assert abs(ours - before).max() > 0.01
 
