@@ -6,9 +6,7 @@ import zlib
 
 import grain
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
 import torch
 from torch.utils.data import DataLoader
 
@@ -17,7 +15,7 @@ EXPECTED_ERRORS = {"mean_of": (TypeError, "Error interpreting argument to")}
 
 
 class Images:
-    """Compressed images; reading one unpacks it. A source is `len` and `[i]`."""
+    """Compressed images; reading one unpacks it. Has `len` and `[i]`."""
 
     def __init__(self, count=120, side=128):
         self.side, rng = side, np.random.default_rng(0)
@@ -28,7 +26,7 @@ class Images:
         return len(self.packed)
 
     def __getitem__(self, i):
-        """Return pixels, float32 (side, side, 3) from 0 to 1, and a label, int32."""
+        """Return pixels, float32 (side, side, 3) in [0, 1], and a label."""
         pixels = np.frombuffer(zlib.decompress(self.packed[i]), np.uint8)
         pixels = (
             pixels.reshape(self.side, self.side, 3).astype(np.float32) / 63
@@ -62,7 +60,7 @@ def sizes_traced(batches):
 
 
 def padded(batch, size=SIZE):
-    """Return a batch of `size`, filled up by zeros, and a mask of what is real."""
+    """Return a batch padded with zeros to `size`, and a mask of examples."""
     count = len(batch["label"])
 
     def fill(array):
@@ -84,13 +82,13 @@ def labels_of(batches):
 
 
 def shuffled(images, seed=0):
-    """Return batches without an end, each epoch in an order of its own."""
-    data = grain.MapDataset.source(images).seed(seed).shuffle().repeat()
-    return data.batch(SIZE, drop_remainder=True)
+    """Return endless batches, each epoch shuffled in its own order."""
+    data = grain.MapDataset.source(images).seed(seed).shuffle()
+    return data.batch(SIZE, drop_remainder=True).repeat()
 
 
 def seeded_loader(images, seed=0):
-    """Return a DataLoader whose order follows from a seed and the epochs before."""
+    """Return a DataLoader whose order follows from a seed."""
     generator = torch.Generator().manual_seed(seed)
     return DataLoader(
         images,
@@ -120,14 +118,14 @@ def flip(example, rng):
 
 
 def flipped(images, threads):
-    """Return batches of mirrored images, read by so many threads."""
+    """Return batches of mirrored images, read by `threads` threads."""
     data = grain.MapDataset.source(images).seed(0).shuffle().random_map(flip)
     reading = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=32)
     return data.to_iter_dataset(reading).batch(SIZE)
 
 
 def warnings_of(iterable):
-    """Return the RuntimeWarnings about forks while something is read to its end."""
+    """Return the RuntimeWarnings about forks while reading to the end."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         collections.deque(iterable, maxlen=0)
@@ -136,72 +134,10 @@ def warnings_of(iterable):
 
 
 def prefetched(batches, count=2):
-    """Yield batches on the device, while the next ones are on their way."""
+    """Yield batches on the device, while later ones are being copied."""
     ready = collections.deque()
     for batch in batches:
         ready.append(jax.device_put(batch))
         if len(ready) == count:
             yield ready.popleft()
     yield from ready
-
-
-def first_params(key, pixels=3 * 128**2):
-    """Return the weights of a small network, float32."""
-    one, two = jax.random.split(key)
-    hidden = jax.random.normal(one, (pixels, 32)) / pixels**0.5
-    return {"hidden": hidden, "output": jax.random.normal(two, (32, 120)) / 6}
-
-
-@jax.jit(donate_argnames="params")
-def train_step(params, batch):
-    """Return weights after a step of gradient descent, and the loss before it."""
-
-    def loss(params):
-        pixels = batch["pixels"].reshape(len(batch["label"]), -1)
-        scores = jnp.tanh(pixels @ params["hidden"]) @ params["output"]
-        losses = optax.softmax_cross_entropy_with_integer_labels
-        return losses(scores, batch["label"]).mean()
-
-    value, grads = jax.value_and_grad(loss)(params)
-    return jax.tree.map(lambda p, g: p - 0.01 * g, params, grads), value
-
-
-def epoch(params, batches):
-    """Return the losses of one epoch; nothing waits before its end."""
-    losses = []
-    for batch in batches:
-        params, value = train_step(params, batch)
-        losses.append(value)
-    return jnp.stack(losses)
-
-
-def waiting_epoch(params, batches):
-    """Return the losses of one epoch; each is read before the next batch."""
-    losses = []
-    for batch in batches:
-        params, value = train_step(params, batch)
-        losses.append(float(value))
-    return jnp.array(losses)
-
-
-def one_epoch(images, threads=0, ahead=0):
-    """Return an epoch of batches, of which threads keep some ready ahead of time."""
-    data = grain.MapDataset.source(images).seed(0).shuffle()
-    reading = grain.ReadOptions(
-        num_threads=threads, prefetch_buffer_size=ahead
-    )
-    return data.batch(SIZE, drop_remainder=True).to_iter_dataset(reading)
-
-
-def one_epoch_torch(images):
-    """Return the same batches from a DataLoader without workers."""
-    order = list(grain.MapDataset.range(len(images)).seed(0).shuffle())
-    return DataLoader(
-        images, SIZE, sampler=order, drop_last=True, collate_fn=numpy_collate
-    )
-
-
-def start_anew(run, source):
-    """Return a function that runs an epoch of `source()` from the first weights."""
-    params = first_params(jax.random.key(0))
-    return lambda: run(jax.tree.map(jnp.copy, params), source())

@@ -39,12 +39,13 @@ def test_padding_does_not_change_a_masked_mean(images):
 
 
 def test_a_seed_gives_the_same_order_and_each_epoch_another(images):
-    first = batches.labels_of(list(batches.shuffled(images)[:15]))
-    assert first == batches.labels_of(list(batches.shuffled(images)[:15]))
-    assert first != batches.labels_of(list(batches.shuffled(images, seed=1)[:15]))
-    order = [label for labels in first for label in labels]
-    assert sorted(order[:120]) == sorted(order[120:]) == list(range(120))
-    assert order[:120] != order[120:]
+    first = batches.labels_of(list(batches.shuffled(images)[:14]))
+    assert first == batches.labels_of(list(batches.shuffled(images)[:14]))
+    assert first != batches.labels_of(list(batches.shuffled(images, seed=1)[:14]))
+    one, two = ([x for labels in first[n : n + 7] for x in labels] for n in (0, 7))
+    # No epoch has an example twice, and each leaves out eight others.
+    assert len(set(one)) == len(set(two)) == 112
+    assert set(one) != set(two) and one != two
     loader = batches.seeded_loader(images)
     one, two = batches.labels_of(loader), batches.labels_of(loader)
     again = batches.seeded_loader(images)
@@ -116,22 +117,3 @@ def test_batches_are_sent_ahead_in_their_order():
     assert isinstance(first["label"], jax.Array)
     assert taken == [0, 1]
     assert [int(first["label"]), *(int(b["label"]) for b in ahead)] == [0, 1, 2, 3]
-
-
-def test_all_epochs_that_are_timed_have_the_same_losses(images):
-    def params():
-        return batches.first_params(jax.random.key(0), pixels=3 * 8**2)
-
-    loaded = list(batches.one_epoch(images))
-    losses = batches.epoch(params(), loaded)
-    assert len(losses) == 7
-    threads = batches.one_epoch(images, threads=2, ahead=4)
-    for source in (threads, batches.prefetched(threads), batches.one_epoch_torch(images)):
-        assert np.allclose(batches.epoch(params(), source), losses, atol=1e-5)
-    assert np.allclose(batches.waiting_epoch(params(), loaded), losses, atol=1e-5)
-
-
-def test_an_epoch_starts_anew_each_time():
-    images = batches.Images(count=32)
-    run = batches.start_anew(batches.epoch, lambda: batches.one_epoch(images))
-    assert np.array_equal(run(), run())
