@@ -1,4 +1,4 @@
-"""The real model as a file that runs without its code, and servers that start fast."""
+"""The real model exported to a file, and servers that start fast."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ from snippets.models.real_model import (
     embed,
     names,
     torch_embed,
-    turned,
+    transpose_linear,
 )
 from snippets.processes.launcher import launch, scratch_folder
 from snippets.tracing.first_step import programs_kept_in
@@ -31,8 +31,10 @@ EXPECTED_ERRORS = {
 
 @jax.jit
 def embed_from_file(tensors, ids, mask):
-    """Return a vector for each sentence, from the arrays of the file as they are."""
-    params = jax.tree.map(lambda name: turned(name, tensors[name]), names())
+    """Return a vector for each sentence, from the file's own arrays."""
+    params = jax.tree.map(
+        lambda name: transpose_linear(name, tensors[name]), names()
+    )
     return embed(params, ids, mask, Config())
 
 
@@ -66,7 +68,7 @@ def call_with_float(exported, tensors, ids, mask):
 
 
 def write_files(folder, tensors, exported, compiled):
-    """Write what a server needs: weights, program, and the compiled program."""
+    """Write what a server needs: weights, program, compiled program."""
     save_file(tensors, folder / "weights.safetensors")
     (folder / "program.bin").write_bytes(exported.serialize())
     (folder / "compiled.bin").write_bytes(pickle.dumps(serialize(compiled)))
@@ -118,7 +120,7 @@ def answer_once():
 
 
 def run_server(folder, **variables):
-    """Run `answer_once` in a process; return its stages in seconds, and vectors."""
+    """Run `answer_once` in a process; return [(stage, seconds)], vectors."""
     variables["FOLDER"] = str(folder)
     started = time.time()
     [ended] = launch(
@@ -133,7 +135,7 @@ def run_server(folder, **variables):
 
 
 def small(x):
-    """Return a function of an array that compiles in no time."""
+    """Compute something that compiles fast."""
     return jnp.sin(x) + 1
 
 
@@ -163,7 +165,7 @@ class Sentences(torch.nn.Module):
         self.model = model
 
     def forward(self, ids, mask):
-        """Return vectors (sentences, width) of ids and mask (sentences, length)."""
+        """Return vectors (rows, width) of ids and mask (rows, length)."""
         return torch_embed(self.model, ids, mask)
 
 

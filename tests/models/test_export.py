@@ -1,6 +1,7 @@
 """The model as a file: open lengths, a fresh process, and the cache on disk."""
 
 import json
+import pathlib
 
 import jax
 import numpy as np
@@ -10,6 +11,8 @@ from jax import export as jax_export
 
 from snippets.models import export, real_model
 from snippets.processes.launcher import Finished
+
+EXPIRED = "jax_export_deserialize_expired_versions"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,7 @@ def batch():
 
 def test_the_arrays_of_the_file_are_enough(tensors, batch):
     folder = real_model.model_folder()
-    params = real_model.load_params(folder / "model.safetensors")
+    params = real_model.load_params(folder / "model.safetensors", real_model.Config())
     expected = real_model.embed(params, *batch, real_model.Config())
     np.testing.assert_allclose(export.embed_from_file(tensors, *batch), expected, atol=2e-5)
     assert len(tensors) == 101
@@ -51,6 +54,26 @@ def test_the_program_takes_any_number_of_sentences_of_any_length(tensors, export
         expected = export.embed_from_file(tensors, *part)
         np.testing.assert_allclose(again.call(tensors, *part), expected, atol=2e-5)
     assert len(exported.serialize()) < 200_000
+
+
+def test_a_file_from_a_version_of_long_ago_is_refused_unless_allowed():
+    # JAX 0.7.2 wrote it: jnp.sin of float32[3].
+    saved = bytearray((pathlib.Path(__file__).parent / "exported_by_jax_0_7_2.bin").read_bytes())
+    ones = np.ones(3, np.float32)
+    if not hasattr(jax.config, EXPIRED):
+        np.testing.assert_allclose(
+            jax_export.deserialize(saved).call(ones), np.sin(ones), rtol=1e-6
+        )
+        return
+    with pytest.raises(ValueError, match="older than the 6-month backward-compatibility window"):
+        jax_export.deserialize(saved)
+    jax.config.update(EXPIRED, True)
+    try:
+        with pytest.warns(DeprecationWarning, match="6-month"):
+            again = jax_export.deserialize(saved)
+    finally:
+        jax.config.update(EXPIRED, False)
+    np.testing.assert_allclose(again.call(ones), np.sin(ones), rtol=1e-6)
 
 
 def test_a_longer_sentence_than_said_is_refused(tensors, exported):
