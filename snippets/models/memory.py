@@ -1,4 +1,4 @@
-"""The bytes of a training step: by part, donated, recomputed, and in a scan."""
+"""The bytes of a training step: donated, recomputed, and in a scan."""
 
 import functools
 import math
@@ -14,10 +14,18 @@ from torch.utils.checkpoint import checkpoint
 LAYERS = 6
 WIDTH = 128
 ROWS = 256
+WEIGHTS = {"up": "float32[4,512,2048]", "down": "float32[4,2048,512]"}
+EXAMPLES = ["float32[4096,512]", "float32[4096,512]"]
+COMPILED = {
+    "loop_gradient": [WEIGHTS, EXAMPLES],
+    "loop_remat_gradient": [WEIGHTS, EXAMPLES],
+    "scan_gradient": [WEIGHTS, EXAMPLES],
+    "scan_remat_gradient": [WEIGHTS, EXAMPLES],
+}
 
 
 def layer(params, x):
-    """Return an array like x (rows, width), from two products."""
+    """Return an array like x (rows, width), from two matmuls."""
     y = jax.nn.gelu(x @ params["up"], approximate=False)
     return x + jnp.tanh(y @ params["down"])
 
@@ -59,11 +67,11 @@ def mean_squared(params, batch, network):
     return jnp.mean((network(params, x) - target) ** 2)
 
 
-def step(params, opt_state, batch, network):
-    """Return parameters and optimizer state after a step, and the loss before it."""
-    value, grads = jax.value_and_grad(mean_squared)(params, batch, network)
+def train_step(params, opt_state, batch, network):
+    """Return parameters and optimizer state after a step, and its loss."""
+    loss, grads = jax.value_and_grad(mean_squared)(params, batch, network)
     updates, opt_state = OPTIMIZER.update(grads, opt_state, params)
-    return optax.apply_updates(params, updates), opt_state, value
+    return optax.apply_updates(params, updates), opt_state, loss
 
 
 def some_batch(key, rows=ROWS, width=WIDTH):
@@ -101,12 +109,14 @@ def saved_bytes(network, params, batch):
 
 def compiled_step(network, state, donate=()):
     """Return the step, compiled for (parameters, optimizer state, batch)."""
-    jitted = jax.jit(step, static_argnames="network", donate_argnums=donate)
+    jitted = jax.jit(
+        train_step, static_argnames="network", donate_argnames=donate
+    )
     return jitted.lower(*state, network=network).compile()
 
 
 def planned(compiled):
-    """Return the bytes that a compiled function needs, as XLA plans them."""
+    """Return the bytes that a compiled function needs, as XLA plans."""
     plan = compiled.memory_analysis()
     return {
         "arguments": plan.argument_size_in_bytes,
@@ -126,7 +136,7 @@ def policies():
     return {
         "keep all": layer,
         "recompute all": jax.checkpoint(layer),
-        "keep products": jax.checkpoint(layer, policy=some.dots_saveable),
+        "keep matmuls": jax.checkpoint(layer, policy=some.dots_saveable),
         "keep a named one": jax.checkpoint(
             named_layer, policy=some.save_only_these_names("up")
         ),
@@ -134,10 +144,32 @@ def policies():
 
 
 def named_layer(params, x):
-    """Return what `layer` returns; the first product has a name."""
+    """Return what `layer` returns; the first matmul has a name."""
     up = checkpoint_name(x @ params["up"], "up")
     y = jax.nn.gelu(up, approximate=False)
     return x + jnp.tanh(y @ params["down"])
+
+
+def loop_gradient(params, batch):
+    """Return the gradient of the error of the Python loop."""
+    return jax.grad(mean_squared)(params, batch, in_a_loop)
+
+
+def loop_remat_gradient(params, batch):
+    """Return the same gradient, each layer recomputed."""
+    network = functools.partial(in_a_loop, layer=jax.checkpoint(layer))
+    return jax.grad(mean_squared)(params, batch, network)
+
+
+def scan_gradient(params, batch):
+    """Return the gradient of the error of the scan."""
+    return jax.grad(mean_squared)(params, batch, in_a_scan)
+
+
+def scan_remat_gradient(params, batch):
+    """Return the same gradient, each layer recomputed."""
+    network = functools.partial(in_a_scan, layer=jax.checkpoint(layer))
+    return jax.grad(mean_squared)(params, batch, network)
 
 
 def gradient(network, params, batch):
@@ -161,7 +193,7 @@ def torch_layer(up, down, x):
 
 
 def torch_network(params, x, recompute=False):
-    """Apply the layers in PyTorch; `recompute` keeps only what goes into each."""
+    """Apply the layers; `recompute` keeps only what goes into each."""
     for up, down in zip(params["up"], params["down"], strict=True):
         if recompute:
             x = checkpoint(torch_layer, up, down, x, use_reentrant=False)
@@ -171,7 +203,7 @@ def torch_network(params, x, recompute=False):
 
 
 def torch_saved(params, batch, recompute):
-    """Return the bytes that PyTorch keeps for the backward pass, and the gradient.
+    """Return the bytes kept for the backward pass, and the gradient.
 
     Parameters are not counted, for they are there anyway.
     """
@@ -199,14 +231,14 @@ def in_torch(tree):
 
 
 def with_gradient(params):
-    """Return the tensors of a dictionary, of which PyTorch shall keep gradients."""
+    """Return a dictionary's tensors, set to require gradients."""
     return {name: tensor.requires_grad_() for name, tensor in params.items()}
 
 
 def ways_to_train(networks, state):
-    """Return {name: a compiled step without donation, bound to its arguments}."""
+    """Return {name: a jitted step bound to its arguments}, no donation."""
     ways = {}
     for name, network in networks.items():
-        jitted = jax.jit(functools.partial(step, network=network))
+        jitted = jax.jit(functools.partial(train_step, network=network))
         ways[name] = functools.partial(jitted, *state)
     return ways

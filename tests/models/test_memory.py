@@ -1,4 +1,6 @@
 import functools
+import json
+import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,7 @@ import pytest
 
 from snippets.models import memory
 
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
 ROWS = 48
 PARAMS = memory.first_params(jax.random.key(0), layers=3, width=16)
 BATCH = memory.some_batch(jax.random.key(1), rows=ROWS, width=16)
@@ -51,7 +54,7 @@ def test_policies_keep_more_or_less(network):
         name: memory.saved_bytes(with_layer(network, name), PARAMS, BATCH)
         for name in memory.policies()
     }
-    order = "recompute all", "keep a named one", "keep products", "keep all"
+    order = "recompute all", "keep a named one", "keep matmuls", "keep all"
     sizes = [kept[name] for name in order]
     assert sizes == sorted(set(sizes))
     # The first product is four times as wide as what goes into a layer.
@@ -65,17 +68,44 @@ def test_pytorch_keeps_less_than_jax_for_the_same_network():
     assert named < kept < memory.saved_bytes(memory.in_a_loop, PARAMS, BATCH)
 
 
+def test_the_list_of_residuals_is_what_is_counted(capsys):
+    one = {name: weights[0] for name, weights in PARAMS.items()}
+    jax.ad_checkpoint.print_saved_residuals(memory.layer, one, BATCH[0])
+    lines = capsys.readouterr().out.splitlines()
+    computed = [line for line in lines if " output of " in line]
+    assert {line.split()[0] for line in computed} == {"f32[48,64]", "f32[48,16]"}
+    jax.ad_checkpoint.print_saved_residuals(jax.checkpoint(memory.layer), one, BATCH[0])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and all(" from the argument " in line for line in lines)
+
+
+def compiled_temporaries(name, device):
+    path = DOCS / "_recorded" / "compiled" / f"compiled.models.memory.{name}.json"
+    record = json.loads(path.read_text("utf8"))
+    return record["targets"][device]["memory"]["temporaries"]
+
+
+def test_compilers_for_other_devices_save_memory_by_recomputing_in_a_loop():
+    for device in ("gpu-h200", "gpu-a100"):
+        kept, recomputed = (
+            compiled_temporaries(name, device) for name in ("loop_gradient", "loop_remat_gradient")
+        )
+        assert recomputed < 2 / 3 * kept
+
+
 def test_the_plan_has_arguments_and_results_and_donating_removes_results():
     plan = memory.planned(memory.compiled_step(memory.in_a_loop, STATE))
     state = memory.nbytes(STATE[:2])
     assert 0 <= plan["arguments"] - state - memory.nbytes(BATCH) < 256
     assert 0 <= plan["results"] - state < 256
-    donated = memory.planned(memory.compiled_step(memory.in_a_loop, STATE, donate=(0, 1)))
+    donated = memory.planned(
+        memory.compiled_step(memory.in_a_loop, STATE, donate=("params", "opt_state"))
+    )
     assert donated["arguments"] == plan["arguments"]
     assert donated["results"] < 256
 
 
-def test_only_in_a_scan_is_memory_saved_by_recomputing():
+def test_on_a_cpu_recomputing_saves_more_memory_in_a_scan():
     temporaries = {
         network: [
             memory.planned(memory.compiled_step(with_layer(network, name), STATE))["temporaries"]
