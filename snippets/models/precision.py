@@ -14,30 +14,30 @@ OPTIMIZER = optax.adam(3e-4)
 
 
 def matrices(size=512):
-    """Return two float32 matrices (size, size) of normal numbers, from NumPy."""
+    """Return two float32 matrices (size, size) of normal values."""
     rng = np.random.default_rng(0)
     return rng.normal(size=(2, size, size)).astype(np.float32)
 
 
-def error(product, a, b):
-    """Return the largest error of a product of a and b, against its largest entry."""
+def error(result, a, b):
+    """Return the largest error of a matmul, against its largest entry."""
     exact = a.astype(np.float64) @ b.astype(np.float64)
     return (
-        np.abs(np.asarray(product, np.float64) - exact).max()
+        np.abs(np.asarray(result, np.float64) - exact).max()
         / np.abs(exact).max()
     )
 
 
-def product_of_digits(a, b, digits):
-    """Return the product of float32 matrices rounded to so many binary digits."""
-    shorten = functools.partial(
-        jax.lax.reduce_precision, exponent_bits=8, mantissa_bits=digits
+def rounded_matmul(a, b, mantissa_bits):
+    """Return the matmul of float32 inputs rounded to so many bits."""
+    rounded = functools.partial(
+        jax.lax.reduce_precision, exponent_bits=8, mantissa_bits=mantissa_bits
     )
-    return jnp.dot(shorten(a), shorten(b), precision="highest")
+    return jnp.dot(rounded(a), rounded(b), precision="highest")
 
 
 def precision_in(lowered):
-    """Return what a lowered function asks of its product, one for each operand."""
+    """Return the precision of a lowered matmul, one for each operand."""
     text = lowered.as_text().partition("precision = [")[2]
     return text.partition("]")[0]
 
@@ -53,14 +53,14 @@ def first_params(seed, sizes=(64, 256, 256, 10)):
 
 
 def examples(seed, count=1024):
-    """Return inputs float32 (count, 64), and labels (count,) from a fixed network."""
+    """Return inputs float32 (count, 64) and a network's labels (count,)."""
     inputs = np.random.default_rng(seed).normal(size=(count, 64))
     inputs = jnp.asarray(inputs, jnp.float32)
-    return inputs, scores(first_params(seed + 1), inputs).argmax(axis=1)
+    return inputs, network(first_params(seed + 1), inputs).argmax(axis=1)
 
 
-def scores(params, x):
-    """Return ten scores (n, 10) for inputs (n, 64), in the dtype of both."""
+def network(params, x):
+    """Return logits (n, 10) for inputs (n, 64), in the dtype of both."""
     for layer in params[:-1]:
         x = jnp.tanh(x @ layer["weights"] + layer["biases"])
     return x @ params[-1]["weights"] + params[-1]["biases"]
@@ -74,28 +74,26 @@ def cast(tree, dtype):
 def loss(params, batch, dtype):
     """Return the mean loss in float32; the network computes in `dtype`."""
     inputs, labels = batch
-    outputs = scores(cast(params, dtype), inputs.astype(dtype)).astype(
-        jnp.float32
-    )
-    return optax.softmax_cross_entropy_with_integer_labels(
-        outputs, labels
-    ).mean()
+    logits = network(cast(params, dtype), inputs.astype(dtype))
+    logits = logits.astype(jnp.float32)
+    losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
+    return losses.mean()
 
 
-@jax.jit(static_argnames="dtype", donate_argnames=("params", "memory"))
-def train_step(params, memory, batch, dtype):
-    """Return parameters and optimizer state after one step, and the loss before."""
+@jax.jit(static_argnames="dtype", donate_argnames=("params", "opt_state"))
+def train_step(params, opt_state, batch, dtype):
+    """Return parameters and optimizer state after one step, and its loss."""
     value, grads = jax.value_and_grad(loss)(params, batch, dtype)
-    updates, memory = OPTIMIZER.update(grads, memory, params)
-    return optax.apply_updates(params, updates), memory, value
+    updates, opt_state = OPTIMIZER.update(grads, opt_state, params)
+    return optax.apply_updates(params, updates), opt_state, value
 
 
 def train(params, batch, dtype, steps):
-    """Return the parameters after some steps, and the losses, float32 (steps,)."""
+    """Return the parameters after steps, and losses, float32 (steps,)."""
     params = copy.deepcopy(params)
-    memory, losses = OPTIMIZER.init(params), []
+    opt_state, losses = OPTIMIZER.init(params), []
     for _ in range(steps):
-        params, memory, value = train_step(params, memory, batch, dtype)
+        params, opt_state, value = train_step(params, opt_state, batch, dtype)
         losses.append(value)
     return params, np.stack(losses)
 
@@ -137,7 +135,7 @@ def torch_batch(batch):
 
 
 def torch_step(model, optimizer, batch, dtype):
-    """Take one step under autocast, or in float32; return the loss before."""
+    """Take one step under autocast, or in float32; return its loss."""
     inputs, labels = batch
     shorter = dtype != torch.float32
     with torch.autocast(torch_device(), dtype=dtype, enabled=shorter):
@@ -150,7 +148,7 @@ def torch_step(model, optimizer, batch, dtype):
 
 
 def train_torch(params, batch, dtype, steps):
-    """Return the losses of some steps of the same training, float32 (steps,)."""
+    """Return the losses of the same steps in PyTorch, float32 (steps,)."""
     model, batch = torch_model(params), torch_batch(batch)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
     losses = [torch_step(model, optimizer, batch, dtype) for _ in range(steps)]
@@ -158,13 +156,13 @@ def train_torch(params, batch, dtype, steps):
 
 
 def auxiliary(params, batch, dtype):
-    """Return the loss with a weight of 1/10,000, as one of several terms has."""
+    """Return the loss with a weight of 1/10,000, as one of several terms."""
     return loss(params, batch, dtype) / 10_000
 
 
 @jax.jit
 def half_gradient(params, batch, scale):
-    """Return the gradient of `auxiliary`, computed in float16 from a scaled loss."""
+    """Return the gradient of `auxiliary`, in float16 from a scaled loss."""
 
     def scaled(params):
         return auxiliary(params, batch, jnp.float16) * scale
@@ -174,14 +172,14 @@ def half_gradient(params, batch, scale):
 
 @jax.jit
 def distance(grads, others):
-    """Return the norm of a difference of gradients, against that of the others."""
+    """Return the norm of the difference, against that of the others."""
     difference = jax.tree.map(jnp.subtract, grads, others)
     return optax.tree.norm(difference) / optax.tree.norm(others)
 
 
 @jax.jit
-def scaled_step(params, memory, scaling, batch):
-    """Return params, memory and (scale, good) after a step in float16.
+def scaled_step(params, opt_state, scaling, batch):
+    """Return params, opt_state and (scale, good) after a float16 step.
 
     A step whose gradient is not finite changes nothing but the scale, which it
     halves. After 2000 good steps the scale doubles.
@@ -189,20 +187,26 @@ def scaled_step(params, memory, scaling, batch):
     scale, good = scaling
     grads = half_gradient(params, batch, scale)
     finite = jnp.isfinite(optax.tree.norm(grads))
-    updates, moved = OPTIMIZER.update(grads, memory, params)
-    new, old = (optax.apply_updates(params, updates), moved), (params, memory)
+    updates, new_state = OPTIMIZER.update(grads, opt_state, params)
+    new = optax.apply_updates(params, updates), new_state
     choose = functools.partial(jnp.where, finite)
-    params, memory = jax.tree.map(choose, new, old)
+    params, opt_state = jax.tree.map(choose, new, (params, opt_state))
     good = jnp.where(finite, good + 1, 0)
     doubled = jnp.where(good % 2000 == 0, scale * 2, scale)
-    return params, memory, (jnp.where(finite, doubled, scale / 2), good)
+    return params, opt_state, (jnp.where(finite, doubled, scale / 2), good)
 
 
 def scales(params, batch, scale, steps):
     """Return the scale after each of some steps, a list of floats."""
-    memory, scaling, seen = OPTIMIZER.init(params), (jnp.float32(scale), 0), []
+    opt_state, scaling, seen = (
+        OPTIMIZER.init(params),
+        (jnp.float32(scale), 0),
+        [],
+    )
     for _ in range(steps):
-        params, memory, scaling = scaled_step(params, memory, scaling, batch)
+        params, opt_state, scaling = scaled_step(
+            params, opt_state, scaling, batch
+        )
         seen.append(float(scaling[0]))
     return seen
 
@@ -210,10 +214,8 @@ def scales(params, batch, scale, steps):
 def scales_torch(params, batch, scale, steps):
     """Return the same from PyTorch's GradScaler."""
     model, (inputs, labels) = torch_model(params), torch_batch(batch)
-    optimizer, device = (
-        torch.optim.Adam(model.parameters(), lr=3e-4),
-        torch_device(),
-    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
+    device = torch_device()
     scaler, seen = torch.amp.GradScaler(device, init_scale=scale), []
     for _ in range(steps):
         with torch.autocast(device, dtype=torch.float16):
@@ -230,11 +232,11 @@ def scales_torch(params, batch, scale, steps):
 
 
 def kibibytes(params, batch, dtype):
-    """Return {part: KiB} of a compiled step, as its compiler says."""
-    memory = OPTIMIZER.init(params)
-    compiled = train_step.lower(params, memory, batch, dtype=dtype).compile()
+    """Return the KiB kept between steps, and those of temporaries."""
+    state = params, OPTIMIZER.init(params)
+    compiled = train_step.lower(*state, batch, dtype=dtype).compile()
     found = compiled.memory_analysis()
-    kept = sum(leaf.nbytes for leaf in jax.tree.leaves((params, memory)))
+    kept = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
     return {
         "kept": kept // 1024,
         "temporary": found.temp_size_in_bytes // 1024,

@@ -19,17 +19,17 @@ def batch():
     return precision.examples(1, 256)
 
 
-def test_products_ask_for_the_default_unless_told_otherwise():
+def test_matmuls_ask_for_the_default_unless_told_otherwise():
     a, b = precision.matrices(8)
     assert precision.precision_in(jax.jit(jnp.dot).lower(a, b)) == "DEFAULT, DEFAULT"
     with jax.default_matmul_precision("highest"):
         assert precision.precision_in(jax.jit(jnp.dot).lower(a, b)) == "HIGHEST, HIGHEST"
 
 
-def test_fewer_digits_mean_larger_errors():
+def test_fewer_mantissa_bits_mean_larger_errors():
     a, b = precision.matrices(128)
     full, tf32, short = (
-        precision.error(precision.product_of_digits(a, b, digits), a, b) for digits in (23, 10, 7)
+        precision.error(precision.rounded_matmul(a, b, bits), a, b) for bits in (23, 10, 7)
     )
     assert full < 2e-6 < tf32 < 1e-3 < short < 1e-2
     assert precision.error(jnp.dot(HALF(a), HALF(b)), a, b) > short
@@ -92,14 +92,14 @@ def test_the_scale_comes_down_as_in_pytorch(params, batch):
 
 
 def test_a_step_that_overflows_changes_nothing_but_the_scale(params, batch):
-    memory = precision.OPTIMIZER.init(params)
+    opt_state = precision.OPTIMIZER.init(params)
     scaling = jnp.float32(2.0**60), 7
-    after, moved, (scale, good) = precision.scaled_step(params, memory, scaling, batch)
+    after, moved, (scale, good) = precision.scaled_step(params, opt_state, scaling, batch)
     assert (scale, good) == (2.0**59, 0)
-    pairs = zip(jax.tree.leaves((after, moved)), jax.tree.leaves((params, memory)), strict=True)
+    pairs = zip(jax.tree.leaves((after, moved)), jax.tree.leaves((params, opt_state)), strict=True)
     assert all((one == other).all() for one, other in pairs)
     scaling = jnp.float32(2.0**16), 1999
-    after, _, (scale, good) = precision.scaled_step(params, memory, scaling, batch)
+    after, _, (scale, good) = precision.scaled_step(params, opt_state, scaling, batch)
     assert (scale, good) == (2.0**17, 2000)
     assert (after[0]["weights"] != params[0]["weights"]).any()
 
