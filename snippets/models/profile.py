@@ -1,4 +1,4 @@
-"""Profiles of the real model, read in Python: by scope, by gap and by dtype."""
+"""Profiles of the real model, read in Python: scopes, gaps, dtypes."""
 
 import collections
 import contextlib
@@ -30,7 +30,7 @@ INSTRUCTION = re.compile(
 
 
 class Event(NamedTuple):
-    """What a profile says of one event: times in seconds, and what else is known."""
+    """One event of a profile: times in seconds, and its metadata."""
 
     name: str
     start: float
@@ -53,7 +53,7 @@ def scoped_layer(p, x, mask, config):
 
 @jax.jit(static_argnames="config")
 def scoped_embed(params, ids, mask, config):
-    """Return a vector (..., width) for each sentence, from ids (..., length)."""
+    """Return a vector (..., width) for each row of ids (..., length)."""
     p = params["embeddings"]
     with jax.named_scope("embeddings"):
         x = p["tokens"][ids] + p["positions"][: ids.shape[-1]] + p["types"][0]
@@ -87,7 +87,7 @@ def read_events(folder):
 
 @contextlib.contextmanager
 def profiled():
-    """Profile what runs inside; yield a list that holds the events afterwards."""
+    """Profile what runs inside; yield a list that then has the events."""
     events = []
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
@@ -106,15 +106,15 @@ def instructions(compiled):
     return {m["name"]: (m["scope"], m["dtype"]) for m in found if m}
 
 
-def products(lowered):
-    """Return {scope: dtype} of the products of matrices that a program asks for."""
+def matmuls(lowered):
+    """Return {scope: dtype} of the matmuls that a program asks for."""
     text = lowered.as_text("hlo", debug_info=True)
     found = map(INSTRUCTION.search, text.splitlines())
     return {m["scope"]: m["dtype"] for m in found if m and m["kind"] == "dot"}
 
 
 def seconds_by(events, label):
-    """Add up seconds of operations by `label(event)`; return the longest first."""
+    """Add up seconds of operations by `label(event)`, longest first."""
     sums = collections.Counter()
     for event in operations(events):
         sums[label(event)] += event.end - event.start
@@ -129,15 +129,17 @@ def print_shares(sums, rows=8):
 
 
 def run_loop(step, load, use, count=3):
-    """Load a batch, run the step, use the result; each is named in the profile."""
+    """Load a batch, run the step, use the result, each of them named."""
+    named = jax.profiler.TraceAnnotation
     for number in range(count):
-        with jax.profiler.TraceAnnotation("load"):
-            batch = load(number)
-        with jax.profiler.TraceAnnotation("step"):
-            vectors = step(*batch)
-        with jax.profiler.TraceAnnotation("use"):
-            use(vectors)
-    with jax.profiler.TraceAnnotation("wait"):
+        with jax.profiler.StepTraceAnnotation("loop", step_num=number):
+            with named("load"):
+                batch = load(number)
+            with named("step"):
+                vectors = step(*batch)
+            with named("use"):
+                use(vectors)
+    with named("wait"):
         jax.block_until_ready(vectors)
 
 
@@ -215,7 +217,7 @@ def half_way(params):
 
 
 def silence_kineto():
-    """Keep the library behind PyTorch's profiler from writing lines of its own."""
+    """Silence the log of the library behind PyTorch's profiler."""
     os.environ["KINETO_LOG_LEVEL"] = "99"
 
 
@@ -226,7 +228,7 @@ def torch_profile(model, ids, mask):
     ]
     with torch.inference_mode():
         torch_embed(model, *tensors)
-        with torch.profiler.profile() as profile:
+        with torch.profiler.profile(acc_events=True) as profile:
             torch_embed(model, *tensors)
     rows = [
         (e.key, e.self_cpu_time_total / 1e6) for e in profile.key_averages()

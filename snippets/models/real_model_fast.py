@@ -16,14 +16,14 @@ def many_sentences(count, seed=0):
 
 
 def batches(items, size=8):
-    """Cut a list into lists of `size` items."""
+    """Split a list into lists of `size` items."""
     return [
         items[start : start + size] for start in range(0, len(items), size)
     ]
 
 
 def padded(rows, length):
-    """Return ids and mask (rows, length) of lists of token numbers."""
+    """Return ids and mask (rows, length) of lists of token ids."""
     ids = np.zeros((len(rows), length), np.int32)
     mask = np.zeros((len(rows), length), bool)
     for n, row in enumerate(rows):
@@ -38,7 +38,7 @@ def to_longest(rows):
 
 
 def to_bucket(rows, lengths=(16, 32, 64, 128)):
-    """Pad rows to the first of a few lengths that holds them all."""
+    """Pad rows to the first of a few lengths that fits them all."""
     longest = max(map(len, rows))
     return padded(rows, next(n for n in lengths if n >= longest))
 
@@ -62,13 +62,13 @@ def count_traces(function, calls):
 
 
 def padding_share(inputs):
-    """Return which part of the numbers of some batches is padding."""
+    """Return which share of the tokens of some batches is padding."""
     real = sum(mask.sum() for _, mask in inputs)
     return 1 - real / sum(mask.size for _, mask in inputs)
 
 
 def random_batch(count, length, seed=0):
-    """Return ids and mask of `count` rows that are all `length` tokens long."""
+    """Return ids and mask of `count` rows of `length` tokens each."""
     ids = np.random.default_rng(seed).integers(
         1000, 30000, (count, length), np.int32
     )
@@ -110,7 +110,7 @@ def torch_vectors(model, ids, mask):
 
 
 def compile_layers(model):
-    """Let PyTorch compile the layers, all alike, in place; return the module."""
+    """Let PyTorch compile each layer, in place; return the module."""
     for each in model.encoder.layer:
         each.compile()
     return model

@@ -1,4 +1,4 @@
-"""Profiles: what ran is named, joined with its scope, and the planted faults are found."""
+"""Profiles: what ran has a name and a scope, and the planted faults are found."""
 
 import functools
 
@@ -19,7 +19,7 @@ def event(name, start, end, **stats):
 
 @pytest.fixture(scope="module")
 def params():
-    return real_model.load_params(FOLDER / "model.safetensors")
+    return real_model.load_params(FOLDER / "model.safetensors", CONFIG)
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +104,8 @@ def test_the_loop_names_what_python_does(params, batch, compiled):
         )
     names = [each.name for each in events]
     assert [names.count(name) for name in ("load", "step", "use", "wait")] == [3, 3, 3, 1]
+    steps = [each.stats.get("step_num") for each in events if each.name == "loop"]
+    assert steps == [0, 1, 2]
     assert len(calls) == 3
 
 
@@ -127,21 +129,24 @@ def test_conversions_are_counted(note, converted, kind):
     assert all(isinstance(each, kind) and each == 1.5 for each in history)
 
 
-def test_a_forgotten_parameter_turns_products_to_float32(params, batch):
+def test_a_forgotten_parameter_makes_matmuls_float32(params, batch):
     asked = []
     for short in (real_model_fast.in_bfloat16(params), profile.half_way(params)):
         lowered = profile.scoped_embed.lower(short, *batch, CONFIG)
-        asked.append(profile.products(lowered))
+        asked.append(profile.matmuls(lowered))
     whole, half = asked
     assert whole["mlp/dot_general"] == whole["attention/dot_general"] == "bf16"
     assert set(half.values()) == {"f32"}
     assert whole.keys() == half.keys()
 
 
-def test_pytorch_names_its_operations(batch, monkeypatch):
+def test_pytorch_names_its_operations_without_a_warning(batch, monkeypatch, recwarn):
     monkeypatch.setenv("KINETO_LOG_LEVEL", "0")
     profile.silence_kineto()
-    rows = profile.torch_profile(real_model.torch_model(FOLDER), *batch)
+    model = real_model.torch_model(FOLDER)
+    recwarn.clear()
+    rows = profile.torch_profile(model, *batch)
     names = [name for name, _ in rows]
+    assert not recwarn.list
     assert {"aten::addmm", "aten::gelu"} <= set(names)
     assert [seconds for _, seconds in rows] == sorted((s for _, s in rows), reverse=True)

@@ -13,7 +13,7 @@ CONFIG = real_model.read_config(FOLDER)
 
 @pytest.fixture(scope="module")
 def params():
-    return real_model.load_params(FOLDER / "model.safetensors")
+    return real_model.load_params(FOLDER / "model.safetensors", CONFIG)
 
 
 @pytest.fixture(scope="module")
