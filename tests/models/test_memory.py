@@ -1,6 +1,4 @@
 import functools
-import json
-import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +7,6 @@ import pytest
 
 from snippets.models import memory
 
-DOCS = pathlib.Path(__file__).parents[2] / "docs"
 ROWS = 48
 PARAMS = memory.first_params(jax.random.key(0), layers=3, width=16)
 BATCH = memory.some_batch(jax.random.key(1), rows=ROWS, width=16)
@@ -77,20 +74,6 @@ def test_the_list_of_residuals_is_what_is_counted(capsys):
     jax.ad_checkpoint.print_saved_residuals(jax.checkpoint(memory.layer), one, BATCH[0])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 and all(" from the argument " in line for line in lines)
-
-
-def compiled_temporaries(name, device):
-    path = DOCS / "_recorded" / "compiled" / f"compiled.models.memory.{name}.json"
-    record = json.loads(path.read_text("utf8"))
-    return record["targets"][device]["memory"]["temporaries"]
-
-
-def test_compilers_for_other_devices_save_memory_by_recomputing_in_a_loop():
-    for device in ("gpu-h200", "gpu-a100"):
-        kept, recomputed = (
-            compiled_temporaries(name, device) for name in ("loop_gradient", "loop_remat_gradient")
-        )
-        assert recomputed < 2 / 3 * kept
 
 
 def test_the_plan_has_arguments_and_results_and_donating_removes_results():
