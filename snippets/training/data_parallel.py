@@ -88,12 +88,12 @@ def close(tree, other):
     return all(jax.tree.leaves(jax.tree.map(agree, tree, other)))
 
 
-def mean_of_gradients(loss, parts):
-    """Return a gradient: the mean of those of equal parts of the batch."""
+def mean_of_gradients(loss, count):
+    """Return a gradient: the mean of those of `count` microbatches."""
 
     def gradient(params, stats, batch):
         of_each = jax.vmap(gradient_of(loss), in_axes=(None, None, 0))(
-            params, stats, split_batch(batch, parts)
+            params, stats, split_batch(batch, count)
         )
         return jax.tree.map(lambda x: x.mean(axis=0), of_each)
 

@@ -98,15 +98,15 @@ def memory(step, *args):
 
 
 def gather(params, specs):
-    """Return whole parameters, gathered from the shards on the devices."""
+    """Return all of the parameters, gathered from the shards."""
 
-    def whole(shard, spec):
+    def gather_one(shard, spec):
         if "data" not in spec:
             return shard
         axis = list(spec).index("data")
         return jax.lax.all_gather(shard, "data", axis=axis, tiled=True)
 
-    return jax.tree.map(whole, params, specs)
+    return jax.tree.map(gather_one, params, specs)
 
 
 def gradient_by_hand(loss, specs):

@@ -185,9 +185,9 @@ def test_collectives_in_two_operations_count_once():
     }
 
 
-@pytest.mark.parametrize("parts", [1, 2, 8, 16])
-def test_the_mean_of_the_gradients_of_parts_is_the_gradient(batch, loss, grads, parts):
-    gradient = data_parallel.mean_of_gradients(loss, parts)
+@pytest.mark.parametrize("count", [1, 2, 8, 16])
+def test_the_mean_of_the_gradients_of_microbatches_is_the_gradient(batch, loss, grads, count):
+    gradient = data_parallel.mean_of_gradients(loss, count)
     assert data_parallel.close(gradient(*start()[1:3], batch)[1], grads)
 
 
