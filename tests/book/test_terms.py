@@ -21,6 +21,7 @@ LINK = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]\([^)]*\)")
 REFERENCE = re.compile("pitfalls/|start/translation|(.*/)?index$")
 WORDS = {
     "remat": r"remat(?:ernali\w+)?",
+    "activation": "activations",
     "leaf": r"leaf|(?:the|its|all|of|into) leaves",
     "pad": r"pad(?:s|ded|ding)?",
     "retrace": r"retrac\w+",
