@@ -1,6 +1,6 @@
-"""One training program for a laptop, for Open MPI, for Slurm and for Kubernetes."""
+"""One training program for a laptop, Open MPI, Slurm and Kubernetes."""
 
-from snippets.processes.distributed import gradient_step
+from snippets.processes.distributed import train_step
 
 
 def join_by_launcher():
@@ -14,6 +14,7 @@ def join_by_launcher():
             os.environ["COORDINATOR"],
             num_processes=int(os.environ["PROCESSES"]),
             process_id=int(os.environ["JOB_COMPLETION_INDEX"]),
+            cluster_detection_method="deactivate",
         )
     elif "OMPI_COMM_WORLD_RANK" in os.environ:
         jax.distributed.initialize(cluster_detection_method="mpi4py")
@@ -22,7 +23,7 @@ def join_by_launcher():
 
 
 def own_rows(by_rows):
-    """Return x (64, 2) and 3 x0 - x1 (64,), of which this process makes its part."""
+    """Return x (64, 2) and 3 x0 - x1 (64,); each process makes its rows."""
     import jax
     import numpy as np
 
@@ -31,8 +32,8 @@ def own_rows(by_rows):
     x = np.random.default_rng(0).normal(size=(64, 2))[own]
     print("rows", len(x), "of", 64)
     return [
-        jax.make_array_from_process_local_data(by_rows, np.float32(part))
-        for part in (x, 3 * x[:, 0] - x[:, 1])
+        jax.make_array_from_process_local_data(by_rows, np.float32(rows))
+        for rows in (x, 3 * x[:, 0] - x[:, 1])
     ]
 
 
@@ -43,14 +44,14 @@ def everywhere_program():
 
     join_by_launcher()
     mesh = jax.make_mesh((jax.device_count(),), ("data",))
-    x, y = own_rows(jax.NamedSharding(mesh, jax.P("data")))
-    whole = jax.NamedSharding(mesh, jax.P())
-    weights = jax.device_put(np.zeros(2, np.float32), whole)
-    step = jax.jit(gradient_step)
+    batch = own_rows(jax.NamedSharding(mesh, jax.P("data")))
+    replicated = jax.NamedSharding(mesh, jax.P())
+    params = jax.device_put(np.zeros(2, np.float32), replicated)
+    step = jax.jit(train_step)
     for _ in range(5):
-        weights, error = step(weights, x, y)
+        params, loss = step(params, batch)
         if jax.process_index() == 0:
-            print(f"error {error:.4f}")
+            print(f"loss {loss:.4f}")
 
 
 def alone(port, count, number):

@@ -66,7 +66,7 @@ def with_address(port, count, number):
 
 
 def by_hand_program():
-    """Join the others with the numbers of the launcher; JAX detects nothing."""
+    """Join the others by the launcher's variables; JAX detects nothing."""
     import os
 
     import jax

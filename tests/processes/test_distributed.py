@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from snippets.processes import distributed, launcher
 from snippets.processes.distributed import (
     array_program,
-    gradient_step,
     hello_program,
     shared_array,
     sums_program,
     torch_program,
     train_program,
+    train_step,
 )
 
 PROGRAMS = hello_program, array_program, sums_program, train_program
@@ -34,7 +34,7 @@ def all_programs(address, count, number):
 @pytest.fixture(scope="module")
 def printed():
     """Return {program: the lines that each of two processes printed}."""
-    finished = launcher.launch(all_programs, count=2, uses=[shared_array, gradient_step, *PROGRAMS])
+    finished = launcher.launch(all_programs, count=2, uses=[shared_array, train_step, *PROGRAMS])
     of_each = [process.text.split("next\n") for process in finished]
     texts = zip(*(map(str.splitlines, of_process) for of_process in of_each), strict=True)
     return dict(zip(PROGRAMS, texts, strict=False))
@@ -73,24 +73,24 @@ def test_sums_of_an_array_of_all_processes(printed):
         ]
 
 
-def test_training_gives_the_errors_of_numpy_and_torch_sees_those_of_its_own_rows(printed):
+def test_training_gives_the_losses_of_numpy_and_torch_sees_those_of_its_own_rows(printed):
     expected = distributed.train_numpy(count=2)
     assert (np.diff(expected) < 0).all()
     one, other = printed[train_program]
     assert one == other and one[0] == "rows 32 of 64"
-    [errors] = distributed.errors([launcher.Finished(0, 0, "\n".join(one))])
-    np.testing.assert_allclose(errors, expected, atol=1e-4)
+    [losses] = distributed.losses([launcher.Finished(0, 0, "\n".join(one))])
+    np.testing.assert_allclose(losses, expected, atol=1e-4)
     np.testing.assert_allclose(list(map(float, one[-1].split()[1:])), [3, -1], atol=0.6)
 
     by_torch = launcher.launch(torch_program, count=2)
     assert {process.text.splitlines()[-1] for process in by_torch} == {one[-1]}
-    own = np.array(distributed.errors(by_torch))
+    own = np.array(distributed.losses(by_torch))
     assert (own[0] != own[1]).all()
-    np.testing.assert_allclose(own.mean(axis=0), errors, atol=1.5e-4)
+    np.testing.assert_allclose(own.mean(axis=0), losses, atol=1.5e-4)
 
 
 @given(st.lists(st.lists(st.integers(0, 99_999), min_size=3, max_size=3), min_size=1, max_size=4))
-def test_errors_are_read_from_the_lines_that_tell_them(values):
-    texts = ["rows 3\n" + "".join(f"error {v / 1e4:.4f}\n" for v in own) for own in values]
+def test_losses_are_read_from_the_lines_that_tell_them(values):
+    texts = ["rows 3\n" + "".join(f"loss {v / 1e4:.4f}\n" for v in own) for own in values]
     finished = [launcher.Finished(n, 0, text) for n, text in enumerate(texts)]
-    np.testing.assert_allclose(distributed.errors(finished), np.array(values) / 1e4, atol=1e-9)
+    np.testing.assert_allclose(distributed.losses(finished), np.array(values) / 1e4, atol=1e-9)

@@ -28,7 +28,7 @@ def test_messages_arrive_and_mpi_shard_map_and_numpy_agree(mpi4jax):
     finished = launch_mpi(both_programs, count=3, devices=1, uses=[first_program, smooth_program])
     refused = "RuntimeError: Explicit token management is not supported for mpi4jax>=0.8.0"
     for process, sent in zip(finished, ["sent\n", "got [1. 2. 3.]\n", ""], strict=True):
-        expected = f"sum [3. 3. 3.]\nslope 12.0\n{sent}{refused}\n"
+        expected = f"sum [3. 3. 3.]\nderivative 12.0\n{sent}{refused}\n"
         assert process.text.startswith(expected)
     by_mpi = mpi.gathered([Finished(n, s, text.splitlines()[-1]) for n, s, text in finished])
     by_shards = mpi.smooth_sharded(jax.devices()[:3])

@@ -1,4 +1,5 @@
 #!/bin/bash
+# Tested with Open MPI 5 on one machine, not on several.
 set -euo pipefail
 
 # The file of hosts has a line like 'node1 slots=4' for each machine.
