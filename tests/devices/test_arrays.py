@@ -2,6 +2,7 @@ import re
 from xml.etree import ElementTree
 
 import jax
+import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -166,6 +167,11 @@ def test_a_matmul_over_a_sharded_axis_raises_and_can_be_told(raises_declared):
         result = arrays.product_by_rows(x, w)
     assert str(jax.typeof(result)) == "float32[8@x,6]"
     np.testing.assert_allclose(result, numbers(8, 4) @ numbers(4, 6))
+
+
+def test_the_class_of_the_errors_is_in_no_public_module():
+    for module in (jax, jax.core, jax.errors, jax.sharding, jax.extend.core):
+        assert not hasattr(module, "ShardingTypeError")
 
 
 def test_a_gradient_outside_of_jit_needs_the_mesh():
