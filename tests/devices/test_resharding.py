@@ -117,3 +117,13 @@ def test_what_is_measured_moves_what_it_should(mesh, change, factor, type_, foun
     np.testing.assert_array_equal(change(x), factor * matrix())
     assert str(jax.typeof(change(x))) == type_
     assert resharding.collectives(change, x) == found
+
+
+@pytest.mark.skipif(not hasattr(jax.sharding, "no_collectives"), reason="JAX 0.12 has it")
+def test_collectives_can_be_forbidden(mesh):
+    x = jax.device_put(matrix(), ROWS)
+    with jax.sharding.no_collectives({"i"}):
+        assert jax.jit(lambda x: x.sum(axis=1))(x).shape == (len(x),)
+        with pytest.raises(Exception, match="forbidden by `no_collectives`") as error:
+            jax.jit(lambda x: x.sum(axis=0))(x)
+    assert error.typename == "ForbiddenCollectiveError"
