@@ -162,3 +162,14 @@ def test_on_a_cpu_each_layer_is_compiled(numbers):
     with torch.compiler.set_stance("force_eager"):
         found = float(steps["compile@torch"]())
     assert found == float(transformer.steps_torch(numbers, SIZE)["eager@torch"]())
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="on a CPU bfloat16 is converted")
+def test_a_cpu_converts_bfloat16_back_and_forth():
+    weights, tokens = transformer.draw(SIZE)
+    state = transformer.OPTIMIZER.init(weights)
+    conversions = []
+    for dtype in (jnp.bfloat16, jnp.float32):
+        lowered = transformer.train_step.lower(weights, state, tokens, SIZE.heads, dtype)
+        conversions.append(lowered.compile().as_text().count(" convert("))
+    assert conversions[0] > 40 > 4 > conversions[1]
