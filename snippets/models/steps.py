@@ -15,11 +15,11 @@ from sklearn.datasets import load_digits
 EXPECTED_ERRORS = {
     "donate_shared_leaves": (
         jax.errors.JaxRuntimeError,
-        "Attempt to donate the same buffer twice",
+        "Attempt to donate",
     ),
     "merge_outside_of_the_gradient": (
         flax.errors.TraceContextError,
-        "Cannot mutate BatchStat from a different trace level",
+        "from a different trace level",
     ),
 }
 
