@@ -7,7 +7,7 @@ from IPython.display import HTML
 from jax._src.core import ShardingTypeError
 
 EXPECTED_ERRORS = {
-    "product": (
+    "matmul": (
         ShardingTypeError,
         "ambiguous how the output should be sharded",
     ),
@@ -114,13 +114,13 @@ def add(x, y):
 
 
 @jax.jit
-def product(x, w):
+def matmul(x, w):
     """Return x @ w; ShardingTypeError for a result of ambiguous layout."""
     return x @ w
 
 
 @jax.jit
-def product_by_rows(x, w):
+def matmul_by_rows(x, w):
     """Return x @ w, its rows sharded over "x", its columns not."""
     return jnp.matmul(x, w, out_sharding=jax.P("x", None))
 

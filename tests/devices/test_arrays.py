@@ -162,9 +162,9 @@ def test_contradicting_layouts_raise(raises_declared):
 def test_a_matmul_over_a_sharded_axis_raises_and_can_be_told(raises_declared):
     x = arrays.place(numbers(8, 4), EXPLICIT, "x", "y")
     w = arrays.place(numbers(4, 6), EXPLICIT, "y")
-    raises_declared(arrays.product, x, w)
+    raises_declared(arrays.matmul, x, w)
     with jax.set_mesh(EXPLICIT):
-        result = arrays.product_by_rows(x, w)
+        result = arrays.matmul_by_rows(x, w)
     assert str(jax.typeof(result)) == "float32[8@x,6]"
     np.testing.assert_allclose(result, numbers(8, 4) @ numbers(4, 6))
 
@@ -247,7 +247,7 @@ def test_the_compiler_chooses_with_automatic_axes():
     x = arrays.place(numbers(8, 4), AUTO, "x", "y")
     w = arrays.place(numbers(4, 6), AUTO, "y")
     assert str(jax.typeof(x)) == "float32[8,4]"
-    result = arrays.product(x, w)
+    result = arrays.matmul(x, w)
     np.testing.assert_allclose(result, numbers(8, 4) @ numbers(4, 6))
     assert len(result.sharding.device_set) == 8
 
