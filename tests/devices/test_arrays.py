@@ -208,6 +208,16 @@ def test_a_sharded_index_is_ambiguous_and_can_be_told(table, index, raises_decla
     np.testing.assert_array_equal(np.asarray(gradient)[:, 0], [1, 0, 0, 1, 0, 0, 0, 2])
 
 
+def test_the_axes_can_be_automatic_inside_one_function():
+    ids = np.array([7, 0, 7, 3])
+    with jax.set_mesh(EXPLICIT):
+        table, ids = jax.device_put((numbers(), ids), jax.P("x"))
+        by_compiler = jax.sharding.auto_axes(arrays.rows_at, out_sharding=jax.P("x"))
+        rows = by_compiler(table, ids)
+    assert str(jax.typeof(rows)) == "float32[4@x,8]"
+    np.testing.assert_array_equal(rows, numbers()[[7, 0, 7, 3]])
+
+
 def test_an_index_that_is_not_sharded_needs_nothing():
     ids = np.array([7, 0, 7, 3])
     with jax.set_mesh(EXPLICIT):
