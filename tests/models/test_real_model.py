@@ -143,7 +143,7 @@ def test_padding_changes_nothing(params, tokenizer):
     np.testing.assert_allclose(*vectors, atol=ROUNDING)
 
 
-def test_vectors_agree_and_have_length_one(params, model, batch):
+def test_vectors_agree_and_have_norm_one(params, model, batch):
     ours = real_model.embed(params, *batch, CONFIG)
     theirs = real_model.torch_embed(model, *batch).detach().numpy()
     np.testing.assert_allclose(ours, theirs, atol=ROUNDING)
