@@ -14,11 +14,13 @@ from torch.utils.checkpoint import checkpoint
 LAYERS = 6
 WIDTH = 128
 ROWS = 256
-WEIGHTS = {"up": "float32[3,512,2048]", "down": "float32[3,2048,512]"}
-EXAMPLES = ["float32[4096,512]", "float32[4096,512]"]
+WEIGHTS = {"up": "float32[4,256,1024]", "down": "float32[4,1024,256]"}
+EXAMPLES = ["float32[4096,256]", "float32[4096,256]"]
 COMPILED = {
     "loop_gradient": [WEIGHTS, EXAMPLES],
     "loop_remat_gradient": [WEIGHTS, EXAMPLES],
+    "scan_gradient": [WEIGHTS, EXAMPLES],
+    "scan_remat_gradient": [WEIGHTS, EXAMPLES],
 }
 
 
@@ -148,14 +150,32 @@ def named_layer(params, x):
     return x + jnp.tanh(y @ params["down"])
 
 
+def short_layer(params, x):
+    """Return x plus two matmuls with a tanh between them."""
+    return x + jnp.tanh(x @ params["up"]) @ params["down"]
+
+
 def loop_gradient(params, batch):
-    """Return the gradient of the error of the Python loop."""
-    return jax.grad(mean_squared)(params, batch, in_a_loop)
+    """Return the gradient of the error of a Python loop over layers."""
+    network = functools.partial(in_a_loop, layer=short_layer)
+    return jax.grad(mean_squared)(params, batch, network)
 
 
 def loop_remat_gradient(params, batch):
     """Return the same gradient, each layer recomputed."""
-    network = functools.partial(in_a_loop, layer=jax.checkpoint(layer))
+    network = functools.partial(in_a_loop, layer=jax.checkpoint(short_layer))
+    return jax.grad(mean_squared)(params, batch, network)
+
+
+def scan_gradient(params, batch):
+    """Return the gradient of the error of a scan over layers."""
+    network = functools.partial(in_a_scan, layer=short_layer)
+    return jax.grad(mean_squared)(params, batch, network)
+
+
+def scan_remat_gradient(params, batch):
+    """Return the same gradient, each layer recomputed."""
+    network = functools.partial(in_a_scan, layer=jax.checkpoint(short_layer))
     return jax.grad(mean_squared)(params, batch, network)
 
 

@@ -1,4 +1,6 @@
 import functools
+import json
+import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,7 @@ import pytest
 
 from snippets.models import memory
 
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
 ROWS = 48
 PARAMS = memory.first_params(jax.random.key(0), layers=3, width=16)
 BATCH = memory.some_batch(jax.random.key(1), rows=ROWS, width=16)
@@ -74,6 +77,22 @@ def test_the_list_of_residuals_is_what_is_counted(capsys):
     jax.ad_checkpoint.print_saved_residuals(jax.checkpoint(memory.layer), one, BATCH[0])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 and all(" from the argument " in line for line in lines)
+
+
+def compiled_temporaries(device):
+    found = {}
+    for name in ("loop", "loop_remat", "scan", "scan_remat"):
+        path = DOCS / "_recorded" / "compiled" / f"models.memory.{name}_gradient.json"
+        record = json.loads(path.read_text("utf8"))
+        found[name] = record["targets"][device]["memory"]["temporaries"]
+    return found
+
+
+@pytest.mark.parametrize(("device", "most"), [("cpu", 1), ("gpu-h200", 0.9), ("gpu-a100", 0.7)])
+def test_compilers_save_memory_by_recomputing_in_a_scan_and_on_gpus_in_a_loop(device, most):
+    found = compiled_temporaries(device)
+    assert found["scan_remat"] < 0.5 * found["scan"]
+    assert found["scan_remat"] < found["loop_remat"] <= most * found["loop"]
 
 
 def test_the_plan_has_arguments_and_results_and_donating_removes_results():
