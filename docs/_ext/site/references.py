@@ -1,7 +1,7 @@
 """The roles for numbers in sentences: measured, compared, paid, verdicts, and quoted.
 
 In a table, what is the same of all numbers of a column, or else of a row, is said once: by its
-head, or by a note below.
+head, or by a note below. Of a device on which other code was recorded, sentences are left out.
 Each number holds what was asked for, so that a script can put a reader's own beside it.
 """
 
@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 UNBROKEN = 20
 # A role that names the device of its number.
 ON_DEVICE = re.compile(r" on [\w-]+")
+# What an author writes around sentences on one device, and what is said where they are left out.
+ONE_DEVICE, LEFT_OUT = "of-one-device", "Left out: what follows from numbers that were {}."
+OUTDATED = " with this code"
 
 
 # How what stands in a role is read, but for verdicts, which have words besides a number.
@@ -106,7 +109,7 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
             quantity = READ[node["role"]](expression, page.known)
     except references.NotRecorded as gap:
         where = f" on {options.label(gap.device)}" if gap.device else f": {gap}"
-        where += " with this code" if gap.outdated else ""
+        where += OUTDATED if gap.outdated else ""
         return [nodes.inline("", f"not recorded{where}", classes=["not-recorded"])]
     except references.ReferenceProblem as problem:
         logger.warning(str(problem), location=node, type="book", subtype="measured")
@@ -151,9 +154,38 @@ class Finish(BookTransform):
     def run(self, **options: Any) -> None:
         """Leave to the heads of tables what is the same of all their numbers."""
         for table in list(self.document.findall(nodes.table)):
+            leave_gaps(table)
             say_once(table, self.env.book_options)
+        for container in list(self.document.findall(nodes.container)):
+            if ONE_DEVICE in container["classes"]:
+                leave_out(container)
         if any("data" in number for number in self.document.findall(noted)):
             self.document += data_node(self.env, "measurement-numbers", {})
+
+
+def _outdated(within: nodes.Element) -> list[nodes.inline]:
+    found = _of_class(within, "not-recorded")
+    return [each for each in found if each.astext().endswith(OUTDATED)]
+
+
+def leave_gaps(table: nodes.table) -> None:
+    """Leave a dash for each number of which other code was recorded, and say so below the table."""
+    gaps = {each: each.astext() for each in _outdated(table)}
+    for each in gaps:
+        each.children = [nodes.Text("–")]
+    notes = [table_note(f"–: {text}.") for text in dict.fromkeys(gaps.values())]
+    place = table.parent.index(table) + 1
+    table.parent[place:place] = notes
+
+
+def leave_out(container: nodes.container) -> None:
+    """Leave out paragraphs on one device that lack numbers; a section without others says so."""
+    lacking = [each for each in container.findall(nodes.paragraph) if _outdated(each)]
+    alone = len(container.parent.children) == 2 and isinstance(container.parent, nodes.section)
+    for earlier, paragraph in enumerate(lacking):
+        said = LEFT_OUT.format(_outdated(paragraph)[0].astext())
+        left = [nodes.paragraph("", said, classes=["table-note"])] if alone and not earlier else []
+        paragraph.replace_self(left)
 
 
 def say_once(table: nodes.table, options: Options) -> None:

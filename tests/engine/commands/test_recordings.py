@@ -512,6 +512,28 @@ def test_what_was_measured_of_other_code_is_shown_nowhere_but_folded(two_devices
     assert "note('x', 0.5)" in code[0] and "250 ms" in printed
 
 
+def test_sentences_on_a_device_are_left_out_where_other_code_was_measured(two_devices, noting):
+    number = "{measured}`x@python on gpu-h200`"
+    one = f"```{{container}} of-one-device\nThere it takes {number}.\n```"
+    both = one.replace("There", "Here {measured}`x@python`, and there")
+    row = "| x | {measured}`x@python` | {measured}`x@python on gpu-h200` |"
+    table = f"| | here | there |\n|-|-|-|\n{row}"
+    alone = f"## There alone\n\n{one}"
+    uses = "There are times.", one, both.replace("Here", "Beside"), table, alone
+    two_devices.page("c/uses", *uses, notebook=False)
+    measured_elsewhere(two_devices, "note('x', 0.5)", "note('x', 1 / 2)")
+    page = BeautifulSoup(two_devices.html("c/uses"), "html.parser").body
+    missing = "not recorded on NVIDIA H200 with this code"
+    text = page.get_text(" ", strip=True)
+    assert "it takes" not in text and "Beside" not in text
+    assert [each.get_text() for each in page.select(".table-note")] == [
+        f"–: {missing}.",
+        f"Left out: what follows from numbers that were {missing}.",
+    ]
+    here, there = (each.get_text(" ", strip=True) for each in page.select("td")[1:])
+    assert here.startswith("500 ms") and there == "–"
+
+
 def tabs_with(project, text):
     """Return the tabs of the page that measures in which a text is."""
     return [found for found in tabs(project, "b/bench") if text in found["CPU"]]
