@@ -664,9 +664,9 @@ def test_a_least_time_is_that_of_the_snippet(page, address):
     answers = page.evaluate("asked => asked.map((each) => machine.leastTime(...each))", asked)
     expected = [number for each in asked for number in roofline.least_time(*each)]
     assert [number for each in answers for number in each] == pytest.approx(expected, rel=1e-12)
-    page.get_by_label("How many numbers").fill("a few")
+    page.get_by_label("How many elements").fill("a few")
     assert page.get_by_role("status").inner_text().startswith("Write a whole number from 1")
-    page.get_by_label("How many numbers").fill("1,000")
+    page.get_by_label("How many elements").fill("1,000")
     assert page.locator(".possible-time li").count() == 1
 
 
