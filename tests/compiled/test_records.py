@@ -38,6 +38,7 @@ def test_every_function_that_a_page_names_can_be_found():
     assert names == {
         *("selu", "softmax", "matrix_product", "convolution"),
         *("attention_layer", "running_average", "gradient"),
+        *("loop_gradient", "loop_remat_gradient", "scan_gradient", "scan_remat_gradient"),
     }
     assert {path.name for path in RECORDS.glob("*.json")} == set(FOUND)
 
