@@ -126,18 +126,22 @@ class Recorder:
                 _say(f"process {number} of {processes}: {len(due)} pages")
                 self.record(due, again=True, anew=anew)
 
-    def _former(self, page: Page) -> tuple[bool, PageOutputs | None]:
-        """Return a page's recording of this processor and versions, and whether of this code."""
+    def _former(self, page: Page) -> tuple[str, PageOutputs | None]:
+        """Return a page's recording, and whether it is 'current', 'earlier', or from 'elsewhere'.
+
+        From elsewhere is one of today's code, but of another processor or other versions.
+        """
         device = page.device or self.options.device
         state, outputs = self.recordings.state(device, page.docname, page)
-        if outputs is None or differences(outputs, page, self.options):
-            return False, None
-        return state.word == "current", outputs
+        if outputs is None or state.word != "current":
+            return "earlier", outputs
+        return "elsewhere" if differences(outputs, page, self.options) else "current", outputs
 
     def _processes(self, page: Page) -> float:
         """Return in how many processes today's code of a page was measured here."""
-        current, outputs = self._former(page)
-        return processes.count(outputs if current else None, self.recordings.schema)
+        standing, outputs = self._former(page)
+        counted = outputs if standing == "current" else None
+        return processes.count(counted, self.recordings.schema)
 
     def _done(self, result: Result, anew: bool) -> None:
         file = f"{self.options.pages}/{result.page.docname}.md"
@@ -147,9 +151,9 @@ class Recorder:
             self.problems += [f"{file}:{each.line}: {each.message}" for each in result.failures]
             return
         outputs = result.outputs
-        current, former = self._former(result.page)
-        if former and not anew:
-            merge = processes.accumulated if current else processes.kept
+        standing, former = self._former(result.page)
+        if former and standing != "elsewhere" and not anew:
+            merge = processes.accumulated if standing == "current" else processes.kept
             outputs = merge(former, outputs, self.recordings.schema) or outputs
         try:
             command = result.page.recorded or self.options.record_command
@@ -234,7 +238,7 @@ def main() -> None:
         meant = chosen(pages, options, recordings, bool(asked.pages), asked.changed)
         measuring = [page for page in meant if page.benchmark]
         if differ := from_elsewhere(measuring or meant, options, recordings):
-            anew = "; pages that measure begin anew, with their first process" if measuring else ""
+            anew = "; what is measured begins anew, with the first process" if measuring else ""
             print(f"what is recorded on {name} comes from elsewhere; here are {differ}{anew}")
         recorder = Recorder(options, recordings)
         recorder.record([page for page in meant if not page.benchmark], asked.again)

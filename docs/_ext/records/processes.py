@@ -3,7 +3,7 @@
 import copy
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
 
 from nbformat import NotebookNode
@@ -13,7 +13,7 @@ from .output_format import CellOutputs, PageOutputs
 from .outputs import record
 
 # Beside the processes, what has to be the same in records for one to go on where the other ends.
-SAME = set(
+SAME = frozenset(
     "version method name framework device_kind processor shape dtype precision versions "
     "settings".split()
 )
@@ -42,12 +42,14 @@ def accumulated(former: PageOutputs, new: PageOutputs, schema: Schema | None) ->
 def kept(former: PageOutputs, new: PageOutputs, schema: Schema | None) -> PageOutputs | None:
     """Return the new outputs of a page with what the processes of the former ones measured.
 
-    None where they did not measure all of what the page measures, by the same slices of its code.
+    They may be of another processor, which each record names. None where they did not measure all
+    of what the page measures, by the same slices of its code, and with the same versions.
     """
     found = [former.cell(cell.key) for cell in new.cells]
     cells = [cell if cell and cell.measures else CellOutputs("") for cell in found]
     before = dataclasses.replace(former, cells=tuple(cells))
-    return _merged(new, before, schema, lambda one, other: other if _joined(one, other) else None)
+    same = SAME - {"processor"}
+    return _merged(new, before, schema, lambda a, b: b if _joined(a, b, same) else None)
 
 
 def _merged(
@@ -82,14 +84,16 @@ def _records(outputs: tuple[NotebookNode, ...], schema: Schema | None) -> Iterat
             yield found
 
 
-def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a record with the processes of another of the same, or None."""
+def _joined(
+    one: Mapping[str, Any], other: Mapping[str, Any], same: Set[str] = SAME
+) -> dict[str, Any] | None:
+    """Return a record with the processes of another, or None where not all is the `same`."""
     former, new = parts(one), parts(other)
     if one["name"] != other["name"] or len(former) != len(new):
         return None
     joined = []
     for each, more in zip(former, new, strict=True):
-        if any(each.get(name) != more.get(name) for name in SAME):
+        if any(each.get(name) != more.get(name) for name in same):
             return None
         joined.append({**each, "processes": [*each["processes"], *more["processes"]]})
     return {**one, "alternatives": joined} if "alternatives" in one else joined[0]

@@ -171,7 +171,7 @@ def test_a_second_visit_goes_on_where_the_first_ended_unless_something_has_chang
     for fact in ({"processor": "Another"}, {"versions": {"python": "3.0"}}):
         edit(project, "x", lambda found, fact=fact: found["metadata"]["recording"].update(fact))
         after("--processes", "1")
-        assert re.search(r"comes from elsewhere; here are .*, not (Another|3\.0); pages", said[-1])
+        assert re.search(r"comes from elsewhere; here are .*, not (Another|3\.0); what", said[-1])
     assert measured(project, "x") == [16.0]
     assert after("--again", "--processes", "1") == [17.0]
     assert after("--processes", "2") == [17.0, 18.0]
@@ -202,6 +202,32 @@ def test_a_page_whose_other_code_changed_is_executed_once_and_keeps_what_was_mea
     project.edit(page, "1.0 + number", "11.0 + number")
     assert project.record("--changed", *three).returncode == 0
     assert measured(project, "x") == [17.0, 18.0, 19.0]
+
+
+def test_what_another_processor_measured_stays_where_only_other_code_changed(project, noting):
+    timed(project, "x")
+    page = project.path("a/x")
+    page.write_text(page.read_text("utf8") + project.cell("print('before')"), "utf8")
+    two = ("--processes", "2")
+    assert project.record(*two).returncode == 0
+
+    def as_elsewhere(notebook):
+        notebook["metadata"]["recording"]["processor"] = "Another"
+        (record,) = records(notebook)
+        record["processor"] = "Another"
+
+    edit(project, "x", as_elsewhere)
+    project.edit(page, "print('before')", "print('afterwards')")
+    assert project.record("--changed", *two).returncode == 0
+    assert (runs(project, "x"), measured(project, "x")) == (3, [1.0, 2.0])
+    (record,) = records(read(project, "x"))
+    assert record["processor"] == "Another"
+    assert "afterwards" in project.recording("a/x").read_text("utf8")
+    # With other versions nothing of it stays.
+    edit(project, "x", lambda found: records(found)[0].update(versions={"python": "3.0"}))
+    project.edit(page, "print('afterwards')", "print('again')")
+    assert project.record("--changed", *two).returncode == 0
+    assert measured(project, "x") == [4.0, 5.0]
 
 
 def test_a_page_that_measures_more_than_before_is_measured_anew(project, noting):
