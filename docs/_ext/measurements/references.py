@@ -269,7 +269,10 @@ def _missing(
     text: str, name: str, framework: str, device: str | None, measurements: Measurements
 ) -> ReferenceProblem:
     """Return why there is no such measurement: it was not made, or nobody knows of it."""
-    of_other_code = [each for *of, each in measurements.outdated if of == [name, framework]]
+    of_other_code = sorted(
+        (each for *of, each in measurements.outdated if of == [name, framework]),
+        key=lambda each: (each != measurements.home, each),
+    )
     if device in of_other_code or (not device and of_other_code):
         return NotRecorded(f"{name} with {framework}", device or of_other_code[0], outdated=True)
     if of_other_code or measurements.made.get((name, framework)):

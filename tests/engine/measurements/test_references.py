@@ -559,3 +559,11 @@ def test_a_column_of_throughput_is_there_where_there_is_one():
         [["x", "–"], ["y", "100 ms"]],
         ["One process: throughput."],
     )
+
+
+def test_of_several_devices_with_other_code_that_of_the_site_is_named():
+    for home in ("cpu", "gpu-h200"):
+        everywhere = frozenset(("x", "jax", device) for device in ("cpu", "gpu-h200", "tpu-v5e"))
+        with pytest.raises(NotRecorded) as gap:
+            resolve("x@jax", known({}, outdated=everywhere, home=home))
+        assert gap.value.device == home
