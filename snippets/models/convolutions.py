@@ -1,12 +1,16 @@
-"""A convolutional network with batch norm: plain, in NNX, Equinox and PyTorch."""
+"""A convolutional network with batch norm, in JAX and in PyTorch."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+import optax
 import torch
 from flax import nnx
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from snippets.models.modules import linear
+from snippets.models.steps import batches, digits
 
 
 class TorchCnn(torch.nn.Module):
@@ -28,7 +32,7 @@ class TorchCnn(torch.nn.Module):
 
 
 def conv(params, x, stride=1):
-    """Convolve x (n, height, width, inputs) by a kernel (3, 3, inputs, outputs)."""
+    """Convolve images x, NHWC, by a kernel (3, 3, inputs, outputs)."""
     y = jax.lax.conv_general_dilated(
         x,
         params["kernel"],
@@ -58,7 +62,7 @@ def batch_norm(params, stats, x, train):
 
 
 def cnn(params, stats, x, train=True):
-    """Return logits (n, 10) for images (n, 8, 8, 1), and the new statistics."""
+    """Return logits (n, 10) for images (n, 8, 8, 1), and new statistics."""
     stats = dict(stats)
     for n, stride in (1, 1), (2, 2):
         x = conv(params[f"conv{n}"], x, stride)
@@ -110,3 +114,165 @@ class EquinoxCnn(eqx.Module):
         x, state = self.norm1(self.conv1(x), state)
         x, state = self.norm2(self.conv2(jax.nn.relu(x)), state)
         return self.out(jax.nn.relu(x).mean(axis=(1, 2))), state
+
+
+RATE = 0.1
+MOMENTUM = 0.9
+OPTIMIZER = optax.sgd(RATE, momentum=MOMENTUM)
+
+
+def digit_batches(epochs=3):
+    """Return batches of (images (128, 8, 8, 1), labels), and a test batch."""
+    training, (images, labels) = digits()
+    rows = batches(*training, epochs=epochs)
+    rows = [(x.reshape(-1, 8, 8, 1), y) for x, y in rows]
+    return rows, (images.reshape(-1, 8, 8, 1), labels)
+
+
+def to_torch(images):
+    """Return images, NHWC, as a tensor, NCHW."""
+    return torch.tensor(np.moveaxis(images, -1, 1).copy())
+
+
+def cross_entropy(logits, labels):
+    """Return the mean of -log p(label)."""
+    return optax.softmax_cross_entropy_with_integer_labels(
+        logits, labels
+    ).mean()
+
+
+@jax.jit(donate_argnames=("params", "stats", "opt_state"))
+def train_step(params, stats, opt_state, batch):
+    """Return parameters, statistics, optimizer state, and the loss before."""
+
+    def loss(params, batch):
+        images, labels = batch
+        logits, new_stats = cnn(params, stats, images)
+        return cross_entropy(logits, labels), new_stats
+
+    gradient = jax.value_and_grad(loss, has_aux=True)
+    (value, stats), grads = gradient(params, batch)
+    updates, opt_state = OPTIMIZER.update(grads, opt_state, params)
+    return optax.apply_updates(params, updates), stats, opt_state, value
+
+
+def train(params, stats, batches):
+    """Train, donating all; return (params, stats, losses (steps,))."""
+    opt_state, losses = OPTIMIZER.init(params), []
+    for batch in batches:
+        params, stats, opt_state, loss = train_step(
+            params, stats, opt_state, batch
+        )
+        losses.append(loss)
+    return params, stats, np.array(losses)
+
+
+@nnx.jit(donate_argnames=("model", "optimizer"))
+def nnx_step(model, optimizer, batch):
+    """Update module and optimizer in place; return the loss before it."""
+
+    def loss(model, batch):
+        images, labels = batch
+        return cross_entropy(model(images), labels)
+
+    value, grads = nnx.value_and_grad(loss)(model, batch)
+    optimizer.update(model, grads)
+    return value
+
+
+def train_nnx(model, batches):
+    """Train an NNX module in place; return the losses (steps,)."""
+    optimizer = nnx.Optimizer(model, OPTIMIZER, wrt=nnx.Param)
+    return np.array([nnx_step(model, optimizer, batch) for batch in batches])
+
+
+def on_batch(model, state, images):
+    """Return logits (n, 10) for images (n, 8, 8, 1), and the new state."""
+    rows = jax.vmap(
+        model, axis_name="batch", in_axes=(0, None), out_axes=(0, None)
+    )
+    return rows(images.transpose(0, 3, 1, 2), state)
+
+
+@eqx.filter_jit
+def equinox_step(model, state, opt_state, batch):
+    """Return module, its state and the optimizer's, and the loss before."""
+
+    def loss(model, batch):
+        images, labels = batch
+        logits, new_state = on_batch(model, state, images)
+        return cross_entropy(logits, labels), new_state
+
+    gradient = eqx.filter_value_and_grad(loss, has_aux=True)
+    (value, state), grads = gradient(model, batch)
+    params = eqx.filter(model, eqx.is_inexact_array)
+    updates, opt_state = OPTIMIZER.update(grads, opt_state, params)
+    return eqx.apply_updates(model, updates), state, opt_state, value
+
+
+def train_equinox(model, state, batches):
+    """Train an Equinox module; return (model, state, losses (steps,))."""
+    opt_state = OPTIMIZER.init(eqx.filter(model, eqx.is_inexact_array))
+    losses = []
+    for batch in batches:
+        model, state, opt_state, loss = equinox_step(
+            model, state, opt_state, batch
+        )
+        losses.append(loss)
+    return model, state, np.array(losses)
+
+
+def torch_step(model, optimizer, batch):
+    """Update a torch module in place; return the loss before it."""
+    images, labels = batch
+    optimizer.zero_grad()
+    logits = model(to_torch(images))
+    labels = torch.tensor(labels, dtype=torch.long)
+    loss = torch.nn.functional.cross_entropy(logits, labels)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def train_torch(model, batches):
+    """Train a torch module in place; return the losses (steps,)."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
+    return np.array([torch_step(model, optimizer, batch) for batch in batches])
+
+
+def accuracy(logits, labels):
+    """Return the fraction of rows whose largest logit is that of the label."""
+    return float(np.mean(np.argmax(logits, axis=-1) == labels))
+
+
+def kernel_after_flatten(kernel, height, width):
+    """Return a kernel of PyTorch for features flattened from NHWC.
+
+    Its first axis goes from (channels, height, width) to (height, width,
+    channels), all in one; the second is (outputs,).
+    """
+    kernel = kernel.reshape(-1, height, width, kernel.shape[-1])
+    return kernel.transpose(1, 2, 0, 3).reshape(-1, kernel.shape[-1])
+
+
+def train_averaged(params, stats, batches):
+    """Return an average of the parameters, and the last statistics."""
+    opt_state = OPTIMIZER.init(params)
+    average = jax.tree.map(jnp.copy, params)
+    for batch in batches:
+        params, stats, opt_state, _ = train_step(
+            params, stats, opt_state, batch
+        )
+        average = optax.incremental_update(params, average, step_size=0.1)
+    return average, stats
+
+
+def train_averaged_torch(model, batches):
+    """Return a copy of the module that has an average of its parameters."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
+    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
+    average.update_parameters(model)
+    for batch in batches:
+        torch_step(model, optimizer, batch)
+        average.update_parameters(model)
+    return average

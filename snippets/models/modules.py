@@ -1,21 +1,25 @@
-"""One block and one network: as plain pytrees, in NNX, Equinox, PyTorch and Keras."""
+"""A transformer block: as a plain pytree, in NNX, Equinox and PyTorch."""
 
 import dataclasses
 import inspect
 import math
-from operator import attrgetter
 
 import equinox as eqx
 import flax
 import jax
 import jax.numpy as jnp
-import keras
 import numpy as np
 import optax
 import torch
 from flax import nnx
 
 EXPECTED_ERRORS = {
+    "unknown_layer": (TypeError, "from_torch has no layout for"),
+    "names_that_do_not_fit": (ValueError, "The names or shapes differ"),
+    "donate_twice": (
+        jax.errors.JaxRuntimeError,
+        "Attempt to donate",
+    ),
     "norm_in_jit": (
         flax.errors.TraceContextError,
         "from a different trace level",
@@ -77,13 +81,13 @@ def linear(params, x):
 
 
 def layer_norm(params, x):
-    """Return x (..., width) with mean 0 and variance 1, then scaled and shifted."""
+    """Return x (..., width) standardized, then scaled and shifted."""
     y = jax.nn.standardize(x, epsilon=1e-5)
     return y * params["scale"] + params["bias"]
 
 
 def drop(key, x, rate):
-    """Set a share `rate` of x to zero and enlarge the rest; without a key, nothing."""
+    """Return x with dropout at this rate, or x itself where key is None."""
     if key is None:
         return x
     keep = jax.random.bernoulli(key, 1 - rate, x.shape)
@@ -92,14 +96,13 @@ def drop(key, x, rate):
 
 def attend(qkv, heads):
     """Return attention (..., length, width) of qkv (..., length, 3 width)."""
-    parts = jnp.split(qkv, 3, axis=-1)
-    parts = [x.reshape(*x.shape[:-1], heads, -1) for x in parts]
-    y = jax.nn.dot_product_attention(*parts)
+    qkv = qkv.reshape(*qkv.shape[:-1], 3, heads, -1)
+    y = jax.nn.dot_product_attention(*jnp.unstack(qkv, axis=-3))
     return y.reshape(*y.shape[:-2], -1)
 
 
 def block(params, x, key=None, *, heads=4, dropout=0.1):
-    """Return an array like x (..., length, width); dropout where there is a key."""
+    """Return an array like x (..., length, width); dropout with a key only."""
     first, second = (None, None) if key is None else jax.random.split(key)
     y = attend(linear(params["qkv"], layer_norm(params["norm1"], x)), heads)
     x = x + drop(first, linear(params["out"], y), dropout)
@@ -190,32 +193,6 @@ def first_equinox(key, width=32, heads=4, dropout=0.1):
     )
 
 
-class KerasBlock(keras.Model):
-    """The block in Keras, on float32 (rows, length, width)."""
-
-    def __init__(self, width=32, heads=4, dropout=0.1, seed=None):
-        super().__init__()
-        self.heads = heads
-        self.norm1 = keras.layers.LayerNormalization(epsilon=1e-5)
-        self.qkv = keras.layers.Dense(3 * width)
-        self.out = keras.layers.Dense(width)
-        self.norm2 = keras.layers.LayerNormalization(epsilon=1e-5)
-        self.up = keras.layers.Dense(2 * width, "gelu")
-        self.down = keras.layers.Dense(width)
-        self.drop = keras.layers.Dropout(dropout, seed=seed)
-
-    def call(self, x, training=False):
-        """Return an array like `x`; dropout while training."""
-        _, length, width = x.shape
-        shape = -1, length, 3, self.heads, width // self.heads
-        qkv = keras.ops.reshape(self.qkv(self.norm1(x)), shape)
-        y = keras.ops.dot_product_attention(*keras.ops.unstack(qkv, axis=2))
-        y = self.out(keras.ops.reshape(y, (-1, length, width)))
-        x = x + self.drop(y, training=training)
-        y = self.down(self.up(self.norm2(x)))
-        return x + self.drop(y, training=training)
-
-
 LAYOUTS = {
     torch.nn.Linear: ("kernel", (1, 0)),
     torch.nn.Conv1d: ("kernel", (2, 1, 0)),
@@ -228,7 +205,7 @@ LAYOUTS = {
 
 
 def as_array(tensor):
-    """Return a copy of a tensor as an array, which shares no memory with it."""
+    """Return an array that shares no memory with the tensor."""
     return jnp.array(tensor.detach().numpy().copy())
 
 
@@ -247,25 +224,32 @@ def nested(flat):
 def from_torch(module):
     """Return (params, stats): copies of a module's arrays, under NNX's names.
 
-    Kernels become (inputs, outputs) or (height, width, inputs, outputs), and
-    statistics are the running mean and variance of batch norms. Raises
-    TypeError for a kind of layer that is not in `LAYOUTS`.
+    `stats` are the running mean and variance of batch norms. Raises TypeError
+    for a kind of layer that is not in `LAYOUTS`.
     """
     params, stats = {}, {}
     for path, layer in module.named_modules():
-        own = dict(layer.named_parameters(path, recurse=False))
-        if own and type(layer) not in LAYOUTS:
-            raise TypeError(f"{path}: no layout for {type(layer).__name__}")
-        for name, tensor in own.items():
-            if name.endswith("weight"):
-                kind, axes = LAYOUTS[type(layer)]
-                params[f"{path}.{kind}"] = as_array(tensor).transpose(axes)
-            else:
-                params[name] = as_array(tensor)
+        start = f"{path}." if path else ""
+        for name, tensor in layer.named_parameters(recurse=False):
+            if type(layer) not in LAYOUTS:
+                kind = type(layer).__name__
+                raise TypeError(
+                    f"from_torch has no layout for {kind} ({path})"
+                )
+            array = as_array(tensor)
+            if name == "weight":
+                name, axes = LAYOUTS[type(layer)]
+                array = array.transpose(axes)
+            params[start + name] = array
         if getattr(layer, "running_mean", None) is not None:
-            stats[f"{path}.mean"] = as_array(layer.running_mean)
-            stats[f"{path}.var"] = as_array(layer.running_var)
+            stats[f"{start}mean"] = as_array(layer.running_mean)
+            stats[f"{start}var"] = as_array(layer.running_var)
     return nested(params), nested(stats)
+
+
+def unknown_layer():
+    """Convert a layer that is not in `LAYOUTS`; raises TypeError."""
+    return from_torch(torch.nn.TransformerEncoderLayer(d_model=32, nhead=4))
 
 
 def name_of(path):
@@ -279,27 +263,35 @@ def dotted(tree):
     return {name_of(path): leaf for path, leaf in leaves}
 
 
-def require_same_shapes(ours, theirs):
+def require_same_shapes(model, given):
     """Raise ValueError where the names or shapes of two pytrees differ."""
-    ours, theirs = (jax.tree.map(jnp.shape, dotted(t)) for t in (ours, theirs))
+    ours, theirs = (
+        jax.tree.map(jnp.shape, dotted(tree)) for tree in (model, given)
+    )
     wrong = [
-        f"{name}: {ours.get(name)} here, {theirs.get(name)} there"
-        for name in sorted(ours.keys() | theirs.keys())
-        if ours.get(name) != theirs.get(name)
+        f"{n}: {ours.get(n)} in the model, {theirs.get(n)} given"
+        for n in sorted(ours.keys() | theirs.keys())
+        if ours.get(n) != theirs.get(n)
     ]
     if wrong:
-        raise ValueError("; ".join(wrong))
+        raise ValueError("\n".join(["The names or shapes differ:", *wrong]))
 
 
 def into_nnx(model, params, stats):
-    """Write parameters and statistics into an NNX module, and return it.
+    """Write copies of parameters and statistics into an NNX module; return it.
 
     Raises ValueError where a name or a shape is not the module's.
     """
     for kind, tree in (nnx.Param, params), (nnx.BatchStat, stats):
         require_same_shapes(nnx.to_pure_dict(nnx.state(model, kind)), tree)
-        nnx.update(model, tree)
+        nnx.update(model, jax.tree.map(jnp.copy, tree))
     return model
+
+
+def names_that_do_not_fit(params):
+    """Rename a layer and write it into a block; raises ValueError."""
+    renamed = {"fc1" if n == "up" else n: v for n, v in params.items()}
+    return into_nnx(NnxBlock(rngs=nnx.Rngs(0)), renamed, {})
 
 
 def into_equinox(model, module):
@@ -327,7 +319,7 @@ def in_torch(x):
 
 
 def largest_difference(x, y):
-    """Return the largest difference of two arrays or tensors of equal shapes."""
+    """Return the largest difference of two arrays or tensors."""
     x, y = (
         a.detach().numpy() if isinstance(a, torch.Tensor) else a
         for a in (x, y)
@@ -341,12 +333,14 @@ def mean_squared(y, target):
 
 
 def sequences(steps=STEPS, rows=8, length=16, width=32):
-    """Return batches of x (rows, length, width) and twenty times its mean by length."""
+    """Return batches of random x (rows, length, width), and targets like x.
+
+    A target is twenty times the mean of x over the length. All is float32.
+    """
     rng = np.random.default_rng(0)
     x = rng.normal(size=(steps, rows, length, width)).astype(np.float32)
-    target = np.broadcast_to(
-        20 * x.mean(axis=2, keepdims=True), x.shape
-    ).copy()
+    mean = x.mean(axis=2, keepdims=True)
+    target = np.broadcast_to(20 * mean, x.shape).copy()
     return list(zip(x, target, strict=True))
 
 
@@ -361,19 +355,19 @@ OPTIMIZER = optax.chain(
 
 @jax.jit(donate_argnames=("params", "opt_state"), static_argnames="dropout")
 def train_step(params, opt_state, batch, key, dropout):
-    """Return parameters and optimizer state after a step, and the loss before it."""
+    """Return the parameters and optimizer state after a step, and the loss."""
 
-    def loss(params):
+    def loss(params, batch):
         x, target = batch
         return mean_squared(block(params, x, key, dropout=dropout), target)
 
-    value, grads = jax.value_and_grad(loss)(params)
+    value, grads = jax.value_and_grad(loss)(params, batch)
     updates, opt_state = OPTIMIZER.update(grads, opt_state, params)
     return optax.apply_updates(params, updates), opt_state, value
 
 
 def train(params, batches, key, dropout=0.1):
-    """Train the plain block; its parameters are donated. Return the losses (steps,)."""
+    """Train the plain block, donating `params`; return the losses (steps,)."""
     opt_state, losses = OPTIMIZER.init(params), []
     for n, batch in enumerate(batches):
         own = jax.random.fold_in(key, n)
@@ -386,71 +380,68 @@ def train(params, batches, key, dropout=0.1):
 
 @nnx.jit(donate_argnames=("model", "optimizer"))
 def nnx_step(model, optimizer, batch):
-    """Change module and optimizer by one step; return the loss before it."""
+    """Update module and optimizer in place; return the loss before it."""
 
-    def loss(model):
+    def loss(model, batch):
         x, target = batch
         return mean_squared(model(x), target)
 
-    value, grads = nnx.value_and_grad(loss)(model)
+    value, grads = nnx.value_and_grad(loss)(model, batch)
     optimizer.update(model, grads)
     return value
 
 
 def train_nnx(model, batches):
-    """Train an NNX module where it is; return the losses (steps,)."""
+    """Train an NNX module in place; return the losses (steps,)."""
     optimizer = nnx.Optimizer(model, OPTIMIZER, wrt=nnx.Param)
-    return np.array([nnx_step(model, optimizer, batch) for batch in batches])
+    losses = []
+    for batch in batches:
+        losses.append(nnx_step(model, optimizer, batch))
+    return np.array(losses)
 
 
-@eqx.filter_jit(donate="all-except-first")
-def equinox_step(inputs, model, opt_state):
-    """Return module and optimizer state after a step, and the loss before it."""
+@eqx.filter_jit
+def equinox_step(model, opt_state, batch, keys):
+    """Return the module and optimizer state after a step, and the loss."""
 
-    def loss(model):
-        x, target, keys = inputs
+    def loss(model, batch):
+        x, target = batch
         return mean_squared(jax.vmap(model)(x, keys), target)
 
-    value, grads = eqx.filter_value_and_grad(loss)(model)
+    value, grads = eqx.filter_value_and_grad(loss)(model, batch)
     params = eqx.filter(model, eqx.is_inexact_array)
     updates, opt_state = OPTIMIZER.update(grads, opt_state, params)
     return eqx.apply_updates(model, updates), opt_state, value
 
 
 def train_equinox(model, batches, key):
-    """Train an Equinox block; its arrays are donated. Return the losses (steps,)."""
-    opt_state = OPTIMIZER.init(eqx.filter(model, eqx.is_inexact_array))
-    losses = []
-    for n, (x, target) in enumerate(batches):
-        keys = jax.random.split(jax.random.fold_in(key, n), len(x))
-        model, opt_state, loss = equinox_step(
-            (x, target, keys), model, opt_state
-        )
+    """Train an Equinox block; return the losses (steps,)."""
+    params = eqx.filter(model, eqx.is_inexact_array)
+    opt_state, losses = OPTIMIZER.init(params), []
+    for n, batch in enumerate(batches):
+        keys = jax.random.split(jax.random.fold_in(key, n), len(batch[0]))
+        model, opt_state, loss = equinox_step(model, opt_state, batch, keys)
         losses.append(loss)
     return np.array(losses)
 
 
-def train_keras(model, batches):
-    """Train a Keras model where it is; return the losses (steps,)."""
-    rate = keras.optimizers.schedules.CosineDecay(
-        0.0, STEPS - WARMUP, warmup_target=RATE, warmup_steps=WARMUP
-    )
-    optimizer = keras.optimizers.AdamW(
-        rate, weight_decay=DECAY, global_clipnorm=1.0
-    )
-    model.compile(optimizer, loss="mse")
-    return np.array([model.train_on_batch(x, target) for x, target in batches])
+def donate_twice(params, batch, key):
+    """Give two norms the same arrays; raises JaxRuntimeError."""
+    norm = first_norm(32)
+    params = params | {"norm1": norm, "norm2": norm}
+    opt_state = OPTIMIZER.init(params)
+    return train_step(params, opt_state, batch, key, dropout=0.1)
 
 
 def warmup_cosine(step):
-    """Return the share of the learning rate that a step has."""
+    """Return the learning rate of a step, as a fraction of the highest."""
     if step < WARMUP:
         return step / WARMUP
     return (1 + math.cos(math.pi * (step - WARMUP) / (STEPS - WARMUP))) / 2
 
 
 def train_torch(model, batches):
-    """Train a torch module where it is; return the losses (steps,)."""
+    """Train a torch module in place; return the losses (steps,)."""
     params, losses = list(model.parameters()), []
     optimizer = torch.optim.AdamW(params, lr=RATE, weight_decay=DECAY)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, warmup_cosine)
@@ -466,157 +457,6 @@ def train_torch(model, batches):
     return torch.stack(losses).numpy()
 
 
-class TorchNetwork(torch.nn.Module):
-    """A network with batch normalization, float32 (rows, features) to (rows, 1)."""
-
-    def __init__(self, features=8, hidden=16):
-        super().__init__()
-        self.first = torch.nn.Linear(features, hidden)
-        self.norm = torch.nn.BatchNorm1d(hidden)
-        self.last = torch.nn.Linear(hidden, 1)
-
-    def forward(self, x):
-        """Return one number for each row."""
-        return self.last(torch.tanh(self.norm(self.first(x))))
-
-
-def network(params, stats, x, train):
-    """Return one number for each row of x (rows, features), and the statistics."""
-    x = linear(params["first"], x)
-    mean, var = (x.mean(axis=0), x.var(axis=0)) if train else stats
-    if train:
-        unbiased = var * len(x) / (len(x) - 1)
-        new = mean, unbiased
-        stats = jax.tree.map(
-            lambda old, new: 0.9 * old + 0.1 * new, stats, new
-        )
-    x = (x - mean) / jnp.sqrt(var + 1e-5)
-    x = x * params["norm"]["scale"] + params["norm"]["bias"]
-    return linear(params["last"], jnp.tanh(x)), stats
-
-
-class NnxNetwork(nnx.Module):
-    """The network in Flax NNX."""
-
-    def __init__(self, features=8, hidden=16, *, rngs):
-        self.first = nnx.Linear(features, hidden, rngs=rngs)
-        self.norm = nnx.BatchNorm(hidden, momentum=0.9, rngs=rngs)
-        self.last = nnx.Linear(hidden, 1, rngs=rngs)
-
-    def __call__(self, x):
-        """Return one number for each row; while training, change the statistics."""
-        return self.last(nnx.tanh(self.norm(self.first(x))))
-
-
-class EquinoxNetwork(eqx.Module):
-    """The network in Equinox, for one example (features,), under `vmap`."""
-
-    first: eqx.nn.Linear
-    norm: eqx.nn.BatchNorm
-    last: eqx.nn.Linear
-
-    def __init__(self, features=8, hidden=16, *, key):
-        one, two = jax.random.split(key)
-        self.first = eqx.nn.Linear(features, hidden, key=one)
-        self.norm = eqx.nn.BatchNorm(
-            hidden, "batch", momentum=0.9, mode="batch"
-        )
-        self.last = eqx.nn.Linear(hidden, 1, key=two)
-
-    def __call__(self, x, state):
-        """Return one number and the new state."""
-        x, state = self.norm(self.first(x), state)
-        return self.last(jnp.tanh(x)), state
-
-
-def for_rows(model):
-    """Return an Equinox network as a function of rows (rows, features) and state."""
-    return jax.vmap(
-        model, axis_name="batch", in_axes=(0, None), out_axes=(0, None)
-    )
-
-
-def keras_network(features=8, hidden=16):
-    """Return the network in Keras, with PyTorch's epsilon and momentum."""
-    return keras.Sequential(
-        [
-            keras.Input((features,)),
-            keras.layers.Dense(hidden),
-            keras.layers.BatchNormalization(momentum=0.9, epsilon=1e-5),
-            keras.layers.Activation("tanh"),
-            keras.layers.Dense(1),
-        ]
-    )
-
-
-def into_keras(model, params):
-    """Write {layer: {kind: array}} into a Keras model with the same order of layers."""
-    arrays = [array for layer in params.values() for array in layer.values()]
-    for variable, array in zip(model.trainable_variables, arrays, strict=True):
-        variable.assign(array)
-    return model
-
-
-def table(rows=32, features=8, steps=STEPS):
-    """Return batches of x (rows, features), far from mean 0, and y (rows, 1)."""
-    rng = np.random.default_rng(1)
-    x = rng.normal(2, 3, (steps, rows, features)).astype(np.float32)
-    y = np.sin(x[..., :1]) + x[..., 1:2]
-    return list(zip(x, y, strict=True))
-
-
-@jax.jit(donate_argnames=("params", "stats", "opt_state"))
-def network_step(params, stats, opt_state, batch):
-    """Return parameters, statistics and optimizer state after a step, and the loss."""
-
-    def loss(params):
-        x, target = batch
-        y, new = network(params, stats, x, train=True)
-        return mean_squared(y, target), new
-
-    (value, stats), grads = jax.value_and_grad(loss, has_aux=True)(params)
-    updates, opt_state = OPTIMIZER.update(grads, opt_state, params)
-    return optax.apply_updates(params, updates), stats, opt_state, value
-
-
-def train_network(params, stats, batches):
-    """Train the plain network; return its statistics and losses (steps,)."""
-    opt_state, losses = OPTIMIZER.init(params), []
-    for batch in batches:
-        params, stats, opt_state, loss = network_step(
-            params, stats, opt_state, batch
-        )
-        losses.append(loss)
-    return stats, np.array(losses)
-
-
-@eqx.filter_jit(donate="all-except-first")
-def equinox_network_step(batch, model, state, opt_state):
-    """Return module, its state and the optimizer's after a step, and the loss."""
-
-    def loss(model, state):
-        x, target = batch
-        y, state = for_rows(model)(x, state)
-        return mean_squared(y, target), state
-
-    found = eqx.filter_value_and_grad(loss, has_aux=True)(model, state)
-    (value, state), grads = found
-    params = eqx.filter(model, eqx.is_inexact_array)
-    updates, opt_state = OPTIMIZER.update(grads, opt_state, params)
-    return eqx.apply_updates(model, updates), state, opt_state, value
-
-
-def train_equinox_network(model, state, batches):
-    """Train an Equinox network; return (module, state, losses)."""
-    opt_state = OPTIMIZER.init(eqx.filter(model, eqx.is_inexact_array))
-    losses = []
-    for batch in batches:
-        new = equinox_network_step(batch, model, state, opt_state)
-        model, state, opt_state, loss = new
-        losses.append(loss)
-    return model, state, np.array(losses)
-
-
 def same_twice(f):
     """Return whether two calls give the same array."""
     return bool(largest_difference(f(), f()) == 0)
@@ -629,35 +469,19 @@ def defaults():
         "PyTorch": torch.nn.LayerNorm(1).eps,
         "NNX": nnx.LayerNorm(1, rngs=rngs).epsilon,
         "Equinox": eqx.nn.LayerNorm(1).eps,
-        "Keras": keras.layers.LayerNormalization().epsilon,
-    }
-    old_share = {
-        "PyTorch": 1 - torch.nn.BatchNorm1d(1).momentum,
-        "NNX": nnx.BatchNorm(1, rngs=rngs).momentum,
-        "Equinox": eqx.nn.BatchNorm(1, "batch", mode="batch").momentum,
-        "Keras": keras.layers.BatchNormalization().momentum,
-    }
-    decay = {
-        "PyTorch": default_of(torch.optim.AdamW, "weight_decay"),
-        "Optax": default_of(optax.adamw, "weight_decay"),
-        "Keras": default_of(keras.optimizers.AdamW, "weight_decay"),
-    }
-    epsilons = {
-        "PyTorch": default_of(torch.optim.AdamW, "eps"),
-        "Optax": default_of(optax.adamw, "eps"),
-        "Keras": default_of(keras.optimizers.AdamW, "epsilon"),
     }
     approximate = {
         "PyTorch": torch.nn.GELU().approximate != "none",
         "JAX": default_of(jax.nn.gelu, "approximate"),
-        "Keras": default_of(keras.activations.gelu, "approximate"),
+    }
+    decay = {
+        "PyTorch": default_of(torch.optim.AdamW, "weight_decay"),
+        "Optax": default_of(optax.adamw, "weight_decay"),
     }
     return {
         "epsilon of layer norm": norms,
-        "batch norm keeps of the old": old_share,
-        "weight decay of AdamW": decay,
-        "epsilon of AdamW": epsilons,
         "gelu is approximate": approximate,
+        "weight decay of AdamW": decay,
     }
 
 
@@ -678,75 +502,9 @@ def predict_and_keep(model, x):
     return model(x)
 
 
-class NnxStack(nnx.Module):
-    """Layers in NNX with two small arrays each."""
-
-    def __init__(self, layers, *, rngs):
-        self.layers = nnx.List(
-            [nnx.LayerNorm(4, rngs=rngs) for _ in range(layers)]
-        )
-
-
-class EquinoxStack(eqx.Module):
-    """Layers in Equinox with two small arrays each."""
-
-    layers: list
-
-    def __init__(self, layers):
-        self.layers = [eqx.nn.LayerNorm(4) for _ in range(layers)]
-
-
-def shrink(params):
-    """Return a pytree with every array a little smaller."""
-    return jax.tree.map(lambda w: 0.999 * w, params)
-
-
-def shrink_nnx(model):
-    """Make every parameter of an NNX module a little smaller."""
-    nnx.update(model, shrink(nnx.state(model, nnx.Param)))
-
-
-@jax.jit
-def shrink_split(graphdef, params):
-    """Return the parameters after `shrink_nnx`, from a module that was split."""
-    model = nnx.merge(graphdef, params)
-    shrink_nnx(model)
-    return nnx.state(model, nnx.Param)
-
-
-def shrink_equinox(model):
-    """Return an Equinox module with every array a little smaller."""
-    arrays, rest = eqx.partition(model, eqx.is_array)
-    return eqx.combine(shrink(arrays), rest)
-
-
-def ways_to_call(leaves):
-    """Return {name: a call that changes as many arrays as `leaves` says}."""
-    model = NnxStack(leaves // 2, rngs=nnx.Rngs(0))
-    graphdef, params = nnx.split(model)
-    cached = nnx.cached_partial(nnx.jit(shrink_nnx), model)
-    plain = [
-        {"scale": jnp.ones(4), "bias": jnp.zeros(4)}
-        for _ in range(leaves // 2)
-    ]
-    equinox = EquinoxStack(leaves // 2)
-    arrays = eqx.filter(equinox, eqx.is_array)
-    jitted, filtered = jax.jit(shrink), eqx.filter_jit(shrink_equinox)
-    of_graph, of_tree = nnx.jit(shrink_nnx), nnx.jit(shrink_nnx, graph=False)
-    return {
-        "jit": lambda: jitted(plain),
-        "nnx_jit": lambda: of_graph(model),
-        "nnx_jit_tree": lambda: of_tree(model),
-        "nnx_cached": cached,
-        "nnx_split_once": lambda: shrink_split(graphdef, params),
-        "filter_jit": lambda: filtered(equinox),
-        "equinox_arrays": lambda: jitted(arrays),
-    }
-
-
 def norm_in_jit(x):
-    """Change a module that a jitted function closes over; raises TraceContextError."""
-    norm = nnx.BatchNorm(x.shape[1], rngs=nnx.Rngs(0))
+    """Change a module from a closure; raises TraceContextError."""
+    norm = nnx.BatchNorm(x.shape[-1], rngs=nnx.Rngs(0))
     return jax.jit(lambda x: norm(x))(x)
 
 
@@ -757,7 +515,7 @@ def grad_of_generator(x):
 
 
 class ListOfLayers(nnx.Module):
-    """Layers in a list of Python, which NNX refuses."""
+    """Layers in a Python list, which NNX refuses."""
 
     def __init__(self, rngs):
         self.layers = [nnx.Linear(2, 2, rngs=rngs)]
@@ -786,7 +544,7 @@ def replace_weight():
 
 
 def jit_of_mlp(mlp, x):
-    """Pass a module that holds a function through `jax.jit`; raises TypeError."""
+    """Pass a module with a function to `jax.jit`; raises TypeError."""
     return jax.jit(lambda mlp, x: mlp(x))(mlp, x)
 
 
@@ -801,7 +559,7 @@ def equinox_dropout(x):
 
 
 def norm_of_one(x):
-    """Normalise one example (features,) without `vmap`; raises NameError."""
+    """Normalize one example (features,) without `vmap`; raises NameError."""
     make = eqx.nn.make_with_state(eqx.nn.BatchNorm)
     norm, state = make(len(x), "batch", mode="batch")
     return norm(x, state)
