@@ -116,12 +116,12 @@ class EquinoxCnn(eqx.Module):
         return self.out(jax.nn.relu(x).mean(axis=(1, 2))), state
 
 
-RATE = 0.1
+RATE = 0.05
 MOMENTUM = 0.9
 OPTIMIZER = optax.sgd(RATE, momentum=MOMENTUM)
 
 
-def digit_batches(epochs=3):
+def image_batches(epochs=8):
     """Return batches of (images (128, 8, 8, 1), labels), and a test batch."""
     training, (images, labels) = digits()
     rows = batches(*training, epochs=epochs)
@@ -242,7 +242,7 @@ def train_torch(model, batches):
 
 def accuracy(logits, labels):
     """Return the fraction of rows whose largest logit is that of the label."""
-    return float(np.mean(np.argmax(logits, axis=-1) == labels))
+    return float((np.asarray(logits).argmax(axis=-1) == labels).mean())
 
 
 def kernel_after_flatten(kernel, height, width):

@@ -1,4 +1,4 @@
-"""One training in two processes: DDP, fully_shard, and JAX with two layouts."""
+"""A training run in two processes: DDP, FSDP, and JAX with two layouts."""
 
 import sys
 
@@ -28,17 +28,15 @@ def some_data():
 
 
 def first_layers():
-    """Return a dict of float32 weights (in, out) and biases (out,) for each layer."""
+    """Return layers: dicts of float32 kernel (in, out) and bias (out,)."""
     import numpy as np
 
     rng = np.random.default_rng(1)
     layers = []
     for inputs, outputs in ((64, 256), (256, 10)):
-        weights = rng.normal(size=(inputs, outputs)) / inputs**0.5
-        biases = np.zeros(outputs, np.float32)
-        layers.append(
-            {"weights": weights.astype(np.float32), "biases": biases}
-        )
+        kernel = rng.normal(size=(inputs, outputs)) / inputs**0.5
+        bias = np.zeros(outputs, np.float32)
+        layers.append({"kernel": kernel.astype(np.float32), "bias": bias})
     return layers
 
 
@@ -48,11 +46,9 @@ def network():
 
     modules = []
     for layer in first_layers():
-        linear = torch.nn.Linear(*layer["weights"].shape)
-        weights, biases = map(
-            torch.tensor, (layer["weights"].T, layer["biases"])
-        )
-        linear.load_state_dict({"weight": weights, "bias": biases})
+        linear = torch.nn.Linear(*layer["kernel"].shape)
+        weight, bias = map(torch.tensor, (layer["kernel"].T, layer["bias"]))
+        linear.load_state_dict({"weight": weight, "bias": bias})
         modules += [linear, torch.nn.Tanh()]
     return torch.nn.Sequential(*modules[:-1])
 
@@ -73,14 +69,14 @@ def train(model, loader):
 
 
 def ddp(model):
-    """Return the model in a wrapper that averages the gradients of all processes."""
+    """Return the model in a wrapper that averages gradients over processes."""
     from torch.nn.parallel import DistributedDataParallel
 
     return DistributedDataParallel(model)
 
 
 def fsdp(model):
-    """Split the parameters of each layer over the processes, in place."""
+    """Shard the parameters of each layer over the processes, in place."""
     from torch.distributed.fsdp import fully_shard
 
     for layer in model:
@@ -89,7 +85,7 @@ def fsdp(model):
 
 
 def held(model):
-    """Return how many numbers of the parameters this process holds."""
+    """Return the number of parameters that this process holds."""
     from torch.distributed.tensor import DTensor
 
     own = [
@@ -100,7 +96,7 @@ def held(model):
 
 
 def torch_program():
-    """Train with DDP, then with FSDP, each process with its share of the rows."""
+    """Train with DDP, then with FSDP, each process on its share of rows."""
     import torch
     import torch.distributed as dist
     from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
@@ -119,28 +115,28 @@ def torch_program():
 
 
 def jax_step(optimizer):
-    """Return a training step that takes parameters in any layout, and keeps it."""
+    """Return a training step that keeps the layout of its parameters."""
     import jax
     import jax.numpy as jnp
     import optax
 
-    def mean_loss(params, batch):
+    def loss(params, batch):
         x, labels = batch
         for number, layer in enumerate(params):
             layer = jax.reshard(layer, jax.P())
             x = jnp.tanh(x) if number else x
-            x = x @ layer["weights"] + layer["biases"]
+            x = x @ layer["kernel"] + layer["bias"]
         return optax.softmax_cross_entropy_with_integer_labels(
             x, labels
         ).mean()
 
     @jax.jit(donate_argnames=("params", "opt_state"))
-    def step(params, opt_state, batch):
-        loss, grads = jax.value_and_grad(mean_loss)(params, batch)
+    def train_step(params, opt_state, batch):
+        value, grads = jax.value_and_grad(loss)(params, batch)
         updates, opt_state = optimizer.update(grads, opt_state, params)
-        return optax.apply_updates(params, updates), opt_state, loss
+        return optax.apply_updates(params, updates), opt_state, value
 
-    return step
+    return train_step
 
 
 def join():
@@ -165,30 +161,31 @@ def own_batches(number, count):
 
 
 def jax_program():
-    """Train with copies of the parameters, then with parts of them."""
+    """Train with replicated parameters, then with sharded ones."""
     import jax
     import optax
 
     join()
     mesh = jax.make_mesh((jax.device_count(),), ("data",))
     jax.set_mesh(mesh)
-    split = jax.NamedSharding(mesh, jax.P("data"))
+    by_rows = jax.NamedSharding(mesh, jax.P("data"))
     optimizer = optax.adam(1e-3)
-    step = jax_step(optimizer)
-    for name, spec in {"copies": jax.P(), "parts": jax.P("data")}.items():
+    train_step = jax_step(optimizer)
+    specs = {"replicated": jax.P(), "sharded": jax.P("data")}
+    for name, spec in specs.items():
         params = jax.device_put(first_layers(), spec)
         opt_state = jax.jit(optimizer.init)(params)
         losses = []
         for own in own_batches(jax.process_index(), jax.process_count()):
-            batch = jax.make_array_from_process_local_data(split, own)
-            params, opt_state, loss = step(params, opt_state, batch)
+            batch = jax.make_array_from_process_local_data(by_rows, own)
+            params, opt_state, loss = train_step(params, opt_state, batch)
             losses.append(loss)
         if jax.process_index() == 0:
             print(name, held_by_jax(params), *map(float, losses))
 
 
 def held_by_jax(params):
-    """Return how many numbers of the parameters this process holds."""
+    """Return the number of parameters that this process holds."""
     import jax
 
     shards = [x.addressable_shards for x in jax.tree.leaves(params)]
@@ -196,9 +193,9 @@ def held_by_jax(params):
 
 
 def torchrun(program, uses, count=2, limit=60):
-    """Run `program()`, and what it `uses`, in `count` processes of one torchrun.
+    """Run `program()`, and what it `uses`, in `count` processes of torchrun.
 
-    Returns {name: (numbers held, losses (steps,))} from the lines that the
+    Returns {name: (parameters held, losses (steps,))} from the lines that the
     processes print. Raises RuntimeError, with all outputs, if one fails.
     """
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
@@ -223,6 +220,6 @@ def torchrun(program, uses, count=2, limit=60):
 
 def show(runs, alone):
     """Print the losses of one process, and those of {name: (held, losses)}."""
-    print(f"{'alone':8}{'':6}", *(f"{loss:.4f}" for loss in alone))
+    print(f"{'alone':11}{'':6}", *(f"{loss:.4f}" for loss in alone))
     for name, (own, losses) in runs.items():
-        print(f"{name:8}{own:6}", *(f"{loss:.4f}" for loss in losses))
+        print(f"{name:11}{own:6}", *(f"{loss:.4f}" for loss in losses))

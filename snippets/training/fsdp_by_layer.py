@@ -1,4 +1,4 @@
-"""FSDP with the weights of one layer gathered at a time; a block split by features."""
+"""FSDP that gathers one layer at a time; a block with sharded features."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ ROWS = 64
 OPTIMIZER = optax.adamw(1e-3)
 
 EXPECTED_ERRORS = {
-    "features_stay_split": (
+    "features_stay_sharded": (
         TypeError,
         "carry input and carry output must have equal types",
     ),
@@ -45,42 +45,41 @@ def blocks(params, x):
     return jax.lax.scan(lambda x, layer: (block(layer, x), None), x, params)[0]
 
 
-def mean_squared(params, batch, network):
+def loss(params, batch, network):
     """Return the mean squared error of a network on (x, target)."""
     x, target = batch
     return jnp.mean((network(params, x) - target) ** 2)
 
 
 @jax.jit(static_argnames="network", donate_argnames=("params", "opt_state"))
-def step(params, opt_state, batch, network):
-    """Return parameters and optimizer state after a step, and the loss before it."""
-    loss, grads = jax.value_and_grad(mean_squared)(params, batch, network)
+def train_step(params, opt_state, batch, network):
+    """Return the parameters and optimizer state after a step, and the loss."""
+    value, grads = jax.value_and_grad(loss)(params, batch, network)
     updates, opt_state = OPTIMIZER.update(grads, opt_state, params)
-    return optax.apply_updates(params, updates), opt_state, loss
+    return optax.apply_updates(params, updates), opt_state, value
 
 
 def train(params, batch, network, steps=5):
     """Return the losses (steps,), and the parameters after the last step."""
-    opt_state = OPTIMIZER.init(params)
-    losses = []
+    opt_state, losses = OPTIMIZER.init(params), []
     for _ in range(steps):
-        params, opt_state, loss = step(params, opt_state, batch, network)
+        params, opt_state, loss = train_step(params, opt_state, batch, network)
         losses.append(loss)
     return np.array(losses), params
 
 
 def at_once(params, x):
-    """Make all weights whole on every device, and apply the blocks."""
+    """Gather all weights on every device, and apply the blocks."""
     return blocks(jax.reshard(params, jax.P()), x)
 
 
 def gather_and_apply(x, layer):
-    """Make the weights of one block whole on every device, and apply it."""
+    """Gather the weights of one block on every device, and apply it."""
     return block(jax.reshard(layer, jax.P()), x), None
 
 
 def by_layer(params, x):
-    """Apply the blocks, and gather the weights of each when its turn comes."""
+    """Apply the blocks, and gather the weights of each before its use."""
     return jax.lax.scan(gather_and_apply, x, params)[0]
 
 
@@ -94,21 +93,19 @@ def by_layer_twice(params, x):
 def compiled_step(params, batch, network):
     """Return the step, compiled for these parameters."""
     opt_state = OPTIMIZER.init(params)
-    return step.lower(params, opt_state, batch, network).compile()
+    return train_step.lower(params, opt_state, batch, network).compile()
 
 
 def temporaries(compiled):
-    """Return the bytes that a step needs on one device beside arguments and results."""
+    """Return the bytes per device beside arguments and results of a step."""
     return planned(compiled)["temporaries"]
 
 
 def report(compiled):
-    """Print the bytes of temporaries, and the collectives of a compiled step."""
+    """Print the temporaries and the collectives of a compiled step."""
     print(mib(temporaries(compiled)), "of temporaries")
     for kind, counts in count_collectives(compiled.as_text()).items():
-        print(
-            f"{kind}: {counts['operations']}, with {counts['numbers']} numbers"
-        )
+        print(f"{kind}: {counts['operations']}, {counts['numbers']} elements")
 
 
 def on_each_device(tree):
@@ -118,21 +115,21 @@ def on_each_device(tree):
     )
 
 
-def split_block(layer, x):
-    """Return what `block` returns, with the features between its products split."""
+def sharded_block(layer, x):
+    """Return what `block` returns, with sharded features in between."""
     hidden = jnp.tanh(x @ layer["up"])
     return x + jnp.dot(hidden, layer["down"], out_sharding=jax.P("data"))
 
 
 def by_features(params, x):
-    """Apply the blocks, each with its features split."""
+    """Apply the blocks, each with sharded features."""
     return jax.lax.scan(
-        lambda x, layer: (split_block(layer, x), None), x, params
+        lambda x, layer: (sharded_block(layer, x), None), x, params
     )[0]
 
 
-def features_stay_split(params, x):
-    """Ask for split sums in a loop; raises TypeError."""
+def features_stay_sharded(params, x):
+    """Ask for sharded sums in a loop; raises TypeError."""
 
     def body(x, layer):
         hidden = jnp.tanh(x @ layer["up"])

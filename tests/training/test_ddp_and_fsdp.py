@@ -1,3 +1,6 @@
+import pathlib
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +12,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 from snippets.training import ddp_and_fsdp as page
 
 MESH = jax.make_mesh((8,), ("data",), devices=jax.devices("cpu"))
+TABLE = pathlib.Path(__file__).parents[2] / "docs" / "training" / "ddp_and_fsdp.md"
 NEEDED = [page.some_data, page.first_layers]
 
 
@@ -47,7 +51,7 @@ def test_the_torch_network_has_the_first_layers():
     x = rows
     for number, layer in enumerate(page.first_layers()):
         x = np.tanh(x) if number else x
-        x = x @ layer["weights"] + layer["biases"]
+        x = x @ layer["kernel"] + layer["bias"]
     found = page.network()(torch.tensor(rows)).detach()
     np.testing.assert_allclose(found, x, rtol=1e-3, atol=1e-5)
 
@@ -63,8 +67,8 @@ def test_ddp_and_fsdp_have_the_losses_of_one_process(in_torch, alone):
         np.testing.assert_allclose(losses, alone, rtol=1e-5)
 
 
-def test_jax_has_the_losses_of_one_process_with_copies_and_with_parts(in_jax, alone):
-    assert list(in_jax) == ["copies", "parts"]
+def test_jax_has_the_losses_of_one_process_replicated_and_sharded(in_jax, alone):
+    assert list(in_jax) == ["replicated", "sharded"]
     for _, losses in in_jax.values():
         np.testing.assert_allclose(losses, alone, rtol=1e-5)
 
@@ -72,7 +76,7 @@ def test_jax_has_the_losses_of_one_process_with_copies_and_with_parts(in_jax, al
 def test_a_process_holds_all_parameters_or_half_of_them(in_torch, in_jax):
     whole = sum(x.size for x in jax.tree.leaves(page.first_layers()))
     held = {name: own for name, (own, _) in (in_torch | in_jax).items()}
-    assert held == {"ddp": whole, "fsdp": whole // 2, "copies": whole, "parts": whole // 2}
+    assert held == {"ddp": whole, "fsdp": whole // 2, "replicated": whole, "sharded": whole // 2}
 
 
 def test_the_shares_of_two_processes_are_those_of_the_sampler(data):
@@ -102,12 +106,12 @@ def test_the_sampler_has_the_same_order_until_it_is_told_the_epoch():
 @pytest.mark.parametrize("spec", [jax.P(), jax.P(None, "data"), jax.P("data")], ids=str)
 def test_the_step_takes_any_layout_and_keeps_it(spec):
     optimizer = optax.adam(1e-3)
-    layers = [{"weights": np.ones((16, 16), np.float32)}]
-    layers[0]["biases"] = np.zeros(16, np.float32)
-    biases = spec if spec == jax.P("data") else jax.P()
+    layers = [{"kernel": np.ones((16, 16), np.float32)}]
+    layers[0]["bias"] = np.zeros(16, np.float32)
+    bias = spec if spec == jax.P("data") else jax.P()
     rows = np.random.default_rng(0).normal(size=(8, 16)).astype(np.float32)
     with jax.set_mesh(MESH):
-        params = jax.device_put(layers, [{"weights": spec, "biases": biases}])
+        params = jax.device_put(layers, [{"kernel": spec, "bias": bias}])
         batch = jax.device_put((rows, np.arange(8)), jax.P("data"))
         before = jax.tree.map(jax.typeof, params)
         old = params
@@ -119,23 +123,29 @@ def test_the_step_takes_any_layout_and_keeps_it(spec):
     np.testing.assert_allclose(loss, np.log(16), rtol=1e-5)
 
 
-def test_gathering_in_bfloat16_and_clipping_by_the_norm_of_all():
+def test_gathering_in_bfloat16_as_the_table_says():
+    (row,) = re.findall(r"^\| compute in bfloat16 .*$", TABLE.read_text("utf8"), re.MULTILINE)
+    to_bfloat16, of_x = re.findall(r"`([^`]*bfloat16\))`", row.rpartition(" | ")[2])
     optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(1.0))
-    weights = np.ones((16, 4), np.float32)
 
-    def loss(weights, rows):
-        whole = jax.reshard(weights.astype(jnp.bfloat16), jax.P())
-        assert whole.dtype == jnp.bfloat16
-        return (rows @ whole).astype(jnp.float32).sum()
+    def loss(layer, x):
+        layer = eval(to_bfloat16, {"jax": jax, "jnp": jnp, "layer": layer})
+        layer = jax.reshard(layer, jax.P())
+        y = eval(of_x, {"jnp": jnp, "x": x}) @ layer["kernel"] + layer["bias"]
+        assert y.dtype == jnp.bfloat16
+        return y.astype(jnp.float32).sum()
 
     with jax.set_mesh(MESH):
-        weights = jax.device_put(weights, jax.P("data"))
-        rows = jax.device_put(jnp.ones((8, 16), jnp.bfloat16), jax.P("data"))
-        grads = jax.jit(jax.grad(loss))(weights, rows)
-        updates, _ = jax.jit(optimizer.update)(grads, optimizer.init(weights), weights)
-    assert grads.dtype == jnp.float32
-    assert grads.sharding.is_equivalent_to(weights.sharding, 2)
-    np.testing.assert_allclose(np.linalg.norm(updates), 1, rtol=1e-5)
+        layer = {"kernel": jnp.ones((16, 8)), "bias": jnp.zeros(8)}
+        layer = jax.device_put(layer, jax.P("data"))
+        x = jax.device_put(jnp.ones((8, 16)), jax.P("data"))
+        grads = jax.jit(jax.grad(loss))(layer, x)
+        updates, _ = jax.jit(optimizer.update)(grads, optimizer.init(layer), layer)
+    for name, grad in grads.items():
+        assert grad.dtype == jnp.float32
+        assert grad.sharding.is_equivalent_to(layer[name].sharding, grad.ndim)
+    norm = np.sqrt(sum(np.sum(np.square(update)) for update in updates.values()))
+    np.testing.assert_allclose(norm, 1, rtol=1e-5)
 
 
 def at_the_port_of_torchrun():
@@ -157,6 +167,6 @@ def test_what_a_process_prints_is_read(capsys):
     alone = np.array([2.0, 1.0])
     page.show({"ddp": (3, alone)}, alone)
     assert capsys.readouterr().out.splitlines() == [
-        "alone          2.0000 1.0000",
-        "ddp          3 2.0000 1.0000",
+        "alone             2.0000 1.0000",
+        "ddp             3 2.0000 1.0000",
     ]

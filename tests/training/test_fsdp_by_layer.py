@@ -9,7 +9,7 @@ from snippets.training import data_parallel, fsdp_by_layer
 
 MESH = jax.make_mesh((8,), ("data",), devices=jax.devices("cpu"))
 GRID = jax.make_mesh((2, 4), ("data", "model"), devices=jax.devices("cpu"))
-PARTS = jax.P(None, "data")
+SHARDED = jax.P(None, "data")
 FEATURES = {"up": jax.P(None, None, "model"), "down": jax.P(None, "model")}
 BOTH = {"up": jax.P(None, "data", "model"), "down": jax.P(None, "model", "data")}
 NETWORKS = (fsdp_by_layer.at_once, fsdp_by_layer.by_layer, fsdp_by_layer.by_layer_twice)
@@ -30,7 +30,7 @@ def alone():
 @pytest.fixture(scope="module")
 def compiled():
     with jax.set_mesh(MESH):
-        return [fsdp_by_layer.compiled_step(*placed(PARTS), network) for network in NETWORKS]
+        return [fsdp_by_layer.compiled_step(*placed(SHARDED), network) for network in NETWORKS]
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_training_on_one_device_lowers_the_loss_and_leaves_the_first_parameters(
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.__name__)
 def test_each_way_of_gathering_has_equal_losses_and_keeps_the_layout(network, alone):
     with jax.set_mesh(MESH):
-        losses, params = fsdp_by_layer.train(*placed(PARTS), network)
+        losses, params = fsdp_by_layer.train(*placed(SHARDED), network)
     assert_equal((losses, params), alone)
     for weights in params.values():
         assert weights.sharding.spec == jax.P(None, "data", None)
@@ -75,16 +75,16 @@ def test_each_way_of_gathering_has_equal_losses_and_keeps_the_layout(network, al
 
 def test_the_step_takes_the_memory_of_the_old_state():
     with jax.set_mesh(MESH):
-        params, batch = placed(PARTS)
+        params, batch = placed(SHARDED)
         opt_state = fsdp_by_layer.OPTIMIZER.init(params)
         old = jax.tree.leaves((params, opt_state))
-        new = fsdp_by_layer.step(params, opt_state, batch, fsdp_by_layer.by_layer)
+        new = fsdp_by_layer.train_step(params, opt_state, batch, fsdp_by_layer.by_layer)
         jax.block_until_ready(new)
     assert all(x.is_deleted() for x in old)
     assert not any(x.is_deleted() for x in batch)
 
 
-def test_temporaries_of_the_three_ways(compiled):
+def test_temporaries_of_the_three_networks(compiled):
     params = fsdp_by_layer.first_params()
     whole = sum(weights.nbytes for weights in params.values())
     at_once, by_layer, twice = map(fsdp_by_layer.temporaries, compiled)
@@ -93,7 +93,7 @@ def test_temporaries_of_the_three_ways(compiled):
     assert twice < whole / 2
 
 
-def test_collectives_of_the_three_ways(compiled):
+def test_collectives_of_the_three_networks(compiled):
     counts = [data_parallel.count_collectives(each.as_text()) for each in compiled]
     block = 2 * fsdp_by_layer.WIDTH * 4 * fsdp_by_layer.WIDTH
     gathers = [found["all-gather"] for found in counts]
@@ -107,7 +107,7 @@ def test_collectives_of_the_three_ways(compiled):
 
 def test_on_each_device_is_an_eighth_of_the_weights():
     with jax.set_mesh(MESH):
-        params, _ = placed(PARTS)
+        params, _ = placed(SHARDED)
     whole = sum(weights.nbytes for weights in params.values())
     assert fsdp_by_layer.on_each_device(params) == whole / 8
 
@@ -122,7 +122,7 @@ def test_a_policy_that_leaves_out_a_name_keeps_what_goes_into_it():
         return jax.lax.scan(jax.checkpoint(body, policy=policy), x, params)[0]
 
     with jax.set_mesh(MESH):
-        params, batch = placed(PARTS)
+        params, batch = placed(SHARDED)
         step = fsdp_by_layer.compiled_step(params, batch, network)
     assert fsdp_by_layer.temporaries(step) > sum(weights.nbytes for weights in params.values())
 
@@ -131,49 +131,49 @@ def test_report_says_bytes_and_collectives(compiled, capsys):
     fsdp_by_layer.report(compiled[2])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("MiB of temporaries")
-    assert "all-gather: 4, with 262144 numbers" in lines
+    assert "all-gather: 4, 262144 elements" in lines
 
 
-def test_a_block_with_split_features_must_say_where_the_sums_go(on_grid):
+def test_a_block_with_sharded_features_must_say_where_the_sums_go(on_grid):
     _, layer, x = on_grid
     with pytest.raises(ShardingTypeError, match="Contracting dimensions are sharded"):
         fsdp_by_layer.block(layer, x)
 
 
-def test_a_split_block_equals_the_block_with_one_all_reduce(on_grid):
+def test_a_sharded_block_equals_the_block_with_one_all_reduce(on_grid):
     _, layer, x = on_grid
-    found = fsdp_by_layer.split_block(layer, x)
+    found = fsdp_by_layer.sharded_block(layer, x)
     assert found.sharding.spec == jax.P("data", None)
     expected = fsdp_by_layer.block(jax.tree.map(np.array, layer), np.array(x))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     numbers = fsdp_by_layer.ROWS // 2 * fsdp_by_layer.WIDTH
-    collectives = data_parallel.collectives(jax.jit(fsdp_by_layer.split_block), layer, x)
+    collectives = data_parallel.collectives(jax.jit(fsdp_by_layer.sharded_block), layer, x)
     assert collectives == {"all-reduce": {"operations": 1, "numbers": numbers}}
 
 
-def test_split_sums_are_another_layout_than_the_one_that_came_in(on_grid, raises_declared):
+def test_sharded_sums_are_another_layout_than_the_one_that_came_in(on_grid, raises_declared):
     params, _, x = on_grid
-    raises_declared(fsdp_by_layer.features_stay_split, params, x)
+    raises_declared(fsdp_by_layer.features_stay_sharded, params, x)
 
 
-def test_split_sums_are_right_where_they_are_brought_back(on_grid):
+def test_sharded_sums_are_right_where_they_are_brought_back(on_grid):
     _, layer, x = on_grid
     hidden = jnp.tanh(x @ layer["up"])
     sums = jnp.dot(hidden, layer["down"], out_sharding=jax.P("data", "model"))
     found = jax.reshard(x + sums, jax.P("data"))
-    np.testing.assert_allclose(found, fsdp_by_layer.split_block(layer, x), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found, fsdp_by_layer.sharded_block(layer, x), rtol=1e-4, atol=1e-4)
 
 
-def test_split_features_have_equal_losses(alone):
+def test_sharded_features_have_equal_losses(alone):
     with jax.set_mesh(GRID):
         assert_equal(fsdp_by_layer.train(*placed(FEATURES), fsdp_by_layer.by_features), alone)
 
 
-def test_both_kinds_of_splitting_go_together(alone):
+def test_both_kinds_of_sharding_go_together(alone):
     def body(x, layer):
         up = jax.reshard(layer["up"], jax.P(None, "model"))
         down = jax.reshard(layer["down"], jax.P("model"))
-        return fsdp_by_layer.split_block({"up": up, "down": down}, x), None
+        return fsdp_by_layer.sharded_block({"up": up, "down": down}, x), None
 
     def network(params, x):
         return jax.lax.scan(jax.checkpoint(body), x, params)[0]
