@@ -134,7 +134,7 @@ def to_torch(images):
     return torch.tensor(np.moveaxis(images, -1, 1).copy())
 
 
-def cross_entropy(logits, labels):
+def mean_cross_entropy(logits, labels):
     """Return the mean of -log p(label)."""
     return optax.softmax_cross_entropy_with_integer_labels(
         logits, labels
@@ -148,7 +148,7 @@ def train_step(params, stats, opt_state, batch):
     def loss(params, batch):
         images, labels = batch
         logits, new_stats = cnn(params, stats, images)
-        return cross_entropy(logits, labels), new_stats
+        return mean_cross_entropy(logits, labels), new_stats
 
     gradient = jax.value_and_grad(loss, has_aux=True)
     (value, stats), grads = gradient(params, batch)
@@ -173,7 +173,7 @@ def nnx_step(model, optimizer, batch):
 
     def loss(model, batch):
         images, labels = batch
-        return cross_entropy(model(images), labels)
+        return mean_cross_entropy(model(images), labels)
 
     value, grads = nnx.value_and_grad(loss)(model, batch)
     optimizer.update(model, grads)
@@ -201,7 +201,7 @@ def equinox_step(model, state, opt_state, batch):
     def loss(model, batch):
         images, labels = batch
         logits, new_state = on_batch(model, state, images)
-        return cross_entropy(logits, labels), new_state
+        return mean_cross_entropy(logits, labels), new_state
 
     gradient = eqx.filter_value_and_grad(loss, has_aux=True)
     (value, state), grads = gradient(model, batch)
