@@ -105,7 +105,7 @@ def report(compiled):
     """Print the temporaries and the collectives of a compiled step."""
     print(mib(temporaries(compiled)), "of temporaries")
     for kind, counts in count_collectives(compiled.as_text()).items():
-        print(f"{kind}: {counts['operations']}, {counts['numbers']} elements")
+        print(f"{kind}: {counts['operations']}, {counts['elements']} elements")
 
 
 def on_each_device(tree):

@@ -98,9 +98,9 @@ def test_collectives_of_the_three_networks(compiled):
     block = 2 * fsdp_by_layer.WIDTH * 4 * fsdp_by_layer.WIDTH
     gathers = [found["all-gather"] for found in counts]
     assert gathers == [
-        {"operations": 2, "numbers": fsdp_by_layer.LAYERS * block},
-        {"operations": 2, "numbers": block},
-        {"operations": 4, "numbers": 2 * block},
+        {"operations": 2, "elements": fsdp_by_layer.LAYERS * block},
+        {"operations": 2, "elements": block},
+        {"operations": 4, "elements": 2 * block},
     ]
     assert all(set(found) == {"all-gather", "all-reduce"} for found in counts)
 
@@ -146,9 +146,9 @@ def test_a_sharded_block_equals_the_block_with_one_all_reduce(on_grid):
     assert found.sharding.spec == jax.P("data", None)
     expected = fsdp_by_layer.block(jax.tree.map(np.array, layer), np.array(x))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
-    numbers = fsdp_by_layer.ROWS // 2 * fsdp_by_layer.WIDTH
+    elements = fsdp_by_layer.ROWS // 2 * fsdp_by_layer.WIDTH
     collectives = data_parallel.collectives(jax.jit(fsdp_by_layer.sharded_block), layer, x)
-    assert collectives == {"all-reduce": {"operations": 1, "numbers": numbers}}
+    assert collectives == {"all-reduce": {"operations": 1, "elements": elements}}
 
 
 def test_sharded_sums_are_another_layout_than_the_one_that_came_in(on_grid, raises_declared):
