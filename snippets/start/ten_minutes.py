@@ -37,15 +37,16 @@ def first_weights(hidden):
     return {name: w.astype(np.float32) for name, w in weights.items()}
 
 
-def loss_torch(params, x, y):
-    """Return the mean squared error on `x` and `y`, both (count, 1)."""
+def loss_torch(params, batch):
+    """Return the mean squared error on a batch of x and y, both (count, 1)."""
+    x, y = batch
     hidden = torch.tanh(x @ params["w1"] + params["b1"])
     return ((hidden @ params["w2"] + params["b2"] - y) ** 2).mean()
 
 
-def step_torch(params, x, y, rate):
-    """Change `params` by one step of descent; return the loss before."""
-    loss = loss_torch(params, x, y)
+def train_step_torch(params, batch, rate):
+    """Change `params` by a step of gradient descent; return the loss before."""
+    loss = loss_torch(params, batch)
     loss.backward()
     with torch.no_grad():
         for p in params.values():
@@ -54,100 +55,105 @@ def step_torch(params, x, y, rate):
     return loss.detach()
 
 
-def in_torch(weights, x, y):
-    """Return arrays of NumPy or JAX as tensors, on the accelerator if there is one."""
+def in_torch(weights, batch):
+    """Return NumPy arrays as tensors, on the accelerator if there is one."""
     found = torch.accelerator.current_accelerator(check_available=True)
 
     def tensor(array):
         return torch.tensor(np.asarray(array), device=found or "cpu")
 
     params = {name: tensor(w).requires_grad_() for name, w in weights.items()}
-    return params, tensor(x), tensor(y)
+    return params, tuple(map(tensor, batch))
 
 
-def train_torch(weights, x, y, steps, rate):
-    """Return the loss before each step, (steps,); all arrays come from NumPy."""
-    params, x, y = in_torch(weights, x, y)
-    losses = [step_torch(params, x, y, rate) for _ in range(steps)]
+def train_torch(weights, batch, steps, rate):
+    """Return the loss before each step, (steps,); all arrays are NumPy's."""
+    params, batch = in_torch(weights, batch)
+    losses = [train_step_torch(params, batch, rate) for _ in range(steps)]
     return torch.stack(losses).cpu().numpy()
 
 
 @torch.no_grad()
-def pure_step_torch(params, x, y, rate):
-    """Return new params after one step of descent, and the loss before."""
-    grads, loss = torch.func.grad_and_value(loss_torch)(params, x, y)
+def pure_step_torch(params, batch, rate):
+    """Return new params after a step of gradient descent, and the loss before.
+
+    No tensor changes.
+    """
+    grads, loss = torch.func.grad_and_value(loss_torch)(params, batch)
     return {name: p - rate * grads[name] for name, p in params.items()}, loss
 
 
-def loss_tensorflow(params, x, y):
-    """Return the mean squared error on `x` and `y`, both (count, 1)."""
+def loss_tensorflow(params, batch):
+    """Return the mean squared error on a batch of x and y, both (count, 1)."""
+    x, y = batch
     hidden = tf.tanh(x @ params["w1"] + params["b1"])
     return tf.reduce_mean((hidden @ params["w2"] + params["b2"] - y) ** 2)
 
 
-def step_tensorflow(params, x, y, rate):
-    """Change `params` by one step of descent; return the loss before."""
+def train_step_tensorflow(params, batch, rate):
+    """Change `params` by a step of gradient descent; return the loss before."""
     with tf.GradientTape() as tape:
-        loss = loss_tensorflow(params, x, y)
+        loss = loss_tensorflow(params, batch)
     grads = tape.gradient(loss, params)
     for name, p in params.items():
         p.assign_sub(rate * grads[name])
     return loss
 
 
-def in_tensorflow(weights, x, y):
+def in_tensorflow(weights, batch):
     """Return NumPy arrays as tensors, and the weights as variables."""
     params = {name: tf.Variable(w) for name, w in weights.items()}
-    return params, tf.constant(x), tf.constant(y)
+    return params, tuple(map(tf.constant, batch))
 
 
-def train_tensorflow(weights, x, y, steps, rate):
-    """Return the loss before each step, (steps,); all arrays come from NumPy."""
-    params, x, y = in_tensorflow(weights, x, y)
-    losses = [step_tensorflow(params, x, y, rate) for _ in range(steps)]
+def train_tensorflow(weights, batch, steps, rate):
+    """Return the loss before each step, (steps,); all arrays are NumPy's."""
+    params, batch = in_tensorflow(weights, batch)
+    losses = [train_step_tensorflow(params, batch, rate) for _ in range(steps)]
     return tf.stack(losses).numpy()
 
 
-def loss_fn(params, x, y):
-    """Return the mean squared error on `x` and `y`, both (count, 1)."""
+def loss(params, batch):
+    """Return the mean squared error on a batch of x and y, both (count, 1)."""
+    x, y = batch
     hidden = jnp.tanh(x @ params["w1"] + params["b1"])
     return ((hidden @ params["w2"] + params["b2"] - y) ** 2).mean()
 
 
 @jax.jit(donate_argnames="params")
-def step(params, x, y, rate):
-    """Return new params after one step of descent, and the loss before.
+def train_step(params, batch, rate):
+    """Return new params after a step of gradient descent, and the loss before.
 
     The arrays of `params` are donated: they are gone after the call.
     """
-    loss, grads = jax.value_and_grad(loss_fn)(params, x, y)
-    params = {n: p - rate * grads[n] for n, p in params.items()}
-    return params, loss
+    value, grads = jax.value_and_grad(loss)(params, batch)
+    params = {name: p - rate * grads[name] for name, p in params.items()}
+    return params, value
 
 
-def train(weights, x, y, steps, rate):
-    """Return the loss before each step, (steps,); all arrays come from NumPy."""
-    params, x, y = jax.tree.map(jnp.array, (weights, x, y))
+def train(weights, batch, steps, rate):
+    """Return the loss before each step, (steps,); all arrays are NumPy's."""
+    params, batch = jax.tree.map(jnp.array, (weights, batch))
     losses = []
     for _ in range(steps):
-        params, loss = step(params, x, y, rate)
-        losses.append(loss)
+        params, value = train_step(params, batch, rate)
+        losses.append(value)
     return np.array(losses)
 
 
 def stepper(step, params, *rest):
-    """Return a function that makes the next step in each call, and returns its loss."""
+    """Return a function: each call does the next step and returns its loss."""
 
     def next_step():
         nonlocal params
-        params, loss = step(params, *rest)
-        return loss
+        params, value = step(params, *rest)
+        return value
 
     return next_step
 
 
 step_rates = jax.jit(
-    jax.vmap(step, in_axes=(0, None, None, 0)), donate_argnums=0
+    jax.vmap(train_step, in_axes=(0, None, 0)), donate_argnums=0
 )
 
 
@@ -156,18 +162,18 @@ def copies(params, count):
     return jax.tree.map(lambda p: jnp.stack([p] * count), params)
 
 
-def train_rates(weights, x, y, steps, rates):
+def train_rates(weights, batch, steps, rates):
     """Return the loss before the last step for each of `rates`, (count,)."""
     params = copies(weights, len(rates))
     for _ in range(steps):
-        params, losses = step_rates(params, x, y, rates)
+        params, losses = step_rates(params, batch, rates)
     return losses
 
 
-def step_each_rate(runs, x, y, rates):
-    """Do `step` for each of a list of params, one call after another."""
+def step_each_rate(runs, batch, rates):
+    """Do `train_step` for each of a list of params, one after another."""
     pairs = [
-        step(params, x, y, rate)
+        train_step(params, batch, rate)
         for params, rate in zip(runs, rates, strict=True)
     ]
-    return [params for params, _ in pairs], [loss for _, loss in pairs]
+    return [params for params, _ in pairs], [value for _, value in pairs]

@@ -1,3 +1,7 @@
+import json
+import pathlib
+import runpy
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,19 +11,23 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.test_util import check_grads
+from packaging.version import Version
 
 from snippets.benchmarks.race import has_cpp_compiler
 from snippets.start import ten_minutes
 
+ROOT = pathlib.Path(__file__).parents[2]
+PAGE = (ROOT / "docs/start/ten_minutes.md").read_text("utf8")
 NAMES = {"w1", "b1", "w2", "b2"}
 
 
 @pytest.fixture(scope="module")
 def problem():
-    return ten_minutes.first_weights(8), *ten_minutes.noisy_curve(32)
+    return ten_minutes.first_weights(8), ten_minutes.noisy_curve(32)
 
 
-def exact_loss(params, x, y):
+def exact_loss(params, batch):
+    x, y = batch
     hidden = np.tanh(x @ params["w1"] + params["b1"])
     return np.mean((hidden @ params["w2"] + params["b2"] - y) ** 2)
 
@@ -28,18 +36,40 @@ def in_float64(problem):
     return jax.tree.map(lambda array: np.asarray(array, np.float64), problem)
 
 
-def slopes(params, x, y, h=1e-6):
-    """Return finite differences of the loss for each number of the weights."""
+def finite_differences(params, batch, h=1e-6):
+    """Return finite differences of the loss for each element of the weights."""
     found = {}
     for name, w in params.items():
         found[name] = np.empty_like(w)
         for i in np.ndindex(w.shape):
             change = np.zeros_like(w)
             change[i] = h
-            above = exact_loss(params | {name: w + change}, x, y)
-            below = exact_loss(params | {name: w - change}, x, y)
+            above = exact_loss(params | {name: w + change}, batch)
+            below = exact_loss(params | {name: w - change}, batch)
             found[name][i] = (above - below) / (2 * h)
     return found
+
+
+def test_the_page_names_the_oldest_jax_that_all_pages_run_on():
+    known = runpy.run_path(str(ROOT / "conf.py"))["book_versions"]
+    oldest, *_, newest = sorted(known["supported"], key=Version)
+    of_oldest, of_newest = (
+        json.loads((ROOT / known["recordings"] / f"jax-{version}.json").read_text("utf8"))
+        for version in (oldest, newest)
+    )
+    python = of_oldest["versions"]["python"].rpartition(".")[0]
+    assert f"With Python {python} pip silently installs JAX {oldest}, the oldest" in PAGE
+    newer = of_newest["versions"]["python"].rpartition(".")[0]
+    assert f"JAX {newest.rpartition('.0.')[0]} needs Python {newer}." in PAGE
+    types = {
+        (page, text["code"]): text.get("type")
+        for page, texts in of_newest["pages"].items()
+        for text in texts
+    }
+    for page, texts in of_oldest["pages"].items():
+        for text in texts:
+            same = types.get((page, text["code"]), text.get("type"))
+            assert text.get("type") == same, (page, text)
 
 
 def test_writing_raises_in_jax_and_only_there(raises_declared):
@@ -66,32 +96,32 @@ def test_the_weights_have_the_shapes_of_one_hidden_layer():
 
 def test_the_losses_are_the_formula(problem):
     exact = exact_loss(*in_float64(problem))
-    assert ten_minutes.loss_fn(*problem) == pytest.approx(exact, rel=1e-5)
+    assert ten_minutes.loss(*problem) == pytest.approx(exact, rel=1e-5)
     in_torch = ten_minutes.loss_torch(*ten_minutes.in_torch(*problem))
     assert float(in_torch.detach()) == pytest.approx(exact, rel=1e-5)
     in_tensorflow = ten_minutes.loss_tensorflow(*ten_minutes.in_tensorflow(*problem))
     assert float(in_tensorflow) == pytest.approx(exact, rel=1e-5)
 
 
-def test_the_gradients_are_the_slopes_of_the_loss_in_float64(problem):
+def test_the_gradients_are_finite_differences_of_the_loss_in_float64(problem):
     exact = in_float64(problem)
-    expected = slopes(*exact)
+    expected = finite_differences(*exact)
     with jax.enable_x64(True):
-        value, grads = jax.value_and_grad(ten_minutes.loss_fn)(*exact)
+        value, grads = jax.value_and_grad(ten_minutes.loss)(*exact)
         assert value.dtype == np.float64
-        check_grads(lambda params: ten_minutes.loss_fn(params, *exact[1:]), (exact[0],), order=2)
+        check_grads(lambda params: ten_minutes.loss(params, exact[1]), (exact[0],), order=2)
     for name in NAMES:
         np.testing.assert_allclose(grads[name], expected[name], rtol=1e-6, atol=1e-8)
 
 
 def test_one_step_is_the_same_in_all_frameworks_and_by_hand(problem):
-    weights, x, y = problem
-    exact = slopes(*in_float64(problem))
-    new, value = ten_minutes.step(weights, x, y, 0.1)
+    weights, batch = problem
+    exact = finite_differences(*in_float64(problem))
+    new, value = ten_minutes.train_step(weights, batch, 0.1)
     in_torch, in_tensorflow = ten_minutes.in_torch(*problem), ten_minutes.in_tensorflow(*problem)
     values = [
-        ten_minutes.step_torch(*in_torch, 0.1),
-        ten_minutes.step_tensorflow(*in_tensorflow, 0.1),
+        ten_minutes.train_step_torch(*in_torch, 0.1),
+        ten_minutes.train_step_tensorflow(*in_tensorflow, 0.1),
     ]
     np.testing.assert_allclose(list(map(float, values)), float(value), rtol=1e-5)
     for name in NAMES:
@@ -103,12 +133,12 @@ def test_one_step_is_the_same_in_all_frameworks_and_by_hand(problem):
 
 
 def test_the_step_of_jax_gives_the_weights_away_and_the_others_change_them(problem):
-    weights, x, y = problem
+    weights, batch = problem
     params = jax.tree.map(jnp.array, weights)
-    ten_minutes.step(params, x, y, 0.1)
+    ten_minutes.train_step(params, batch, 0.1)
     in_torch, in_tensorflow = ten_minutes.in_torch(*problem), ten_minutes.in_tensorflow(*problem)
-    ten_minutes.step_torch(*in_torch, 0.1)
-    ten_minutes.step_tensorflow(*in_tensorflow, 0.1)
+    ten_minutes.train_step_torch(*in_torch, 0.1)
+    ten_minutes.train_step_tensorflow(*in_tensorflow, 0.1)
     assert all(array.is_deleted() for array in params.values())
     assert not np.allclose(in_torch[0]["w2"].detach().cpu(), weights["w2"])
     assert not np.allclose(in_tensorflow[0]["w2"], weights["w2"])
@@ -124,7 +154,7 @@ def test_the_step_of_jax_gives_the_weights_away_and_the_others_change_them(probl
 )
 def test_the_losses_are_equal_on_the_way(shape, rate, steps):
     count, hidden = shape
-    given = ten_minutes.first_weights(hidden), *ten_minutes.noisy_curve(count), steps, rate
+    given = ten_minutes.first_weights(hidden), ten_minutes.noisy_curve(count), steps, rate
     losses = ten_minutes.train(*given)
     assert len(losses) == steps
     others = ten_minutes.train_torch(*given), ten_minutes.train_tensorflow(*given)
@@ -133,18 +163,18 @@ def test_the_losses_are_equal_on_the_way(shape, rate, steps):
 
 
 def test_the_losses_of_the_page_are_equal_and_small_at_the_end():
-    given = ten_minutes.first_weights(32), *ten_minutes.noisy_curve(256)
+    given = ten_minutes.first_weights(32), ten_minutes.noisy_curve(256)
     losses = ten_minutes.train_torch(*given, 200, 0.1)
     assert losses[-1] < 0.03 < 0.4 < losses[0]
     params = given[0]
     for expected in losses:
-        params, value = ten_minutes.step(params, *given[1:], 0.1)
+        params, value = ten_minutes.train_step(params, *given[1:], 0.1)
         assert float(value) == pytest.approx(expected, rel=1e-4)
 
 
 def test_compiled_the_step_is_the_same(problem):
-    new, value = ten_minutes.step.__wrapped__(*problem, 0.1)
-    new_jit, value_jit = ten_minutes.step(*problem, 0.1)
+    new, value = ten_minutes.train_step.__wrapped__(*problem, 0.1)
+    new_jit, value_jit = ten_minutes.train_step(*problem, 0.1)
     assert value_jit == pytest.approx(float(value), rel=1e-5)
     for name in NAMES:
         np.testing.assert_allclose(new_jit[name], new[name], rtol=1e-4, atol=1e-6)
@@ -152,8 +182,8 @@ def test_compiled_the_step_is_the_same(problem):
 
 def test_a_graph_of_tensorflow_does_the_same_step(problem):
     eager, graph = ten_minutes.in_tensorflow(*problem), ten_minutes.in_tensorflow(*problem)
-    ten_minutes.step_tensorflow(*eager, 0.1)
-    tf.function(ten_minutes.step_tensorflow)(*graph, 0.1)
+    ten_minutes.train_step_tensorflow(*eager, 0.1)
+    tf.function(ten_minutes.train_step_tensorflow)(*graph, 0.1)
     np.testing.assert_allclose(graph[0]["w1"], eager[0]["w1"], rtol=1e-4, atol=1e-6)
 
 
@@ -166,9 +196,10 @@ def test_the_compiled_step_of_torch_is_the_same(problem):
 
 
 def test_a_stepper_goes_on_and_leaves_the_first_weights_alone(problem):
-    weights, x, y = problem
-    next_step = ten_minutes.stepper(ten_minutes.step, jax.tree.map(jnp.array, weights), x, y, 0.1)
-    losses = ten_minutes.train(weights, x, y, 3, 0.1)
+    weights, batch = problem
+    params = jax.tree.map(jnp.array, weights)
+    next_step = ten_minutes.stepper(ten_minutes.train_step, params, batch, 0.1)
+    losses = ten_minutes.train(weights, batch, 3, 0.1)
     np.testing.assert_allclose([next_step() for _ in range(3)], losses, rtol=1e-5)
 
 
@@ -189,7 +220,7 @@ def test_each_rate_trains_as_it_would_alone(problem):
 
 def test_the_largest_rate_of_the_page_diverges_and_the_others_do_not():
     rates = jnp.array([0.001, 0.1, 0.2])
-    given = ten_minutes.first_weights(32), *ten_minutes.noisy_curve(256)
+    given = ten_minutes.first_weights(32), ten_minutes.noisy_curve(256)
     last = ten_minutes.train_rates(*given, 200, rates)
     assert last[1] < last[0] < 0.5
     assert np.isnan(last[2])
