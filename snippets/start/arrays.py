@@ -1,4 +1,4 @@
-"""Arrays that never change, their dtypes, and functions that change nothing."""
+"""Immutable arrays, their dtypes, and pure functions."""
 
 import warnings
 
@@ -26,13 +26,13 @@ EXPECTED_ERRORS = {
         ValueError,
         "only one reference to a mutable array may be passed as an argument",
     ),
-    "write_whole_number": (
+    "write_integer": (
         ValueError,
         "Ref dtype: float32. Value dtype: int32",
     ),
     "add_rows_to_ref": (
         Exception,
-        "performing a set/swap operation with vmapped value on an unbatched array",
+        "performing a set/swap operation with vmapped value on an unbatched",
     ),
 }
 
@@ -52,7 +52,7 @@ def write_in_place_torch(x):
 
 
 def write_in_place_tensorflow(x):
-    """Try to change the first element of a TensorFlow tensor; raises TypeError."""
+    """Try to change the first element; raises TypeError for a tf.Tensor."""
     x[0] = 1
     return x
 
@@ -120,7 +120,7 @@ def count_bins_numpy(bins, length):
 
 
 def read_at(x, i):
-    """Read element `i` in every mode that JAX has for an index out of bounds."""
+    """Read element `i` in each mode for an index out of bounds."""
     return {
         "x[i]": x[i],
         "clip": x.at[i].get(mode="clip"),
@@ -130,7 +130,7 @@ def read_at(x, i):
 
 
 def write_at(x, i):
-    """Write to element `i` in every mode that JAX has for an index out of bounds."""
+    """Write to element `i` in two modes for an index out of bounds."""
     return {
         "set": x.at[i].set(9),
         "clip": x.at[i].set(9, mode="clip"),
@@ -138,7 +138,7 @@ def write_at(x, i):
 
 
 def read_checked(x, i):
-    """Return `x[i]`; raises checkify.JaxRuntimeError where `i` is out of bounds."""
+    """Return `x[i]`; raises JaxRuntimeError where `i` is out of bounds."""
     checked = checkify.checkify(
         lambda x, i: x[i], errors=checkify.index_checks
     )
@@ -157,8 +157,8 @@ def write_ten(x):
 def buffer_sizes(function, x, **options):
     """Return the bytes that the compiled function needs beside its argument.
 
-    `shared` bytes of the result lie in the argument's own memory. `options` are
-    those of `jax.jit`.
+    `shared` bytes of the result lie in the argument's own memory.
+    `options` are those of `jax.jit`.
     """
     memory = jax.jit(function, **options).lower(x).compile().memory_analysis()
     return {
@@ -184,13 +184,13 @@ def exp_without_first(x):
 
 def dtypes_of_sums(xp):
     """Return the dtypes of five sums in `xp`: NumPy, jax.numpy or torch."""
-    whole = xp.ones(2, dtype=xp.int32)
+    integers = xp.ones(2, dtype=xp.int32)
     half = xp.ones(2, dtype=xp.float16)
     single = xp.ones(2, dtype=xp.float32)
     sums = {
-        "int32 + 1.5": whole + 1.5,
-        "int32 + float16": whole + half,
-        "int32 + float32": whole + single,
+        "int32 + 1.5": integers + 1.5,
+        "int32 + float16": integers + half,
+        "int32 + float32": integers + single,
         "float16 + float32": half + single,
         "float16 + 1.5": half + 1.5,
     }
@@ -210,7 +210,7 @@ def first_moments(x):
 
 @jax.jit(donate_argnames="state")
 def update_moments(state, x):
-    """Return the running means of `x` and x², giving away the memory of `state`."""
+    """Return the running means of `x` and x²; donates `state`."""
     return {
         "mean": 0.9 * state["mean"] + 0.1 * x,
         "square": 0.9 * state["square"] + 0.1 * x**2,
@@ -223,7 +223,10 @@ def donate_twice(x):
 
 
 def sum_donated(x):
-    """Sum a donated array (n,); return the sum, whether x is gone, and the warning."""
+    """Sum a donated array (n,).
+
+    Return the sum, whether x is deleted, and the warning.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         total = jax.jit(jnp.sum, donate_argnums=0)(x)
@@ -239,7 +242,7 @@ def aligned_zeros(n):
 
 @jax.jit
 def late_sum(x, matrix):
-    """Return the sum of `x` (n,), read after 60 products of `matrix` (m, m)."""
+    """Return the sum of `x` (n,), read after 60 matmuls of `matrix` (m, m)."""
 
     def multiply(_, product):
         return jnp.tanh(product @ product)
@@ -249,7 +252,7 @@ def late_sum(x, matrix):
 
 
 def sum_and_refill(buffer, passed):
-    """Sum `passed` (n,); fill NumPy's `buffer` with ones before the sum is there."""
+    """Sum `passed` (n,); fill `buffer` with ones before the sum is ready."""
     total = late_sum(passed, jnp.zeros((700, 700)))
     buffer[:] = 1
     return total
@@ -270,14 +273,14 @@ def square_and_count(x, calls):
 
 @jax.jit
 def filled(x):
-    """Return x (n,) with its first two elements set to 1, by way of a ref."""
+    """Return x (n,) with its first two elements set to 1 through a ref."""
     ref = jax.new_ref(x)
     ref[0] = 1.0
     ref[1] = 1.0
     return jax.freeze(ref)
 
 
-def write_whole_number(x):
+def write_integer(x):
     """Write an integer to a ref of floats; raises ValueError."""
     ref = jax.new_ref(x)
     ref[0] = 1
@@ -298,7 +301,7 @@ def call_with_ref_twice(x):
 
 
 def add_rows_to_ref(rows):
-    """Add up rows (n, m) under vmap in a ref from outside; raises Exception."""
+    """Add rows (n, m) to a ref from outside under vmap; raises Exception."""
     total = jax.new_ref(jnp.zeros(rows.shape[1]))
 
     def add(row):

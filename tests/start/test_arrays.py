@@ -166,7 +166,7 @@ def test_gradient_through_an_update(values):
     np.testing.assert_allclose(gradient, expected, rtol=1e-5)
 
 
-def test_whole_numbers_stay_in_32_bits_and_the_rest_is_cut_off():
+def test_integers_keep_their_low_32_bits():
     large = np.array([3_000_000_000, 2**40 + 7])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -269,6 +269,14 @@ def test_waiting_for_the_result_makes_a_buffer_free():
     total = jax.block_until_ready(arrays.late_sum(buffer, jnp.zeros((700, 700))))
     buffer[:] = 1
     assert total == 0
+
+
+def test_waiting_for_a_copy_makes_a_large_buffer_free():
+    for put in (jnp.array, jax.device_put):
+        buffer = arrays.aligned_zeros(2**22 + 1)[1:]
+        array = put(buffer).block_until_ready()
+        buffer[:] = 1
+        assert not array.any(), put
 
 
 def test_device_put_shares_the_memory_of_numpy():
@@ -380,7 +388,7 @@ def test_a_ref_inside_of_a_function():
 
 
 def test_mistakes_with_refs(raises_declared):
-    raises_declared(arrays.write_whole_number, jnp.zeros(3))
+    raises_declared(arrays.write_integer, jnp.zeros(3))
     raises_declared(arrays.call_with_ref_twice, jnp.ones(3))
     raises_declared(arrays.add_rows_to_ref, jnp.ones((3, 2)))
 
