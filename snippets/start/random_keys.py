@@ -1,4 +1,4 @@
-"""Random numbers from hidden state (PyTorch, TensorFlow) and from keys (JAX)."""
+"""Random numbers from hidden state and, in JAX, from keys."""
 
 import zlib
 
@@ -44,7 +44,7 @@ def split_and_draw(seed):
 
 
 def dropout(key, x, rate=0.5):
-    """Set a share `rate` of `x` to zero and scale the rest by 1 / (1 - rate)."""
+    """Zero a fraction `rate` of `x` and scale the rest by 1 / (1 - rate)."""
     keep = jax.random.bernoulli(key, 1 - rate, x.shape)
     return jnp.where(keep, x / (1 - rate), 0)
 
@@ -61,7 +61,7 @@ def dropout_twice(key, x):
 
 
 def share_kept(x):
-    """Return the share of elements of `x`, (n,), that are not zero."""
+    """Return the fraction of the elements of `x`, (n,), that are not zero."""
     return (x != 0).sum().item() / x.shape[0]
 
 
@@ -72,7 +72,7 @@ def masks_by_step(key, steps):
 
 
 def children(key, n):
-    """Return n keys made by a split of `key`, and n by folding in 0 to n - 1."""
+    """Return n keys of a split of `key`, and n with 0 to n - 1 folded in."""
     folded = [jax.random.fold_in(key, i) for i in range(n)]
     return list(jax.random.split(key, n)), folded
 
@@ -133,7 +133,7 @@ def train(key, weight, steps):
 
 
 def tree_of_keys(seed, layers, steps):
-    """Return the keys of a small program by purpose, each as its numbers."""
+    """Return the keys of a small program by purpose, each as its data."""
     weights, noise = jax.random.split(jax.random.key(seed))
     keys = {
         "weights": {layer: key_for(weights, layer) for layer in layers},
@@ -168,17 +168,17 @@ def refuse_legacy(seed):
 
 
 def typed_to_numpy(seed):
-    """Hand a typed key to NumPy. Raises TypeError."""
+    """Convert a typed key to a NumPy array. Raises TypeError."""
     return np.asarray(jax.random.key(seed))
 
 
 def unwrap(key):
-    """Return the numbers inside a typed key, NumPy uint32."""
+    """Return the data of a typed key, NumPy uint32."""
     return np.asarray(jax.random.key_data(key))
 
 
 def rewrap(data, implementation):
-    """Turn the uint32 numbers of a key back into a typed key."""
+    """Return the typed key with the given uint32 data."""
     return jax.random.wrap_key_data(data, impl=implementation)
 
 
@@ -212,14 +212,14 @@ def fold_twice(seed):
 
 
 def split_and_fold(seed):
-    """Draw from the first part of a key, and from the key folded with 0."""
+    """Draw from the first child of a key, and from the key folded with 0."""
     key = jax.random.key(seed)
     first, second = jax.random.split(key)[0], jax.random.fold_in(key, 0)
     return jax.random.normal(first), jax.random.normal(second)
 
 
 def is_found(mistake, seed):
-    """Say whether the check finds what `mistake` does with keys from a seed."""
+    """Say whether the check finds the error that `mistake` makes."""
     with jax.debug_key_reuse(True):
         try:
             mistake(seed)

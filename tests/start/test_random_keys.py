@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -92,6 +95,44 @@ def test_the_keys_of_a_split_are_those_folded_with_their_number(seed, n):
     assert len({str(jax.random.key_data(key)) for key in by_fold}) == n
 
 
+def test_a_split_folds_in_the_position_with_the_default_generator_and_not_with_all():
+    for implementation, same in (("threefry2x32", True), ("unsafe_rbg", False)):
+        by_split, by_fold = random_keys.children(jax.random.key(3, impl=implementation), 4)
+        equal = [bool(one == other) for one, other in zip(by_split, by_fold, strict=True)]
+        assert equal == [same] * 4, implementation
+    assert jax.random.key_impl(jax.random.key(3)) == "threefry2x32"
+
+
+# In a process of its own: to fork one in which JAX has threads can end in a deadlock.
+WORKERS = """
+import numpy, torch
+
+class Draws(torch.utils.data.Dataset):
+    generator = numpy.random.default_rng(0)
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, _):
+        return self.generator.random(), torch.rand(()).item()
+
+options = {"batch_size": None, "num_workers": 2, "multiprocessing_context": "fork"}
+own, of_torch = zip(*torch.utils.data.DataLoader(Draws(), **options))
+print(len(set(own)), len(set(of_torch)))
+"""
+
+
+def test_torch_repeats_numbers_where_two_generators_begin_with_one_state():
+    masks = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        masks.append(torch.nn.functional.dropout(torch.ones(100)))
+    assert torch.equal(*masks)
+    assert not torch.equal(masks[1], torch.nn.functional.dropout(torch.ones(100)))
+    done = subprocess.run([sys.executable, "-c", WORKERS], capture_output=True, text=True)
+    assert done.stdout.split() == ["2", "4"], done.stderr
+
+
 def test_many_keys_at_once_equal_a_loop():
     many = jax.random.split(jax.random.key(42), 4)
     together = random_keys.draw_for_each(many, (2,))
@@ -117,7 +158,7 @@ def test_one_key_for_a_whole_array_gives_other_numbers():
 LAYERS = ["encoder", "decoder"]
 
 
-def test_another_order_trades_weights_unless_they_follow_names():
+def test_another_order_swaps_weights_unless_they_follow_names():
     key = jax.random.key(0)
     for draw, start in ((random_keys.weights_torch, 42), (random_keys.weights_in_turn, key)):
         one, other = draw(start, LAYERS), draw(start, LAYERS[::-1])
