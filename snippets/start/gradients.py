@@ -1,4 +1,4 @@
-"""Gradients in JAX beside autograd of PyTorch and GradientTape of TensorFlow."""
+"""Gradients in JAX, in PyTorch (autograd) and TensorFlow (GradientTape)."""
 
 import functools
 
@@ -9,19 +9,25 @@ import tensorflow as tf
 import torch
 
 EXPECTED_ERRORS = {
-    "slope_of_many": (TypeError, "only defined for scalar-output functions"),
-    "slope_of_many_torch": (RuntimeError, "only for scalar outputs"),
-    "slope_at_integer": (TypeError, "requires real- or complex-valued inputs"),
-    "slope_at_integer_torch": (
+    "gradient_of_many": (
+        TypeError,
+        "only defined for scalar-output functions",
+    ),
+    "gradient_of_many_torch": (RuntimeError, "only for scalar outputs"),
+    "gradient_at_integer": (
+        TypeError,
+        "requires real- or complex-valued inputs",
+    ),
+    "gradient_at_integer_torch": (
         RuntimeError,
         "floating point and complex dtype",
     ),
     "descend_with_counter": (TypeError, "with a float0"),
-    "slope_of_sqrt_by_newton": (
+    "gradient_of_sqrt_by_newton": (
         ValueError,
         "Reverse-mode differentiation does not work",
     ),
-    "slope_of_leaky_jit": (
+    "gradient_of_leaky_jit": (
         jax.errors.TracerBoolConversionError,
         "Attempted boolean conversion of traced array",
     ),
@@ -58,7 +64,7 @@ def gradient_tensorflow(w, x, y):
 
 
 def finite_differences(f, w, h=1e-6):
-    """Return the slopes of `f` at `w`, (n,), computed in float64.
+    """Return the gradient of `f` at `w`, (n,), computed in float64.
 
     The error is of order h², and of order 1e-16 / h from rounding.
     """
@@ -68,7 +74,7 @@ def finite_differences(f, w, h=1e-6):
 
 
 def agree(first, *others, rtol=1e-3):
-    """Say whether arrays of any frameworks are equal, up to `rtol`."""
+    """Say whether arrays of any framework are equal, up to `rtol`."""
     return all(np.allclose(first, other, rtol, 1e-5) for other in others)
 
 
@@ -83,31 +89,29 @@ def line_error(params, x, y):
     return squared_error(params["w"], x, y - params["b"])
 
 
-def accumulated_torch(w, parts):
-    """Return the gradient over all rows of `parts`, pairs of x and y."""
+def accumulated_torch(w, microbatches):
+    """Return the gradient over all rows of `microbatches`, pairs (x, y)."""
     w = torch.tensor(w, requires_grad=True)
-    count = sum(len(x) for x, _ in parts)
-    for x, y in parts:
+    count = sum(len(x) for x, _ in microbatches)
+    for x, y in microbatches:
         error = squared_error(w, torch.tensor(x), torch.tensor(y))
         (len(x) / count * error).backward()
     return w.grad
 
 
-def accumulated(w, parts):
-    """Return the gradient over all rows of `parts`, pairs of x and y."""
-    total, count = jnp.zeros_like(w), sum(len(x) for x, _ in parts)
-    for x, y in parts:
+def accumulated(w, microbatches):
+    """Return the gradient over all rows of `microbatches`, pairs (x, y)."""
+    total, count = jnp.zeros_like(w), sum(len(x) for x, _ in microbatches)
+    for x, y in microbatches:
         total += len(x) / count * jax.grad(squared_error)(w, x, y)
     return total
 
 
-def accumulated_in_place(w, parts):
-    """Return the gradient over all rows of `parts`, added up in one `jax.Ref`."""
-    total, count = (
-        jax.new_ref(jnp.zeros_like(w)),
-        sum(len(x) for x, _ in parts),
-    )
-    for x, y in parts:
+def accumulated_in_place(w, microbatches):
+    """Return what `accumulated` does, added up in one `jax.Ref`."""
+    total = jax.new_ref(jnp.zeros_like(w))
+    count = sum(len(x) for x, _ in microbatches)
+    for x, y in microbatches:
         _, backward = jax.vjp(functools.partial(squared_error, x=x, y=y), w)
         backward.with_refs(total)(len(x) / count)
     return total[...]
@@ -123,14 +127,14 @@ def half_frozen_torch(w):
     return w * w.detach()
 
 
-def slope_torch(f, x):
+def derivative_torch(f, x):
     """Return the derivative of `f` at the number `x`, from autograd."""
     x = torch.tensor(x, requires_grad=True)
     f(x).backward()
     return x.grad
 
 
-def slope_tensorflow(f, x):
+def derivative_tensorflow(f, x):
     """Return the derivative of `f` at the number `x`, from a GradientTape."""
     x = tf.Variable(x)
     with tf.GradientTape() as tape:
@@ -143,22 +147,22 @@ def square(x):
     return x**2
 
 
-def slope_of_many(x):
+def gradient_of_many(x):
     """Ask for the gradient of several results; raises TypeError."""
     return jax.grad(square)(x)
 
 
-def slope_of_many_torch(x):
+def gradient_of_many_torch(x):
     """Call backward on several results; raises RuntimeError."""
     square(x).backward()
 
 
-def slope_at_integer(x):
+def gradient_at_integer(x):
     """Ask for the gradient at an integer; raises TypeError."""
     return jax.grad(square)(x)
 
 
-def slope_at_integer_torch(x):
+def gradient_at_integer_torch(x):
     """Ask for the gradient at an integer tensor; raises RuntimeError."""
     return torch.tensor(x, requires_grad=True)
 
@@ -169,7 +173,7 @@ def counted_error(params, x, y):
 
 
 def descend_with_counter(params, x, y):
-    """Subtract a gradient that has a part for an integer; raises TypeError."""
+    """Subtract a gradient with a leaf for an integer; raises TypeError."""
     grads = jax.grad(counted_error, allow_int=True)(params, x, y)
     return jax.tree.map(jnp.subtract, params, grads)
 
@@ -206,7 +210,7 @@ def leaky(x):
     return x if x > 0 else 0.1 * x
 
 
-def slope_of_leaky_jit(x):
+def gradient_of_leaky_jit(x):
     """Compile the gradient of `leaky`; raises TracerBoolConversionError."""
     return jax.jit(jax.grad(leaky))(x)
 
@@ -242,8 +246,8 @@ def sqrt_by_newton(a):
     return jax.lax.while_loop(unfinished, lambda x: (x + a / x) / 2, a)
 
 
-def slope_of_sqrt_by_newton(a):
-    """Differentiate a loop of unknown length backwards; raises ValueError."""
+def gradient_of_sqrt_by_newton(a):
+    """Differentiate a loop of unknown trip count; raises ValueError."""
     return jax.grad(sqrt_by_newton)(a)
 
 
@@ -262,7 +266,7 @@ def root(a):
 
 
 def root_forward(a):
-    """Return the root, and what the way back needs of it."""
+    """Return the root, and it again as the residual."""
     result = sqrt_by_newton(a)
     return result, result
 
@@ -277,7 +281,7 @@ class RootTorch(torch.autograd.Function):
 
     @staticmethod
     def forward(context, a):
-        """Return the root, and keep it for the way back."""
+        """Return the root, and save it for the backward pass."""
         result = sqrt_by_newton_torch(a)
         context.save_for_backward(result)
         return result
@@ -291,44 +295,44 @@ class RootTorch(torch.autograd.Function):
 
 @jax.custom_vjp
 def clip_gradient(x):
-    """Return `x`; its gradient is limited to -1 ... 1 on the way back."""
+    """Return `x`; the backward pass clips its gradient to -1 ... 1."""
     return x
 
 
 def clip_forward(x):
-    """Return `x`, and nothing for the way back."""
+    """Return `x`, and no residuals."""
     return x, None
 
 
 def clip_backward(_, g):
-    """Return the gradient g, limited to -1 ... 1, for the one argument."""
+    """Return the gradient g, clipped to -1 ... 1, for the one argument."""
     return (jnp.clip(g, -1, 1),)
 
 
 def cubes_clipped(w):
-    """Return the sum of (2w)³, with the gradient limited at 2w."""
+    """Return the sum of (2w)³, with the gradient clipped at 2w."""
     return (clip_gradient(2 * w) ** 3).sum()
 
 
 @jax.custom_vjp
 def stash_gradient(box, x):
-    """Return `x`; its gradient is also written into the ref `box` on the way back."""
+    """Return `x`; the backward pass writes its gradient into the ref `box`."""
     return x
 
 
 def stash_forward(box, x):
-    """Return `x`, and the ref for the way back."""
+    """Return `x`, and the ref as the residual."""
     return x, box
 
 
 def stash_backward(box, g):
-    """Write the gradient g into the ref, and return it for the second argument."""
+    """Write the gradient g into the ref; return it for the second argument."""
     box[...] = g
     return None, g
 
 
 def gradient_of_cubes_torch(w):
-    """Return the gradient of the sum of (2w)³, limited at 2w by a hook."""
+    """Return the gradient of the sum of (2w)³, clipped at 2w by a hook."""
     w = torch.tensor(w, requires_grad=True)
     doubled = 2 * w
     doubled.register_hook(lambda g: g.clamp(-1, 1))

@@ -105,21 +105,21 @@ def test_the_gradient_for_the_targets():
     np.testing.assert_allclose(for_y, -2 * (x @ w - y) / 3, rtol=1e-5)
 
 
-def test_gradients_of_parts_add_up():
+def test_gradients_of_microbatches_add_up():
     w, x, y = gradients.some_points()
-    parts = [(x[:1], y[:1]), (x[1:], y[1:])]
+    microbatches = [(x[:1], y[:1]), (x[1:], y[1:])]
     expected = by_formula(w, x, y)
-    np.testing.assert_allclose(gradients.accumulated(w, parts), expected, rtol=1e-5)
-    in_place = gradients.accumulated_in_place(jnp.asarray(w), parts)
+    np.testing.assert_allclose(gradients.accumulated(w, microbatches), expected, rtol=1e-5)
+    in_place = gradients.accumulated_in_place(jnp.asarray(w), microbatches)
     np.testing.assert_allclose(in_place, expected, rtol=1e-5)
-    np.testing.assert_allclose(gradients.accumulated_torch(w, parts), expected, rtol=1e-5)
+    np.testing.assert_allclose(gradients.accumulated_torch(w, microbatches), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("w", [3.0, -1.5])
 def test_a_constant_half_does_not_count(w):
     found = [
         jax.grad(gradients.half_frozen)(w),
-        gradients.slope_torch(gradients.half_frozen_torch, w),
+        gradients.derivative_torch(gradients.half_frozen_torch, w),
     ]
     assert list(map(float, found)) == [w, w]
     assert gradients.half_frozen(w) == w * w
@@ -127,16 +127,16 @@ def test_a_constant_half_does_not_count(w):
 
 
 def test_several_results_have_no_gradient_but_with_a_tape_of_tensorflow(raises_declared):
-    raises_declared(gradients.slope_of_many, jnp.ones(2))
-    raises_declared(gradients.slope_of_many_torch, torch.ones(2, requires_grad=True))
-    summed = gradients.slope_tensorflow(gradients.square, [1.0, 2.0])
+    raises_declared(gradients.gradient_of_many, jnp.ones(2))
+    raises_declared(gradients.gradient_of_many_torch, torch.ones(2, requires_grad=True))
+    summed = gradients.derivative_tensorflow(gradients.square, [1.0, 2.0])
     np.testing.assert_array_equal(summed, [2, 4])
 
 
 def test_integers_have_no_gradient(raises_declared):
-    raises_declared(gradients.slope_at_integer, 3)
-    raises_declared(gradients.slope_at_integer_torch, 3)
-    assert gradients.slope_tensorflow(gradients.square, 3) is None
+    raises_declared(gradients.gradient_at_integer, 3)
+    raises_declared(gradients.gradient_at_integer_torch, 3)
+    assert gradients.derivative_tensorflow(gradients.square, 3) is None
 
 
 def test_a_gradient_for_an_integer_is_a_float0(raises_declared):
@@ -164,7 +164,7 @@ def test_jacobians_are_the_formula_in_all_frameworks(p):
         np.testing.assert_allclose(jacobian, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_products_with_the_jacobian(x64):
+def test_jvp_and_vjp_multiply_with_the_jacobian(x64):
     jacobian = np.asarray(jax.jacfwd(gradients.from_polar)(POLAR))
     tensors = torch.tensor(POLAR), torch.tensor(DIRECTION)
     forward = [
@@ -183,7 +183,7 @@ def test_products_with_the_jacobian(x64):
 
 @settings(max_examples=10, deadline=None)
 @given(arrays(np.float64, 2, elements=NUMBERS), arrays(np.float64, 2, elements=NUMBERS))
-def test_hessian_vector_products_are_the_formula(x, v):
+def test_a_hvp_is_the_formula(x, v):
     a, b = x
     hessian = np.array([[2 - 400 * (b - 3 * a**2), -400 * a], [-400 * a, 200.0]])
     with jax.enable_x64(True):
@@ -201,36 +201,36 @@ def test_rosenbrock_has_its_minimum_at_one():
     np.testing.assert_array_equal(jax.grad(gradients.rosenbrock)(jnp.ones(2)), [0, 0])
 
 
-@pytest.mark.parametrize(("x", "slope"), [(2.0, 1.0), (-2.0, 0.1)])
-def test_a_branch_has_the_slope_of_its_side(x, slope, raises_declared):
-    assert float(jax.grad(gradients.leaky)(x)) == pytest.approx(slope)
-    assert float(jax.jit(jax.grad(gradients.leaky_cond))(x)) == pytest.approx(slope)
+@pytest.mark.parametrize(("x", "derivative"), [(2.0, 1.0), (-2.0, 0.1)])
+def test_a_branch_has_the_derivative_of_its_side(x, derivative, raises_declared):
+    assert float(jax.grad(gradients.leaky)(x)) == pytest.approx(derivative)
+    assert float(jax.jit(jax.grad(gradients.leaky_cond))(x)) == pytest.approx(derivative)
     assert float(gradients.leaky_cond(x)) == pytest.approx(gradients.leaky(x))
-    raises_declared(gradients.slope_of_leaky_jit, x)
+    raises_declared(gradients.gradient_of_leaky_jit, x)
 
 
 @settings(max_examples=10, deadline=None)
 @given(st.floats(-0.1, 0.5), arrays(np.float64, 5, elements=NUMBERS))
-def test_a_loop_along_an_array_has_the_slope_of_the_polynomial(rate, payments):
+def test_a_loop_along_an_array_has_the_derivative_of_the_polynomial(rate, payments):
     polynomial = np.polynomial.Polynomial(payments[::-1])
     with jax.enable_x64(True):
         assert float(gradients.final_balance(rate, payments)) == pytest.approx(
             polynomial(1 + rate), abs=1e-9
         )
-        slope = float(jax.grad(gradients.final_balance)(rate, payments))
-    assert slope == pytest.approx(polynomial.deriv()(1 + rate), abs=1e-9)
-    in_torch = gradients.slope_torch(
+        derivative = float(jax.grad(gradients.final_balance)(rate, payments))
+    assert derivative == pytest.approx(polynomial.deriv()(1 + rate), abs=1e-9)
+    in_torch = gradients.derivative_torch(
         lambda rate: gradients.final_balance_python(rate, payments), rate
     )
-    assert float(in_torch) == pytest.approx(slope, rel=1e-4, abs=1e-4)
+    assert float(in_torch) == pytest.approx(derivative, rel=1e-4, abs=1e-4)
 
 
-def test_an_open_loop_has_no_way_back_in_jax_alone(raises_declared):
-    raises_declared(gradients.slope_of_sqrt_by_newton, 2.0)
+def test_an_open_loop_has_no_reverse_mode_in_jax_alone(raises_declared):
+    raises_declared(gradients.gradient_of_sqrt_by_newton, 2.0)
 
 
 @pytest.mark.parametrize("a", [0.25, 2.0, 9.0])
-def test_the_root_and_its_slope(a):
+def test_the_root_and_its_derivative(a):
     roots = [
         gradients.sqrt_by_newton(a),
         gradients.root(a),
@@ -238,16 +238,16 @@ def test_the_root_and_its_slope(a):
         gradients.RootTorch.apply(torch.tensor(a)),
     ]
     np.testing.assert_allclose(list(map(float, roots)), a**0.5, rtol=1e-4)
-    slopes = [
+    derivatives = [
         jax.jacfwd(gradients.sqrt_by_newton)(a),
         jax.grad(gradients.root)(a),
-        gradients.slope_torch(gradients.sqrt_by_newton_torch, a),
-        gradients.slope_torch(gradients.RootTorch.apply, a),
+        gradients.derivative_torch(gradients.sqrt_by_newton_torch, a),
+        gradients.derivative_torch(gradients.RootTorch.apply, a),
     ]
-    np.testing.assert_allclose(list(map(float, slopes)), 0.5 / a**0.5, rtol=1e-3)
+    np.testing.assert_allclose(list(map(float, derivatives)), 0.5 / a**0.5, rtol=1e-3)
 
 
-def test_the_rule_of_the_root_is_its_slope(x64):
+def test_the_rule_of_the_root_is_its_derivative(x64):
     check_grads(jnp.sqrt, (2.0,), order=1)
     _, kept = gradients.root_forward(2.0)
     (found,) = gradients.root_backward(kept, 3.0)
@@ -265,7 +265,7 @@ def test_the_gradient_is_limited_on_its_way_by_rule_and_by_hook(w):
 
 
 @pytest.mark.parametrize("transform", [lambda f: f, jax.jit])
-def test_a_gradient_is_stashed_on_its_way_back_and_stays_what_it_is(transform):
+def test_a_gradient_is_stashed_in_the_backward_pass_and_stays_what_it_is(transform):
     w, box = jnp.array([2.0, 0.1, -1.5]), jax.new_ref(jnp.zeros(3))
 
     def cubes(w):
@@ -277,7 +277,7 @@ def test_a_gradient_is_stashed_on_its_way_back_and_stays_what_it_is(transform):
     np.testing.assert_allclose(found, 2 * at_doubled, rtol=1e-5)
 
 
-def test_the_gradients_of_the_network_are_equal_and_slopes():
+def test_the_gradients_of_the_network_are_equal_and_finite_differences():
     network = gradients.some_network(6, 3, 4)
     found = gradients.network_gradient(*network)
     in_torch = gradients.network_gradient_torch(*gradients.network_torch(*network))
@@ -327,7 +327,7 @@ def powers(x, n):
         ("while_loop", False),
     ],
 )
-def test_which_loops_have_a_way_back(name, backward):
+def test_which_loops_have_reverse_mode(name, backward):
     @jax.jit
     def power(x, n):
         return powers(x, n)[name]
