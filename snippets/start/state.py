@@ -53,7 +53,7 @@ def add(count, n):
 @jax.tree_util.register_dataclass
 @dataclass
 class Tally:
-    """A counter that may pass through `jit`: a pytree with one int32 array ()."""
+    """A counter that may pass through `jit`: a pytree of one array ()."""
 
     count: jax.Array
 
@@ -77,7 +77,7 @@ def assign_to_tally(tally, n):
 
 @jax.jit
 def add_to_ref(ref, n):
-    """Add `n` to the int32 array () in a `jax.new_ref`; return the new count."""
+    """Add `n` to a ref of an int32 array (); return the new count."""
     ref[...] += n
     return ref[...]
 
@@ -123,7 +123,7 @@ def first_statistics(features):
 
 @jax.jit
 def batch_norm_train(statistics, x):
-    """Normalise a batch (rows, features) and return it with the new statistics."""
+    """Return the new statistics, and the normalized batch (rows, features)."""
     mean, var = x.mean(axis=0), x.var(axis=0)
     unbiased = x.var(axis=0, ddof=1)
     new = Statistics(
@@ -135,68 +135,65 @@ def batch_norm_train(statistics, x):
 
 @jax.jit
 def batch_norm_predict(statistics, x):
-    """Normalise a batch (rows, features) by the running statistics."""
+    """Normalize a batch (rows, features) by the running statistics."""
     return (x - statistics.mean) / jnp.sqrt(statistics.var + 1e-5)
 
 
-class TrainState(NamedTuple):
-    """Everything that a training step changes: parameters and their momentum."""
-
-    params: dict
-    velocity: dict
+def first_params(features):
+    """Return a weight for each feature and a bias, all zero."""
+    return {"w": jnp.zeros(features), "b": jnp.zeros(())}
 
 
-def first_state(features):
-    """Return the state before the first step, all zeros."""
-    params = {"w": jnp.zeros(features), "b": jnp.zeros(())}
-    return TrainState(params, jax.tree.map(jnp.zeros_like, params))
-
-
-def squared_error(params, x, y):
+def loss(params, batch):
     """Return the mean squared error on x (rows, features) and y (rows,)."""
+    x, y = batch
     return jnp.mean((x @ params["w"] + params["b"] - y) ** 2)
 
 
 @jax.jit
-def train_step(state, batch):
-    """Return the state after one step of gradient descent, and the error before it."""
-    error, grads = jax.value_and_grad(squared_error)(state.params, *batch)
-    velocity = jax.tree.map(
-        lambda v, g: MOMENTUM * v + g, state.velocity, grads
-    )
-    params = jax.tree.map(lambda p, v: p - RATE * v, state.params, velocity)
-    return TrainState(params, velocity), error
+def train_step(params, opt_state, batch):
+    """Return params and velocities after a step, and the loss before it."""
+    value, grads = jax.value_and_grad(loss)(params, batch)
+    opt_state = jax.tree.map(lambda v, g: MOMENTUM * v + g, opt_state, grads)
+    params = jax.tree.map(lambda p, v: p - RATE * v, params, opt_state)
+    return params, opt_state, value
 
 
-def train_steps(state, batches):
-    """Run one step for each batch along the first axis, in one compiled loop."""
-    return jax.lax.scan(train_step, state, batches)
+def train_steps(params, opt_state, batches):
+    """Do a step for each batch along the first axis, in one compiled loop."""
+
+    def step(state, batch):
+        *state, value = train_step(*state, batch)
+        return tuple(state), value
+
+    state, losses = jax.lax.scan(step, (params, opt_state), batches)
+    return *state, losses
 
 
 def pairs_torch(batches):
-    """Return a list with the x and y of each batch as tensors of torch."""
+    """Return a list of the x and y of each batch as torch tensors."""
     return list(
         zip(*(torch.tensor(np.array(b)) for b in batches), strict=True)
     )
 
 
 def train_torch(batches):
-    """Train with a torch module and optimizer; return the error of each step."""
+    """Train with a torch module and optimizer; return the losses (steps,)."""
     model = torch.nn.Linear(batches[0][0].shape[1], 1)
     torch.nn.init.zeros_(model.weight)
     torch.nn.init.zeros_(model.bias)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
-    errors = []
+    losses = []
     for x, y in batches:
         optimizer.zero_grad()
-        error = ((model(x)[:, 0] - y) ** 2).mean()
-        error.backward()
+        loss = ((model(x)[:, 0] - y) ** 2).mean()
+        loss.backward()
         optimizer.step()
-        errors.append(error.detach())
-    return torch.stack(errors).numpy()
+        losses.append(loss.detach())
+    return torch.stack(losses).numpy()
 
 
 def linear_batches(key, steps, rows=8):
-    """Draw batches of x (steps, rows, 2) and y = 3 x₀ - x₁ + 1 (steps, rows)."""
+    """Draw batches: x (steps, rows, 2), y = 3 x₀ - x₁ + 1 (steps, rows)."""
     x = jax.random.normal(key, (steps, rows, 2))
     return x, 3 * x[..., 0] - x[..., 1] + 1

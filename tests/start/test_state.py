@@ -115,51 +115,64 @@ def test_batch_norm_equals_torch(seed):
     )
 
 
-def test_squared_error_equals_numpy():
+def start():
+    params = state.first_params(2)
+    return params, jax.tree.map(jnp.zeros_like, params)
+
+
+def test_the_loss_equals_numpy():
     x = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
     params = {"w": jnp.array([1.0, -1.0]), "b": jnp.array(2.0)}
     expected = np.mean((x @ [1, -1] + 2 - np.array([0, 5])) ** 2)
-    assert state.squared_error(params, x, jnp.array([0, 5])) == expected
+    assert state.loss(params, (x, jnp.array([0, 5]))) == expected
 
 
 def test_the_first_step_equals_the_closed_form():
-    x, y = np.array([[2.0, 0.0]], np.float32), np.array([3.0], np.float32)
-    new, error = state.train_step(state.first_state(2), (x, y))
-    assert error == 9
-    np.testing.assert_allclose(new.params["w"], [0.1 * 2 * 3 * 2, 0], rtol=1e-6)
-    np.testing.assert_allclose(new.params["b"], 0.1 * 2 * 3, rtol=1e-6)
+    batch = np.array([[2.0, 0.0]], np.float32), np.array([3.0], np.float32)
+    params, velocity, value = state.train_step(*start(), batch)
+    assert value == 9
+    np.testing.assert_allclose(velocity["w"], [-2 * 3 * 2, 0], rtol=1e-6)
+    np.testing.assert_allclose(params["w"], [0.1 * 2 * 3 * 2, 0], rtol=1e-6)
+    np.testing.assert_allclose(params["b"], 0.1 * 2 * 3, rtol=1e-6)
 
 
 def test_loop_scan_and_torch_agree():
     batches = state.linear_batches(jax.random.key(0), steps=150)
-    start = state.first_state(2)
-    now, errors = start, []
+    (params, opt_state), losses = start(), []
     for batch in zip(*batches, strict=True):
-        now, error = state.train_step(now, batch)
-        errors.append(float(error))
-    end, scanned = state.train_steps(start, batches)
-    np.testing.assert_allclose(scanned, errors, rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(end.params["w"], now.params["w"], rtol=1e-3, atol=1e-3)
-    np.testing.assert_allclose(end.params["w"], [3, -1], atol=0.02)
-    np.testing.assert_allclose(end.params["b"], 1, atol=0.02)
+        params, opt_state, value = state.train_step(params, opt_state, batch)
+        losses.append(float(value))
+    scanned, velocity, of_scan = state.train_steps(*start(), batches)
+    np.testing.assert_allclose(of_scan, losses, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(scanned["w"], params["w"], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(velocity["w"], opt_state["w"], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(scanned["w"], [3, -1], atol=0.02)
+    np.testing.assert_allclose(scanned["b"], 1, atol=0.02)
 
     pairs = state.pairs_torch(batches)
     np.testing.assert_array_equal(pairs[149][1], batches[1][149])
-    np.testing.assert_allclose(state.train_torch(pairs), errors, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(state.train_torch(pairs), losses, rtol=1e-3, atol=1e-4)
 
 
 def test_a_step_leaves_the_old_state_as_it_was():
-    batch = tuple(part[0] for part in state.linear_batches(jax.random.key(0), steps=1))
-    start = state.first_state(2)
-    one, _ = state.train_step(start, batch)
-    two, _ = state.train_step(start, batch)
-    assert start.params["w"].tolist() == [0, 0]
-    assert one.params["w"].tolist() == two.params["w"].tolist() != [0, 0]
+    batch = tuple(each[0] for each in state.linear_batches(jax.random.key(0), steps=1))
+    params, opt_state = start()
+    one, *_ = state.train_step(params, opt_state, batch)
+    two, *_ = state.train_step(params, opt_state, batch)
+    assert params["w"].tolist() == [0, 0]
+    assert one["w"].tolist() == two["w"].tolist() != [0, 0]
+
+
+def test_the_state_can_be_donated():
+    batch = tuple(each[0] for each in state.linear_batches(jax.random.key(0), steps=1))
+    params, opt_state = start()
+    step = jax.jit(state.train_step, donate_argnums=(0, 1))
+    step(params, opt_state, batch)
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves((params, opt_state)))
 
 
 def test_batches_follow_the_line():
     x, y = state.linear_batches(jax.random.key(0), steps=3, rows=5)
     assert x.shape == (3, 5, 2)
     np.testing.assert_allclose(y, 3 * x[..., 0] - x[..., 1] + 1, rtol=1e-6)
-    assert jax.tree.structure(state.first_state(2)).num_leaves == 4
     assert pytest.approx(0.9) == state.MOMENTUM
