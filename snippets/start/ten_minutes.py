@@ -45,7 +45,7 @@ def loss_torch(params, batch):
 
 
 def train_step_torch(params, batch, rate):
-    """Change `params` by a step of gradient descent; return the loss before."""
+    """Change `params` by a gradient step; return the loss before it."""
     loss = loss_torch(params, batch)
     loss.backward()
     with torch.no_grad():
@@ -91,7 +91,7 @@ def loss_tensorflow(params, batch):
 
 
 def train_step_tensorflow(params, batch, rate):
-    """Change `params` by a step of gradient descent; return the loss before."""
+    """Change `params` by a gradient step; return the loss before it."""
     with tf.GradientTape() as tape:
         loss = loss_tensorflow(params, batch)
     grads = tape.gradient(loss, params)

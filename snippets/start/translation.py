@@ -1,4 +1,4 @@
-"""The same operations in PyTorch, TensorFlow and JAX, as expressions that are run."""
+"""The same operations in PyTorch, TensorFlow and JAX, as code that is run."""
 
 import ast
 import dataclasses
@@ -11,6 +11,7 @@ import warnings
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import tensorflow as tf
 import torch
 import torch.nn.functional as F
@@ -42,12 +43,12 @@ INPUTS = {
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One operation as Python text in each framework; the last line is its result.
+    """One operation as code in each framework; the last line is its result.
 
-    `given` replaces some of INPUTS. `differs` says that the results differ for them.
-    `meaning` is what each framework computes, in NumPy, where the three never agree.
-    `view` turns a framework's result, the NumPy array `r`, into PyTorch's layout.
-    `draws` are the mean, deviation, least and largest number of a random result.
+    `given` replaces some of INPUTS. `differs`: the results differ for them.
+    `meaning` is what each framework computes, in NumPy, where they differ.
+    `view` turns a framework's result, the array `r`, into PyTorch's layout.
+    `draws` are mean, deviation, least and largest value of a random result.
     `fixed` says that the text holds for the shapes of INPUTS only.
     """
 
@@ -67,11 +68,11 @@ class Row:
 
 
 def names_for(framework, given):
-    """Return what a row's text may use: the framework, and `given` as its arrays."""
+    """Return what a row's text may use: modules, and `given` as arrays."""
     modules = {
         "torch": {"torch": torch, "F": F},
         "tensorflow": {"tf": tf},
-        "jax": {"jax": jax, "jnp": jnp},
+        "jax": {"jax": jax, "jnp": jnp, "optax": optax},
         "numpy": {},
     }
     array = {
@@ -94,14 +95,14 @@ def used(text):
 
 
 def inputs(row, drawn=None):
-    """Return the inputs that a row reads: its own, `drawn`, or those of INPUTS."""
+    """Return the inputs that a row reads: its own, `drawn`, or from INPUTS."""
     read = set().union(*map(used, written(row).values()))
     known = INPUTS | row.given if drawn is None else drawn
     return {name: value for name, value in known.items() if name in read}
 
 
 def evaluate(text, framework, given):
-    """Run text in one framework and return its last expression, or the error."""
+    """Run text in a framework; return its last expression, or the error."""
     torch.manual_seed(0)
     tf.random.set_seed(0)
     logging.getLogger("tensorflow").setLevel("ERROR")
@@ -126,7 +127,7 @@ def evaluate(text, framework, given):
 
 
 def plain(value):
-    """Return arrays of any framework as NumPy arrays, and what holds them as a list."""
+    """Return arrays as NumPy arrays, and containers of them as lists."""
     if isinstance(value, (str, bool, int, float, np.ndarray)):
         return value
     if isinstance(value, (tuple, list)):
@@ -143,7 +144,7 @@ def plain(value):
 
 
 def agree(values, tolerance=1e-5):
-    """Say whether results have the same form and, but for rounding, the same values."""
+    """Say whether results have equal structure and, up to rounding, values."""
     first, *others = values
     if isinstance(first, Exception) or isinstance(first, str):
         return all(
@@ -169,7 +170,7 @@ def agree(values, tolerance=1e-5):
 
 
 def dtypes(value):
-    """Return the dtypes of a result, in words; none for what is no array."""
+    """Return the dtypes of a result, in words; none where it is no array."""
     if isinstance(value, list):
         return ", ".join(dict.fromkeys(dtypes(part) for part in value))
     return str(value.dtype) if isinstance(value, np.ndarray) else ""
@@ -189,7 +190,7 @@ def numbers(value):
 
 
 def numbers_in(value):
-    """Return a number, or the lists of an array, with five digits."""
+    """Return a number, or the lists of an array, with five decimal digits."""
     if isinstance(value, list):
         return f"[{', '.join(map(numbers_in, value))}]"
     return f"{value + 0:.5g}" if isinstance(value, float) else str(value)
@@ -204,7 +205,7 @@ def written(row):
 
 
 def results(row):
-    """Run a row on its inputs; return {framework: result}, NumPy's where it has one."""
+    """Run a row on its inputs; return {framework: result}."""
     return {
         n: evaluate(text, n, inputs(row)) for n, text in written(row).items()
     }
@@ -226,7 +227,7 @@ def alike(row, found):
 
 
 def summary(value):
-    """Return mean, deviation, least and largest of random numbers, in words."""
+    """Return mean, deviation, least and largest value, in words."""
     return (
         f"mean {np.mean(value):.3g}, deviation {np.std(value):.3g}, "
         f"from {np.min(value):.3g} to {np.max(value):.3g}"
@@ -251,11 +252,12 @@ def shown(row, value):
         return type(value).__name__
     if row.view:
         return f"shape {value.shape} {dtypes(value)}"
-    return f"{summary(value) if row.draws else numbers(value)} {dtypes(value)}".strip()
+    text = summary(value) if row.draws else numbers(value)
+    return f"{text} {dtypes(value)}".strip()
 
 
 def reported(row, found):
-    """Return what to say of a row: of all at once where nothing differs, or of each."""
+    """Return what to say of a row: once where nothing differs, or of each."""
     if alike(row, found) and not row.view:
         return {"all": f"{numbers(found['torch'])} {kinds(found)}".strip()}
     return {name: shown(row, found[name]) for name in FRAMEWORKS}
@@ -286,14 +288,15 @@ def element(tag, text, **attributes):
 
 
 def as_html(row, found):
-    """Return a row with its results as rows of a table, in a body with an id."""
+    """Return a row with its results as a body of a table, with an id."""
     said, texts = reported(row, found), written(row)
     own = [
         " " + element("code", f"{name} = {row.given[name]}")
         for name in row.given
     ]
     mark = " <em>differs</em>" if row.differs else ""
-    head = f'<th colspan="3" scope="rowgroup">{row.title}{"".join(own)}{mark}</th>'
+    said_of = f"{row.title}{''.join(own)}{mark}"
+    head = f'<th colspan="3" scope="rowgroup">{said_of}</th>'
     cells = [
         element("code", texts[name])
         + (element("samp", said[name]) if name in said else "")
@@ -310,7 +313,7 @@ def as_html(row, found):
 
 
 class Table:
-    """Rows with what each framework gives for them, as text and as an HTML table."""
+    """Rows with each framework's results, as text and as an HTML table."""
 
     def __init__(self, rows):
         """Run all rows."""
@@ -335,6 +338,13 @@ CREATION = [
         "torch.zeros(2, 3)",
         "tf.zeros([2, 3])",
         "jnp.zeros((2, 3))",
+    ),
+    Row(
+        "torch-empty",
+        "Uninitialized memory (zeros in JAX before 0.11)",
+        "tuple(torch.empty(2, 3).shape)",
+        "tuple(tf.zeros([2, 3]).shape)",
+        "jnp.empty((2, 3)).shape",
     ),
     Row(
         "torch-arange",
@@ -1160,7 +1170,10 @@ ALGEBRA = [
     Row(
         "torch-svd-order",
         "Order of the factors of svd",
-        "[tuple(part.shape) for part in torch.linalg.svd(x, full_matrices=False)]",
+        """
+        found = torch.linalg.svd(x, full_matrices=False)
+        [tuple(part.shape) for part in found]
+        """,
         "[tuple(part.shape) for part in tf.linalg.svd(x)]",
         "[part.shape for part in jnp.linalg.svd(x, full_matrices=False)]",
         differs=True,
@@ -1219,7 +1232,8 @@ LAYERS = [
         differs=True,
         meaning=("v / 2 * (1 + np.vectorize(math.erf)(v / 2**0.5))",) * 2
         + (
-            "v / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (v + 0.044715 * v**3)))",
+            "v / 2 * (1 + np.tanh((2 / np.pi) ** 0.5"
+            " * (v + 0.044715 * v**3)))",
         ),
         tolerance=1e-5,
     ),
@@ -1268,9 +1282,12 @@ LAYERS = [
         given={"x": [[0.0, 0.01]]},
         differs=True,
         meaning=(
-            "(x - x.mean(1, keepdims=True)) / (x.var(1, keepdims=True) + 1e-5) ** 0.5",
-            "(x - x.mean(1, keepdims=True)) / (x.var(1, keepdims=True) + 1e-3) ** 0.5",
-            "(x - x.mean(1, keepdims=True)) / (x.var(1, keepdims=True) + 1e-5) ** 0.5",
+            "(x - x.mean(1, keepdims=True))"
+            " / (x.var(1, keepdims=True) + 1e-5) ** 0.5",
+            "(x - x.mean(1, keepdims=True))"
+            " / (x.var(1, keepdims=True) + 1e-3) ** 0.5",
+            "(x - x.mean(1, keepdims=True))"
+            " / (x.var(1, keepdims=True) + 1e-5) ** 0.5",
         ),
         tolerance=1e-4,
     ),
@@ -1369,8 +1386,9 @@ LOSSES = [
         )
         """,
         """
-        p = jax.nn.log_softmax(x)
-        -jnp.take_along_axis(p, labels[:, None], 1).mean()
+        optax.softmax_cross_entropy_with_integer_labels(
+            x, labels
+        ).mean()
         """,
         tolerance=1e-4,
     ),
@@ -1384,8 +1402,9 @@ LOSSES = [
         )
         """,
         """
-        p = jax.nn.log_softmax(jax.nn.softmax(x))
-        -jnp.take_along_axis(p, labels[:, None], 1).mean()
+        optax.softmax_cross_entropy_with_integer_labels(
+            jax.nn.softmax(x), labels
+        ).mean()
         """,
         differs=True,
         fixed=True,
@@ -1400,8 +1419,9 @@ LOSSES = [
         )
         """,
         """
-        p = jax.nn.log_softmax(x)
-        -jnp.take_along_axis(p, labels[:, None], 1).mean()
+        optax.softmax_cross_entropy_with_integer_labels(
+            x, labels
+        ).mean()
         """,
         given={"labels": [0, 7]},
         differs=True,
@@ -1422,8 +1442,9 @@ LOSSES = [
         )
         """,
         """
-        t = jnp.where(mask, 1.0, -1.0)
-        jax.nn.softplus(-t * v).mean()
+        optax.sigmoid_binary_cross_entropy(
+            v, mask.astype(float)
+        ).mean()
         """,
     ),
     Row(
@@ -1431,14 +1452,14 @@ LOSSES = [
         "Squared error",
         "F.mse_loss(x, y)",
         "tf.reduce_mean(tf.square(x - y))",
-        "jnp.square(x - y).mean()",
+        "optax.squared_error(x, y).mean()",
     ),
     Row(
         "torch-mse-axis",
         "Squared error: over which axes",
         "F.mse_loss(x, y)",
         "tf.keras.losses.mse(y, x)",
-        "jnp.square(x - y).mean()",
+        "optax.squared_error(x, y).mean()",
         differs=True,
         fixed=True,
     ),
@@ -1447,17 +1468,14 @@ LOSSES = [
         "Huber",
         "F.huber_loss(x, y)",
         "tf.keras.losses.Huber()(y, x)",
-        """
-        e = jnp.abs(x - y)
-        jnp.where(e < 1, e**2 / 2, e - 0.5).mean()
-        """,
+        "optax.huber_loss(x, y).mean()",
     ),
     Row(
         "torch-kl-div",
-        "Kullback-Leibler: PyTorch takes the logs first",
+        "Kullback-Leibler: PyTorch and Optax take log p",
         'F.kl_div(p.log(), q, reduction="sum")',
         "tf.keras.losses.KLDivergence()(q, p)",
-        "jnp.sum(q * (jnp.log(q) - jnp.log(p)))",
+        "optax.losses.kl_divergence(jnp.log(p), q)",
         given={"p": [0.2, 0.8], "q": [0.5, 0.5]},
         fixed=True,
     ),

@@ -4,9 +4,12 @@ import pathlib
 import re
 
 import hypothesis
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from packaging.version import Version
 
 from snippets.start import translation
 from snippets.start.translation import FRAMEWORKS, INPUTS, Row, agree, alike, dtypes, inputs
@@ -19,7 +22,7 @@ GROUPS = {
 }
 ROWS = [row for rows in GROUPS.values() for row in rows]
 PAGE = (ROOT / "docs/start/translation.md").read_text("utf8")
-# Of ordinary size, exact in binary, and not 0, at which some functions have no slope.
+# Of ordinary size, exact in binary, and not 0, at which some functions have no derivative.
 FLOATS = st.integers(-40, 40).filter(bool).map(lambda eighths: eighths / 8)
 
 
@@ -173,6 +176,16 @@ def test_the_recording_holds_every_row():
     recorded = (ROOT / "docs/_recorded/cpu/start/translation.ipynb").read_text("utf8")
     ids = re.findall(r'<tbody id=\\"(?:out-\w{10}-)?([\w-]+)\\"', recorded)
     assert sorted(ids) == sorted(row.name for row in ROWS)
+
+
+def test_empty_is_uninitialized_from_the_version_that_the_row_names():
+    (row,) = (row for row in ROWS if row.name == "torch-empty")
+    since = re.search(r"zeros in JAX before ([\d.]+)", row.title)[1]
+    program = str(jax.make_jaxpr(lambda: jnp.empty((2, 3)))())
+    zeros = "broadcast_in_dim" in program and "0.0" in program
+    assert zeros is (Version(jax.__version__) < Version(since))
+    assert zeros or "= empty[" in program
+    assert f"From JAX {since} on `jnp.empty` is" in PAGE
 
 
 def test_inputs_that_no_row_reads_are_not_kept():
