@@ -1,4 +1,4 @@
-"""A gradient for each example of a batch: in a loop, with vmap, and by hand."""
+"""A gradient for each example: in a loop, with vmap, and by hand."""
 
 import re
 
@@ -26,13 +26,13 @@ def some_examples(count, inputs):
 
 
 def predict(params, x):
-    """Return the network's number for one example `x`, (inputs,)."""
+    """Return the network's output () for one example `x`, (inputs,)."""
     hidden = jnp.tanh(x @ params["w1"] + params["b1"])
     return hidden @ params["w2"] + params["b2"]
 
 
 def loss(params, x, y):
-    """Return the squared error for one `x`, (inputs,), and its number `y`."""
+    """Return the squared error for one `x`, (inputs,), and its target `y`."""
     return (predict(params, x) - y) ** 2
 
 
@@ -52,7 +52,7 @@ gradients = jax.vmap(gradient, in_axes=(None, 0, 0))
 
 
 def largest_difference(tree, other):
-    """Return the largest difference between two dictionaries of equal arrays."""
+    """Return the largest difference between two dictionaries of arrays."""
     pairs = [(np.asarray(tree[name]), other[name]) for name in tree]
     return max(float(np.abs(one - two).max()) for one, two in pairs)
 
@@ -77,19 +77,19 @@ def gradients_by_hand(params, xs, ys):
 
 
 def norms(tree):
-    """Return the length of each example's whole gradient, (count,)."""
+    """Return the norm of each example's whole gradient, (count,)."""
     rows = [array.reshape(len(array), -1) for array in tree.values()]
     return jnp.linalg.norm(jnp.concatenate(rows, axis=1), axis=1)
 
 
 def clipped_mean(tree, limit):
-    """Shorten each example's gradient to at most `limit`; return their mean."""
+    """Clip each example's gradient to a norm of `limit`; return the mean."""
     factors = jnp.minimum(1, limit / norms(tree)) / len(tree["b2"])
     return {name: jnp.tensordot(factors, g, 1) for name, g in tree.items()}
 
 
 def memory(function, *args):
-    """Return the bytes that compiled `function` needs for its result, and within."""
+    """Return the bytes of the result of compiled `function`, and within it."""
     needs = jax.jit(function).lower(*args).compile().memory_analysis()
     return {
         "result": needs.output_size_in_bytes,
@@ -98,12 +98,12 @@ def memory(function, *args):
 
 
 def clipped_gradient(params, xs, ys):
-    """Return the mean of the examples' gradients, each of length 1 at most."""
+    """Return the mean of the examples' gradients, each clipped to norm 1."""
     return clipped_mean(gradients(params, xs, ys), limit=1.0)
 
 
 def in_torch(tree):
-    """Return a dictionary of arrays as tensors on the accelerator, if there is one."""
+    """Return a dictionary of arrays as tensors, on a GPU if there is one."""
     device = (
         torch.accelerator.current_accelerator(check_available=True) or "cpu"
     )
@@ -125,6 +125,6 @@ gradients_torch = torch.func.vmap(gradient_torch, in_dims=(None, 0, 0))
 
 
 def compiled_copies(function, *args):
-    """Return the shapes that compiled `function` copies whole, in float32."""
+    """Return the shapes that compiled `function` copies, in float32."""
     text = jax.jit(function).lower(*args).compile().as_text()
     return re.findall(r"= f32(\[[\d,]+\])\S* copy\(", text)

@@ -1,4 +1,4 @@
-"""jax.vmap, torch.func.vmap and tf.vectorized_map: where they agree and differ."""
+"""jax.vmap, torch.func.vmap and tf.vectorized_map, compared."""
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ def map_tensorflow(function):
 
 
 def map_anew(function):
-    """Return `function`, mapped over the first axis, as a new graph in each call."""
+    """Return `function`, mapped over the first axis, with a graph per call."""
     return lambda elements: tf.vectorized_map(function, elements)
 
 
@@ -112,7 +112,7 @@ def add_one_in_place(x):
 
 
 def count_body_runs(transform, x, calls=3):
-    """Return how often Python runs a body in `calls` calls of it, mapped over `x`."""
+    """Return how often Python runs a mapped body in `calls` calls."""
     runs = []
 
     def body(x):
@@ -126,7 +126,7 @@ def count_body_runs(transform, x, calls=3):
 
 
 def init(key):
-    """Return the weights of one linear layer from 5 numbers to 2, drawn with a key."""
+    """Return the weights of a linear layer from 5 features to 2."""
     return {"weight": jax.random.normal(key, (5, 2)), "bias": jnp.zeros(2)}
 
 

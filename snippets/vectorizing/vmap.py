@@ -16,8 +16,8 @@ EXPECTED_ERRORS = {
 def convolve(x, w):
     """Slide `w`, of shape (k,), over `x`, of shape (n,): shape (n - k + 1,).
 
-    Each result is the dot product of `w` with k neighbours in `x`. The window is
-    not reversed, so NumPy's name for it is `correlate`.
+    Each result is the dot product of `w` with k neighbours in `x`. The window
+    is not reversed, so NumPy's name for it is `correlate`.
     """
     starts = range(len(x) - len(w) + 1)
     return jnp.stack([jnp.dot(x[i : i + len(w)], w) for i in starts])
@@ -47,12 +47,12 @@ def layer(params, x):
 
 
 def convolve_each(xs, w):
-    """Slide one `w`, (k,), over each of `xs`, (b, n), by keyword: ValueError."""
+    """Slide one `w`, (k,), over each of `xs`, (b, n); raises ValueError."""
     return jax.vmap(convolve, in_axes=(0, None))(xs, w=w)
 
 
 def all_pairs(xs, ws):
-    """Slide each of `ws`, (c, k), over each of `xs`, (b, n): (b, c, n - k + 1)."""
+    """Slide each of `ws`, (c, k), over each of `xs`: (b, c, n - k + 1)."""
     each_w = jax.vmap(convolve, in_axes=(None, 0))
     return jax.vmap(each_w, in_axes=(0, None))(xs, ws)
 

@@ -44,7 +44,7 @@ def test_the_data():
     np.testing.assert_allclose(ys, np.sin(np.asarray(xs).sum(1)), rtol=1e-4, atol=1e-5)
 
 
-def test_one_gradient_is_the_slope_of_the_loss(batch):
+def test_one_gradient_is_finite_differences_of_the_loss(batch):
     params, xs, ys = batch
     check_grads(
         lambda params: per_example.loss(params, xs[0], ys[0]), (params,), order=1, modes=["rev"]
@@ -98,7 +98,7 @@ def test_norms_are_those_of_all_parameters_together(each):
     np.testing.assert_allclose(per_example.norms(each), np.linalg.norm(flat, axis=1), rtol=1e-5)
 
 
-def test_a_wrong_label_has_the_longest_gradient():
+def test_a_wrong_label_has_the_largest_gradient_norm():
     params = per_example.some_params(32, 64)
     xs, ys = per_example.some_examples(64, 32)
     lengths = per_example.norms(per_example.gradients(params, xs, ys.at[17].set(30.0)))
@@ -106,7 +106,7 @@ def test_a_wrong_label_has_the_longest_gradient():
 
 
 @pytest.mark.parametrize("limit", [0.1, 1.0, 100.0])
-def test_clipping_shortens_each_gradient_before_the_mean(each, limit):
+def test_clipping_limits_each_norm_before_the_mean(each, limit):
     flat = np.concatenate([np.asarray(g).reshape(7, -1) for g in each.values()], axis=1)
     lengths = np.linalg.norm(flat, axis=1, keepdims=True)
     expected = (flat * np.minimum(1, limit / lengths)).mean(0)
