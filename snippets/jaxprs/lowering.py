@@ -52,7 +52,7 @@ def costs(stage):
     }
 
 
-def product_flops(n, m, k):
+def matmul_flops(n, m, k):
     """Return the flops of an (n, m) by (m, k) matmul: nmk multiply-adds."""
     return 2 * n * m * k
 

@@ -1,4 +1,4 @@
-"""What the first step of a training loop pays for, and how to pay it elsewhere."""
+"""What the first training step pays for, and how to pay for it elsewhere."""
 
 import contextlib
 import itertools
@@ -12,14 +12,14 @@ from snippets.jaxprs.reading import primitives
 
 
 def network(weights, x):
-    """Apply tanh(x @ layer) for each layer. weights: (depth, n, n), x: (batch, n)."""
+    """Apply tanh(x @ w) for each w of (depth, n, n) weights. x: (batch, n)."""
     for layer in weights:
         x = jnp.tanh(x @ layer)
     return x
 
 
 def loss(weights, x, y):
-    """Return the mean squared error of the network's result against y: (batch, n)."""
+    """Return the mean squared error of the network against y: (batch, n)."""
     return jnp.mean((network(weights, x) - y) ** 2)
 
 
@@ -38,7 +38,7 @@ def example(depth, width, batch):
 
 
 def anew(function):
-    """Return a jitted function that JAX has not seen and that does as `function`."""
+    """Return `function`, jitted as a new function that JAX has not seen."""
     return jax.jit(lambda *args: function(*args))
 
 
@@ -58,7 +58,7 @@ def compile_anew(function, *args):
 
 
 def stage_times(function, *args):
-    """Bring a function to its first result; return (stage, seconds) of each step."""
+    """Run each stage up to the first result; return pairs (stage, seconds)."""
     moments = [time.perf_counter()]
     traced = anew(function).trace(*args)
     moments.append(time.perf_counter())
@@ -75,7 +75,7 @@ def stage_times(function, *args):
 
 
 def scanned_network(weights, x):
-    """Compute what `network` does, with a loop that is part of the compiled program."""
+    """Compute what `network` does, with a loop in the compiled program."""
 
     def apply_layer(x, layer):
         return jnp.tanh(x @ layer), None
@@ -84,7 +84,7 @@ def scanned_network(weights, x):
 
 
 def checkpointed_network(weights, x):
-    """Compute what `scanned_network` does; a gradient computes each layer anew."""
+    """Compute what `scanned_network` does; gradients recompute each layer."""
 
     @jax.checkpoint
     def apply_layer(x, layer):
@@ -94,18 +94,18 @@ def checkpointed_network(weights, x):
 
 
 def gradient_of(forward):
-    """Return a function of weights and x: the gradient of the sum of `forward`."""
+    """Return the gradient of the sum of `forward`(weights, x)."""
     return jax.grad(lambda weights, x: forward(weights, x).sum())
 
 
 def count_equations(forward, depth):
-    """Return how many primitives the jaxpr of a network of `depth` layers holds."""
+    """Return the number of primitives in the jaxpr of `depth` layers."""
     weights, x, _ = example(depth, width=8, batch=4)
     return len(primitives(jax.make_jaxpr(forward)(weights, x)))
 
 
 def compile_ahead(step, depth, width, batch):
-    """Compile a step for float32 arrays of the given sizes, before there are any."""
+    """Compile a step for float32 arrays of the given sizes."""
     weights = jax.ShapeDtypeStruct((depth, width, width), jnp.float32)
     data = jax.ShapeDtypeStruct((batch, width), jnp.float32)
     return jax.jit(step).lower(weights, data, data).compile()
@@ -113,7 +113,7 @@ def compile_ahead(step, depth, width, batch):
 
 @contextlib.contextmanager
 def programs_kept_in(folder, shortest=0.0):
-    """Let JAX keep compiled programs in `folder` and look for them there first.
+    """Let JAX keep compiled programs in `folder`, and load them from there.
 
     `shortest` is the compile time in seconds from which on a program is kept.
     """
@@ -134,6 +134,6 @@ def programs_kept_in(folder, shortest=0.0):
 
 
 def compile_kept(folder, function, *args):
-    """Compile `function` as if in a new process, where `folder` keeps programs."""
+    """Compile `function` as if in a new process, with programs in `folder`."""
     with programs_kept_in(folder):
         compile_anew(function, *args)

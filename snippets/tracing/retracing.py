@@ -19,7 +19,7 @@ COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
 def counted(function):
-    """Return a function like `function` whose `traces` counts the runs of its body."""
+    """Return `function` with an attribute `traces`: how often its body ran."""
 
     @functools.wraps(function)
     def body(*args, **kwargs):
@@ -44,7 +44,7 @@ def count_traces(function, calls, **jit_options):
 
 @contextlib.contextmanager
 def compilations():
-    """Give a list that grows by one duration for each program compiled meanwhile."""
+    """Yield a list to which each compilation appends its seconds."""
     durations = []
 
     def listen(event, seconds, **details):
@@ -59,7 +59,7 @@ def compilations():
 
 
 def count_both(function, calls, **jit_options):
-    """Return how often JAX traces and compiles `function` to serve all `calls`."""
+    """Return how often JAX traces and compiles `function` for all `calls`."""
     with compilations() as compiled:
         traces = count_traces(function, calls, **jit_options)
     return traces, len(compiled)
@@ -71,7 +71,7 @@ def scale(x, factor=2.0):
 
 
 def same_function(times):
-    """Return the traces when one function is wrapped in jit again for each call."""
+    """Return the traces when each call wraps one function in jit again."""
     body = counted(scale)
     for _ in range(times):
         jax.jit(body)(np.ones(3))
@@ -79,7 +79,7 @@ def same_function(times):
 
 
 def fresh_lambda(times):
-    """Return the traces when each call wraps a lambda written at that moment."""
+    """Return the traces when each call wraps a new lambda."""
     body = counted(scale)
     for _ in range(times):
         jax.jit(lambda x: body(x))(np.ones(3))
@@ -114,7 +114,7 @@ def bound_method(times):
 
 
 def changed_setting(precisions):
-    """Return the traces when each call comes under a matmul precision of its own."""
+    """Return the traces when each call has a matmul precision of its own."""
     body = counted(scale)
     jitted = jax.jit(body)
     for precision in precisions:
@@ -129,7 +129,7 @@ def scale_all(arrays):
 
 
 def four_calls(devices):
-    """Return (what differs between four calls, traces, compilations) of each row.
+    """Return (what four calls differ in, traces, compilations) of each row.
 
     devices: four of them, for the arrays of the rows on devices and layouts.
     """
@@ -212,7 +212,7 @@ def batch_mean(batch):
 
 
 def strict_means(batches):
-    """Return the mean of each batch; raise RuntimeError if a later one is traced."""
+    """Return the mean of each batch; raises RuntimeError on a later trace."""
     jitted = jax.jit(batch_mean)
     means = [jitted(batches[0])]
     with jax.no_tracing(True):
@@ -230,7 +230,7 @@ def tensorflow_traces(function, calls, **options):
 
 
 def torch_compiles(function, calls):
-    """Return how often torch.compile compiles `function` to serve all `calls`."""
+    """Return how often torch.compile compiles `function` for all `calls`."""
     compiles = 0
 
     def backend(graph, inputs):
@@ -253,7 +253,8 @@ def double(x):
 def count_loop(loop, function, *args, **options):
     """Return how often loop(function, ...) traces and compiles it, as a text.
 
-    The loop runs twice. What it does outside of `function` is compiled the first time.
+    The loop runs twice. What it does outside of `function` is compiled the
+    first time.
     """
     loop(counted(function), *args, **options)
     body = counted(function)
@@ -273,7 +274,7 @@ def track(mean, batch):
 
 
 def over_batches(function, start, batches):
-    """Return what becomes of `start` when `function` takes all batches in turn."""
+    """Return the carry after jitted `function` has taken all batches."""
     step, carry = jax.jit(function), start
     for batch in batches:
         carry = step(carry, batch)
@@ -281,12 +282,12 @@ def over_batches(function, start, batches):
 
 
 def descend_bfloat16(weights, gradient):
-    """Return the weights, bfloat16 or float32, after a step with a float32 gradient."""
+    """Return the weights after a step with a float32 gradient."""
     return weights - 0.1 * gradient
 
 
 def descend_same_dtype(weights, gradient):
-    """Return the weights, in their own dtype, after a step with a float32 gradient."""
+    """Return the weights, in their own dtype, after such a step."""
     return (weights - 0.1 * gradient).astype(weights.dtype)
 
 
@@ -299,7 +300,7 @@ class Optimizer:
 
 @dataclasses.dataclass(frozen=True)
 class FrozenOptimizer:
-    """Gradient descent; objects with the same rate are equal, with one hash."""
+    """Gradient descent; objects with equal rates are equal."""
 
     rate: float
 
@@ -346,7 +347,7 @@ def decay(state):
 
 
 def repeat(function, start, times):
-    """Return what becomes of `start` when `function` is applied again and again."""
+    """Return the carry after jitted `function` was applied `times` times."""
     step, carry = jax.jit(function), start
     for _ in range(times):
         carry = step(carry)
@@ -354,7 +355,7 @@ def repeat(function, start, times):
 
 
 def in_layout(function, weights, gradient, steps, result=None):
-    """Train with weights on several devices; `result` is their layout after a step."""
+    """Train on several devices; `result` is the sharding of new weights."""
     step = jax.jit(function, out_shardings=result)
     for _ in range(steps):
         weights = step(weights, gradient, 0.1)

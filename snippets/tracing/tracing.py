@@ -24,7 +24,7 @@ SETTINGS = {"factor": 2.0}
 
 @jax.jit
 def shifted_product(x, y):
-    """Return (x + 1) @ (y + 1) and print what Python sees. x: (n, m), y: (m,)."""
+    """Return (x + 1) @ (y + 1); print what Python sees. x: (n, m), y: (m,)."""
     print("x is", x)
     print("y is", y)
     result = jnp.dot(x + 1, y + 1)
@@ -46,19 +46,19 @@ def describe(x):
 
 @jax.jit
 def ask_for_value(x):
-    """Raise ConcretizationTypeError: a tracer has no value to make a float of."""
+    """Raise ConcretizationTypeError: a tracer has no value to convert."""
     return float(x)
 
 
 @jax.jit
 def hand_to_numpy(x):
-    """Raise TracerArrayConversionError: NumPy needs values, and x has none yet."""
+    """Raise TracerArrayConversionError: NumPy needs values, and x has none."""
     return np.sin(x)
 
 
 @jax.jit
 def shown_product(x, y):
-    """Return (x + 1) @ (y + 1), printing it at each run. x: (n, m), y: (m,)."""
+    """Return (x + 1) @ (y + 1), and print it. x: (n, m), y: (m,)."""
     result = jnp.dot(x + 1, y + 1)
     jax.debug.print("the result is {}", result)
     return result
@@ -90,7 +90,7 @@ def scaled_by(x, factor):
 
 @jax.jit
 def frozen_noise(x):
-    """Return x plus one NumPy random number, drawn while tracing and never again."""
+    """Return x plus a NumPy random number, drawn only while tracing."""
     return x + np.random.default_rng().normal()
 
 
@@ -102,7 +102,7 @@ def fresh_noise(key, x):
 
 @tf.function
 def tensorflow_product(x, y):
-    """Return (x + 1) @ (y + 1), print what Python sees and what TensorFlow computes."""
+    """Return (x + 1) @ (y + 1); print what Python and TensorFlow see."""
     print("x is", x)
     result = tf.linalg.matvec(x + 1, y + 1)
     tf.print("the result is", result, output_stream=sys.stdout)

@@ -53,7 +53,7 @@ def test_the_result_of_compiled_selu_is_unchanged():
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40))
 def test_flops_of_a_matmul_are_the_closed_form(n, m, k):
     a, b = np.ones((n, m), np.float32), np.ones((m, k), np.float32)
-    closed_form = lowering.product_flops(n, m, k)
+    closed_form = lowering.matmul_flops(n, m, k)
     assert lowering.costs(jax.jit(jnp.matmul).lower(a, b))["flops"] == closed_form
     # A single long sum is made of partial sums, whose additions to zeros count too.
     assume(n * k > 1 or m <= 32)
@@ -65,7 +65,7 @@ def test_flops_of_a_matmul_are_the_closed_form(n, m, k):
 def test_flops_of_the_post_s_matmul_without_running_it():
     square = jax.ShapeDtypeStruct((3000, 3000), jnp.float32)
     flops = lowering.costs(jax.jit(jnp.matmul).lower(square, square))["flops"]
-    assert lowering.product_flops(3000, 3000, 3000) == 54e9
+    assert lowering.matmul_flops(3000, 3000, 3000) == 54e9
     assert flops == pytest.approx(54e9, rel=1e-6)
 
 
@@ -74,7 +74,7 @@ def test_flops_of_the_post_s_matmul_without_running_it():
 def test_flops_of_the_shifted_matmul(n, m):
     lowered = jax.jit(shifted_product).lower(np.ones((n, m)), np.ones(m))
     additions = n * m + m
-    assert lowering.costs(lowered)["flops"] == additions + lowering.product_flops(n, m, 1)
+    assert lowering.costs(lowered)["flops"] == additions + lowering.matmul_flops(n, m, 1)
 
 
 def test_a_stage_without_counts_has_costs_of_none():

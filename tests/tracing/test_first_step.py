@@ -88,7 +88,7 @@ def test_steps_lower_the_loss(data):
 
 
 @pytest.mark.parametrize("stage", ["trace_anew", "lower_anew", "compile_anew"])
-def test_anew_means_traced_again(stage, data):
+def test_a_new_function_is_traced_again(stage, data):
     traces = 0
 
     def step(*args):
