@@ -1,5 +1,6 @@
 import json
 import pathlib
+import re
 import runpy
 
 import jax
@@ -70,6 +71,12 @@ def test_the_page_names_the_oldest_jax_that_all_pages_run_on():
         for text in texts:
             same = types.get((page, text["code"]), text.get("type"))
             assert text.get("type") == same, (page, text)
+
+
+def test_what_an_older_jax_prints_is_in_the_list_of_errors():
+    (quoted,) = re.findall(r"fails with `(TypeError: [^`]*)`", PAGE)
+    errors = (ROOT / "docs/pitfalls/index.md").read_text("utf8")
+    assert f":::{{error-entry}} {quoted}\n" in errors
 
 
 def test_writing_raises_in_jax_and_only_there(raises_declared):
