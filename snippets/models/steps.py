@@ -272,30 +272,28 @@ def in_bfloat16(apply):
     return low_apply
 
 
+def moving_average(old, new, decay):
+    """Return a pytree that keeps a share `decay` of the old one."""
+    return jax.tree.map(lambda o, n: decay * o + (1 - decay) * n, old, new)
+
+
 def adam(rate, decay=0.9, square_decay=0.999, epsilon=1e-8):
     """Return Adam (Kingma and Ba, 2015) as the two functions of Optax."""
 
     def init(params):
-        mean = jax.tree.map(jnp.zeros_like, params)
-        square = jax.tree.map(jnp.zeros_like, params)
+        mean, square = (jax.tree.map(jnp.zeros_like, params) for _ in range(2))
         return {"mean": mean, "square": square, "step": jnp.zeros((), "int32")}
 
     def update(grads, opt_state, params=None):
+        squares = jax.tree.map(jnp.square, grads)
+        mean = moving_average(opt_state["mean"], grads, decay)
+        square = moving_average(opt_state["square"], squares, square_decay)
         step = opt_state["step"] + 1
-        mean = jax.tree.map(
-            lambda m, g: decay * m + (1 - decay) * g, opt_state["mean"], grads
-        )
-        square = jax.tree.map(
-            lambda s, g: square_decay * s + (1 - square_decay) * g**2,
-            opt_state["square"],
-            grads,
-        )
-        mean_share = -jnp.expm1(step * math.log(decay))
-        square_share = -jnp.expm1(step * math.log(square_decay))
+        m_share = -jnp.expm1(step * math.log(decay))
+        s_share = -jnp.expm1(step * math.log(square_decay))
 
         def move(m, s):
-            size = jnp.sqrt(s / square_share) + epsilon
-            return -rate * m / mean_share / size
+            return -rate * m / m_share / (jnp.sqrt(s / s_share) + epsilon)
 
         updates = jax.tree.map(move, mean, square)
         return updates, {"mean": mean, "square": square, "step": step}

@@ -187,13 +187,10 @@ def ddp_program():
     rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     folder = os.environ["SHARED"]
     torch.distributed.init_process_group(
-        "gloo",
-        init_method=f"file://{folder}/join",
-        rank=rank,
-        world_size=count,
+        "gloo", f"file://{folder}/join", rank=rank, world_size=count
     )
-    model, images, labels = torch.load(f"{folder}/work.pt", weights_only=False)
-    images, labels = images.chunk(count)[rank], labels.chunk(count)[rank]
+    model, *batch = torch.load(f"{folder}/work.pt", weights_only=False)
+    images, labels = (x.chunk(count)[rank] for x in batch)
     shared = DistributedDataParallel(model)
     value = torch.nn.functional.cross_entropy(shared(images), labels)
     total = value.detach().clone()

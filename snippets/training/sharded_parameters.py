@@ -36,11 +36,6 @@ def sharded_over(mesh, tree):
     )
 
 
-def replicated_over(mesh, tree):
-    """Return for each array of a pytree that each device has all of it."""
-    return jax.tree.map(lambda x: jax.NamedSharding(mesh, jax.P()), tree)
-
-
 def first_state(key):
     """Return the parameters of the network and the state of its optimizer."""
     _, params, _ = split_nnx(NnxMlp(rngs=nnx.Rngs(key)))

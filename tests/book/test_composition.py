@@ -185,7 +185,10 @@ class Run(NamedTuple):
 def shardings_of(layout, tree):
     """Return where the arrays of (parameters, statistics, optimizer state) lie in a layout."""
     mesh = on_mesh(layout[1])
-    replicated = functools.partial(page.replicated_over, mesh)
+
+    def replicated(tree):
+        return jax.tree.map(lambda x: jax.NamedSharding(mesh, jax.P()), tree)
+
     place = functools.partial(page.sharded_over, mesh) if layout[0] == "sharded" else replicated
     return place(tree[0]), replicated(tree[1]), place(tree[2])
 

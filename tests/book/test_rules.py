@@ -135,7 +135,9 @@ def long_cells(path):
     found = []
     for cell in page.cells if page else ():
         below_imports = re.sub(r"\A(?:(?:import|from) .*\n|\n)+", "", cell.source)
-        length = len(below_imports.splitlines())
+        # A program of its own has its imports inside of a function.
+        code = re.sub(r"^ +(?:import|from) .*\n", "", below_imports, flags=re.MULTILINE)
+        length = len(code.splitlines())
         if length > LONGEST_CELL and UNSEEN.isdisjoint(cell.node.metadata.get("tags", ())):
             found.append(f"{name(path)}:{cell.line}: {length} lines")
     return found

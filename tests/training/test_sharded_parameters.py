@@ -88,7 +88,7 @@ def test_which_arrays_are_sharded():
 
 
 def test_bytes_on_each_device_replicated_and_sharded():
-    replicated = jax.device_put(FIRST, page.replicated_over(MESH, FIRST))
+    replicated = jax.device_put(FIRST, jax.NamedSharding(MESH, jax.P()))
     elements = data_parallel.count_elements(FIRST)
     not_sharded = 3 * 10 + 1
     expected = 4 * ((elements - not_sharded) // 8 + not_sharded)
@@ -157,7 +157,7 @@ def test_collectives_of_the_steps(data):
 
 def test_communication_names_each_collective(data):
     with jax.set_mesh(MESH):
-        replicated = jax.device_put(FIRST, page.replicated_over(MESH, FIRST))
+        replicated = jax.device_put(FIRST, jax.NamedSharding(MESH, jax.P()))
         lines = page.communication(plain_step(), *replicated, on(MESH, data[0]))
     assert lines == "all-reduce: 1, with 85003 elements"
     assert page.communication(plain_step(), *FIRST, data[0]) == ""
@@ -184,7 +184,7 @@ def test_gather_follows_the_axis_of_the_spec():
 
 def test_the_step_gives_its_shardings_whatever_comes_in(data):
     with jax.set_mesh(AUTO):
-        replicated = jax.device_put(FIRST, page.replicated_over(AUTO, FIRST))
+        replicated = jax.device_put(FIRST, jax.NamedSharding(AUTO, jax.P()))
         *new, _ = automatic_step()(*replicated, on(AUTO, data[0]))
     assert_sharded(new, AUTO)
 
@@ -195,7 +195,7 @@ def test_memory_of_the_steps(data):
     found = []
     with jax.set_mesh(MESH):
         batch = on(MESH, data[0])
-        replicated = jax.device_put(FIRST, page.replicated_over(MESH, FIRST))
+        replicated = jax.device_put(FIRST, jax.NamedSharding(MESH, jax.P()))
         all_of_it = page.memory(plain_step(), *replicated, batch)
         found += [page.memory(make(), *state(), batch) for make in (gathering_step, hand_step)]
     with jax.set_mesh(AUTO):
