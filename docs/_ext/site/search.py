@@ -5,12 +5,14 @@ for them. It is made again only where a page has changed.
 """
 
 import asyncio
+import json
 import pathlib
 import re
 import shutil
 import tempfile
 
 from pagefind.index import IndexConfig, PagefindIndex
+from sphinx.errors import ExtensionError
 
 from .app import BookApp
 from .asset_bundle import is_behind
@@ -22,7 +24,10 @@ SECTION = re.compile(
 )
 # What Pagefind offers besides: surfaces that this site has no use for.
 SURFACES = ("pagefind-*ui*", "pagefind-highlight.js", "playground")
-SKIPPED = [".headerlink", ".sd-tab-label", ".prev-next-footer", "script", "style", "svg"]
+# What a page says of itself or of a number, and what is there to be used, is nothing to be found.
+NOTES = (".note", ".device-notice", ".device-missing", ".provenance")
+SKIPPED = [".headerlink", ".sd-tab-label", ".prev-next-footer", "script", "style", "svg", *NOTES]
+ROOT, TRIES = "article", 3
 
 
 def finish(app: BookApp, exception: Exception | None) -> None:
@@ -30,16 +35,32 @@ def finish(app: BookApp, exception: Exception | None) -> None:
     if exception or app.builder.format != "html" or not app.book.options.search:
         return
     site, made = pathlib.Path(app.outdir), pathlib.Path(app.outdir, FOLDER, ENTRY)
-    if is_behind(made, app):
-        uris = map(app.builder.get_target_uri, sorted(app.env.found_docs))
-        texts = {uri: (site / uri).read_text("utf8") for uri in uris}
+    if not is_behind(made, app) and _pages(made):
+        return
+    uris = map(app.builder.get_target_uri, sorted(app.env.found_docs))
+    texts = {uri: (site / uri).read_text("utf8") for uri in uris}
+    expected = sum(f"<{ROOT}" in text for text in texts.values())
+    # Pagefind may be ended before it has written all that it says it has.
+    for _ in range(TRIES):
         asyncio.run(_index(texts, made.parent))
+        if _pages(made) == expected:
+            return
+    raise ExtensionError(f"{made} does not have the {expected} pages that were to be searched")
+
+
+def _pages(entry: pathlib.Path) -> int:
+    """Return how many pages an index knows, none where it cannot be read."""
+    try:
+        languages = json.loads(entry.read_text("utf8"))["languages"]
+        return sum(each["page_count"] for each in languages.values())
+    except (OSError, ValueError, KeyError):
+        return 0
 
 
 async def _index(texts: dict[str, str], folder: pathlib.Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     config = IndexConfig(
-        root_selector="article",
+        root_selector=ROOT,
         exclude_selectors=SKIPPED,
         output_path=str(folder),
         keep_index_url=True,
