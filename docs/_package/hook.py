@@ -56,7 +56,7 @@ def book(root: pathlib.Path, version: str) -> dict[str, Any]:
     frameworks = conf["book_frameworks"].values()
     environment: dict[str, str] = {}
     for framework in frameworks:
-        environment |= framework.get("environment", {}).get("", {}) | framework.get("shared", {})
+        environment |= framework.get("environment", {}).get("", {})
     numbers: dict[str, dict[str, Any]] = {}
     measurements = []
     for name, (page, reference, question) in offered.items():

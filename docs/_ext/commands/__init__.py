@@ -1,1 +1,1 @@
-"""Commands that need no Sphinx: recording what pages print, and listing how recordings stand."""
+"""Commands that need no Sphinx: recording, compiling, and listing how recordings stand."""

@@ -1,4 +1,4 @@
-"""What a record of a compiled program holds; the JSON schema of its file follows from it."""
+"""What a record of a compiled program holds."""
 
 import dataclasses
 import functools

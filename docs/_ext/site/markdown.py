@@ -33,6 +33,8 @@ def markdown(body: str, notebook: str = "") -> str:
         target = link.attributes["href"] or ""
         if "://" not in target:
             link.attrs["href"] = re.sub(r"\.html(?=#|$)", ".md", target)
+    for node in tree.css("sup:not(.earlier)"):
+        node.replace_with(f"^{node.text()}")
     _unfold(tree)
     _unfold_code(tree, notebook)
     for node in tree.css(".cell_input pre"):

@@ -69,7 +69,7 @@ class PageParser(Parser):  # type: ignore[misc]
                 return
             # The build has refused it and said why; MyST-NB would stumble over its cells again.
             super(Parser, self).parse(CELLS.sub("", inputstring), document)
-            predictions.cover(document, [])
+            predictions.cover(document, None)
             return
         shared = env.mystnb_config
         reader = (f"{__name__}.read_shown", {"docname": env.docname}, False)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from docutils import nodes
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from ..execution.schedule import Failure
@@ -19,6 +20,7 @@ from ..source.predictions import Prediction, PredictionError, read
 from .app import BookApp, BookEnvironment
 from .tabs import fold
 
+logger = logging.getLogger(__name__)
 LOOK = "Show the output"
 
 
@@ -103,10 +105,19 @@ def _holding(cell: Cell, edition: DeviceResult, schema: Schema | None) -> list[i
     return [n for n, answer in enumerate(cell.prediction.answers) if answer.is_in(text)]
 
 
-def cover(document: nodes.document, right: Sequence[int | None]) -> None:
+def cover(document: nodes.document, right: Sequence[int | None] | None) -> None:
     """Put each question of a page between the code and the output of its cell."""
     asked: list[nodes.Element] = list(document.findall(prediction))
-    for node, number in zip(asked, [*right, *[None] * len(asked)], strict=False):
+    if right is not None and len(right) != len(asked):
+        # The page's text was read for questions by its own rules, which are narrower than MyST's.
+        logger.warning(
+            f"{len(right)} of {len(asked)} questions have a cell; write each as ':::{{predict}}'",
+            location=asked[-1] if asked else document,
+            type="book",
+            subtype="predict",
+        )
+        right = []
+    for node, number in zip(asked, [*(right or ()), *[None] * len(asked)], strict=False):
         cell = _cell_after(document, node)
         node.parent.remove(node)
         for output in [part for part in cell or () if _is(part, "cell_code_output")]:

@@ -110,3 +110,9 @@ def test_the_data_of_a_picture_stand_below_its_caption_unless_a_list_says_them()
     )
     assert markdown(page.format("")) == "*One call.*\n\n**The data**\n\n```\n[1, 2]\n```\n"
     assert markdown(page.format(" picture-tree")) == "*One call.*\n"
+
+
+def test_markdown_keeps_powers_apart_from_their_base():
+    assert markdown("<p>Scales of 2<sup>16</sup> and <b>2<sup>40</sup></b>.</p>") == (
+        "Scales of 2^16 and **2^40**.\n"
+    )

@@ -125,6 +125,22 @@ def test_a_question_without_its_cell_is_one_warning_at_its_line(project):
         assert not soup(project, name).select(".predict")
 
 
+def test_a_question_that_only_myst_knows_gives_no_other_question_its_answer(project):
+    project.configure('myst_enable_extensions = ["colon_fence"]')
+    answers = '- yes ~ "alpha"\n- no ~ "beta"\n:::'
+    project.page(
+        "a/one",
+        f"::: {{predict}} First?\n{answers}",
+        project.cell("print('beta')"),
+        f":::{{predict}} Second?\n{answers}",
+        project.cell("print('alpha')"),
+    )
+    build = project.build()
+    assert build.status == 1
+    assert "1 of 2 questions have a cell" in build.output
+    assert 'data-right="0"' not in project.html("a/one")
+
+
 def test_a_question_may_hold_code_between_colons_alone(project):
     project.configure('myst_enable_extensions = ["colon_fence"]')
     asked = ASKED.replace("many", "many of `f`")
