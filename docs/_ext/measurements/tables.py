@@ -14,7 +14,7 @@ COLUMNS = {
     "device_kind": "device",
     "shape": "shape",
     "dtype": "dtype",
-    "precision": "float32 products",
+    "precision": "float32 matmuls",
     "latency": "latency",
     "throughput": "throughput",
     "first_call": "first call",
@@ -96,7 +96,7 @@ def settings(
     """
     seen: dict[tuple[str, str], collections.Counter[str]] = {}
     for each in measurements:
-        own = {"version": each.version, "products of float32": each.precision, **each.settings}
+        own = {"version": each.version, "float32 matmuls": each.precision, **each.settings}
         for name, value in {**own, "machine": each.processor}.items():
             if value:
                 seen.setdefault((each.framework, name), collections.Counter())[value] += 1

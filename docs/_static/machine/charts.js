@@ -221,7 +221,7 @@
     const seen = new Map();
     for (const each of found) {
       const version = each.versions[distributionOf(each)];
-      const own = { version, "products of float32": each.precision, ...each.settings };
+      const own = { version, "float32 matmuls": each.precision, ...each.settings };
       own.machine = each.processor;
       for (const [name, value] of Object.entries(own).filter(([, value]) => value)) {
         const key = `${each.framework}\0${name}`;
