@@ -1,6 +1,7 @@
 """The status page: when and how long each page was executed, and how its recordings stand."""
 
 import collections
+import dataclasses
 import html
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
@@ -144,14 +145,21 @@ def add_provenance(
     if state is None or "body" not in context:
         return
     only_recorded = app.book.options.recorded
+    # As the numbers of the page have it.
+    called = {record["device"]: record["processor"] for record in reversed(state.records)}
+
+    def machine_of(facts: RunMetadata) -> str:
+        named = dataclasses.replace(facts, processor=called.get(facts.device, facts.processor))
+        return machine(named, state.packages)
+
     lines = []
     if state.facts and not state.failures and not only_recorded:
-        on = machine(state.facts, state.packages)
+        on = machine_of(state.facts)
         lines.append(f"Executed {when(state.facts)} on {on}.")
     for device, facts in state.recorded.items():
         if device != state.home or only_recorded:
             stale = "" if state.states[device].word == "current" else f" ({state.states[device]})"
-            where = machine(facts, state.packages)
+            where = machine_of(facts)
             lines.append(f"Recorded {facts.day} on {where}{stale}.")
     for line in lines:
         context["body"] += f'<p class="provenance">{html.escape(line)}</p>'

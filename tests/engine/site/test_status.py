@@ -218,3 +218,10 @@ def test_processes_are_counted_for_each_device(project, noting):
     assert recorded["a/one"]["CPU"].endswith(", 2 processes")
     assert recorded["a/one"]["NVIDIA H200"].endswith(", 1 process")
     assert "process" not in recorded["a/two"]["CPU"]
+
+
+def test_the_foot_of_a_page_names_the_processor_as_its_numbers_do(project, noting):
+    project.page("b/one", project.cell("note('x', 0.5)", "a.notes.note"))
+    assert project.build().green
+    (foot,) = re.findall(r'<p class="provenance">(.*?)</p>', project.html("b/one"))
+    assert "on cpu (A processor, " in foot
