@@ -209,8 +209,10 @@ def gradient_in_processes(model, batch, count=2):
     """
     images, labels = map(torch.tensor, batch)
     with scratch_folder() as folder:
-        layers = [[each, torch.nn.Tanh()] for each in model.layers]
-        layers = torch.nn.Sequential(*sum(layers, [])[:-1])
+        layers = []
+        for layer in model.layers:
+            layers += [layer, torch.nn.Tanh()]
+        layers = torch.nn.Sequential(*layers[:-1])
         torch.save((layers, images, labels.long()), folder / "work.pt")
 
         def variables(port, count, number):

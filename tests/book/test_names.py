@@ -98,7 +98,6 @@ def everything():
     return [each for page in found if page for each in unknown(page)]
 
 
-@pytest.mark.xfail(strict=False, reason="chapters are being rewritten")
 def test_visible_code_calls_what_readers_have_met():
     found = everything()
     assert not found, "show it, or say what it is as `name`:\n" + "\n".join(map(str, found))

@@ -178,7 +178,6 @@ def stitched_cells(path):
     return found
 
 
-@pytest.mark.xfail(strict=False, reason="chapters are being rewritten")
 def test_a_cell_imports_a_name_once_and_has_its_constants_together():
     found = [each for path in PAGES for each in stitched_cells(path)]
     assert not found, "leave an import of the snippet to it:\n" + "\n".join(found)
