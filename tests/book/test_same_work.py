@@ -32,7 +32,8 @@ SAME = [
 ]
 # The first is a part of what the second does.
 PARTS = [
-    ("ten_minutes/rates/vmap@jax", "ten_minutes/rates/loop@jax"),
+    ("ten_minutes/rates/32/vmap@jax", "ten_minutes/rates/32/loop@jax"),
+    ("ten_minutes/rates/256/vmap@jax", "ten_minutes/rates/256/loop@jax"),
     ("transfers/smooth/1000/device@jax", "transfers/smooth/1000/numpy@jax"),
     ("transfers/square/1024/device@jax", "transfers/square/1024/numpy@jax"),
     ("elementwise/chain/1/jit@jax", "elementwise/chain/32/jit@jax"),
