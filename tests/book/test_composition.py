@@ -225,7 +225,7 @@ def take_two_steps(name, how, layout=None):
     with around(layout):
         compiled = step.lower(*state, batch).compile()
         before = jax.tree.leaves(state)
-        run = Run(*steps.train(step, *state, [batch, batch]), compiled)
+        run = Run(*steps.train(compiled, *state, [batch, batch]), compiled)
     assert all(x.is_deleted() for x in before)
     return run
 
