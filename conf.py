@@ -5,7 +5,7 @@ import pathlib
 import sys
 import tomllib
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "docs"))
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "docs" / "_ext"))
 
 project = "JAX, Measured"
 author = "The authors of JAX, Measured"
@@ -16,7 +16,11 @@ release = (
     .get("project", {})
     .get("version", "")
 )
-extensions = ["_ext", "myst_nb", "sphinx_design", "sphinx_copybutton", "sphinx_reredirects"]
+# What the book can do, each an extension in a folder of docs/_ext.
+extensions = [
+    *("executed", "measured", "compiled", "errors", "predicted", "pictures", "light", "published"),
+    *("myst_nb", "sphinx_design", "sphinx_copybutton", "sphinx_reredirects"),
+]
 exclude_patterns = ["_ext", "_templates"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -99,7 +103,7 @@ book_devices = {
 
 # What pages may use: its name for readers, how to install it, which versions its outputs depend
 # on, how to ask it for its device, what it must find in its environment, and its colour in charts
-# (docs/_ext/frameworks.py).
+# (docs/_ext/executed/frameworks.py).
 book_frameworks = {
     "jax": {
         "label": "JAX",
@@ -180,7 +184,7 @@ book_variables = (
 ).split()
 
 # The devices that programs are compiled for, none of which has to be here: how JAX describes them,
-# on how many a step is compiled, and what the compiler needs (docs/_ext/programs/compiling.py).
+# on how many a step is compiled, and what the compiler needs (docs/_ext/compiled/compiling.py).
 CUDA = {"platform": "cuda", "packages": ["jax-cuda13-plugin", "nvidia-cuda-nvcc"]}
 TPU = {
     "platform": "tpu",
@@ -212,7 +216,7 @@ book_targets = {
     "tpu-v6e": TPU | {"label": "TPU v6e", "topology": "v6e:{side}x{side}"},
 }
 book_compile_command = "nox -s compile"
-# Pages load only what they use of the theme (docs/_ext/site/asset_bundle.py).
+# Pages load only what they use of the theme (docs/_ext/light/asset_bundle.py).
 book_light = True
 book_search = True
 book_markdown = True

@@ -37,7 +37,7 @@ PATH = os.environ["PATH"]
 # even where that is switched off.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 REQUIREMENTS = pathlib.Path("requirements")
-ENGINE = {"PYTHONPATH": "docs"}
+ENGINE = {"PYTHONPATH": "docs/_ext"}
 # Each process that tests holds all frameworks.
 CORES = min(os.cpu_count() or 1, 4)
 TEST = ["pytest", "-n", str(CORES), "--dist", "worksteal"]
@@ -196,7 +196,7 @@ def record(session):
     """
     install(session, FRAMEWORKS, "record")
     compile_installed(session)
-    session.run("python", "-m", "_ext.commands.record", *session.posargs, env=ENGINE)
+    session.run("python", "-m", "executed.commands.record", *session.posargs, env=ENGINE)
 
 
 @nox.session(venv_backend="virtualenv", reuse_venv=True)
@@ -218,7 +218,7 @@ def jax_versions(session, version):
         ),
         *("-c", REQUIREMENTS / "versions" / "locks" / f"jax-{version}.txt"),
     )
-    session.run("python", "-m", "_ext.commands.versions", *session.posargs, env=ENGINE)
+    session.run("python", "-m", "errors.record_versions", *session.posargs, env=ENGINE)
 
 
 @nox.session
@@ -236,7 +236,7 @@ def jax_years(session):
         place.absolute() / "bin" / "python" for place in places if "jax_versions" in place.name
     ]
     env = ENGINE | {"JAX_PYTHONS": os.pathsep.join(str(each) for each in pythons if each.exists())}
-    session.run("python", "-m", "_ext.commands.record", *(session.posargs or YEARS), env=env)
+    session.run("python", "-m", "executed.commands.record", *(session.posargs or YEARS), env=env)
 
 
 @nox.session
@@ -246,7 +246,7 @@ def recordings(session):
     With --check it fails where one is not current, or missing on the CPU: for whoever publishes.
     """
     install(session, "record")
-    session.run("python", "-m", "_ext.commands.recordings", *session.posargs, env=ENGINE)
+    session.run("python", "-m", "executed.commands.recordings", *session.posargs, env=ENGINE)
 
 
 @nox.session
@@ -255,7 +255,7 @@ def live(session):
     install(session, FRAMEWORKS, "docs", "live")
     # Beside it the frameworks stay imported while nothing is built.
     session.run(
-        *("python", "-m", "_ext.execution.forkserver", "--"),
+        *("python", "-m", "executed.run.forkserver", "--"),
         *("python", "-c", SERVE),
         # Sphinx's own search will do, until all is done.
         *("-q", "-D", "book_search=0", *JOBS, "-c", ".", "docs", "build/live"),
@@ -273,7 +273,7 @@ def compile_programs(session):
     Arguments are the names of functions; `--again` to compile them even so.
     """
     install(session, "compile", into="compile", lock="-compile")
-    session.run("python", "-m", "_ext.commands.compile", *session.posargs, env=ENGINE)
+    session.run("python", "-m", "compiled.command", *session.posargs, env=ENGINE)
 
 
 @nox.session

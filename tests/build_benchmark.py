@@ -23,19 +23,20 @@ import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
 
 ROOT = pathlib.Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "_ext")]
 
-from _ext.execution.imports import imported  # noqa: E402
-from _ext.frameworks import first_imports  # noqa: E402
-from _ext.options import Options  # noqa: E402
-from _ext.source.pages import read_page  # noqa: E402
-from _ext.source.snippets import Library  # noqa: E402
+from executed.frameworks import first_imports  # noqa: E402
+from executed.options import Options  # noqa: E402
+from executed.run.imports import imported  # noqa: E402
+from executed.source.pages import read_page  # noqa: E402
+from executed.source.snippets import Library  # noqa: E402
 
 EXECUTED = re.compile(r"\[\d+/\d+\] executed (\S+) in ([\d.]+) s")
 # The book's theme and extensions, with MyST-NB executing in the engine's place and an index, as
 # Sphinx writes it by default.
 STOCK_CONF = """
-extensions.remove("_ext")
+# The names of the engine's extensions have no underscore.
+extensions = [each for each in extensions if "_" in each]
 html_use_index = True
 exclude_patterns = ["_ext"]
 nb_execution_mode = "cache"
@@ -316,7 +317,7 @@ def live(work):
     copy_of_book(site, [page.docname for page in benchmarks])
     command = [
         "-m",
-        "_ext.execution.forkserver",
+        "executed.run.forkserver",
         "--",
         sys.executable,
         __file__,
@@ -365,7 +366,8 @@ def growth(work, counts):
         (site / "docs").mkdir(parents=True)
         (site / "snippets" / "made").mkdir(parents=True)
         (site / "conf.py").write_text(
-            f"import sys\nsys.path.insert(0, {str(ROOT / 'docs')!r})\nextensions = ['_ext']\n",
+            f"import sys\nsys.path.insert(0, {str(ROOT / 'docs' / '_ext')!r})\n"
+            "extensions = ['executed', 'measured']\n",
             "utf8",
         )
         for number in range(count):

@@ -4,10 +4,10 @@ import functools
 import pathlib
 import re
 
-from _ext.measurements.rooflines import Plan
-from _ext.options import Options
-from _ext.source.pages import read_page
-from _ext.source.snippets import Library
+from executed.options import Options
+from executed.source.pages import read_page
+from executed.source.snippets import Library
+from measured.rooflines import Plan
 
 ROOT = pathlib.Path(__file__).parents[2]
 OPTIONS = Options.from_file(ROOT / "conf.py")

@@ -4,8 +4,9 @@ import pathlib
 import runpy
 
 import pytest
-from _ext.drawing.svg import INKS
-from _ext.frameworks import Colour
+
+from drawing.svg import INKS
+from executed.frameworks import Colour
 
 CONF = runpy.run_path(str(pathlib.Path(__file__).parents[2] / "conf.py"))
 COLOURS = {

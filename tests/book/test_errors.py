@@ -7,8 +7,8 @@ import re
 
 import jax.errors
 import pytest
-from _ext.site.errors import quoted
 
+from errors.listing import quoted
 from tests.book import pages
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -4,14 +4,14 @@ import json
 
 import jax
 import pytest
-from _ext.execution import imports
-from _ext.execution.schedule import execute_all
-from _ext.measurements.schema import Schema
-from _ext.records.matching import placed
-from _ext.records.outputs import record
-from _ext.records.recordings import Recordings
-from _ext.records.sanitising import recordable
 
+from executed.run import imports
+from executed.run.schedule import execute_all
+from executed.store.matching import placed
+from executed.store.outputs import record
+from executed.store.recordings import Recordings
+from executed.store.sanitising import recordable
+from measured.schema import Schema
 from tests.book import pages
 from tests.book.pages import OPTIONS
 

@@ -3,11 +3,11 @@
 import importlib.util
 
 import pytest
-from _ext.execution import imports
-from _ext.execution.schedule import execute_all
-from _ext.source.pages import read_page
-from _ext.source.snippets import Library
 
+from executed.run import imports
+from executed.run.schedule import execute_all
+from executed.source.pages import read_page
+from executed.source.snippets import Library
 from tests.book import pages as book
 from tests.book.pages import OPTIONS
 

@@ -11,10 +11,10 @@ import re
 import sys
 
 import pytest
-from _ext.source.expansion import UNSEEN, bound_names
-from _ext.source.pages import HELPERS, read_page
-from _ext.source.syntax import names_used
 
+from executed.source.expansion import UNSEEN, bound_names
+from executed.source.pages import HELPERS, read_page
+from executed.source.syntax import names_used
 from tests.book import pages
 
 # `name`, `name(…)` or `module.name`.

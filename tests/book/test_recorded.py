@@ -9,8 +9,9 @@ import zipfile
 
 import pytest
 import yaml
-from _ext.commands.record import PROCESSES
 from selectolax.lexbor import LexborHTMLParser
+
+from executed.commands.record import PROCESSES
 
 ROOT = pathlib.Path(__file__).parents[2]
 ADDRESS = "https://book.example/en/"
@@ -51,7 +52,7 @@ def run(command, environment):
 
 @pytest.fixture(scope="module")
 def listed(without_frameworks):
-    return run(["_ext.commands.recordings"], without_frameworks)
+    return run(["executed.commands.recordings"], without_frameworks)
 
 
 def test_the_recordings_of_the_cpu_are_current(listed):

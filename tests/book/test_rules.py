@@ -9,9 +9,9 @@ import re
 import tokenize
 
 import pytest
-from _ext.programs import declared
-from _ext.source.syntax import imports
 
+from compiled import declared
+from executed.source.syntax import imports
 from tests.book import pages
 from tests.book.pages import LIBRARY
 

@@ -6,7 +6,8 @@ import json
 import pathlib
 
 import pytest
-from _ext.measurements.schema import Measurement, Schema, single
+
+from measured.schema import Measurement, Schema, single
 
 ROOT = pathlib.Path(__file__).parents[2]
 RECORDED = ROOT / "docs" / "_recorded"

@@ -3,8 +3,9 @@
 import pathlib
 
 import pytest
-from _ext.options import Options
-from _ext.programs import store
+
+from compiled import program_files as store
+from executed.options import Options
 
 RECORDS = Options.from_file(pathlib.Path(__file__).parents[2] / "conf.py").folder("programs")
 

@@ -8,9 +8,11 @@ import sys
 
 import jax
 import pytest
-from _ext.options import Options
-from _ext.programs import compiling, hlo, jaxprs, store
-from _ext.programs.declared import find_all
+
+from compiled import compiling, hlo, jaxprs
+from compiled import program_files as store
+from compiled.declared import find_all
+from executed.options import Options
 
 ROOT = pathlib.Path(__file__).parents[2]
 OPTIONS = Options.from_file(ROOT / "conf.py")
@@ -91,7 +93,7 @@ def test_a_fresh_compile_for_all_devices_gives_the_committed_records():
     record_of_first = record_of(FOUND["compiled.fusion.selu.json"])
     same_version(record_of_first)
     done = subprocess.run(
-        [sys.executable, "-m", "_ext.commands.compile", "--check", *names],
+        [sys.executable, "-m", "compiled.command", "--check", *names],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": "docs"},
         capture_output=True,

@@ -3,7 +3,8 @@
 import jax
 import numpy as np
 import pytest
-from _ext.programs.records import Collective
+
+from compiled.programs import Collective
 
 
 @pytest.fixture(scope="module")

@@ -22,11 +22,15 @@ import pytest
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 FORK_SERVER = pathlib.Path(__file__).with_name("fork_server.py")
-# Another copy of the engine can be tested by naming the folder that holds its `_ext`.
-ENGINE = pathlib.Path(os.environ.get("BOOK_ENGINE", REPOSITORY / "docs"))
+# Another copy of the engine can be tested by naming its folder.
+ENGINE = pathlib.Path(os.environ.get("BOOK_ENGINE", REPOSITORY / "docs" / "_ext"))
 SCHEMA = json.loads(
     REPOSITORY.joinpath("snippets", "timing", "measurement.schema.json").read_text("utf8")
 )
+# Every extension of the engine.
+EXTENSIONS = sorted(path.parent.name for path in ENGINE.glob("*/__init__.py"))
+EXTENSIONS.remove("drawing")
+COMMANDS = {"compile": "compiled.command", "versions": "errors.record_versions"}
 PATIENCE = 60.0
 SPHINX = ("-m", "sphinx")
 
@@ -44,7 +48,7 @@ VERSIONS = {
 CONF = """
 import sys
 sys.path.insert(0, {engine!r})
-extensions = ["_ext"]
+extensions = {extensions!r}
 nb_execution_mode = "off"
 html_theme = "basic"
 book_cell_timeout = 30
@@ -235,7 +239,9 @@ class Project:
     def configure(self, *lines):
         """Write conf.py, with further lines at its end."""
         text = (
-            CONF.format(engine=str(self.engine), frameworks=BOOK["book_frameworks"])
+            CONF.format(
+                engine=str(self.engine), extensions=EXTENSIONS, frameworks=BOOK["book_frameworks"]
+            )
             + "\n".join(map(textwrap.dedent, lines))
             + "\n"
         )
@@ -364,7 +370,7 @@ class Project:
 
     def run(self, module, *arguments, **variables):
         """Run a module of the engine from the command line, as the recorder, and return it done."""
-        module = f"_ext.commands.{module}"
+        module = COMMANDS.get(module, f"executed.commands.{module}")
         paths = [str(self.engine), *filter(None, [variables.get("PYTHONPATH")])]
         if not self.forkable(variables):
             return subprocess.run(
@@ -423,7 +429,7 @@ class Project:
 
         It is what it came to on this device. `change` may alter the outputs of its only cell.
         """
-        from _ext.records import matching, outputs
+        from executed.store import matching, outputs
 
         if not self.recording(docname).exists():
             assert self.record().returncode == 0

@@ -38,14 +38,14 @@ IMPORTED = """
     IPython.lib.lexers pygments.lexers.python
     sqlite3 xml.dom.minidom jinja2.ext
 """.split()
-WALKED = "_ext", "myst_nb", "myst_parser", "sphinx_design"
+WALKED = "executed", "measured", "myst_nb", "myst_parser", "sphinx_design"
 # Scripts of processes of their own.
-SCRIPTS = ("_ext.execution.kernel",)
+SCRIPTS = ("executed.run.kernel",)
 # A book of one page, with the theme of most miniature books and with that of this book.
 WARM_CONF = """
 import runpy, sys
 sys.path.insert(0, {engine!r})
-extensions = ["_ext"]
+extensions = ["executed", "measured"]
 nb_execution_mode = "off"
 html_theme = "basic"
 book_measurements = "schema.json"
@@ -115,8 +115,9 @@ def warm(engine, schema):
     import jinja2
     import lightningcss
     import sphinx.jinja2glue
-    from _ext.measurements.schema import Schema as schema_of_records
     from sphinx.cmd.build import main
+
+    from measured.schema import Schema as schema_of_records
 
     class Compiled(jinja2.BytecodeCache):
         codes: dict = {}  # noqa: RUF012
@@ -138,7 +139,7 @@ def warm(engine, schema):
     lightningcss.process_stylesheet = kept(lightningcss.process_stylesheet)
     fastjsonschema.compile = kept(fastjsonschema.compile)
     email.message_from_string = kept(email.message_from_string)
-    book = pathlib.Path(engine).parent
+    book = pathlib.Path(engine).parents[1]
     places = {
         "engine": engine,
         "conf": str(book / "conf.py"),
@@ -157,7 +158,7 @@ def warm(engine, schema):
     schema_of_records(json.loads(schema)).problem({})
     # What Sphinx notes for those who work on it nobody reads here, and it costs time in each build.
     logging.disable(logging.DEBUG)
-    for module in [m for name, m in sys.modules.items() if name.split(".")[0] == "_ext"]:
+    for module in [m for m in sys.modules.values() if engine in (getattr(m, "__file__", "") or "")]:
         for function in vars(module).values():
             if hasattr(function, "cache_clear"):
                 function.cache_clear()
@@ -221,7 +222,7 @@ def _import(name):
 
 def keep():
     """Start the root of all kernels, which ends with this process; return its pid and its path."""
-    from _ext.execution.forkserver import lasting
+    from executed.run.forkserver import lasting
 
     path = os.path.join(tempfile.mkdtemp(prefix="root-"), "socket")
     return lasting(path).pid, path

@@ -11,7 +11,7 @@ CONF = """
 import sys
 sys.path.insert(0, {engine!r})
 project = "Another book"
-extensions = ["_ext"]
+extensions = ["executed", "measured"]
 book_pages = "source"
 book_recordings = "source/_recorded"
 book_variables = ["STAMPS"]

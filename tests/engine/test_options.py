@@ -3,7 +3,8 @@
 import pathlib
 
 import pytest
-from _ext.options import OptionError, Options, check
+
+from executed.options import OptionError, Options, check
 
 CONF = pathlib.Path("conf.py")
 FULL = dict.fromkeys(("package", "prelude", "recordings", "command"), "") | {"supported": []}

@@ -14,12 +14,12 @@ import pathlib
 import re
 
 import pytest
-from _ext.measurements.schema import Schema
-from _ext.records.error_results import declared_errors
-from _ext.records.recordings import Recordings
-from _ext.records.versions import Versions
-from _ext.site.errors import earlier, meant, quoted, said
 
+from errors.listing import earlier, meant, quoted, said
+from errors.outcomes import declared_errors
+from errors.version_files import Versions
+from executed.store.recordings import Recordings
+from measured.schema import Schema
 from tests.book import pages
 from tests.book.pages import OPTIONS
 from tests.book.test_errors import ENTRIES, LIST

@@ -22,8 +22,8 @@ CALLS = {
 
 CONF = f"""
 import sys
-sys.path.insert(0, {str(ROOT / "docs")!r})
-extensions = ["_ext"]
+sys.path.insert(0, {str(ROOT / "docs" / "_ext")!r})
+extensions = ["executed", "measured"]
 book_snippets = {str(ROOT / "snippets")!r}
 """
 PAGE = """---

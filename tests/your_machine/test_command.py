@@ -11,10 +11,10 @@ import sys
 import types
 
 import pytest
-from _ext.measurements.ranges import Range
-from _ext.measurements.schema import Measurement, Schema, single
-from _ext.source.syntax import fingerprint
 
+from executed.source.syntax import fingerprint
+from measured.ranges import Range
+from measured.schema import Measurement, Schema, single
 from tests.book import pages
 
 ROOT = pathlib.Path(__file__).parents[2]

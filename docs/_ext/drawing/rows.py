@@ -4,7 +4,8 @@ import dataclasses
 import html
 from collections.abc import Callable, Mapping, Sequence
 
-from ..frameworks import Colour
+from executed.frameworks import Colour
+
 from . import svg
 
 HEIGHT = 38

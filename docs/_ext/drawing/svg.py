@@ -5,7 +5,7 @@ import html
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ..frameworks import Colour
+from executed.frameworks import Colour
 
 # Pixels that a letter takes, and a bold one.
 LETTER = 6.8

@@ -3,3 +3,10 @@
 `kinds` holds for each kind what its data must be, and how they are drawn; `reading` takes the
 text that a cell printed and says what is wrong with it. Nothing here knows Sphinx or pages.
 """
+
+from typing import Any
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Register the extension with Sphinx."""
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -3,8 +3,9 @@
 import ast
 import json
 
-from .. import typed_json
-from ..names import nearest
+from executed import typed_json
+from executed.names import nearest
+
 from .kinds import KINDS
 
 

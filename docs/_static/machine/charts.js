@@ -1,4 +1,4 @@
-// Draw the reader's own measurements as docs/_ext/measurements/charts.py and docs/_ext/drawing draw
+// Draw the reader's own measurements as docs/_ext/measured/charts.py and docs/_ext/drawing draw
 // the book's, from what the build wrote before each chart and table, and put them into its tabs.
 (async () => {
   "use strict";

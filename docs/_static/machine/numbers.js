@@ -1,5 +1,5 @@
 // Put the reader's own number beside each of the text and of the tables that authors write, computed
-// and written as docs/_ext/measurements/references.py and ranges.py do. The build left in each what
+// and written as docs/_ext/measured/references.py and ranges.py do. The build left in each what
 // its author asked for.
 (() => {
   "use strict";

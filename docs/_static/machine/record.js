@@ -1,5 +1,5 @@
 // Read the file of a reader's measurements, or its one-line form, and compute and write its numbers
-// as docs/_ext/measurements does: tests give the same records to both.
+// as docs/_ext/measured does: tests give the same records to both.
 (() => {
   "use strict";
   const FORMAT = 1;

@@ -3,9 +3,10 @@
 import re
 
 import pytest
-from _ext.pictures.kinds import KINDS
-from _ext.pictures.reading import NoPicture, picture
 from selectolax.lexbor import LexborHTMLParser
+
+from pictures.kinds import KINDS
+from pictures.reading import NoPicture, picture
 
 TWO = {"shape": (4, 6), "devices": {0: ((0, 2), (0, 6)), 1: ((2, 4), (0, 6))}}
 FITTING = {

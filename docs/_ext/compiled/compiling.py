@@ -1,0 +1,215 @@
+"""Compile a function with JAX for devices that need not be here, and make its record.
+
+JAX and the compilers of the targets must be installed, and `prepare` must be called before JAX is
+imported. No device, no Sphinx and no network is needed.
+"""
+
+import datetime
+import importlib.metadata
+import math
+import os
+import pathlib
+import platform
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from executed.options import Target
+
+from . import hlo, jaxprs
+from . import programs as records
+from .declared import Program, ProgramError
+
+ABSTRACT = re.compile(r"(?P<dtype>[a-z]+\d+|bool)\[(?P<dims>[^\]]*)\]")
+DIM = re.compile(r"(?:chips|\d+)(?:\*(?:chips|\d+))*(?:@\w+)?")
+
+
+def prepare(targets: Mapping[str, Target]) -> None:
+    """Set the environment variables that the compilers of the targets must find."""
+    for target in targets.values():
+        os.environ.update(target.environment)
+
+
+def devices_of(target: Target, count: int = 1) -> list[Any]:
+    """Return `count` abstract devices of a target; none of them has to be here."""
+    import jax
+    from jax.experimental import topologies
+
+    if target.figures:
+        found = topologies.get_topology_desc(
+            platform=target.platform,
+            topology_name="",
+            target_config=pathlib.Path(target.figures).read_text("utf8"),
+            topology=f"1x1x{count}",
+        )
+    elif target.topology:
+        name = target.topology.format(side=max(2, round(count**0.5)))
+        found = topologies.get_topology_desc(platform=target.platform, topology_name=name)
+    else:
+        return list(jax.devices(target.platform)[:count])
+    return list(found.devices[:count])
+
+
+def compile_for(function: Any, arguments: Iterable[Any]) -> Any:
+    """Compile a jitted function for the devices that its abstract arguments lie on."""
+    return function.lower(*arguments).compile()
+
+
+def abstract(
+    declared: Any, chips: int = 1, placed: Callable[[tuple[str | None, ...]], Any] = lambda _: None
+) -> Any:
+    """Return declared arguments as abstract arrays, such as "float32[32*chips@data,10]".
+
+    `@data` says that this axis is shared out. `placed` maps the names of the
+    axes, each or None, to a sharding.
+    """
+    import jax
+
+    if isinstance(declared, dict):
+        return {key: abstract(value, chips, placed) for key, value in declared.items()}
+    if isinstance(declared, list):
+        return [abstract(value, chips, placed) for value in declared]
+    match = ABSTRACT.fullmatch(declared) if isinstance(declared, str) else None
+    dims = [word for word in match["dims"].replace(" ", "").split(",") if word] if match else []
+    if not match or not all(map(DIM.fullmatch, dims)):
+        raise ProgramError(f"{declared!r} is no abstract argument such as 'float32[2,3]'")
+    parts = [word.partition("@") for word in dims]
+    sizes = [
+        math.prod(chips if factor == "chips" else int(factor) for factor in size.split("*"))
+        for size, _, _ in parts
+    ]
+    sharding = placed(tuple(axis or None for _, _, axis in parts))
+    return jax.ShapeDtypeStruct(tuple(sizes), match["dtype"], sharding=sharding)
+
+
+def load(program: Program) -> Any:
+    """Execute the self-contained code of a program and return its function, jitted."""
+    import jax
+
+    namespace: dict[str, Any] = {"__name__": program.name}
+    exec(compile(program.code, f"<{program.name}>", "exec"), namespace)
+    function = namespace[program.definition.name]
+    return function if hasattr(function, "lower") else jax.jit(function)
+
+
+def record(program: Program, targets: Mapping[str, Target], command: str) -> records.Record:
+    """Compile a program for the targets and return its record, which names the command."""
+    packages = dict.fromkeys(name for target in targets.values() for name in target.packages)
+    versions = {"python": ".".join(platform.python_version_tuple()[:2])}
+    versions |= {package: importlib.metadata.version(package) for package in packages}
+    head = {
+        "form": records.FORM,
+        "function": program.name,
+        "source": program.key,
+        "arguments": program.arguments,
+        "command": command,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "versions": versions,
+    }
+    if program.kind == "SCALED":
+        return _scale_record(head, program, targets)
+    return _program_record(head, program, targets)
+
+
+def _program_record(
+    head: dict[str, Any], program: Program, targets: Mapping[str, Target]
+) -> records.ProgramRecord:
+    from jax.sharding import SingleDeviceSharding
+
+    function = load(program)
+    traced = function.trace(*abstract(program.arguments))
+    lowered: dict[str, list[str]] = {}
+    compiled = {}
+    for name, target in targets.items():
+        text = traced.lower(lowering_platforms=(target.platform,)).as_text().rstrip()
+        lowered.setdefault(text, []).append(name)
+        device = devices_of(target)[0]
+        here = SingleDeviceSharding(device)
+        arguments = abstract(program.arguments, placed=lambda _, here=here: here)  # type: ignore[misc]
+        made = compile_for(function, arguments)
+        lines = hlo.cleaned(made.as_text())
+        compiled[name] = records.Compiled(device.device_kind, lines, cost(made), memory(made))
+    before = cost(traced.lower())
+    return records.ProgramRecord(
+        **head,
+        jaxpr=str(traced.jaxpr).splitlines(),
+        operations=jaxprs.operations(traced.jaxpr.jaxpr),
+        picture=jaxprs.picture(traced.jaxpr.jaxpr),
+        stablehlo=[records.Lowered(names, text.splitlines()) for text, names in lowered.items()],
+        unoptimized=before and records.Counts(before.flops, before.transcendentals, before.bytes),
+        targets=compiled,
+    )
+
+
+def _scale_record(
+    head: dict[str, Any], program: Program, targets: Mapping[str, Target]
+) -> records.ScaleRecord:
+    import jax
+    import numpy as np
+    from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+    function = load(program)
+    runs, parameters = [], 0
+    for case, declared in program.arguments.items():
+        for name, target in targets.items():
+            for chips in target.chips:
+                devices = devices_of(target, chips)
+                mesh = Mesh(np.array(devices), ("data",), axis_types=(AxisType.Auto,))
+
+                def placed(axes: tuple[str | None, ...], mesh: Any = mesh) -> Any:
+                    return NamedSharding(mesh, PartitionSpec(*axes))
+
+                arguments = abstract(declared, chips, placed)
+                compiled = compile_for(function, arguments)
+                leaves = jax.tree.leaves(arguments)
+                shared = [leaf for leaf in leaves if "data" in leaf.sharding.spec]
+                if not shared:
+                    raise ProgramError(f"no argument of '{case}' has an axis '@data'")
+                parameters = sum(leaf.size for leaf in leaves if leaf not in shared)
+                runs.append(
+                    records.Run(
+                        case=case,
+                        target=name,
+                        device=devices[0].device_kind,
+                        chips=chips,
+                        batch=shared[0].shape[0],
+                        collectives=collectives(compiled.as_text()),
+                        cost=cost(compiled),
+                        memory=memory(compiled),
+                    )
+                )
+    return records.ScaleRecord(**head, parameters=parameters, runs=runs)
+
+
+def collectives(text: str) -> list[records.Collective]:
+    """Count the collectives of a program, and the bytes of their results, by kind."""
+    sizes: dict[str, list[int]] = {}
+    for kind, size in hlo.Optimized(hlo.cleaned(text)).collectives():
+        sizes.setdefault(kind, []).append(size)
+    return [records.Collective(kind, len(sizes[kind]), sum(sizes[kind])) for kind in sorted(sizes)]
+
+
+def cost(compiled: Any) -> records.Cost | None:
+    """Return the compiler's counts of a program, or None where it gives none."""
+    analysis = compiled.cost_analysis()
+    if not analysis:
+        return None
+    names = "flops", "transcendentals", "bytes accessed"
+    flops, transcendentals, size = (_whole(analysis.get(name, 0.0)) for name in names)
+    # Each step that the compiler cannot estimate counts as -1 second.
+    estimate = analysis.get("optimal_seconds") or 0.0
+    return records.Cost(flops, transcendentals, size, estimate if estimate > 0 else None)
+
+
+def _whole(number: float) -> float:
+    return int(number) if float(number).is_integer() else number
+
+
+def memory(compiled: Any) -> records.Memory:
+    """Return the bytes that a compiled program needs on each device."""
+    sizes = compiled.memory_analysis()
+    return records.Memory(
+        arguments=sizes.argument_size_in_bytes,
+        results=sizes.output_size_in_bytes,
+        temporaries=sizes.temp_size_in_bytes,
+    )

@@ -1,0 +1,16 @@
+"""Errors that cells declare, what each came to here and with other versions, and their list.
+
+`outcomes` is what a page's errors came to; `version_files` keeps what other versions of a package
+gave, which `record_versions` records. `beside` shows it beside a cell, `listing` all of it.
+"""
+
+from typing import Any
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Register the extension with Sphinx."""
+    # Imported here, because commands use this package without Sphinx.
+    from . import listing
+
+    listing.setup(app)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,226 @@
+"""A list of errors: below each entry the messages as they were printed, here and elsewhere.
+
+An entry is an `{error-entry}`, named by the type and how the message begins, with `…` for what
+differs from case to case. It becomes a section with these words as its heading.
+A file that `book_versions` names as `earlier` adds what versions said that are not recorded, and
+`quoted.toml` beside it what no machine of the book can print: an entry of its own, with its source.
+"""
+
+import html
+import itertools
+import pathlib
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, cast
+
+from docutils import nodes
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from executed.app import BookApp, BookEnvironment, BookTransform
+from executed.options import Options
+
+from .beside import label, span
+from .outcomes import DeclaredError
+from .version_files import Text
+
+logger = logging.getLogger(__name__)
+# What may differ between two messages that say the same: numbers, addresses of pages.
+VARIES = re.compile(r"0x[0-9a-f…]+|https?://\S+|\d+")
+COLOURS = re.compile(r"\x1b\[[\d;]*m")
+QUOTED = "quoted.toml"
+
+
+class error_entry(nodes.section):
+    """An error of the list; its title is a literal."""
+
+
+class ErrorEntryDirective(SphinxDirective):
+    """A section on one error, which the build completes by what was printed."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Return the section; the messages are filled in when the page is written."""
+        words = " ".join(self.arguments[0].split())
+        title = nodes.title("", "", nodes.literal(words, words))
+        anchor = self._anchor(words)
+        node = error_entry("", title, classes=["error-entry"], ids=[anchor])
+        self.state.document.set_id(node)
+        node += self.parse_content_to_nodes()
+        self.set_source_info(node)
+        self.env.metadata[self.env.docname]["book_uses_errors"] = True
+        if path := _earlier_file(cast(BookEnvironment, self.env)):
+            self.env.note_dependency(str(path))
+            self.env.note_dependency(str(path.with_name(QUOTED)))
+        return [node]
+
+    def _anchor(self, words: str) -> str:
+        base = "error-" + "-".join(re.findall(r"[a-z0-9]+", words.lower())[:6])
+        names = itertools.chain([base], (f"{base}-{number}" for number in itertools.count(2)))
+        return next(name for name in names if name not in self.state.document.ids)
+
+
+def _earlier_file(env: BookEnvironment) -> pathlib.Path | None:
+    options: Options = env.book_options
+    name = options.versions.earlier
+    return options.root / name if name else None
+
+
+def earlier(path: pathlib.Path) -> dict[str, dict[str, str]]:
+    """Return what other versions said, {how an entry begins: {version: message}}."""
+    return tomllib.loads(path.read_text("utf8"))
+
+
+class Quote(NamedTuple):
+    """A message in a public source: its text, who says it, and the address."""
+
+    text: str
+    by: str
+    source: str
+
+
+def quoted(path: pathlib.Path) -> dict[str, list[Quote]]:
+    """Return the messages that are quoted beside the file of earlier ones, {entry: quotes}."""
+    path = path.with_name(QUOTED)
+    found = tomllib.loads(path.read_text("utf8")) if path.exists() else {}
+    return {words: [Quote(**each) for each in quotes] for words, quotes in found.items()}
+
+
+def all_errors(env: BookEnvironment) -> list[DeclaredError]:
+    """Return the errors that pages declare, in the order of pages and cells."""
+    return [error for name in sorted(env.book_pages) for error in env.book_pages[name].errors]
+
+
+def meant(entry: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:
+    """Return the declared errors that an entry stands for: by their type, and by what both say.
+
+    An entry has the words of one version. Where no error says them here, what other versions say
+    counts.
+    """
+    kind, _, words = entry.partition(": ")
+    alike = [error for error in errors if kind == error.type and error.fragment in words]
+    begins = re.compile(".*".join(re.escape(part.strip()) for part in words.split("…")), re.DOTALL)
+
+    def says(outcome: Text) -> bool:
+        return begins.match(outcome.message.replace("`", "")) is not None
+
+    here = [error for error in alike if error.here is None or says(error.here)]
+    return here or [error for error in alike if any(map(says, error.versions.values()))]
+
+
+def said(outcome: Text) -> str:
+    """Return what a terminal shows at the end of a traceback."""
+    message = COLOURS.sub("", outcome.message)
+    return f"{outcome.type}: {message}".strip() if outcome.type else ""
+
+
+def differing(error: DeclaredError) -> Iterator[tuple[str, str, Text]]:
+    """Return where other versions raise something else: the first and the last, and what came."""
+    for outcome, group in itertools.groupby(error.versions.items(), lambda each: _key(each[1])):
+        found = list(group)
+        if error.here is None or outcome != _key(error.here):
+            yield found[0][0], found[-1][0], found[0][1]
+
+
+def _key(outcome: Text) -> tuple[str, list[str]]:
+    """Return what two outcomes have in common that say the same.
+
+    Words in another order do: some messages write out a set.
+    """
+    first = outcome.message.strip().partition("\n\n")[0]
+    return outcome.type, sorted(re.findall(r"\w+", VARIES.sub("0", first)))
+
+
+class ShowErrors(BookTransform):
+    """Put the messages into the entries of a list of errors."""
+
+    default_priority = 5
+
+    def run(self, **options: Any) -> None:
+        """Complete the entries of one page."""
+        entries = list(self.document.findall(error_entry))
+        if not entries:
+            return
+        known = all_errors(self.env)
+        path = _earlier_file(self.env)
+        self.earlier = earlier(path) if path else {}
+        self.quoted = quoted(path) if path else {}
+        self.options: Options = self.env.book_options
+        self.package = self.options.versions.package
+        self.label = label(self.options) if self.package else ""
+        for entry in entries:
+            self._complete(entry, known)
+
+    def _complete(self, entry: error_entry, known: Iterable[DeclaredError]) -> None:
+        words = entry[0].astext()
+        found, quotes = meant(words, known), self.quoted.get(words, [])
+        if not found and not quotes:
+            # The cell may stand on a page that failed.
+            if any(state.failures for state in self.env.book_pages.values()):
+                return
+            message = f"no cell of the book declares the error '{words}'"
+            logger.warning(message, location=entry, type="book", subtype="errors")
+            return
+        if found:
+            entry += nodes.raw("", self._printed(words, found), format="html")
+        if quotes:
+            entry += nodes.raw("", quotation(quotes), format="html")
+
+    def _printed(self, words: str, found: list[DeclaredError]) -> str:
+        best = max(found, key=lambda error: (error.here is not None, len(error.versions)))
+        shown = [*self._shown(best), *self._earlier(words)]
+        by = next((heading for heading, text in shown if text), "")
+        if len(shown) == 1 and best.here is not None:
+            # All versions say it, or it is no error of the package.
+            shown = [("", text) for _, text in shown]
+        return messages(shown, by)
+
+    def _earlier(self, words: str) -> Iterator[tuple[str, str]]:
+        for begins, said_by in self.earlier.items():
+            if words.startswith(begins):
+                yield from ((f"{self.label} {version}", text) for version, text in said_by.items())
+
+    def _shown(self, error: DeclaredError) -> Iterator[tuple[str, str]]:
+        if error.here is not None and error.here.type:
+            facts = self.env.book_pages[error.page].facts
+            version = facts.versions.get(self.package, "") if facts else ""
+            yield f"{self.label} {version}".strip() if version else "", said(error.here)
+        for first, last, outcome in differing(error):
+            yield span([first, last], self.options), said(outcome)
+
+
+def messages(shown: Sequence[tuple[str, str]], by: str) -> str:
+    """Return a fold with all messages of an error, each beneath its heading.
+
+    What the page folds, Markdown leaves out, and names the version that said it, `by`.
+    """
+    if not shown:
+        return ""
+    mark = ' class="differs"' if len(shown) > 1 else ""
+    parts = [f'<details{mark} data-by="{html.escape(by)}"><summary>The whole message</summary>']
+    for heading, text in shown:
+        if heading:
+            parts.append(f"<p>{html.escape(heading)}{'' if text else ': no error'}</p>")
+        if text:
+            parts.append(f"<pre>{html.escape(text)}</pre>")
+    return "".join([*parts, "</details>"])
+
+
+def quotation(quotes: Sequence[Quote]) -> str:
+    """Return a fold with what nobody printed here, each text beneath a link to its source."""
+    said = f"Quoted: {html.escape(quotes[0].by)}"
+    parts = [f'<details data-by="{said}"><summary>{said}</summary>']
+    for quote in quotes:
+        text, by, source = map(html.escape, (quote.text, quote.by, quote.source))
+        parts.append(f'<p><a href="{source}">{by}</a></p><pre>{text}</pre>')
+    return "".join([*parts, "</details>"])
+
+
+def setup(app: BookApp) -> None:
+    """Register the directive and what completes it."""
+    app.add_directive("error-entry", ErrorEntryDirective)
+    app.add_post_transform(ShowErrors)

@@ -1,0 +1,62 @@
+"""What declared errors came to: where the site is built, and with other versions of a package."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from executed.source.pages import Cell, Page
+from executed.store.output_format import PageOutputs
+
+from .version_files import Text, text_of
+
+# What is raised where a version lacks a name that a cell uses before it comes to its error.
+MISSING_NAMES = {"AttributeError", "ImportError", "ModuleNotFoundError", "NameError"}
+
+
+@dataclasses.dataclass(frozen=True)
+class DeclaredError:
+    """An error that a cell of a page must raise: its type, and a fragment of its message.
+
+    `here` is what came where the site is built, None where nothing is known. `versions` maps
+    those versions with which the cell was executed to what came there, in their order.
+    """
+
+    page: str
+    line: int
+    type: str
+    fragment: str
+    here: Text | None
+    versions: Mapping[str, Text]
+
+
+def declared_errors(
+    page: Page, here: PageOutputs | None, versions: Mapping[str, Mapping[str, Text]]
+) -> tuple[DeclaredError, ...]:
+    """Return the errors that the cells of a page declare by type, with what they came to."""
+    found = []
+    for cell in page.cells:
+        if cell.expected is None or not cell.expected.type:
+            continue
+        kind = cell.expected.type.rpartition(".")[2]
+        texts = {name: of_page.get(cell.key) for name, of_page in versions.items()}
+        found.append(
+            DeclaredError(
+                page=page.docname,
+                line=cell.line,
+                type=kind,
+                fragment=cell.expected.fragment,
+                here=_outcome(cell, here),
+                versions={
+                    name: text
+                    for name, text in texts.items()
+                    if text and not text.missing and text.type not in MISSING_NAMES - {kind}
+                },
+            )
+        )
+    return tuple(found)
+
+
+def _outcome(cell: Cell, of_page: PageOutputs | None) -> Text | None:
+    made = of_page.cell(cell.key) if of_page else None
+    if made is None or made.missing or made.standing:
+        return None
+    return text_of("", cell, made)

@@ -1,0 +1,125 @@
+"""Record what declared errors come to with the version of a framework that is installed.
+
+`nox -s jax_versions` calls it in an environment of each version. It needs what the recording on
+a device needs, and leaves what it records in one file a version:
+
+    PYTHONPATH=docs/_ext python -m errors.record_versions [--changed] [page ...]
+
+A page is executed up to the last cell of which something is kept, see `records.versions`. Pages
+that `book_versions` of conf.py names as `without` are left out: they need more than the package.
+On a version that the book supports every other page must go well. On another an outcome that a
+page does not declare is kept like any other, and the cells that need what a failed one would have
+made are left out. There a prelude is executed before each page, which gives names of today to what
+the version has under others.
+"""
+
+import argparse
+import dataclasses
+import fnmatch
+import importlib.metadata
+import sys
+from collections.abc import Iterable
+
+from executed import files
+from executed.commands import record
+from executed.options import Options
+from executed.run.results import Result, run_or_load
+from executed.source.pages import Page
+
+from .version_files import Versions, asking, text_of
+
+
+def of_version(options: Options, version: str) -> tuple[Options, str]:
+    """Return the options to record one version with, and what it is called."""
+    known = options.versions
+    name = f"{known.package}-{version}"
+    old = version not in known.supported
+    changed = dataclasses.replace(
+        options,
+        device="cpu",
+        leave_out=True,
+        any_outcome=old,
+        prelude=(options.root / known.prelude).read_text("utf8") if old else "",
+        cache=f"{options.cache}/{name}",
+        # Nothing that is measured is kept.
+        preview=True,
+    )
+    return changed, name
+
+
+def meant(pages: Iterable[Page], options: Options) -> list[Page]:
+    """Return the pages of which something is kept, each up to the last cell of which it is."""
+    without = options.versions.without
+    found = []
+    for page in pages:
+        asked = {cell.key for cell in asking(page).values()}
+        last = max((n for n, cell in enumerate(page.cells) if cell.key in asked), default=None)
+        named = any(fnmatch.fnmatchcase(page.docname, pattern) for pattern in without)
+        if last is not None and page.device in (None, "cpu") and not page.recorded and not named:
+            found.append(dataclasses.replace(page, cells=page.cells[: last + 1]))
+    return found
+
+
+def main() -> None:
+    """Read the command line, and leave with 1 where a page could not be recorded."""
+    parser = argparse.ArgumentParser(prog="versions", description="Record pages on this version.")
+    parser.add_argument("pages", nargs="*", help="such as pitfalls/control_flow; by default all")
+    parser.add_argument(
+        "--changed", action="store_true", help="only those of which a text is left out"
+    )
+    asked = parser.parse_args()
+    options = Options.from_file()
+    known = options.versions
+    if not known.package:
+        parser.error("conf.py has no book_versions")
+    version = importlib.metadata.version(known.package)
+    if version not in known.recorded:
+        parser.error(
+            f"{known.package} {version} is installed, and conf.py lists {', '.join(known.recorded)}"
+        )
+    options, name = of_version(options, version)
+    kept = Versions(options)
+    print(f"recording {name}", flush=True)
+    read, problems = record.read_pages(asked.pages, options)
+    pages = meant(read, options)
+    try:
+        if asked.changed:
+            pages = [page for page in pages if kept.lacking(name, page)]
+        everything = not asked.pages and not problems
+        gone = kept.pages(name) - {page.docname for page in meant(read, options)}
+    except files.Unusable as error:
+        parser.error(f"{kept.path(name)}: {error}; restore the file, or remove it")
+
+    paths = options.page_files
+
+    def done(result: Result) -> None:
+        page, outputs = result.page, result.outputs
+        file = paths[page.docname]
+        if result.failures:
+            problems.extend(f"{file}:{each.line}: {each.message}" for each in result.failures)
+            return
+        texts = [
+            text_of(code, cell, made)
+            for code, cell in asking(page).items()
+            if (made := outputs.cell(cell.key)) is not None
+        ]
+        try:
+            facts = outputs.facts.versions
+            kept.write(name, page.docname, texts, facts, gone if everything else set())
+        except (OSError, files.Unusable) as error:
+            problems.append(f"{file}: its texts cannot be kept: {error}")
+
+    run_or_load(
+        pages,
+        options,
+        done,
+        lambda line: print(line, flush=True),
+        lambda page, message: print(f"      {page.docname}: {message}", flush=True),
+    )
+    for problem in problems:
+        print(f"not recorded: {problem}", file=sys.stderr)
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""What pages come to with other versions of a package: a file for each version.
+
+Kept are the errors that cells declare, and what those cells print that show how versions differ.
+A text belongs to its cell as long as the code of the cell and of all cells before it is the same;
+without that nothing is shown of it until it is recorded again.
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping, Sequence, Set
+from typing import Annotated
+
+from executed import files, typed_json
+from executed.options import Options
+from executed.source.pages import Cell, Page
+from executed.store import matching, outputs
+from executed.store.output_format import CellOutputs
+from executed.typed_json import Rule
+
+FORM = 1
+# Asks that a cell shows what other versions print.
+OPTION = "by-version"
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """What a cell came to: the type and message of an error, and all that it printed.
+
+    `code` is the lineage of the cell. `missing` says without what it could not be executed.
+    """
+
+    code: str
+    type: str = ""
+    message: str = ""
+    printed: str = ""
+    missing: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class _File:
+    form: Annotated[int, Rule(lambda value: value == FORM, str(FORM))]
+    command: str
+    versions: dict[str, str]
+    pages: dict[str, list[Text]]
+
+
+def asking(page: Page) -> dict[str, Cell]:
+    """Return the cells of a page of which texts are kept, by their lineages."""
+    codes = matching.lineages([cell.source for cell in page.cells])
+    return {
+        code: cell
+        for code, cell in zip(codes, page.cells, strict=True)
+        if cell.expected is not None or cell.node.metadata.get(OPTION)
+    }
+
+
+def text_of(code: str, cell: Cell, made: CellOutputs) -> Text:
+    """Return what is kept of a cell that was executed with a version."""
+    if made.missing:
+        return Text(code, missing=made.missing)
+    error = outputs.error(made.outputs)
+    return Text(
+        code,
+        error.ename if error else "",
+        error.evalue if error else "",
+        printed=outputs.printed(made.outputs) if cell.node.metadata.get(OPTION) else "",
+    )
+
+
+class Versions:
+    """The texts of all versions of a book."""
+
+    def __init__(self, options: Options) -> None:
+        """Take the book's options."""
+        known = options.versions
+        self.names = [f"{known.package}-{each}" for each in known.recorded]
+        self.root = options.root / known.recordings
+        self.command = known.command
+        self._read: dict[str, _File] = {}
+
+    def path(self, name: str) -> pathlib.Path:
+        """Return the file of a version, such as `jax-0.9.2`."""
+        return self.root / f"{name}.json"
+
+    def _file(self, name: str) -> _File:
+        """Return what a file holds; raises files.Unusable."""
+        if name not in self._read:
+            try:
+                self._read[name] = typed_json.parse(_File, files.read(self.path(name)))
+            except FileNotFoundError:
+                self._read[name] = _File(FORM, "", {}, {})
+        return self._read[name]
+
+    def of_page(self, page: Page) -> dict[str, dict[str, Text]]:
+        """Return {version: {key of a cell: text}} of a page, as far as its code is the same."""
+        cells = asking(page)
+        found = {}
+        for name in self.names if cells else ():
+            try:
+                texts = self._file(name).pages.get(page.docname, [])
+            except files.Unusable:
+                continue
+            if known := {cells[each.code].key: each for each in texts if each.code in cells}:
+                found[name] = known
+        return found
+
+    def lacking(self, name: str, page: Page) -> int:
+        """Return how many texts of a page a version does not have; raises files.Unusable."""
+        known = {each.code for each in self._file(name).pages.get(page.docname, [])}
+        return len(asking(page).keys() - known)
+
+    def pages(self, name: str) -> set[str]:
+        """Return the pages of which a version has texts; raises files.Unusable."""
+        return set(self._file(name).pages)
+
+    def write(
+        self, name: str, page: str, texts: Sequence[Text], facts: Mapping[str, str], gone: Set[str]
+    ) -> None:
+        """Keep the texts of a page made with some versions, and those of pages not `gone`.
+
+        Raises OSError; and files.Unusable for a file that cannot be read, which stays.
+        """
+        pages = {**self._file(name).pages, page: list(texts)}
+        kept = {page: pages[page] for page in sorted(pages.keys() - gone)}
+        content = typed_json.untyped(_File(FORM, self.command, dict(facts), kept))
+        for of_page in content["pages"].values():
+            of_page[:] = [{key: said for key, said in each.items() if said} for each in of_page]
+        files.write(self.path(name), typed_json.written(content))
+        self._read.pop(name, None)

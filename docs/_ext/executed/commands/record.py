@@ -1,0 +1,256 @@
+"""Record what pages print on this machine's device. `nox -s record` calls it.
+
+It needs the frameworks and what requirements/record.txt lists, but neither Sphinx nor a network:
+
+    PYTHONPATH=docs/_ext python -m executed.commands.record [--changed] [--again] [page ...]
+
+What the cache of this machine holds already is recorded without being executed. Pages that measure
+are executed in ten processes; those that were recorded before, of the same code and versions,
+count. A page of which only other code has changed is executed once, for what it prints.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import sys
+from collections.abc import Iterable, Sequence
+
+from measured import processes
+from measured.schema import Schema, SchemaError
+
+from .. import files
+from ..names import nearest
+from ..options import Options
+from ..run import devices, key, machine
+from ..run.page_run import used_versions
+from ..run.results import Result, run_or_load
+from ..source.pages import Page, PageError, read_page
+from ..source.snippets import Library
+from ..store.output_format import PageOutputs
+from ..store.recordings import Recordings
+from ..store.sanitising import Refused
+
+# Of ten numbers the second and the ninth are the ends of a range.
+PROCESSES = 10
+
+
+def read_pages(names: Sequence[str], options: Options) -> tuple[list[Page], list[str]]:
+    """Return the pages with code, all or those named, and the problems met."""
+    found = options.page_files
+    library = Library.of(options)
+    pages, problems = [], []
+    for name in names or found:
+        name = name.removeprefix(f"{options.pages}/").removesuffix(".md")
+        if name not in found:
+            problems.append(f"there is no page '{name}'{nearest(name, found)}")
+            continue
+        try:
+            page = read_page(name, found[name], library)
+        except PageError as error:
+            problems.append(f"{found[name]}:{error.line}: {error}")
+            continue
+        if page is not None:
+            pages.append(page)
+        elif names:
+            problems.append(f"the page '{name}' has no code to execute")
+    return pages, problems
+
+
+def schema(options: Options) -> Schema | None:
+    """Return the schema of measurements that conf.py names; leaves where it is none."""
+    try:
+        return Schema.of(options)
+    except SchemaError as error:
+        raise SystemExit(f"book_measurements of conf.py: {error}") from None
+
+
+def chosen(
+    pages: Sequence[Page], options: Options, recordings: Recordings, named: bool, changed: bool
+) -> list[Page]:
+    """Return the pages to record on this device, and say which are not.
+
+    A page with a command of its own is recorded where it is `named` alone. Of those that are
+    `changed` the code is not that of their recording.
+    """
+    found = []
+    for page in pages:
+        if page.device not in (None, options.device):
+            print(f"      left out {page.docname}, which is executed on {page.device} only")
+        elif page.recorded and not named:
+            print(
+                f"      left out {page.docname}, which is recorded by "
+                f"'{page.recorded} {page.docname}'"
+            )
+        elif not changed or recordings.state(options.device, page.docname, page)[0].word != (
+            "current"
+        ):
+            found.append(page)
+    return found
+
+
+class Recorder:
+    """Executes pages and records each that goes well; `problems` are those that were met."""
+
+    def __init__(self, options: Options, recordings: Recordings) -> None:
+        """Take where recordings are kept."""
+        self.options, self.recordings = options, recordings
+        self.problems: list[str] = []
+        self.failed: set[str] = set()
+
+    def record(self, pages: Iterable[Page], again: bool = False, anew: bool = True) -> None:
+        """Execute pages, those `again` that the cache holds, and write their recordings.
+
+        Unless all is to be measured `anew`, what pages measure is added to what was recorded of
+        the same code, and what was recorded stays where none of the code that is measured changed.
+        """
+        run_or_load(
+            pages,
+            self.options,
+            lambda result: self._done(result, anew),
+            _say,
+            lambda page, message: _say(f"      {page.docname}: {message}"),
+            again,
+        )
+
+    def measure(self, pages: Sequence[Page], processes: int, again: bool) -> None:
+        """Record pages that measure: a process of each, and so on until all have as many.
+
+        So the processes of a page are spread over the whole time. Each is kept at once. With
+        `again` none of those counts that were recorded before.
+        """
+        for number in range(1, processes + 1):
+            anew = again and number == 1
+            due = [page for page in pages if page.docname not in self.failed]
+            due = [page for page in due if anew or self._processes(page) < number]
+            if due:
+                _say(f"process {number} of {processes}: {len(due)} pages")
+                self.record(due, again=True, anew=anew)
+
+    def _former(self, page: Page) -> tuple[str, PageOutputs | None]:
+        """Return a page's recording, and whether it is 'current', 'earlier', or from 'elsewhere'.
+
+        From elsewhere is one of today's code, but of another processor or other versions.
+        """
+        device = page.device or self.options.device
+        state, outputs = self.recordings.state(device, page.docname, page)
+        if outputs is None or state.word != "current":
+            return "earlier", outputs
+        return "elsewhere" if differences(outputs, page, self.options) else "current", outputs
+
+    def _processes(self, page: Page) -> float:
+        """Return in how many processes today's code of a page was measured here."""
+        standing, outputs = self._former(page)
+        counted = outputs if standing == "current" else None
+        return processes.count(counted, self.recordings.schema)
+
+    def _done(self, result: Result, anew: bool) -> None:
+        file = f"{self.options.pages}/{result.page.docname}.md"
+        # Unless all goes well, another process of it would be in vain.
+        self.failed.add(result.page.docname)
+        if result.failures:
+            self.problems += [f"{file}:{each.line}: {each.message}" for each in result.failures]
+            return
+        outputs = result.outputs
+        standing, former = self._former(result.page)
+        if former and standing != "elsewhere" and not anew:
+            merge = processes.accumulated if standing == "current" else processes.kept
+            outputs = merge(former, outputs, self.recordings.schema) or outputs
+        try:
+            command = result.page.recorded or self.options.record_command
+            path = self.recordings.write(outputs, command)
+        except (files.Unusable, Refused) as error:
+            self.problems.append(f"{file}: its outputs cannot be recorded: {error}")
+            return
+        except OSError as error:
+            self.problems.append(
+                f"{file}: its recording cannot be written: {error.strerror or error}"
+            )
+            return
+        self.failed.remove(result.page.docname)
+        left = sorted({cell.missing for cell in outputs.cells if cell.missing})
+        missing = f", but for cells that need {' or '.join(left)}" if left else ""
+        if path is None:
+            _say(f"      {result.page.docname}: the same as recorded")
+        else:
+            _say(f"      recorded {path}{missing}")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def differences(outputs: PageOutputs, page: Page, options: Options) -> list[str]:
+    """Say what is another here than where a page was recorded: versions, the processor."""
+    used = {"python", *key.packages(page, options)}
+    there, here = outputs.facts.versions, used_versions(options)
+    found = [
+        f"{name} {here.get(name, 'missing')}, not {there.get(name, 'missing')}"
+        for name in sorted(used & (there.keys() | here.keys()))
+        if there.get(name) != here.get(name)
+    ]
+    if outputs.facts.processor != (processor := machine.processor()):
+        found.append(f"{processor}, not {outputs.facts.processor}")
+    return found
+
+
+def from_elsewhere(pages: Iterable[Page], options: Options, recordings: Recordings) -> str:
+    """Say what is another here, of the first of these pages whose recording is from elsewhere."""
+    for page in pages:
+        with contextlib.suppress(files.Unusable):
+            outputs = recordings.read(options.device, page.docname)
+            if outputs and (found := differences(outputs, page, options)):
+                return ", ".join(found)
+    return ""
+
+
+def main() -> None:
+    """Read the command line, and leave with 1 where a page could not be recorded."""
+    parser = argparse.ArgumentParser(prog="record", description="Record pages on this device.")
+    parser.add_argument("pages", nargs="*", help="such as benchmarks/matmul; by default all")
+    parser.add_argument(
+        "--changed", action="store_true", help="only those whose recording is of earlier code"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="execute also what the cache of this machine holds"
+    )
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=PROCESSES,
+        help="in how many processes pages measure, those recorded before with them; 10 by default",
+    )
+    asked = parser.parse_args()
+    if asked.processes < 1:
+        parser.error("--processes must be 1 or more")
+    options = Options.from_file()
+    try:
+        name = os.environ.get("BOOK_DEVICE") or devices.this_device(options)
+    except RuntimeError as error:
+        parser.error(f"{error}; set BOOK_DEVICE to the device that is meant")
+    print(f"recording on {name}", flush=True)
+    # A machine to record on may lack a framework; the cells that need it say so.
+    options = dataclasses.replace(options, device=name, leave_out=True)
+    # Whatever conf.py says, what is recorded is measured properly.
+    options = dataclasses.replace(options, preview=False)
+    recordings = Recordings(options.folder("recordings"), schema(options))
+    pages, problems = read_pages(asked.pages, options)
+    if not (asked.pages and problems):
+        meant = chosen(pages, options, recordings, bool(asked.pages), asked.changed)
+        measuring = [page for page in meant if page.benchmark]
+        if differ := from_elsewhere(measuring or meant, options, recordings):
+            anew = "; what is measured begins anew, with the first process" if measuring else ""
+            print(f"what is recorded on {name} comes from elsewhere; here are {differ}{anew}")
+        recorder = Recorder(options, recordings)
+        recorder.record([page for page in meant if not page.benchmark], asked.again)
+        recorder.measure(measuring, asked.processes, asked.again)
+        problems += recorder.problems
+    for problem in problems:
+        print(f"not recorded: {problem}", file=sys.stderr)
+    if problems:
+        print("What was recorded before is still there.", file=sys.stderr)
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

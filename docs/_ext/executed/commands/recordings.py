@@ -1,0 +1,84 @@
+"""List the recordings of every device and version by age, and say which are of earlier code.
+
+`nox -s recordings` calls it. It executes nothing and needs no framework. With `--check` it leaves
+with 1 where a recording is not of the code of today: a gate for whoever publishes.
+"""
+
+import argparse
+import collections
+import sys
+from collections.abc import Iterable, Sequence
+
+from errors.record_versions import meant
+from errors.version_files import Versions
+
+from .. import files
+from ..options import Options
+from ..source.pages import Page
+from ..store.recordings import Recordings
+from ..store.states import State
+from .record import read_pages, schema
+
+
+def states(
+    pages: Iterable[Page], recordings: Recordings, home: str
+) -> dict[str, dict[str, tuple[State, str]]]:
+    """Return {device: {page: (State, day)}}, the oldest first, of all recordings that there are.
+
+    Of the device that is `home` those that are missing are among them.
+    """
+    by_name = {page.docname: page for page in pages}
+    found = {}
+    for device in dict.fromkeys([home, *recordings.devices()]):
+        of_device = {}
+        for name in sorted({*recordings.pages(device), *(by_name if device == home else ())}):
+            page = by_name.get(name)
+            if page and page.device not in (None, device) and device == home:
+                continue
+            state, outputs = recordings.state(device, name, page)
+            of_device[name] = state, outputs.facts.day if outputs else ""
+        found[device] = dict(sorted(of_device.items(), key=lambda each: each[1][1]))
+    return found
+
+
+def texts(pages: Sequence[Page], versions: Versions) -> dict[str, str]:
+    """Say of each version how many pages have texts that must be recorded again."""
+    found = {}
+    for name in versions.names:
+        try:
+            lacking = {page.docname: versions.lacking(name, page) for page in pages}
+        except files.Unusable as error:
+            found[name] = f"unreadable: {error}"
+            continue
+        count = sum(lacking.values())
+        where = ", ".join(docname for docname, number in lacking.items() if number)
+        found[name] = f"{count} texts left out, of {where}" if count else "current"
+    return found
+
+
+def main() -> None:
+    """Print the list, and with `--check` leave with 1 where something is not current."""
+    parser = argparse.ArgumentParser(prog="recordings", description="List the recordings.")
+    parser.add_argument("--check", action="store_true", help="fail where one is not current")
+    asked = parser.parse_args()
+    options = Options.from_file()
+    pages, problems = read_pages([], options)
+    found = states(pages, Recordings(options.folder("recordings"), schema(options)), options.home)
+    current = not problems
+    for device, of_device in found.items():
+        count = collections.Counter(state.word for state, _ in of_device.values())
+        print(f"{device}: " + ", ".join(f"{number} {word}" for word, number in count.items()))
+        for name, (state, day) in of_device.items():
+            print(f"  {day:<10} {name:<34} {state}")
+        current = current and set(count) <= {"current"}
+    for name, said in texts(meant(pages, options), Versions(options)).items():
+        print(f"{name}: {said}")
+        current = current and said == "current"
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(f"'{options.record_command} --changed' records what is not current on this device.")
+    sys.exit(1 if problems or (asked.check and not current) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The outputs of pages: from the cache, or by executing what it does not hold."""
+
+from collections.abc import Callable, Iterable
+
+from ..files import Unusable
+from ..options import Options
+from ..source.pages import Page
+from ..store.cache import Cache
+from ..store.recordings import Recordings
+from . import schedule
+from .key import key
+from .page_run import Result as Result
+
+
+def run_or_load(
+    pages: Iterable[Page],
+    options: Options,
+    done: Callable[[Result], None],
+    say: Callable[[str], None],
+    trouble: Callable[[Page, str], None],
+    again: bool = False,
+) -> None:
+    """Call `done` with the Result of each page, as soon as there is one.
+
+    `say` receives lines about the progress and about what was repaired, `trouble` what keeps
+    outputs from being cached: they are good all the same, but are made again next time. `again`
+    executes what the cache holds, too.
+    """
+    device = options.device
+    cache = Cache(options.folder("cache") / device)
+    # What pages took when they were recorded says which are the long ones.
+    recordings = Recordings(options.folder("recordings"))
+    waiting, efforts = [], {}
+    keys: dict[str, str] = {}
+    for page in pages:
+        of_page = keys[page.docname] = key(page, options, device)
+        try:
+            outputs = cache.load(page, of_page, page.device or device)
+        except Unusable as error:
+            say(
+                f"warning: the cached outputs of {page.docname} cannot be used: {error}; "
+                "the page is executed again"
+            )
+            outputs = None
+        if outputs is None or again:
+            waiting.append(page)
+            efforts[page.docname] = recordings.effort(device, page.docname)
+        else:
+            done(Result(page, outputs))
+
+    def executed(result: Result) -> None:
+        page = result.page
+        if not result.failures:
+            try:
+                cache.save(page, keys[page.docname], result.outputs)
+            except OSError as error:
+                trouble(
+                    page,
+                    f"its outputs cannot be kept in {options.cache}: {error.strerror or error}. "
+                    "They are shown, but the next build executes the page again; free space or "
+                    "make the folder writable",
+                )
+        done(result)
+
+    if waiting:
+        schedule.execute_all(waiting, options, device, executed, efforts, say)

@@ -1,0 +1,119 @@
+"""Execute pages: those that measure alone, all others in parallel, the longest first.
+
+In a preview, whose times nobody may rely on, all of them are others.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+from ..options import Options
+from ..source.pages import Page
+from ..store.recordings import Effort
+from . import environment, imports, machine, provisioning
+from .page_run import Failure, PageRun, Result, used_versions
+
+__all__ = ["Failure", "Result", "execute_all"]
+
+# A page that computes less than half of its work itself has processes of its own compute.
+HALF = 0.5
+
+
+def execute_all(
+    pages: Sequence[Page],
+    options: Options,
+    device: str,
+    done: Callable[[Result], None],
+    efforts: Mapping[str, Effort],
+    say: Callable[[str], None],
+) -> None:
+    """Execute pages and call `done` with the Result of each as soon as it is finished.
+
+    Pages that measure run one at a time after all others. `efforts` maps the names of pages to
+    what they took: the longest begin first, and those of which nothing is known before them. `say`
+    receives a line for each page. As many pages run at once as there are cores, or a single one on
+    an accelerator, which belongs to one process. Pages whose work is done by processes that they
+    start run one at a time, on a CPU beside the others.
+    """
+    known = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
+    ordered = sorted(pages, key=lambda page: known[page.docname].seconds, reverse=True)
+    at_once = machine.cores() if device == "cpu" else 1
+    slots, lock = asyncio.Semaphore(at_once), machine.Machine(say)
+    numbers = itertools.count(1)
+
+    async def execute(page: Page, *fork: Any) -> None:
+        run = PageRun(page, options, page.device or device, *fork)
+        result = await run.executed()
+        verdict = "failed" if result.failures else "executed"
+        took = f"{result.outputs.facts.seconds:.1f} s"
+        say(f"[{next(numbers)}/{len(pages)}] {verdict} {page.docname} in {took}")
+        done(result)
+
+    async def execute_beside_others(page: Page, places: asyncio.Semaphore, *fork: Any) -> None:
+        async with places, lock.locked(alone=False):
+            try:
+                await execute(page, *fork)
+            except provisioning.ParentLost:
+                await execute(page)
+
+    async def execute_each() -> None:
+        others = [page for page in ordered if not alone(page, options)]
+        modules = {page.docname: _modules(page, options, device) for page in others}
+        with contextlib.ExitStack() as stack:
+            if any(each is not None for each in modules.values()):
+                variables = environment.parent_environment(options)
+                versions = json.dumps(used_versions(options))
+                warm = stack.enter_context(provisioning.Parents(versions, variables))
+            fork = {name: () if of is None else (warm, of) for name, of in modules.items()}
+            # Processes of several pages at once would take each other's cores. One page of these
+            # goes beside those in the slots: it often waits for what it has started.
+            one = asyncio.Semaphore(1) if device == "cpu" else slots
+            async with asyncio.TaskGroup() as group:
+                for page in others:
+                    places = one if known[page.docname].started > HALF else slots
+                    work = execute_beside_others(page, places, *fork[page.docname])
+                    group.create_task(work)
+        for page in ordered:
+            if alone(page, options):
+                async with lock.locked(alone=True):
+                    await execute(page)
+
+    with _signals_end_it():
+        asyncio.run(execute_each())
+
+
+def alone(page: Page, options: Options) -> bool:
+    """Return whether a page must be executed with nothing beside it."""
+    return page.benchmark and not options.preview
+
+
+def _modules(page: Page, options: Options, device: str) -> tuple[str, ...] | None:
+    """Return what the parent of a page's kernel imports; None for a process of its own."""
+    own = alone(page, options) or (page.device or device) != "cpu"
+    if own or not provisioning.can_fork():
+        return None
+    return imports.warm_modules([cell.source for cell in page.cells], options.registry)
+
+
+@contextlib.contextmanager
+def _signals_end_it() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the build as Ctrl-C does, with the status they have in a shell.
+
+    The kernels are shut down first.
+    """
+
+    def end(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    # One that is ignored, as under nohup, stays ignored.
+    heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
+    former = {number: signal.signal(number, end) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

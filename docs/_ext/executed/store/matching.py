@@ -1,0 +1,111 @@
+"""Which cell of a page an output belongs to, after its code was edited.
+
+What counts is the syntax of the code: docstrings, comments and formatting may change. An output
+belongs to its cell as long as the code of the cell and of all cells before it is the same; a
+measurement as long as what is measured is, see `source.slices`.
+"""
+
+import collections
+import dataclasses
+import difflib
+import hashlib
+from collections.abc import Sequence
+
+from measured.slices import slices
+
+from ..source.pages import Page
+from ..source.syntax import fingerprint
+from .output_format import CellOutputs, PageOutputs
+
+# How the code that ran stands to that of the cell today.
+SAME = ""
+CHANGED = "changed"
+AFTER = "after"
+# Two texts that have less than this in common are two cells, not one that was edited.
+ALIKE = 0.4
+
+
+def lineages(sources: Sequence[str]) -> list[str]:
+    """Return for each cell a digest of its code and of that of all cells before it."""
+    found, before = [], ""
+    for source in sources:
+        before = hashlib.sha256((before + fingerprint(source)).encode()).hexdigest()[:16]
+        found.append(before)
+    return found
+
+
+def placed(outputs: PageOutputs, page: Page) -> PageOutputs:
+    """Return what was recorded of a page, under the keys of its cells today.
+
+    A cell of which nothing was recorded has none; one whose code was edited has what its former
+    code gave.
+    """
+    now = tuple(cell.source for cell in page.cells)
+    then = tuple(cell.source for cell in outputs.cells)
+    pairs = _pairs([*map(fingerprint, then)], [*map(fingerprint, now)], then, now)
+    found: list[CellOutputs] = []
+    same = True
+    for number, cell in enumerate(page.cells):
+        other = pairs.get(number)
+        same = same and other == number and fingerprint(then[number]) == fingerprint(cell.source)
+        if other is None:
+            continue
+        standing = CHANGED if fingerprint(then[other]) != fingerprint(cell.source) else AFTER
+        recorded = dataclasses.replace(outputs.cells[other], key=cell.key)
+        if not same:
+            measures = slices(then)[other] == slices(now)[number]
+            recorded = dataclasses.replace(recorded, standing=standing, measures=measures)
+        found.append(recorded)
+    return dataclasses.replace(outputs, cells=tuple(found))
+
+
+def _pairs(
+    then_prints: Sequence[str], now_prints: Sequence[str], then: Sequence[str], now: Sequence[str]
+) -> dict[int, int]:
+    """Return {number of a cell today: number of what was recorded for it}."""
+    matcher = difflib.SequenceMatcher(None, then_prints, now_prints, autojunk=False)
+    steps = matcher.get_opcodes()
+    pairs = {
+        new: old
+        for kind, low, high, first, last in steps
+        if kind == "equal"
+        for old, new in zip(range(low, high), range(first, last), strict=True)
+    }
+    # Cells that have changed places.
+    left = collections.defaultdict(list)
+    for old in sorted(set(range(len(then))) - set(pairs.values())):
+        left[then_prints[old]].append(old)
+    for new in range(len(now)):
+        if new not in pairs and left[now_prints[new]]:
+            pairs[new] = left[now_prints[new]].pop(0)
+    # Cells that were edited where they stand.
+    taken = set(pairs.values())
+    for kind, low, high, first, last in steps:
+        if kind != "replace":
+            continue
+        alike = sorted(
+            (
+                (-difflib.SequenceMatcher(None, then[old], now[new]).ratio(), new, old)
+                for old in range(low, high)
+                for new in range(first, last)
+                if old not in taken and new not in pairs
+            ),
+        )
+        for ratio, new, old in alike:
+            if -ratio >= ALIKE and old not in taken and new not in pairs:
+                pairs[new] = old
+                taken.add(old)
+    return pairs
+
+
+def changes(outputs: PageOutputs, page: Page) -> tuple[str, ...]:
+    """Say in what `placed` outputs are not those of the page today, as texts."""
+    known = {cell.key for cell in outputs.cells}
+    count = collections.Counter(cell.standing for cell in outputs.cells)
+    count["new"] = sum(cell.key not in known for cell in page.cells)
+    said = {CHANGED: "edited", "new": "new", AFTER: "after earlier code"}
+    return tuple(
+        f"{count[word]} cell{'s' * (count[word] > 1)} {text}"
+        for word, text in said.items()
+        if count[word]
+    )

@@ -1,0 +1,146 @@
+"""Prepare the outputs of a page for being shown, without the places of this machine."""
+
+import copy
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from measured.references import lines
+from measured.schema import Schema
+
+CELL_FILE = re.compile(r"/[^\s:'\"()]*/ipykernel_\d+/\d+\.py")
+# Where packages lie, and the standard library.
+INSTALLED = re.compile(r"/[^\s:'\"()]+/(?:(?:site|dist)-packages|lib(?:32|64)?/python3\.\d+t?)/")
+WORK_FOLDER = re.compile(r"/[^\s:'\"()]*/book-\w+(?:/work)?")
+# What native libraries log at import: information and warnings in glog's format, and the line
+# that announces them. Lines of errors (E) and fatal errors (F) stay.
+NATIVE_LOG = re.compile(
+    r"^(?:[IW]\d{4} [\d:. ]+\S+:\d+\] .*|WARNING: All log messages before absl::Init.*)\n?",
+    re.MULTILINE,
+)
+# When and in which thread a native library logged an error.
+LOGGED = re.compile(r"^([EF])\d{4} [\d:.]+ +\d+ (?=\S+:\d+\] )", re.MULTILINE)
+# The number that Python's `id` gives an object, after the name of its type.
+NUMBERED = re.compile(r"(<[A-Za-z_][\w.]*) \d{12,20}(?=>)")
+# What Python's own reprs print of objects, `<... at 0x7f...>`. No object lies at an address below
+# 64 KiB.
+ADDRESS = re.compile(r"(?<= at )0x0*[1-9a-fA-F][0-9a-fA-F]{4,15}(?=[>:;,]| )")
+# Data for other programs, of which MyST-NB would warn; what widgets give it can show.
+DATA = re.compile(r"application/vnd\.(?!jupyter\.widget).+\+json")
+# What printed text may not hold: site/tabs.py marks the outputs of devices with it.
+MARKING = "\x02"
+
+
+def record(output: NotebookNode, schema: Schema | None) -> dict[str, Any] | None:
+    """Return the record of a measurement that an output holds, or None."""
+    found = output.get("data", {}).get(schema.media_type) if schema else None
+    return None if found is None else dict(found) if isinstance(found, dict) else {}
+
+
+def error(outputs: Iterable[NotebookNode]) -> NotebookNode | None:
+    """Return the error among a cell's outputs, if it ended with one."""
+    return next((output for output in outputs if output.output_type == "error"), None)
+
+
+def printed(shown: Iterable[NotebookNode]) -> str:
+    """Return all text that a cell printed."""
+    found = []
+    for output in shown:
+        if output.output_type == "stream":
+            found.append(output.text)
+        elif output.output_type == "error":
+            found.append(f"{output.ename}: {output.evalue}")
+        else:
+            found.append(str(output.get("data", {}).get("text/plain", "")))
+    return "\n".join(found)
+
+
+def records(outputs: Iterable[NotebookNode], schema: Schema | None) -> list[dict[str, Any]]:
+    """Return the records of measurements and comparisons among a cell's outputs, each once."""
+    found: list[dict[str, Any]] = []
+    for output in outputs:
+        measured = record(output, schema)
+        if measured is not None and measured not in found:
+            found.append(measured)
+    return found
+
+
+def presentable(
+    outputs: Iterable[NotebookNode], schema: Schema | None = None
+) -> list[NotebookNode]:
+    """Return the outputs as the page shows them.
+
+    The lines of measurements and of a stream become one block each, and a measurement that is also
+    the value of the cell is shown once. Its lines are those of all its processes, where the text
+    that came with it knows of one.
+    """
+    shown: list[NotebookNode] = []
+    seen: list[dict[str, Any]] = []
+    for output in copy.deepcopy(list(outputs)):
+        measured = record(output, schema)
+        if measured is not None:
+            if measured in seen:
+                continue
+            seen.append(measured)
+            text = output["data"].get("text/plain", "")
+            if schema and schema.problem(measured) is None:
+                text = lines(measured)
+            output = nbformat.v4.new_output("stream", text=text + "\n")
+        elif "text/plain" in output.get("data", {}):
+            kept = {kind: of for kind, of in output.data.items() if not DATA.fullmatch(kind)}
+            output["data"] = NotebookNode(kept)
+        shown.append(output)
+    shown = joined(shown)
+    for output in shown:
+        change_texts(output, scrubbed, ("text/plain",))
+    return shown
+
+
+def joined(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
+    """Return outputs with streams in one piece, and without what native libraries log.
+
+    Of a line that was written several times over, as bars of progress are, the last text stays.
+    """
+    found: list[NotebookNode] = []
+    for output in outputs:
+        if output.output_type == "stream":
+            if output.name == "stderr":
+                output["text"] = LOGGED.sub(r"\1… ", NATIVE_LOG.sub("", output.text))
+            if not output.text:
+                continue
+            if found and found[-1].output_type == "stream" and found[-1].name == output.name:
+                found[-1]["text"] += output.text
+                continue
+        found.append(output)
+    for output in found:
+        if output.output_type == "stream":
+            output["text"] = "\n".join(map(_as_left, output.text.split("\n")))
+    return found
+
+
+def _as_left(line: str) -> str:
+    """Return what was written last of a line, from its beginning."""
+    text = line.rstrip("\r")
+    return text[text.rfind("\r") + 1 :] + line[len(text) :]
+
+
+def change_texts(output: NotebookNode, change: Callable[[str], str], kinds: Iterable[str]) -> None:
+    """Change the texts of an output: of a stream, of an error, of these kinds of data."""
+    for part, names in ((output, ("text", "evalue")), (output.get("data", {}), kinds)):
+        for name in names:
+            if isinstance(part.get(name), str):
+                part[name] = change(part[name])
+    if "traceback" in output:
+        output["traceback"] = [change(line) for line in output.traceback]
+
+
+def scrubbed(text: str) -> str:
+    """Take the places and addresses of the machine that ran the code out of a text."""
+    text = CELL_FILE.sub("this page", text.replace(MARKING, ""))
+    text = INSTALLED.sub("", text)
+    text = WORK_FOLDER.sub(".", text)
+    text = NUMBERED.sub(r"\1 …", text)
+    return ADDRESS.sub("0x…", text)

@@ -1,0 +1,16 @@
+"""What a page loads: of the theme only what it uses, and an index to search.
+
+`asset_bundle` cuts the theme's files down, `search` has Pagefind read the finished site.
+"""
+
+from typing import Any
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Register the extension with Sphinx."""
+    # Imported here, because commands use this package without Sphinx.
+    from . import asset_bundle, search
+
+    asset_bundle.setup(app)
+    search.setup(app)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

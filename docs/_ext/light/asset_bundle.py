@@ -1,0 +1,312 @@
+"""Make the pages of sphinx-book-theme light: everything here knows that theme, nothing else does.
+
+The theme gives every page the whole of Bootstrap's style sheet, all of Font Awesome twice, and
+Sphinx's search index. Here one style sheet and one script are made for the site. The style sheet
+has only what a page or a script of the site may use, and within it the few icons that are shown.
+Templates of the book load these two in place of the theme's files; they find them in `light`.
+
+What is left out was compared with what one version of the theme needs; a test says which.
+"""
+
+import base64
+import hashlib
+import io
+import logging as stdlib_logging
+import pathlib
+import posixpath
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import lightningcss
+import rjsmin
+from sphinx.util import logging
+
+from executed import files
+from executed.app import BookApp
+
+# What the theme's templates load before and after the files that Sphinx knows of.
+FIRST_STYLES = ("styles/theme.css", "styles/pydata-sphinx-theme.css")
+LAST_SCRIPTS = ("scripts/pydata-sphinx-theme.js",)
+STYLE, SCRIPT = "site.css", "site.js"
+# Scripts of a lower priority number run before the page is shown, as they are.
+EARLY = 100
+# What Bootstrap's script, which comes only when it is needed, gives to elements.
+MENUS = """show fade collapsing dropdown-menu dropup dropend dropstart tooltip tooltip-arrow
+    tooltip-inner bs-tooltip-auto bs-tooltip-top bs-tooltip-bottom bs-tooltip-start bs-tooltip-end
+    data-popper-placement""".split()
+FONTS = {
+    "fa-solid-900": {"fa-solid", "fas", "fa"},
+    "fa-regular-400": {"fa-regular", "far"},
+    "fa-brands-400": {"fa-brands", "fab"},
+}
+MARKED = re.compile(r"""\b(?:class|id|data-[\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+))""")
+CUSTOM = re.compile(r"--[\w-]+")
+WORD = re.compile(r"[\w-]+")
+NAME = re.compile(r"(?<=[.#])-?[A-Za-z_](?:[\w-]|\\.)*")
+DECLARED, READ = re.compile(r"(?<=[{;])(--[\w-]+):"), re.compile(r"var\(\s*(--[\w-]+)")
+ADDRESS = re.compile(r"url\(\s*[\"']?([^\"')]+)[\"']?\s*\)")
+FACE = re.compile(r"@font-face\s*\{[^}]*\}")
+ICON = re.compile(r'--fa:\s*"\\?([^"]+)"')
+MENDED = [
+    (re.compile(pattern, re.DOTALL), replacement)
+    for pattern, replacement in (
+        # What folds a chapter out says which.
+        (
+            r'(<a class="[^"]*" href="[^"]*">([^<]*)</a><details[^>]*>)<summary>'
+            r'<span class="toctree-toggle" role="presentation">',
+            r'\1<summary aria-label="Pages of “\2”"><span class="toctree-toggle">',
+        ),
+        (
+            r'<div id="pst-primary-sidebar"',
+            r'<div role="region" aria-label="Book" id="pst-primary-sidebar"',
+        ),
+        (r'(<main [^>]*) role="main"', r"\1"),
+        (
+            r'(<form class="bd-search[^>]*>(?:(?!</form>).)*?<input [^>]*>)',
+            r'\1<button type="submit" class="search-submit">Search</button>',
+        ),
+        # The corner of a table, above its first column, heads nothing.
+        (r"<th\b([^>]*)>\s*(?:<p>\s*</p>)?\s*</th>", r"<td\1></td>"),
+        (r'(<th class="(?:head|[^"]* head)[^"]*")(?![^>]*\sscope=)', r'\1 scope="col"'),
+        (r'(<th class="(?:stub|[^"]* stub)[^"]*")(?![^>]*\sscope=)', r'\1 scope="row"'),
+        (
+            r'(<(?:details|input|a)\b[^>]*?\s(?:open|checked|download))="(?:open|checked|)"',
+            r"\1",
+        ),
+        # The mark is as wide as high; so its place is there before it has come.
+        (r'(<img [^>]*class="logo__image\b[^>]*?)\s*/?>', r'\1 width="48" height="48">'),
+        (r'<summary aria-label="Toggle hidden content">', "<summary>"),
+        (
+            r'(<button class="[^"]*search-button-field[^>]*?) title="Search" aria-label="Search"',
+            r"\1",
+        ),
+    )
+]
+# The theme looks whether each part of a page scrolls, and writes down what it found before it looks
+# at the next, which lays out the page each time. Here it looks at all of them first, and not at
+# what is folded away, which a browser need not style before somebody opens it; then it looks again.
+SCROLLS = "e.scrollWidth>e.clientWidth||e.scrollHeight>e.clientHeight"
+RESIZED = 'window.addEventListener("resize",t)'
+MENDED_SCRIPT = (
+    (
+        f".forEach(e=>{{e.tabIndex={SCROLLS}?0:-1}})",
+        f".forEach((e,n,all)=>{{n||[...all].map(e=>[e,e.checkVisibility()&&({SCROLLS})?0:-1])"
+        ".forEach(([e,to])=>{e.tabIndex===to||(e.tabIndex=to)})})",
+    ),
+    (
+        f"{RESIZED},",
+        f'["toggle","change","transitionend"].forEach(e=>document.addEventListener(e,t,!0)),{RESIZED},',
+    ),
+)
+# What ends in `~ *` is asked of every element, and answered by a look at all that are before it in
+# their parent. A word of code has thousands before it, and is never meant.
+AFTER, AFTER_BUT_WORDS = re.compile(r"~\s*\*"), "~:not(:where(span))"
+# Names and brackets have the colour of text; they are more than half of the elements of most pages.
+PLAIN = re.compile(r'<span class="(?:n|nn|p|w)">([^<]*)</span>')
+SUMMARY = re.compile(r"<summary[^>]*>.*?</summary>", re.DOTALL)
+PARAGRAPH = re.compile(r"<(/?)p\b([^>]*)>")
+BUTTON = re.compile(r"<button\b([^>]*)>")
+logger = logging.getLogger(__name__)
+# It tells of every table of a font that it touches.
+stdlib_logging.getLogger("fontTools").setLevel(stdlib_logging.WARNING)
+
+
+def add_context(
+    app: BookApp, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Tell the templates what a page loads: early scripts, the bundle, and what is its own."""
+    context["light"] = None
+    if not _wanted(app):
+        return
+    common = {*map(_name, app.builder._orig_js_files), *map(_name, app.builder._orig_css_files)}
+    early = [js for js in app.builder._orig_js_files if _name(js) and js.priority < EARLY]
+    own = [js for js in context["script_files"] if _name(js) and _name(js) not in common]
+    attributes: dict[str, str] = {}
+    for js in app.builder._orig_js_files:
+        attributes |= {key: text for key, text in js.attributes.items() if key.startswith("data-")}
+    context["light"] = {
+        "mended": patch_theme_html,
+        "style": STYLE,
+        "script": SCRIPT,
+        "attributes": attributes,
+        "version": _version(app),
+        "early": early,
+        "styles": [css for css in context["css_files"] if _name(css) not in common],
+        "scripts": own,
+    }
+
+
+def patch_theme_html(text: str) -> str:
+    """Return the content of a page without what validators and readers of screens stumble over.
+
+    All of it is written by the theme or by MyST-NB where no template or option of theirs reaches.
+    Code loses the elements around words that have no colour of their own.
+    """
+    for pattern, replacement in MENDED:
+        text = pattern.sub(replacement, text)
+    text = PLAIN.sub(r"\1", text)
+    text = SUMMARY.sub(lambda found: PARAGRAPH.sub(r"<\1span\2>", found[0]), text)
+    return BUTTON.sub(_named, text)
+
+
+def _named(found: re.Match[str]) -> str:
+    """Return a button with the type and the name that it lacks."""
+    attributes = found[1]
+    if not re.search(r"\stype=", attributes):
+        attributes = f' type="button"{attributes}'
+    if "aria-label=" not in attributes and (title := re.search(r'\stitle="([^"]*)"', attributes)):
+        attributes = f' aria-label="{title[1]}"{attributes}'
+    return f"<button{attributes}>"
+
+
+def _wanted(app: BookApp) -> bool:
+    return bool(app.book.options.light) and app.builder.format == "html"
+
+
+def _name(asset: Any) -> str:
+    """Return the file of a style sheet or script as Sphinx knows it; empty where it has none."""
+    return str(getattr(asset, "filename", None) or "")
+
+
+def _version(app: BookApp) -> str:
+    """Return what changes with the files that are bundled, for the address of the bundle."""
+    if not hasattr(app, "book_light_version"):
+        digest = hashlib.sha256(pathlib.Path(__file__).read_bytes())
+        own = (pathlib.Path(app.confdir, path) for path in app.config.html_static_path)
+        for folder in (*map(pathlib.Path, app.builder.theme.get_theme_dirs()), *own):
+            for path in sorted(folder.rglob("*.[cj]s*")):
+                if path.suffix in (".css", ".js") and path.stat().st_size < 1_000_000:
+                    digest.update(path.read_bytes())
+        app.book_light_version = digest.hexdigest()[:8]
+    return str(app.book_light_version)
+
+
+def finish(app: BookApp, exception: Exception | None) -> None:
+    """Make the style sheet and the script of the finished site, where anything has changed."""
+    if exception or not _wanted(app):
+        return
+    site, static = pathlib.Path(app.outdir), pathlib.Path(app.outdir, "_static")
+    styles = [*FIRST_STYLES, *_local(app.builder._css_files, static)]
+    scripts = [
+        name
+        for name in [*_local(app.builder._js_files, static), *LAST_SCRIPTS]
+        if name not in {_name(js) for js in app.builder._js_files if js.priority < EARLY}
+    ]
+    pages = [page for page in site.rglob("*.html") if static not in page.parents]
+    sheet = static / STYLE
+    former = sheet.read_text("utf8") if sheet.is_file() else ""
+    if former.startswith(f"/*{_version(app)} ") and not is_behind(sheet, app):
+        return
+    used = set().union(*(_words(page.read_text("utf8")) for page in pages))
+    state = hashlib.sha256(repr((styles, scripts, sorted(used))).encode()).hexdigest()[:16]
+    mark = f"/*{_version(app)} {state}*/"
+    if former.startswith(mark):
+        sheet.touch()
+        return
+    bundled = {name: (static / name).read_text("utf8") for name in scripts}
+    words = used | {*MENUS} | {word for text in bundled.values() for word in WORD.findall(text)}
+    files.write(static / SCRIPT, script(bundled))
+    files.write(sheet, mark + style_sheet(static, styles, words, used))
+
+
+def is_behind(made: pathlib.Path, app: BookApp) -> bool:
+    """Say whether a page was written after what is made of all pages."""
+    uris = map(app.builder.get_target_uri, app.env.found_docs)
+    written = max(pathlib.Path(app.outdir, uri).stat().st_mtime_ns for uri in uris)
+    return not made.is_file() or written > made.stat().st_mtime_ns
+
+
+def _local(assets: Iterable[Any], static: pathlib.Path) -> list[str]:
+    """Return the files of the site among style sheets or scripts, in the order of loading."""
+    ordered = sorted(assets, key=lambda asset: asset.priority)
+    names = [_name(asset).removeprefix("_static/") for asset in ordered]
+    return [name for name in dict.fromkeys(names) if name and (static / name).is_file()]
+
+
+def _words(text: str) -> set[str]:
+    values = {value for found in MARKED.findall(text) for value in found if value}
+    return {word for value in values for word in value.split()} | set(CUSTOM.findall(text))
+
+
+def style_sheet(
+    static: pathlib.Path, names: Iterable[str], words: set[str], on_pages: set[str]
+) -> str:
+    """Return one style sheet in place of several, without what asks for other words.
+
+    `on_pages` are the words of pages alone, from which it is known which icon fonts are used.
+    """
+    text = "\n".join(_moved((static / name).read_text("utf8"), name) for name in names)
+    text = AFTER.sub(AFTER_BUT_WORDS, text)
+    asked = {found.replace("\\", "") for found in NAME.findall(text)}
+    text = _minified(text, asked - words)
+    while unused := set(DECLARED.findall(text)) - set(READ.findall(text)) - words - {"--fa"}:
+        text = _minified(text, unused)
+    icons = {int(code, 16) if len(code) > 1 else ord(code) for code in ICON.findall(text)}
+    text = FACE.sub(lambda found: _face(found[0], static, icons, on_pages), text)
+    return _minified(text, set())
+
+
+def _moved(text: str, name: str) -> str:
+    """Return a style sheet as it must read in the folder of the bundle."""
+
+    def address(found: re.Match[str]) -> str:
+        if re.match(r"[a-z]+:|[/#]", found[1]):
+            return found[0]
+        return f'url("{posixpath.normpath(posixpath.join(posixpath.dirname(name), found[1]))}")'
+
+    return ADDRESS.sub(address, re.sub(r'@charset "[^"]*";', "", text))
+
+
+def _minified(text: str, unused: set[str]) -> str:
+    minified = lightningcss.process_stylesheet(
+        text, filename=STYLE, error_recovery=True, unused_symbols=unused, minify=True
+    )
+    return str(minified)
+
+
+def _face(rule: str, static: pathlib.Path, icons: set[int], words: set[str]) -> str:
+    """Return the rule of a font: of an icon font only the icons in use, within the style sheet."""
+    address = ADDRESS.search(rule)
+    stem = pathlib.PurePosixPath(address[1]).stem if address else ""
+    if address is None or stem not in FONTS:
+        return rule
+    if not FONTS[stem] & words:
+        return ""
+    # Imported here, for a build that draws no icon anew.
+    from fontTools import subset
+
+    options = subset.Options(flavor="woff2", layout_features=[], hinting=False)
+    font = subset.load_font(str(static / address[1]), options)
+    subsetter = subset.Subsetter(options)
+    subsetter.populate(unicodes=icons)
+    subsetter.subset(font)
+    drawn = io.BytesIO()
+    subset.save_font(font, drawn, options)
+    data = base64.b64encode(drawn.getvalue()).decode()
+    return rule.replace(address[0], f"url(data:font/woff2;base64,{data})")
+
+
+def script(bundled: dict[str, str]) -> str:
+    """Return one script in place of several.
+
+    What the theme tells the console is for those who work on the theme.
+    """
+    whole = "\n".join(
+        f"((console) => {{{text}\n}})({{...console, log() {{}}, debug() {{}}}});"
+        if name.startswith("scripts/")
+        else f"{text};"
+        for name, text in (
+            (name, rjsmin.jsmin(re.sub(r"^//# sourceMappingURL=.*$", "", text, flags=re.MULTILINE)))
+            for name, text in bundled.items()
+        )
+    )
+    for found, mend in MENDED_SCRIPT:
+        whole = whole.replace(found, mend)
+    return whole
+
+
+def setup(app: BookApp) -> None:
+    """Register the events: after all who add files to a page, and before the site is checked."""
+    app.connect("html-page-context", add_context, priority=900)
+    app.connect("build-finished", finish, priority=700)

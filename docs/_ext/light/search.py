@@ -1,0 +1,84 @@
+"""An index for Pagefind, which finds words section by section and loads only what a search needs.
+
+It is given copies of the built pages with the names of sections at their headings, where it looks
+for them. It is made again only where a page has changed.
+"""
+
+import asyncio
+import json
+import pathlib
+import re
+import shutil
+import tempfile
+
+from pagefind.index import IndexConfig, PagefindIndex
+from sphinx.errors import ExtensionError
+
+from executed.app import BookApp
+
+from .asset_bundle import is_behind
+
+FOLDER, ENTRY = "pagefind", "pagefind-entry.json"
+SECTION = re.compile(
+    r'<section( class="[^"]*")? id="([^"]+)"([^>]*)>'
+    r"((?:\s*<span[^>]*></span>)*\s*<h[1-6])"
+)
+# What Pagefind offers besides: surfaces that this site has no use for.
+SURFACES = ("pagefind-*ui*", "pagefind-highlight.js", "playground")
+# What a page says of itself or of a number, and what is there to be used, is nothing to be found.
+NOTES = (".note", ".device-notice", ".device-missing", ".provenance")
+SKIPPED = [".headerlink", ".sd-tab-label", ".prev-next-footer", "script", "style", "svg", *NOTES]
+ROOT, TRIES = "article", 3
+
+
+def finish(app: BookApp, exception: Exception | None) -> None:
+    """Make the index of the finished site, where a page has changed since the last one."""
+    if exception or app.builder.format != "html" or not app.book.options.search:
+        return
+    site, made = pathlib.Path(app.outdir), pathlib.Path(app.outdir, FOLDER, ENTRY)
+    if not is_behind(made, app) and _pages(made):
+        return
+    uris = map(app.builder.get_target_uri, sorted(app.env.found_docs))
+    texts = {uri: (site / uri).read_text("utf8") for uri in uris}
+    expected = sum(f"<{ROOT}" in text for text in texts.values())
+    # Pagefind may be ended before it has written all that it says it has.
+    for _ in range(TRIES):
+        asyncio.run(_index(texts, made.parent))
+        if _pages(made) == expected:
+            return
+    raise ExtensionError(f"{made} does not have the {expected} pages that were to be searched")
+
+
+def _pages(entry: pathlib.Path) -> int:
+    """Return how many pages an index knows, none where it cannot be read."""
+    try:
+        languages = json.loads(entry.read_text("utf8"))["languages"]
+        return sum(each["page_count"] for each in languages.values())
+    except (OSError, ValueError, KeyError):
+        return 0
+
+
+async def _index(texts: dict[str, str], folder: pathlib.Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    config = IndexConfig(
+        root_selector=ROOT,
+        exclude_selectors=SKIPPED,
+        output_path=str(folder),
+        keep_index_url=True,
+    )
+    with tempfile.TemporaryDirectory(prefix="book-") as marked:
+        for uri, text in texts.items():
+            page = pathlib.Path(marked, uri)
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(SECTION.sub(r'<section\1\3>\4 id="\2"', text), "utf8")
+        # In one go: after each answer Pagefind's client for Python sleeps for a tenth of a second.
+        async with PagefindIndex(config=config) as index:
+            await index.add_directory(marked)
+    for pattern in SURFACES:
+        for path in folder.glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def setup(app: BookApp) -> None:
+    """Register the event, before the finished site is checked."""
+    app.connect("build-finished", finish, priority=710)

@@ -1,0 +1,100 @@
+"""A page that measures, executed in several processes: what each measured, one after the other."""
+
+import copy
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping, Set
+from typing import Any
+
+from nbformat import NotebookNode
+
+from executed.store.output_format import CellOutputs, PageOutputs
+from executed.store.outputs import record
+
+from .schema import Schema, parts
+
+# Beside the processes, what has to be the same in records for one to go on where the other ends.
+SAME = frozenset(
+    "version method name framework device_kind processor shape dtype precision versions "
+    "settings".split()
+)
+
+
+def count(run: PageOutputs | None, schema: Schema | None) -> float:
+    """Return in how many processes all was measured that the outputs of a page hold, if any."""
+    if run is None:
+        return 0
+    made = [found for cell in run.cells for found in _records(cell.outputs, schema)]
+    # What holds no measurement is not to be measured again.
+    return min((len(part["processes"]) for each in made for part in parts(each)), default=math.inf)
+
+
+def accumulated(former: PageOutputs, new: PageOutputs, schema: Schema | None) -> PageOutputs | None:
+    """Return the former outputs of a page with what further processes measured.
+
+    All else is what was printed first. None where the two are not of the same: of other cells, or
+    measured with other versions or on another machine.
+    """
+    if [(of.key, of.missing) for of in former.cells] != [(of.key, of.missing) for of in new.cells]:
+        return None
+    return _merged(former, new, schema, _joined)
+
+
+def kept(former: PageOutputs, new: PageOutputs, schema: Schema | None) -> PageOutputs | None:
+    """Return the new outputs of a page with what the processes of the former ones measured.
+
+    They may be of another processor, which each record names. None where they did not measure all
+    of what the page measures, by the same slices of its code, and with the same versions.
+    """
+    found = [former.cell(cell.key) for cell in new.cells]
+    cells = [cell if cell and cell.measures else CellOutputs("") for cell in found]
+    before = dataclasses.replace(former, cells=tuple(cells))
+    same = SAME - {"processor"}
+    return _merged(new, before, schema, lambda a, b: b if _joined(a, b, same) else None)
+
+
+def _merged(
+    one: PageOutputs,
+    other: PageOutputs,
+    schema: Schema | None,
+    merge: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any] | None],
+) -> PageOutputs | None:
+    """Return the outputs of one run, with each record merged with that of another."""
+    cells = []
+    for own, its in zip(one.cells, other.cells, strict=True):
+        more = list(_records(its.outputs, schema))
+        if len(more) != len(list(_records(own.outputs, schema))):
+            return None
+        outputs = []
+        for output in own.outputs:
+            if schema and (measured := record(output, schema)) is not None:
+                merged = merge(measured, more.pop(0))
+                if merged is None:
+                    return None
+                output = NotebookNode(copy.deepcopy(output))
+                output["data"][schema.media_type] = merged
+            outputs.append(output)
+        cells.append(dataclasses.replace(own, outputs=tuple(outputs)))
+    return dataclasses.replace(one, cells=tuple(cells))
+
+
+def _records(outputs: tuple[NotebookNode, ...], schema: Schema | None) -> Iterator[dict[str, Any]]:
+    """Yield the records among outputs, those of the value of a cell too."""
+    for output in outputs:
+        if (found := record(output, schema)) is not None:
+            yield found
+
+
+def _joined(
+    one: Mapping[str, Any], other: Mapping[str, Any], same: Set[str] = SAME
+) -> dict[str, Any] | None:
+    """Return a record with the processes of another, or None where not all is the `same`."""
+    former, new = parts(one), parts(other)
+    if one["name"] != other["name"] or len(former) != len(new):
+        return None
+    joined = []
+    for each, more in zip(former, new, strict=True):
+        if any(each.get(name) != more.get(name) for name in same):
+            return None
+        joined.append({**each, "processes": [*each["processes"], *more["processes"]]})
+    return {**one, "alternatives": joined} if "alternatives" in one else joined[0]

@@ -1,8 +1,0 @@
-"""Measurements: what a record holds, where it may be used, and how it is drawn.
-
-A timer that pages use displays each measurement with a record of a MIME type of its own.
-`schema` reads the JSON schema that lies beside the timer, and refuses records it does not allow.
-`ranges` has the range of a number over processes, and `numbers` what is written without one.
-`references` gives the numbers, ratios and verdicts that sentences ask for; `tables` and `charts`
-show many measurements at once. Nothing here knows Sphinx.
-"""

@@ -1,0 +1,63 @@
+"""Draw the pictures of cells that ask for one with `:picture:`, over what each device printed."""
+
+import copy
+import dataclasses
+import html
+from collections.abc import Sequence
+
+import nbformat
+
+from executed.run.schedule import Failure
+from executed.source.pages import Cell, Page
+from executed.tabs import DRAWN, Panel
+
+from .reading import NoPicture, picture
+
+
+def drawn(
+    page: Page, panels: Sequence[list[Panel]], failed: bool
+) -> tuple[list[list[Panel]], list[Failure]]:
+    """Return the panels of a page with pictures in place of data, and what cannot be drawn.
+
+    Of a page that `failed`, the cells that gave nothing are not to blame.
+    """
+    found, failures = [], []
+    for cell, of_cell in zip(page.cells, panels, strict=True):
+        if "picture" in cell.node.metadata:
+            try:
+                of_cell = [
+                    # What other code gave may have been meant for another picture, or for none.
+                    panel if panel.earlier else _drawn(cell, panel, failed)
+                    for panel in of_cell
+                ]
+            except NoPicture as problem:
+                failures.append(Failure(cell.line, str(problem)))
+        found.append(of_cell)
+    return found, failures
+
+
+def _drawn(cell: Cell, panel: Panel, failed: bool) -> Panel:
+    if panel.outputs is None:
+        return panel
+    kind, caption = (str(cell.node.metadata.get(name, "")) for name in ("picture", "caption"))
+    if not caption:
+        raise NoPicture(f"the picture '{kind}' needs ':caption:', one sentence on what it shows")
+    shown = copy.deepcopy(panel.outputs)
+    data = next((o for o in reversed(shown) if o.output_type == "execute_result"), None)
+    if data is None and failed:
+        return panel
+    printed = data["data"].get("text/plain") if data else None
+    html_of = _figure(kind, picture(kind, printed), caption, printed or "")
+    content = {"text/plain": printed, "text/html": html_of}
+    output = nbformat.v4.new_output("display_data", content, metadata={DRAWN: True})
+    return dataclasses.replace(panel, outputs=[output if o is data else o for o in shown])
+
+
+def _figure(kind: str, drawing: str, caption: str, printed: str) -> str:
+    """Return a picture with its caption, and the data folded beneath."""
+    return (
+        f'<figure class="picture picture-{html.escape(kind)}">{drawing}'
+        f"<figcaption>{html.escape(caption)}"
+        "<details><summary>The data of this picture</summary>"
+        f"<pre>{html.escape(printed)}</pre></details></figcaption></figure>"
+    )

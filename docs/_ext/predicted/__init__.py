@@ -1,0 +1,15 @@
+"""A question before a cell, whose right answer the build finds in what the cell prints.
+
+`questions` reads what authors write, `covering` puts the question over the output.
+"""
+
+from typing import Any
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Register the extension with Sphinx."""
+    # Imported here, because commands use this package without Sphinx.
+    from . import covering
+
+    covering.setup(app)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

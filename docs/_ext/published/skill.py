@@ -1,0 +1,67 @@
+"""An Agent Skill: pages as a folder for programs that help people to write code.
+
+Its `SKILL.md` is made from a template of the book, which gets the `name`, and of the `pages` the
+file, the title, the sections and the versions they were executed with. They lie in `references/`,
+in the Markdown that the site has of them.
+"""
+
+import fnmatch
+import pathlib
+import posixpath
+import re
+import zipfile
+from collections.abc import Collection, Iterable
+
+from executed import downloads
+from executed.app import BookApp
+
+TEMPLATE = "SKILL.md"
+FENCED = re.compile(r"^(`{3,}).*?^\1", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?P<page>[^\s():#]+)\.md(?P<anchor>#[^\s()]*)?\)")
+SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+
+
+def name(app: BookApp) -> str:
+    """Return the name of the skill, which is that of its folder: letters, digits and hyphens."""
+    return "-".join(re.findall(r"[a-z0-9]+", app.config.project.lower()))
+
+
+def pack(app: BookApp, docnames: Iterable[str]) -> None:
+    """Write an archive of those pages that belong to the skill beside the pages."""
+    patterns = app.book.options.skill
+    texts = {
+        docname: pathlib.Path(app.outdir, f"{docname}.md").read_text("utf8")
+        for docname in docnames
+        if any(fnmatch.fnmatchcase(docname, pattern) for pattern in patterns)
+    }
+    pages = [
+        {
+            "file": f"references/{docname}.md",
+            "title": app.env.titles[docname].astext(),
+            "sections": SECTION.findall(FENCED.sub("", text)),
+            "versions": list(downloads.requirements(app, docname).values()),
+        }
+        for docname, text in texts.items()
+    ]
+    context = {"name": name(app), "pages": pages}
+    found = {TEMPLATE: app.builder.templates.render(TEMPLATE, context)}
+    found |= {f"references/{n}.md": carried(app, n, text, texts) for n, text in texts.items()}
+    with zipfile.ZipFile(pathlib.Path(app.outdir, f"{name(app)}.zip"), "w") as archive:
+        for path, text in found.items():
+            # Without a date, so that only other texts make another archive.
+            entry = zipfile.ZipInfo(f"{name(app)}/{path}")
+            archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
+
+
+def carried(app: BookApp, docname: str, text: str, beside: Collection[str]) -> str:
+    """Return a page under its address; links to what does not lie `beside` it lead to the site."""
+
+    def link(found: re.Match[str]) -> str:
+        other = posixpath.normpath(posixpath.join(posixpath.dirname(docname), found["page"]))
+        address = downloads.published(app, other)
+        return (
+            found[0] if other in beside or not address else f"]({address}{found['anchor'] or ''})"
+        )
+
+    source = downloads.published(app, docname) or app.builder.get_target_uri(docname)
+    return f"From {app.config.project}: {source}\n\n{LINK.sub(link, text)}"

@@ -1,0 +1,76 @@
+"""Kernels and collectives in the text of optimized programs."""
+
+from compiled import hlo
+
+RAW = """HloModule jit_f, is_scheduled=true, \
+entry_computation_layout={(f32[8]{0:T(256)})->f32[8]{0}}, \
+allow_spmd_sharding_propagation_to_output={true}, frontend_attributes={fingerprint="40d2", a={b=c}}
+
+FileNames
+1 "/home/somebody/a.py"
+
+FileLocations
+1 {file_name_id=1 line=37}
+
+
+%region (p: f32[]) -> f32[] {
+  ROOT %p = f32[] parameter(0)
+}
+
+ENTRY %main (x.1: f32[8]) -> f32[8] {
+  %x.1 = f32[8]{0} parameter(0), sharding={replicated}, metadata={op_name="x"}
+  %call = f32[8]{0} custom-call(%x.1), custom_call_target="__routine", \
+metadata={op_name="jit(f)/transpose(jvp())/dot_general" source_file="/home/somebody/a.py" \
+source_line=3}, backend_config={"a":"}\\"{","b":[{"c":1}]}
+  ROOT %copy = f32[8]{0} copy(%call), metadata={stack_frame_id=4}, backend_config="opaque"
+}
+"""
+
+
+def test_hlo_is_cleaned_of_the_machine_and_of_settings():
+    assert hlo.cleaned(RAW) == [
+        "HloModule jit_f, entry_computation_layout={(f32[8]{0:T(256)})->f32[8]{0}}",
+        "",
+        "%region (p: f32[]) -> f32[] {",
+        "  ROOT %p = f32[] parameter(0)",
+        "}",
+        "",
+        "ENTRY %main (x.1: f32[8]) -> f32[8] {",
+        '  %x.1 = f32[8]{0} parameter(0), metadata={op_name="x"}',
+        '  %call = f32[8]{0} custom-call(%x.1), custom_call_target="__routine", '
+        'metadata={op_name="jit(f)/transpose(jvp())/dot_general"}',
+        "  ROOT %copy = f32[8]{0} copy(%call)",
+        "}",
+    ]
+
+
+def test_kernels_are_the_steps_that_compute():
+    program = hlo.Optimized(hlo.cleaned(RAW))
+    (kernel,) = program.kernels()
+    assert kernel.name == "call"
+    assert kernel.what == "custom-call __routine"
+    assert kernel.operations == ("dot_general",)
+    assert not kernel.fused
+    assert [copy.name for copy in program.copies()] == ["copy"]
+    assert not program.loops
+
+
+COLLECTIVES = """
+ENTRY %main (x: f32[8]) -> f32[8] {
+  %a = (f32[8]{0}, bf16[4,2]{1,0:T(8,128)}, f32[]) all-reduce(%x, %y, %z), to_apply=%region
+  %b = f32[8]{0} all-reduce-start(%x), to_apply=%region
+  %c = f32[8]{0} all-reduce-done(%b)
+  %d = (f32[2]{0}, f32[8]{0}) all-gather-start(%x), dimensions={0}
+  %e = f32[8]{0} all-gather-done(%d)
+  %f = (f32[8]{0}, f32[8]{0}, u32[], u32[]) collective-permute-start(%x)
+  %g = pred[3]{0} all-to-all(%x)
+}
+"""
+
+
+def test_collectives_are_counted_once_with_the_bytes_of_their_results():
+    found = hlo.Optimized(COLLECTIVES.splitlines()).collectives()
+    assert found == [
+        *(("all-reduce", 32 + 16 + 4), ("all-reduce", 32), ("all-gather", 32)),
+        *(("collective-permute", 32), ("all-to-all", 3)),
+    ]

@@ -1,0 +1,340 @@
+"""Compiled programs on pages: what is shown of a record, and what makes a build red."""
+
+import re
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.engine.compiled.samples import (
+    CONF,
+    LABELS,
+    SNIPPET,
+    Sample,
+    record_of,
+    scale_record_of,
+    without_a_device,
+)
+
+VIEW = "```{{compiled}} {}.double\n```"
+
+
+def role(text):
+    return "Text {compiled}`" + text + "`."
+
+
+def directive(name, function, *options):
+    return "\n".join([f"```{{{name}}} {function}", *options, "```"])
+
+
+def started(project, *lines):
+    """Give a project targets; return the sample that lies in it."""
+    project.configure(CONF, *lines)
+    return Sample(project.root)
+
+
+def recorded(book, module, kind="COMPILED", change=None):
+    """Give a book a module of its own with a recorded function `double`."""
+    book.snippet(f"a.{module}")
+    program = book.find(f"{module}.double", kind)
+    record = (record_of if kind == "COMPILED" else scale_record_of)(program)
+    return book.write(program, change(record) if change else record)
+
+
+def of_two_kinds(record):
+    first, *others = LABELS
+    record["stablehlo"] = [
+        {"targets": [first], "text": ["module @of_the_cpu {}"]},
+        {"targets": others, "text": ["module @of_the_others {}"]},
+    ]
+    return record
+
+
+def with_a_loop(record):
+    loop = (
+        "  %loop = f32[4,8]{1,0} while(%x), condition=%fused_computation, body=%fused_computation"
+    )
+    lines = record["targets"]["tpu-v5e"]["hlo"]
+    record["targets"]["tpu-v5e"]["hlo"] = [*lines[:-2], loop, *lines[-2:]]
+    return record
+
+
+@pytest.fixture(scope="module")
+def site(empty_project, tmp_path_factory):
+    """A site with a page for each way to show a record, built once."""
+    project = empty_project(tmp_path_factory.mktemp("site"))
+    book = started(project)
+    recorded(book, "code")
+    book.write(book.find("code.both"))
+    recorded(book, "lowered", change=of_two_kinds)
+    recorded(book, "loop", change=with_a_loop)
+    recorded(book, "code", "SCALED")
+    for module in ("code", "lowered", "loop"):
+        project.page(f"a/{module}", VIEW.format(module), notebook=False)
+    project.page("a/both", directive("compiled", "code.both"), notebook=False)
+    numbers = [role("code.double@tpu-v5e.estimate"), role("code.double@cpu.temporaries")]
+    project.page("a/numbers", *numbers, notebook=False)
+    case = ":case: it grows", "A caption."
+    shown = [
+        directive("compiled-scale", "code.double", f":show: {what}", *case)
+        for what in ("source", "table", "flops", "bytes")
+    ]
+    project.page("a/scale", *shown, notebook=False)
+    build = project.build()
+    assert build.green, build.output
+    return project
+
+
+def page(project, docname):
+    return BeautifulSoup(project.html(docname), "html.parser")
+
+
+def test_the_view_shows_the_source_and_every_stage(site):
+    shown = page(site, "a/code")
+    source = shown.select_one(".compile-source").get_text()
+    assert "def double(x):" in source
+    assert "FACTOR = 2.0" in shown.select_one(".compile-source details").get_text()
+    assert shown.select_one(".compile-source summary").get_text().strip() == "what it needs"
+    assert "x: float32[4,8]" in source
+    stages = shown.select(".stage-tabs > label")
+    assert [label.get_text().strip() for label in stages] == [
+        *("jaxpr", "picture", "StableHLO", "optimized HLO", "cost")
+    ]
+    assert {label["data-sync-group"] for label in stages} == {"stage"}
+    text = shown.select_one(".compile-stages").get_text()
+    assert "b:f32[4,8] = mul 2.0 a" in text
+    assert "module @jit_double {" in text
+    assert "Compiled 2026-01-02 with jax 1.2.3. Nothing was run." in text
+    assert not shown.select(".compile-state")
+
+
+def test_declared_pytrees_are_named_by_their_arrays(site):
+    named = page(site, "a/both").select(".compile-source > p code")
+    assert [code.get_text() for code in named] == ["left: float32[4,8]", "y: float32[]"]
+
+
+def test_devices_are_tabs_of_the_group_of_the_whole_book(site):
+    shown = page(site, "a/code")
+    labels = shown.select('label[data-sync-group="device"]')
+    assert [label["data-sync-id"] for label in labels] == list(LABELS)
+    assert [label.get_text().strip() for label in labels] == list(LABELS.values())
+    # Radio buttons: they are reached and switched by the keyboard, without a script.
+    for label in labels:
+        assert shown.find(id=label["for"])["type"] == "radio"
+
+
+def test_fused_operations_are_listed_and_their_lines_marked(site):
+    shown = page(site, "a/code")
+    marked = shown.select(".device-tabs .hll")
+    assert len(marked) == len(LABELS)
+    assert all("fusion(%x)" in line.get_text() for line in marked)
+    listed = [item.get_text().strip() for item in shown.select(".compile-kernels li")]
+    assert listed == ["my_fusion: mul"] * len(LABELS)
+    assert "1 operation of the jaxpr became 1 fused kernel." in shown.get_text()
+
+
+def test_costs_are_a_table_and_an_estimate_is_called_one(site):
+    table = page(site, "a/code").select_one("table.compile-cost")
+    rows = {
+        cells[0].get_text().strip(): [cell.get_text().strip() for cell in cells[1:]]
+        for row in table.select("tbody tr")
+        if (cells := row.select("td"))
+    }
+    assert rows["floating-point operations"] == ["32 FLOP", "32 FLOP", "–", "–", *["32 FLOP"] * 2]
+    assert rows["FLOP per byte"][0] == "0.125"
+    assert rows["estimate of the compiler"] == ["–", "–", "–", "–", "1.5 µs", "–"]
+    assert rows["memory: arguments"][1] == "128 B"
+    assert rows["memory: temporaries"][1] == "0 B"
+
+
+def test_the_jaxpr_is_drawn_in_the_ink_of_the_page(site):
+    drawing = page(site, "a/code").select_one("svg.jaxpr-picture")
+    assert drawing["role"] == "img"
+    assert "jaxpr of double" in drawing.title.get_text()
+    assert [text.get_text() for text in drawing.select("text.label")] == ["x", "mul 2"]
+    colours = set(re.findall(r'(?:fill|stroke)="([^"]+)"', str(drawing)))
+    assert colours <= {"none", "currentColor"}
+
+
+def test_stablehlo_that_differs_is_shown_for_each_group(site):
+    labels = [
+        label.get_text().strip()
+        for label in page(site, "a/lowered").select(".lowered-tabs > label")
+    ]
+    assert labels == ["CPU", "NVIDIA H200, NVIDIA A100, TPU v5e, TPU v6e"]
+
+
+def test_what_is_in_a_loop_gets_no_estimate(site):
+    text = page(site, "a/loop").get_text()
+    assert "1.5 µs" not in text
+    assert "counts what is in a loop once" in text
+
+
+def test_a_sentence_can_hold_a_number(site):
+    shown = page(site, "a/numbers")
+    first, none = shown.select(".noted > .measured")
+    assert first.get_text() == "1.5 µs"
+    note = shown.find(id=first["aria-describedby"]).get_text()
+    assert "the compiler's estimate, not a measurement" in note
+    assert none.get_text() == "0 B"
+
+
+def test_many_devices_as_a_table_and_charts(site):
+    shown = page(site, "a/scale")
+    rows = [
+        [cell.get_text().strip() for cell in row.select("td")]
+        for row in shown.select("table.compile-scale tbody tr")
+    ]
+    of_tpu = [row for row in rows if row[0] == "TPU v5e"]
+    assert of_tpu[0][:6] == ["TPU v5e", "1", "2", "2", "none", "–"]
+    assert of_tpu[1][:7] == ["TPU v5e", "4", "8", "2", "1 all-reduce", "404 B", "606 B"]
+    assert len(rows) == 6
+    assert len(shown.select("svg.measurement-chart")) == 2
+    assert shown.select_one(".measurement-caption").get_text().strip() == "A caption."
+    assert "def double(x):" in shown.select_one(".compile-source").get_text()
+
+
+# Names that lead nowhere
+
+
+UNKNOWN = {
+    "form": (role("code.double"), "is not of the form function@device.field"),
+    "device": (
+        role("code.double@gpu-h20.bytes"),
+        "there is no device 'gpu-h20'; the nearest are gpu-h200",
+    ),
+    "another-device": (
+        role("code.double@x.bytes"),
+        "there is no device 'x'; there are cpu, gpu-h200, gpu-a100, tpu-v5e, tpu-v6e, before",
+    ),
+    "field": (role("code.double@cpu.byte"), "there is no field 'byte'; the nearest are bytes"),
+    "estimate": (
+        role("code.double@cpu.estimate"),
+        "there is no estimate of a.code.double for cpu",
+    ),
+    "before": (
+        role("code.double@before.kernels"),
+        "there is no kernels of a.code.double for before",
+    ),
+    "name": (role("code.dubble@cpu.bytes"), "there is no snippet 'code.dubble'; the nearest"),
+    "function": (directive("compiled", "code.dubble"), "there is no snippet 'code.dubble'; the ne"),
+    "undeclared": (directive("compiled", "code.undeclared"), "has no arguments for 'undeclared'"),
+    "constant": (directive("compiled", "code.FACTOR"), "'FACTOR' of"),
+    "unscaled": (directive("compiled-scale", "code.both"), "SCALED of"),
+    "option": (
+        directive("compiled-scale", "code.double", ":shows: table"),
+        "Unknown option key: 'shows' (allowed: ['case', 'show'])",
+    ),
+    "case": (
+        directive("compiled-scale", "code.double", ":case: it grow"),
+        "there is no case 'it grow'; the nearest are it grows",
+    ),
+    "show": (
+        directive("compiled-scale", "code.double", ":show: tabel"),
+        "there is no way 'tabel'; the nearest are table",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def red(empty_project, tmp_path_factory):
+    """The project and the build of a page for each name that leads nowhere."""
+    project = empty_project(tmp_path_factory.mktemp("red"))
+    book = started(project)
+    recorded(book, "code")
+    recorded(book, "code", "SCALED")
+    for name, (text, _) in UNKNOWN.items():
+        project.page(f"a/{name}", text, notebook=False)
+    build = project.build()
+    assert build.status != 0
+    return project, build
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_name_that_leads_nowhere_is_red(red, name):
+    project, build = red
+    (warning,) = [line for line in build.warnings if f"a/{name}.md:" in line]
+    text, message = UNKNOWN[name]
+    assert message in warning
+    place = ":shows" if name == "option" else text.splitlines()[0]
+    assert f"a/{name}.md:{project.line(f'a/{name}', place)}: " in warning
+
+
+# Records that are not current
+
+
+def edited(before, after):
+    return lambda book, record, module: module.write_text(SNIPPET.replace(before, after), "utf8")
+
+
+STATES = {
+    "missing": (lambda book, record, module: record.unlink(), "missing"),
+    "damaged": (
+        lambda book, record, module: record.write_text("{"),
+        "unreadable: it is no JSON",
+    ),
+    "source": (edited("FACTOR * x", "x * FACTOR"), "earlier code: the source changed"),
+    "constant": (edited("FACTOR = 2.0", "FACTOR = 3.0"), "earlier code: the source changed"),
+    "arguments": (edited("float32[4,8]", "float32[8,8]"), "earlier code: the arguments changed"),
+    "device": (
+        lambda book, record, module: book.write(
+            book.find("device.double"), without_a_device(record_of(book.find("device.double")))
+        ),
+        "missing: not compiled for TPU v6e",
+    ),
+    "other": (edited("    return x\n", "    return -x\n"), None),
+}
+
+
+@pytest.fixture(scope="module")
+def worsened(empty_project, tmp_path_factory):
+    """A book whose records were damaged, each in its way: the builds after that."""
+    project = empty_project(tmp_path_factory.mktemp("states"))
+    book = started(project, 'book_compile_command = "compile it"')
+    records = {name: recorded(book, name) for name in STATES}
+    modules = {name: book.root / "snippets" / "a" / f"{name}.py" for name in STATES}
+    for name in STATES:
+        project.page(f"a/{name}", VIEW.format(name), notebook=False)
+    assert project.build().green
+    kept = {path: path.read_text("utf8") for path in (*records.values(), *modules.values())}
+    for name, (change, _) in STATES.items():
+        change(book, records[name], modules[name])
+    build = project.build()
+    pages = {name: page(project, f"a/{name}") for name in STATES}
+    again = project.build()
+    for path, text in kept.items():
+        path.write_text(text, "utf8")
+    return project, build, pages, again, project.build()
+
+
+@pytest.mark.parametrize("name", [name for name, (_, state) in STATES.items() if state])
+def test_the_page_says_what_is_not_current_and_the_build_stays_green(worsened, name):
+    _, build, pages, again, _ = worsened
+    assert build.green and again.green, build.output
+    text = pages[name].select_one(".compile-state").get_text()
+    assert f"This program: {STATES[name][1]}" in text
+    assert f"compiled anew by compile it -- a.{name}.double" in text
+
+
+def test_a_damaged_record_breaks_no_other(worsened):
+    _, _, pages, _, _ = worsened
+    assert "my_fusion" in pages["other"].get_text()
+    assert not pages["other"].select(".compile-state")
+
+
+def test_of_mended_records_nothing_is_said(worsened):
+    project, *_, mended = worsened
+    assert mended.green, mended.output
+    assert not page(project, "a/missing").select(".compile-state")
+
+
+# Books that compile nothing, or wrongly
+
+
+def test_a_book_without_targets_says_so_where_a_page_names_a_function(project):
+    project.configure()
+    Sample(project.root).snippet()
+    project.page("a/page", directive("compiled", "code.double"), notebook=False)
+    build = project.build()
+    assert build.status != 0
+    (warning,) = build.warnings
+    assert "book_targets of conf.py names no device to compile for" in warning

@@ -1,0 +1,163 @@
+"""How much of a machine is used, and who may measure on it."""
+
+import asyncio
+import os
+import pathlib
+
+import pytest
+
+from executed.run import machine
+from executed.run.machine import Machine, cores
+
+MANY = max(1, machine.threads())
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "count"),
+    [
+        ("0::/\n", {}, MANY),
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000"}, MANY),
+        ("0::/a/b\n", {"a/b/cpu.max": "50000 100000"}, 1),
+        ("0::/a/b\n", {"a/cpu.max": "100000 100000"}, 1),
+        # In a container its own group is the top of what can be seen.
+        ("0::/a/b\n", {"cpu.max": "100000 100000"}, 1),
+        ("0::/a\n", {"a/cpu.max": "99900000 100000"}, MANY),
+        ("0::/a\n", {"a/cpu.max": "nonsense"}, MANY),
+    ],
+)
+def test_cores_respect_the_quotas_of_control_groups(tmp_path, own, files, count):
+    (tmp_path / "own").write_text(own)
+    for name, text in files.items():
+        path = tmp_path / "groups" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert cores(tmp_path / "groups", tmp_path / "own") == count
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs affinity")
+def test_cores_respect_the_affinity(tmp_path):
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert cores(tmp_path, tmp_path / "none") == 1
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+class Rooms:
+    """Some builds on one machine, and the order of what they do."""
+
+    def __init__(self, folder):
+        self.said = []
+        self.machines = [Machine(self.said.append, folder) for _ in range(3)]
+        self.events = []
+
+    async def do(self, number, alone, name, leave):
+        async with self.machines[number].locked(alone):
+            self.events.append(name)
+            await leave.wait()
+        self.events.append(f"{name} left")
+
+    async def until(self, condition):
+        async with asyncio.timeout(20):
+            while not condition():
+                await asyncio.sleep(0.01)
+
+
+def test_pages_run_beside_each_other_but_none_while_one_measures(tmp_path):
+    async def scene():
+        rooms = Rooms(tmp_path)
+        leave = [asyncio.Event() for _ in range(4)]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(rooms.do(0, False, "a", leave[0]))
+            group.create_task(rooms.do(1, False, "b", leave[1]))
+            await rooms.until(lambda: len(rooms.events) == 2)
+            group.create_task(rooms.do(2, True, "measures", leave[2]))
+            await rooms.until(lambda: rooms.said)
+            leave[0].set()
+            leave[1].set()
+            await rooms.until(lambda: "measures" in rooms.events)
+            group.create_task(rooms.do(0, False, "late", leave[3]))
+            await rooms.until(lambda: len(rooms.said) == 2)
+            leave[3].set()
+            assert "late" not in rooms.events
+            leave[2].set()
+        assert rooms.events[4:] == ["measures", "measures left", "late", "late left"]
+        return rooms.said
+
+    assert asyncio.run(scene()) == [
+        "waiting for another build on this machine to finish",
+        "waiting for another build on this machine that measures",
+    ]
+
+
+def test_who_waits_can_be_interrupted(tmp_path):
+    async def scene():
+        rooms = Rooms(tmp_path)
+        leave = asyncio.Event()
+        first = asyncio.create_task(rooms.do(0, True, "first", leave))
+        await rooms.until(lambda: rooms.events)
+        second = asyncio.create_task(rooms.do(1, True, "second", leave))
+        await rooms.until(lambda: rooms.said)
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+        leave.set()
+        await first
+        async with asyncio.timeout(20):
+            await rooms.do(2, True, "third", leave)
+        return rooms.events
+
+    assert asyncio.run(scene()) == ["first", "first left", "third", "third left"]
+
+
+def test_a_lock_that_cannot_be_used_is_said_and_stops_nobody(tmp_path):
+    async def scene():
+        said = []
+        async with Machine(said.append, tmp_path / "none").locked(alone=True):
+            return said
+
+    assert all("cannot be used" in line for line in asyncio.run(scene()))
+
+
+def test_two_builds_do_not_measure_at_the_same_time(empty_project, tmp_path, until):
+    cell = (
+        "import os, pathlib, time\n"
+        "here = pathlib.Path(os.environ['STAMPS'])\n"
+        "(here / 'in-{0}').touch()\n"
+        "time.sleep(0.4)\n"
+        "assert not (here / 'in-{1}').exists()\n"
+        "(here / 'in-{0}').unlink()\n"
+    )
+    stamps = tmp_path / "common"
+    stamps.mkdir()
+    processes = []
+    for mine, other in (("x", "y"), ("y", "x")):
+        root = tmp_path / mine
+        root.mkdir()
+        project = empty_project(root)
+        project.page("a/one", project.cell(cell.format(mine, other)), benchmark=True)
+        processes.append((project, project.start(STAMPS=str(stamps), BOOK_LOCKS=str(tmp_path))))
+    builds = [project.wait(process) for project, process in processes]
+    assert all(build.green for build in builds), [build.output for build in builds]
+    assert pathlib.Path(tmp_path, "book-measuring.lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("cpu family : 25\nmodel : 1\nmodel name : AMD EPYC\n\nmodel : 9", "family 25, model 1"),
+        ("cpu family : 6\nmodel : 85\nmodel name : Intel(R) Xeon(R) CPU @ 2.00GHz", ""),
+        ("model name : Neoverse", ""),
+    ],
+)
+def test_a_processor_whose_name_tells_little_says_its_numbers(lines, said, tmp_path, monkeypatch):
+    path = tmp_path / "cpuinfo"
+    path.write_text(lines, "utf8")
+    monkeypatch.setattr(machine, "CPUINFO", path)
+    name = lines.partition("model name : ")[2].splitlines()[0]
+    assert machine.processor.__wrapped__() == f"{name}{said and ', '}{said}"
+
+
+def test_without_a_list_of_processors_python_names_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "CPUINFO", tmp_path / "nothing")
+    assert machine.processor.__wrapped__()

@@ -1,0 +1,473 @@
+"""A page becomes a notebook whose cells need nothing but the frameworks."""
+
+import pytest
+from nbclient import NotebookClient
+
+from executed.source.pages import HELPERS, PageError, read_page
+from executed.source.snippets import Library
+
+
+@pytest.fixture
+def read(project):
+    def read(docname, *parts, **settings):
+        path = read.path = project.page(docname, *parts, **settings)
+        return read_page(docname, path, Library(project.root / "snippets"))
+
+    return read
+
+
+def folded(cell):
+    return cell.metadata.get("mystnb", {}).get("code_prompt_show", "").startswith(HELPERS)
+
+
+def test_a_cell_is_imports_then_sources_then_lines_of_the_page(project, read):
+    project.snippet(
+        "a.one",
+        """
+        import math
+        import os
+
+
+        def area(radius):
+            return math.pi * radius
+
+
+        def twice(x):
+            return 2 * x
+        """,
+    )
+    page = read("a/one", project.cell("twice(area(1))", snippet="one.area one.twice"))
+    (cell,) = page.cells
+    assert cell.source == (
+        "import math\n\n\n"
+        "def area(radius):\n    return math.pi * radius\n\n\n"
+        "def twice(x):\n    return 2 * x\n\n\n"
+        "twice(area(1))"
+    )
+
+
+def test_the_pieces_of_a_cell_have_the_blank_lines_of_one(project, read):
+    code = "import math\nRATE = 0.1\n\nDECAY = 0.9\n\ndef f(x): return math.sin(RATE * DECAY * x)\n"
+    project.snippet("a.one", code)
+    page = read(
+        "a/one",
+        project.cell("import cmath\nprint(math.pi * cmath.pi)", "one.RATE one.DECAY"),
+        project.cell("import json\nx = f(json)", "one.f"),
+        project.cell("import cmath\ny = RATE", "one.RATE"),
+        project.cell("print(y)\nimport math", "one.f"),
+    )
+    assert [cell.source for cell in page.cells] == [
+        "import math\n\nRATE = 0.1\nDECAY = 0.9\n\nimport cmath\nprint(math.pi * cmath.pi)",
+        "def f(x): return math.sin(RATE * DECAY * x)\n\n\nimport json\nx = f(json)",
+        "RATE = 0.1\n\nimport cmath\ny = RATE",
+        "def f(x): return math.sin(RATE * DECAY * x)\n\n\nprint(y)\nimport math",
+    ]
+
+
+def test_a_fold_names_the_helpers_that_visible_cells_use(project, read):
+    functions = ("def f(x): return g(x)", "def g(x): return h(x)", "def h(x): return k(x)")
+    project.snippet("a.one", "\n".join((*functions, "def k(x): return x")))
+    page = read(
+        "a/one",
+        project.cell("f(1)", "one.f"),
+        "```{code-cell} python\n:tags: [hide-input]\nk\n```",
+        project.cell("h(1), g(1)"),
+    )
+    assert page.cells[0].node.metadata["mystnb"]["code_prompt_show"] == f"{HELPERS}: g, h"
+
+
+def test_helpers_come_folded_and_once_for_each_page(project, read):
+    project.snippet("a.low", "import math\ndef low(x): return math.floor(x)\n")
+    project.snippet(
+        "a.one",
+        """
+        from snippets.a.low import low
+        def f(x): return low(x)
+        def g(x): return low(f(x))
+        """,
+    )
+    page = read(
+        "a/one",
+        project.cell("f(1)", snippet="one.f"),
+        project.cell("g(1)", snippet="one.g"),
+        project.cell("low(1)", snippet="low.low"),
+    )
+    helpers, first, second, third = page.cells
+    assert [folded(cell.node) for cell in page.cells] == [True, False, False, False]
+    assert helpers.source == "import math\n\n\ndef low(x): return math.floor(x)"
+    assert first.source == "def f(x): return low(x)\n\n\nf(1)"
+    assert second.source == "def g(x): return low(f(x))\n\n\ng(1)"
+    assert "def low" in third.source
+    assert {"a.low", "a.one"} <= page.modules.keys()
+
+
+def test_imports_are_shown_once_on_a_page(project, read):
+    project.snippet(
+        "a.one",
+        """
+        import math
+        import os
+        def f(x): return math.floor(x)
+        def g(x): return os.fspath(math.ceil(x))
+        """,
+    )
+    page = read(
+        "a/one",
+        project.cell("f(1)", snippet="one.f"),
+        project.cell("g(1)", snippet="one.g"),
+        project.cell("import sys"),
+        project.cell("math.pi", snippet="one.f"),
+    )
+    sources = [cell.source.partition("def")[0].split() for cell in page.cells]
+    assert sources == [["import", "math"], ["import", "os"], ["import", "sys"], []]
+
+
+@pytest.mark.parametrize("hidden", ["a helper", "a tag"])
+def test_an_import_that_stands_only_in_a_folded_cell_is_shown_where_it_is_used(
+    project, read, hidden
+):
+    project.snippet(
+        "a.one",
+        """
+        import math
+        def low(x): return math.floor(x)
+        def f(x): return math.ceil(low(x))
+        """,
+    )
+    cells = [project.cell("f(1)", snippet="one.f"), project.cell("low(1)", snippet="one.low")]
+    if hidden == "a tag":
+        cells.insert(0, project.cell("low(1)", snippet="one.low", tags="hide-input"))
+    page = read("a/one", *cells)
+    assert ["import math" in cell.source for cell in page.cells] == [True, True, False]
+
+
+def test_modules_of_one_package_are_imported_each(project, read):
+    project.snippet("a.one", "import xml.dom\ndef f(): return xml.dom\n")
+    project.snippet("a.two", "import xml.sax\ndef g(): return xml.sax\n")
+    page = read("a/one", project.cell("", "one.f"), project.cell("", "two.g"))
+    assert [cell.source.splitlines()[0] for cell in page.cells] == [
+        "import xml.dom",
+        "import xml.sax",
+    ]
+
+
+def test_what_a_page_names_as_folded_comes_as_a_helper_once(project, read):
+    project.snippet("a.timer", "import time\ndef measure(f): return time.time, f()\n")
+    project.snippet("a.one", "import math\ndef area(r): return math.pi * r\n")
+    cell = "```{code-cell} python\n:folded: a.timer.measure\nmeasure(lambda: area(2))\n```"
+    page = read("a/one", project.cell("area(1)", "one.area"), cell, cell)
+    assert [folded(cell.node) for cell in page.cells] == [False, True, False, False]
+    assert page.cells[1].source.startswith("import time\n\n\ndef measure")
+    assert page.cells[1].node.metadata["mystnb"]["code_prompt_show"] == f"{HELPERS}: measure"
+    assert page.cells[2].source == page.cells[3].source == "measure(lambda: area(2))"
+    assert "folded" not in page.cells[2].node.metadata
+
+
+def test_a_name_that_is_folded_and_unknown_is_refused(read):
+    cell = "```{code-cell} python\n:folded: timer.measure\n1\n```"
+    with pytest.raises(PageError, match=r"there is no snippet 'timer\.measure'"):
+        read("a/one", cell)
+
+
+TWO_SCALES = {
+    "a helper": ("def scale(): return 1", "def scale(): return 2"),
+    "a constant": ("scale = 1", "scale = 2"),
+    "a function and a constant": ("def scale(): return 1", "scale = 2"),
+    "an import": ("import math as scale", "import cmath as scale"),
+    "an import from": ("from math import sin as scale", "from cmath import sin as scale"),
+    "a helper and an import": ("def scale(): return 1", "import math as scale"),
+    "a class": ("class scale: one = 1", "class scale: two = 2"),
+}
+
+
+@pytest.mark.parametrize("kind", TWO_SCALES)
+@pytest.mark.parametrize("together", [True, False], ids=["in one cell", "in two cells"])
+def test_a_name_with_two_meanings_is_refused_with_both_origins(project, read, kind, together):
+    one, two = TWO_SCALES[kind]
+    project.snippet("a.one", f"{one}\ndef f(): return scale\n")
+    project.snippet("a.two", f"{two}\ndef g(): return scale\n")
+    cells = [project.cell("f()", snippet="one.f"), project.cell("g()", snippet="two.g")]
+    if together:
+        cells = [project.cell("f()\ng()", snippet="one.f two.g")]
+    with pytest.raises(PageError, match="the name 'scale' would stand for two things") as refused:
+        read("a/one", *cells)
+    last = project.path("a/one").read_text().rindex("```{code-cell}")
+    assert refused.value.line == project.path("a/one").read_text().count("\n", 0, last) + 1
+    for module, text in (("one", one), ("two", two)):
+        origin = text if "import" in text else f"snippets/a/{module}.py"
+        assert origin in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "own", ["scale = 5", "import math as scale", "def scale(): ...", "for scale in (1, 2): pass"]
+)
+def test_a_snippet_cannot_take_over_a_name_that_the_page_has_bound(project, read, own):
+    project.snippet("a.one", "scale = 1\ndef f(): return scale\n")
+    cells = [project.cell(own), project.cell("f()", snippet="one.f")]
+    with pytest.raises(PageError, match=r"'scale' would stand for two things.*snippets/a/one\.py"):
+        read("a/one", *cells)
+    shown = project.cell("f()", snippet="one.f")
+    with pytest.raises(PageError, match="'scale' would stand for two things"):
+        read("a/one", shown, *cells)
+
+
+@pytest.mark.parametrize(
+    "own",
+    ["def change():\n    global scale\n    scale = 5", "if True:\n    import math as scale"],
+)
+def test_what_a_function_or_a_block_binds_is_looked_at(project, read, own):
+    project.snippet("a.one", "scale = 1\ndef f(): return scale\n")
+    cells = [project.cell(own), project.cell("f()", snippet="one.f")]
+    with pytest.raises(PageError, match=r"'scale' would stand for two things"):
+        read("a/one", *cells)
+
+
+def test_what_a_magic_takes_as_text_binds_nothing(project, read):
+    project.snippet("a.one", "scale = 1\ndef f(): return scale\n")
+    own = project.cell("%%writefile other.py\nscale = 5")
+    assert len(read("a/one", own, project.cell("f()", snippet="one.f")).cells) == 3
+
+
+def test_a_page_may_bind_a_constant_anew_in_full_view(project, read):
+    project.snippet("a.one", "scale = 1\ndef f(): return scale\ndef g(): return -scale\n")
+    page = read(
+        "a/one",
+        project.cell("f()\nscale = 5\nf()", snippet="one.scale one.f"),
+        project.cell("scale = 6\nscale = 7"),
+        project.cell("for scale in (1, 2): print(g())", snippet="one.g"),
+    )
+    assert len(page.cells) == 3
+
+
+def test_one_import_written_in_several_ways_has_one_meaning(project, read):
+    project.snippet("a.one", "import xml.dom\ndef f(): return xml.dom\n")
+    project.snippet("a.two", "import xml.sax\nimport xml.dom\ndef g(): return xml.sax\n")
+    page = read(
+        "a/one",
+        project.cell("import xml.dom, xml.sax"),
+        project.cell("f()", snippet="one.f"),
+        project.cell("g()", snippet="two.g"),
+    )
+    assert page.cells[-1].source == "def g(): return xml.sax\n\n\ng()"
+
+
+def test_an_ordinary_cell_declares_its_error(project, read):
+    page = read("a/one", "```{code-cell} python\n:raises: ValueError not a number\nint('x')\n```")
+    (cell,) = page.cells
+    assert (cell.expected.type, cell.expected.fragment) == ("ValueError", "not a number")
+    assert "raises-exception" in cell.node.metadata["tags"]
+    other = read("a/one", "```{code-cell} python\n:raises: ValueError number\nint('x')\n```")
+    assert other.cells[0].key != cell.key
+
+
+def test_an_error_is_declared_with_its_type_and_a_part_of_its_message(read):
+    with pytest.raises(PageError, match="needs 'TypeOfTheError part of its message'"):
+        read("a/one", "```{code-cell} python\n:raises:\nint('x')\n```")
+
+
+def test_a_cell_of_a_snippet_that_declares_its_error_declares_no_other(project, read):
+    project.snippet("a.one", "EXPECTED_ERRORS = {'f': (ValueError, 'f')}\ndef f(): ...\n")
+    text = "```{code-cell} python\n:snippet: one.f\n:raises: KeyError f\nf()\n```"
+    with pytest.raises(PageError, match="f and the cell each declare an error"):
+        read("a/one", text)
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        ("benchmark: yess", "'benchmark: yess' in the head must be true or false"),
+        ("device: gpu-h300", "there is no device 'gpu-h300'.*nearest are gpu-h200"),
+        ("- a\n- b", "not a list of names with values"),
+        ("a: [", "cannot be read"),
+    ],
+)
+def test_a_head_that_cannot_be_understood_is_refused(project, head, words):
+    path = project.page("a/one", project.cell("1"))
+    path.write_text(f"---\n{head}\n---\n# One\n\n{project.cell('1')}\n")
+    with pytest.raises(PageError, match=words):
+        read_page("a/one", path, Library(project.root / "snippets"), ("cpu", "gpu-h200"))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (":snipet: a.b", "a code cell has no option 'snipet'; the nearest are snippet"),
+        (":framwork: jax", "no option 'framwork'; the nearest are framework"),
+        (":rasies: ValueError x", "no option 'rasies'; the nearest are raises"),
+        (":Tags: [hide-input]", "no option 'Tags'; the nearest are tags"),
+        (":by_version: true", "no option 'by_version'; the nearest are by-version"),
+        ("---\ntags: [a]\nsnipet: b\n---", "no option 'snipet'"),
+        (":name: a\n:tags: [hide-inputt]", "no tag 'hide-inputt'; the nearest are hide-input"),
+    ],
+)
+def test_a_misspelt_option_or_tag_is_refused_at_the_line_of_its_cell(read, options, words):
+    with pytest.raises(PageError, match=words) as refused:
+        read("a/one", "Prose.", f"```{{code-cell}} python\n{options}\n1\n```")
+    lines = read.path.read_text().splitlines()
+    assert refused.value.line == lines.index("```{code-cell} python") + 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ":name: a\n:lines_to_next_cell: 2\n:tags: [margin, show-input, parameters]",
+        "---\nmystnb:\n  tags: a\n  image:\n    tags: b\nslideshow:\n  tags: c\n---",
+        ":tags: [remove_cell, full-width, hide-output]\n\n:tags:\n",
+    ],
+)
+def test_options_and_tags_of_other_programs_remain(read, options):
+    assert read("a/one", f"```{{code-cell}} python\n{options}\n1\n```").cells
+
+
+@pytest.mark.parametrize("name", ["benchmrk", "Benchmark", "devices"])
+def test_a_misspelt_name_in_the_head_of_a_page_is_refused(project, name):
+    path = project.page("a/one", project.cell("1"))
+    path.write_text(f"---\norphan: true\ndate: today\n{name}: true\n---\n\n{project.cell('1')}\n")
+    with pytest.raises(PageError, match=f"no '{name}'; the nearest are"):
+        read_page("a/one", path, Library(project.root / "snippets"))
+
+
+def test_a_page_is_read_as_text_of_any_system_and_nothing_else(project, read):
+    path = project.page("a/one", project.cell("print(1)\nprint(2)"))
+    unix = read_page("a/one", path, Library(project.root / "snippets"))
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    windows = read_page("a/one", path, Library(project.root / "snippets"))
+    assert [cell.key for cell in windows.cells] == [cell.key for cell in unix.cells]
+    path.write_bytes(path.read_bytes() + b"\xff")
+    with pytest.raises(PageError, match="cannot be read"):
+        read_page("a/one", path, Library(project.root / "snippets"))
+
+
+def test_a_page_knows_the_lines_of_its_cells(project, read):
+    project.snippet("a.one", "def scale(): return 1\ndef f(): return scale()\n")
+    page = read(
+        "a/one", "Some prose.", project.cell("first"), "More.", project.cell("f()", "one.f")
+    )
+    fences = [
+        number
+        for number, line in enumerate(project.path("a/one").read_text().splitlines(), 1)
+        if line.startswith("```{code-cell}")
+    ]
+    assert [cell.line for cell in page.cells] == [fences[0], fences[1], fences[1]]
+    prose = [cell for cell in page.notebook.cells if cell.cell_type == "markdown"]
+    lines = dict(
+        zip(map(id, page.notebook.cells), page.notebook.metadata["source_map"], strict=True)
+    )
+    assert [lines[id(cell)] for cell in prose] == [
+        project.line("a/one", "# Page"),
+        project.line("a/one", "More."),
+    ]
+
+
+def test_a_page_without_cells_is_not_executed(project, read):
+    assert read("a/one", "Only prose.") is None
+
+
+def test_a_page_says_that_it_measures(project, read):
+    assert read("a/one", project.cell("1"), benchmark=True).benchmark
+    assert not read("a/one", project.cell("1")).benchmark
+
+
+def test_a_page_names_the_command_that_records_it(project, read):
+    page = read("a/one", project.cell("1"), recorded="nox -s years --")
+    assert page.recorded == "nox -s years --"
+    assert "recorded" not in page.notebook.metadata
+    assert read("a/one", project.cell("1")).recorded == ""
+
+
+def test_an_error_in_the_lines_of_a_page_is_reported_with_its_line(project, read):
+    project.snippet("a.one", "def f(): return 1\n")
+    with pytest.raises(PageError, match="invalid syntax in line 2 of the cell") as refused:
+        read("a/one", "Prose.", project.cell("f()\nx = = 3", snippet="one.f"))
+    assert refused.value.line == project.line("a/one", "{code-cell}")
+
+
+def test_a_name_may_be_imported_twice_where_no_snippet_reads_it(project, read):
+    project.snippet("a.one", "import math as m\ndef f(): return m\n")
+    first, second = project.cell("import math as m"), project.cell("import cmath as m")
+    assert len(read("a/one", first, second).cells) == 2
+    for cells in ([first, project.cell("f()", "one.f"), second], [first, second, "one.f"]):
+        cells = [project.cell("f()", each) if each == "one.f" else each for each in cells]
+        with pytest.raises(PageError, match="'m' would stand for two things"):
+            read("a/one", *cells)
+
+
+def test_the_tag_of_myst_nb_declares_an_error_of_any_kind(project, read):
+    (cell,) = read("a/one", project.cell("1 / 0", tags="raises-exception")).cells
+    assert cell.expected and cell.node.metadata["tags"] == ["raises-exception"]
+    text = "```{code-cell} python\n:raises: ValueError a\n:tags: [raises-exception]\n1\n```"
+    (declared,) = read("a/one", text).cells
+    assert declared.expected.type == "ValueError"
+
+
+def test_one_cell_cannot_show_two_declared_errors(project, read):
+    project.snippet(
+        "a.one",
+        """
+        EXPECTED_ERRORS = {"f": (ValueError, "f"), "g": (KeyError, "g")}
+        def f(): raise ValueError("f")
+        def g(): raise KeyError("g")
+        """,
+    )
+    with pytest.raises(PageError, match=r"f and g.*a cell of its own"):
+        read("a/one", project.cell("f()", snippet="one.f one.g"))
+
+
+def test_pages_that_cannot_be_read_make_the_build_red_with_page_and_line(project):
+    project.snippet("a.one", "def draw_twice(): return 1\n")
+    project.page("a/good", project.cell("draw_twice()", snippet="one.draw_twice"))
+    project.page("a/name", "Prose.", project.cell("1"), project.cell("2", "one.draw_twise"))
+    project.page("a/raises", "```{code-cell} python\n:raises:\n1 / 0\n```")
+    project.page("a/syntax", project.cell("1", "one.draw_twice"), project.cell("x = = 3"))
+    for build in (project.build(), project.build(strict=False)):
+        assert build.status == 1
+        assert set(build.executed) <= {"a/good", "a/syntax"}
+        line = project.line("a/name", "draw_twise") - 1
+        assert (
+            f"docs/a/name.md:{line}: WARNING: there is no snippet 'one.draw_twise'; "
+            "the nearest are one.draw_twice" in build.output
+        )
+        line = project.line("a/raises", "{code-cell}")
+        assert f"docs/a/raises.md:{line}: WARNING: ':raises:' is empty" in build.output
+        line = project.line("a/syntax", "x = = 3") - 1
+        assert f"docs/a/syntax.md:{line}: WARNING: cell 2: raised SyntaxError" in build.output
+        assert "3 failed: a/name, a/raises, a/syntax" in build.output
+    assert len(project.cached()) == 1
+
+
+def test_a_downloaded_notebook_runs_in_an_empty_folder_and_carries_its_outputs(project, tmp_path):
+    project.snippet("a.low", "import math\ndef low(x): return math.floor(x)\n")
+    project.snippet(
+        "a.one",
+        """
+        from snippets.a.low import low
+        EXPECTED_ERRORS = {"fail": (ZeroDivisionError, "division")}
+        def f(x): return low(x) + 40
+        def fail(): return 1 / 0
+        """,
+    )
+    project.page(
+        "a/one",
+        "Prose.",
+        project.cell("f(2.5)", snippet="one.f"),
+        project.cell("fail()", snippet="one.fail"),
+        project.cell("print('printed')\nf(3.5)"),
+    )
+    assert project.build().green
+    notebook = project.notebook("a/one")
+    carried = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    assert [len(outputs) for outputs in carried] == [0, 1, 1, 2]
+    assert carried[1][0]["data"]["text/plain"] == "42"
+    assert carried[2][0]["ename"] == "ZeroDivisionError"
+    assert carried[3][0]["text"] == "printed\n"
+    assert "snippets" not in "".join(cell.source for cell in notebook.cells)
+
+    for cell in notebook.cells:
+        cell["outputs"] = []
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    NotebookClient(notebook, timeout=30, resources={"metadata": {"path": str(empty)}}).execute()
+    again = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    assert again[1] == carried[1]
+    assert again[2][0]["ename"] == "ZeroDivisionError"
+    assert again[3] == carried[3]

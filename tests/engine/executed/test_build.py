@@ -1,0 +1,275 @@
+"""A build does what has changed and nothing else, alone or beside others, and may be broken off."""
+
+import re
+import shutil
+import signal
+
+import nbformat
+from bs4 import BeautifulSoup
+
+
+def times(project, pages):
+    """Return when the built files of pages were last written."""
+    site = project.root / "build/html"
+    built = [site / f"{page}.html" for page in pages]
+    built += [site / ".doctrees" / f"{page}.doctree" for page in pages]
+    return {path: path.stat().st_mtime_ns for path in built}
+
+
+def test_an_unchanged_book_is_neither_executed_nor_read_nor_written(project, noting):
+    project.page("status", "```{page-status}\n```")
+    project.page("a/one", project.cell("note('x', 0.5)", snippet="a.notes.note"))
+    project.page("a/two", "It took {measured}`x@python`.")
+    assert project.build().green
+    pages = ["a/one", "a/two", "index", "status"]
+    written = times(project, pages)
+    again = project.build()
+    assert again.green
+    assert again.executed == []
+    assert "0 added, 0 changed, 0 removed" in again.output
+    assert "no targets are out of date" in again.output
+    assert "reading sources... [" not in again.output
+    assert times(project, pages) == written
+
+
+def test_edited_prose_is_read_and_an_edited_cell_executes_its_page_alone(project):
+    page = project.page("a/one", "Before.", project.cell("6 * 7"))
+    project.page("a/two", project.cell("1"))
+    assert project.build().green
+    project.edit(page, "Before.", "After.")
+    again = project.build()
+    assert again.green
+    assert again.executed == []
+    assert "0 added, 1 changed, 0 removed" in again.output
+    assert "After." in project.html("a/one")
+    assert "42" in project.html("a/one")
+    project.edit(page, "6 * 7", "6 * 8")
+    again = project.build()
+    assert again.green
+    assert again.executed == ["a/one"]
+    assert "48" in project.html("a/one")
+
+
+def test_a_page_whose_cells_are_gone_is_forgotten(project):
+    project.page("a/one", project.cell("1 / 0"))
+    assert project.build().status == 1
+    project.page("a/one", "Prose.")
+    assert project.build().green
+
+
+ENDING = """
+import atexit
+import gc
+
+# Registered before the engine does, so called after it.
+atexit.register(lambda: print("to be searched:", len(gc.get_objects())))
+"""
+
+
+def test_the_program_sphinx_build_gives_the_same_and_leaves_no_garbage_to_search(project):
+    project.configure(ENDING)
+    project.page("a/one", project.cell("6 * 7"))
+    project.page("a/two", project.cell("1 / 0"))
+    call = ("-c", "import sys; from sphinx.cmd.build import main; sys.exit(main())")
+    build = project.build(command=call)
+    assert build.status == 1
+    assert "docs/a/two.md:9: WARNING: cell 1: raised ZeroDivisionError" in build.output
+    assert "1 failed: a/two" in build.output
+    assert "42" in project.html("a/one")
+    assert (project.root / "build/html/measurements.json").exists()
+    # All of it is given back anyway.
+    assert int(build.output.rpartition("to be searched:")[2]) < 1000
+
+
+def test_two_builds_at_once_share_one_cache(project, stamping):
+    together = project.cell(
+        "stamp(f'at work {os.getpid()}')\n"
+        "import time\n"
+        "end = time.monotonic() + 25\n"
+        "while len(list(stamps.glob('at work *'))) < 2:\n"
+        "    assert time.monotonic() < end\n"
+        "    time.sleep(0.02)"
+    )
+    project.page("a/one", stamping, together, project.cell("6 * 7"))
+    for number in range(3):
+        project.page(f"b/p{number}", project.cell(f"{number}"))
+    started = [project.start(out=out) for out in ("first/html", "second/html")]
+    for process, out in zip(started, ("first/html", "second/html"), strict=True):
+        build = project.wait(process)
+        assert build.green, build.output
+        assert "a/one" in build.executed
+        assert "42" in project.html("a/one", out)
+    assert "cannot be read" not in build.output
+    assert len(project.cached()) == 4
+    after = project.build(out="third/html")
+    assert after.green
+    assert after.executed == []
+
+
+def test_a_build_that_was_broken_off_while_writing_is_made_up_for(project):
+    path = project.snippet("a.one", "def f(): return 'old value'\n")
+    project.page("a/one", project.cell("f()", snippet="one.f"))
+    project.page("a/two", project.cell("2"))
+    assert project.build().green
+    project.edit(path, "old value", "new value")
+    project.configure(
+        """
+        import os
+        def setup(app):
+            if "DIE" in os.environ:
+                app.connect("html-page-context", lambda *_: os.kill(os.getpid(), 9), priority=1)
+        """
+    )
+    broken = project.build(DIE="1")
+    assert broken.status == -signal.SIGKILL
+    assert broken.executed == ["a/one"]
+    assert "'old value'" in project.html("a/one")
+    after = project.build()
+    assert after.green
+    assert after.executed == []
+    assert "'new value'" in project.html("a/one")
+
+
+def test_warnings_of_sphinx_stay_until_they_are_mended(project):
+    project.page("a/one", "See [nothing](nothing.md).", project.cell("6 * 7"))
+    project.page("a/two", project.cell("1"))
+    for build in (project.build(), project.build()):
+        assert build.status == 1
+        (warning,) = build.warnings
+        assert f"docs/a/one.md:{project.line('a/one', 'nothing')}: WARNING: " in warning
+        assert "nothing.md" in warning
+    assert build.executed == []
+    project.edit(project.path("a/one"), "nothing.md", "two.md")
+    assert project.build().green
+    assert "0 added, 0 changed, 0 removed" in project.build().output
+
+
+def test_another_engine_reads_every_page_again(project):
+    copied = shutil.copytree(project.engine, project.root / "engine")
+    source = copied / "executed" / "__init__.py"
+    project.configure(f"import executed\nexecuted.__file__ = {str(source)!r}")
+    project.page("a/one", project.cell("6 * 7"))
+    assert project.build().green
+    assert "0 added" in project.build().output
+    with open(copied / "executed" / "store" / "outputs.py", "a") as module:
+        module.write("\n# One line more.\n")
+    again = project.build()
+    assert again.green
+    assert again.executed == []
+    assert "2 added" in again.output
+
+
+def test_the_notebook_to_download_has_no_fences_of_colons(project):
+    project.configure('myst_enable_extensions = ["colon_fence"]')
+    inner = ":::{dropdown} More\nWithin.\n:::\n\n:::{div} class\nBeside.\n:::"
+    outer = f"::::{{container}} aside\nBefore.\n\n{inner}\n\nAfter.\n::::"
+    project.page("a/one", project.cell("1"), outer)
+    assert project.build().green
+    prose = project.notebook("a/one").cells[-1].source
+    assert prose.strip() == "Before.\n\n**More**\n\nWithin.\n\nBeside.\n\nAfter."
+
+
+def test_the_theme_offers_the_notebook(themed, noting):
+    themed.page(
+        "a/one",
+        "It took {measured}`x@python`, they say {quoted}`post: 332 ms`.",
+        themed.cell("note('x', 0.5)\n40 + 2", snippet="a.notes.note"),
+        "```{measurements} x\n:columns: name latency\n```",
+    )
+    themed.page("a/prose", "Nothing is executed.")
+    assert themed.build().green
+    page = BeautifulSoup(themed.html("a/one"), "html.parser")
+    offered = [a["href"] for a in page.find_all("a") if a.get("href", "").endswith(".ipynb")]
+    assert offered
+    assert ".ipynb" not in themed.html("a/prose")
+    downloaded = (themed.root / "build/html/a" / offered[0]).resolve()
+    notebook = nbformat.read(downloaded, 4)
+    nbformat.validate(notebook)
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert "It took 500 ms (one process), they say [“332 ms”](https://" in prose
+    assert "| x | 500 ms |" in prose
+    assert "{" not in prose
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert code[-1].outputs[-1]["data"]["text/plain"] == "42"
+
+
+def test_the_engine_imports_no_framework(project):
+    project.configure(
+        """
+        def setup(app):
+            app.connect(
+                "build-finished",
+                lambda *_: print(
+                    "imported:", sorted({"jax", "torch", "tensorflow"} & set(sys.modules))
+                ),
+            )
+        """
+    )
+    project.page("a/one", project.cell("1"))
+    assert "imported: []" in project.build().output
+
+
+UNREADABLE = {
+    ":tags: hide-input": (
+        "```{code-cell} python\n:name: a\n:tags: hide-input\n1\n```",
+        "':tags: hide-input' cannot be",
+    ),
+    ":tags: 5": (
+        "```{code-cell} python\n:name: a\n:tags: 5\n1\n```",
+        "':tags: 5' cannot be",
+    ),
+    "+++": ("Prose.\n\n+++ {bad", "behind +++ stands nothing"),
+    "{code-cell} python\n:caption": (
+        "```{code-cell} python\n:caption: One: two.\n1\n```",
+        "a value that has a colon in it is written in quotes",
+    ),
+}
+
+
+def test_a_page_that_is_no_notebook_is_one_warning_at_its_line(project):
+    project.page("a/two", project.cell("print(2)"))
+    names = {mark: f"b/p{number}" for number, mark in enumerate(UNREADABLE)}
+    lines = {}
+    for mark, name in names.items():
+        cells = () if "caption" in mark else (project.cell("1"),)
+        path = project.page(name, "Prose.", *cells, UNREADABLE[mark][0])
+        text = path.read_text("utf8")
+        lines[mark] = text[: text.index(mark)].count("\n") + 1
+    build = project.build("-j", "2")
+    assert build.status == 1 and "Traceback" not in build.output, build.output
+    for mark, name in names.items():
+        (warning,) = [each for each in build.warnings if f"/{name}.md" in each]
+        assert f"docs/{name}.md:{lines[mark]}: WARNING: " in warning
+        assert UNREADABLE[mark][1] in build.output
+    assert "2" in project.html("a/two")
+    for name in names.values():
+        project.page(name, project.cell("1"))
+    project.page("b/p3", '```{code-cell} python\n:caption: "One: two."\n1\n```')
+    assert project.build().green
+
+
+def test_a_page_with_a_mark_of_its_byte_order_is_executed(project):
+    path = project.page("a/one", project.cell("print(1)"))
+    path.write_text(path.read_text("utf8"), "utf-8-sig")
+    build = project.build()
+    assert build.green and build.executed == ["a/one"]
+
+
+def test_a_page_says_where_a_cell_printed_too_much(project):
+    project.configure("book_output_limit = 10")
+    project.page("a/50% #1?", project.cell("print('x' * 100)"))
+    build = project.build()
+    assert build.green
+    assert "xxxxxxxxxx\n… and 91 more characters" in project.html("a/50% #1?")
+
+
+def test_a_quiet_build_says_what_it_executes_and_what_failed_and_nothing_else(project):
+    project.page("a/one", project.cell("1"))
+    build = project.build("-q")
+    assert build.status == 0
+    assert re.fullmatch(r"\[1/1\] executed a/one in [\d.]+ s\n", build.output)
+    assert project.build("-q").output == ""
+    project.page("a/one", project.cell("1 / 0"))
+    build = project.build("-q")
+    first, warning, *_, last = build.output.splitlines()
+    assert "failed a/one" in first and "WARNING" in warning and last == "1 failed: a/one"

@@ -1,0 +1,147 @@
+"""What a page with the theme of the book loads, and what it says of itself to programs."""
+
+import importlib.metadata
+import json
+import re
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from light import asset_bundle
+
+pytest.importorskip("sphinx_book_theme")
+SEARCH = "\nbook_search = True\n"
+
+
+@pytest.fixture(scope="module")
+def built(lasting):
+    """Build a site of two pages, with the index of its search."""
+    conf = lasting.root / "conf.py"
+    conf.write_text(conf.read_text("utf8") + SEARCH, "utf8")
+    lasting.page("a/one", "Words about tracers.\n\n## A section\n\nMore words.", notebook=False)
+    lasting.page("a/two", lasting.cell("print('an output of two')"))
+    build = lasting.build()
+    assert build.green, build.output
+    return lasting
+
+
+def loaded(text):
+    """Return the files that a page loads, without their versions."""
+    tree = LexborHTMLParser(text)
+    nodes = tree.css("script[src], link[rel=stylesheet], link[rel=preload]")
+    addresses = [node.attributes.get("src") or node.attributes["href"] for node in nodes]
+    return [address.partition("?")[0].rpartition("/")[2] for address in addresses]
+
+
+def test_a_page_loads_one_style_sheet_and_one_script_besides_the_early_one(built):
+    assert loaded(built.html("a/one")) == ["site.css", "devices.js", "site.js"]
+    assert loaded(built.html("search")) == ["site.css", "devices.js", "site.js"]
+
+
+def test_the_style_sheet_has_what_pages_use_and_no_more(built):
+    text = (built.root / "build/html/_static/site.css").read_text("utf8")
+    for used in (".bd-sidebar-primary", ".tooltip-inner", ".theme-switch"):
+        assert used in text
+    for unused in (".carousel", ".accordion", "fa-regular-400", "fa-brands-400"):
+        assert unused not in text
+    assert len(text) < 200_000
+    # The icons that pages show, within the style sheet.
+    assert re.search(r'--fa:\s*"', text) and "url(data:font/woff2;base64," in text
+
+
+def test_the_script_looks_at_all_that_may_scroll_before_it_writes_anything(built):
+    text = (built.root / "build/html/_static/site.js").read_text("utf8")
+    for found, mend in asset_bundle.MENDED_SCRIPT:
+        assert mend in text and (found not in text or found in mend)
+
+
+def test_a_second_build_writes_nothing_of_it_again(built):
+    names = ("_static/site.css", "_static/site.js", "pagefind/pagefind-entry.json", "llms.txt")
+    paths = [built.root / "build/html" / name for name in names]
+    before = [path.stat().st_mtime_ns for path in paths]
+    assert built.build().green
+    assert [path.stat().st_mtime_ns for path in paths] == before
+
+
+def test_the_index_of_the_search_knows_the_sections(built):
+    folder = built.root / "build/html/pagefind"
+    entry = json.loads((folder / "pagefind-entry.json").read_text("utf8"))
+    assert entry["languages"]["en"]["page_count"] == 3
+    assert not list(folder.glob("*ui*"))
+
+
+def test_a_page_says_what_it_is_about_and_lies_there_in_markdown(built):
+    head = LexborHTMLParser(built.html("a/one"))
+    found = head.css_first('meta[name="description"]').attributes["content"]
+    assert found == "Words about tracers."
+    address = head.css_first('link[rel="alternate"]').attributes["href"]
+    assert (built.root / "build/html/a" / address).read_text("utf8").startswith("# ")
+    assert "an output of two" in (built.root / "build/html/a/two.md").read_text("utf8")
+    assert "(a/two.md)" in (built.root / "build/html/llms.txt").read_text("utf8")
+
+
+def test_the_theme_is_the_one_that_pages_were_made_light_for():
+    names = "sphinx-book-theme", "pydata-sphinx-theme"
+    assert [importlib.metadata.version(name) for name in names] == ["1.4.0", "0.20.0"], (
+        "Compare the site with the one before on a phone and a desktop, light and dark, and the "
+        "theme's layout with docs/_templates; then write the new versions here."
+    )
+
+
+def test_a_word_that_is_new_on_a_page_brings_its_style(themed):
+    page = themed.page("a/one", "Words.", notebook=False)
+    assert themed.build().green
+    sheet = themed.root / "build/html/_static/site.css"
+    assert ".sd-card-title" not in sheet.read_text("utf8")
+    page.write_text(page.read_text("utf8") + "\n\n```{card} A title\nMore.\n```\n", "utf8")
+    assert themed.build().green
+    assert ".sd-card-title" in sheet.read_text("utf8")
+
+
+def test_what_stands_within_strings_survives(tmp_path):
+    (tmp_path / "a.css").write_text(
+        '.gone{color:red}.kept{--kept:url("data:x;y}z");--gone:1;background:var(--kept)}'
+        ".kept:after{content:'.gone{}'}"
+    )
+    text = asset_bundle.style_sheet(tmp_path, ["a.css"], {"kept"}, set())
+    assert text.count("gone") == 1 and "--kept:url(" in text and "data:x;y}z" in text
+
+
+def test_no_style_asks_a_word_of_code_for_all_that_are_before_it(tmp_path):
+    (tmp_path / "a.css").write_text(".kept p ~ *{color:red}.kept p~*,.kept ~ b{margin:0}")
+    text = asset_bundle.style_sheet(tmp_path, ["a.css"], {"kept"}, set())
+    assert text.count("p~:not(:where(span))") == 2 and ".kept~b{" in text and "~*" not in text
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            '<summary aria-label="Toggle hidden content">\n<p class="collapsed">x</p></summary><p>',
+            '<summary>\n<span class="collapsed">x</span></summary><p>',
+        ),
+        (
+            '<button class="a" title="T">',
+            '<button aria-label="T" type="button" class="a" title="T">',
+        ),
+        ('<button type="submit">', '<button type="submit">'),
+        ('<th class="head"><p></p></th>', '<td class="head"></td>'),
+        ('<th class="head"><p>a</p></th>', '<th class="head" scope="col"><p>a</p></th>'),
+        ('<th class="a stub">', '<th class="a stub" scope="row">'),
+        ('<th class="head" scope="colgroup">', '<th class="head" scope="colgroup">'),
+        ('<details class="a" open="open">', '<details class="a" open>'),
+        ('<input type="radio" checked="checked">', '<input type="radio" checked>'),
+        ('<a download="" href="b">', '<a download href="b">'),
+        (
+            '<img src="a.svg" class="logo__image only-light" alt=""/>',
+            '<img src="a.svg" class="logo__image only-light" alt="" width="48" height="48">',
+        ),
+        ('<main id="main-content" role="main">', '<main id="main-content">'),
+        (
+            '<span class="n">x</span><span class="o">=</span><span class="p">(</span>',
+            'x<span class="o">=</span>(',
+        ),
+    ],
+)
+def test_what_validators_stumble_over_is_mended(before, after):
+    assert asset_bundle.patch_theme_html(before) == after

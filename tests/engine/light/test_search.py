@@ -1,0 +1,53 @@
+"""The index of the search is written whole, or the build fails."""
+
+import json
+import types
+
+import pytest
+from sphinx.errors import ExtensionError
+
+from light import search
+
+ENTRY = json.dumps({"languages": {"en": {"page_count": 1}}})
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """Return a site of a page, whose index is written by a fake, and the texts that this writes."""
+    page = "<html><body><article><h1>One</h1><p>Words.</p></article></body></html>"
+    (tmp_path / "one.html").write_text(page, "utf8")
+    written = []
+
+    async def index(texts, folder):
+        assert list(texts) == ["one.html"]
+        folder.mkdir(exist_ok=True)
+        (folder / search.ENTRY).write_text(written.pop(0), "utf8")
+
+    monkeypatch.setattr(search, "_index", index)
+    builder = types.SimpleNamespace(format="html", get_target_uri=lambda name: f"{name}.html")
+    book = types.SimpleNamespace(options=types.SimpleNamespace(search=True))
+    env = types.SimpleNamespace(found_docs={"one"})
+    app = types.SimpleNamespace(outdir=tmp_path, builder=builder, book=book, env=env)
+    return app, written
+
+
+def test_an_index_that_is_written_empty_is_written_again(site):
+    app, written = site
+    written += ["", ENTRY, "left"]
+    search.finish(app, None)
+    assert written == ["left"]
+    # What is whole stays, and what is not is made again although no page is newer.
+    search.finish(app, None)
+    assert written == ["left"]
+    (app.outdir / search.FOLDER / search.ENTRY).write_text("", "utf8")
+    written[:] = [ENTRY]
+    search.finish(app, None)
+    assert written == []
+
+
+def test_an_index_that_stays_empty_fails_the_build(site):
+    app, written = site
+    written += ["", "{}", json.dumps({"languages": {"en": {"page_count": 0}}})]
+    with pytest.raises(ExtensionError, match="does not have the 1 pages that were to be searched"):
+        search.finish(app, None)
+    assert written == []

@@ -1,0 +1,157 @@
+"""Questions before cells: the build finds the answer, readers pick one, and then see the output."""
+
+import pytest
+from bs4 import BeautifulSoup
+
+from predicted import questions as predictions
+
+ASKED = '```{predict} How many?\n- `one` ~ "1"\n- two ~ "traces: 2"\n```'
+CELL = "```{code-cell} python\nprint('traces: 2')\n```"
+
+
+def soup(project, docname="a/one"):
+    return BeautifulSoup(project.html(docname), "html.parser")
+
+
+@pytest.mark.parametrize(
+    ("fragment", "printed", "is_in"),
+    [
+        ("2", "traces: 2", True),
+        ("2", "[1, 2, 3]", True),
+        ("2", "12", False),
+        ("2", "2.5", False),
+        ("5", "2.5", False),
+        ("2", "2.", True),
+        ("nan", "0.0 nan", True),
+        ("nan", "nanosecond", False),
+        ("f(x)", "f(x) + 1", True),
+    ],
+)
+def test_a_fragment_is_no_part_of_another_word_or_number(fragment, printed, is_in):
+    assert predictions.Answer("", fragment).is_in(printed) == is_in
+
+
+@pytest.mark.parametrize(
+    ("question", "lines", "words"),
+    [
+        ("", ['- a ~ "1"', '- b ~ "2"'], "needs a question"),
+        ("Which?", ['- a ~ "1"'], "has 1 answers; give 2 to 4"),
+        ("Which?", [f'- {n} ~ "{n}"' for n in range(5)], "has 5 answers"),
+        ("Which?", ["- a", '- b ~ "2"'], "'- a' is no answer"),
+        ("Which?", ['- a ~ "1"', '- a ~ "2"'], "has the answer 'a' twice"),
+        ("Which?", ['a ~ "1"', '- b ~ "2"'], "'a ~ \"1\"' is no answer"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_is_refused(question, lines, words):
+    with pytest.raises(predictions.PredictionError, match=words):
+        predictions.read(question, lines)
+
+
+def test_the_question_stands_between_code_and_output(project):
+    project.snippet("a.one", "def low(): return 2\ndef f(): return low()\n")
+    code = "print('traces:', f())"
+    project.page("a/one", project.cell("0"), ASKED, project.cell(code, "one.f"))
+    build = project.build()
+    assert build.green, build.output
+    first, helpers, cell = soup(project).select(".cell")
+    assert not first.select(".predict") and not helpers.select(".predict")
+    source, question, output = cell.find_all(recursive=False)
+    assert "traces:" in source.text
+    assert question.legend.text == "How many?" and question.button.code.text == "one"
+    assert [button.text for button in question.select("button")] == ["one", "two"]
+    assert question.fieldset["data-right"] == "1" and question.fieldset.has_attr("disabled")
+    assert output.name == "details" and not output.has_attr("open")
+    assert output.select_one(".predict-answer").text == "The answer: two"
+    assert "traces: 2" in output.select_one(".cell_output").text
+    assert "{predict}" not in soup(project).text
+
+
+def test_a_question_may_hold_a_link(project):
+    asked = ASKED.replace("How many?", "How [many](https://many.example)?")
+    project.page("a/one", asked, project.cell("print('traces: 2')"))
+    assert project.build().green
+    link = soup(project).select_one("legend a")
+    assert (link.text, link["href"]) == ("many", "https://many.example")
+
+
+def test_a_question_without_exactly_one_right_answer_fails_the_page(project):
+    words = {
+        "traces: 3": "and none of them does",
+        "traces: 2 or 1": "and '`one`' and 'two' of them do",
+    }
+    names = {text: f"a/p{number}" for number, text in enumerate(words)}
+    for text, name in names.items():
+        project.page(name, "Prose.", ASKED, project.cell(f"print({text!r})"))
+    for build in (project.build(), project.build()):
+        assert build.status == 1
+        for text, name in names.items():
+            (warning,) = [each for each in build.warnings if f"/{name}.md" in each]
+            line = project.line(name, "{predict}")
+            assert f"{name}.md:{line}: WARNING: predict 'How many?': one answer" in warning
+            assert words[text] in warning
+        assert "2 failed: a/p0, a/p1" in build.output
+
+
+def test_the_answer_must_be_the_same_on_every_device(project):
+    project.page("a/one", ASKED, project.cell("print('traces: 2')"))
+    assert project.record().returncode == 0
+    project.recorded_elsewhere("a/one", ("traces: 2", "traces: 1"))
+    build = project.build()
+    assert "the answers differ: 'two' on CPU, '`one`' on gpu-h200" in build.output
+
+
+# Parts of a page, and how many questions on it are without their cell.
+ALONE = {
+    "at the end": ((ASKED,), 1),
+    "two": ((ASKED, "Prose.", ASKED), 2),
+    "before prose": ((CELL, ASKED, "Prose.", CELL), 1),
+    "before a heading": ((CELL, ASKED, "## A heading", CELL), 1),
+    "behind the cell": ((CELL, ASKED, ""), 1),
+    "before another": ((ASKED, ASKED, CELL), 1),
+}
+
+
+def test_a_question_without_its_cell_is_one_warning_at_its_line(project):
+    names = {case: f"a/p{number}" for number, case in enumerate(ALONE)}
+    for case, name in names.items():
+        parts, _ = ALONE[case]
+        project.page(name, *parts, notebook=CELL in parts)
+    build = project.build()
+    assert build.status == 1 and "Traceback" not in build.output
+    for case, name in names.items():
+        told = [each for each in build.warnings if f"/{name}.md" in each]
+        assert len(told) == ALONE[case][1], case
+        line = project.line(name, "{predict}")
+        assert f"{name}.md:{line}: WARNING: a predict must stand directly before" in told[0], case
+        assert not soup(project, name).select(".predict")
+
+
+def test_a_question_that_only_myst_knows_gives_no_other_question_its_answer(project):
+    project.configure('myst_enable_extensions = ["colon_fence"]')
+    answers = '- yes ~ "alpha"\n- no ~ "beta"\n:::'
+    project.page(
+        "a/one",
+        f"::: {{predict}} First?\n{answers}",
+        project.cell("print('beta')"),
+        f":::{{predict}} Second?\n{answers}",
+        project.cell("print('alpha')"),
+    )
+    build = project.build()
+    assert build.status == 1
+    assert "1 of 2 questions have a cell" in build.output
+    assert 'data-right="0"' not in project.html("a/one")
+
+
+def test_a_question_may_hold_code_between_colons_alone(project):
+    project.configure('myst_enable_extensions = ["colon_fence"]')
+    asked = ASKED.replace("many", "many of `f`")
+    project.page("a/one", asked.replace("```", ":::"), project.cell("print('traces: 2')"))
+    assert project.build().green
+    assert soup(project).select_one(".predict legend code").text == "f"
+
+
+def test_the_downloaded_notebook_holds_the_question_as_text(project):
+    project.page("a/one", "Prose.", ASKED, project.cell("print('traces: 2')"))
+    assert project.build().green
+    prose = project.notebook("a/one").cells[1].source
+    assert prose.endswith("Prose.\n\n**Before you look:** How many?\n\n- `one`\n- two")
