@@ -61,9 +61,9 @@ redirects = {
 redirect_html_template_file = "_templates/redirect.html"
 
 # What many pages share is a file that they import.
-book_modules = {"timing.timer": "timer", "processes.launcher": "launcher"}
+book_modules = {"programs.timer": "timer", "programs.launcher": "launcher"}
 # What a record of the timer holds.
-book_measurements = "snippets/timing/measurement.schema.json"
+book_measurements = "snippets/programs/measurement.schema.json"
 
 book_sources = {
     "post": {

@@ -416,7 +416,7 @@ def timer_against_others():
     import torch
     from torch.utils.benchmark import Timer
 
-    from snippets.timing.timer import measure
+    from snippets.programs.timer import measure
 
     torch.set_num_threads(os.cpu_count() or 1)
     for size in (512, 1024, 2048):

@@ -156,6 +156,27 @@ def raises_declared():
     return check
 
 
+@pytest.fixture
+def mpi():
+    """Skip a test, saying what is missing, where programs cannot be started with MPI."""
+    require_mpi("mpi4py")
+
+
+@pytest.fixture
+def mpi4jax():
+    """As `mpi`, for programs that use mpi4jax."""
+    require_mpi("mpi4py", "mpi4jax")
+
+
+def require_mpi(*packages):
+    from snippets.programs.launcher import find_mpirun
+
+    try:
+        find_mpirun(*packages)
+    except RuntimeError as error:
+        pytest.skip(str(error))
+
+
 @pytest.fixture(scope="module")
 def browser():
     """Start a browser for the tests of a file."""

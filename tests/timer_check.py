@@ -41,7 +41,7 @@ import tensorflow as tf  # noqa: E402
 import torch  # noqa: E402
 import torch.utils.benchmark  # noqa: E402
 
-from snippets.timing import timer  # noqa: E402
+from snippets.programs import timer  # noqa: E402
 
 BUSY_LOOPS = 2
 PROCESSES = 10

@@ -49,7 +49,7 @@ def summary(record: dict[str, Any]) -> dict[str, Any]:
 
 def book(root: pathlib.Path, version: str) -> dict[str, Any]:
     """Return all that the package holds of the book."""
-    program = root / "snippets" / "your_machine"
+    program = root / "snippets" / "programs" / PACKAGE
     offered = module(program / "offered.py").OFFERED
     needed = module(program / "cells.py").needed
     conf = runpy.run_path(str(root / "conf.py"))
@@ -96,10 +96,10 @@ class BookHook(BuildHookInterface):  # type: ignore[misc]
         """Write the files, and say where they belong."""
         self.folder = tempfile.TemporaryDirectory()
         root = pathlib.Path(self.root)
-        shown = (root / "snippets" / "your_machine" / SHOWN).read_text("utf8")
+        shown = (root / "snippets" / "programs" / PACKAGE / SHOWN).read_text("utf8")
         files = {
             "book.json": json.dumps(book(root, self.metadata.version), ensure_ascii=False),
-            SHOWN: shown.replace("from snippets.timing.timer import", "from .timer import"),
+            SHOWN: shown.replace("from snippets.programs.timer import", "from .timer import"),
         }
         for name, text in files.items():
             path = pathlib.Path(self.folder.name, name)

@@ -8,7 +8,7 @@ import torch
 import torch.utils.benchmark
 from IPython.display import display
 
-from snippets.timing.timer import (
+from snippets.programs.timer import (
     Comparison,
     Moments,
     Timed,

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from IPython.display import display
 
-from snippets.timing.timer import (
+from snippets.programs.timer import (
     LONGEST_REST,
     Comparison,
     Timed,

@@ -17,7 +17,7 @@ import tensorflow as tf
 import torch
 
 from snippets.benchmarks.race import on_host, relative_error, torch_tensor
-from snippets.timing.timer import (
+from snippets.programs.timer import (
     compare,
     device_kind,
     float32_precision,

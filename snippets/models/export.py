@@ -21,7 +21,7 @@ from snippets.models.real_model import (
     torch_embed,
     transpose_linear,
 )
-from snippets.processes.launcher import launch, scratch_folder
+from snippets.programs.launcher import launch, scratch_folder
 from snippets.tracing.first_step import programs_kept_in
 
 EXPECTED_ERRORS = {

@@ -2,7 +2,7 @@
 
 import re
 
-from snippets.processes.launcher import readable
+from snippets.programs.launcher import readable
 
 NATIVE = re.compile(
     r"^[WEF]\d{4} [\d:.]+ +\d+ \w+\.(?:cc|h):\d+\] ", re.MULTILINE

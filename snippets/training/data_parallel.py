@@ -10,7 +10,7 @@ import torch
 
 from snippets.devices.arrays import COLOURS, label, picture
 from snippets.models.steps import gradient_of, split_batch
-from snippets.processes.launcher import launch, scratch_folder
+from snippets.programs.launcher import launch, scratch_folder
 
 RATE = 0.001
 

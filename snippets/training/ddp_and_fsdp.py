@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from snippets.processes.launcher import (
+from snippets.programs.launcher import (
     clean_environment,
     guarded,
     require_statuses,

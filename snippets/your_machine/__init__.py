@@ -1,1 +1,0 @@
-"""Measures on your machine what the book JAX, Measured measured on its own."""

@@ -1,6 +1,6 @@
-"""An example of the table that the command prints, of times that nobody measured."""
+"""An example of the command's table, of times that nobody measured."""
 
-from snippets.your_machine.table import table
+from snippets.programs.jax_measured.table import table
 
 
 def part(name, kind):
@@ -16,9 +16,9 @@ def part(name, kind):
 
 
 def print_example(yours, book):
-    """Print the table for times {name: seconds of each process}, yours on a CPU.
+    """Print the table for times {name: seconds of processes}, yours on a CPU.
 
-    `book` are the same of its devices, {what it is called: (its kind, times)}.
+    `book` are those of its devices, {what it is called: (its kind, times)}.
     """
     comparison = {"name": "example", "alternatives": []}
     for name, seconds in yours.items():

@@ -6,7 +6,7 @@ BYTES = {"float32": 4, "bfloat16": 2}
 
 
 class Cost(NamedTuple):
-    """What an operation must do: floating-point operations, and bytes to move."""
+    """What must be done: floating-point operations, and bytes to move."""
 
     operations: int
     moved: int
@@ -21,18 +21,19 @@ OPERATIONS = {
 
 
 def least_time(operation, n, dtype, bytes_a_second, operations_a_second):
-    """Return the least seconds by memory and by arithmetic; the longer is the floor.
+    """Return the least seconds by memory and by arithmetic.
 
-    They are the bytes moved / bytes a second, and operations / operations a second, of
-    an operation of `OPERATIONS` on `n` numbers of a `dtype`, or on n×n matrices. Each
-    array is read or written once (Williams et al. 2009, doi:10.1145/1498765.1498785).
+    The longer is the floor. They are the bytes moved / bytes a second, and
+    operations / operations a second, of an operation of `OPERATIONS` on `n`
+    numbers of a `dtype`, or on n×n matrices. Each array is read or written
+    once (Williams et al. 2009, doi:10.1145/1498765.1498785).
     """
     cost = OPERATIONS[operation](n, BYTES[dtype])
     return cost.moved / bytes_a_second, cost.operations / operations_a_second
 
 
 def print_least_times(sizes, dtype, bytes_a_second, operations_a_second):
-    """Print the least time of operations at sizes {name: n}, and what sets it."""
+    """Print the least time of operations, {name: n}, and what sets it."""
     for operation, n in sizes.items():
         times = least_time(
             operation, n, dtype, bytes_a_second, operations_a_second

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from snippets.appendix import other_timers
-from snippets.timing import timer
+from snippets.programs import timer
 
 
 class Clock:

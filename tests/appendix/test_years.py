@@ -98,7 +98,7 @@ def test_ratios_come_from_rounds(pretend):
 def test_the_record_is_what_the_schema_of_the_timer_allows(pretend):
     jsonschema = pytest.importorskip("jsonschema")
     found = years.across("a/b", years.small_call, {"0.4.31": pretend("0.4.31")})
-    schema = json.loads((ROOT / "snippets/timing/measurement.schema.json").read_text("utf8"))
+    schema = json.loads((ROOT / "snippets/programs/measurement.schema.json").read_text("utf8"))
     jsonschema.validate(found.record(), schema)
 
 

@@ -11,7 +11,7 @@ import torch
 from torch._inductor import codecache, cpu_vec_isa
 
 from snippets.benchmarks import race
-from snippets.timing.timer import Comparison
+from snippets.programs.timer import Comparison
 
 
 def test_torch_uses_the_cpu_without_an_accelerator(monkeypatch):

@@ -7,7 +7,7 @@ import time
 import pytest
 from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
-from snippets.timing import timer
+from snippets.programs import timer
 
 ROOT = pathlib.Path(__file__).parents[2]
 PRELUDE = ROOT / "docs" / "_preview" / "prelude.py"

@@ -18,16 +18,11 @@ from tests.book.pages import LIBRARY
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def is_shown_code(path):
-    """Say whether a file holds snippets: of a program, which has a `__main__`, only with a page."""
-    page = ROOT / "docs" / path.relative_to(ROOT / "snippets").with_suffix(".md")
-    return page.exists() or not path.with_name("__main__.py").exists()
-
-
+# Programs have a room of their own, and comments.
 MODULES = sorted(
     path
     for path in (ROOT / "snippets").rglob("*.py")
-    if path.name != "__init__.py" and is_shown_code(path)
+    if path.name != "__init__.py" and "programs" not in path.parts
 )
 PAGES = sorted(
     path for path in (ROOT / "docs").rglob("*.md") if "_ext" not in path.relative_to(ROOT).parts
@@ -253,8 +248,6 @@ def test_every_snippet_is_shown_on_a_page():
     hidden = []
     for path in MODULES:
         module = module_of(path)
-        if module in LIBRARY.brought:
-            continue
         tree = ast.parse(path.read_text("utf8"))
         for node in tree.body:
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -272,12 +265,8 @@ def users(path):
 def test_every_module_has_a_page_or_several_and_a_test():
     for path in MODULES:
         relative = path.relative_to(ROOT / "snippets")
-        pages = [ROOT / "docs" / relative.with_suffix(".md")]
-        if module_of(path) in LIBRARY.brought:
-            # A file that pages import is explained, and handed over, on one of them.
-            pages = sorted((ROOT / "docs" / relative.parent).glob("*.md"))
-            pages = [each for each in pages if f"/snippets/{relative}>`" in each.read_text("utf8")]
-        assert any(each.exists() for each in pages) or users(path) > 1, name(path)
+        page = ROOT / "docs" / relative.with_suffix(".md")
+        assert page.exists() or users(path) > 1, name(path)
         assert (ROOT / "tests" / relative.with_name(f"test_{relative.name}")).exists(), name(path)
 
 

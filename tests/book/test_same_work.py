@@ -11,7 +11,7 @@ from measured.schema import Measurement, Schema, single
 
 ROOT = pathlib.Path(__file__).parents[2]
 RECORDED = ROOT / "docs" / "_recorded"
-SCHEMA = Schema.load(ROOT / "snippets" / "timing" / "measurement.schema.json")
+SCHEMA = Schema.load(ROOT / "snippets" / "programs" / "measurement.schema.json")
 # How far apart the ranges of two pages may be: pages differ in what their process did before.
 BESIDE = 1.15
 # A range of fewer processes says nothing.

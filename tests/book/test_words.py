@@ -118,12 +118,12 @@ whole                 | replicated    | devices training processes
 """
 NAMED_SO = {
     # A line through two points has one.
-    ("snippets/timing/timer.py", "slope"),
+    ("snippets/programs/timer.py", "slope"),
     # A drawing has parts, and digits are a data set.
     ("snippets/training/data_parallel.py", "parts"),
     ("snippets/models/steps.py", "digits"),
     # What is timed takes turns.
-    ("snippets/timing/timer.py", "turns"),
+    ("snippets/programs/timer.py", "turns"),
     # Another name would have the years of JAX recorded again.
     ("snippets/appendix/years.py", "slopes"),
     ("docs/appendix/years.md", "apart"),

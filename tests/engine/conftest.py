@@ -25,7 +25,7 @@ FORK_SERVER = pathlib.Path(__file__).with_name("fork_server.py")
 # Another copy of the engine can be tested by naming its folder.
 ENGINE = pathlib.Path(os.environ.get("BOOK_ENGINE", REPOSITORY / "docs" / "_ext"))
 SCHEMA = json.loads(
-    REPOSITORY.joinpath("snippets", "timing", "measurement.schema.json").read_text("utf8")
+    REPOSITORY.joinpath("snippets", "programs", "measurement.schema.json").read_text("utf8")
 )
 # Every extension of the engine.
 EXTENSIONS = sorted(path.parent.name for path in ENGINE.glob("*/__init__.py"))

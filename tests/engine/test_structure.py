@@ -65,7 +65,7 @@ def test_the_engine_can_be_read_in_an_afternoon():
 
 
 def test_the_engine_names_nothing_of_this_book():
-    words = {"JAX, Measured", "gpu-h200", "tpu-v5e", "nox", "docs/benchmarks", "snippets/timing"}
+    words = {"JAX, Measured", "gpu-h200", "tpu-v5e", "nox", "docs/benchmarks", "snippets/programs"}
     for name, path in MODULES.items():
         text = path.read_text("utf8")
         code = "\n".join(

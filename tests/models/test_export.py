@@ -10,7 +10,7 @@ import torch
 from jax import export as jax_export
 
 from snippets.models import export, real_model
-from snippets.processes.launcher import Finished
+from snippets.programs.launcher import Finished
 
 EXPIRED = "jax_export_deserialize_expired_versions"
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from snippets.processes import cluster
-from snippets.processes.launcher import (
+from snippets.programs.launcher import (
     clean_environment,
     find_mpirun,
     launch,

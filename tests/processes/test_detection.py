@@ -11,7 +11,7 @@ from snippets.processes.detection import (
     slurm_variables,
     with_address,
 )
-from snippets.processes.launcher import launch, launch_mpi
+from snippets.programs.launcher import launch, launch_mpi
 
 JAX = tuple(map(int, jax.__version__.split(".")[:3]))
 LACKING = "ValueError: coordinator_address should be defined.\n"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snippets.processes import distributed, launcher
+from snippets.processes import distributed
 from snippets.processes.distributed import (
     array_program,
     hello_program,
@@ -17,6 +17,7 @@ from snippets.processes.distributed import (
     train_program,
     train_step,
 )
+from snippets.programs import launcher
 
 PROGRAMS = hello_program, array_program, sums_program, train_program
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.processes import failures
-from snippets.processes.launcher import launch
+from snippets.programs.launcher import launch
 
 ABORTED = -signal.SIGABRT
 # (program, devices of each process): how its processes end.

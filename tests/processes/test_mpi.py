@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.processes import mpi
-from snippets.processes.launcher import Finished, launch_mpi
 from snippets.processes.mpi import first_program, smooth_program
+from snippets.programs.launcher import Finished, launch_mpi
 
 
 def smooth_numpy(x, steps=3):

@@ -5,7 +5,7 @@ import shutil
 
 from bs4 import BeautifulSoup
 
-TIMER = "snippets/timing/timer.py"
+TIMER = "snippets/programs/timer.py"
 
 
 def soup(project, docname, out="build/html"):
@@ -51,7 +51,7 @@ def test_the_timer_of_the_book_makes_records_that_the_engine_can_show(project, r
         "b/one",
         project.cell(
             "import numpy as np\nmeasure('sum/np', np.sum, np.ones((3, 4), 'float32'), work=12.0)",
-            snippet="timing.timer.measure",
+            snippet="programs.timer.measure",
         ),
         "It took {measured}`sum/np@numpy`, first {measured}`sum/np@numpy.first_call`, "
         "at {measured}`sum/np@numpy.rate`.",

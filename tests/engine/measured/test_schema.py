@@ -10,7 +10,7 @@ from measured.ranges import Range
 from measured.schema import Measurement, Schema, single
 
 ROOT = pathlib.Path(__file__).parents[3]
-PATH = ROOT / "snippets" / "timing" / "measurement.schema.json"
+PATH = ROOT / "snippets" / "programs" / "measurement.schema.json"
 PROCESS = {
     "date": "2026-01-02T03:04:05+00:00",
     "first_call": 1.5,
@@ -171,7 +171,7 @@ def test_a_problem_names_the_place_and_is_short(schema):
 
 def test_conf_py_names_the_schema():
     assert Schema.of(Options()) is None
-    named = Options(measurements="snippets/timing/measurement.schema.json", root=ROOT)
+    named = Options(measurements="snippets/programs/measurement.schema.json", root=ROOT)
     assert Schema.of(named).method == 2
 
 

@@ -9,7 +9,7 @@ from executed.store.outputs import presentable, records, scrubbed
 from measured.schema import Schema
 
 ROOT = pathlib.Path(__file__).parents[4]
-SCHEMA = Schema.load(ROOT / "snippets" / "timing" / "measurement.schema.json")
+SCHEMA = Schema.load(ROOT / "snippets" / "programs" / "measurement.schema.json")
 
 
 def stream(text, name="stdout"):

@@ -10,7 +10,7 @@ from executed.store.sanitising import Refused, accepted, recordable
 from measured.schema import Schema
 
 ROOT = pathlib.Path(__file__).parents[4]
-SCHEMA = Schema.load(ROOT / "snippets" / "timing" / "measurement.schema.json")
+SCHEMA = Schema.load(ROOT / "snippets" / "programs" / "measurement.schema.json")
 
 
 def display(**data):

@@ -8,7 +8,7 @@ import sys
 import pytest
 from docutils import nodes
 
-from snippets.timing import check
+from snippets.programs import check
 from tests.book import pages
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -20,8 +20,11 @@ from .table import parts, reference
 FORMAT = "jax-measured"
 VERSION = 1
 LINE = "jm1."
+# Bytes; a line of a few kilobytes can be one that unpacks to gigabytes.
 LARGEST = 10_000_000
 CLOCKS = "latency", "throughput"
+# Within these limits a file can be believed, whoever has made it: seconds of a call, operations a
+# second, and how many times as long one call of many takes as one alone.
 SHORTEST, LONGEST = 1e-9, 3600.0
 MOST_OPERATIONS = 1e17
 TOGETHER = 3

@@ -19,11 +19,17 @@ import time
 from . import cells, results, surroundings
 from .table import table
 
+# What is measured where nothing is named: two to three minutes on two cores.
 CHOSEN = 10
+# With fewer nothing could be said of how processes differ.
 PROCESSES = 3
+# Seconds for one measurement in one process.
 LIMIT = 600
+# Characters that fit into a terminal, and behind the # of an address.
 SHORT = 8000
+# What shells say of a program that Ctrl-C has ended.
 STOPPED = 130
+# They need not be installed.
 SKIPPED = ("timer", "__future__")
 
 

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snippets.processes import distributed, launcher
+from snippets.processes import distributed
+from snippets.programs import launcher
 
 
 def lines(finished):

@@ -9,12 +9,14 @@ import time
 
 from . import timer
 
+# Seconds for which the machine is watched: many of the hundredths in which it counts.
 LOOK = 0.5
 SWITCHES = """
 JAX_DEBUG_NANS JAX_DEBUG_INFS JAX_DISABLE_JIT JAX_LOG_COMPILES JAX_CHECK_TRACER_LEAKS
 JAX_EXPLAIN_CACHE_MISSES JAX_ENABLE_CHECKS JAX_TRANSFER_GUARD JAX_COMPILATION_CACHE_DIR
 TORCH_LOGS CUDA_LAUNCH_BLOCKING PYTHONTRACEMALLOC PYTHONDEVMODE PYTHONPROFILEIMPORTTIME
 """.split()
+# They change what is measured, in place of how long it takes.
 CHANGED = ("JAX_ENABLE_X64", "JAX_DEFAULT_MATMUL_PRECISION", "JAX_PLATFORMS")
 OFF = ("", "0", "false", "off", "no")
 

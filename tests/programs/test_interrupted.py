@@ -1,11 +1,14 @@
 """A build or a program that is interrupted leaves none of the processes that it started."""
 
+import contextlib
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import time
 
+import psutil
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -35,11 +38,51 @@ kernelspec:
 # A page
 
 ```{{code-cell}} python
-:snippet: processes.{name}
+:snippet: programs.{name}
 {sleeping}
 {call}
 ```
 """
+
+
+def wait_until(condition, seconds=30):
+    """Wait until `condition()` is true; return what it gave at last."""
+    end = time.monotonic() + seconds
+    while not (value := condition()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return value
+
+
+class Watched:
+    """The processes on this machine that have a word on their command line."""
+
+    def __init__(self, word):
+        self.word = word
+
+    def running(self, *words):
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                line = " ".join(process.cmdline())
+                if self.word in line and all(word in line for word in words):
+                    found.append(process)
+        return found
+
+    def wait_for(self, count, *words):
+        """Wait until `count` processes with all the words run."""
+        assert wait_until(lambda: len(self.running(*words)) == count), self.running()
+
+    def wait_for_the_end_of_all(self):
+        assert wait_until(lambda: not self.running()), self.running()
+
+
+@pytest.fixture
+def watched(tmp_path):
+    """Watch the processes whose command lines name the test's folder; kill those that remain."""
+    watched = Watched(str(tmp_path))
+    yield watched
+    for process in watched.running():
+        process.kill()
 
 
 @pytest.fixture(params=CALLS)
@@ -86,7 +129,7 @@ def test_a_program_that_is_interrupted(tmp_path, watched, number, call):
     script = tmp_path / "launching.py"
     script.write_text(
         f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
-        f"from snippets.processes.launcher import {name}\n{SLEEPING}\n{line}\n"
+        f"from snippets.programs.launcher import {name}\n{SLEEPING}\n{line}\n"
     )
     started = start([script], tmp_path)
     watched.wait_for(count, "process_")

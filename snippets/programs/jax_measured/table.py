@@ -3,7 +3,7 @@
 import itertools
 import statistics
 
-from snippets.timing.timer import PACKAGES, Ratio, in_unit, middle
+from snippets.programs.timer import PACKAGES, Ratio, in_unit, middle
 
 FEWEST = 3
 

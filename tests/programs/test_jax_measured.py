@@ -18,7 +18,7 @@ from measured.schema import Measurement, Schema, single
 from tests.book import pages
 
 ROOT = pathlib.Path(__file__).parents[2]
-SCHEMA = Schema.load(ROOT / "snippets" / "timing" / "measurement.schema.json")
+SCHEMA = Schema.load(ROOT / "snippets" / "programs" / "measurement.schema.json")
 MODULES = "cells command offered process results surroundings table timer".split()
 QUICK = "retracing"
 

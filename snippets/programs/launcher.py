@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 from IPython.display import HTML
 
+# Runs a command that ends when its parent does. Linux kills it then by itself, which
+# prctl(PR_SET_PDEATHSIG) asks for; a parent that has ended before that is noticed by its number.
 GUARD = """
 import ctypes, os, signal, sys
 if sys.platform == "linux":
@@ -28,6 +30,7 @@ if os.getppid() != int(os.environ["GUARD_PARENT"]):
 os.environ["GUARD_PARENT"] = str(os.getpid())
 os.execvp(sys.argv[1], sys.argv[1:])
 """
+# What a program says of the folder and the port that it was given.
 MACHINE = (
     (re.compile(r'(?<=File ")[^"]*/(?=process_)'), ""),
     (re.compile(r"(localhost|\[::\]):\d+"), r"\1:PORT"),
@@ -38,6 +41,7 @@ INSTALL = (
     "then 'pip install --no-build-isolation mpi4jax' install what it needs. "
     "The second command needs a C++ compiler"
 )
+# How mpirun marks a line with the process that wrote it, told `--output tag`.
 TAGGED = re.compile(r"\[1,(\d+)\]<stderr>: ?(.*)")
 
 
@@ -118,6 +122,7 @@ def run_together(commands, environments, folder, limit, grace):
             statuses = [process.poll() for process in running]
             if any(statuses):
                 end = min(end, time.monotonic() + grace)
+                # Those that fail later extend nothing.
                 grace = limit
     finally:
         for process in running:
@@ -251,8 +256,11 @@ def launch_mpi(program, count=4, devices=2, *, uses=(), limit=60, status=0):
     RuntimeError unless that is `status`, within `limit` seconds.
     """
     mpirun = [find_mpirun("mpi4py"), "-n", count, "--output", "tag"]
+    # More processes than cores, none of them tied to one.
     mpirun += ["--map-by", ":oversubscribe", "--bind-to", "none"]
+    # Within one machine messages need no network, so none is looked for.
     mpirun += ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"]
+    # As in most containers.
     mpirun += ["--allow-run-as-root"] if os.geteuid() == 0 else []
     with reserved_port() as port, scratch_folder() as folder:
         file = write_program(folder / "process_mpi.py", program, uses=uses)
@@ -260,6 +268,7 @@ def launch_mpi(program, count=4, devices=2, *, uses=(), limit=60, status=0):
         environment = clean_environment(folder, devices) | {
             "JAX_COORDINATOR_ADDRESS": f"localhost:{port}",
             "MPI4JAX_NO_WARN_JAX_VERSION": "1",
+            # Containers may have next to no /dev/shm, where shared memory would lie.
             "OMPI_MCA_btl_sm_backing_directory": str(folder),
         }
         finished = run_together([command], [environment], folder, limit, 0)

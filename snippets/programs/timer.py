@@ -18,26 +18,51 @@ import threading
 import time
 
 RECORD_TYPE = "application/vnd.jax-measured.record+json"
+# Raised by hand: where a record has another form, and where its numbers mean something else.
 VERSION = 3
 METHOD = 2
 FRAMEWORKS = ("jax", "torch", "tensorflow")
 PACKAGES = ("jax", "jaxlib", "torch", "tensorflow", "tensorflow-cpu", "numpy")
+# Seconds: long beside the microsecond in which both clocks are read, and short enough to fit
+# between two calm moments.
 SHORTEST_SAMPLE = 0.004
+# The fewest whose range leaves out a value at each end, see `middle`.
 ROUNDS = 9
+# Once a comparison of slow functions has taken so many seconds it ends after fewer rounds: ten
+# processes of each are to be waited for. The ends of five miss the true median in one of 16 cases.
 LONG = 0.5
 LONG_ROUNDS = 5
+# Calls that an accelerator is given at once: what is under way takes its memory.
 HANDED_OVER = 64
+# Seconds: twice as long as the threads of OpenBLAS spin after a call, which are the most patient.
+# On a machine whose threads never rest nobody waits longer.
 LONGEST_REST = 0.2
+# Seconds. To a longer call it is little to wake threads and fill caches, and a call before it that
+# does not count would double what it takes to be timed.
 WARMS_ITSELF = 0.02
+# It takes 0.1 ms: long beside the clock, and short beside the sample before and after which it is
+# done.
 COUNTED = 4000
+# Seconds. What is fast has to be known before the first sample; where a slow phase outlasts this,
+# whatever is faster later corrects it.
 FIRST_LOOK = 0.25
+# The frequency of a core changes by a tenth or a fifth all the time, and to wait for its best would
+# never end. A busy other half of the core takes nearly half of the speed.
 SLOW = 1.5
+# Seconds. Some machines are never calm, and on these no more is lost than LONG.
 PATIENCE = 0.5
+# The share of ranges that may miss the true median: the usual one.
 MISSED = 0.05
+# Of two whose ratio is not known to a tenth nobody should read that they are equal.
 ALIKE = 1.1
+# In ten processes a function against itself has come out up to 1.5 % away from 1 (timer/same of
+# docs/timing/timer.md), by where code and arrays lie in memory.
 INDISTINCT = 1.02
+# Of one core. An idle system takes a few hundredths for itself, a program at work all of one.
 TAKEN = 0.25
+# The system counts in hundredths of a second, and rounds eight numbers of which a sum is made.
 TICKS = 3
+# What a time may depend on besides code and versions, as far as it can be asked for.
 VARIABLES = (
     "XLA_FLAGS PJRT_NPROC NPROC OMP_NUM_THREADS MKL_NUM_THREADS OPENBLAS_NUM_THREADS "
     "TF_NUM_INTRAOP_THREADS GOMP_SPINCOUNT OPENBLAS_THREAD_TIMEOUT"
@@ -60,6 +85,7 @@ LIBRARIES = {
     },
     "torch": {"CUDA": "version.cuda", "cuDNN": "backends.cudnn.version"},
 }
+# Vendor, family and models: what a virtual machine says of its processor in place of a name.
 MICROARCHITECTURES = (
     ("AuthenticAMD", 23, range(0x30), "Zen"),
     ("AuthenticAMD", 23, range(0x30, 0x100), "Zen 2"),

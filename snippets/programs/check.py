@@ -47,6 +47,7 @@ RULES = {
     ),
 }
 EXTENSIONS = (".py", ".ipynb", ".md")
+# Loops and recursion are followed so far; what comes behind is then looked at by itself.
 MOST_STEPS = 60_000
 DEEPEST = 25
 CLOCKS = set(
@@ -116,6 +117,7 @@ FLOAT64 = set(
     standard_normal random_sample exponential gamma beta hanning
     """.split()
 )
+# Words beside a timing that say that its author means what would else be a mistake.
 INTENDED = {
     "first": r"compil(e|ing|ation)\b|\b(first|1st)\b|warm|cold|tracing|includ",
     "wait": r"dispatch|\basync|(not?|without) (wait|block|sync)|unblock",

@@ -32,7 +32,7 @@ import torch.utils.benchmark
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from snippets.timing import timer
+from snippets.programs import timer
 
 ROOT = pathlib.Path(__file__).parents[2]
 # What the timer has, before a fake clock gives it more.
@@ -933,7 +933,7 @@ def test_who_does_not_wait_has_no_more_cores_than_he_saw(monkeypatch):
 
 def elsewhere(code, **variables):
     """Return what code prints in another process with variables in its environment."""
-    command = [sys.executable, "-c", f"from snippets.timing import timer; {code}"]
+    command = [sys.executable, "-c", f"from snippets.programs import timer; {code}"]
     known = {key: value for key, value in os.environ.items() if key not in timer.VARIABLES}
     found = subprocess.run(
         command, env=known | variables, capture_output=True, text=True, cwd=ROOT, check=True

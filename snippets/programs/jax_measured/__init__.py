@@ -1,0 +1,1 @@
+"""Measures on your machine what the book JAX, Measured measured on its own."""
