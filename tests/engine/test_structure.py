@@ -14,7 +14,7 @@ FEATURES = {
     "compiled": {"measured"},
     "errors": set(),
     "predicted": {"measured"},
-    "pictures": {"measured"},
+    "pictures": set(),
     "light": set(),
     "published": set(),
 }

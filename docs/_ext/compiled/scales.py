@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 from docutils import nodes
 
 from executed.app import BookApp
+from executed.nodes import table_node
 from measured import charts
-from measured.directives import table_node
 
 from .declared import Program
 from .programs import Run, ScaleRecord

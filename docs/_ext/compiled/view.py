@@ -10,14 +10,13 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx_design.dropdown import dropdown_main, dropdown_title
 
+from drawing.numbers import seconds_text
 from executed.app import BookApp, BookEnvironment
 from executed.names import nearest
+from executed.nodes import noted, table_node
 from executed.source.snippets import Library, SnippetError
 from executed.store.states import State
 from executed.tabs import tab_set
-from measured.directives import table_node
-from measured.notes import noted
-from measured.numbers import seconds_text
 
 from . import program_files as store
 from .declared import Program, ProgramError, chapter, find

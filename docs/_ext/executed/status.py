@@ -10,11 +10,11 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from measured import published as measurements
-from measured.directives import table_node
 from measured.schema import Measurement
 
 from .app import BookApp
 from .book import Book, PageState
+from .nodes import table_node
 from .store.output_format import RunMetadata
 from .waiting import FillIn, place
 

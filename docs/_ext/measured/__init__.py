@@ -2,9 +2,9 @@
 
 A timer that pages use displays each measurement with a record of a MIME type of its own.
 `schema` reads the JSON schema that lies beside the timer, and refuses records it does not allow.
-`ranges` has the range of a number over processes, and `numbers` what is written without one.
-`references` gives the numbers, ratios and verdicts that sentences ask for; `tables` and `charts`
-show many measurements at once. Nothing here knows Sphinx.
+`ranges` has the range of a number over processes. `references` gives the numbers, ratios and
+verdicts that sentences ask for; `tables` and `charts` show many measurements at once. Nothing here
+knows Sphinx.
 """
 
 from typing import Any
@@ -13,10 +13,9 @@ from typing import Any
 def setup(app: Any) -> dict[str, Any]:
     """Register the extension with Sphinx."""
     # Imported here, because commands use this package without Sphinx.
-    from . import directives, notes, published, roofline_views, sentences
+    from . import directives, published, roofline_views, sentences
 
     published.setup(app)
-    notes.setup(app)
     sentences.setup(app)
     directives.setup(app)
     roofline_views.setup(app)

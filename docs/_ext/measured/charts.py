@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from drawing import svg
+from drawing.numbers import rate_text
 from drawing.rows import Row, rows
 from executed.frameworks import Colour
 from executed.options import Options
 
-from .numbers import rate_text
 from .references import field_text
 from .schema import Measurement
 

@@ -2,7 +2,7 @@
 
 import fnmatch
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -11,6 +11,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from executed.app import BookApp, BookEnvironment
+from executed.nodes import table_node, table_note
 from executed.tabs import fold, tab_set
 from executed.waiting import FillIn, place
 
@@ -277,33 +278,6 @@ def data_node(env: BookEnvironment, class_: str, data: dict[str, Any]) -> nodes.
     )
     script = f'<script type="application/json" class="{class_}">{text}</script>'
     return nodes.raw("", script, format="html")
-
-
-def table_node(
-    head: Sequence[nodes.Node | str],
-    rows: Iterable[Sequence[nodes.Node | str]],
-    classes: Iterable[str] = (),
-) -> nodes.container:
-    """Return a docutils table; a cell is a text or a node."""
-    group = nodes.tgroup(cols=len(head))
-    group += [nodes.colspec(colwidth=1) for _ in head]
-    heading, body = nodes.thead(), nodes.tbody()
-    for part, lines in ((heading, [head]), (body, rows)):
-        for line in lines:
-            row = nodes.row()
-            for content in line:
-                inline = content if isinstance(content, nodes.Node) else nodes.Text(str(content))
-                row += nodes.entry("", nodes.paragraph("", "", inline))
-            part.append(row)
-    group += [heading, body]
-    wrapped = nodes.container(classes=["table-scroll"])
-    wrapped += nodes.table("", group, classes=list(classes))
-    return wrapped
-
-
-def table_note(text: str) -> nodes.paragraph:
-    """Return a note below a table."""
-    return nodes.paragraph("", text, classes=["table-note"])
 
 
 def setup(app: BookApp) -> None:

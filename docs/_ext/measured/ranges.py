@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Self
 
-from .numbers import unit_of
+from drawing.numbers import unit_of
 
 # A range misses the median of what the numbers are drawn from in at most this part of all draws.
 MISSES = 0.05

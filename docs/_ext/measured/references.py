@@ -9,9 +9,9 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from drawing.numbers import rate_text, ratio_text, seconds_text
 from executed.names import nearest
 
-from .numbers import rate_text, ratio_text, seconds_text
 from .ranges import Range, calls_ranged, compared, seconds_ranged, times
 from .schema import CLOCKS, Measurement, single
 

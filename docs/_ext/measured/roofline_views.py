@@ -7,15 +7,16 @@ from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from drawing.numbers import rate_text
 from drawing.svg import INKS
 from executed.app import BookApp
+from executed.nodes import table_node
 from executed.options import Options
 from executed.tabs import fold
 from executed.waiting import FillIn, place
 
 from . import directives as tables
 from . import published as measurements
-from .numbers import rate_text
 from .rooflines import Plan, PlanProblem, Reached, Roofs, drawing, reached, texts
 from .schema import Measurement
 from .tables import by_device
@@ -80,13 +81,13 @@ def _figure(
     head = ["roof", "highest measured"]
     rows = [["memory", f"{roofs.moved / 1e9:.3g} GB/s"]]
     rows += [[f"arithmetic, {dtype}", rate_text(of)] for dtype, of in roofs.computed.items()]
-    figure += tables.table_node(head, rows, classes=["measurements"])
+    figure += table_node(head, rows, classes=["measurements"])
     head = ["measurement", "framework", "for each byte", "reached", "allowed", "share"]
     rows = [
         [each.measurement.name, options.framework_label(each.measurement.framework), *texts(each)]
         for each in points
     ]
-    table = tables.table_node(head, rows, classes=["measurements"])
+    table = table_node(head, rows, classes=["measurements"])
     figure += fold("The points as a table", table)
     return figure
 

@@ -6,10 +6,10 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
+from drawing.numbers import digits, rate_text
 from executed.options import Options
 
 from .charts import Point, line_chart
-from .numbers import digits, rate_text
 from .schema import Measurement
 
 BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}

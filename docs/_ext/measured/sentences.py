@@ -17,12 +17,12 @@ from sphinx.util.docutils import SphinxRole
 
 from executed.app import BookApp, BookTransform
 from executed.names import nearest
+from executed.nodes import noted, table_note
 from executed.options import Options
 from executed.waiting import FillIn, place
 
 from . import references
-from .directives import data_node, table_note
-from .notes import noted
+from .directives import data_node
 from .ranges import ALONE, compared
 from .schema import Measurement
 from .tables import DAGGER, notes_below

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from drawing import svg
+from drawing.numbers import seconds_text
 from drawing.rows import Row, rows
 from executed.frameworks import Colour
 from executed.typed_json import NOT_NEGATIVE, Rule
-from measured.numbers import seconds_text
 
 SIDE = 52
 SOME = Rule(bool, "not empty")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from measured.numbers import rate_text, ratio_text, seconds_text
+from drawing.numbers import rate_text, ratio_text, seconds_text
 from measured.ranges import Range, compared, ends, ratio_of_rounds, seconds_ranged, times
 
 

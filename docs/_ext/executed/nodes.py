@@ -1,0 +1,62 @@
+"""Nodes of a page that features share: tables, notes below them, and texts with a note."""
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from docutils import nodes
+
+from .app import BookApp
+
+
+class noted(nodes.Inline, nodes.TextElement):
+    """A text that can be focused; its attribute `note` is shown beside it when it is.
+
+    `data` are attributes for scripts of the page.
+    """
+
+
+def _visit(self: Any, node: noted) -> None:
+    """Open the text; the number of the note is that within the page."""
+    self.book_notes = getattr(self, "book_notes", 0) + 1
+    attributes = {"aria-describedby": f"note-{self.book_notes}", **node.get("data", {})}
+    self.body.append('<span class="noted">')
+    self.body.append(self.starttag(node, "span", "", tabindex="0", **attributes))
+
+
+def _depart(self: Any, node: noted) -> None:
+    """Close the text, and write the note after it, which the style sheet hides."""
+    note = f'<span class="note" role="tooltip" id="note-{self.book_notes}">'
+    self.body.append(f"</span>{note}{html.escape(node['note'])}</span></span>")
+
+
+def table_node(
+    head: Sequence[nodes.Node | str],
+    rows: Iterable[Sequence[nodes.Node | str]],
+    classes: Iterable[str] = (),
+) -> nodes.container:
+    """Return a docutils table; a cell is a text or a node."""
+    group = nodes.tgroup(cols=len(head))
+    group += [nodes.colspec(colwidth=1) for _ in head]
+    heading, body = nodes.thead(), nodes.tbody()
+    for part, lines in ((heading, [head]), (body, rows)):
+        for line in lines:
+            row = nodes.row()
+            for content in line:
+                inline = content if isinstance(content, nodes.Node) else nodes.Text(str(content))
+                row += nodes.entry("", nodes.paragraph("", "", inline))
+            part.append(row)
+    group += [heading, body]
+    wrapped = nodes.container(classes=["table-scroll"])
+    wrapped += nodes.table("", group, classes=list(classes))
+    return wrapped
+
+
+def table_note(text: str) -> nodes.paragraph:
+    """Return a note below a table."""
+    return nodes.paragraph("", text, classes=["table-note"])
+
+
+def setup(app: BookApp) -> None:
+    """Register the node."""
+    app.add_node(noted, html=(_visit, _depart))
