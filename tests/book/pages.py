@@ -2,12 +2,10 @@
 
 import functools
 import pathlib
-import re
 
 from executed.options import Options
 from executed.source.pages import read_page
 from executed.source.snippets import Library
-from measured.rooflines import Plan
 
 ROOT = pathlib.Path(__file__).parents[2]
 OPTIONS = Options.from_file(ROOT / "conf.py")
@@ -24,9 +22,3 @@ def paths():
 def page(name):
     """Return a page of the book as it is executed, or None where it has no code."""
     return read_page(name, paths()[name], LIBRARY)
-
-
-def roofline(name):
-    """Return what a page declares for its roofline."""
-    text = paths()[name].read_text("utf8")
-    return Plan.read(re.search(r"^```{roofline}.*?\n(.*?)^```$", text, re.M | re.S)[1])

@@ -11,7 +11,7 @@ CORE = "executed"
 # What each feature uses besides the core and what is drawn.
 FEATURES = {
     "measured": set(),
-    "compiled": {"measured"},
+    "compiled": set(),
     "errors": set(),
     "predicted": {"measured"},
     "pictures": set(),

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 from docutils import nodes
 
+from drawing.lines import Point, line_chart
 from executed.app import BookApp
 from executed.nodes import table_node
-from measured import charts
 
 from .declared import Program
 from .programs import Run, ScaleRecord
@@ -63,7 +63,7 @@ AXES = {"flops": "GFLOP of each device", "bytes": "megabytes of each device"}
 def scale_chart(runs: Sequence[Run], shown: str, labels: Mapping[str, str], title: str) -> str:
     """Return a chart over the number of devices: of FLOP, or of the bytes of each device."""
     several = len({run.case for run in runs}) > 1
-    series: dict[str, list[charts.Point]] = {}
+    series: dict[str, list[Point]] = {}
     unit, size = ("B", 1e6) if shown == "bytes" else ("FLOP", 1e9)
     for run in runs:
         name = labels[run.target] + (f", {run.case}" if several else "")
@@ -74,8 +74,8 @@ def scale_chart(runs: Sequence[Run], shown: str, labels: Mapping[str, str], titl
             said = f"{label}, {counted(run.chips, 'device')}: {amount_text(value, unit)}"
             # One device alone sends nothing, which has no place on a logarithmic axis.
             if value:
-                series.setdefault(label, []).append(charts.Point(run.chips, value / size, said))
-    return charts.line_chart(series, "devices", AXES[shown], title)
+                series.setdefault(label, []).append(Point(run.chips, value / size, said))
+    return line_chart(series, "devices", AXES[shown], title)
 
 
 def setup(app: BookApp) -> None:

@@ -3,7 +3,7 @@
 import decimal
 import html
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from executed.frameworks import Colour
 
@@ -11,8 +11,6 @@ from executed.frameworks import Colour
 LETTER = 6.8
 BOLD = 8.2
 LINE = 15
-
-
 # For what has no colour of its own.
 INKS = (
     Colour("#0d6e78", "#5fd0dc"),
@@ -50,14 +48,14 @@ def text(content: str, **attributes: object) -> str:
     return element("text", html.escape(content), **attributes)
 
 
-def point(said: str, *children: str, class_: str = "", style: str = "") -> str:
+def point(hint: str, *children: str, style: str = "") -> str:
     """Write a part of a drawing that says something where somebody points at it, or tabs to it."""
     return element(
         "g",
-        element("title", html.escape(said)),
+        element("title", html.escape(hint)),
         *children,
-        text(said, class_="said", y=12),
-        class_=f"point {class_}".strip(),
+        text(hint, class_="said", y=12),
+        class_="point",
         style=style,
         tabindex=0,
         role="img",
@@ -99,42 +97,35 @@ def round_numbers(low: float, high: float, steps: Sequence[int] = (1, 2, 5)) -> 
 
     They are of the form step · 10ⁿ, or powers of ten alone where these would be more than nine.
     """
-    found = _around(low, high, steps)
-    return found if len(found) <= 9 else _around(low, high, (1,))
+    numbers = _around(low, high, steps)
+    return numbers if len(numbers) <= 9 else _around(low, high, (1,))
 
 
-def _around(low: float, high: float, factors: Sequence[int]) -> list[float]:
-    """Return the fewest of the numbers factor · 10ⁿ that enclose low and high: at least two."""
-
-    def upwards() -> Iterator[float]:
-        for exponent in range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2):
-            yield from (float(f"{factor}e{exponent}") for factor in factors)
-
-    numbers = list(upwards())
+def _around(low: float, high: float, steps: Sequence[int]) -> list[float]:
+    """Return the fewest of the numbers step · 10ⁿ that enclose low and high: at least two."""
+    exponents = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
+    numbers = [float(f"{step}e{exponent}") for exponent in exponents for step in steps]
     first = max(n for n, value in enumerate(numbers) if value <= low)
     last = next(n for n, value in enumerate(numbers) if value >= high and n > first)
     return numbers[first : last + 1]
 
 
-def placing(low: float, high: float) -> Callable[[float], float]:
-    """Return what says where a number is on a logarithmic axis, as a part of its length."""
-    start, length = math.log(low), math.log(high) - math.log(low)
-    return lambda value: (math.log(value) - start) / length if length > 0 else 0.5
+def place(value: float, low: float, high: float) -> float:
+    """Return where a number is on a logarithmic axis, as a part of its length."""
+    return math.log(value / low) / math.log(high / low) if high > low else 0.5
 
 
 def apart(wanted: Mapping[str, tuple[float, float]], bottom: float) -> dict[str, float]:
-    """Return where labels go that would lie on one another, of {label: (where, how high)}.
+    """Return where labels go that would lie on one another, of {label: (top, height)}.
 
     None ends below `bottom` as long as there is room for all.
     """
     order = sorted(wanted, key=lambda label: wanted[label][0])
-    places: dict[str, float] = {}
+    tops: dict[str, float] = {}
     end = -math.inf
     for label in order:
-        place, height = wanted[label]
-        places[label] = max(place, end)
-        end = places[label] + height
+        tops[label] = max(wanted[label][0], end)
+        end = tops[label] + wanted[label][1]
     for label in reversed(order):
-        places[label] = min(places[label], bottom - wanted[label][1])
-        bottom = places[label]
-    return places
+        bottom = tops[label] = min(tops[label], bottom - wanted[label][1])
+    return tops

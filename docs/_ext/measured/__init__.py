@@ -13,10 +13,9 @@ from typing import Any
 def setup(app: Any) -> dict[str, Any]:
     """Register the extension with Sphinx."""
     # Imported here, because commands use this package without Sphinx.
-    from . import directives, published, roofline_views, sentences
+    from . import directives, published, sentences
 
     published.setup(app)
     sentences.setup(app)
     directives.setup(app)
-    roofline_views.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,8 +1,8 @@
-"""The directives that show many measurements at once: tables and charts."""
+"""The directives that show many measurements at once: tables, charts and rooflines."""
 
 import fnmatch
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -10,12 +10,13 @@ from docutils.parsers.rst import directives
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from drawing.numbers import rate_text
 from executed.app import BookApp, BookEnvironment
 from executed.nodes import table_node, table_note
 from executed.tabs import fold, tab_set
 from executed.waiting import FillIn, place
 
-from . import charts
+from . import charts, rooflines
 from . import published as measurements
 from .schema import Measurement
 from .tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, notes_below, settings
@@ -23,7 +24,19 @@ from .tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, notes_below, sett
 logger = logging.getLogger(__name__)
 # What marks the page with the settings, to which charts lead.
 RULES = "book_has_settings"
-DEFAULTS = {"x": "name", "y": "latency", "series": "framework", "scale": "linear"}
+# Of a chart over intensities, a roofline: what an operation reads and writes, and computes.
+COSTS = ("arrays", "operations")
+
+
+def _columns(text: str) -> list[str]:
+    for column in text.split():
+        if column not in COLUMNS:
+            raise ValueError(f"there is no column '{column}'; there are {', '.join(COLUMNS)}")
+    return text.split()
+
+
+def _one_of(*values: str) -> Callable[[str], str]:
+    return lambda text: str(directives.choice(text, values))
 
 
 class NamesDirective(SphinxDirective):
@@ -48,204 +61,250 @@ class MeasurementsDirective(SphinxDirective):
 
     required_arguments = 1
     final_argument_whitespace = True
-    option_spec = {"columns": directives.unchanged}  # noqa: RUF012
+    option_spec = {"columns": _columns}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
         """Return the place of the table."""
-        return [place(self, _table, **self.shown())]
-
-    def shown(self) -> dict[str, Any]:
-        """Return what tables and charts have in common."""
-        columns = self.options.get("columns", DEFAULT_COLUMNS).split()
-        for column in columns:
-            if column not in COLUMNS:
-                raise self.error(f"there is no column '{column}'; there are {', '.join(COLUMNS)}")
-        return {"patterns": self.arguments[0].split(), "columns": columns}
+        columns = self.options.get("columns", DEFAULT_COLUMNS)
+        return [place(self, _table, patterns=self.arguments[0].split(), columns=columns)]
 
 
-class ChartDirective(MeasurementsDirective):
+class ChartDirective(SphinxDirective):
     """A chart of the measurements whose names match a pattern; the content is its caption."""
 
+    required_arguments = 1
+    final_argument_whitespace = True
     has_content = True
     option_spec = {  # noqa: RUF012
-        "x": lambda value: directives.choice(value, ("size", "name")),
-        "y": lambda value: directives.choice(value, tuple(charts.QUANTITIES)),
-        "series": lambda value: directives.choice(value, ("framework", "alternative")),
-        "scale": lambda value: directives.choice(value, ("linear", "logarithmic")),
-        "ceiling": directives.unchanged,
-        "columns": directives.unchanged,
+        "x": _one_of("name", "size", "intensity"),
+        "y": _one_of(*charts.SCALES),
+        "series": _one_of("framework", "alternative"),
+        "scale": _one_of("linear", "logarithmic"),
+        "ceiling": str.split,
+        "columns": _columns,
+        "bandwidth": str.split,
+        **dict.fromkeys(COSTS, rooflines.by_pattern),
     }
 
     def run(self) -> list[nodes.Node]:
         """Return the place of the chart, with its caption inside."""
-        facts: dict[str, Any] = DEFAULTS | self.options | self.shown()
-        facts["ceiling"] = self.options.get("ceiling", "").split()
-        node = place(self, _chart, **facts, caption=" ".join(self.content))
+        facts: dict[str, Any] = {
+            **{"x": "name", "y": "latency", "series": "framework", "scale": "linear"},
+            **{"ceiling": [], "columns": DEFAULT_COLUMNS, "bandwidth": []},
+            **{name: {} for name in COSTS},
+            **{"patterns": self.arguments[0].split(), "caption": " ".join(self.content)},
+        } | self.options
+        node = place(self, _roofline if facts["x"] == "intensity" else _chart, **facts)
         node += self.parse_content_to_nodes()
         return [node]
 
 
 def _names(page: FillIn, node: nodes.Element) -> nodes.Node:
     """Return the references of all measurements with their pages: addresses and titles."""
-    pages: dict[str, list[str]] = {}
-    for each in measurements.measurements(page.env):
-        pages.setdefault(each.page, []).append(each.reference)
-    uri = page.app.builder.get_relative_uri
+    pages: dict[str, dict[str, None]] = {}
+    for measurement in measurements.measurements(page.env):
+        pages.setdefault(measurement.page, {})[measurement.reference] = None
     by_page = {
-        uri(page.env.docname, name): [
-            page.env.titles[name].astext(),
-            list(dict.fromkeys(names)),
-        ]
-        for name, names in pages.items()
+        _address(page, name): [page.env.titles[name].astext(), list(references)]
+        for name, references in pages.items()
     }
     return data_node(page.env, "measurement-names", {"pages": by_page})
 
 
+def _address(page: FillIn, name: str) -> str:
+    return page.app.builder.get_relative_uri(page.env.docname, name)
+
+
 def _settings(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
-    everywhere = by_device(measurements.measurements(page.env))
-    made = {
-        device: table_node(*settings(found, page.env.book_options), classes=["measurements"])
-        for device, found in everywhere.items()
+    options = page.env.book_options
+    tables = {
+        device: table_node(*settings(group, options), classes=["measurements"])
+        for device, group in by_device(measurements.measurements(page.env)).items()
     }
-    labels = {each.name: each.label for each in page.env.book_options.registry}
-    return device_tabs(
-        page.env, made, data_node(page.env, "measurement-data", {"frameworks": labels})
-    )
+    labels = {framework.name: framework.label for framework in options.registry}
+    data = data_node(page.env, "measurement-data", {"frameworks": labels})
+    return device_tabs(page.env, tables, data)
 
 
 def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
-    found = _matching(page, node, node["patterns"])
-    made = {device: _grid(page.env, node, of) for device, of in by_device(found).items()}
-    made = _with_outdated(page, node, made)
-    return device_tabs(page.env, made, _data(page.env, node, found)) or not_recorded(node)
+    matching = _matching(page, node, "patterns")
+    tables = {device: _grid(page, node, group) for device, group in by_device(matching).items()}
+    shown = _with_outdated(page, node, tables)
+    return device_tabs(page.env, shown, _data(page, node, matching)) or not_recorded(node)
 
 
 def _chart(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
-    found = _matching(page, node, node["patterns"])
-    drawn = [each for each in found if charts.can_be_drawn(each, node["x"], node["y"])]
-    if found and not drawn:
+    matching = _matching(page, node, "patterns")
+    drawn = [each for each in matching if charts.can_be_drawn(each, node["x"], node["y"])]
+    if matching and not drawn:
         message = f"no measurement of {' '.join(node['patterns'])} has x and y of the chart"
         logger.warning(message, location=node, type="book", subtype="measured")
-    ceilings = _matching(page, node, node["ceiling"])
+    ceilings = _matching(page, node, "ceiling")
     ceilings = [each for each in ceilings if charts.can_be_drawn(each, "name", node["y"])]
-    of, limits = by_device(found), by_device(ceilings)
-    made = {
-        device: _figure(page.env, node, of[device], each, limits.get(device, []))
-        for device, each in by_device(drawn).items()
+    groups, limits = by_device(matching), by_device(ceilings)
+    figures = {
+        device: _figure(page, node, groups[device], group, limits.get(device, []))
+        for device, group in by_device(drawn).items()
     }
-    made = _with_outdated(page, node, made)
-    if not made:
+    shown = _with_outdated(page, node, figures)
+    if not shown:
         return not_recorded(node)
-    data = _data(page.env, node, found, drawn, ceilings)
-    return [*device_tabs(page.env, made, data), *_rules(page)]
+    data = _data(page, node, matching, drawn, ceilings)
+    return [*device_tabs(page.env, shown, data), *_rules(page)]
+
+
+def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
+    options, costs = page.env.book_options, rooflines.Costs(*(node[name] for name in COSTS))
+    matching = [costs.with_work(each) for each in _matching(page, node, "patterns")]
+    ceilings, streams = (_matching(page, node, name) for name in ("ceiling", "bandwidth"))
+    points, fastest = by_device(matching), by_device(streams)
+    figures, devices = {}, {}
+    for device, group in by_device(ceilings).items():
+        below = points.get(device, [])
+        if limits := rooflines.roofs(below, group, fastest.get(device, []), costs):
+            devices[options.label(device)] = limits
+            reached = rooflines.reached(below, limits, costs)
+            figures[device] = _roofline_figure(page, node, limits, reached)
+    styles = charts.looks(matching, "intensity", "framework", options)
+    data = {
+        "ceilings": list(dict.fromkeys(each.reference for each in ceilings)),
+        "moved": {each.reference: costs.declared(each.name)[0] for each in streams},
+        "points": {
+            each.reference: [*costs.declared(each.name), label, ink.style]
+            for each in matching
+            for label, ink in [styles[each.reference]]
+        },
+        "devices": devices,
+    }
+    return device_tabs(page.env, figures, data_node(page.env, "roofline-data", data)) or (
+        not_recorded(node)
+    )
+
+
+def _roofline_figure(
+    page: FillIn,
+    node: nodes.Element,
+    limits: rooflines.Roofs,
+    points: Sequence[rooflines.Reached],
+) -> nodes.Element:
+    options = page.env.book_options
+    svg = rooflines.drawing(points, limits, options, node["caption"]) if points else ""
+    rows = [["memory", f"{limits.bandwidth / 1e9:.3g} GB/s"]]
+    rows += [[f"arithmetic, {dtype}", rate_text(rate)] for dtype, rate in limits.rates.items()]
+    figure = figure_node(svg, node)
+    figure += table_node(["roof", "highest measured"], rows, classes=["measurements"])
+    head = ["measurement", "framework", "for each byte", "reached", "allowed", "share"]
+    rows = [
+        [point.measurement.name, options.framework_label(point.measurement.framework), *point.texts]
+        for point in points
+    ]
+    figure += fold("The points as a table", table_node(head, rows, classes=["measurements"]))
+    return figure
 
 
 def _rules(page: FillIn) -> list[nodes.Node]:
     """Return a link to the page that says under which rules and settings all was measured."""
-    named = [name for name, facts in page.env.metadata.items() if RULES in facts]
-    return [
-        nodes.paragraph(
-            "",
-            "",
-            nodes.reference(
-                "",
-                page.env.titles[name].astext(),
-                refuri=page.app.builder.get_relative_uri(page.env.docname, name),
-                internal=True,
-            ),
-            classes=["measurement-rules"],
+    links = [
+        nodes.reference(
+            "", page.env.titles[name].astext(), refuri=_address(page, name), internal=True
         )
-        for name in named
+        for name, facts in page.env.metadata.items()
+        if RULES in facts
     ]
+    return [nodes.paragraph("", "", link, classes=["measurement-rules"]) for link in links]
 
 
-def _matching(page: FillIn, node: nodes.Element, patterns: Sequence[str]) -> list[Measurement]:
-    if problem := page.known.problem(patterns):
+def _matching(page: FillIn, node: nodes.Element, option: str) -> list[Measurement]:
+    """Return the measurements that the patterns of an option match; warn of those without any."""
+    if problem := page.known.problem(node[option]):
         logger.warning(problem, location=node, type="book", subtype="measured")
-    return measurements.matching(page.env, patterns)
+    return measurements.matching(page.env, node[option])
 
 
 def _with_outdated(
-    page: FillIn, node: nodes.Element, made: Mapping[str, nodes.Element]
+    page: FillIn, node: nodes.Element, shown: Mapping[str, nodes.Element]
 ) -> dict[str, nodes.Element]:
-    """Return what was made for the devices, with notes on what was measured of other code."""
+    """Return what is shown of the devices, with notes on what was measured of other code."""
     lost: dict[str, list[str]] = {}
     for name, framework, device in sorted(page.known.outdated):
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in node["patterns"]):
             lost.setdefault(device, []).append(f"{name}@{framework}")
-    found = dict(made)
+    everything = dict(shown)
     for device, names in lost.items():
-        which = f": {', '.join(names)}" if device in made else ""
+        which = f": {', '.join(names)}" if device in shown else ""
         label = page.env.book_options.label(device)
         note = table_note(f"Not recorded on {label} with this code{which}.")
-        found[device] = nodes.container("", *([made[device]] if device in made else []), note)
-    return found
+        everything[device] = nodes.container(
+            "", *([shown[device]] if device in shown else []), note
+        )
+    return everything
 
 
 def _data(
-    env: BookEnvironment,
+    page: FillIn,
     node: nodes.Element,
-    found: Sequence[Measurement],
+    matching: Sequence[Measurement],
     drawn: Sequence[Measurement] = (),
     ceilings: Sequence[Measurement] = (),
 ) -> nodes.Node:
     """Return what a table or chart shows, for a script that shows other measurements so."""
-    options = env.book_options
+    options = page.env.book_options
+    label = options.framework_label
     data: dict[str, Any] = {
-        "columns": [[each, COLUMNS[each]] for each in node["columns"]],
-        "frameworks": {each.framework: options.framework_label(each.framework) for each in found},
-        "of": list(dict.fromkeys(each.reference for each in found)),
+        "columns": [[column, COLUMNS[column]] for column in node["columns"]],
+        "frameworks": {each.framework: label(each.framework) for each in matching},
+        "of": list(dict.fromkeys(each.reference for each in matching)),
     }
     if drawn:
         looks = charts.looks(drawn, node["x"], node["series"], options)
-        used = list(dict.fromkeys(look.ink for look in looks.values()))
+        inks = list(dict.fromkeys(look.ink for look in looks.values()))
         data["chart"] = {
             "x": node["x"],
             "y": node["y"],
-            "scale": charts.QUANTITIES[node["y"]][0],
+            "scale": charts.SCALES[node["y"]].factor,
             "logarithmic": node["scale"] == "logarithmic",
-            "inks": [ink.style for ink in used],
-            "looks": {name: [look.label, used.index(look.ink)] for name, look in looks.items()},
+            "inks": [ink.style for ink in inks],
+            "looks": {name: [look.label, inks.index(look.ink)] for name, look in looks.items()},
             "ceilings": list(dict.fromkeys(each.reference for each in ceilings)),
         }
-    return data_node(env, "measurement-data", data)
+    return data_node(page.env, "measurement-data", data)
 
 
-def _grid(env: BookEnvironment, node: nodes.Element, found: Sequence[Measurement]) -> nodes.Element:
-    head, rows, notes = grid(node["columns"], found, env.book_options)
+def _grid(page: FillIn, node: nodes.Element, matching: Sequence[Measurement]) -> nodes.Element:
+    head, rows, notes = grid(node["columns"], matching, page.env.book_options)
     table = table_node(head, rows, classes=["measurements"])
     table += [table_note(note) for note in notes]
     return table
 
 
 def _figure(
-    env: BookEnvironment,
+    page: FillIn,
     node: nodes.Element,
-    found: Sequence[Measurement],
+    matching: Sequence[Measurement],
     drawn: Sequence[Measurement],
     ceilings: Sequence[Measurement],
 ) -> nodes.Element:
-    axes = node["x"], node["y"], node["series"]
+    axes, options = (node["x"], node["y"], node["series"]), page.env.book_options
     logarithmic = node["scale"] == "logarithmic"
-    svg = charts.chart(drawn, *axes, env.book_options, node["caption"], ceilings, logarithmic)
-    figure = figure_node(svg, [child.deepcopy() for child in node.children])
-    figure += [table_note(note) for note in notes_below([], drawn, env.book_options)]
-    figure += fold("The numbers as a table", _grid(env, node, found))
+    svg = charts.chart(drawn, *axes, options, node["caption"], ceilings, logarithmic)
+    figure = figure_node(svg, node)
+    figure += [table_note(note) for note in notes_below([], drawn, options)]
+    figure += fold("The numbers as a table", _grid(page, node, matching))
     return figure
 
 
 def device_tabs(
-    env: BookEnvironment, made: Mapping[str, nodes.Element], *data: nodes.Node
+    env: BookEnvironment, shown: Mapping[str, nodes.Element], data: nodes.Node
 ) -> list[nodes.Node]:
-    """Return what was made for the devices: as tabs, unless it is that of the build alone.
+    """Return what is shown of the devices: as tabs, unless it is that of the build alone.
 
-    Before it stand the `data` of it.
+    Before it stands the `data` of it.
     """
     home, options = env.book_home, env.book_options
-    if not made.keys() - {home}:
-        return [*data, *made.values()] if made else []
-    order = sorted(made, key=lambda device: device != home)
-    return [*data, tab_set("device", [(d, options.label(d), [made[d]]) for d in order])]
+    if not shown.keys() - {home}:
+        return [data, *shown.values()] if shown else []
+    order = sorted(shown, key=lambda device: device != home)
+    return [data, tab_set("device", [(d, options.label(d), [shown[d]]) for d in order])]
 
 
 def not_recorded(node: nodes.Element) -> list[nodes.Node]:
@@ -254,11 +313,12 @@ def not_recorded(node: nodes.Element) -> list[nodes.Node]:
     return [nodes.paragraph("", "not recorded", classes=["not-recorded"]), *caption]
 
 
-def figure_node(svg: str, caption: Sequence[nodes.Node]) -> nodes.Element:
-    """Return a drawing, if there is one, above its caption."""
+def figure_node(svg: str, node: nodes.Element) -> nodes.Element:
+    """Return a drawing, if there is one, above the caption that stands in its place."""
     figure = nodes.container(classes=["measurement-figure"])
     if svg:
         figure += nodes.raw("", svg, format="html")
+    caption = [child.deepcopy() for child in node.children]
     figure += nodes.container("", *caption, classes=["measurement-caption"])
     return figure
 

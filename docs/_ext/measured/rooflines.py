@@ -1,120 +1,104 @@
 """Rooflines: what memory and arithmetic allow of an operation, and what was reached."""
 
+import dataclasses
 import fnmatch
 import math
-import tomllib
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+from drawing.lines import Point, line_chart
 from drawing.numbers import digits, rate_text
 from executed.options import Options
 
-from .charts import Point, line_chart
+from .charts import looks
 from .schema import Measurement
 
 BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 
 
-class PlanProblem(Exception):
-    """A declaration of a roofline that cannot be read."""
+class Costs(NamedTuple):
+    """What operations do for each number of their first array, by patterns over names.
 
-
-class Cost(NamedTuple):
-    """What an operation must do for each number of its first array.
-
-    `arrays` are those of that size that have to be read or written. `operations` are None where
-    the record says the work of a call.
+    `arrays` are those of that size that they read or write. `operations` are those of which no
+    record says the work of a call. The first pattern that matches holds.
     """
 
-    arrays: float
-    operations: float | None = None
+    arrays: Mapping[str, float]
+    operations: Mapping[str, float]
+
+    def declared(self, name: str) -> tuple[float | None, float | None]:
+        """Return the arrays and the operations of measurements of a name."""
+        return _first(self.arrays, name), _first(self.operations, name)
+
+    def moved(self, measurement: Measurement) -> float:
+        """Return the bytes that a call has to move; 0 where they are not known."""
+        arrays, _ = self.declared(measurement.name)
+        return (arrays or 0) * BYTES.get(measurement.dtype, 0) * _numbers(measurement)
+
+    def with_work(self, measurement: Measurement) -> Measurement:
+        """Return a measurement with the operations of a call, where they are declared."""
+        _, operations = self.declared(measurement.name)
+        if operations is None:
+            return measurement
+        return dataclasses.replace(measurement, work=operations * _numbers(measurement))
 
 
-class Plan(NamedTuple):
-    """From which measurements a roofline is drawn.
+def by_pattern(text: str) -> dict[str, float]:
+    """Read patterns with a number each, such as `a/b=2 a/*=1.5`; raises ValueError."""
+    pairs = (pair.rpartition("=") for pair in text.split())
+    return {pattern: float(number) for pattern, _, number in pairs}
 
-    moved: {name: arrays that are read or written}, whose fastest is the bandwidth.
-    computed: {dtype: names}, whose fastest is the roof of that dtype, unless a point is faster.
-    points: {pattern over names: cost}.
-    """
 
-    moved: Mapping[str, float]
-    computed: Mapping[str, Sequence[str]]
-    points: Mapping[str, Cost]
+def _first(numbers: Mapping[str, float], name: str) -> float | None:
+    return next((n for pattern, n in numbers.items() if fnmatch.fnmatchcase(name, pattern)), None)
 
-    @classmethod
-    def read(cls, text: str) -> Self:
-        """Read a declaration in TOML; raises PlanProblem."""
-        try:
-            found = tomllib.loads(text)
-            points = {name: Cost(**cost) for name, cost in found["points"].items()}
-            computed = {dtype: list(names) for dtype, names in found["computed"].items()}
-            return cls(found["moved"], computed, points)
-        except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
-            raise PlanProblem(f"no roofline is declared by this: {error}") from None
 
-    @property
-    def names(self) -> list[str]:
-        """The patterns over names of all measurements that it is drawn from."""
-        return [*self.moved, *(name for of in self.computed.values() for name in of), *self.points]
-
-    def declared(self, name: str) -> Cost | None:
-        """Return the cost that is declared for measurements of a name."""
-        found = (cost for each, cost in self.points.items() if fnmatch.fnmatchcase(name, each))
-        return next(found, None)
-
-    def cost(self, of: Measurement) -> tuple[float, float] | None:
-        """Return the operations of a call and the bytes that it has to move; None if unknown."""
-        declared = self.declared(of.name)
-        if declared is None or of.dtype not in BYTES or not of.shape:
-            return None
-        arrays, operations = declared
-        numbers = math.prod(of.shape[0])
-        work = of.work if operations is None else operations * numbers
-        return (work, arrays * BYTES[of.dtype] * numbers) if work else None
+def _numbers(measurement: Measurement) -> int:
+    return math.prod(measurement.shape[0]) if measurement.shape else 0
 
 
 class Roofs(NamedTuple):
     """The bandwidth of a device in bytes a second, and operations a second by dtype."""
 
-    moved: float
-    computed: Mapping[str, float]
+    bandwidth: float
+    rates: Mapping[str, float]
 
-    @classmethod
-    def of(cls, found: Sequence[Measurement], plan: Plan) -> Self | None:
-        """Return the roofs of the device that all measurements are of, if they were measured.
-
-        No point that computes lies above its roof, or it would be none.
-
-        On a machine with an accelerator some were measured beside it, and do not count.
-        """
-        computed = {
-            dtype: [each for each in found if each.rate and each.name in names]
-            for dtype, names in plan.computed.items()
-        }
-        for dtype, of in computed.items():
-            points = (each for each in found if each.rate and plan.declared(each.name))
-            of += [each for each in points if of and each.dtype == dtype]
-        fastest = {
-            dtype: max(of, key=lambda each: each.rate or 0) for dtype, of in computed.items() if of
-        }
-        kinds = {each.device_kind for each in fastest.values()}
-        moved = [
-            plan.moved[each.name]
-            * BYTES.get(each.dtype, 0)
-            * math.prod(each.shape[0])
-            / each.seconds
-            for each in found
-            if each.name in plan.moved and each.device_kind in kinds and each.shape
-        ]
-        if not moved or not fastest:
-            return None
-        return cls(max(moved), {dtype: each.rate or 0 for dtype, each in fastest.items()})
-
-    def at(self, intensity: float, dtype: str) -> float | None:
+    def at(self, intensity: float, dtype: str) -> float:
         """Return the most operations a second at so many operations for each byte."""
-        peak = self.computed.get(dtype)
-        return min(peak, self.moved * intensity) if peak else None
+        return min(self.rates[dtype], self.bandwidth * intensity)
+
+
+def roofs(
+    points: Iterable[Measurement],
+    ceilings: Sequence[Measurement],
+    streams: Iterable[Measurement],
+    costs: Costs,
+) -> Roofs | None:
+    """Return the roofs of the device that all measurements are of, if they were measured.
+
+    The fastest of the `ceilings` of a dtype is its roof, or a faster point: none that computes lies
+    above its roof, or it would be none. The fastest of `streams` is the bandwidth. On a machine
+    with an accelerator some were measured beside it, and do not count.
+    """
+    computing: dict[str, list[Measurement]] = {}
+    for ceiling in ceilings:
+        if ceiling.rate:
+            computing.setdefault(ceiling.dtype, []).append(ceiling)
+    for point in points:
+        if point.rate and point.dtype in computing:
+            computing[point.dtype].append(point)
+    fastest = {
+        dtype: max(measurements, key=lambda measurement: measurement.rate or 0)
+        for dtype, measurements in computing.items()
+    }
+    kinds = {measurement.device_kind for measurement in fastest.values()}
+    bandwidths = [
+        costs.moved(stream) / stream.seconds for stream in streams if stream.device_kind in kinds
+    ]
+    if not any(bandwidths):
+        return None
+    rates = {dtype: measurement.rate or 0 for dtype, measurement in fastest.items()}
+    return Roofs(max(bandwidths), rates)
 
 
 class Reached(NamedTuple):
@@ -125,56 +109,44 @@ class Reached(NamedTuple):
     rate: float
     roof: float
 
-
-def reached(found: Sequence[Measurement], plan: Plan, roofs: Roofs) -> list[Reached]:
-    """Return the points of a roofline."""
-    points = []
-    for each in found:
-        if cost := plan.cost(each):
-            operations, moved = cost
-            if roof := roofs.at(operations / moved, each.dtype):
-                rate = operations / each.seconds
-                points.append(Reached(each, operations / moved, rate, roof))
-    return points
+    @property
+    def texts(self) -> list[str]:
+        """What a table says of it: intensity, rate, roof, share."""
+        return [
+            f"{digits(self.intensity, 3)} FLOP/byte",
+            rate_text(self.rate),
+            f"roof {rate_text(self.roof)}",
+            f"{self.rate / self.roof:.0%}",
+        ]
 
 
-def drawing(
-    points: Sequence[Reached],
-    roofs: Roofs,
-    options: Options,
-    title: str,
-) -> str:
+def reached(points: Iterable[Measurement], roofs: Roofs, costs: Costs) -> list[Reached]:
+    """Return what was reached, of those points of which all is known."""
+    known = []
+    for point in points:
+        moved = costs.moved(point)
+        if point.work and moved and point.dtype in roofs.rates:
+            intensity = point.work / moved
+            roof = roofs.at(intensity, point.dtype)
+            known.append(Reached(point, intensity, point.work / point.seconds, roof))
+    return known
+
+
+def drawing(points: Sequence[Reached], roofs: Roofs, options: Options, title: str) -> str:
     """Return an SVG of points beneath the roofs of their device."""
+    styles = looks([point.measurement for point in points], "intensity", "framework", options)
     series: dict[str, list[Point]] = {}
-    colours = {}
-    for each in points:
-        made_with = options.framework_label(each.measurement.framework)
-        said = f"{each.measurement.name}, {made_with}: {', '.join(texts(each))}"
-        series.setdefault(made_with, []).append(Point(each.intensity, each.rate / 1e9, said))
-        if own := options.colour(each.measurement.framework):
-            colours[made_with] = own
-    least = min(each.intensity for each in points)
-    most = max(each.intensity for each in points)
-    over = {}
-    for dtype, peak in roofs.computed.items():
-        ridge = peak / roofs.moved
-        ends = sorted({least, min(max(ridge, least), most), most})
-        over[f"{dtype}: {rate_text(peak)}"] = [(x, min(peak, x * roofs.moved) / 1e9) for x in ends]
-    return line_chart(
-        series,
-        "operations for each byte that has to be moved",
-        "GFLOP/s",
-        title,
-        inks=colours,
-        roofs=over,
-    )
-
-
-def texts(point: Reached) -> list[str]:
-    """Write what a table says of a point: intensity, rate, roof, share."""
-    return [
-        f"{digits(point.intensity, 3)} FLOP/byte",
-        rate_text(point.rate),
-        f"roof {rate_text(point.roof)}",
-        f"{point.rate / point.roof:.0%}",
-    ]
+    for point in points:
+        label = styles[point.measurement.reference].label
+        hint = f"{point.measurement.name}, {label}: {', '.join(point.texts)}"
+        series.setdefault(label, []).append(Point(point.intensity, point.rate / 1e9, hint))
+    intensities = [point.intensity for point in points]
+    least, most = min(intensities), max(intensities)
+    lines = {}
+    for dtype, rate in roofs.rates.items():
+        ends = {least, min(max(rate / roofs.bandwidth, least), most), most}
+        line = [(intensity, roofs.at(intensity, dtype) / 1e9) for intensity in sorted(ends)]
+        lines[f"{dtype}: {rate_text(rate)}"] = line
+    label = "operations for each byte that has to be moved"
+    inks = dict(styles.values())
+    return line_chart(series, label, "GFLOP/s", title, inks=inks, roofs=lines)

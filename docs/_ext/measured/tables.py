@@ -23,7 +23,7 @@ COLUMNS = {
     "error": "error against float64",
     "processes": "processes",
 }
-DEFAULT_COLUMNS = "name framework latency first_call"
+DEFAULT_COLUMNS = ["name", "framework", "latency", "first_call"]
 # Behind what was measured before something changed, and what that is.
 DAGGER = "†"
 SINCE = {

@@ -18,41 +18,44 @@
 
   const place = document.querySelector(".roofline-data");
   const data = JSON.parse(place?.textContent ?? '{"devices": {}}');
-  const bytesOf = ({ dtype, shape }, arrays) =>
-    arrays * (BYTES[dtype] ?? 0) * shape[0].reduce((some, length) => some * length, 1);
+  const numbersOf = ({ shape: [first] }) => first?.reduce((some, length) => some * length, 1) ?? 0;
+  const bytesOf = (each, arrays) => arrays * (BYTES[each.dtype] ?? 0) * numbersOf(each);
 
+  const nameOf = (each) => `${each.name}@${each.framework}`;
+  // A measurement with the operations of a call, where the page declares them.
+  const withWork = (each) => {
+    const declared = data.points[nameOf(each)]?.[1] ?? null;
+    return declared === null ? each : { ...each, work: declared * numbersOf(each) };
+  };
   const roofsOf = (all) => {
-    const isPoint = (each) => data.points[`${each.name}@${each.framework}`];
-    const fastest = Object.entries(data.computed).flatMap(([dtype, names]) => {
-      const computing = all.filter((each) => each.work);
-      const found = computing.filter((each) => names.includes(each.name));
+    const isPoint = (each) => nameOf(each) in data.points;
+    const computing = all.map(withWork).filter((each) => each.work);
+    const ceilings = computing.filter((each) => data.ceilings.includes(nameOf(each)));
+    const rateOf = (each) => valueOf(each, "rate");
+    const fastest = [...Map.groupBy(ceilings, ({ dtype }) => dtype)].map(([dtype, some]) => {
       const points = computing.filter((each) => each.dtype === dtype && isPoint(each));
-      const [best] = (found.length ? [...found, ...points] : []).sort((one, other) => valueOf(other, "rate") - valueOf(one, "rate"));
-      return best ? [[dtype, best]] : [];
+      return [dtype, [...some, ...points].sort((one, other) => rateOf(other) - rateOf(one))[0]];
     });
     const kinds = fastest.map(([, best]) => best.device_kind);
     const moved = all
-      .filter((each) => each.name in data.moved && each.shape.length)
-      .filter((each) => kinds.includes(each.device_kind))
-      .map((each) => bytesOf(each, data.moved[each.name]) / secondsOf(each));
-    const computed = fastest.map(([dtype, best]) => [dtype, valueOf(best, "rate")]);
-    return moved.length ? [Math.max(...moved), Object.fromEntries(computed)] : null;
+      .filter((each) => nameOf(each) in data.moved && kinds.includes(each.device_kind))
+      .map((each) => bytesOf(each, data.moved[nameOf(each)]) / secondsOf(each));
+    const rates = fastest.map(([dtype, best]) => [dtype, rateOf(best)]);
+    return moved.some(Boolean) ? [Math.max(...moved), Object.fromEntries(rates)] : null;
   };
 
   const draw = (all, [moved, computed]) => {
     const { lines, figure, table, folded, addTab } = window.machine;
-    const points = all.flatMap((each) => {
-      const cost = data.points[`${each.name}@${each.framework}`];
-      if (!cost || !computed[each.dtype] || !each.shape.length) return [];
-      const [arrays, given, label, ink] = cost;
-      const numbers = bytesOf(each, 1) / BYTES[each.dtype];
-      const work = given === null ? each.work : given * numbers;
-      const [size, rate] = [work / bytesOf(each, arrays), work / secondsOf(each)];
+    const points = all.map(withWork).flatMap((each) => {
+      const [arrays, , label, ink] = data.points[nameOf(each)] ?? [];
+      const [bytes, rate] = [bytesOf(each, arrays ?? 0), valueOf(each, "rate")];
+      if (!bytes || !rate || !computed[each.dtype]) return [];
+      const size = each.work / bytes;
       const roof = Math.min(computed[each.dtype], moved * size);
       const texts = [`${digits(size, 3)} FLOP/byte`, rateText(rate), `roof ${rateText(roof)}`,
         `${Math.round((100 * rate) / roof)}%`];
       const said = `${each.name}, ${label}: ${texts.join(", ")}`;
-      return work ? [{ each, label, ink, size, value: rate / 1e9, spread: [], said, texts }] : [];
+      return [{ each, label, ink, size, value: rate / 1e9, spread: [], said, texts }];
     });
     const gigabytes = ["memory", `${digits(moved / 1e9, 3)} GB/s`];
     const rates = Object.entries(computed);

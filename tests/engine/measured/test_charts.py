@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from drawing import svg
+from drawing import lines, svg
 from executed.frameworks import Colour
 from executed.options import Options
 from measured import charts
@@ -25,10 +25,10 @@ OPTIONS = Options(
 
 def line_chart(series, *words):
     """Draw lines through points, {label: [(x, y), …]}."""
-    lines = {
-        label: [charts.Point(x, y, label) for x, y in points] for label, points in series.items()
+    series = {
+        label: [lines.Point(x, y, label) for x, y in points] for label, points in series.items()
     }
-    return charts.line_chart(lines, *words)
+    return lines.line_chart(series, *words)
 
 
 def elements(drawn, tag, class_=None):
@@ -143,8 +143,8 @@ def test_a_framework_has_its_colour_wherever_it_comes():
 
 
 def test_what_has_no_colour_of_its_own_gets_one_of_the_palette():
-    lines = re.findall(r'class="series" style="([^"]*)"', line_chart(SERIES, "x", "y", "t"))
-    assert lines == [ink.style for ink in svg.INKS[:2]]
+    styles = re.findall(r'class="series" style="([^"]*)"', line_chart(SERIES, "x", "y", "t"))
+    assert styles == [ink.style for ink in svg.INKS[:2]]
 
 
 def test_lines_bear_their_names_and_there_is_no_legend():
@@ -243,12 +243,12 @@ def test_a_logarithmic_axis_has_plain_decimals(values, ticks):
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1, 1e3, 1e9, 1e15])
 @pytest.mark.parametrize("factor", [1, 1.05, 3, 120, 1e9])
 def test_all_that_is_drawn_lies_between_the_ends_of_the_axes(scale, factor):
-    lines = {"a": [(1, scale), (2, scale * factor)], "b": [(2, scale)]}
-    drawn = line_chart(lines, "x", "y", "t")
+    series = {"a": [(1, scale), (2, scale * factor)], "b": [(2, scale)]}
+    drawn = line_chart(series, "x", "y", "t")
     assert 2 <= len(texts(drawn, "y-tick")) <= 11
     assert not re.search(r"\de[-+]?\d", " ".join(texts(drawn)))
     for circle in elements(drawn, "circle"):
-        assert charts.TOP <= float(circle.get("cy")) <= charts.TOP + charts.HEIGHT
+        assert lines.TOP <= float(circle.get("cy")) <= lines.BOTTOM
         assert 0 <= float(circle.get("cx").rstrip("%")) <= 100
 
 

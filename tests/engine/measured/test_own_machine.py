@@ -178,7 +178,9 @@ def book(lasting):
     )
     lasting.page("a/switches", "```{measurement-settings}\n```")
     lasting.page("b/index", "```{measurement-names}\n```", *of_page("index", "raw"))
-    lasting.page("b/roofline", *of_page("roofline", "roofline"), *of_page("roofline", "raw"))
+    lasting.page(
+        "b/roofline", *of_page("roofline", "measurement-chart"), *of_page("roofline", "raw")
+    )
     assert lasting.record().returncode == 0
     lasting.recorded_elsewhere("a/other", ('"device_kind": "cpu"', '"device_kind": "A GPU"'))
     build = lasting.build()
