@@ -10,8 +10,8 @@ from drawing.rows import Row, rows
 from executed.frameworks import Colour
 from executed.options import Options
 
-from .references import field_text
 from .schema import Measurement
+from .texts import field_text
 
 
 class Scale(NamedTuple):

@@ -5,15 +5,14 @@ import fnmatch
 import functools
 import math
 import re
-import statistics
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from drawing.numbers import rate_text, ratio_text, seconds_text
+from drawing.numbers import ratio_text
 from executed.names import nearest
 
-from .ranges import Range, calls_ranged, compared, seconds_ranged, times
-from .schema import CLOCKS, Measurement, single
+from .ranges import Range
+from .schema import CLOCKS, Measurement
+from .texts import calls_ranged, field_text, sampling, seconds_ranged, times
 
 FIELDS = (*CLOCKS, "rate", "error")
 REFERENCE = re.compile(
@@ -70,49 +69,56 @@ class Measurements:
     @functools.cached_property
     def accelerated(self) -> frozenset[str]:
         """The devices on which something ran elsewhere than on a CPU."""
-        every = [of for made in self.made.values() for of in made.values()]
-        return frozenset(of.device for of in every if of.device_kind not in (None, "cpu"))
+        return frozenset(
+            device
+            for by_device in self.made.values()
+            for device, measurement in by_device.items()
+            if measurement.device_kind not in (None, "cpu")
+        )
 
     def problem(self, patterns: Iterable[str]) -> str | None:
         """Say which of the patterns over names match no measurement of any device."""
         known = {name for name, *_ in (*self.made, *self.outdated)}
-        unknown = [each for each in patterns if not fnmatch.filter(known, each)]
+        unknown = [pattern for pattern in patterns if not fnmatch.filter(known, pattern)]
         if not unknown or self.partial:
             return None
         return f"no measurement matches {' '.join(unknown)}{nearest(unknown[0], sorted(known))}"
 
 
+# A field of a measurement, which a reference names.
+Term = tuple[str, Measurement]
+
+
 @dataclasses.dataclass(frozen=True)
 class Quantity:
-    """A number out of the measurements: its value, how it is written, and where it comes from.
+    """A number, how it is written, and the measurements that it comes from.
 
-    `range` is there where it comes from processes. `earlier` are those measurements that it comes
-    from since which something has changed. `wordy` is a text that is no number.
+    `range` is there where it comes from processes, and `brief` is then the text without their
+    number, for a table that says it once. `wordy` is a text that is no number.
     """
 
     value: float
     text: str
-    origin: str
-    devices: tuple[str, ...] = ()
+    sources: tuple[Measurement, ...]
     range: Range | None = None
-    earlier: tuple[Measurement, ...] = ()
+    brief: str = ""
     wordy: bool = False
 
+    @property
+    def origin(self) -> str:
+        """Where it comes from, in words."""
+        origins = "; ".join(measurement.origin for measurement in self.sources)
+        return f"{origins}. {sampling(self.sources[0])}"
 
-def field_text(field: str, measurement: Measurement, with_range: bool = True) -> str:
-    """Write the value of one field of a measurement."""
-    value = getattr(measurement, field)
-    if value is None:
-        return "–"
-    if field in CLOCKS:
-        found = measurement.range(field)
-        assert found is not None
-        return seconds_ranged(found) if with_range else seconds_text(value)
-    if field == "rate":
-        return rate_text(value)
-    if field == "error":
-        return f"{value:.1e}"
-    return str(value)
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices that it is of."""
+        return tuple(dict.fromkeys(measurement.device for measurement in self.sources))
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is of one process, and says so."""
+        return self.range is not None and self.range.count == 1
 
 
 def resolve(
@@ -122,19 +128,17 @@ def resolve(
 
     `write` says how a ratio is written. Raises ReferenceProblem.
     """
-    parts = [part.strip() for part in expression.split(" / ")]
+    parts = expression.split(" / ")
     if len(parts) > 2:
         raise ReferenceProblem(f"'{expression}' has more than one ' / '")
-    found = _all(parts, measurements)
-    earlier = _earlier(found)
-    if len(found) == 1:
-        ((field, of),) = found
-        origin = f"{of.origin}. {_sampling(of)}"
-        between = of.range(field) if field in CLOCKS else None
-        value = getattr(of, field)
-        return Quantity(value, field_text(field, of), origin, (of.device,), between, earlier)
-    first, second = found
-    return dataclasses.replace(_ratio(expression, first, second, write), earlier=earlier)
+    terms = _terms(parts, measurements)
+    if len(terms) == 2:
+        return _ratio(expression, terms, write)
+    ((field, measurement),) = terms
+    text, value = field_text(field, measurement), getattr(measurement, field)
+    seconds = measurement.range(field) if field in CLOCKS else None
+    brief = seconds_ranged(seconds.bare) if seconds else text
+    return Quantity(value, text, (measurement,), seconds, brief)
 
 
 def paid(expression: str, measurements: Measurements) -> Quantity:
@@ -144,104 +148,65 @@ def paid(expression: str, measurements: Measurements) -> Quantity:
     be faster never pays, unless its first call takes no longer than one of the other. Raises
     ReferenceProblem.
     """
-    parts = [part.strip() for part in expression.split(" / ")]
+    parts = expression.split(" / ")
     if len(parts) != 2:
         raise ReferenceProblem(f"'{expression}' is not of the form REFERENCE / REFERENCE")
-    first, second = _all(parts, measurements)
-    (field, ours), (other_field, other) = first, second
-    if {field, other_field} != {"latency"}:
+    terms = _terms(parts, measurements)
+    if {field for field, _ in terms} != {"latency"}:
         raise ReferenceProblem(f"'{expression}' names a field; what pays is told by both clocks")
-    ratio = _ratio(expression, first, second, times)
+    ratio = _ratio(expression, terms, times)
     if ratio.range is None:
         raise ReferenceProblem(f"'{expression}' was not measured on one device")
-    calls = ours.calls_until_paid(other)
+    first, second = ratio.sources
+    calls = first.calls_until_paid(second)
     if calls is None:
-        raise NotRecorded(f"the measurement of '{parts[0]}' has no first_call", ours.device)
+        message = f"the measurement of '{parts[0].strip()}' has no first_call"
+        raise NotRecorded(message, first.device)
     faster = ratio.range.told and ratio.range.value < 1
     if calls.high == 1 or (faster and calls.high < math.inf):
-        text = calls_ranged(calls)
-    else:
-        text = "never" if ratio.range.told or ratio.range.equal else UNDECIDED
-    wordy, earlier = text in ("never", UNDECIDED), _earlier([first, second])
-    return Quantity(calls.value, text, ratio.origin, ratio.devices, calls, earlier, wordy)
+        brief = calls_ranged(calls.bare)
+        return Quantity(calls.value, calls_ranged(calls), ratio.sources, calls, brief)
+    text = "never" if ratio.range.told or ratio.range.equal else UNDECIDED
+    return Quantity(calls.value, text, ratio.sources, wordy=True)
 
 
-def _all(parts: Iterable[str], measurements: Measurements) -> list[tuple[str, Measurement]]:
-    """Return the field and the measurement of each part."""
-    found, gap = [], None
+def _terms(parts: Iterable[str], measurements: Measurements) -> list[Term]:
+    """Return what each part names; raises ReferenceProblem."""
+    terms, gap = [], None
     for part in parts:
         try:
-            found.append(_single(part, measurements))
+            terms.append(_term(part.strip(), measurements))
         except NotRecorded as problem:
             # The other part may be wrong, which is more to be told.
             gap = gap or problem
     if gap:
         raise gap
-    return found
+    return terms
 
 
-def _earlier(found: Iterable[tuple[str, Measurement]]) -> tuple[Measurement, ...]:
-    return tuple(of for _, of in found if of.earlier)
-
-
-def _ratio(
-    expression: str,
-    first: tuple[str, Measurement],
-    second: tuple[str, Measurement],
-    write: Callable[[Range], str],
-) -> Quantity:
+def _ratio(expression: str, terms: Sequence[Term], write: Callable[[Range], str]) -> Quantity:
     """Return the ratio of two measurements: of the same processes, or of two devices."""
-    (field, above), (other, below) = first, second
-    devices = tuple(dict.fromkeys((above.device, below.device)))
-    origin = f"{above.origin}; {below.origin}. {_sampling(above)}"
-    if field not in CLOCKS or other not in CLOCKS:
-        value = getattr(above, field) / getattr(below, other)
-        return Quantity(value, ratio_text(value), origin, devices)
-    found = above.ratio(below, (field, other))
-    if found is None and len(devices) > 1 and " on " in expression:
-        # Of two machines; each has its own processes.
-        value = getattr(above, field) / getattr(below, other)
-        return Quantity(value, ratio_text(value), origin, devices)
-    if found is None and len(devices) > 1:
-        raise NotRecorded(f"'{expression}' was not measured on one device")
-    if found is None:
-        raise ReferenceProblem(
-            f"'{expression}' divides what was measured at different moments; "
-            "let one comparison measure both"
+    (field, above), (other, below) = terms
+    sources, several = (above, below), above.device != below.device
+    clocked = field in CLOCKS and other in CLOCKS
+    if clocked and (ratio := above.ratio(below, (field, other))):
+        return Quantity(
+            ratio.value, write(ratio), sources, ratio, write(ratio.bare), not ratio.told
         )
-    return Quantity(found.value, write(found), origin, devices, found, wordy=not found.told)
+    # Each of two machines has its own processes.
+    if not clocked or (several and " on " in expression):
+        value = getattr(above, field) / getattr(below, other)
+        return Quantity(value, ratio_text(value), sources)
+    if several:
+        raise NotRecorded(f"'{expression}' was not measured on one device")
+    raise ReferenceProblem(
+        f"'{expression}' divides what was measured at different moments; "
+        "let one comparison measure both"
+    )
 
 
-def _sampling(of: Measurement) -> str:
-    """Say in sentences what a number was taken of."""
-    count = len(of.processes)
-    rounds = sorted({len(each.latency) for each in of.processes})
-    few, most = rounds[0], rounds[-1]
-    each_of = f"{few} rounds" if few == most else f"{few} to {most} rounds"
-    said = f"{count} process{'es' * (count > 1)} of {each_of}"
-    cores = [each.cores for each in of.processes if each.cores is not None]
-    said += f", {statistics.median(cores):.1f} cores busy." if cores else "."
-    if disturbed := sum(each.disturbed for each in of.processes):
-        said += f" The machine did other work during {disturbed} of them."
-    return said
-
-
-def lines(record: Mapping[str, Any]) -> str:
-    """Write what a record says, a line for each measurement, and how the first compares."""
-    known = [Measurement.from_plain(each) for each in single(record)]
-    found = []
-    for each in known:
-        first = f", first call {field_text('first_call', each)}" if each.first_call else ""
-        many = f", of many {field_text('throughput', each)}" if each.throughput else ""
-        found.append(f"{each.name} [{each.framework}] {field_text('latency', each)}{many}{first}")
-    for other in known[1:]:
-        if ratio := known[0].ratio(other):
-            names = (f"{each.alternative} [{each.framework}]" for each in (known[0], other))
-            found.append(f"{' against '.join(names)}: {compared(ratio)}")
-    return "\n".join(found)
-
-
-def _single(text: str, measurements: Measurements) -> tuple[str, Measurement]:
+def _term(text: str, measurements: Measurements) -> Term:
+    """Return what a reference names; raises ReferenceProblem."""
     match = REFERENCE.fullmatch(text)
     if not match:
         raise ReferenceProblem(
@@ -253,30 +218,29 @@ def _single(text: str, measurements: Measurements) -> tuple[str, Measurement]:
     if field not in FIELDS:
         raise ReferenceProblem(f"there is no field '{field}'; there are {', '.join(FIELDS)}")
     if device and device not in measurements.devices:
-        raise ReferenceProblem(
-            f"'{text}': there is no device '{device}'{nearest(device, measurements.devices)}"
-        )
-    made = measurements.made.get((name, framework), {})
-    of = made.get(device or next(iter(made), ""))
-    if of is None:
+        near = nearest(device, measurements.devices)
+        raise ReferenceProblem(f"'{text}': there is no device '{device}'{near}")
+    by_device = measurements.made.get((name, framework), {})
+    measurement = by_device.get(device or next(iter(by_device), ""))
+    if measurement is None:
         raise _missing(text, name, framework, device, measurements)
-    if getattr(of, field) is None:
+    if getattr(measurement, field) is None:
         # Some kinds of numbers are there on some devices alone.
-        raise NotRecorded(f"the measurement of '{text}' has no {field}", of.device)
-    return field, of
+        raise NotRecorded(f"the measurement of '{text}' has no {field}", measurement.device)
+    return field, measurement
 
 
 def _missing(
     text: str, name: str, framework: str, device: str | None, measurements: Measurements
 ) -> ReferenceProblem:
     """Return why there is no such measurement: it was not made, or nobody knows of it."""
-    of_other_code = sorted(
-        (each for *of, each in measurements.outdated if of == [name, framework]),
-        key=lambda each: (each != measurements.home, each),
+    outdated = sorted(
+        (where for *key, where in measurements.outdated if key == [name, framework]),
+        key=lambda where: (where != measurements.home, where),
     )
-    if device in of_other_code or (not device and of_other_code):
-        return NotRecorded(f"{name} with {framework}", device or of_other_code[0], outdated=True)
-    if of_other_code or measurements.made.get((name, framework)):
+    if device in outdated or (not device and outdated):
+        return NotRecorded(f"{name} with {framework}", device or outdated[0], outdated=True)
+    if outdated or measurements.made.get((name, framework)):
         return NotRecorded(f"'{text}' was not measured there", device)
     refused = f"no measurement is called '{text}'"
     if framework not in measurements.frameworks:
@@ -297,27 +261,26 @@ def verdict(text: str, measurements: Measurements) -> tuple[str, Quantity | None
     decides nothing. Raises ReferenceProblem.
     """
     match = CONDITION.fullmatch(text)
-    possible = [each.strip() for each in (match.groups()[2:] if match else (text,))]
-    for each in possible:
-        if each in VERDICTS:
-            continue
-        if not match and "@" in text:
+    verdicts = [words.strip() for words in (match.groups()[2:] if match else (text,))]
+    for words in verdicts:
+        if words not in VERDICTS and not match and "@" in text:
             raise ReferenceProblem(
                 f"'{text}' is not of the form REFERENCE in LOW..HIGH ? VERDICT : VERDICT"
             )
-        raise ReferenceProblem(f"'{each}' is no verdict; there are: {', '.join(VERDICTS)}")
+        if words not in VERDICTS:
+            raise ReferenceProblem(f"'{words}' is no verdict; there are: {', '.join(VERDICTS)}")
     if not match:
-        return possible[0], None
-    low, high = _range(match[2])
+        return verdicts[0], None
+    low, high = _bounds(match[2])
     quantity = resolve(match[1], measurements)
     least = quantity.range.low if quantity.range else quantity.value
     most = quantity.range.high if quantity.range else quantity.value
     if low <= least and most <= high:
-        return possible[0], quantity
-    return (possible[1] if most < low or high < least else UNDECIDED), quantity
+        return verdicts[0], quantity
+    return (verdicts[1] if most < low or high < least else UNDECIDED), quantity
 
 
-def _range(text: str) -> tuple[float, float]:
+def _bounds(text: str) -> tuple[float, float]:
     low, dots, high = text.partition("..")
     if not dots or not (low or high) or not all(BOUND.fullmatch(b) for b in (low, high) if b):
         raise ReferenceProblem(f"'{text}' is no range; a range is such as 4..16, 4.. or ..0.5")

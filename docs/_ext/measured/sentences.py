@@ -6,8 +6,9 @@ Each number holds what was asked for, so that a script can put a reader's own be
 """
 
 import functools
+import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -23,9 +24,8 @@ from executed.waiting import FillIn, place
 
 from . import references
 from .directives import data_node
-from .ranges import ALONE, compared
-from .schema import Measurement
 from .tables import DAGGER, notes_below
+from .texts import compared
 
 logger = logging.getLogger(__name__)
 # What is longer may be broken at the end of a line, for a phone is narrow.
@@ -111,83 +111,83 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
             quantity = READ[node["role"]](expression, page.known)
     except references.NotRecorded as gap:
         where = f" on {options.label(gap.device)}" if gap.device else f": {gap}"
-        where += OUTDATED if gap.outdated else ""
-        return [nodes.inline("", f"not recorded{where}", classes=["not-recorded"])]
+        text = f"not recorded{where}{OUTDATED if gap.outdated else ''}"
+        return [nodes.inline("", text, classes=["not-recorded"], outdated=gap.outdated)]
     except references.ReferenceProblem as problem:
         logger.warning(str(problem), location=node, type="book", subtype="measured")
         return [nodes.problematic("", expression)]
     classes = ["verdict", "verdict-" + verdict.replace(" ", "-")] if verdict else ["measured"]
     if quantity is None:
         return [nodes.inline("", verdict or "", classes=classes)]
-    note = " ".join(
-        [
-            *([f"{quantity.text}."] if verdict else []),
-            quantity.origin,
-            *notes_below([], quantity.earlier, options),
-        ]
-    )
+    spoken = [f"{quantity.text}."] if verdict else []
+    note = " ".join([*spoken, quantity.origin, *notes_below([], quantity.sources, options)])
     if quantity.wordy:
         classes.append("in-words")
     if len(quantity.text) > UNBROKEN:
         classes.append("long")
-    number = noted("", verdict or quantity.text, note=note, classes=classes)
+    number = noted("", note=note, classes=classes, verdict=verdict, quantity=quantity)
     if len(quantity.devices) == 1:
         number["data"] = {f"data-{node['role']}": ON_DEVICE.sub("", expression)}
         if page.known.accelerated.intersection(quantity.devices):
             number["data"]["data-on"] = "accelerator"
     shown: list[nodes.Node] = [number]
-    if quantity.earlier:
-        number["earlier"] = quantity.earlier
+    if any(source.earlier for source in quantity.sources):
         shown.append(nodes.superscript("", DAGGER, classes=["earlier"]))
     # Of a verdict, what stands before its conditions.
     reference = expression.partition(" ? ")[0]
     if len(page.env.book_shown) > 1 or ON_DEVICE.search(reference):
-        where = " and ".join(map(options.label, quantity.devices))
+        labels = [options.label(device) for device in quantity.devices]
         home = ["at-home"] if set(quantity.devices) == {page.env.book_home} else []
-        shown.append(nodes.inline("", f" {where}", classes=["on-device", *home]))
+        classes = ["on-device", *home]
+        shown.append(nodes.inline("", f" {' and '.join(labels)}", classes=classes, labels=labels))
     return shown
 
 
 class Finish(BookTransform):
-    """Go over the numbers of a page once all are filled in."""
+    """Write the numbers of a page once all are known."""
 
     default_priority = FillIn.default_priority + 1
 
     def run(self, **options: Any) -> None:
-        """Leave to the heads of tables what is the same of all their numbers."""
+        """Leave to the heads of tables what is the same of all their numbers, and write these."""
         for table in list(self.document.findall(nodes.table)):
             leave_gaps(table)
             say_once(table, self.env.book_options)
         for container in list(self.document.findall(nodes.container)):
             if ONE_DEVICE in container["classes"]:
                 leave_out(container)
-        if any("data" in number for number in self.document.findall(noted)):
+        numbers = _numbers(self.document)
+        for number in numbers:
+            quantity = number["quantity"]
+            text = quantity.brief if number.get("brief") else quantity.text
+            number += nodes.Text(number["verdict"] or text)
+        if any("data" in number for number in numbers):
             self.document += data_node(self.env, "measurement-numbers", {})
 
 
+def _numbers(within: nodes.Element) -> list[noted]:
+    return [number for number in within.findall(noted) if "quantity" in number]
+
+
 def _outdated(within: nodes.Element) -> list[nodes.inline]:
-    found = _of_class(within, "not-recorded")
-    return [each for each in found if each.astext().endswith(OUTDATED)]
+    return [gap for gap in within.findall(nodes.inline) if gap.get("outdated")]
 
 
 def leave_gaps(table: nodes.table) -> None:
     """Leave a dash for each number of which other code was recorded, and say so below the table."""
-    gaps = {each: each.astext() for each in _outdated(table)}
-    for each in gaps:
-        each.children = [nodes.Text("–")]
-    notes = [table_note(f"–: {text}.") for text in dict.fromkeys(gaps.values())]
-    place = table.parent.index(table) + 1
-    table.parent[place:place] = notes
+    gaps = {gap: gap.astext() for gap in _outdated(table)}
+    for gap in gaps:
+        gap.children, gap["outdated"] = [nodes.Text("–")], False
+    _add_below(table, [f"–: {text}." for text in dict.fromkeys(gaps.values())])
 
 
 def leave_out(container: nodes.container) -> None:
     """Leave out paragraphs on one device that lack numbers; a section without others says so."""
-    lacking = [each for each in container.findall(nodes.paragraph) if _outdated(each)]
+    lacking = [part for part in container.findall(nodes.paragraph) if _outdated(part)]
     alone = len(container.parent.children) == 2 and isinstance(container.parent, nodes.section)
     for earlier, paragraph in enumerate(lacking):
-        said = LEFT_OUT.format(_outdated(paragraph)[0].astext())
-        left = [nodes.paragraph("", said, classes=["table-note"])] if alone and not earlier else []
-        paragraph.replace_self(left)
+        note = table_note(LEFT_OUT.format(_outdated(paragraph)[0].astext()))
+        paragraph.replace_self([note] if alone and not earlier else [])
 
 
 def say_once(table: nodes.table, options: Options) -> None:
@@ -199,45 +199,41 @@ def say_once(table: nodes.table, options: Options) -> None:
     lines = [[*row.findall(nodes.entry)] for row in table.findall(nodes.row)]
     if len({len(line) for line in lines}) != 1:
         return
-    alone = [
-        head.astext()
-        for head, *cells in [*zip(*lines, strict=True), *lines[1:]]
-        if _are_alone(head, cells)
-    ]
-    earlier: list[Measurement] = []
-    for number in table.findall(noted):
-        earlier += number.get("earlier", ())
-    place = table.parent.index(table) + 1
-    notes = notes_below(list(dict.fromkeys(alone)), earlier, options)
-    table.parent[place:place] = [table_note(note) for note in notes]
+    alone = []
+    for head, *cells in [*zip(*lines, strict=True), *lines[1:]]:
+        leave_devices(head, cells)
+        numbers = [_numbers(cell) for cell in cells]
+        if head.astext() and _are_alone(numbers):
+            alone.append(head.astext())
+            for number in itertools.chain(*numbers):
+                number["brief"] = True
+    sources = [source for number in _numbers(table) for source in number["quantity"].sources]
+    _add_below(table, notes_below(list(dict.fromkeys(alone)), sources, options))
 
 
-def _are_alone(head: nodes.entry, cells: Sequence[nodes.entry]) -> bool:
-    """Take out of the numbers in the cells of a column or row what need not be said of each.
-
-    Say whether all of them are of one process.
-    """
-    named = set(re.findall(r"\w+", head.astext()))
-    for label in [label for cell in cells for label in _of_class(cell, "on-device")]:
-        if all(device.split()[-1] in named for device in label.astext().split(" and ")):
+def leave_devices(head: nodes.entry, cells: Iterable[nodes.entry]) -> None:
+    """Leave out the devices that the head of a column or row names, by the last word at least."""
+    words = set(re.findall(r"\w+", head.astext()))
+    for label in [label for cell in cells for label in cell.findall(nodes.inline)]:
+        if "labels" in label and all(device.split()[-1] in words for device in label["labels"]):
             label.parent.remove(label)
-    found = [[*cell.findall(noted)] for cell in cells]
-    numbers = [number for of_cell in found for number in of_cell]
+
+
+def _are_alone(cells: Iterable[Sequence[noted]]) -> bool:
+    """Say whether the numbers of a column or row, one in a cell, are each of one process."""
     # Of several numbers in a cell, or of a verdict, a note says too little.
-    plain = all("measured" in number["classes"] for number in numbers)
-    if len(numbers) < 2 or not plain or max(map(len, found)) > 1 or not head.astext():
-        return False
-    if not all(ALONE in number.astext() for number in numbers):
-        return False
-    for number in numbers:
-        text = number.astext().replace(f" ({ALONE})", "").replace(f", {ALONE})", ")")
-        number.children = []
-        number += nodes.Text(text)
-    return True
+    numbers = list(itertools.chain(*cells))
+    return (
+        len(numbers) > 1
+        and all(len(cell) <= 1 for cell in cells)
+        and all(number["quantity"].is_alone for number in numbers)
+        and not any(number["verdict"] or number.get("brief") for number in numbers)
+    )
 
 
-def _of_class(cell: nodes.Element, name: str) -> Sequence[nodes.inline]:
-    return [each for each in cell.findall(nodes.inline) if name in each["classes"]]
+def _add_below(table: nodes.table, notes: Iterable[str]) -> None:
+    place = table.parent.index(table) + 1
+    table.parent[place:place] = [table_note(note) for note in notes]
 
 
 def setup(app: BookApp) -> None:

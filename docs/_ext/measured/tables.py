@@ -5,9 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from executed.options import Options
 
-from .ranges import ALONE
-from .references import field_text
 from .schema import CLOCKS, Measurement
+from .texts import ALONE, field_text
 
 COLUMNS = {
     "name": "measurement",

@@ -3,7 +3,8 @@
 import pytest
 
 from drawing.numbers import rate_text, ratio_text, seconds_text
-from measured.ranges import Range, compared, ends, ratio_of_rounds, seconds_ranged, times
+from measured.ranges import Range, ends, ratio_of_rounds
+from measured.texts import compared, seconds_ranged, times
 
 
 @pytest.mark.parametrize(

@@ -5,20 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from executed.options import Options
-from measured.ranges import INDISTINCT, Range, compared
+from measured.ranges import INDISTINCT, Range
 from measured.references import (
     UNDECIDED,
     VERDICTS,
     Measurements,
     NotRecorded,
     ReferenceProblem,
-    lines,
     paid,
     resolve,
     verdict,
 )
 from measured.schema import Measurement
 from measured.tables import cell_text, grid
+from measured.texts import compared, lines
 
 OPTIONS = Options(frameworks={"jax": {"label": "JAX"}})
 

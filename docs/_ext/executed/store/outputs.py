@@ -8,8 +8,8 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from measured.references import lines
 from measured.schema import Schema
+from measured.texts import lines
 
 CELL_FILE = re.compile(r"/[^\s:'\"()]*/ipykernel_\d+/\d+\.py")
 # Where packages lie, and the standard library.

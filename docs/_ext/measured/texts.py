@@ -1,0 +1,131 @@
+"""How measurements are written: seconds and ratios with their ranges, and whole records."""
+
+import math
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+from drawing.numbers import rate_text, seconds_text, unit_of
+
+from .ranges import Range
+from .schema import CLOCKS, Measurement, single
+
+DIGITS = (2, 3)
+# What is said of a number that has no range between processes.
+ALONE = "one process"
+
+
+def field_text(field: str, measurement: Measurement, with_range: bool = True) -> str:
+    """Write the value of one field of a measurement."""
+    value = getattr(measurement, field)
+    if value is None:
+        return "–"
+    if field in CLOCKS:
+        seconds = measurement.range(field)
+        assert seconds is not None
+        return seconds_ranged(seconds) if with_range else seconds_text(value)
+    if field == "rate":
+        return rate_text(value)
+    if field == "error":
+        return f"{value:.1e}"
+    return str(value)
+
+
+def lines(record: Mapping[str, Any]) -> str:
+    """Write what a record says, a line for each measurement, and how the first compares."""
+    first, *others = known = [Measurement.from_plain(plain) for plain in single(record)]
+    texts = []
+    for measurement in known:
+        name = f"{measurement.name} [{measurement.framework}]"
+        text = f"{name} {field_text('latency', measurement)}"
+        for words, field in (("of many", "throughput"), ("first call", "first_call")):
+            if getattr(measurement, field):
+                text += f", {words} {field_text(field, measurement)}"
+        texts.append(text)
+    for other in others:
+        if ratio := first.ratio(other):
+            sides = (f"{side.alternative} [{side.framework}]" for side in (first, other))
+            texts.append(f"{' against '.join(sides)}: {compared(ratio)}")
+    return "\n".join(texts)
+
+
+def sampling(measurement: Measurement) -> str:
+    """Say in sentences what a number was taken of."""
+    processes = measurement.processes
+    rounds = [len(process.latency) for process in processes]
+    few, most = min(rounds), max(rounds)
+    rounds_text = f"{few} rounds" if few == most else f"{few} to {most} rounds"
+    text = f"{len(processes)} process{'es' * (len(processes) > 1)} of {rounds_text}"
+    cores = [process.cores for process in processes if process.cores is not None]
+    text += f", {statistics.median(cores):.1f} cores busy." if cores else "."
+    if disturbed := sum(process.disturbed for process in processes):
+        text += f" The machine did other work during {disturbed} of them."
+    return text
+
+
+def _decimals(number: Range) -> int:
+    """Return to which power of ten a number is written: no digit that its range does not bear."""
+    largest = math.floor(math.log10(number.value))
+    width = number.high - number.low
+    borne = largest - math.floor(math.log10(width)) + 1 if width > 0 else DIGITS[1]
+    return min(max(borne, DIGITS[0]), DIGITS[1]) - 1 - largest
+
+
+def _rounded(value: float, places: int, is_ratio: bool = False) -> str:
+    """Write a number with so many decimals, or none and zeros; two digits at least.
+
+    A ratio has as many as tell it from 1.
+    """
+    while is_ratio and value != 1 and round(value, places) == 1:
+        places += 1
+    if value > 0:
+        places = max(places, DIGITS[0] - 1 - math.floor(math.log10(value)))
+    return f"{round(value, places):.{max(places, 0)}f}"
+
+
+def ranged(number: Range, unit: str = "") -> str:
+    """Write a number with its unit and, where it has one, its range."""
+    places, is_ratio = _decimals(number), unit.startswith("×")
+    value, low, high = (_rounded(part, places, is_ratio) for part in number.numbers)
+    return f"{value}{unit}" + _around(number, low, high)
+
+
+def _around(number: Range, low: str, high: str) -> str:
+    """Write in brackets what is said beside a number."""
+    between = f"{low}–{high}" if number.low < number.high else ""
+    around = ", ".join(filter(None, (between, ALONE if number.count == 1 else "")))
+    return f" ({around})" if around else ""
+
+
+def seconds_ranged(number: Range) -> str:
+    """Write seconds with a unit and their range."""
+    unit, scale = unit_of(round(number.value, _decimals(number)))
+    return ranged(number.scaled(scale), f" {unit}")
+
+
+def calls_ranged(number: Range) -> str:
+    """Write a number of calls with its range: whole ones, and no digit that the range lacks."""
+    places = min(_decimals(number), 0)
+    value, low, high = (f"{round(math.ceil(part), places)}" for part in number.numbers)
+    return f"{value} call{'s' * (value != '1')}" + _around(number, low, high)
+
+
+def compared(number: Range) -> str:
+    """Say in one of three ways how a ratio compares the first with the second."""
+    if number.told:
+        word = "slower" if number.value > 1 else "faster"
+        return ranged(number if number.value > 1 else number.inverse, f"× {word}")
+    return _not_told(number)
+
+
+def times(number: Range) -> str:
+    """Write a ratio as a factor, or say that it is none that can be told from 1."""
+    return ranged(number, "×") if number.told else _not_told(number)
+
+
+def _not_told(number: Range) -> str:
+    alone = f", {ALONE}" if number.count == 1 else ""
+    if number.equal:
+        percent = math.ceil(100 * math.expm1(number.away)) or 1
+        return f"about equal (within {percent} %{alone})"
+    return f"cannot tell ({_rounded(number.low, 1)}–{_rounded(number.high, 1)}×{alone})"
