@@ -518,8 +518,9 @@ def test_sentences_on_a_device_are_left_out_where_other_code_was_measured(two_de
     both = one.replace("There", "Here {measured}`x@python`, and there")
     row = "| x | {measured}`x@python` | {measured}`x@python on gpu-h200` |"
     table = f"| | here | there |\n|-|-|-|\n{row}"
+    within = f"```{{container}} of-one-device\n| | there |\n|-|-|\n| y | {number} |\n```"
     alone = f"## There alone\n\n{one}"
-    uses = "There are times.", one, both.replace("Here", "Beside"), table, alone
+    uses = "There are times.", one, both.replace("Here", "Beside"), table, within, alone
     two_devices.page("c/uses", *uses, notebook=False)
     measured_elsewhere(two_devices, "note('x', 0.5)", "note('x', 1 / 2)")
     page = BeautifulSoup(two_devices.html("c/uses"), "html.parser").body
@@ -527,11 +528,11 @@ def test_sentences_on_a_device_are_left_out_where_other_code_was_measured(two_de
     text = page.get_text(" ", strip=True)
     assert "it takes" not in text and "Beside" not in text
     assert [each.get_text() for each in page.select(".table-note")] == [
-        f"–: {missing}.",
+        *[f"–: {missing}."] * 2,
         f"Left out: what follows from numbers that were {missing}.",
     ]
-    here, there = (each.get_text(" ", strip=True) for each in page.select("td")[1:])
-    assert here.startswith("500 ms") and there == "–"
+    here, *there = (each.get_text(" ", strip=True) for each in page.select("td")[1:])
+    assert here.startswith("500 ms") and there == ["–", "y", "–"]
 
 
 def tabs_with(project, text):
