@@ -1,27 +1,32 @@
-"""A miniature project for the tests of the engine: a book of a few pages, built in a subprocess."""
+"""A miniature project for the tests of the engine: a book of a few pages, built in this process."""
 
+import asyncio
 import contextlib
 import functools
 import http.server
+import importlib
+import io
 import json
 import os
 import pathlib
 import re
 import runpy
-import select
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
+import traceback
+import warnings
+from unittest import mock
 
 import nbformat
 import psutil
 import pytest
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
-FORK_SERVER = pathlib.Path(__file__).with_name("fork_server.py")
 # Another copy of the engine can be tested by naming its folder.
 ENGINE = pathlib.Path(os.environ.get("BOOK_ENGINE", REPOSITORY / "docs" / "_ext"))
 SCHEMA = json.loads(
@@ -32,9 +37,13 @@ EXTENSIONS = sorted(path.parent.name for path in ENGINE.glob("*/__init__.py"))
 EXTENSIONS.remove("drawing")
 COMMANDS = {"compile": "compiled.command", "versions": "errors.record_versions"}
 PATIENCE = 60.0
-SPHINX = ("-m", "sphinx")
 
 sys.path.insert(0, str(ENGINE))
+
+from sphinx.cmd.build import main as sphinx_build  # noqa: E402
+
+from executed import parser  # noqa: E402
+from executed.run import forkserver  # noqa: E402
 
 BOOK = runpy.run_path(str(REPOSITORY / "conf.py"))
 VERSIONS = {
@@ -78,98 +87,17 @@ def inherited():
     return kept | {"PYTHONUNBUFFERED": "1"}
 
 
-class Forks:
-    """Runs modules in processes forked from one that has imported Sphinx and the engine."""
-
-    def __init__(self):
-        requests, self.requests = os.pipe()
-        replies, replied = os.pipe()
-        subprocess.run(
-            [
-                *(sys.executable, FORK_SERVER),
-                *map(str, (requests, replied, ENGINE, json.dumps(SCHEMA))),
-            ],
-            env=inherited() | {"OPENBLAS_NUM_THREADS": "1"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            pass_fds=(requests, replied),
-            check=True,
-        )
-        os.close(requests)
-        os.close(replied)
-        self.replies = open(replies, "rb", buffering=0)
-        self.unread = b""
-        while not self.unread.endswith(b"\n"):
-            self.unread += self.replies.read(1)
-        pid, self.root = self.unread.decode().split()
-        self.kept, self.unread = psutil.Process(int(pid)), b""
-        self.statuses = {}
-        self.pids = []
-
-    def start(self, **request):
-        """Start what `run` in fork_server.py is to run; return its process."""
-        line = json.dumps(request).encode() + b"\n"
-        while line:
-            line = line[os.write(self.requests, line) :]
-        wait_until(lambda: self._reply(PATIENCE) or self.pids, "no process was forked")
-        return Fork(self, self.pids.pop())
-
-    def status(self, pid, seconds):
-        """Return the status of a process; wait at most so long for its end, else return None."""
-        end = time.monotonic() + seconds
-        while pid not in self.statuses and self._reply(max(0, end - time.monotonic())):
-            pass
-        return self.statuses.get(pid)
-
-    def kernels(self):
-        """Return the kernels that were forked from the root that builds share."""
-        return [one for one in self.kept.children(recursive=True) if _leads_a_session(one)]
-
-    def _reply(self, seconds):
-        """Take in what is replied within some time; return whether something was."""
-        if not select.select([self.replies], [], [], seconds)[0]:
-            return False
-        found = self.replies.read(1 << 16)
-        assert found, "the process that forks builds has ended"
-        *lines, self.unread = (self.unread + found).split(b"\n")
-        for pid, *status in (map(int, line.split()) for line in lines):
-            if status:
-                self.statuses[pid] = status[0]
-            else:
-                self.pids.append(pid)
-        return True
+@functools.cache
+def kernel_root():
+    """Start the root of the kernels of all builds; return its process, and the folder of it."""
+    folder = tempfile.TemporaryDirectory(prefix="root-")
+    return forkserver.lasting(f"{folder.name}/socket"), folder
 
 
-class Fork:
-    """A forked process, with the parts of `subprocess.Popen` that tests use."""
-
-    def __init__(self, forks, pid):
-        self.forks, self.pid, self.returncode = forks, pid, None
-
-    def poll(self):
-        """Return the exit status, or None while the process runs."""
-        self.returncode = self.forks.status(self.pid, 0)
-        return self.returncode
-
-    def wait(self, timeout=4 * PATIENCE):
-        """Wait for the end of the process and return its exit status."""
-        self.returncode = self.forks.status(self.pid, timeout)
-        if self.returncode is None:
-            raise subprocess.TimeoutExpired("a forked process", timeout)
-        return self.returncode
-
-    def send_signal(self, number):
-        """Send a signal to the process, if it still runs."""
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def terminate(self):
-        """Send SIGTERM."""
-        self.send_signal(signal.SIGTERM)
-
-    def kill(self):
-        """Send SIGKILL."""
-        self.send_signal(signal.SIGKILL)
+def kernels():
+    """Return the kernels that were forked from the root that builds share."""
+    processes = psutil.Process(kernel_root()[0].pid).children(recursive=True)
+    return [one for one in processes if _leads_a_session(one)]
 
 
 def _leads_a_session(process):
@@ -178,23 +106,64 @@ def _leads_a_session(process):
     return False
 
 
-@functools.cache
-def forks():
-    """Return the Forks of this process of pytest, which start with the first build."""
-    return Forks()
+@contextlib.contextmanager
+def heeded_signals():
+    """Let a program that is started heed Ctrl-C and a hang-up, as none in the background does."""
+    numbers = signal.SIGINT, signal.SIGHUP
+    former = [signal.signal(number, signal.SIG_DFL) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, former, strict=True):
+            signal.signal(number, handler)
 
 
-def heed_signals():
-    """Undo what a program in the background inherits: it ignores Ctrl-C, and perhaps a hang-up."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+@contextlib.contextmanager
+def run_here(folder, arguments, environment, stdout, stderr):
+    """Be as a program that was started in a folder, and leave this process as it was."""
+    known = set(sys.modules)
+    # A browser of the tests leaves its event loop running, beside which no other may begin.
+    loop = asyncio._get_running_loop()
+    with (
+        warnings.catch_warnings(),
+        contextlib.chdir(folder),
+        mock.patch.dict(os.environ, environment, clear=True),
+        mock.patch.object(sys, "path", [str(folder), *sys.path]),
+        mock.patch.object(sys, "argv", list(arguments)),
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+    ):
+        # As Python does it by default.
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        asyncio._set_running_loop(None)
+        try:
+            yield
+        finally:
+            asyncio._set_running_loop(loop)
+            for name in sys.modules.keys() - known:
+                file = getattr(sys.modules[name], "__file__", None) or ""
+                if file.startswith(str(folder)):
+                    del sys.modules[name]
+
+
+def exit_status(function, *arguments):
+    """Call what a program calls, and return the status with which the program would end."""
+    try:
+        return function(*arguments) or 0
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except Exception:
+        traceback.print_exc()
+        return 1
 
 
 class Build:
     """What came of one build: its exit status and all that it printed."""
 
-    def __init__(self, process, output):
-        self.status = process.returncode
+    def __init__(self, status, output):
+        self.status = status
         self.output = output
 
     @property
@@ -296,101 +265,57 @@ class Project:
         """Return the environment of a build; cells find the folder for their stamps in it."""
         own = {"STAMPS": str(self.stamps), "BOOK_LOCKS": str(self.root)}
         if not self.own_root:
-            own["BOOK_KERNELS"] = forks().root
+            own["BOOK_KERNELS"] = f"{kernel_root()[1].name}/socket"
         return inherited() | own | variables
-
-    def forkable(self, variables):
-        """Whether a process that was forked differs in nothing from one that was started."""
-        started = {n for n in variables if n.startswith(("PYTHON", "LD_", "LC_"))}
-        paths = filter(None, variables.get("PYTHONPATH", "").split(os.pathsep))
-        early = any(os.path.exists(os.path.join(path, "sitecustomize.py")) for path in paths)
-        return started <= {"PYTHONPATH"} and not early
-
-    def log(self, out):
-        """Return the path of a new file for what a build prints."""
-        path = self.root / f"{out.replace('/', '-')}-{time.monotonic_ns()}.log"
-        path.touch()
-        return path
 
     @staticmethod
     def arguments(options, out, strict):
         """Return the arguments of sphinx-build."""
         return [*(["-W", "--keep-going"] if strict else []), "-c", ".", *options, "docs", out]
 
-    def start(
-        self, *options, out="build/html", strict=True, command=SPHINX, program=False, **variables
-    ):
-        """Start a build and return its process, which prints into a file.
+    def build(self, *options, out="build/html", strict=True, **variables):
+        """Build the book in this process, and return its Build."""
+        return self.sphinx(*self.arguments(options, out, strict), **variables)
 
-        It is forked from a process that has Sphinx imported, unless a `program` is asked for, or
-        another `command`, or something that a program meets before it has begun.
-        """
-        log = self.log(out)
-        arguments = self.arguments(options, out, strict)
-        if command is SPHINX and not program and self.forkable(variables):
-            paths = filter(None, [variables.get("PYTHONPATH")])
-            process = self.fork("sphinx", arguments, log, log, paths, **variables)
-        else:
-            with log.open("w") as stream:
-                process = subprocess.Popen(
-                    [sys.executable, *command, *arguments],
-                    cwd=self.root,
-                    env=self.environment(**variables),
-                    stdout=stream,
-                    stderr=subprocess.STDOUT,
-                    preexec_fn=heed_signals,
-                )
-        process.log = log
+    def sphinx(self, *arguments, **variables):
+        """Call sphinx-build in this process, and return the Build."""
+        parser._notebooks.clear()
+        parser._answers.clear()
+        said = io.StringIO()
+        with run_here(self.root, arguments, self.environment(**variables), said, said):
+            return Build(exit_status(sphinx_build, arguments), said.getvalue())
+
+    def start(self, *options, out="build/html", strict=True, **variables):
+        """Start a build as a program of its own and return its process."""
+        return self.program("-m", "sphinx", *self.arguments(options, out, strict), **variables)
+
+    def program(self, *arguments, **variables):
+        """Start a program of Python in the project and return its process."""
+        path = self.root / f"{time.monotonic_ns()}.log"
+        with path.open("w") as log, heeded_signals():
+            process = subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=self.root,
+                env=self.environment(**variables),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        process.log = path
         return process
 
     def wait(self, process):
         """Wait for a build that was started and return its Build."""
         process.wait(timeout=4 * PATIENCE)
-        return Build(process, self.printed(process))
-
-    def printed(self, process):
-        """Return what a build that was started has printed so far."""
-        return process.log.read_text("utf8")
-
-    def fork(self, module, arguments, stdout, stderr, paths=(), **variables):
-        """Run a module with arguments in a forked process and return that."""
-        return forks().start(
-            module=module,
-            arguments=list(map(str, arguments)),
-            stdout=str(stdout),
-            stderr=str(stderr),
-            paths=list(paths),
-            folder=str(self.root),
-            environment=self.environment(**variables),
-        )
-
-    def build(self, *options, **settings):
-        """Build the book, as `start` does, and return its Build."""
-        return self.wait(self.start(*options, **settings))
+        return Build(process.returncode, process.log.read_text("utf8"))
 
     def run(self, module, *arguments, **variables):
-        """Run a module of the engine from the command line, as the recorder, and return it done."""
-        module = COMMANDS.get(module, f"executed.commands.{module}")
-        paths = [str(self.engine), *filter(None, [variables.get("PYTHONPATH")])]
-        if not self.forkable(variables):
-            return subprocess.run(
-                [sys.executable, "-m", module, *arguments],
-                cwd=self.root,
-                env=self.environment(**variables | {"PYTHONPATH": os.pathsep.join(paths)}),
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE,
-            )
-        stdout, stderr = self.log("stdout"), self.log("stderr")
-        variables["PYTHONPATH"] = os.pathsep.join(paths)
-        process = self.fork(module, arguments, stdout, stderr, paths, **variables)
-        try:
-            process.wait(PATIENCE)
-        finally:
-            process.kill()
-        return subprocess.CompletedProcess(
-            [module, *arguments], process.returncode, stdout.read_text(), stderr.read_text()
-        )
+        """Run a command of the engine in this process, as the recorder, and return it done."""
+        module = importlib.import_module(COMMANDS.get(module, f"executed.commands.{module}"))
+        stdout, stderr = io.StringIO(), io.StringIO()
+        command = [module.__name__, *map(str, arguments)]
+        with run_here(self.root, command, self.environment(**variables), stdout, stderr):
+            status = exit_status(module.main)
+        return subprocess.CompletedProcess(command, status, stdout.getvalue(), stderr.getvalue())
 
     def record(self, *pages, **variables):
         """Record pages for the device 'cpu' and return the recorder's process, done."""
@@ -490,8 +415,8 @@ def project(tmp_path):
     try:
         yield made
         wait_until(lambda: not made.processes(), "processes of the build are still running")
-        if forks.cache_info().currsize:
-            wait_until(lambda: not forks().kernels(), "kernels of the build are still running")
+        if kernel_root.cache_info().currsize:
+            wait_until(lambda: not kernels(), "kernels of the build are still running")
     finally:
         for process in made.processes():
             process.kill()

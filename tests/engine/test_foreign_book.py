@@ -131,9 +131,8 @@ def test_the_pages_of_another_book_may_lie_beside_its_conf(project, out):
     shutil.rmtree(page.parent)
     assert project.record().returncode == 0
     for _ in range(3):
-        log = project.log("built")
-        built = project.fork("sphinx", ("-W", "--keep-going", ".", out), log, log)
-        assert built.wait() == 0, log.read_text()
+        built = project.sphinx("-W", "--keep-going", ".", out)
+        assert built.green, built.output
     pages = {path.stem for path in (project.root / out).glob("*.html")}
     assert pages == {"index", "page", "genindex", "search"}
     kept = [path.parent for path in (project.root / out).rglob("page.html")]
@@ -169,7 +168,7 @@ def test_the_small_book_that_the_documentation_shows(project):
     (project.root / "engine").symlink_to(REPOSITORY)
     copying = next(line for line in install.splitlines() if line.startswith("cp "))
     subprocess.run(copying.split(), cwd=project.root, check=True)
-    built = project.build(program=True)
+    built = project.wait(project.start())
     assert built.green, built.output
     shown = project.html("index")
     assert re.search(r'class="measured[^>]*>[\d.]+\s[µm]s \(one process\)<', shown)

@@ -261,9 +261,9 @@ def test_an_interrupted_recorder_keeps_what_it_had_and_the_next_goes_on(project,
     busy = project.stamp("busy")
     wait = f"if number == 1: pathlib.Path({str(busy)!r}).touch(); time.sleep(25)"
     timed(project, "x", f"import pathlib, time\n{wait}")
-    log, two = project.log("recorder"), ("--processes", "2")
-    paths = [str(project.engine)]
-    process = project.fork("executed.commands.record", two, log, log, paths, BOOK_DEVICE="cpu")
+    two = "--processes", "2"
+    command = "-m", "executed.commands.record", *two
+    process = project.program(*command, PYTHONPATH=str(project.engine), BOOK_DEVICE="cpu")
     until(busy.exists, "the second process has not begun")
     process.send_signal(signal.SIGINT)
     assert process.wait() != 0

@@ -176,8 +176,10 @@ def test_the_recorder_needs_no_sphinx(two_devices, tmp_path):
     names = "sphinx", "myst_nb", "myst_parser", "jupyter_cache", "docutils"
     lines = [f"sys.modules[{name!r}] = None" for name in names]
     (blocked / "sitecustomize.py").write_text("\n".join(["import sys", *lines]))
-    done = two_devices.record(PYTHONPATH=str(blocked))
-    assert done.returncode == 0, done.stderr
+    path = f"{blocked}:{two_devices.engine}"
+    command = "-m", "executed.commands.record"
+    done = two_devices.wait(two_devices.program(*command, PYTHONPATH=path, BOOK_DEVICE="cpu"))
+    assert done.status == 0, done.output
 
 
 def test_a_missing_framework_costs_its_own_cells_alone(project):

@@ -167,7 +167,7 @@ def test_another_version_executes_the_pages_that_import_it(project, tmp_path):
     project.page("a/two", project.cell("2"))
     assert project.build().executed == ["a/one", "a/two"]
     install(tmp_path / "fake", "numpy", "99.0")
-    changed = project.build(PYTHONPATH=str(tmp_path / "fake"))
+    changed = project.wait(project.start(PYTHONPATH=str(tmp_path / "fake")))
     assert changed.green
     assert changed.executed == ["a/one"]
     back = project.build()

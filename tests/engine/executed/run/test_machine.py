@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import pathlib
 
 import pytest
 
@@ -119,27 +118,34 @@ def test_a_lock_that_cannot_be_used_is_said_and_stops_nobody(tmp_path):
     assert all("cannot be used" in line for line in asyncio.run(scene()))
 
 
-def test_two_builds_do_not_measure_at_the_same_time(empty_project, tmp_path, until):
-    cell = (
-        "import os, pathlib, time\n"
-        "here = pathlib.Path(os.environ['STAMPS'])\n"
-        "(here / 'in-{0}').touch()\n"
-        "time.sleep(0.4)\n"
-        "assert not (here / 'in-{1}').exists()\n"
-        "(here / 'in-{0}').unlink()\n"
-    )
-    stamps = tmp_path / "common"
-    stamps.mkdir()
-    processes = []
-    for mine, other in (("x", "y"), ("y", "x")):
-        root = tmp_path / mine
-        root.mkdir()
-        project = empty_project(root)
-        project.page("a/one", project.cell(cell.format(mine, other)), benchmark=True)
-        processes.append((project, project.start(STAMPS=str(stamps), BOOK_LOCKS=str(tmp_path))))
-    builds = [project.wait(process) for project, process in processes]
+ASKS = """
+import pathlib
+def setup(app):
+    app.connect("env-before-read-docs", lambda *_: pathlib.Path({!r}).touch(), priority=1)
+"""
+MEASURES = """
+end = time.monotonic() + 20
+stamp("in")
+while not stamped("asks") and time.monotonic() < end:
+    time.sleep(0.02)
+time.sleep(0.4)
+(stamps / "in").unlink()
+"""
+
+
+def test_two_builds_do_not_measure_at_the_same_time(project, empty_project, stamping, until):
+    for name in ("other", "locks"):
+        (project.root / name).mkdir()
+    other = empty_project(project.root / "other")
+    shared = {"STAMPS": str(other.stamps), "BOOK_LOCKS": str(project.root / "locks")}
+    other.page("a/one", stamping, other.cell(MEASURES), benchmark=True)
+    project.page("a/one", stamping, project.cell("assert not stamped('in')"), benchmark=True)
+    project.configure(ASKS.format(str(other.stamp("asks"))))
+    process = other.start(**shared)
+    until(other.stamp("in").exists, "the other build never measured")
+    builds = project.build(**shared), other.wait(process)
     assert all(build.green for build in builds), [build.output for build in builds]
-    assert pathlib.Path(tmp_path, "book-measuring.lock").exists()
+    assert (project.root / "locks" / "book-measuring.lock").exists()
 
 
 @pytest.mark.parametrize(

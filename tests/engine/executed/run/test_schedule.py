@@ -327,9 +327,7 @@ def test_an_interrupted_build_loses_no_finished_page(
         "b/slow", stamping, project.cell("stamp('busy')\nwait_for('go')"), benchmark=benchmark
     )
     project.page("c/last", stamping, project.cell("stamp('last')"), benchmark=True)
-    # One is a program of its own, as it is for readers.
-    program = number == signal.SIGINT
-    process = project.start(program=program, TMPDIR=str(short_folder))
+    process = project.start(TMPDIR=str(short_folder))
     until(lambda: len(project.cached()) == 2, "the quick pages never came into the cache")
     until(project.stamp("busy").exists, "the slow page never began")
     assert list(short_folder.iterdir())
