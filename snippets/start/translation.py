@@ -1,12 +1,13 @@
 """The same operations in PyTorch, TensorFlow and JAX, as code that is run."""
 
-import ast
 import dataclasses
 import html
 import inspect
-import linecache
 import logging
+import math
+import textwrap
 import warnings
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,12 @@ import torch.nn.functional as F
 
 FRAMEWORKS = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
 LABELS = FRAMEWORKS | {"numpy": "NumPy"}
+ARRAYS = {
+    "torch": torch.tensor,
+    "tensorflow": tf.constant,
+    "jax": jnp.array,
+    "numpy": np.array,
+}
 
 IMAGES = np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4)
 KERNELS = (np.arange(54, dtype=np.float32) % 5 - 2).reshape(3, 2, 3, 3)
@@ -41,23 +48,22 @@ INPUTS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Row:
-    """One operation as code in each framework; the last line is its result.
+    """One operation as a function in each framework, of arrays by their names.
 
     `given` replaces some of INPUTS. `differs`: the results differ for them.
     `meaning` is what each framework computes, in NumPy, where they differ.
-    `view` turns a framework's result, the array `r`, into PyTorch's layout.
+    `view` turns a framework's result into PyTorch's layout.
     `draws` are mean, deviation, least and largest value of a random result.
-    `fixed` says that the text holds for the shapes of INPUTS only.
+    `fixed` says that the code holds for the shapes of INPUTS only.
     """
 
-    name: str
     title: str
-    torch: str
-    tensorflow: str
-    jax: str
-    numpy: str = ""
+    torch: Callable
+    tensorflow: Callable
+    jax: Callable
+    numpy: Callable | None = None
     given: dict = dataclasses.field(default_factory=dict)
     differs: bool = False
     meaning: tuple = ()
@@ -66,64 +72,55 @@ class Row:
     fixed: bool = False
     tolerance: float = 1e-5
 
-
-def names_for(framework, given):
-    """Return what a row's text may use: modules, and `given` as arrays."""
-    modules = {
-        "torch": {"torch": torch, "F": F},
-        "tensorflow": {"tf": tf},
-        "jax": {"jax": jax, "jnp": jnp, "optax": optax},
-        "numpy": {},
-    }
-    array = {
-        "torch": torch.tensor,
-        "tensorflow": tf.constant,
-        "jax": jnp.array,
-        "numpy": np.array,
-    }[framework]
-    arrays = {name: array(value) for name, value in given.items()}
-    return {"__name__": "__main__", "np": np, **modules[framework], **arrays}
+    def __set_name__(self, group, name):
+        self.name = f"torch-{name.strip('_').replace('_', '-')}"
 
 
-def used(text):
-    """Return the names that Python text reads."""
-    return {
-        node.id
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Name)
-    }
+def rows(group):
+    """Return the rows of a group, which is a class."""
+    return [row for row in vars(group).values() if isinstance(row, Row)]
+
+
+def functions(row):
+    """Return {framework: function} of a row, NumPy's where it has one."""
+    found = {name: getattr(row, name) for name in LABELS}
+    return {name: function for name, function in found.items() if function}
+
+
+def reads(function):
+    """Return the names of the arrays that a function takes."""
+    return list(inspect.signature(function).parameters)
 
 
 def inputs(row, drawn=None):
     """Return the inputs that a row reads: its own, `drawn`, or from INPUTS."""
-    read = set().union(*map(used, written(row).values()))
+    read = {name for each in functions(row).values() for name in reads(each)}
     known = INPUTS | row.given if drawn is None else drawn
     return {name: value for name, value in known.items() if name in read}
 
 
-def evaluate(text, framework, given):
-    """Run text in a framework; return its last expression, or the error."""
+def evaluate(function, framework, given):
+    """Call a function with `given` as arrays; return its result or error."""
     torch.manual_seed(0)
     tf.random.set_seed(0)
     logging.getLogger("tensorflow").setLevel("ERROR")
-    file = f"<{framework} {hash(text)}>"
-    linecache.cache[file] = (
-        len(text),
-        None,
-        text.splitlines(keepends=True),
-        file,
-    )
-    names = names_for(framework, given)
-    *before, last = ast.parse(text).body
+    array = ARRAYS[framework]
+    arrays = {name: array(given[name]) for name in reads(function)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            exec(compile(ast.Module(before, []), file, "exec"), names)
-            return plain(
-                eval(compile(ast.Expression(last.value), file, "eval"), names)
-            )
+            return plain(function(**arrays))
         except Exception as error:
             return error
+
+
+def code(function):
+    """Return the code of a function: what it returns, and what is before."""
+    source = textwrap.dedent(inspect.getsource(function)).strip()
+    if function.__name__ == "<lambda>":
+        return source.removesuffix(",").partition(": ")[2]
+    body = textwrap.dedent(source.partition("\n")[2])
+    return "".join(body.rsplit("return ", 1))
 
 
 def plain(value):
@@ -197,26 +194,20 @@ def numbers_in(value):
 
 
 def written(row):
-    """Return {framework: text} of a row, NumPy's where it has one."""
-    texts = {name: getattr(row, name) for name in [*FRAMEWORKS, "numpy"]}
-    return {
-        name: inspect.cleandoc(text) for name, text in texts.items() if text
-    }
+    """Return {framework: code} of a row, NumPy's where it has one."""
+    return {name: code(each) for name, each in functions(row).items()}
 
 
 def results(row):
     """Run a row on its inputs; return {framework: result}."""
-    return {
-        n: evaluate(text, n, inputs(row)) for n, text in written(row).items()
-    }
+    given = inputs(row)
+    return {n: evaluate(f, n, given) for n, f in functions(row).items()}
 
 
 def as_torch(row, found):
     """Return the results of the three frameworks in PyTorch's layout."""
     return [
-        eval(row.view[name], {"r": found[name], "np": np})
-        if name in row.view
-        else found[name]
+        row.view[name](found[name]) if name in row.view else found[name]
         for name in FRAMEWORKS
     ]
 
@@ -315,9 +306,9 @@ def as_html(row, found):
 class Table:
     """Rows with each framework's results, as text and as an HTML table."""
 
-    def __init__(self, rows):
-        """Run all rows."""
-        self.found = [(row, results(row)) for row in rows]
+    def __init__(self, group):
+        """Run all rows of a group."""
+        self.found = [(row, results(row)) for row in rows(group)]
 
     def __repr__(self):
         """Return the rows as text."""
@@ -331,1908 +322,1922 @@ class Table:
         return f"<table><thead><tr>{names}</tr></thead>{body}</table>"
 
 
-CREATION = [
-    Row(
-        "torch-zeros",
+class Creation:
+    """How arrays are made."""
+
+    zeros = Row(
         "Zeros",
-        "torch.zeros(2, 3)",
-        "tf.zeros([2, 3])",
-        "jnp.zeros((2, 3))",
-    ),
-    Row(
-        "torch-empty",
+        lambda: torch.zeros(2, 3),
+        lambda: tf.zeros([2, 3]),
+        lambda: jnp.zeros((2, 3)),
+    )
+    empty = Row(
         "Uninitialized memory (zeros in JAX before 0.11)",
-        "tuple(torch.empty(2, 3).shape)",
-        "tuple(tf.zeros([2, 3]).shape)",
-        "jnp.empty((2, 3)).shape",
-    ),
-    Row(
-        "torch-arange",
+        lambda: tuple(torch.empty(2, 3).shape),
+        lambda: tuple(tf.zeros([2, 3]).shape),
+        lambda: jnp.empty((2, 3)).shape,
+    )
+    arange = Row(
         "A range",
-        "torch.arange(5)",
-        "tf.range(5)",
-        "jnp.arange(5)",
-        numpy="np.arange(5)",
-    ),
-    Row(
-        "torch-arange-float",
+        lambda: torch.arange(5),
+        lambda: tf.range(5),
+        lambda: jnp.arange(5),
+        numpy=lambda: np.arange(5),
+    )
+    arange_float = Row(
         "A range in steps",
-        "torch.arange(0.0, 1.0, 0.25)",
-        "tf.range(0.0, 1.0, 0.25)",
-        "jnp.arange(0.0, 1.0, 0.25)",
-        numpy="np.arange(0.0, 1.0, 0.25)",
-    ),
-    Row(
-        "torch-linspace",
+        lambda: torch.arange(0.0, 1.0, 0.25),
+        lambda: tf.range(0.0, 1.0, 0.25),
+        lambda: jnp.arange(0.0, 1.0, 0.25),
+        numpy=lambda: np.arange(0.0, 1.0, 0.25),
+    )
+    linspace = Row(
         "Even spacing with both ends",
-        "torch.linspace(0, 1, 5)",
-        "tf.linspace(0.0, 1.0, 5)",
-        "jnp.linspace(0, 1, 5)",
-    ),
-    Row(
-        "torch-tensor",
+        lambda: torch.linspace(0, 1, 5),
+        lambda: tf.linspace(0.0, 1.0, 5),
+        lambda: jnp.linspace(0, 1, 5),
+    )
+    tensor = Row(
         "From a list of floats",
-        "torch.tensor([0.5, 2.0])",
-        "tf.constant([0.5, 2.0])",
-        "jnp.array([0.5, 2.0])",
-        numpy="np.array([0.5, 2.0])",
-    ),
-    Row(
-        "torch-tensor-integers",
+        lambda: torch.tensor([0.5, 2.0]),
+        lambda: tf.constant([0.5, 2.0]),
+        lambda: jnp.array([0.5, 2.0]),
+        numpy=lambda: np.array([0.5, 2.0]),
+    )
+    tensor_integers = Row(
         "From a list of integers",
-        "torch.tensor([1, 2])",
-        "tf.constant([1, 2])",
-        "jnp.array([1, 2])",
-        numpy="np.array([1, 2])",
-    ),
-    Row(
-        "torch-from-numpy",
+        lambda: torch.tensor([1, 2]),
+        lambda: tf.constant([1, 2]),
+        lambda: jnp.array([1, 2]),
+        numpy=lambda: np.array([1, 2]),
+    )
+    from_numpy = Row(
         "From a NumPy array",
-        "torch.from_numpy(np.ones(2))",
-        "tf.convert_to_tensor(np.ones(2))",
-        "jnp.asarray(np.ones(2))",
-    ),
-    Row(
-        "torch-from-numpy-shared",
-        "Shared memory with NumPy",
-        """
+        lambda: torch.from_numpy(np.ones(2)),
+        lambda: tf.convert_to_tensor(np.ones(2)),
+        lambda: jnp.asarray(np.ones(2)),
+    )
+
+    def _torch():
         n = np.zeros(2)
         t = torch.from_numpy(n)
         n[0] = 9
-        t
-        """,
-        """
+        return t
+
+    def _tensorflow():
         n = np.zeros(2)
         t = tf.convert_to_tensor(n)
         n[0] = 9
-        t
-        """,
-        """
+        return t
+
+    def _jax():
         n = np.zeros(2)
         t = jnp.array(n)
         n[0] = 9
-        t
-        """,
+        return t
+
+    from_numpy_shared = Row(
+        "Shared memory with NumPy",
+        _torch,
+        _tensorflow,
+        _jax,
         differs=True,
-    ),
-    Row("torch-numpy", "To NumPy", "x.numpy()", "x.numpy()", "np.asarray(x)"),
-    Row(
-        "torch-to-dtype",
+    )
+    numpy = Row(
+        "To NumPy",
+        lambda x: x.numpy(),
+        lambda x: x.numpy(),
+        lambda x: np.asarray(x),
+    )
+    to_dtype = Row(
         "Another dtype",
-        "x.to(torch.int32)",
-        "tf.cast(x, tf.int32)",
-        "x.astype(jnp.int32)",
-    ),
-    Row(
-        "torch-to-integer",
+        lambda x: x.to(torch.int32),
+        lambda x: tf.cast(x, tf.int32),
+        lambda x: x.astype(jnp.int32),
+    )
+    to_integer = Row(
         "Cast to integers: toward zero",
-        "v.to(torch.int32)",
-        "tf.cast(v, tf.int32)",
-        "v.astype(jnp.int32)",
+        lambda v: v.to(torch.int32),
+        lambda v: tf.cast(v, tf.int32),
+        lambda v: v.astype(jnp.int32),
         given={"v": [-1.7, -0.5, 2.9]},
-    ),
-    Row(
-        "torch-one-hot",
+    )
+    one_hot = Row(
         "One-hot rows",
-        "F.one_hot(i, 3)",
-        "tf.one_hot(i, 3)",
-        "jax.nn.one_hot(i, 3)",
-    ),
-    Row(
-        "torch-one-hot-outside",
+        lambda i: F.one_hot(i, 3),
+        lambda i: tf.one_hot(i, 3),
+        lambda i: jax.nn.one_hot(i, 3),
+    )
+    one_hot_outside = Row(
         "One-hot of an absent class",
-        "F.one_hot(i, 3)",
-        "tf.one_hot(i, 3)",
-        "jax.nn.one_hot(i, 3)",
+        lambda i: F.one_hot(i, 3),
+        lambda i: tf.one_hot(i, 3),
+        lambda i: jax.nn.one_hot(i, 3),
         given={"i": [1, 3]},
         differs=True,
-    ),
-    Row(
-        "torch-tril",
+    )
+    tril = Row(
         "Lower triangle",
-        "torch.tril(s)",
-        "tf.linalg.band_part(s, -1, 0)",
-        "jnp.tril(s)",
-    ),
-    Row(
-        "torch-meshgrid",
+        lambda s: torch.tril(s),
+        lambda s: tf.linalg.band_part(s, -1, 0),
+        lambda s: jnp.tril(s),
+    )
+    meshgrid = Row(
         "Grid of coordinates",
-        'torch.meshgrid(v, w, indexing="xy")[0]',
-        "tf.meshgrid(v, w)[0]",
-        "jnp.meshgrid(v, w)[0]",
-    ),
-]
+        lambda v, w: torch.meshgrid(v, w, indexing="xy")[0],
+        lambda v, w: tf.meshgrid(v, w)[0],
+        lambda v, w: jnp.meshgrid(v, w)[0],
+    )
 
-SHAPES = [
-    Row(
-        "torch-shape",
+
+class Shapes:
+    """Shapes of arrays."""
+
+    shape = Row(
         "The shape",
-        "tuple(x.shape)",
-        "tuple(x.shape)",
-        "x.shape",
-    ),
-    Row(
-        "torch-reshape",
+        lambda x: tuple(x.shape),
+        lambda x: tuple(x.shape),
+        lambda x: x.shape,
+    )
+    reshape = Row(
         "Reshape",
-        "x.reshape(3, -1)",
-        "tf.reshape(x, [3, -1])",
-        "x.reshape(3, -1)",
+        lambda x: x.reshape(3, -1),
+        lambda x: tf.reshape(x, [3, -1]),
+        lambda x: x.reshape(3, -1),
         fixed=True,
-    ),
-    Row(
-        "torch-permute",
+    )
+    permute = Row(
         "Reorder axes",
-        "nchw.permute(0, 2, 3, 1)",
-        "tf.transpose(nchw, [0, 2, 3, 1])",
-        "jnp.transpose(nchw, (0, 2, 3, 1))",
-    ),
-    Row(
-        "torch-unsqueeze",
+        lambda nchw: nchw.permute(0, 2, 3, 1),
+        lambda nchw: tf.transpose(nchw, [0, 2, 3, 1]),
+        lambda nchw: jnp.transpose(nchw, (0, 2, 3, 1)),
+    )
+    unsqueeze = Row(
         "Add an axis",
-        "v.unsqueeze(0)",
-        "tf.expand_dims(v, 0)",
-        "v[None]",
-    ),
-    Row(
-        "torch-squeeze",
+        lambda v: v.unsqueeze(0),
+        lambda v: tf.expand_dims(v, 0),
+        lambda v: v[None],
+    )
+    squeeze = Row(
         "Drop an axis of size 1",
-        "nchw.squeeze(0)",
-        "tf.squeeze(nchw, 0)",
-        "nchw.squeeze(0)",
-    ),
-    Row(
-        "torch-squeeze-absent",
+        lambda nchw: nchw.squeeze(0),
+        lambda nchw: tf.squeeze(nchw, 0),
+        lambda nchw: nchw.squeeze(0),
+    )
+    squeeze_absent = Row(
         "Squeeze an axis of size 2",
-        "x.squeeze(0)",
-        "tf.squeeze(x, 0)",
-        "x.squeeze(0)",
+        lambda x: x.squeeze(0),
+        lambda x: tf.squeeze(x, 0),
+        lambda x: x.squeeze(0),
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-cat",
+    )
+    cat = Row(
         "Join along an axis",
-        "torch.cat([x, y], dim=0)",
-        "tf.concat([x, y], axis=0)",
-        "jnp.concatenate([x, y], axis=0)",
-    ),
-    Row(
-        "torch-stack",
+        lambda x, y: torch.cat([x, y], dim=0),
+        lambda x, y: tf.concat([x, y], axis=0),
+        lambda x, y: jnp.concatenate([x, y], axis=0),
+    )
+    stack = Row(
         "Join along a new axis",
-        "torch.stack([v, w], dim=1)",
-        "tf.stack([v, w], axis=1)",
-        "jnp.stack([v, w], axis=1)",
-    ),
-    Row(
-        "torch-split",
+        lambda v, w: torch.stack([v, w], dim=1),
+        lambda v, w: tf.stack([v, w], axis=1),
+        lambda v, w: jnp.stack([v, w], axis=1),
+    )
+    split = Row(
         "Split into sizes 1 and 2",
-        "v.split([1, 2])",
-        "tf.split(v, [1, 2])",
-        "jnp.split(v, [1])",
+        lambda v: v.split([1, 2]),
+        lambda v: tf.split(v, [1, 2]),
+        lambda v: jnp.split(v, [1]),
         fixed=True,
-    ),
-    Row(
-        "torch-chunk-uneven",
+    )
+    chunk_uneven = Row(
         "Split three into two",
-        "v.chunk(2)",
-        "tf.split(v, 2)",
-        "jnp.split(v, 2)",
-        numpy="np.array_split(v, 2)",
+        lambda v: v.chunk(2),
+        lambda v: tf.split(v, 2),
+        lambda v: jnp.split(v, 2),
+        numpy=lambda v: np.array_split(v, 2),
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-expand",
+    )
+    expand = Row(
         "Broadcast",
-        "v.expand(2, -1)",
-        "tf.broadcast_to(v, [2, len(v)])",
-        "jnp.broadcast_to(v, (2, len(v)))",
-    ),
-    Row(
-        "torch-repeat",
+        lambda v: v.expand(2, -1),
+        lambda v: tf.broadcast_to(v, [2, len(v)]),
+        lambda v: jnp.broadcast_to(v, (2, len(v))),
+    )
+    repeat = Row(
         "Repeat the whole",
-        "v.repeat(2)",
-        "tf.tile(v, [2])",
-        "jnp.tile(v, 2)",
-    ),
-    Row(
-        "torch-repeat-interleave",
+        lambda v: v.repeat(2),
+        lambda v: tf.tile(v, [2]),
+        lambda v: jnp.tile(v, 2),
+    )
+    repeat_interleave = Row(
         "Repeat each element",
-        "v.repeat_interleave(2)",
-        "tf.repeat(v, 2)",
-        "jnp.repeat(v, 2)",
-    ),
-    Row(
-        "torch-flip",
+        lambda v: v.repeat_interleave(2),
+        lambda v: tf.repeat(v, 2),
+        lambda v: jnp.repeat(v, 2),
+    )
+    flip = Row(
         "Reverse",
-        "x.flip(1)",
-        "tf.reverse(x, [1])",
-        "jnp.flip(x, 1)",
-    ),
-    Row(
-        "torch-roll",
+        lambda x: x.flip(1),
+        lambda x: tf.reverse(x, [1]),
+        lambda x: jnp.flip(x, 1),
+    )
+    roll = Row(
         "Rotate",
-        "v.roll(1)",
-        "tf.roll(v, 1, axis=0)",
-        "jnp.roll(v, 1)",
-    ),
-    Row(
-        "torch-pad",
+        lambda v: v.roll(1),
+        lambda v: tf.roll(v, 1, axis=0),
+        lambda v: jnp.roll(v, 1),
+    )
+    pad = Row(
         "Pad: PyTorch counts from the last axis",
-        "F.pad(x, (1, 0, 0, 1))",
-        "tf.pad(x, [[0, 1], [1, 0]])",
-        "jnp.pad(x, ((0, 1), (1, 0)))",
-    ),
-]
+        lambda x: F.pad(x, (1, 0, 0, 1)),
+        lambda x: tf.pad(x, [[0, 1], [1, 0]]),
+        lambda x: jnp.pad(x, ((0, 1), (1, 0))),
+    )
 
-INDEXING = [
-    Row(
-        "torch-index",
+
+class Indexing:
+    """Reading and updating parts of arrays."""
+
+    def _torch(x):
+        return x[1, 2], x[0], x[:, 1]
+
+    def _tensorflow(x):
+        return x[1, 2], x[0], x[:, 1]
+
+    def _jax(x):
+        return x[1, 2], x[0], x[:, 1]
+
+    index = Row(
         "An element, a row, a column",
-        "x[1, 2], x[0], x[:, 1]",
-        "x[1, 2], x[0], x[:, 1]",
-        "x[1, 2], x[0], x[:, 1]",
+        _torch,
+        _tensorflow,
+        _jax,
         fixed=True,
-    ),
-    Row(
-        "torch-slice-backwards",
+    )
+    slice_backwards = Row(
         "A negative step",
-        "v[::-1]",
-        "v[::-1]",
-        "v[::-1]",
+        lambda v: v[::-1],
+        lambda v: v[::-1],
+        lambda v: v[::-1],
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-index-select",
+    )
+    index_select = Row(
         "Rows by number",
-        "v[i]",
-        "tf.gather(v, i)",
-        "v[i]",
-    ),
-    Row(
-        "torch-index-python-list",
+        lambda v, i: v[i],
+        lambda v, i: tf.gather(v, i),
+        lambda v, i: v[i],
+    )
+    index_python_list = Row(
         "Index with a Python list",
-        "v[[2, 0]]",
-        "v[[2, 0]]",
-        "v[[2, 0]]",
-        numpy="v[[2, 0]]",
+        lambda v: v[[2, 0]],
+        lambda v: v[[2, 0]],
+        lambda v: v[[2, 0]],
+        numpy=lambda v: v[[2, 0]],
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-gather",
+    )
+
+    def _jax(x, labels):
+        return jnp.take_along_axis(x, labels[:, None], axis=1)[:, 0]
+
+    gather = Row(
         "One element of each row",
-        "x.gather(1, labels[:, None])[:, 0]",
-        "tf.gather(x, labels, axis=1, batch_dims=1)",
-        "jnp.take_along_axis(x, labels[:, None], axis=1)[:, 0]",
-    ),
-    Row(
-        "torch-masked-select",
+        lambda x, labels: x.gather(1, labels[:, None])[:, 0],
+        lambda x, labels: tf.gather(x, labels, axis=1, batch_dims=1),
+        _jax,
+    )
+    masked_select = Row(
         "Elements where a mask is true",
-        "v[mask]",
-        "tf.boolean_mask(v, mask)",
-        "v[mask]",
-    ),
-    Row(
-        "torch-where",
+        lambda v, mask: v[mask],
+        lambda v, mask: tf.boolean_mask(v, mask),
+        lambda v, mask: v[mask],
+    )
+    where = Row(
         "Choose by a mask",
-        "torch.where(mask, v, w)",
-        "tf.where(mask, v, w)",
-        "jnp.where(mask, v, w)",
-    ),
-    Row(
-        "torch-masked-fill",
+        lambda v, w, mask: torch.where(mask, v, w),
+        lambda v, w, mask: tf.where(mask, v, w),
+        lambda v, w, mask: jnp.where(mask, v, w),
+    )
+    masked_fill = Row(
         "Fill where a mask is true",
-        "v.masked_fill(mask, 0.0)",
-        "tf.where(mask, 0.0, v)",
-        "jnp.where(mask, 0.0, v)",
-    ),
-    Row(
-        "torch-nonzero",
+        lambda v, mask: v.masked_fill(mask, 0.0),
+        lambda v, mask: tf.where(mask, 0.0, v),
+        lambda v, mask: jnp.where(mask, 0.0, v),
+    )
+    nonzero = Row(
         "Indices where a mask is true",
-        "mask.nonzero()",
-        "tf.where(mask)",
-        "jnp.argwhere(mask)",
-    ),
-    Row(
-        "torch-outside",
+        lambda mask: mask.nonzero(),
+        lambda mask: tf.where(mask),
+        lambda mask: jnp.argwhere(mask),
+    )
+    outside = Row(
         "Read outside",
-        "v[torch.tensor(7)]",
-        "tf.gather(v, 7)",
-        "v[jnp.array(7)]",
-        numpy="v[7]",
+        lambda v: v[torch.tensor(7)],
+        lambda v: tf.gather(v, 7),
+        lambda v: v[jnp.array(7)],
+        numpy=lambda v: v[7],
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-negative-index",
+    )
+    negative_index = Row(
         "Negative indices",
-        "v[torch.tensor(-1)]",
-        "tf.gather(v, -1)",
-        "v[jnp.array(-1)]",
+        lambda v: v[torch.tensor(-1)],
+        lambda v: tf.gather(v, -1),
+        lambda v: v[jnp.array(-1)],
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-set",
+    )
+
+    def _torch(v):
+        v[0] = 9.0
+        return v
+
+    set = Row(
         "Set one element",
-        """
+        _torch,
+        lambda v: tf.tensor_scatter_nd_update(v, [[0]], [9.0]),
+        lambda v: v.at[0].set(9.0),
+    )
+
+    def _torch(v):
         v[0] = 9.0
-        v
-        """,
-        "tf.tensor_scatter_nd_update(v, [[0]], [9.0])",
-        "v.at[0].set(9.0)",
-    ),
-    Row(
-        "torch-set-in-place",
+        return v
+
+    def _tensorflow(v):
+        v[0] = 9.0
+        return v
+
+    def _jax(v):
+        v[0] = 9.0
+        return v
+
+    def _numpy(v):
+        v[0] = 9.0
+        return v
+
+    set_in_place = Row(
         "Set one element in place",
-        """
-        v[0] = 9.0
-        v
-        """,
-        """
-        v[0] = 9.0
-        v
-        """,
-        """
-        v[0] = 9.0
-        v
-        """,
-        numpy="""
-        v[0] = 9.0
-        v
-        """,
+        _torch,
+        _tensorflow,
+        _jax,
+        numpy=_numpy,
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-alias",
+    )
+
+    def _torch(v):
+        part = v[:2]
+        part += 1
+        return v
+
+    def _tensorflow(v):
+        part = v[:2]
+        part += 1
+        return v
+
+    def _jax(v):
+        part = v[:2]
+        part += 1
+        return v
+
+    def _numpy(v):
+        part = v[:2]
+        part += 1
+        return v
+
+    alias = Row(
         "Does a slice share memory?",
-        """
-        part = v[:2]
-        part += 1
-        v
-        """,
-        """
-        part = v[:2]
-        part += 1
-        v
-        """,
-        """
-        part = v[:2]
-        part += 1
-        v
-        """,
-        numpy="""
-        part = v[:2]
-        part += 1
-        v
-        """,
+        _torch,
+        _tensorflow,
+        _jax,
+        numpy=_numpy,
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-index-add",
+    )
+    index_add = Row(
         "Scatter-add: repeats count",
-        "v.index_add(0, i, torch.ones(len(i)))",
-        "tf.tensor_scatter_nd_add(v, i[:, None], tf.ones(len(i)))",
-        "v.at[i].add(1.0)",
-    ),
-    Row(
-        "torch-scatter-repeated",
+        lambda v, i: v.index_add(0, i, torch.ones(len(i))),
+        lambda v, i: tf.tensor_scatter_nd_add(v, i[:, None], tf.ones(len(i))),
+        lambda v, i: v.at[i].add(1.0),
+    )
+
+    def _torch(v, i):
+        v[i] += 1
+        return v
+
+    def _numpy(v, i):
+        v[i] += 1
+        return v
+
+    scatter_repeated = Row(
         "v[i] += 1 where an index repeats",
-        """
-        v[i] += 1
-        v
-        """,
-        "tf.tensor_scatter_nd_add(v, i[:, None], tf.ones(len(i)))",
-        "v.at[i].add(1.0)",
-        numpy="""
-        v[i] += 1
-        v
-        """,
+        _torch,
+        lambda v, i: tf.tensor_scatter_nd_add(v, i[:, None], tf.ones(len(i))),
+        lambda v, i: v.at[i].add(1.0),
+        numpy=_numpy,
         given={"i": [0, 0]},
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-scatter-outside",
-        "Write outside",
-        """
+    )
+
+    def _torch(v):
         v[torch.tensor(7)] = 9.0
-        v
-        """,
-        "tf.tensor_scatter_nd_update(v, [[7]], [9.0])",
-        "v.at[7].set(9.0)",
+        return v
+
+    scatter_outside = Row(
+        "Write outside",
+        _torch,
+        lambda v: tf.tensor_scatter_nd_update(v, [[7]], [9.0]),
+        lambda v: v.at[7].set(9.0),
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-segment-sum",
+    )
+    segment_sum = Row(
         "Sum by group",
-        "torch.zeros(3).scatter_add(0, g, w)",
-        "tf.math.unsorted_segment_sum(w, g, 3)",
-        "jax.ops.segment_sum(w, g, 3)",
+        lambda w, g: torch.zeros(3).scatter_add(0, g, w),
+        lambda w, g: tf.math.unsorted_segment_sum(w, g, 3),
+        lambda w, g: jax.ops.segment_sum(w, g, 3),
         given={"g": [2, 0, 2]},
         fixed=True,
-    ),
-    Row(
-        "torch-narrow",
+    )
+    narrow = Row(
         "A slice that starts at a variable",
-        "v.narrow(0, 1, 2)",
-        "tf.slice(v, [1], [2])",
-        "jax.lax.dynamic_slice(v, (1,), (2,))",
+        lambda v: v.narrow(0, 1, 2),
+        lambda v: tf.slice(v, [1], [2]),
+        lambda v: jax.lax.dynamic_slice(v, (1,), (2,)),
         fixed=True,
-    ),
-    Row(
-        "torch-narrow-outside",
+    )
+    narrow_outside = Row(
         "A slice that runs over the end",
-        "v.narrow(0, 2, 2)",
-        "tf.slice(v, [2], [2])",
-        "jax.lax.dynamic_slice(v, (2,), (2,))",
+        lambda v: v.narrow(0, 2, 2),
+        lambda v: tf.slice(v, [2], [2]),
+        lambda v: jax.lax.dynamic_slice(v, (2,), (2,)),
         differs=True,
         fixed=True,
-    ),
-]
+    )
 
-SORTING = [
-    Row("torch-sort", "Sort", "v.sort().values", "tf.sort(v)", "jnp.sort(v)"),
-    Row(
-        "torch-sort-nan",
+
+class Sorting:
+    """Sorting and counting."""
+
+    sort = Row(
+        "Sort",
+        lambda v: v.sort().values,
+        lambda v: tf.sort(v),
+        lambda v: jnp.sort(v),
+    )
+    sort_nan = Row(
         "Sort with NaN",
-        "v.sort().values",
-        "tf.sort(v)",
-        "jnp.sort(v)",
+        lambda v: v.sort().values,
+        lambda v: tf.sort(v),
+        lambda v: jnp.sort(v),
         given={"v": [float("nan"), 3.0, 1.0]},
         differs=True,
-    ),
-    Row(
-        "torch-argsort",
+    )
+    argsort = Row(
         "Argsort, stable",
-        "v.argsort(stable=True)",
-        "tf.argsort(v, stable=True)",
-        "jnp.argsort(v)",
-    ),
-    Row(
-        "torch-sort-descending",
+        lambda v: v.argsort(stable=True),
+        lambda v: tf.argsort(v, stable=True),
+        lambda v: jnp.argsort(v),
+    )
+    sort_descending = Row(
         "Sort, largest first",
-        "v.sort(descending=True).values",
-        'tf.sort(v, direction="DESCENDING")',
-        "jnp.sort(v, descending=True)",
-    ),
-    Row(
-        "torch-topk",
+        lambda v: v.sort(descending=True).values,
+        lambda v: tf.sort(v, direction="DESCENDING"),
+        lambda v: jnp.sort(v, descending=True),
+    )
+    topk = Row(
         "The two largest",
-        "v.topk(2).values",
-        "tf.math.top_k(v, 2).values",
-        "jax.lax.top_k(v, 2)[0]",
+        lambda v: v.topk(2).values,
+        lambda v: tf.math.top_k(v, 2).values,
+        lambda v: jax.lax.top_k(v, 2)[0],
         fixed=True,
-    ),
-    Row(
-        "torch-unique",
+    )
+    unique = Row(
         "Unique values",
-        "k.unique()",
-        "tf.sort(tf.unique(k).y)",
-        "jnp.unique(k)",
-    ),
-    Row(
-        "torch-unique-order",
+        lambda k: k.unique(),
+        lambda k: tf.sort(tf.unique(k).y),
+        lambda k: jnp.unique(k),
+    )
+    unique_order = Row(
         "Order of unique values",
-        "k.unique()",
-        "tf.unique(k).y",
-        "jnp.unique(k)",
+        lambda k: k.unique(),
+        lambda k: tf.unique(k).y,
+        lambda k: jnp.unique(k),
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-bincount",
+    )
+    bincount = Row(
         "Count each value",
-        "torch.bincount(i, minlength=3)",
-        "tf.math.bincount(i, minlength=3)",
-        "jnp.bincount(i, length=3)",
-    ),
-]
+        lambda i: torch.bincount(i, minlength=3),
+        lambda i: tf.math.bincount(i, minlength=3),
+        lambda i: jnp.bincount(i, length=3),
+    )
 
-ARITHMETIC = [
-    Row(
-        "torch-promotion",
+
+class Arithmetic:
+    """Operations on each element."""
+
+    promotion = Row(
         "Integers plus floats",
-        "k + 0.5 * torch.ones(4)",
-        "tf.cast(k, tf.float32) + 0.5 * tf.ones(4)",
-        "k + 0.5 * jnp.ones(4)",
+        lambda k: k + 0.5 * torch.ones(4),
+        lambda k: tf.cast(k, tf.float32) + 0.5 * tf.ones(4),
+        lambda k: k + 0.5 * jnp.ones(4),
         fixed=True,
-    ),
-    Row(
-        "torch-promotion-none",
+    )
+    promotion_none = Row(
         "Integers plus floats, no cast",
-        "i + v[:2]",
-        "i + v[:2]",
-        "i + v[:2]",
+        lambda v, i: i + v[:2],
+        lambda v, i: i + v[:2],
+        lambda v, i: i + v[:2],
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-true-divide",
+    )
+    true_divide = Row(
         "Divide integers",
-        "k / d",
-        "k / d",
-        "k / d",
-        numpy="k / d",
-        tolerance=1e-5,
-    ),
-    Row(
-        "torch-floor-divide",
+        lambda k, d: k / d,
+        lambda k, d: k / d,
+        lambda k, d: k / d,
+        numpy=lambda k, d: k / d,
+    )
+    floor_divide = Row(
         "Whole-number division",
-        "k // d",
-        "k // d",
-        "k // d",
-    ),
-    Row("torch-remainder", "Remainder", "k % d", "k % d", "k % d"),
-    Row(
-        "torch-divide-by-zero",
+        lambda k, d: k // d,
+        lambda k, d: k // d,
+        lambda k, d: k // d,
+    )
+    remainder = Row(
+        "Remainder",
+        lambda k, d: k % d,
+        lambda k, d: k % d,
+        lambda k, d: k % d,
+    )
+    divide_by_zero = Row(
         "Integers divided by zero",
-        "k // 0",
-        "k // 0",
-        "k // 0",
+        lambda k: k // 0,
+        lambda k: k // 0,
+        lambda k: k // 0,
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-round",
+    )
+    round = Row(
         "Round: halves go to the even number",
-        "v.round()",
-        "tf.round(v)",
-        "jnp.round(v)",
+        lambda v: v.round(),
+        lambda v: tf.round(v),
+        lambda v: jnp.round(v),
         given={"v": [0.5, 1.5, 2.5]},
-    ),
-    Row(
-        "torch-overflow",
+    )
+    overflow = Row(
         "Overflow of int32",
-        "k.to(torch.int32) + 1",
-        "tf.cast(k, tf.int32) + 1",
-        "k.astype(jnp.int32) + 1",
+        lambda k: k.to(torch.int32) + 1,
+        lambda k: tf.cast(k, tf.int32) + 1,
+        lambda k: k.astype(jnp.int32) + 1,
         given={"k": [2147483647]},
-    ),
-    Row(
-        "torch-clamp",
+    )
+    clamp = Row(
         "Clip",
-        "v.clamp(1.5, 2.5)",
-        "tf.clip_by_value(v, 1.5, 2.5)",
-        "v.clip(1.5, 2.5)",
-    ),
-    Row(
-        "torch-clamp-nan",
+        lambda v: v.clamp(1.5, 2.5),
+        lambda v: tf.clip_by_value(v, 1.5, 2.5),
+        lambda v: v.clip(1.5, 2.5),
+    )
+    clamp_nan = Row(
         "Clip NaN",
-        "v.clamp(0, 1)",
-        "tf.clip_by_value(v, 0, 1)",
-        "v.clip(0, 1)",
+        lambda v: v.clamp(0, 1),
+        lambda v: tf.clip_by_value(v, 0, 1),
+        lambda v: v.clip(0, 1),
         given={"v": [float("nan"), 5.0]},
-    ),
-    Row(
-        "torch-maximum",
+    )
+    maximum = Row(
         "The larger of two, with NaN",
-        "torch.maximum(v, w)",
-        "tf.maximum(v, w)",
-        "jnp.maximum(v, w)",
+        lambda v, w: torch.maximum(v, w),
+        lambda v, w: tf.maximum(v, w),
+        lambda v, w: jnp.maximum(v, w),
         given={"v": [float("nan"), 5.0], "w": [1.0, 2.0]},
-    ),
-    Row(
-        "torch-nan-to-num",
+    )
+    nan_to_num = Row(
         "Replace NaN",
-        "v.nan_to_num(0.0)",
-        "tf.where(tf.math.is_nan(v), 0.0, v)",
-        "jnp.nan_to_num(v)",
+        lambda v: v.nan_to_num(0.0),
+        lambda v: tf.where(tf.math.is_nan(v), 0.0, v),
+        lambda v: jnp.nan_to_num(v),
         given={"v": [float("nan"), 2.0]},
-    ),
-]
+    )
 
-REDUCTIONS = [
-    Row(
-        "torch-sum",
+
+class Reductions:
+    """Many elements to one."""
+
+    sum = Row(
         "Sum along an axis",
-        "x.sum(dim=0)",
-        "tf.reduce_sum(x, axis=0)",
-        "x.sum(axis=0)",
-    ),
-    Row(
-        "torch-sum-keepdim",
+        lambda x: x.sum(dim=0),
+        lambda x: tf.reduce_sum(x, axis=0),
+        lambda x: x.sum(axis=0),
+    )
+    sum_keepdim = Row(
         "Sum, keeping the axis",
-        "x.sum(dim=1, keepdim=True)",
-        "tf.reduce_sum(x, axis=1, keepdims=True)",
-        "x.sum(axis=1, keepdims=True)",
-    ),
-    Row(
-        "torch-sum-small-integers",
+        lambda x: x.sum(dim=1, keepdim=True),
+        lambda x: tf.reduce_sum(x, axis=1, keepdims=True),
+        lambda x: x.sum(axis=1, keepdims=True),
+    )
+    sum_small_integers = Row(
         "Sum of int8",
-        "k.to(torch.int8).sum()",
-        "tf.reduce_sum(tf.cast(k, tf.int8))",
-        "k.astype(jnp.int8).sum()",
+        lambda k: k.to(torch.int8).sum(),
+        lambda k: tf.reduce_sum(tf.cast(k, tf.int8)),
+        lambda k: k.astype(jnp.int8).sum(),
         given={"k": [100, 100]},
         differs=True,
-    ),
-    Row(
-        "torch-mean",
+    )
+    mean = Row(
         "Mean",
-        "x.mean(dim=1)",
-        "tf.reduce_mean(x, axis=1)",
-        "x.mean(axis=1)",
-    ),
-    Row(
-        "torch-mean-integers",
+        lambda x: x.mean(dim=1),
+        lambda x: tf.reduce_mean(x, axis=1),
+        lambda x: x.mean(axis=1),
+    )
+    mean_integers = Row(
         "Mean of integers",
-        "k.mean()",
-        "tf.reduce_mean(k)",
-        "k.mean()",
+        lambda k: k.mean(),
+        lambda k: tf.reduce_mean(k),
+        lambda k: k.mean(),
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-std",
-        "Standard deviation, divided by n − 1",
-        "v.std()",
-        """
+    )
+
+    def _tensorflow(v):
         n = len(v)
-        tf.math.reduce_std(v) * (n / (n - 1)) ** 0.5
-        """,
-        "v.std(ddof=1)",
-    ),
-    Row(
-        "torch-std-default",
+        return tf.math.reduce_std(v) * (n / (n - 1)) ** 0.5
+
+    std = Row(
+        "Standard deviation, divided by n − 1",
+        lambda v: v.std(),
+        _tensorflow,
+        lambda v: v.std(ddof=1),
+    )
+    std_default = Row(
         "Standard deviation by default",
-        "v.std()",
-        "tf.math.reduce_std(v)",
-        "v.std()",
-        numpy="v.std()",
+        lambda v: v.std(),
+        lambda v: tf.math.reduce_std(v),
+        lambda v: v.std(),
+        numpy=lambda v: v.std(),
         differs=True,
-        meaning=("np.std(v, ddof=1)", "np.std(v)", "np.std(v)"),
-    ),
-    Row(
-        "torch-max",
+        meaning=(
+            lambda v: np.std(v, ddof=1),
+            lambda v: np.std(v),
+            lambda v: np.std(v),
+        ),
+    )
+    max = Row(
         "Maximum",
-        "x.amax(dim=1)",
-        "tf.reduce_max(x, axis=1)",
-        "x.max(axis=1)",
-    ),
-    Row(
-        "torch-max-pair",
+        lambda x: x.amax(dim=1),
+        lambda x: tf.reduce_max(x, axis=1),
+        lambda x: x.max(axis=1),
+    )
+    max_pair = Row(
         "Maximum with an axis",
-        "x.max(dim=1)",
-        "tf.reduce_max(x, axis=1)",
-        "x.max(axis=1)",
+        lambda x: x.max(dim=1),
+        lambda x: tf.reduce_max(x, axis=1),
+        lambda x: x.max(axis=1),
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-max-nan",
+    )
+    max_nan = Row(
         "Maximum with NaN",
-        "v.max()",
-        "tf.reduce_max(v)",
-        "v.max()",
+        lambda v: v.max(),
+        lambda v: tf.reduce_max(v),
+        lambda v: v.max(),
         given={"v": [1.0, float("nan"), 3.0]},
-    ),
-    Row(
-        "torch-argmax",
+    )
+    argmax = Row(
         "Argmax, ties: the first",
-        "v.argmax()",
-        "tf.argmax(v)",
-        "v.argmax()",
+        lambda v: v.argmax(),
+        lambda v: tf.argmax(v),
+        lambda v: v.argmax(),
         given={"v": [1.0, 3.0, 3.0]},
-    ),
-    Row(
-        "torch-argmax-nan",
+    )
+    argmax_nan = Row(
         "Argmax with NaN",
-        "v.argmax()",
-        "tf.argmax(v)",
-        "v.argmax()",
+        lambda v: v.argmax(),
+        lambda v: tf.argmax(v),
+        lambda v: v.argmax(),
         given={"v": [1.0, float("nan"), 3.0]},
         differs=True,
-    ),
-    Row(
-        "torch-argmax-axis",
+    )
+    argmax_axis = Row(
         "Argmax without an axis",
-        "x.argmax()",
-        "tf.argmax(x)",
-        "x.argmax()",
+        lambda x: x.argmax(),
+        lambda x: tf.argmax(x),
+        lambda x: x.argmax(),
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-cumsum",
+    )
+    cumsum = Row(
         "Running sum",
-        "v.cumsum(0)",
-        "tf.cumsum(v)",
-        "v.cumsum()",
-    ),
-    Row(
-        "torch-any",
+        lambda v: v.cumsum(0),
+        lambda v: tf.cumsum(v),
+        lambda v: v.cumsum(),
+    )
+
+    def _torch(mask):
+        return mask.any(), mask.all()
+
+    def _tensorflow(mask):
+        return tf.reduce_any(mask), tf.reduce_all(mask)
+
+    def _jax(mask):
+        return mask.any(), mask.all()
+
+    any = Row(
         "Any, all",
-        "mask.any(), mask.all()",
-        "tf.reduce_any(mask), tf.reduce_all(mask)",
-        "mask.any(), mask.all()",
-    ),
-    Row(
-        "torch-logsumexp",
+        _torch,
+        _tensorflow,
+        _jax,
+    )
+    logsumexp = Row(
         "Log of a sum of exponentials",
-        "x.logsumexp(dim=1)",
-        "tf.reduce_logsumexp(x, axis=1)",
-        "jax.nn.logsumexp(x, axis=1)",
-    ),
-    Row(
-        "torch-median",
-        "Median of an even number",
-        "v.median()",
-        """
+        lambda x: x.logsumexp(dim=1),
+        lambda x: tf.reduce_logsumexp(x, axis=1),
+        lambda x: jax.nn.logsumexp(x, axis=1),
+    )
+
+    def _tensorflow(v, s):
         s = tf.sort(v)
-        s[(len(v) - 1) // 2]
-        """,
-        "jnp.median(v)",
+        return s[(len(v) - 1) // 2]
+
+    median = Row(
+        "Median of an even number",
+        lambda v: v.median(),
+        _tensorflow,
+        lambda v: jnp.median(v),
         given={"v": [1.0, 2.0, 3.0, 4.0]},
         differs=True,
         meaning=(
-            "np.sort(v)[(len(v) - 1) // 2]",
-            "np.sort(v)[(len(v) - 1) // 2]",
-            "np.median(v)",
+            lambda v: np.sort(v)[(len(v) - 1) // 2],
+            lambda v: np.sort(v)[(len(v) - 1) // 2],
+            lambda v: np.median(v),
         ),
-    ),
-]
+    )
 
-ALGEBRA = [
-    Row("torch-matmul", "Matrix product", "a @ b", "a @ b", "a @ b"),
-    Row(
-        "torch-matmul-vector",
+
+class Algebra:
+    """Linear algebra."""
+
+    matmul = Row(
+        "Matrix product",
+        lambda a, b: a @ b,
+        lambda a, b: a @ b,
+        lambda a, b: a @ b,
+    )
+    matmul_vector = Row(
         "Matrix times vector",
-        "x @ v",
-        "tf.linalg.matvec(x, v)",
-        "x @ v",
-    ),
-    Row(
-        "torch-matmul-vector-operator",
+        lambda v, x: x @ v,
+        lambda v, x: tf.linalg.matvec(x, v),
+        lambda v, x: x @ v,
+    )
+    matmul_vector_operator = Row(
         "The operator @ with a vector",
-        "x @ v",
-        "x @ v",
-        "x @ v",
+        lambda v, x: x @ v,
+        lambda v, x: x @ v,
+        lambda v, x: x @ v,
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-dot", "Inner product", "v @ w", "tf.tensordot(v, w, 1)", "v @ w"
-    ),
-    Row(
-        "torch-bmm",
+    )
+    dot = Row(
+        "Inner product",
+        lambda v, w: v @ w,
+        lambda v, w: tf.tensordot(v, w, 1),
+        lambda v, w: v @ w,
+    )
+    bmm = Row(
         "Batch of matrix products",
-        "torch.bmm(nchw[0], nchw[0])",
-        "tf.matmul(nchw[0], nchw[0])",
-        "nchw[0] @ nchw[0]",
-    ),
-    Row(
-        "torch-einsum",
+        lambda nchw: torch.bmm(nchw[0], nchw[0]),
+        lambda nchw: tf.matmul(nchw[0], nchw[0]),
+        lambda nchw: nchw[0] @ nchw[0],
+    )
+    einsum = Row(
         "Einstein sum",
-        "torch.einsum('ij,ij->i', x, y)",
-        "tf.einsum('ij,ij->i', x, y)",
-        "jnp.einsum('ij,ij->i', x, y)",
-    ),
-    Row(
-        "torch-solve",
+        lambda x, y: torch.einsum("ij,ij->i", x, y),
+        lambda x, y: tf.einsum("ij,ij->i", x, y),
+        lambda x, y: jnp.einsum("ij,ij->i", x, y),
+    )
+    solve = Row(
         "Solve s z = c",
-        "torch.linalg.solve(s, c)",
-        "tf.linalg.solve(s, c[:, None])[:, 0]",
-        "jnp.linalg.solve(s, c)",
+        lambda s, c: torch.linalg.solve(s, c),
+        lambda s, c: tf.linalg.solve(s, c[:, None])[:, 0],
+        lambda s, c: jnp.linalg.solve(s, c),
         given={"c": [1.0, 2.0]},
         tolerance=1e-3,
-    ),
-    Row(
-        "torch-inv",
+    )
+    inv = Row(
         "Inverse",
-        "torch.linalg.inv(s)",
-        "tf.linalg.inv(s)",
-        "jnp.linalg.inv(s)",
+        lambda s: torch.linalg.inv(s),
+        lambda s: tf.linalg.inv(s),
+        lambda s: jnp.linalg.inv(s),
         tolerance=1e-3,
-    ),
-    Row(
-        "torch-inv-singular",
+    )
+    inv_singular = Row(
         "Inverse of a singular matrix",
-        "torch.linalg.inv(s)",
-        "tf.linalg.inv(s)",
-        "jnp.linalg.inv(s)",
-        numpy="np.linalg.inv(s)",
+        lambda s: torch.linalg.inv(s),
+        lambda s: tf.linalg.inv(s),
+        lambda s: jnp.linalg.inv(s),
+        numpy=lambda s: np.linalg.inv(s),
         given={"s": [[1.0, 1.0], [1.0, 1.0]]},
         differs=True,
-    ),
-    Row(
-        "torch-svd",
+    )
+    svd = Row(
         "Singular values",
-        "torch.linalg.svdvals(x)",
-        "tf.linalg.svd(x, compute_uv=False)",
-        "jnp.linalg.svd(x, compute_uv=False)",
+        lambda x: torch.linalg.svdvals(x),
+        lambda x: tf.linalg.svd(x, compute_uv=False),
+        lambda x: jnp.linalg.svd(x, compute_uv=False),
         tolerance=1e-3,
-    ),
-    Row(
-        "torch-svd-order",
-        "Order of the factors of svd",
-        """
+    )
+
+    def _torch(x):
         found = torch.linalg.svd(x, full_matrices=False)
-        [tuple(part.shape) for part in found]
-        """,
-        "[tuple(part.shape) for part in tf.linalg.svd(x)]",
-        "[part.shape for part in jnp.linalg.svd(x, full_matrices=False)]",
+        return [tuple(part.shape) for part in found]
+
+    def _jax(x):
+        return [part.shape for part in jnp.linalg.svd(x, full_matrices=False)]
+
+    svd_order = Row(
+        "Order of the factors of svd",
+        _torch,
+        lambda x: [tuple(part.shape) for part in tf.linalg.svd(x)],
+        _jax,
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-eigh",
+    )
+    eigh = Row(
         "Eigenvalues of a symmetric matrix",
-        "torch.linalg.eigvalsh(s)",
-        "tf.linalg.eigvalsh(s)",
-        "jnp.linalg.eigvalsh(s)",
+        lambda s: torch.linalg.eigvalsh(s),
+        lambda s: tf.linalg.eigvalsh(s),
+        lambda s: jnp.linalg.eigvalsh(s),
         tolerance=1e-3,
-    ),
-    Row(
-        "torch-cholesky",
+    )
+    cholesky = Row(
         "Cholesky factor",
-        "torch.linalg.cholesky(s)",
-        "tf.linalg.cholesky(s)",
-        "jnp.linalg.cholesky(s)",
+        lambda s: torch.linalg.cholesky(s),
+        lambda s: tf.linalg.cholesky(s),
+        lambda s: jnp.linalg.cholesky(s),
         tolerance=1e-3,
-    ),
-    Row(
-        "torch-cholesky-indefinite",
+    )
+    cholesky_indefinite = Row(
         "Cholesky of an indefinite matrix",
-        "torch.linalg.cholesky(s)",
-        "tf.linalg.cholesky(s)",
-        "jnp.linalg.cholesky(s)",
+        lambda s: torch.linalg.cholesky(s),
+        lambda s: tf.linalg.cholesky(s),
+        lambda s: jnp.linalg.cholesky(s),
         given={"s": [[-1.0]]},
         differs=True,
-    ),
-]
+    )
 
-LAYERS = [
-    Row(
-        "torch-linear",
+
+class Layers:
+    """Layers of networks."""
+
+    linear = Row(
         "Dense layer: the transpose",
-        "F.linear(x, y, c)",
-        "x @ tf.transpose(y) + c",
-        "x @ y.T + c",
+        lambda x, y, c: F.linear(x, y, c),
+        lambda x, y, c: x @ tf.transpose(y) + c,
+        lambda x, y, c: x @ y.T + c,
         given={"c": [1.0, 2.0]},
-    ),
-    Row(
-        "torch-gelu",
+    )
+    gelu = Row(
         "GELU with the error function",
-        "F.gelu(v)",
-        "tf.nn.gelu(v)",
-        "jax.nn.gelu(v, approximate=False)",
+        lambda v: F.gelu(v),
+        lambda v: tf.nn.gelu(v),
+        lambda v: jax.nn.gelu(v, approximate=False),
         tolerance=1e-4,
-    ),
-    Row(
-        "torch-gelu-default",
+    )
+    gelu_default = Row(
         "GELU by default",
-        "F.gelu(v)",
-        "tf.nn.gelu(v)",
-        "jax.nn.gelu(v)",
+        lambda v: F.gelu(v),
+        lambda v: tf.nn.gelu(v),
+        lambda v: jax.nn.gelu(v),
         differs=True,
-        meaning=("v / 2 * (1 + np.vectorize(math.erf)(v / 2**0.5))",) * 2
-        + (
-            "v / 2 * (1 + np.tanh((2 / np.pi) ** 0.5"
-            " * (v + 0.044715 * v**3)))",
+        meaning=(
+            lambda v: v / 2 * (1 + np.vectorize(math.erf)(v / 2**0.5)),
+            lambda v: v / 2 * (1 + np.vectorize(math.erf)(v / 2**0.5)),
+            lambda v: (
+                v
+                / 2
+                * (1 + np.tanh((2 / np.pi) ** 0.5 * (v + 0.044715 * v**3)))
+            ),
         ),
-        tolerance=1e-5,
-    ),
-    Row(
-        "torch-leaky-relu",
+    )
+    leaky_relu = Row(
         "Leaky ReLU by default",
-        "F.leaky_relu(v)",
-        "tf.nn.leaky_relu(v)",
-        "jax.nn.leaky_relu(v)",
+        lambda v: F.leaky_relu(v),
+        lambda v: tf.nn.leaky_relu(v),
+        lambda v: jax.nn.leaky_relu(v),
         given={"v": [-1.0, 1.0]},
         differs=True,
         meaning=(
-            "np.where(v > 0, v, 0.01 * v)",
-            "np.where(v > 0, v, 0.2 * v)",
-            "np.where(v > 0, v, 0.01 * v)",
+            lambda v: np.where(v > 0, v, 0.01 * v),
+            lambda v: np.where(v > 0, v, 0.2 * v),
+            lambda v: np.where(v > 0, v, 0.01 * v),
         ),
-    ),
-    Row(
-        "torch-softmax",
+    )
+    softmax = Row(
         "Softmax",
-        "F.softmax(x, dim=1)",
-        "tf.nn.softmax(x)",
-        "jax.nn.softmax(x)",
-    ),
-    Row(
-        "torch-log-softmax",
+        lambda x: F.softmax(x, dim=1),
+        lambda x: tf.nn.softmax(x),
+        lambda x: jax.nn.softmax(x),
+    )
+    log_softmax = Row(
         "Log-softmax",
-        "F.log_softmax(x, dim=1)",
-        "tf.nn.log_softmax(x)",
-        "jax.nn.log_softmax(x)",
-    ),
-    Row(
-        "torch-layer-norm",
+        lambda x: F.log_softmax(x, dim=1),
+        lambda x: tf.nn.log_softmax(x),
+        lambda x: jax.nn.log_softmax(x),
+    )
+    layer_norm = Row(
         "Layer normalisation",
-        "F.layer_norm(x, x.shape[1:])",
-        "tf.keras.layers.LayerNormalization(epsilon=1e-5)(x)",
-        "jax.nn.standardize(x, epsilon=1e-5)",
+        lambda x: F.layer_norm(x, x.shape[1:]),
+        lambda x: tf.keras.layers.LayerNormalization(epsilon=1e-5)(x),
+        lambda x: jax.nn.standardize(x, epsilon=1e-5),
         tolerance=1e-3,
-    ),
-    Row(
-        "torch-layer-norm-default",
+    )
+    layer_norm_default = Row(
         "Layer normalisation: default epsilon",
-        "F.layer_norm(x, x.shape[1:])",
-        "tf.keras.layers.LayerNormalization()(x)",
-        "jax.nn.standardize(x)",
+        lambda x: F.layer_norm(x, x.shape[1:]),
+        lambda x: tf.keras.layers.LayerNormalization()(x),
+        lambda x: jax.nn.standardize(x),
         given={"x": [[0.0, 0.01]]},
         differs=True,
         meaning=(
-            "(x - x.mean(1, keepdims=True))"
-            " / (x.var(1, keepdims=True) + 1e-5) ** 0.5",
-            "(x - x.mean(1, keepdims=True))"
-            " / (x.var(1, keepdims=True) + 1e-3) ** 0.5",
-            "(x - x.mean(1, keepdims=True))"
-            " / (x.var(1, keepdims=True) + 1e-5) ** 0.5",
+            lambda x: (
+                (x - x.mean(1, keepdims=True))
+                / (x.var(1, keepdims=True) + 1e-5) ** 0.5
+            ),
+            lambda x: (
+                (x - x.mean(1, keepdims=True))
+                / (x.var(1, keepdims=True) + 1e-3) ** 0.5
+            ),
+            lambda x: (
+                (x - x.mean(1, keepdims=True))
+                / (x.var(1, keepdims=True) + 1e-5) ** 0.5
+            ),
         ),
         tolerance=1e-4,
-    ),
-    Row(
-        "torch-conv2d",
+    )
+    conv2d = Row(
         "Convolution: order of the axes",
-        "F.conv2d(nchw, oihw)",
-        'tf.nn.conv2d(nhwc, hwio, 1, "VALID")',
-        'jax.lax.conv(nchw, oihw, (1, 1), "VALID")',
-        view={"tensorflow": "np.moveaxis(r, 3, 1)"},
+        lambda nchw, oihw: F.conv2d(nchw, oihw),
+        lambda nhwc, hwio: tf.nn.conv2d(nhwc, hwio, 1, "VALID"),
+        lambda nchw, oihw: jax.lax.conv(nchw, oihw, (1, 1), "VALID"),
+        view={"tensorflow": lambda r: np.moveaxis(r, 3, 1)},
         tolerance=1e-3,
-    ),
-    Row(
-        "torch-conv2d-same",
+    )
+    conv2d_same = Row(
         "Convolution with stride 2: where the padding goes",
-        "F.conv2d(nchw, oihw, stride=2, padding=1)[0, 0]",
-        'tf.nn.conv2d(nhwc, hwio, 2, "SAME")[0, :, :, 0]',
-        'jax.lax.conv(nchw, oihw, (2, 2), "SAME")[0, 0]',
+        lambda nchw, oihw: F.conv2d(nchw, oihw, stride=2, padding=1)[0, 0],
+        lambda nhwc, hwio: tf.nn.conv2d(nhwc, hwio, 2, "SAME")[0, :, :, 0],
+        lambda nchw, oihw: jax.lax.conv(nchw, oihw, (2, 2), "SAME")[0, 0],
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-max-pool",
-        "Max pooling",
-        "F.max_pool2d(nchw, 2)",
-        'tf.nn.max_pool2d(nhwc, 2, 2, "VALID")',
-        """
+    )
+
+    def _jax(nchw):
         size = (1, 1, 2, 2)
-        jax.lax.reduce_window(
+        return jax.lax.reduce_window(
             nchw, -jnp.inf, jax.lax.max, size, size, "VALID"
         )
-        """,
-        view={"tensorflow": "np.moveaxis(r, 3, 1)"},
-    ),
-    Row(
-        "torch-avg-pool",
+
+    max_pool = Row(
+        "Max pooling",
+        lambda nchw: F.max_pool2d(nchw, 2),
+        lambda nhwc: tf.nn.max_pool2d(nhwc, 2, 2, "VALID"),
+        _jax,
+        view={"tensorflow": lambda r: np.moveaxis(r, 3, 1)},
+    )
+
+    def _jax(nchw):
+        add, size = jax.lax.add, (1, 1, 2, 2)
+        return jax.lax.reduce_window(nchw, 0.0, add, size, size, "VALID") / 4
+
+    avg_pool = Row(
         "Average pooling",
-        "F.avg_pool2d(nchw, 2)",
-        'tf.nn.avg_pool2d(nhwc, 2, 2, "VALID")',
-        """
-        size = (1, 1, 2, 2)
-        jax.lax.reduce_window(
-            nchw, 0.0, jax.lax.add, size, size, "VALID"
-        ) / 4
-        """,
-        view={"tensorflow": "np.moveaxis(r, 3, 1)"},
-    ),
-    Row(
-        "torch-interpolate",
+        lambda nchw: F.avg_pool2d(nchw, 2),
+        lambda nhwc: tf.nn.avg_pool2d(nhwc, 2, 2, "VALID"),
+        _jax,
+        view={"tensorflow": lambda r: np.moveaxis(r, 3, 1)},
+    )
+    interpolate = Row(
         "Enlarge an image",
-        'F.interpolate(nchw, (8, 8), mode="bilinear")',
-        "tf.image.resize(nhwc, (8, 8))",
-        'jax.image.resize(nchw, (1, 2, 8, 8), "bilinear")',
-        view={"tensorflow": "np.moveaxis(r, 3, 1)"},
-    ),
-    Row(
-        "torch-interpolate-down",
+        lambda nchw: F.interpolate(nchw, (8, 8), mode="bilinear"),
+        lambda nhwc: tf.image.resize(nhwc, (8, 8)),
+        lambda nchw: jax.image.resize(nchw, (1, 2, 8, 8), "bilinear"),
+        view={"tensorflow": lambda r: np.moveaxis(r, 3, 1)},
+    )
+    interpolate_down = Row(
         "Shrink an image",
-        'F.interpolate(nchw, (3, 3), mode="bilinear")[0, 0]',
-        "tf.image.resize(nhwc, (3, 3))[0, :, :, 0]",
-        'jax.image.resize(nchw, (1, 2, 3, 3), "bilinear")[0, 0]',
+        lambda nchw: F.interpolate(nchw, (3, 3), mode="bilinear")[0, 0],
+        lambda nhwc: tf.image.resize(nhwc, (3, 3))[0, :, :, 0],
+        lambda nchw: jax.image.resize(nchw, (1, 2, 3, 3), "bilinear")[0, 0],
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-attention",
-        "Attention: order of the axes",
-        """
+    )
+
+    def _torch(nchw):
         q = nchw.permute(0, 2, 1, 3) / 32
-        F.scaled_dot_product_attention(q, q, q)
-        """,
-        """
+        return F.scaled_dot_product_attention(q, q, q)
+
+    def _tensorflow(nchw):
         q = tf.transpose(nchw, [0, 2, 1, 3]) / 32
         p = tf.nn.softmax(q @ tf.linalg.matrix_transpose(q) / 2)
-        p @ q
-        """,
-        """
-        q = nchw / 32
-        jax.nn.dot_product_attention(q, q, q)
-        """,
-        view={"jax": "r.swapaxes(1, 2)"},
-        tolerance=1e-3,
-    ),
-]
+        return p @ q
 
-LOSSES = [
-    Row(
-        "torch-cross-entropy",
+    def _jax(nchw):
+        q = nchw / 32
+        return jax.nn.dot_product_attention(q, q, q)
+
+    attention = Row(
+        "Attention: order of the axes",
+        _torch,
+        _tensorflow,
+        _jax,
+        view={"jax": lambda r: r.swapaxes(1, 2)},
+        tolerance=1e-3,
+    )
+
+
+class Losses:
+    """Losses."""
+
+    cross_entropy = Row(
         "Cross entropy from logits",
-        "F.cross_entropy(x, labels)",
-        """
-        tf.reduce_mean(
-            tf.nn.sparse_softmax_cross_entropy_with_logits(
-                labels, x
-            )
-        )
-        """,
-        """
-        optax.softmax_cross_entropy_with_integer_labels(
+        lambda x, labels: F.cross_entropy(x, labels),
+        lambda x, labels: tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(labels, x)
+        ),
+        lambda x, labels: optax.softmax_cross_entropy_with_integer_labels(
             x, labels
-        ).mean()
-        """,
+        ).mean(),
         tolerance=1e-4,
-    ),
-    Row(
-        "torch-cross-entropy-probabilities",
+    )
+    cross_entropy_probabilities = Row(
         "Cross entropy, given probabilities",
-        "F.cross_entropy(F.softmax(x, 1), labels)",
-        """
-        tf.keras.losses.SparseCategoricalCrossentropy()(
+        lambda x, labels: F.cross_entropy(F.softmax(x, 1), labels),
+        lambda x, labels: tf.keras.losses.SparseCategoricalCrossentropy()(
             labels, tf.nn.softmax(x)
-        )
-        """,
-        """
-        optax.softmax_cross_entropy_with_integer_labels(
+        ),
+        lambda x, labels: optax.softmax_cross_entropy_with_integer_labels(
             jax.nn.softmax(x), labels
-        ).mean()
-        """,
+        ).mean(),
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-cross-entropy-outside",
+    )
+    cross_entropy_outside = Row(
         "Cross entropy, absent label",
-        "F.cross_entropy(x, labels)",
-        """
-        tf.nn.sparse_softmax_cross_entropy_with_logits(
+        lambda x, labels: F.cross_entropy(x, labels),
+        lambda x, labels: tf.nn.sparse_softmax_cross_entropy_with_logits(
             labels, x
-        )
-        """,
-        """
-        optax.softmax_cross_entropy_with_integer_labels(
+        ),
+        lambda x, labels: optax.softmax_cross_entropy_with_integer_labels(
             x, labels
-        ).mean()
-        """,
+        ).mean(),
         given={"labels": [0, 7]},
         differs=True,
-    ),
-    Row(
-        "torch-bce-with-logits",
+    )
+    bce_with_logits = Row(
         "Binary cross entropy from logits",
-        """
-        F.binary_cross_entropy_with_logits(
-            v, mask.float()
-        )
-        """,
-        """
-        tf.reduce_mean(
+        lambda v, mask: F.binary_cross_entropy_with_logits(v, mask.float()),
+        lambda v, mask: tf.reduce_mean(
             tf.nn.sigmoid_cross_entropy_with_logits(
                 tf.cast(mask, tf.float32), v
             )
-        )
-        """,
-        """
-        optax.sigmoid_binary_cross_entropy(
+        ),
+        lambda v, mask: optax.sigmoid_binary_cross_entropy(
             v, mask.astype(float)
-        ).mean()
-        """,
-    ),
-    Row(
-        "torch-mse-loss",
+        ).mean(),
+    )
+    mse_loss = Row(
         "Squared error",
-        "F.mse_loss(x, y)",
-        "tf.reduce_mean(tf.square(x - y))",
-        "optax.squared_error(x, y).mean()",
-    ),
-    Row(
-        "torch-mse-axis",
+        lambda x, y: F.mse_loss(x, y),
+        lambda x, y: tf.reduce_mean(tf.square(x - y)),
+        lambda x, y: optax.squared_error(x, y).mean(),
+    )
+    mse_axis = Row(
         "Squared error: over which axes",
-        "F.mse_loss(x, y)",
-        "tf.keras.losses.mse(y, x)",
-        "optax.squared_error(x, y).mean()",
+        lambda x, y: F.mse_loss(x, y),
+        lambda x, y: tf.keras.losses.mse(y, x),
+        lambda x, y: optax.squared_error(x, y).mean(),
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-huber-loss",
+    )
+    huber_loss = Row(
         "Huber",
-        "F.huber_loss(x, y)",
-        "tf.keras.losses.Huber()(y, x)",
-        "optax.huber_loss(x, y).mean()",
-    ),
-    Row(
-        "torch-kl-div",
+        lambda x, y: F.huber_loss(x, y),
+        lambda x, y: tf.keras.losses.Huber()(y, x),
+        lambda x, y: optax.huber_loss(x, y).mean(),
+    )
+    kl_div = Row(
         "Kullback-Leibler: PyTorch and Optax take log p",
-        'F.kl_div(p.log(), q, reduction="sum")',
-        "tf.keras.losses.KLDivergence()(q, p)",
-        "optax.losses.kl_divergence(jnp.log(p), q)",
+        lambda q, p: F.kl_div(p.log(), q, reduction="sum"),
+        lambda q, p: tf.keras.losses.KLDivergence()(q, p),
+        lambda q, p: optax.losses.kl_divergence(jnp.log(p), q),
         given={"p": [0.2, 0.8], "q": [0.5, 0.5]},
         fixed=True,
-    ),
-]
+    )
 
-RANDOM = [
-    Row(
-        "torch-manual-seed",
-        "Seeds and keys",
-        """
+
+class Random:
+    """Random numbers."""
+
+    def _torch():
         torch.manual_seed(1)
         first = torch.randn(2)
         torch.manual_seed(1)
-        torch.equal(first, torch.randn(2))
-        """,
-        """
+        return torch.equal(first, torch.randn(2))
+
+    def _tensorflow():
         tf.random.set_seed(1)
         first = tf.random.normal([2])
         tf.random.set_seed(1)
-        bool(tf.reduce_all(first == tf.random.normal([2])))
-        """,
-        """
+        return bool(tf.reduce_all(first == tf.random.normal([2])))
+
+    def _jax():
         key = jax.random.key(1)
         first = jax.random.normal(key, 2)
-        bool((first == jax.random.normal(key, 2)).all())
-        """,
-    ),
-    Row(
-        "torch-randn-twice",
-        "Two draws in a row",
-        "torch.equal(torch.randn(2), torch.randn(2))",
-        """
+        return bool((first == jax.random.normal(key, 2)).all())
+
+    manual_seed = Row(
+        "Seeds and keys",
+        _torch,
+        _tensorflow,
+        _jax,
+    )
+
+    def _tensorflow():
         first = tf.random.normal([2])
-        bool(tf.reduce_all(first == tf.random.normal([2])))
-        """,
-        """
+        return bool(tf.reduce_all(first == tf.random.normal([2])))
+
+    def _jax():
         key = jax.random.key(0)
         first = jax.random.normal(key, 2)
-        bool((first == jax.random.normal(key, 2)).all())
-        """,
+        return bool((first == jax.random.normal(key, 2)).all())
+
+    randn_twice = Row(
+        "Two draws in a row",
+        lambda: torch.equal(torch.randn(2), torch.randn(2)),
+        _tensorflow,
+        _jax,
         differs=True,
-    ),
-    Row(
-        "torch-generator",
-        "A generator without global state",
-        """
+    )
+
+    def _torch():
         g = torch.Generator().manual_seed(1)
-        torch.rand(10000, generator=g)
-        """,
-        """
+        return torch.rand(10000, generator=g)
+
+    def _tensorflow():
         g = tf.random.Generator.from_seed(1)
-        g.uniform([10000])
-        """,
-        """
+        return g.uniform([10000])
+
+    def _jax():
         key = jax.random.key(1)
-        jax.random.uniform(key, 10000)
-        """,
+        return jax.random.uniform(key, 10000)
+
+    generator = Row(
+        "A generator without global state",
+        _torch,
+        _tensorflow,
+        _jax,
         draws=(0.5, 0.289, 0, 1),
-    ),
-    Row(
-        "torch-rand",
+    )
+    rand = Row(
         "Uniform",
-        "torch.rand(10000)",
-        "tf.random.uniform([10000])",
-        "jax.random.uniform(jax.random.key(0), 10000)",
+        lambda: torch.rand(10000),
+        lambda: tf.random.uniform([10000]),
+        lambda: jax.random.uniform(jax.random.key(0), 10000),
         draws=(0.5, 0.289, 0, 1),
-    ),
-    Row(
-        "torch-randn",
+    )
+    randn = Row(
         "Normal",
-        "torch.randn(10000)",
-        "tf.random.normal([10000])",
-        "jax.random.normal(jax.random.key(0), 10000)",
+        lambda: torch.randn(10000),
+        lambda: tf.random.normal([10000]),
+        lambda: jax.random.normal(jax.random.key(0), 10000),
         draws=(0, 1, -7, 7),
-    ),
-    Row(
-        "torch-trunc-normal",
+    )
+    trunc_normal = Row(
         "Normal, cut at two deviations",
-        """
-        torch.nn.init.trunc_normal_(
-            torch.empty(10000), a=-2, b=2
-        )
-        """,
-        "tf.random.truncated_normal([10000])",
-        """
-        jax.random.truncated_normal(
-            jax.random.key(0), -2, 2, 10000
-        )
-        """,
+        lambda: torch.nn.init.trunc_normal_(torch.empty(10000), a=-2, b=2),
+        lambda: tf.random.truncated_normal([10000]),
+        lambda: jax.random.truncated_normal(jax.random.key(0), -2, 2, 10000),
         draws=(0, 0.88, -2, 2),
-    ),
-    Row(
-        "torch-randint",
+    )
+    randint = Row(
         "Integers, without the upper end",
-        "torch.randint(0, 6, (10000,))",
-        "tf.random.uniform([10000], 0, 6, tf.int32)",
-        "jax.random.randint(jax.random.key(0), 10000, 0, 6)",
+        lambda: torch.randint(0, 6, (10000,)),
+        lambda: tf.random.uniform([10000], 0, 6, tf.int32),
+        lambda: jax.random.randint(jax.random.key(0), 10000, 0, 6),
         draws=(2.5, 1.708, 0, 5),
-    ),
-    Row(
-        "torch-bernoulli",
+    )
+    bernoulli = Row(
         "Bernoulli",
-        "torch.bernoulli(torch.full((10000,), 0.3))",
-        "tf.cast(tf.random.uniform([10000]) < 0.3, tf.int32)",
-        "jax.random.bernoulli(jax.random.key(0), 0.3, 10000)",
+        lambda: torch.bernoulli(torch.full((10000,), 0.3)),
+        lambda: tf.cast(tf.random.uniform([10000]) < 0.3, tf.int32),
+        lambda: jax.random.bernoulli(jax.random.key(0), 0.3, 10000),
         draws=(0.3, 0.458, 0, 1),
-    ),
-    Row(
-        "torch-multinomial",
-        "A class from probabilities or logs",
-        """
+    )
+
+    def _torch():
         p = torch.tensor([0.2, 0.8])
-        torch.multinomial(p, 10000, replacement=True)
-        """,
-        """
+        return torch.multinomial(p, 10000, replacement=True)
+
+    def _tensorflow():
         p = tf.constant([[0.2, 0.8]])
-        tf.random.categorical(tf.math.log(p), 10000)[0]
-        """,
-        """
+        return tf.random.categorical(tf.math.log(p), 10000)[0]
+
+    def _jax():
         p = jnp.array([0.2, 0.8])
-        jax.random.categorical(
+        return jax.random.categorical(
             jax.random.key(0), jnp.log(p), shape=10000
         )
-        """,
-        draws=(0.8, 0.4, 0, 1),
-    ),
-    Row(
-        "torch-randperm",
-        "Permutation",
-        "torch.randperm(10000)",
-        "tf.random.shuffle(tf.range(10000))",
-        "jax.random.permutation(jax.random.key(0), 10000)",
-        draws=(4999.5, 2886.75, 0, 9999),
-    ),
-    Row(
-        "torch-dropout",
-        "Dropout: what stays is scaled up",
-        "F.dropout(torch.ones(10000), 0.25)",
-        "tf.nn.dropout(tf.ones([10000]), 0.25)",
-        """
-        keep = jax.random.bernoulli(
-            jax.random.key(0), 0.75, 10000
-        )
-        jnp.where(keep, 1 / 0.75, 0.0)
-        """,
-        draws=(1, 0.577, 0, 1.3334),
-    ),
-]
 
-CONTROL = [
-    Row(
-        "torch-if",
+    multinomial = Row(
+        "A class from probabilities or logs",
+        _torch,
+        _tensorflow,
+        _jax,
+        draws=(0.8, 0.4, 0, 1),
+    )
+    randperm = Row(
+        "Permutation",
+        lambda: torch.randperm(10000),
+        lambda: tf.random.shuffle(tf.range(10000)),
+        lambda: jax.random.permutation(jax.random.key(0), 10000),
+        draws=(4999.5, 2886.75, 0, 9999),
+    )
+
+    def _jax():
+        keep = jax.random.bernoulli(jax.random.key(0), 0.75, 10000)
+        return jnp.where(keep, 1 / 0.75, 0.0)
+
+    dropout = Row(
+        "Dropout: what stays is scaled up",
+        lambda: F.dropout(torch.ones(10000), 0.25),
+        lambda: tf.nn.dropout(tf.ones([10000]), 0.25),
+        _jax,
+        draws=(1, 0.577, 0, 1.3334),
+    )
+
+
+class Control:
+    """Control flow and transformations."""
+
+    if_ = Row(
         "A branch on a value",
-        "x.sum() if x.sum() > 0 else -x.sum()",
-        """
-        tf.cond(
+        lambda x: x.sum() if x.sum() > 0 else -x.sum(),
+        lambda x: tf.cond(
             tf.reduce_sum(x) > 0,
             lambda: tf.reduce_sum(x),
             lambda: -tf.reduce_sum(x),
-        )
-        """,
-        """
-        jax.lax.cond(
+        ),
+        lambda x: jax.lax.cond(
             x.sum() > 0, lambda s: s, lambda s: -s, x.sum()
-        )
-        """,
-    ),
-    Row(
-        "torch-cond",
+        ),
+    )
+    cond = Row(
         "A branch in a compiled program",
-        """
-        torch.cond(
+        lambda x: torch.cond(
             x.sum() > 0, lambda s: s.clone(), lambda s: -s, (x.sum(),)
-        )
-        """,
-        """
-        tf.cond(
+        ),
+        lambda x: tf.cond(
             tf.reduce_sum(x) > 0,
             lambda: tf.reduce_sum(x),
             lambda: -tf.reduce_sum(x),
-        )
-        """,
-        """
-        jax.lax.cond(
+        ),
+        lambda x: jax.lax.cond(
             x.sum() > 0, lambda s: s, lambda s: -s, x.sum()
-        )
-        """,
-    ),
-    Row(
-        "torch-compile-if",
-        "A Python if, compiled",
-        """
+        ),
+    )
+
+    def _torch(v):
         def f(s):
             if s > 0:
                 return s
             return -s
 
-        torch.compile(f, backend="eager")(v[0])
-        """,
-        """
+        return torch.compile(f, backend="eager")(v[0])
+
+    def _tensorflow(v):
         @tf.function
         def f(s):
             if s > 0:
                 return s
             return -s
 
-        f(v[0])
-        """,
-        """
+        return f(v[0])
+
+    def _jax(v):
         @jax.jit
         def f(s):
             if s > 0:
                 return s
             return -s
 
-        f(v[0])
-        """,
+        return f(v[0])
+
+    compile_if = Row(
+        "A Python if, compiled",
+        _torch,
+        _tensorflow,
+        _jax,
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-switch",
+    )
+    switch = Row(
         "One of several functions",
-        "[torch.sin, torch.cos][i[0] % 2](v)",
-        """
-        tf.switch_case(
+        lambda v, i: [torch.sin, torch.cos][i[0] % 2](v),
+        lambda v, i: tf.switch_case(
             i[0] % 2, [lambda: tf.sin(v), lambda: tf.cos(v)]
-        )
-        """,
-        "jax.lax.switch(i[0] % 2, [jnp.sin, jnp.cos], v)",
-    ),
-    Row(
-        "torch-while",
-        "While loop",
-        """
+        ),
+        lambda v, i: jax.lax.switch(i[0] % 2, [jnp.sin, jnp.cos], v),
+    )
+
+    def _torch(v, s):
         s = v.abs().sum() + 1
         while s < 100:
             s = 2 * s
-        s
-        """,
-        """
+        return s
+
+    def _tensorflow(v, s):
         s = tf.reduce_sum(tf.abs(v)) + 1
-        tf.while_loop(lambda s: s < 100, lambda s: (2 * s,), [s])[0]
-        """,
-        """
+        return tf.while_loop(lambda s: s < 100, lambda s: (2 * s,), [s])[0]
+
+    def _jax(v, s):
         s = jnp.abs(v).sum() + 1
-        jax.lax.while_loop(lambda s: s < 100, lambda s: 2 * s, s)
-        """,
-    ),
-    Row(
-        "torch-scan",
-        "A loop that carries and collects",
-        """
+        return jax.lax.while_loop(lambda s: s < 100, lambda s: 2 * s, s)
+
+    while_ = Row(
+        "While loop",
+        _torch,
+        _tensorflow,
+        _jax,
+    )
+
+    def _torch(v, s):
         s, found = torch.tensor(0.0), []
         for e in v:
             s = 0.5 * s + e
             found.append(s)
-        torch.stack(found)
-        """,
-        "tf.scan(lambda s, e: 0.5 * s + e, v, tf.constant(0.0))",
-        """
+        return torch.stack(found)
+
+    def _jax(v):
         def step(s, e):
             s = 0.5 * s + e
             return s, s
 
-        jax.lax.scan(step, 0.0, v)[1]
-        """,
-    ),
-    Row(
-        "torch-vmap",
+        return jax.lax.scan(step, 0.0, v)[1]
+
+    scan = Row(
+        "A loop that carries and collects",
+        _torch,
+        lambda v: tf.scan(lambda s, e: 0.5 * s + e, v, tf.constant(0.0)),
+        _jax,
+    )
+    vmap = Row(
         "The same for each row",
-        "torch.func.vmap(lambda r: r / r.abs().sum())(x + 20)",
-        """
-        tf.vectorized_map(
+        lambda x: torch.func.vmap(lambda r: r / r.abs().sum())(x + 20),
+        lambda x: tf.vectorized_map(
             lambda r: r / tf.reduce_sum(tf.abs(r)), x + 20
-        )
-        """,
-        "jax.vmap(lambda r: r / jnp.abs(r).sum())(x + 20)",
-    ),
-    Row(
-        "torch-compile",
+        ),
+        lambda x: jax.vmap(lambda r: r / jnp.abs(r).sum())(x + 20),
+    )
+    compile = Row(
         "Compile a function",
-        'torch.compile(lambda x: x * 2 + 1, backend="eager")(x)',
-        "tf.function(lambda x: x * 2 + 1, jit_compile=True)(x)",
-        "jax.jit(lambda x: x * 2 + 1)(x)",
-    ),
-    Row(
-        "torch-boolean-shape",
-        "A shape that depends on values, compiled",
-        """
+        lambda x: torch.compile(lambda x: x * 2 + 1, backend="eager")(x),
+        lambda x: tf.function(lambda x: x * 2 + 1, jit_compile=True)(x),
+        lambda x: jax.jit(lambda x: x * 2 + 1)(x),
+    )
+
+    def _torch(v):
         f = torch.compile(lambda v: v[v > 1], backend="eager")
-        f(v)
-        """,
-        "tf.function(lambda v: v[v > 1])(v)",
-        "jax.jit(lambda v: v[v > 1])(v)",
+        return f(v)
+
+    boolean_shape = Row(
+        "A shape that depends on values, compiled",
+        _torch,
+        lambda v: tf.function(lambda v: v[v > 1])(v),
+        lambda v: jax.jit(lambda v: v[v > 1])(v),
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-tree-map",
-        "Map over a tree of arrays",
-        """
-        from torch.utils import _pytree
-        _pytree.tree_map(lambda t: t * 2, {"a": v, "b": [w]})
-        """,
-        'tf.nest.map_structure(lambda t: t * 2, {"a": v, "b": [w]})',
-        'jax.tree.map(lambda t: t * 2, {"a": v, "b": [w]})',
-    ),
-]
+    )
 
-GRADIENTS = [
-    Row(
-        "torch-backward",
-        "Gradient of a scalar",
-        """
+    def _torch(v, w):
+        from torch.utils import _pytree
+
+        return _pytree.tree_map(lambda t: t * 2, {"a": v, "b": [w]})
+
+    def _tensorflow(v, w):
+        return tf.nest.map_structure(lambda t: t * 2, {"a": v, "b": [w]})
+
+    tree_map = Row(
+        "Map over a tree of arrays",
+        _torch,
+        _tensorflow,
+        lambda v, w: jax.tree.map(lambda t: t * 2, {"a": v, "b": [w]}),
+    )
+
+
+class Gradients:
+    """Gradients."""
+
+    def _torch(v):
         v.requires_grad_()
         (v**3).sum().backward()
-        v.grad
-        """,
-        """
+        return v.grad
+
+    def _tensorflow(v):
         with tf.GradientTape() as tape:
             tape.watch(v)
             loss = tf.reduce_sum(v**3)
-        tape.gradient(loss, v)
-        """,
-        "jax.grad(lambda v: (v**3).sum())(v)",
-    ),
-    Row(
-        "torch-grad-and-value",
-        "Value and gradient at once",
-        """
+        return tape.gradient(loss, v)
+
+    backward = Row(
+        "Gradient of a scalar",
+        _torch,
+        _tensorflow,
+        lambda v: jax.grad(lambda v: (v**3).sum())(v),
+    )
+
+    def _torch(v):
         f = torch.func.grad_and_value(lambda v: (v**2).sum())
         gradient, value = f(v)
-        value, gradient
-        """,
-        """
+        return value, gradient
+
+    def _tensorflow(v):
         with tf.GradientTape() as tape:
             tape.watch(v)
             value = tf.reduce_sum(v**2)
-        value, tape.gradient(value, v)
-        """,
-        "jax.value_and_grad(lambda v: (v**2).sum())(v)",
-    ),
-    Row(
-        "torch-backward-twice",
-        "Two backward passes in a row",
-        """
+        return value, tape.gradient(value, v)
+
+    grad_and_value = Row(
+        "Value and gradient at once",
+        _torch,
+        _tensorflow,
+        lambda v: jax.value_and_grad(lambda v: (v**2).sum())(v),
+    )
+
+    def _torch(v):
         v.requires_grad_()
         for _ in range(2):
             (v**2).sum().backward()
-        v.grad
-        """,
-        """
+        return v.grad
+
+    def _tensorflow(v):
         for _ in range(2):
             with tf.GradientTape() as tape:
                 tape.watch(v)
                 loss = tf.reduce_sum(v**2)
             g = tape.gradient(loss, v)
-        g
-        """,
-        """
+        return g
+
+    def _jax(v):
         for _ in range(2):
             g = jax.grad(lambda v: (v**2).sum())(v)
-        g
-        """,
+        return g
+
+    backward_twice = Row(
+        "Two backward passes in a row",
+        _torch,
+        _tensorflow,
+        _jax,
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-detach",
-        "Stop the gradient",
-        "torch.func.grad(lambda v: (v * v.detach()).sum())(v)",
-        """
+    )
+
+    def _tensorflow(v):
         with tf.GradientTape() as tape:
             tape.watch(v)
             loss = tf.reduce_sum(v * tf.stop_gradient(v))
-        tape.gradient(loss, v)
-        """,
-        "jax.grad(lambda v: (v * jax.lax.stop_gradient(v)).sum())(v)",
-    ),
-    Row(
-        "torch-backward-vector",
-        "Gradient of several results",
-        """
+        return tape.gradient(loss, v)
+
+    detach = Row(
+        "Stop the gradient",
+        lambda v: torch.func.grad(lambda v: (v * v.detach()).sum())(v),
+        _tensorflow,
+        lambda v: jax.grad(lambda v: (v * jax.lax.stop_gradient(v)).sum())(v),
+    )
+
+    def _torch(v):
         v.requires_grad_()
         (v**2).backward()
-        v.grad
-        """,
-        """
+        return v.grad
+
+    def _tensorflow(v):
         with tf.GradientTape() as tape:
             tape.watch(v)
             squares = v**2
-        tape.gradient(squares, v)
-        """,
-        "jax.grad(lambda v: v**2)(v)",
+        return tape.gradient(squares, v)
+
+    backward_vector = Row(
+        "Gradient of several results",
+        _torch,
+        _tensorflow,
+        lambda v: jax.grad(lambda v: v**2)(v),
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-grad-unused",
-        "Gradient for an unused input",
-        """
+    )
+
+    def _torch(v, w):
         v.requires_grad_()
         w.sum().requires_grad_().backward()
-        str(v.grad)
-        """,
-        """
+        return str(v.grad)
+
+    def _tensorflow(v, w):
         with tf.GradientTape() as tape:
             tape.watch(v)
             loss = tf.reduce_sum(w)
-        str(tape.gradient(loss, v))
-        """,
-        "jax.grad(lambda v: w.sum())(v)",
+        return str(tape.gradient(loss, v))
+
+    grad_unused = Row(
+        "Gradient for an unused input",
+        _torch,
+        _tensorflow,
+        lambda v, w: jax.grad(lambda v: w.sum())(v),
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-grad-integers",
-        "Gradient for integers",
-        "k.requires_grad_()",
-        """
+    )
+
+    def _tensorflow(k):
         with tf.GradientTape() as tape:
             tape.watch(k)
             loss = tf.reduce_sum(k * k)
-        str(tape.gradient(loss, k))
-        """,
-        "jax.grad(lambda k: (k * k).sum())(k)",
+        return str(tape.gradient(loss, k))
+
+    grad_integers = Row(
+        "Gradient for integers",
+        lambda k: k.requires_grad_(),
+        _tensorflow,
+        lambda k: jax.grad(lambda k: (k * k).sum())(k),
         differs=True,
         fixed=True,
-    ),
-    Row(
-        "torch-jacobian",
-        "Jacobian",
-        "torch.func.jacrev(lambda v: v**2)(v)",
-        """
+    )
+
+    def _tensorflow(v):
         with tf.GradientTape() as tape:
             tape.watch(v)
             squares = v**2
-        tape.jacobian(squares, v)
-        """,
-        "jax.jacrev(lambda v: v**2)(v)",
-    ),
-    Row(
-        "torch-hessian",
-        "Second derivatives",
-        "torch.func.hessian(lambda v: (v**3).sum())(v)",
-        """
+        return tape.jacobian(squares, v)
+
+    jacobian = Row(
+        "Jacobian",
+        lambda v: torch.func.jacrev(lambda v: v**2)(v),
+        _tensorflow,
+        lambda v: jax.jacrev(lambda v: v**2)(v),
+    )
+
+    def _tensorflow(v):
         with tf.GradientTape() as outer:
             outer.watch(v)
             with tf.GradientTape() as inner:
                 inner.watch(v)
                 loss = tf.reduce_sum(v**3)
             g = inner.gradient(loss, v)
-        outer.jacobian(g, v)
-        """,
-        "jax.hessian(lambda v: (v**3).sum())(v)",
-    ),
-    Row(
-        "torch-jvp",
-        "Forward mode: derivative along a direction",
-        "torch.func.jvp(torch.sin, (v,), (w,))[1]",
-        """
+        return outer.jacobian(g, v)
+
+    hessian = Row(
+        "Second derivatives",
+        lambda v: torch.func.hessian(lambda v: (v**3).sum())(v),
+        _tensorflow,
+        lambda v: jax.hessian(lambda v: (v**3).sum())(v),
+    )
+
+    def _tensorflow(v, w):
         with tf.autodiff.ForwardAccumulator(v, w) as forward:
             result = tf.sin(v)
-        forward.jvp(result)
-        """,
-        "jax.jvp(jnp.sin, (v,), (w,))[1]",
+        return forward.jvp(result)
+
+    jvp = Row(
+        "Forward mode: derivative along a direction",
+        lambda v, w: torch.func.jvp(torch.sin, (v,), (w,))[1],
+        _tensorflow,
+        lambda v, w: jax.jvp(jnp.sin, (v,), (w,))[1],
         tolerance=1e-4,
-    ),
-    Row(
-        "torch-vjp",
-        "Backward mode with weights",
-        "torch.func.vjp(torch.sin, v)[1](w)[0]",
-        """
+    )
+
+    def _tensorflow(v, w):
         with tf.GradientTape() as tape:
             tape.watch(v)
             result = tf.sin(v)
-        tape.gradient(result, v, output_gradients=w)
-        """,
-        "jax.vjp(jnp.sin, v)[1](w)[0]",
+        return tape.gradient(result, v, output_gradients=w)
+
+    vjp = Row(
+        "Backward mode with weights",
+        lambda v, w: torch.func.vjp(torch.sin, v)[1](w)[0],
+        _tensorflow,
+        lambda v, w: jax.vjp(jnp.sin, v)[1](w)[0],
         tolerance=1e-4,
-    ),
-    Row(
-        "torch-per-example-gradients",
-        "A gradient for each example",
-        """
+    )
+
+    def _torch(w, x):
         f = torch.func.grad(lambda w, r: (w @ r) ** 2)
-        torch.func.vmap(f, (None, 0))(w, x)
-        """,
-        """
+        return torch.func.vmap(f, (None, 0))(w, x)
+
+    def _tensorflow(w, x):
         with tf.GradientTape() as tape:
             tape.watch(w)
             losses = tf.linalg.matvec(x, w) ** 2
-        tape.jacobian(losses, w)
-        """,
-        """
+        return tape.jacobian(losses, w)
+
+    def _jax(w, x):
         f = jax.grad(lambda w, r: (w @ r) ** 2)
-        jax.vmap(f, (None, 0))(w, x)
-        """,
+        return jax.vmap(f, (None, 0))(w, x)
+
+    per_example_gradients = Row(
+        "A gradient for each example",
+        _torch,
+        _tensorflow,
+        _jax,
         tolerance=1e-3,
-    ),
-    Row(
-        "torch-relu-gradient",
-        "Slope of ReLU at zero",
-        "torch.func.grad(F.relu)(v[0])",
-        """
+    )
+
+    def _tensorflow(v):
         with tf.GradientTape() as tape:
             tape.watch(v)
             loss = tf.nn.relu(v)
-        tape.gradient(loss, v)[0]
-        """,
-        "jax.grad(jax.nn.relu)(v[0])",
+        return tape.gradient(loss, v)[0]
+
+    relu_gradient = Row(
+        "Slope of ReLU at zero",
+        lambda v: torch.func.grad(F.relu)(v[0]),
+        _tensorflow,
+        lambda v: jax.grad(jax.nn.relu)(v[0]),
         given={"v": [0.0]},
-    ),
-    Row(
-        "torch-abs-gradient",
-        "Slope of the absolute value at zero",
-        "torch.func.grad(torch.abs)(v[0])",
-        """
+    )
+
+    def _tensorflow(v):
         with tf.GradientTape() as tape:
             tape.watch(v)
             loss = tf.abs(v)
-        tape.gradient(loss, v)[0]
-        """,
-        "jax.grad(jnp.abs)(v[0])",
+        return tape.gradient(loss, v)[0]
+
+    abs_gradient = Row(
+        "Slope of the absolute value at zero",
+        lambda v: torch.func.grad(torch.abs)(v[0]),
+        _tensorflow,
+        lambda v: jax.grad(jnp.abs)(v[0]),
         given={"v": [0.0]},
         differs=True,
-    ),
-    Row(
-        "torch-max-gradient",
-        "Gradient of a maximum that occurs twice",
-        "torch.func.grad(torch.max)(v)",
-        """
+    )
+
+    def _tensorflow(v):
         with tf.GradientTape() as tape:
             tape.watch(v)
             loss = tf.reduce_max(v)
-        tape.gradient(loss, v)
-        """,
-        "jax.grad(jnp.max)(v)",
+        return tape.gradient(loss, v)
+
+    max_gradient = Row(
+        "Gradient of a maximum that occurs twice",
+        lambda v: torch.func.grad(torch.max)(v),
+        _tensorflow,
+        lambda v: jax.grad(jnp.max)(v),
         given={"v": [3.0, 3.0, 1.0]},
-    ),
-    Row(
-        "torch-where-gradient",
-        "NaN from the branch not taken",
-        """
-        f = lambda s: torch.where(s > 0, s.sqrt(), 0 * s)
-        torch.func.grad(f)(v[0])
-        """,
-        """
+    )
+
+    def _torch(v):
+        def f(s):
+            return torch.where(s > 0, s.sqrt(), 0 * s)
+
+        return torch.func.grad(f)(v[0])
+
+    def _tensorflow(v):
         with tf.GradientTape() as tape:
             tape.watch(v)
             loss = tf.where(v > 0, tf.sqrt(v), 0 * v)
-        tape.gradient(loss, v)[0]
-        """,
-        """
-        f = lambda s: jnp.where(s > 0, jnp.sqrt(s), 0 * s)
-        jax.grad(f)(v[0])
-        """,
+        return tape.gradient(loss, v)[0]
+
+    def _jax(v):
+        def f(s):
+            return jnp.where(s > 0, jnp.sqrt(s), 0 * s)
+
+        return jax.grad(f)(v[0])
+
+    where_gradient = Row(
+        "NaN from the branch not taken",
+        _torch,
+        _tensorflow,
+        _jax,
         given={"v": [0.0]},
         differs=True,
         meaning=(
-            "np.float32(0.5 / np.sqrt(v[0]) if v[0] > 0 else np.nan)",
-            "np.float32(0.5 / np.sqrt(v[0]) if v[0] > 0 else 0)",
-            "np.float32(0.5 / np.sqrt(v[0]) if v[0] > 0 else np.nan)",
+            lambda v: np.float32(0.5 / np.sqrt(v[0]) if v[0] > 0 else np.nan),
+            lambda v: np.float32(0.5 / np.sqrt(v[0]) if v[0] > 0 else 0),
+            lambda v: np.float32(0.5 / np.sqrt(v[0]) if v[0] > 0 else np.nan),
         ),
-    ),
-    Row(
-        "torch-clip-grad-norm",
-        "Clip by the global norm",
-        """
+    )
+
+    def _torch(v, w):
         norm = torch.linalg.vector_norm(torch.cat([v, w]))
         c = (1 / norm).clamp(max=1)
-        [v * c, w * c]
-        """,
-        "tf.clip_by_global_norm([v, w], 1.0)[0]",
-        """
-        norm = jnp.sqrt(jnp.sum(v**2) + jnp.sum(w**2))
-        [g * jnp.minimum(1, 1 / norm) for g in (v, w)]
-        """,
-        fixed=True,
-    ),
-]
+        return [v * c, w * c]
 
-DEVICES = [
-    Row(
-        "torch-device",
+    def _jax(v, w):
+        norm = jnp.sqrt(jnp.sum(v**2) + jnp.sum(w**2))
+        return [g * jnp.minimum(1, 1 / norm) for g in (v, w)]
+
+    clip_grad_norm = Row(
+        "Clip by the global norm",
+        _torch,
+        lambda v, w: tf.clip_by_global_norm([v, w], 1.0)[0],
+        _jax,
+        fixed=True,
+    )
+
+
+class Devices:
+    """Devices and precision."""
+
+    device = Row(
         "Where an array is",
-        "str(x.device)",
-        "x.device",
-        "str(x.device)",
+        lambda x: str(x.device),
+        lambda x: x.device,
+        lambda x: str(x.device),
         differs=True,
-    ),
-    Row(
-        "torch-to",
-        "Move to a device",
-        'x.to("cpu")',
-        """
+    )
+
+    def _tensorflow(x):
         with tf.device("CPU:0"):
             moved = tf.identity(x)
-        moved
-        """,
-        'jax.device_put(x, jax.devices("cpu")[0])',
-    ),
-    Row(
-        "torch-cuda-available",
+        return moved
+
+    to = Row(
+        "Move to a device",
+        lambda x: x.to("cpu"),
+        _tensorflow,
+        lambda x: jax.device_put(x, jax.devices("cpu")[0]),
+    )
+    cuda_available = Row(
         "Is there a GPU?",
-        "torch.cuda.is_available()",
-        'bool(tf.config.list_physical_devices("GPU"))',
-        'any(d.platform == "gpu" for d in jax.devices())',
-    ),
-    Row(
-        "torch-synchronize",
-        "Wait for the result",
-        """
+        lambda: torch.cuda.is_available(),
+        lambda: bool(tf.config.list_physical_devices("GPU")),
+        lambda: any(d.platform == "gpu" for d in jax.devices()),
+    )
+
+    def _torch(x):
         torch.cpu.synchronize()
-        x
-        """,
-        """
+        return x
+
+    def _tensorflow(x):
         tf.test.experimental.sync_devices()
-        x
-        """,
-        "x.block_until_ready()",
-    ),
-    Row(
-        "torch-meta",
-        "Shapes without computing",
-        """
+        return x
+
+    synchronize = Row(
+        "Wait for the result",
+        _torch,
+        _tensorflow,
+        lambda x: x.block_until_ready(),
+    )
+
+    def _torch():
         m = torch.ones(2, 3, device="meta")
-        tuple((m @ m.T).shape)
-        """,
-        """
+        return tuple((m @ m.T).shape)
+
+    def _tensorflow():
         f = tf.function(lambda x: x @ tf.transpose(x))
         g = f.get_concrete_function(tf.TensorSpec([2, 3]))
-        tuple(g.output_shapes)
-        """,
-        """
+        return tuple(g.output_shapes)
+
+    def _jax(s):
         s = jax.ShapeDtypeStruct((2, 3), jnp.float32)
-        jax.eval_shape(lambda x: x @ x.T, s).shape
-        """,
-    ),
-    Row(
-        "torch-float64",
-        "float64",
-        "torch.ones(1, dtype=torch.float64)",
-        "tf.ones(1, tf.float64)",
-        """
+        return jax.eval_shape(lambda x: x @ x.T, s).shape
+
+    meta = Row(
+        "Shapes without computing",
+        _torch,
+        _tensorflow,
+        _jax,
+    )
+
+    def _jax():
         with jax.enable_x64(True):
             t = jnp.ones(1, jnp.float64)
-        t
-        """,
-    ),
-    Row(
-        "torch-float64-asked",
-        "float64 without enabling it",
-        "v.to(torch.float64)",
-        "tf.cast(v, tf.float64)",
-        "v.astype(jnp.float64)",
-    ),
-]
+        return t
 
-TRAINING = [
-    Row(
-        "torch-sgd",
-        "One step of gradient descent",
-        """
+    float64 = Row(
+        "float64",
+        lambda: torch.ones(1, dtype=torch.float64),
+        lambda: tf.ones(1, tf.float64),
+        _jax,
+    )
+    float64_asked = Row(
+        "float64 without enabling it",
+        lambda v: v.to(torch.float64),
+        lambda v: tf.cast(v, tf.float64),
+        lambda v: v.astype(jnp.float64),
+    )
+
+
+class Training:
+    """Training and saving."""
+
+    def _torch(v):
         p = torch.nn.Parameter(v)
         step = torch.optim.SGD([p], lr=0.1)
         (p**2).sum().backward()
         step.step()
-        p
-        """,
-        """
+        return p
+
+    def _tensorflow(v):
         p = tf.Variable(v)
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(p**2)
         p.assign_sub(0.1 * tape.gradient(loss, p))
-        p
-        """,
-        """
+        return p
+
+    def _jax(v):
         p = v
         g = jax.grad(lambda p: (p**2).sum())(p)
-        jax.tree.map(lambda p, g: p - 0.1 * g, p, g)
-        """,
-    ),
-    Row(
-        "torch-linear-weight",
-        "Shape of the weights of 2 → 3",
-        "tuple(torch.nn.Linear(2, 3).weight.shape)",
-        """
+        return jax.tree.map(lambda p, g: p - 0.1 * g, p, g)
+
+    sgd = Row(
+        "One step of gradient descent",
+        _torch,
+        _tensorflow,
+        _jax,
+    )
+
+    def _tensorflow():
         layer = tf.keras.layers.Dense(3)
         layer.build((None, 2))
-        tuple(layer.kernel.shape)
-        """,
-        """
+        return tuple(layer.kernel.shape)
+
+    def _jax():
         g = jax.nn.initializers.glorot_uniform()
-        g(jax.random.key(0), (2, 3)).shape
-        """,
+        return g(jax.random.key(0), (2, 3)).shape
+
+    linear_weight = Row(
+        "Shape of the weights of 2 → 3",
+        lambda: tuple(torch.nn.Linear(2, 3).weight.shape),
+        _tensorflow,
+        _jax,
         differs=True,
-    ),
-    Row(
-        "torch-save",
-        "Save and load arrays",
-        """
+    )
+
+    def _torch(v):
         torch.save({"v": v}, "v.pt")
-        torch.load("v.pt")["v"]
-        """,
-        """
+        return torch.load("v.pt")["v"]
+
+    def _tensorflow(v):
         tf.train.Checkpoint(v=tf.Variable(v)).write("v.tf")
-        tf.train.load_checkpoint("v.tf").get_tensor(
+        return tf.train.load_checkpoint("v.tf").get_tensor(
             "v/.ATTRIBUTES/VARIABLE_VALUE"
         )
-        """,
-        """
+
+    def _jax(v):
         np.savez("v.npz", v=v)
-        jnp.asarray(np.load("v.npz")["v"])
-        """,
-    ),
-    Row(
-        "torch-export",
-        "Save a program",
-        """
+        return jnp.asarray(np.load("v.npz")["v"])
+
+    save = Row(
+        "Save and load arrays",
+        _torch,
+        _tensorflow,
+        _jax,
+    )
+
+    def _torch(v):
         class Double(torch.nn.Module):
             def forward(self, v):
                 return v * 2
 
         program = torch.export.export(Double(), (v,))
-        program.module()(v)
-        """,
-        """
+        return program.module()(v)
+
+    def _tensorflow(v):
         m = tf.Module()
         m.f = tf.function(lambda v: v * 2, [tf.TensorSpec([None])])
         tf.saved_model.save(m, "double")
-        tf.saved_model.load("double").f(v)
-        """,
-        """
+        return tf.saved_model.load("double").f(v)
+
+    def _jax(v):
         from jax import export
 
         program = export.export(jax.jit(lambda v: v * 2))(v)
-        export.deserialize(program.serialize()).call(v)
-        """,
-    ),
-    Row(
-        "torch-dataloader",
-        "Batches of two",
-        """
+        return export.deserialize(program.serialize()).call(v)
+
+    export = Row(
+        "Save a program",
+        _torch,
+        _tensorflow,
+        _jax,
+    )
+
+    def _torch():
         rows = torch.arange(4.0)
-        list(torch.utils.data.DataLoader(rows, batch_size=2))
-        """,
-        """
-        rows = tf.data.Dataset.from_tensor_slices(
-            tf.range(4.0)
-        )
-        list(rows.batch(2))
-        """,
-        """
+        return list(torch.utils.data.DataLoader(rows, batch_size=2))
+
+    def _tensorflow():
+        rows = tf.data.Dataset.from_tensor_slices(tf.range(4.0))
+        return list(rows.batch(2))
+
+    def _jax():
         rows = jnp.arange(4.0)
-        [rows[n : n + 2] for n in range(0, 4, 2)]
-        """,
-    ),
-]
+        return [rows[n : n + 2] for n in range(0, 4, 2)]
+
+    dataloader = Row(
+        "Batches of two",
+        _torch,
+        _tensorflow,
+        _jax,
+    )

@@ -1,3 +1,4 @@
+import ast
 import functools
 import math
 import pathlib
@@ -8,19 +9,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tensorflow as tf
+import torch
 from hypothesis import strategies as st
 from packaging.version import Version
 
 from snippets.start import translation
-from snippets.start.translation import FRAMEWORKS, INPUTS, Row, agree, alike, dtypes, inputs
+from snippets.start.translation import (
+    FRAMEWORKS,
+    INPUTS,
+    Row,
+    agree,
+    alike,
+    dtypes,
+    functions,
+    inputs,
+    reads,
+    rows,
+)
 
 ROOT = pathlib.Path(__file__).parents[2]
 GROUPS = {
-    name: value
+    name: found
     for name, value in vars(translation).items()
-    if isinstance(value, list) and all(isinstance(row, Row) for row in value)
+    if isinstance(value, type) and (found := rows(value))
 }
-ROWS = [row for rows in GROUPS.values() for row in rows]
+ROWS = [row for found in GROUPS.values() for row in found]
 PAGE = (ROOT / "docs/start/translation.md").read_text("utf8")
 # Of ordinary size, exact in binary, and not 0, at which some functions have no derivative.
 FLOATS = st.integers(-40, 40).filter(bool).map(lambda eighths: eighths / 8)
@@ -89,8 +103,8 @@ def draw_inputs(data, row):
 
 def run(row, drawn):
     given = inputs(row, drawn)
-    texts = translation.written(row)
-    return {name: translation.evaluate(texts[name], name, given) for name in FRAMEWORKS}, given
+    own = functions(row)
+    return {name: translation.evaluate(own[name], name, given) for name in FRAMEWORKS}, given
 
 
 @pytest.fixture(autouse=True)
@@ -142,8 +156,9 @@ def test_a_row_holds_for_drawn_inputs(row, data):
         assert {n: dtypes(found[n]) for n in names} == {n: kinds[n] for n in names}
     if row.meaning:
         arrays = {name: np.asarray(value) for name, value in given.items()}
-        for text, result in zip(row.meaning, found.values(), strict=True):
-            assert agree([eval(text, {"np": np, "math": math} | arrays), result], row.tolerance)
+        for meaning, result in zip(row.meaning, found.values(), strict=True):
+            expected = meaning(*(arrays[name] for name in reads(meaning)))
+            assert agree([expected, result], row.tolerance)
     elif row.differs and (row.fixed or not row.given or "labels" in row.given):
         same_outcomes(row, sample, found)
     else:
@@ -165,6 +180,16 @@ def test_every_row_has_a_name_of_its_own():
     names = [row.name for row in ROWS]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"torch(-[a-z0-9]+)+", name) for name in names)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=named)
+def test_a_row_shows_the_code_that_it_runs(row):
+    for framework, function in functions(row).items():
+        shown = ast.parse(translation.code(function))
+        names = {node.id for node in ast.walk(shown) if isinstance(node, ast.Name)}
+        assert names >= {*reads(function)}, framework
+        called = {node.attr for node in ast.walk(shown) if isinstance(node, ast.Attribute)}
+        assert names | called >= {*function.__code__.co_names} - {"torch.utils"}, framework
 
 
 def test_the_page_shows_every_group_once():
@@ -193,8 +218,21 @@ def test_inputs_that_no_row_reads_are_not_kept():
     assert set(INPUTS) <= read
 
 
+def one():
+    return 1
+
+
+def two():
+    return 2
+
+
+def less():
+    return one() < two()
+
+
 def test_results_that_differ_are_each_said():
-    row = Row("torch-x", "Differs", "1", "2", "1", differs=True)
+    row = Row("Differs", one, two, one, differs=True)
+    row.name = "torch-x"
     found = translation.results(row)
     assert not alike(row, found)
     assert translation.reported(row, found) == {
@@ -207,11 +245,17 @@ def test_results_that_differ_are_each_said():
 
 
 def test_equal_results_are_said_once_with_their_dtypes():
-    row = Row("torch-y", "Same", "torch.arange(2)", "tf.range(2)", "jnp.arange(2)")
+    row = Row(
+        "Same",
+        lambda: torch.arange(2),
+        lambda: tf.range(2),
+        lambda: jnp.arange(2),
+    )
     said = translation.reported(row, translation.results(row))
     assert said == {"all": "[0, 1] int64 in PyTorch, int32 in TensorFlow and JAX"}
 
 
 def test_code_in_a_table_is_text():
-    row = Row("torch-z", "Less", "1 < 2", "1 < 2", "1 < 2")
-    assert "<code>1 &lt; 2</code>" in translation.as_html(row, translation.results(row))
+    row = Row("Less", less, less, less)
+    row.name = "torch-z"
+    assert "<code>one() &lt; two()</code>" in translation.as_html(row, translation.results(row))
