@@ -326,7 +326,7 @@ def live(work):
     ]
     done = subprocess.run(
         [sys.executable, *command],
-        env=environment() | {"PYTHONPATH": str(ROOT / "docs")},
+        env=environment() | {"PYTHONPATH": str(ROOT / "docs" / "_ext")},
         capture_output=True,
         text=True,
         check=False,

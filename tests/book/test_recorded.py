@@ -25,7 +25,7 @@ def without_frameworks(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nothing")
     lines = [f"sys.modules[{name!r}] = None" for name in FRAMEWORKS]
     (folder / "sitecustomize.py").write_text("\n".join(["import sys", *lines]))
-    paths = os.pathsep.join([str(folder), str(ROOT / "docs")])
+    paths = os.pathsep.join([str(folder), str(ROOT / "docs" / "_ext")])
     return os.environ | {"PYTHONPATH": paths, "BOOK_ADDRESS": ADDRESS}
 
 
