@@ -184,7 +184,7 @@ book_variables = (
 ).split()
 
 # The devices that programs are compiled for, none of which has to be here: how JAX describes them,
-# on how many a step is compiled, and what the compiler needs (docs/_ext/compiled/compiling.py).
+# on how many a step is compiled, and what the compiler needs (docs/_compile/compiling.py).
 CUDA = {"platform": "cuda", "packages": ["jax-cuda13-plugin", "nvidia-cuda-nvcc"]}
 TPU = {
     "platform": "tpu",

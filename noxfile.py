@@ -273,7 +273,8 @@ def compile_programs(session):
     Arguments are the names of functions; `--again` to compile them even so.
     """
     install(session, "compile", into="compile", lock="-compile")
-    session.run("python", "-m", "compiled.command", *session.posargs, env=ENGINE)
+    paths = os.pathsep.join(["docs", ENGINE["PYTHONPATH"]])
+    session.run("python", "-m", "_compile", *session.posargs, env={"PYTHONPATH": paths})
 
 
 @nox.session

@@ -32,7 +32,7 @@ EXTENSIONS = [path.parent.name for path in ENGINE.glob("*/__init__.py")]
 PARTS = {
     "record": ["executed/commands", "errors/record_versions.py", "executed/run"],
     "docs": [f"{name}/__init__.py" for name in EXTENSIONS],
-    "compile": ["compiled/command.py"],
+    "compile": ["../_compile/__main__.py"],
 }
 # Where a framework is not installed, its module is taken for a distribution of that name.
 FRAMEWORKS = ["cpu", "cuda", "mpi", "mpi4jax"]
@@ -88,22 +88,22 @@ def imported(path, packages):
     names, files = set(), set()
     for node in ast.walk(ast.parse(path.read_text("utf8"))):
         if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
+            modules, root = [alias.name for alias in node.names], packages
         elif isinstance(node, ast.ImportFrom):
-            parent = path.relative_to(packages).parts[: -node.level] if node.level else ()
-            base = [*parent, *filter(None, [node.module])]
+            root = path.parents[node.level - 1] if node.level else packages
+            base = [*filter(None, [node.module])]
             modules = [".".join([*base, alias.name]) for alias in node.names]
         else:
             continue
         for module in modules:
             parts = module.split(".")
-            above = [packages.joinpath(*parts[: count + 1]) for count in range(len(parts))]
+            above = [root.joinpath(*parts[: count + 1]) for count in range(len(parts))]
             candidates = [
                 p for folder in above for p in (folder.with_suffix(".py"), folder / "__init__.py")
             ]
             own = {candidate for candidate in candidates if candidate.is_file()}
             files |= own
-            if not own:
+            if not own and root == packages:
                 names.add(parts[0])
     return names - sys.stdlib_module_names, files
 
@@ -141,7 +141,7 @@ def imported_by_tests():
         names
         - {path.stem for path in files}
         - {"snippets"}
-        - {each.name for each in ENGINE.iterdir()}
+        - {each.name for each in (*ENGINE.iterdir(), ENGINE.with_name("_compile"))}
     )
 
 

@@ -35,7 +35,7 @@ def text(record, target):
 
 
 def kernels(record, target):
-    return record.targets[target].program.kernels()
+    return record.targets[target].kernels
 
 
 @pytest.mark.parametrize("target", ["gpu-h200", "gpu-a100"])

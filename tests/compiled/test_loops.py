@@ -32,9 +32,9 @@ def test_gradient_is_the_derivative_of_the_error():
 def test_a_scan_stays_a_loop_with_kernels_in_it(recorded):
     record = recorded("loops.running_average")
     for facts in record.targets.values():
-        program = facts.program
+        program = facts
         assert program.loops
-        inside = [set(kernel.operations) for kernel in program.kernels()]
+        inside = [set(kernel.operations) for kernel in program.kernels]
         assert any({"mul", "add"} <= operations for operations in inside)
     # 256 entries, three operations each: those of one round.
     assert record.targets["cpu"].cost.flops < 4 * 256
@@ -46,7 +46,7 @@ def test_what_only_the_loss_needs_is_gone(recorded):
     assert unused <= set(record.operations)
     count = {}
     for target, facts in record.targets.items():
-        kernels = facts.program.kernels()
+        kernels = facts.kernels
         count[target] = len(kernels)
         assert not unused & {name for kernel in kernels for name in kernel.operations}
     assert count == {"cpu": 3, "gpu-h200": 4, "gpu-a100": 4, "tpu-v5e": 1, "tpu-v6e": 1}

@@ -35,7 +35,7 @@ def convolution(recorded):
 
 def test_a_matmul_is_one_kernel_everywhere(product):
     for target, facts in product.targets.items():
-        (kernel,) = facts.program.kernels()
+        (kernel,) = facts.kernels
         assert kernel.operations == ("dot_general",)
         inside = "\n".join(facts.hlo)
         assert ("convolution(" in inside) == target.startswith("tpu")
@@ -64,7 +64,7 @@ def test_half_of_each_tile_of_the_images_stays_empty(convolution):
 
 
 def test_an_a100_transposes_around_the_convolution(convolution):
-    kernels = {t: f.program.kernels() for t, f in convolution.targets.items()}
+    kernels = {t: f.kernels for t, f in convolution.targets.items()}
     for target in ("gpu-h200", "gpu-a100"):
         whats = [kernel.what for kernel in kernels[target]]
         assert "custom-call __cudnn$convForward" in whats

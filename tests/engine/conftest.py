@@ -35,7 +35,7 @@ SCHEMA = json.loads(
 # Every extension of the engine.
 EXTENSIONS = sorted(path.parent.name for path in ENGINE.glob("*/__init__.py"))
 EXTENSIONS.remove("drawing")
-COMMANDS = {"compile": "compiled.command", "versions": "errors.record_versions"}
+COMMANDS = {"compile": "_compile.__main__", "versions": "errors.record_versions"}
 PATIENCE = 60.0
 
 sys.path.insert(0, str(ENGINE))

@@ -21,10 +21,10 @@ FEATURES = {
 EXTENSIONS = (CORE, *FEATURES)
 LIBRARY = "drawing"
 SPHINX = {"sphinx", "docutils", "myst_nb", "sphinx_design", "myst_parser"}
-# What a page is about; the engine knows frameworks from conf.py alone. To compile for another
-# device is JAX's work, whatever the book is about.
+# What a page is about; the engine knows frameworks from conf.py alone.
 SUBJECTS = {"jax", "jaxlib", "torch", "tensorflow", "sklearn"}
-COMPILER = {"compiled/compiling.py", "compiled/jaxprs.py"}
+# What compiles programs for other devices, with JAX, is beside the engine; no site loads it.
+PROGRAM = ENGINE.with_name("_compile")
 MODULES = {path.relative_to(ENGINE).as_posix(): path for path in sorted(ENGINE.rglob("*.py"))}
 
 
@@ -44,7 +44,12 @@ def test_a_module_imports_from_the_core_and_from_what_its_extension_declares(nam
     allowed = {CORE: set(FEATURES), LIBRARY: {CORE}}.get(own) or FEATURES[own] | {CORE, LIBRARY}
     for module in imported(MODULES[name]):
         assert module not in others - allowed, f"{name} imports {module}"
-        assert module not in SUBJECTS or name in COMPILER, f"{name} imports {module}"
+        assert module not in SUBJECTS | {PROGRAM.name}, f"{name} imports {module}"
+
+
+def test_what_compiles_programs_knows_only_what_is_compiled():
+    modules = {module for path in PROGRAM.glob("*.py") for module in imported(path)}
+    assert modules & {*EXTENSIONS, LIBRARY} == {CORE, "compiled"}
 
 
 def test_every_folder_is_an_extension_that_conf_py_lists_and_tells_its_story():

@@ -1,25 +1,15 @@
-"""What modules declare to be compiled, and which of it pages name. No framework is needed."""
+"""What modules declare to be compiled. No framework is needed."""
 
 import ast
 import dataclasses
 import json
-import re
-from collections.abc import Iterator
 from typing import Any
 
 from executed.names import nearest
-from executed.options import Options
-from executed.source.snippets import Definition, Excerpt, Library, Module, SnippetError
+from executed.source.snippets import Definition, Excerpt, Library, Module
 from executed.source.syntax import fingerprint, joined
 
-KINDS = {"compiled": "COMPILED", "compiled-scale": "SCALED"}
-# Code within a line comes first: what it shows of a directive or a role is an example.
-NAMED = re.compile(
-    r"(?<!`)(?P<ticks>``+)(?!`).*?(?<!`)(?P=ticks)(?!`)|"
-    r"^ *[`:]{3}\{(?P<directive>compiled|compiled-scale)\} *(?P<argument>\S+)|"
-    r"\{compiled\}`(?P<role>[^@`]+)",
-    re.MULTILINE,
-)
+KINDS = ("COMPILED", "SCALED")
 
 
 class ProgramError(Exception):
@@ -68,39 +58,44 @@ def find(library: Library, written: str, kind: str, chapter: str = "") -> Progra
             f"{module.path} declares no {kind}, so that nobody knows for which shapes "
             f"'{definition.name}' is to be compiled"
         )
-    declared = _declared(module, kind)
-    if definition.name not in declared:
-        hint = nearest(definition.name, declared)
+    found = declared(module, kind)
+    if definition.name not in found:
+        hint = nearest(definition.name, found)
         raise ProgramError(
             f"{kind} of {module.path} has no arguments for '{definition.name}'{hint}"
         )
     code = _code(library.excerpt([definition]))
     name = f"{definition.module}.{definition.name}"
-    return Program(name, kind, definition, code, declared[definition.name])
+    return Program(name, kind, definition, code, found[definition.name])
 
 
-def _declared(module: Module, kind: str) -> dict[str, Any]:
+def declares(module: Module, kind: str) -> bool:
+    """Say whether a module says what to compile: a constant of that name may be something else."""
+    found = module.definitions.get(kind)
+    return found is not None and isinstance(_value(found), ast.Dict)
+
+
+def declared(module: Module, kind: str) -> dict[str, Any]:
     """Return the plain data of COMPILED or SCALED; it may use other constants of the module."""
 
     class Inline(ast.NodeTransformer):
         def visit_Name(self, node: ast.Name) -> Any:
             return self.visit(_value(module.definitions[node.id]))
 
+    of_one = list if kind == "COMPILED" else dict
     try:
         found = ast.literal_eval(Inline().visit(_value(module.definitions[kind])))
-        declared: dict[str, Any] = json.loads(json.dumps(found))
-        of_one = list if kind == "COMPILED" else dict
-        good = isinstance(declared, dict) and all(isinstance(v, of_one) for v in declared.values())
+        plain: dict[str, Any] = json.loads(json.dumps(found))
+        if all(isinstance(each, of_one) for each in plain.values()):
+            return plain
     except (ValueError, TypeError, SyntaxError, AttributeError, KeyError, RecursionError):
-        good = False
-    if not good:
-        example = '["float32[1024,1024]"]'
-        example = example if kind == "COMPILED" else f'{{"the batch grows": {example}}}'
-        raise ProgramError(
-            f"{kind} of {module.path} must be a dict of plain data that maps the name of a "
-            f'function to its arguments, such as {{"softmax": {example}}}'
-        )
-    return declared
+        pass
+    example = '["float32[1024,1024]"]'
+    example = example if kind == "COMPILED" else f'{{"the batch grows": {example}}}'
+    raise ProgramError(
+        f"{kind} of {module.path} must be a dict of plain data that maps the name of a "
+        f'function to its arguments, such as {{"softmax": {example}}}'
+    )
 
 
 def _value(definition: Definition) -> Any:
@@ -111,31 +106,6 @@ def _code(excerpt: Excerpt) -> str:
     """Return self-contained code."""
     lines = "\n".join(dict.fromkeys(imported.lines for imported in excerpt.imports))
     return joined([lines, *(definition.source for definition in excerpt.definitions)])
-
-
-def wanted_by(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield (line, kind, name) of the functions that directives and roles of a page name."""
-    for found in NAMED.finditer(text):
-        line = text.count("\n", 0, found.start()) + 1
-        if found["directive"]:
-            yield line, KINDS[found["directive"]], found["argument"]
-        elif found["role"]:
-            yield line, "COMPILED", found["role"].strip()
-
-
-def find_all(options: Options) -> tuple[dict[str, Program], list[str]]:
-    """Return the programs that pages name, by their files, and a list of problems."""
-    library = Library.of(options)
-    programs, problems = {}, []
-    for docname, path in options.page_files.items():
-        # What is no text names no function, and the build says so.
-        for line, kind, name in wanted_by(path.read_text("utf8", "replace")):
-            try:
-                program = find(library, name, kind, chapter(docname))
-                programs[program.file] = program
-            except (SnippetError, ProgramError) as error:
-                problems.append(f"{path}:{line}: {error}")
-    return programs, problems
 
 
 def chapter(docname: str) -> str:

@@ -1,10 +1,7 @@
-"""The files of records: read, written, and compared with the functions that they belong to."""
+"""The files of records: read, and compared with the functions that they belong to."""
 
-import contextlib
-import dataclasses
 import functools
 import pathlib
-import sys
 from collections.abc import Mapping
 
 from executed import files, typed_json
@@ -12,9 +9,9 @@ from executed.options import Target
 from executed.store.states import State
 
 from .declared import Program
-from .programs import ProgramRecord, Record, ScaleRecord
+from .programs import ProgramRecord, ScaleRecord
 
-MOST_BYTES = 400_000
+Record = ProgramRecord | ScaleRecord
 
 
 def read(path: pathlib.Path) -> Record:
@@ -29,30 +26,6 @@ def parse(text: str, scaled: bool) -> Record:
     return record
 
 
-def written(record: Record) -> str:
-    """Return the text of a record as it is kept, the same for the same record."""
-    return typed_json.written(typed_json.untyped(record))
-
-
-def keep(path: pathlib.Path, record: Record) -> bool:
-    """Write a record, unless the one that is there differs in nothing but its date.
-
-    Return whether it was written. Raises files.Unusable for one that is too large for a page, or
-    that names a folder of this machine.
-    """
-    text = written(record)
-    folders = str(pathlib.Path.cwd()), str(pathlib.Path.home()), sys.prefix
-    if found := [folder for folder in folders if len(folder) > 3 and folder in text]:
-        raise files.Unusable(f"it would hold {', '.join(found)}")
-    if len(text.encode()) > MOST_BYTES:
-        raise files.Unusable(f"it would be larger than {MOST_BYTES} bytes")
-    with contextlib.suppress(OSError, files.Unusable):
-        if dataclasses.replace(read(path), date=record.date) == record:
-            return False
-    files.write(path, text)
-    return True
-
-
 def state(
     folder: pathlib.Path, program: Program, targets: Mapping[str, Target]
 ) -> tuple[Record | None, State]:
@@ -63,7 +36,11 @@ def state(
         return None, State("missing")
     except files.Unusable as error:
         return None, State("unreadable", (str(error),))
-    if unknown := [name for name in record.compiled_for if name not in targets]:
+    if isinstance(record, ScaleRecord):
+        compiled_for = [run.target for run in record.runs]
+    else:
+        compiled_for = list(record.targets)
+    if unknown := [name for name in compiled_for if name not in targets]:
         return None, State("unreadable", (f"it is of the unknown device '{unknown[0]}'",))
     changed = []
     if record.source != program.key:
@@ -81,7 +58,7 @@ def state(
 def lacking(record: Record, program: Program, targets: Mapping[str, Target]) -> list[str]:
     """Return the targets that a record should have and has not."""
     if not isinstance(record, ScaleRecord):
-        return [name for name in targets if name not in record.compiled_for]
+        return [name for name in targets if name not in record.targets]
     present = {(run.case, run.target, run.chips) for run in record.runs}
     return [
         name

@@ -1,14 +1,13 @@
 """What a record of a compiled program holds."""
 
 import dataclasses
-import functools
 from typing import Annotated, Any
 
 from executed.typed_json import Rule
 
-from .hlo import Optimized
-
-FORM = 1
+FORM = 2
+# Stands among targets for the program before optimizing.
+BEFORE = "before"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,6 +17,11 @@ class Counts:
     flops: float
     transcendentals: float
     bytes: float
+
+    @property
+    def intensity(self) -> float | None:
+        """Floating-point operations for each byte."""
+        return self.flops / self.bytes if self.bytes else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,18 +82,31 @@ class Lowered:
 
 
 @dataclasses.dataclass(frozen=True)
+class Kernel:
+    """What a device does in one go: its line, counted from 1, and what is in it.
+
+    `what` is its opcode, or the routine from outside that it calls; `operations` are those of the
+    jaxpr. Several instructions were put together in one that is `fused`.
+    """
+
+    name: str
+    line: int
+    what: str
+    operations: tuple[str, ...]
+    fused: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class Compiled:
-    """A program for one target."""
+    """A program for one target, with what its text says: kernels, copies, whether it has loops."""
 
     device: str
     hlo: list[str]
+    kernels: list[Kernel]
+    copies: int
+    loops: bool
     cost: Cost | None
     memory: Memory
-
-    @functools.cached_property
-    def program(self) -> Optimized:
-        """The program as its HLO says it."""
-        return Optimized(self.hlo)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +143,7 @@ class Run:
 
 
 @dataclasses.dataclass(frozen=True)
-class Record:
+class Head:
     """What every record says: of which function it is, and how it was made."""
 
     form: Annotated[int, Rule(lambda value: value == FORM, str(FORM))]
@@ -137,14 +154,9 @@ class Record:
     date: str
     versions: dict[str, str]
 
-    @property
-    def compiled_for(self) -> list[str]:
-        """The targets that it was compiled for."""
-        raise NotImplementedError
-
 
 @dataclasses.dataclass(frozen=True)
-class ProgramRecord(Record):
+class ProgramRecord(Head):
     """A function compiled for one device of each target."""
 
     jaxpr: list[str]
@@ -154,20 +166,21 @@ class ProgramRecord(Record):
     unoptimized: Counts | None
     targets: dict[str, Compiled]
 
-    @property
-    def compiled_for(self) -> list[str]:
-        """The targets that it was compiled for."""
-        return list(self.targets)
+    def number(self, target: str, name: str) -> float | None:
+        """Return one of its numbers, or None where the compiler gives none."""
+        if target == BEFORE:
+            return getattr(self.unoptimized, name, None)
+        compiled = self.targets.get(target)
+        if compiled is None or (name == "estimate" and compiled.loops):
+            return None
+        if name == "kernels":
+            return len(compiled.kernels)
+        return getattr(compiled.memory, name, getattr(compiled.cost, name, None))
 
 
 @dataclasses.dataclass(frozen=True)
-class ScaleRecord(Record):
+class ScaleRecord(Head):
     """A step compiled for many devices."""
 
     parameters: int
     runs: list[Run]
-
-    @property
-    def compiled_for(self) -> list[str]:
-        """The targets that it was compiled for."""
-        return [run.target for run in self.runs]

@@ -155,7 +155,7 @@ class Options:
     search: bool = _option(False)
     notebooks: str = _option("", "html")
     record_command: str = _option("python -m executed.commands.record", "env")
-    compile_command: str = _option("python -m compiled.command", "env")
+    compile_command: str = _option("python -m _compile", "env")
     versions: OtherVersions = _option(NO_VERSIONS, "env")
     root: pathlib.Path = dataclasses.field(default=pathlib.Path())
     any_outcome: bool = dataclasses.field(default=False)

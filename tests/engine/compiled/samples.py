@@ -51,13 +51,14 @@ ENTRY %main (x: f32[4,8]) -> f32[4,8] {
   %x = f32[4,8]{1,0} parameter(0), metadata={op_name="x"}
   ROOT %my_fusion = f32[4,8]{1,0} fusion(%x), kind=kLoop, calls=%fused_computation
 }"""
+KERNEL = {"name": "my_fusion", "line": 12, "what": "fusion", "operations": ["mul"], "fused": True}
 COST = {"flops": 32, "transcendentals": 0, "bytes": 256}
 MEMORY = {"arguments": 128, "results": 128, "temporaries": 0}
 
 
 def head(program):
     return {
-        "form": 1,
+        "form": 2,
         "function": program.name,
         "source": program.key,
         "arguments": program.arguments,
@@ -85,6 +86,9 @@ def record_of(program):
             target: {
                 "device": f"device of {target}",
                 "hlo": HLO.splitlines(),
+                "kernels": [KERNEL],
+                "copies": 0,
+                "loops": False,
                 "cost": None
                 if target.startswith("gpu")
                 else COST | {"estimate": 1.5e-6 if target == "tpu-v5e" else None},
@@ -148,6 +152,10 @@ class Sample:
         return self.options.compile_targets
 
     @property
+    def library(self):
+        return Library(self.root / "snippets")
+
+    @property
     def folder(self):
         return self.options.folder("programs")
 
@@ -157,13 +165,8 @@ class Sample:
         path.write_text(text.lstrip("\n"), "utf8")
         return path
 
-    def page(self, docname, text):
-        path = self.root / "docs" / f"{docname}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf8")
-
     def find(self, name="code.double", kind="COMPILED"):
-        return find(Library(self.root / "snippets"), name, kind, "a")
+        return find(self.library, name, kind, "a")
 
     def write(self, program, record=None):
         """Write a record, a good one without one given; return its path."""

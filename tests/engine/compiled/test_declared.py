@@ -1,9 +1,8 @@
-"""What modules declare to be compiled, and what pages name."""
+"""What modules declare to be compiled."""
 
 import pytest
 
 from compiled import declared
-from executed.options import Options
 from executed.source.snippets import SnippetError
 from tests.engine.compiled.samples import Sample
 
@@ -68,36 +67,3 @@ def test_the_code_imports_what_it_uses_once(book):
     )
     imports = book.find().code.split("\n\n\n")[0].splitlines()
     assert imports == ["import math", "import os.path", "from operator import neg as minus"]
-
-
-def test_examples_within_a_line_are_not_taken_for_directives():
-    text = """
-    ::::{note}
-    ```{compiled} a.one
-    ```
-    ::::
-
-    ```{compiled-scale} a.two
-    :show: table
-    ```
-    A number: {compiled}`a.three@cpu.bytes`, and {compiled}`a.four@cpu.bytes`.
-    It is written ``{compiled}`not.this@cpu.bytes` ``, or ```` ```{compiled} not.this ````.
-    """
-    assert list(declared.wanted_by(text)) == [
-        *((3, "COMPILED", "a.one"), (7, "SCALED", "a.two")),
-        *((10, "COMPILED", "a.three"), (10, "COMPILED", "a.four")),
-    ]
-
-
-def test_all_pages_are_searched_and_problems_name_their_line(book):
-    book.page("a/one", "```{compiled} code.double\n```\n")
-    book.page("two", "\n{compiled}`a.code.both@cpu.bytes`\n\n{compiled}`a.code.bth@cpu.bytes`\n")
-    book.page("_hidden/three", "```{compiled} nothing.at.all\n```\n")
-    programs, problems = declared.find_all(book.options)
-    assert sorted(programs) == ["a.code.both.json", "a.code.double.json"]
-    (problem,) = problems
-    assert "two.md:4: there is no snippet 'a.code.bth'" in problem
-
-
-def test_a_book_without_pages_names_nothing(tmp_path):
-    assert declared.find_all(Options(root=tmp_path)) == ({}, [])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from compiled import compiling
+from _compile import compiling
+from _compile.jaxprs import layered, operations, picture
 from compiled.declared import ProgramError
-from compiled.jaxprs import layered, operations, picture
 from compiled.programs import ProgramRecord, ScaleRecord
 from executed.options import Target
 from tests.engine.compiled.samples import Sample
@@ -38,12 +38,15 @@ def book(tmp_path):
 
 def test_a_program_is_compiled_from_its_excerpt(book, monkeypatch):
     pytest.importorskip("jax")
-    monkeypatch.setattr("compiled.jaxprs.layered", lambda nodes, edges: (nodes, edges))
+    monkeypatch.setattr("_compile.jaxprs.layered", lambda nodes, edges: (nodes, edges))
     record = compiling.record(book.find(), CPU, "a command")
     assert isinstance(record, ProgramRecord)
     assert (record.function, record.command) == ("a.code.double", "a command")
     assert record.operations == {"mul": 1}
     assert record.targets["cpu"].memory.arguments == 128
+    (kernel,) = record.targets["cpu"].kernels
+    assert kernel.operations == ("mul",)
+    assert f"%{kernel.name} = " in record.targets["cpu"].hlo[kernel.line - 1]
     assert record.stablehlo[0].targets == ["cpu"]
     assert list(record.versions) == ["python", "jax"]
     nodes, edges = record.picture
@@ -62,7 +65,7 @@ def test_a_step_is_compiled_for_each_number_of_devices(book):
 
 def test_a_constant_is_told_from_an_argument_in_each_call_of_one_function(monkeypatch):
     jax = pytest.importorskip("jax")
-    monkeypatch.setattr("compiled.jaxprs.layered", lambda nodes, edges: (nodes, edges))
+    monkeypatch.setattr("_compile.jaxprs.layered", lambda nodes, edges: (nodes, edges))
     inner = jax.jit(lambda x, y: x * y)
     jaxpr = jax.make_jaxpr(lambda x: inner(inner(x, 2.0), x))(1.0).jaxpr
     nodes, edges = picture(jaxpr)

@@ -1,12 +1,14 @@
 """Read the text of optimized HLO: clean it, and find its kernels and collectives.
 
-No framework is needed: a kernel is found in the text that a page shows, not by another way.
+A kernel is found in the text that a page shows, not by another way.
 """
 
 import dataclasses
 import math
 import re
 from collections.abc import Iterable, Iterator
+
+from compiled.programs import Kernel
 
 # What names the machine, the compiler's tuning, or nothing at all on one device.
 DROPPED = ("backend_config", "frontend_attributes", "sharding", "metadata")
@@ -114,23 +116,6 @@ class Instruction:
         return re.sub(r"[()]", "", found[1].rpartition("/")[2])
 
 
-@dataclasses.dataclass(frozen=True)
-class Kernel:
-    """What a device does in one go, and which operations of the jaxpr are in it."""
-
-    name: str
-    opcode: str
-    line: int
-    what: str
-    operations: tuple[str, ...]
-    size: int
-
-    @property
-    def fused(self) -> bool:
-        """Whether several instructions were put together in it."""
-        return self.opcode == "fusion" and self.size > 1
-
-
 class Optimized:
     """An optimized program, read from its lines."""
 
@@ -167,7 +152,7 @@ class Optimized:
     def kernels(self) -> list[Kernel]:
         """Return the kernels in the order of the text; copies and what only ends are none."""
         return [
-            Kernel(i.name, i.opcode, i.line, i.what, *self._inside(i))
+            self._kernel(i)
             for i in self.steps()
             if i.opcode not in COPIES and not i.opcode.endswith(("-done", "-update"))
         ]
@@ -181,8 +166,8 @@ class Optimized:
         """Return the instructions that only copy."""
         return [i for i in self.steps() if i.opcode in COPIES]
 
-    def _inside(self, instruction: Instruction) -> tuple[tuple[str, ...], int]:
-        """Return the operations of the jaxpr in a kernel, and the number of its instructions."""
+    def _kernel(self, instruction: Instruction) -> Kernel:
+        """Return a kernel with the operations of the jaxpr that are in it."""
         operations: dict[str, None] = {}
         waiting, seen, size = [instruction], set(), 0
         while waiting:
@@ -197,7 +182,13 @@ class Optimized:
                     waiting += reversed(self.computations.get(name, ()))
         if not operations and instruction.operation:
             operations[instruction.operation] = None
-        return tuple(operations), size
+        return Kernel(
+            name=instruction.name,
+            line=instruction.line,
+            what=instruction.what,
+            operations=tuple(operations),
+            fused=instruction.opcode == "fusion" and size > 1,
+        )
 
     def collectives(self) -> list[tuple[str, int]]:
         """Return (kind, bytes of its result) for each collective that is started."""

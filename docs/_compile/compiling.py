@@ -14,11 +14,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from compiled import programs as records
+from compiled.declared import Program, ProgramError
 from executed.options import Target
 
 from . import hlo, jaxprs
-from . import programs as records
-from .declared import Program, ProgramError
 
 ABSTRACT = re.compile(r"(?P<dtype>[a-z]+\d+|bool)\[(?P<dims>[^\]]*)\]")
 DIM = re.compile(r"(?:chips|\d+)(?:\*(?:chips|\d+))*(?:@\w+)?")
@@ -92,7 +92,7 @@ def load(program: Program) -> Any:
     return function if hasattr(function, "lower") else jax.jit(function)
 
 
-def record(program: Program, targets: Mapping[str, Target], command: str) -> records.Record:
+def record(program: Program, targets: Mapping[str, Target], command: str) -> records.Head:
     """Compile a program for the targets and return its record, which names the command."""
     packages = dict.fromkeys(name for target in targets.values() for name in target.packages)
     versions = {"python": ".".join(platform.python_version_tuple()[:2])}
@@ -128,7 +128,16 @@ def _program_record(
         arguments = abstract(program.arguments, placed=lambda _, here=here: here)  # type: ignore[misc]
         made = compile_for(function, arguments)
         lines = hlo.cleaned(made.as_text())
-        compiled[name] = records.Compiled(device.device_kind, lines, cost(made), memory(made))
+        read = hlo.Optimized(lines)
+        compiled[name] = records.Compiled(
+            device=device.device_kind,
+            hlo=lines,
+            kernels=read.kernels(),
+            copies=len(read.copies()),
+            loops=read.loops,
+            cost=cost(made),
+            memory=memory(made),
+        )
     before = cost(traced.lower())
     return records.ProgramRecord(
         **head,

@@ -1,6 +1,6 @@
 """Kernels and collectives in the text of optimized programs."""
 
-from compiled import hlo
+from _compile import hlo
 
 RAW = """HloModule jit_f, is_scheduled=true, \
 entry_computation_layout={(f32[8]{0:T(256)})->f32[8]{0}}, \

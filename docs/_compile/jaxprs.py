@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .programs import Edge, Node, Picture
+from compiled.programs import Edge, Node, Picture
 
 # Equations that stand for the jaxpr inside of them.
 DISSOLVED = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"}
