@@ -266,35 +266,9 @@ if repository.startswith("https://github.com/"):
 html_logo = "docs/_static/mark.svg"
 html_favicon = "docs/_static/mark.svg"
 html_static_path = ["docs/_static"]
-html_css_files = [
-    "book.css",
-    "predict.css",
-    "notes.css",
-    "pictures.css",
-    "finder.css",
-    "translation.css",
-    "gone.css",
-    "errors.css",
-    "logs.css",
-    "layouts.css",
-    "machine.css",
-    "face.css",
-    "room.css",
-]
-# The first before everything else, so that a page comes up with the chosen device.
-html_js_files = [
-    ("devices.js", {"priority": 50}),
-    "predict.js",
-    "finder.js",
-    "translation.js",
-    "errors.js",
-    "logs.js",
-    "layouts.js",
-    # Before Sphinx's own scripts, which break off where a browser keeps nothing.
-    ("machine.js", {"priority": 150}),
-    "menus.js",
-    "search.js",
-]
+html_css_files = ["book.css", "machine.css"]
+# Before Sphinx's own scripts, which break off where a browser keeps nothing.
+html_js_files = [("machine.js", {"priority": 150})]
 templates_path = ["docs/_templates"]
 html_copy_source = True
 # Sphinx's search answers in file:// alone, where a browser may not fetch the text of a page.

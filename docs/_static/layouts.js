@@ -4,6 +4,7 @@
 (() => {
   "use strict";
 
+  const { element } = window.book;
   const DEVICES = 8;
   const ITEM_BYTES = 4;
   const SIDE = 52;
@@ -97,11 +98,6 @@
     return `<div class="placed"><p>${name} <code>${shape.join(" × ")}</code></p><ul>${items.join("")}</ul></div>`;
   };
 
-  const element = (tag, given = {}, ...children) => {
-    const made = Object.assign(document.createElement(tag), given);
-    made.append(...children);
-    return made;
-  };
   let fields = 0;
   const labelled = (label, field) => {
     field.id = `layout-${fields++}`;

@@ -4,6 +4,7 @@
 (() => {
   "use strict";
 
+  const { element } = window.book;
   const MISS = /TRACING CACHE MISS at (.*?)(?: costing ([\d.]+) ms)?(?: because)?:$/;
   const TRACED = /Finished tracing(?: \+ transforming)? (.+) for \w+ in ([\d.e-]+) sec/;
   const LOWERED = /Finished jaxpr to MLIR module conversion (.+) in ([\d.e-]+) sec/;
@@ -67,18 +68,16 @@
     return bare.split(".").at(-1);
   };
 
+  // The parts of a list as Python writes it, some of which have commas within brackets.
   const partsOf = (mapping) => {
-    const parts = [];
+    const parts = [""];
     let depth = 0;
-    let part = "";
     for (const letter of mapping.replace(/^[([]|[)\]]$/g, "")) {
       depth += "([{".includes(letter) - ")]}".includes(letter);
-      if (letter === "," && !depth) {
-        parts.push(part.trim());
-        part = "";
-      } else part += letter;
+      if (letter === "," && !depth) parts.push("");
+      else parts[parts.length - 1] += letter;
     }
-    return [...parts, part.trim()].filter(Boolean);
+    return parts.map((part) => part.trim()).filter(Boolean);
   };
 
   // The lines of a log. Where JAX and the program both write it, each message is there twice in a
@@ -209,104 +208,92 @@
       if (last) last.compiled = true;
     };
 
-    for (const line of once(text)) {
-      let found;
-      if ((found = MISS.exec(line.trimEnd()))) {
-        finish();
+    const actions = [
+      [MISS, ([, , cost]) => {
         explained = true;
-        block = { lines: [], cost: found[2] ? Number(found[2]) / 1000 : null };
-      } else if ((found = TRACED.exec(line))) {
+        block = { lines: [], cost: cost ? Number(cost) / 1000 : null };
+      }],
+      [TRACED, ([, name, seconds]) => timed(nameOf(name), Number(seconds), "trace")],
+      [COMPILING, ([, name, types, mapping]) => compiles(nameOf(name), types, mapping)],
+      [LOWERED, ([, name, seconds]) => timed(nameOf(name), Number(seconds), "lower")],
+      [COMPILED, ([, name, seconds]) => compiled(nameOf(name), Number(seconds))],
+      [CACHED, () => {}],
+    ];
+    for (const line of once(text)) {
+      const said = line.trimEnd();
+      const [pattern, act] = actions.find(([each]) => each.test(said)) ?? [];
+      if (pattern) {
         finish();
-        timed(nameOf(found[1]), Number(found[2]), "trace");
-      } else if ((found = COMPILING.exec(line.trimEnd()))) {
-        finish();
-        compiles(nameOf(found[1]), found[2], found[3]);
-      } else if ((found = LOWERED.exec(line))) {
-        finish();
-        timed(nameOf(found[1]), Number(found[2]), "lower");
-      } else if ((found = COMPILED.exec(line))) {
-        finish();
-        compiled(nameOf(found[1]), Number(found[2]));
-      } else if (CACHED.test(line)) finish();
-      else if (block && /^\s|^$|^where |^weak_|^See |^expl/.test(line)) block.lines.push(line);
-      else if (line.trim()) unknown.push(line);
+        act(pattern.exec(said));
+      } else if (block && /^\s|^$|^where |^weak_|^See |^expl/.test(line)) block.lines.push(line);
+      else if (said) unknown.push(line);
     }
     finish();
     return { functions: [...functions.values()], unknown, own, explained };
   };
 
-  const made = (tag, ...children) => {
-    const element = document.createElement(tag);
-    element.append(...children);
-    return element;
-  };
   const times = (number) => (number === 1 ? "once" : `${number} times`);
   const duration = (seconds) =>
     seconds < 1 ? `${(1000 * seconds).toPrecision(3)} ms` : `${seconds.toPrecision(3)} s`;
+  const again = (entry) => entry.events.filter((each) => each.again);
   const cost = (events) => events.reduce((sum, { trace, rest }) => sum + (trace ?? 0) + rest, 0);
+
+  // What is said of a function: how often it was traced, and why.
+  const described = (entry) => {
+    const traces = entry.events.filter((each) => each.retraced).length;
+    const only = entry.events.length - traces;
+    const spent = cost(again(entry));
+    const said = [
+      `traced ${times(traces)}`,
+      only && `compiled ${times(only)} without a trace`,
+      spent && `all but the first took ${duration(spent)}`,
+    ].filter(Boolean);
+    const reasons = new Map();
+    for (const each of again(entry)) {
+      for (const [cause, line] of each.causes.size ? each.causes : [[null, each.strange ?? ""]]) {
+        if (!reasons.has(cause)) reasons.set(cause, { number: 0, line });
+        reasons.get(cause).number += 1;
+      }
+    }
+    const why = [...reasons].map(([cause, { number, line }]) => {
+      const what = element("b", {}, cause?.what ?? "a reason not in the table");
+      const item = element("li", {}, `${number} × `, what);
+      if (line) item.append(" ", element("code", {}, line));
+      if (cause) item.append(" ", element("span", {}, ...cause.fix.cloneNode(true).childNodes));
+      return item;
+    });
+    const place = entry.place ? ` (${entry.place})` : "";
+    const title = element("p", {}, element("code", {}, entry.name), `${place}: ${said.join(", ")}`);
+    return element("li", {}, title, element("ul", {}, ...why));
+  };
 
   const show = ({ functions, unknown, own, explained }, results) => {
     results.replaceChildren();
-    const again = (entry) => entry.events.filter((each) => each.again);
-    const list = document.createElement("ol");
+    const say = (text) => results.append(element("p", {}, text));
     const worst = functions
       .filter((entry) => again(entry).length)
       .sort(
         (one, other) =>
           cost(again(other)) - cost(again(one)) || again(other).length - again(one).length,
       );
-    for (const entry of worst) {
-      const traces = entry.events.filter((each) => each.retraced).length;
-      const only = entry.events.length - traces;
-      const repeated = again(entry);
-      const said = [`traced ${times(traces)}`];
-      if (only) said.push(`compiled ${times(only)} without a trace`);
-      const spent = cost(repeated);
-      if (spent) said.push(`all but the first took ${duration(spent)}`);
-      const title = made("p", made("code", entry.name));
-      if (entry.place) title.append(` (${entry.place})`);
-      title.append(`: ${said.join(", ")}`);
-      const reasons = new Map();
-      for (const each of repeated) {
-        const found = each.causes.size ? [...each.causes] : [[null, each.strange ?? ""]];
-        for (const [cause, line] of found) {
-          if (!reasons.has(cause)) reasons.set(cause, { number: 0, line });
-          reasons.get(cause).number += 1;
-        }
-      }
-      const why = document.createElement("ul");
-      for (const [cause, { number, line }] of reasons) {
-        const item = made("li", `${number} × `, made("b", cause?.what ?? "a reason not in the table"));
-        if (line) item.append(" ", made("code", line));
-        if (cause) {
-          const ways = made("span", ...[...cause.fix.cloneNode(true).childNodes]);
-          item.append(" ", ways);
-        }
-        why.append(item);
-      }
-      list.append(made("li", title, why));
-    }
-    if (worst.length) results.append(list);
-    else if (functions.length) {
-      const number = functions.length === 1 ? "The one function" : `All ${functions.length} functions`;
-      results.append(made("p", `${number} in this log: traced once. Nothing was traced again.`));
-    } else results.append(made("p", "There is no cache miss in this text."));
+    const all = functions.length === 1 ? "The one function" : `All ${functions.length} functions`;
+    if (worst.length) results.append(element("ol", {}, ...worst.map(described)));
+    else if (!functions.length) say("There is no cache miss in this text.");
+    else say(`${all} in this log: traced once. Nothing was traced again.`);
     if (functions.length && !functions.some((entry) => cost(entry.events))) {
-      results.append(made("p", "The log has no times. JAX_LOG_COMPILES=1 adds them."));
+      say("The log has no times. JAX_LOG_COMPILES=1 adds them.");
     }
-    if (!explained && own.count) {
-      results.append(made("p", "The log has no reasons. JAX_EXPLAIN_CACHE_MISSES=1 adds them."));
-    }
-    if (explained && own.count) {
+    if (own.count && !explained) {
+      say("The log has no reasons. JAX_EXPLAIN_CACHE_MISSES=1 adds them.");
+    } else if (own.count) {
       const spent = own.seconds ? `, ${duration(own.seconds)}` : "";
       const what = own.count === 1 ? "1 operation" : `${own.count} operations`;
-      results.append(made("p", `Besides, ${what} of JAX itself outside of your functions${spent}.`));
+      say(`Besides, ${what} of JAX itself outside of your functions${spent}.`);
     }
     if (unknown.length) {
       const what = unknown.length === 1 ? "1 line is" : `${unknown.length} lines are`;
-      const fold = made("details", made("summary", `${what} unknown to this page`));
-      fold.append(made("pre", unknown.join("\n")));
-      results.append(fold);
+      const summary = element("summary", {}, `${what} unknown to this page`);
+      results.append(element("details", {}, summary, element("pre", {}, unknown.join("\n"))));
     }
   };
 
@@ -314,14 +301,9 @@
     const table = document.querySelector(".log-causes table");
     if (!table) return;
     const causes = causesOf(table);
-    const {
-      form,
-      input,
-      output: results,
-    } = window.finder({
-      name: "log-reader",
-      label: "Paste your log",
-      field: { rows: 6, placeholder: "TRACING CACHE MISS at train.py:65:18 (main): …" },
+    const { form, input, output } = window.book.field("log-reader", "Paste your log", {
+      rows: 6,
+      placeholder: "TRACING CACHE MISS at train.py:65:18 (main): …",
     });
     const place = table.closest(".log-causes");
     place.before(form);
@@ -329,8 +311,8 @@
     place.style.marginTop = "0";
 
     input.addEventListener("input", () => {
-      if (input.value.trim()) show(read(input.value, causes), results);
-      else results.replaceChildren();
+      if (input.value.trim()) show(read(input.value, causes), output);
+      else output.replaceChildren();
     });
   });
 })();

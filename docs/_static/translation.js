@@ -13,10 +13,9 @@
       })),
     );
 
-    const { input, output } = window.finderAbove(cells[0], {
-      name: "translation-filter",
-      label: "Filter the rows",
-      field: { type: "search", placeholder: "cat, gather, einsum, differs" },
+    const { input, output } = window.book.fieldAbove(cells[0], "translation-filter", "Filter the rows", {
+      type: "search",
+      placeholder: "cat, gather, einsum, differs",
     });
 
     const filter = () => {
@@ -30,9 +29,7 @@
         found += shown;
       }
       for (const [group, shown] of groups) group.hidden = !shown;
-      output.textContent = words.length
-        ? `${found} of ${rows.length} rows`
-        : `${rows.length} rows`;
+      output.textContent = `${words.length ? `${found} of ` : ""}${rows.length} rows`;
     };
 
     // What is found first comes into view below the field, which stays where it is.
@@ -52,10 +49,9 @@
 
     input.addEventListener("input", typed);
     input.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") {
-        input.value = "";
-        filter();
-      }
+      if (event.key !== "Escape") return;
+      input.value = "";
+      filter();
     });
     window.addEventListener("hashchange", show);
     filter();

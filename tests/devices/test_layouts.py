@@ -262,7 +262,8 @@ CHOSEN = """cases => cases.map(({ names, sizes, shape, spec }) => {
 
 @pytest.fixture
 def opened(browser):
-    script = (DOCS / "_static" / "layouts.js").read_text("utf8")
+    names = "_ext/executed/static/elements.js", "_static/layouts.js"
+    script = "".join((DOCS / name).read_text("utf8") for name in names)
     places = "<div class='layout-placement'></div><div class='layout-communication'></div>"
     page = browser.new_page()
 

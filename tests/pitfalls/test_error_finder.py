@@ -28,8 +28,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 MESSAGES = json.loads(pathlib.Path(__file__).with_name("messages.json").read_text("utf8"))
 EARLIER = earlier(ROOT / "docs" / "_versions" / "earlier.toml")
 QUOTED = quoted(ROOT / "docs" / "_versions" / "earlier.toml")
-STATIC = ROOT / "docs" / "_static"
-SCRIPT = "".join((STATIC / name).read_text("utf8") for name in ("finder.js", "errors.js"))
+SCRIPTS = "docs/_ext/executed/static/elements.js", "docs/_ext/errors/static/errors.js"
+SCRIPT = "".join((ROOT / name).read_text("utf8") for name in SCRIPTS)
 # Where the first link of an entry leads.
 LINKS = dict(re.findall(r"^:::\{error-entry\} (\w+: .+)\n.*?\]\((.+?)\)", LIST, re.MULTILINE))
 NOTHING = [

@@ -19,8 +19,8 @@ LOGS = {
     path.stem.removeprefix("jax-"): json.loads(path.read_text("utf8"))
     for path in sorted(pathlib.Path(__file__).with_name("logs").glob("*.json"))
 }
-STATIC = ROOT / "docs" / "_static"
-SCRIPT = "".join((STATIC / name).read_text("utf8") for name in ("finder.js", "logs.js"))
+SCRIPTS = "docs/_ext/executed/static/elements.js", "docs/_static/logs.js"
+SCRIPT = "".join((ROOT / name).read_text("utf8") for name in SCRIPTS)
 PAGE = (ROOT / "docs" / "tracing" / "retracing.md").read_text("utf8")
 # What the table calls each cause of a case.
 WORDS = {

@@ -12,7 +12,10 @@ from typing import Any
 def setup(app: Any) -> dict[str, Any]:
     """Register the extension with Sphinx."""
     # What compiles uses this package without Sphinx.
+    from executed.assets import add_assets
+
     from . import view
 
+    add_assets(app, __file__, "compiled.css")
     view.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

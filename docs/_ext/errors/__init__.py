@@ -10,7 +10,10 @@ from typing import Any
 def setup(app: Any) -> dict[str, Any]:
     """Register the extension with Sphinx."""
     # Imported here, because commands use this package without Sphinx.
+    from executed.assets import add_assets
+
     from . import listing
 
+    add_assets(app, __file__, "errors.css")
     listing.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -220,7 +220,16 @@ def quotation(quotes: Sequence[Quote]) -> str:
     return "".join([*parts, "</details>"])
 
 
+def load_finder(
+    app: BookApp, docname: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Let a page with a list of errors load the script that finds one in it."""
+    if doctree and any(doctree.findall(error_entry)):
+        app.add_js_file("errors.js")
+
+
 def setup(app: BookApp) -> None:
     """Register the directive and what completes it."""
     app.add_directive("error-entry", ErrorEntryDirective)
     app.add_post_transform(ShowErrors)
+    app.connect("html-page-context", load_finder)

@@ -5,7 +5,7 @@ what was recorded on other devices. `build` takes each page its one way in the e
 `freshness` finds what must be read again, `parser` hands the executed notebook to MyST-NB, `tabs`
 puts the outputs of devices side by side, and the cells of frameworks, and `waiting` has places
 filled in once all pages are known. `status` says on what each page was true, and `downloads`
-writes the notebooks that readers take with them. `commands` record pages without Sphinx.
+writes the notebooks that readers take with them. `assets` brings scripts, styles and templates. `commands` record pages without Sphinx.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ def setup(app: Any) -> dict[str, Any]:
     import hashlib
     import pathlib
 
-    from . import build, downloads, nodes, status, tabs, waiting
+    from . import assets, build, downloads, nodes, status, tabs, waiting
 
     # Modules, options and doctrees live as long as the process. Searched for garbage again and
     # again, and once more at its end, they take two fifths of a build in which nothing changed.
@@ -27,7 +27,7 @@ def setup(app: Any) -> dict[str, Any]:
     atexit.register(gc.freeze)
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
-    for part in (build, nodes, tabs, downloads, status, waiting):
+    for part in (assets, build, nodes, tabs, downloads, status, waiting):
         part.setup(app)
     sources = sorted(pathlib.Path(__file__).parents[1].rglob("*.py"))
     engine = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

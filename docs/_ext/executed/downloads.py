@@ -160,7 +160,8 @@ def add_notebook(
             cell["outputs"] = tabs.first_outputs(cell.outputs)
             cells.append(cell)
     notebook["cells"] = cells
-    notebook.metadata.pop("source_map", None)
+    for key in ("source_map", "scripts"):
+        notebook.metadata.pop(key, None)
     target = pathlib.Path(app.outdir, "_sources", f"{docname}.ipynb")
     files.write(target, nbformat.writes(notebook) + "\n")
     context["ipynb_source"] = f"{docname}.ipynb"

@@ -9,8 +9,11 @@ from typing import Any
 def setup(app: Any) -> dict[str, Any]:
     """Register the extension with Sphinx."""
     # Imported here, because commands use this package without Sphinx.
+    from executed.assets import add_assets
+
     from . import asset_bundle, search
 
+    add_assets(app, __file__, "light.css", "menus.js", "search.js")
     asset_bundle.setup(app)
     search.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -5,7 +5,9 @@ Sphinx's search index. Here one style sheet and one script are made for the site
 has only what a page or a script of the site may use, and within it the few icons that are shown.
 Templates of the book load these two in place of the theme's files; they find them in `light`.
 
-What is left out was compared with what one version of the theme needs; a test says which.
+What is left out was compared with what sphinx-book-theme 1.4.0 and pydata-sphinx-theme 0.20.0
+need. With others, compare the site with the one before on a phone and a desktop, light and dark,
+and the theme's layout with `templates/layout.html`.
 """
 
 import base64
@@ -26,7 +28,7 @@ from executed import files
 from executed.app import BookApp
 
 # What the theme's templates load before and after the files that Sphinx knows of.
-FIRST_STYLES = ("styles/theme.css", "styles/pydata-sphinx-theme.css")
+FIRST_STYLES = ("basic.css", "styles/pydata-sphinx-theme.css")
 LAST_SCRIPTS = ("scripts/pydata-sphinx-theme.js",)
 STYLE, SCRIPT = "site.css", "site.js"
 # Scripts of a lower priority number run before the page is shown, as they are.
@@ -173,13 +175,19 @@ def _version(app: BookApp) -> str:
     """Return what changes with the files that are bundled, for the address of the bundle."""
     if not hasattr(app, "book_light_version"):
         digest = hashlib.sha256(pathlib.Path(__file__).read_bytes())
-        own = (pathlib.Path(app.confdir, path) for path in app.config.html_static_path)
-        for folder in (*map(pathlib.Path, app.builder.theme.get_theme_dirs()), *own):
-            for path in sorted(folder.rglob("*.[cj]s*")):
-                if path.suffix in (".css", ".js") and path.stat().st_size < 1_000_000:
-                    digest.update(path.read_bytes())
+        themes = (pathlib.Path(folder) for folder in app.builder.theme.get_theme_dirs())
+        paths = (path for folder in themes for path in sorted(folder.rglob("*.[cj]s*")))
+        for path in (*paths, *_own(app, "*.[cj]s*")):
+            if path.suffix in (".css", ".js") and path.stat().st_size < 1_000_000:
+                digest.update(path.read_bytes())
         app.book_light_version = digest.hexdigest()[:8]
     return str(app.book_light_version)
+
+
+def _own(app: BookApp, pattern: str) -> list[pathlib.Path]:
+    """Return the static files of the book and of extensions."""
+    folders = [pathlib.Path(app.confdir, path) for path in app.config.html_static_path]
+    return [path for folder in folders for path in sorted(folder.rglob(pattern))]
 
 
 def finish(app: BookApp, exception: Exception | None) -> None:
@@ -205,7 +213,8 @@ def finish(app: BookApp, exception: Exception | None) -> None:
         sheet.touch()
         return
     bundled = {name: (static / name).read_text("utf8") for name in scripts}
-    words = used | {*MENUS} | {word for text in bundled.values() for word in WORD.findall(text)}
+    texts = [*bundled.values(), *(path.read_text("utf8") for path in _own(app, "*.js"))]
+    words = used | {*MENUS} | {word for text in texts for word in WORD.findall(text)}
     files.write(static / SCRIPT, script(bundled))
     files.write(sheet, mark + style_sheet(static, styles, words, used))
 

@@ -13,8 +13,14 @@ from typing import Any
 def setup(app: Any) -> dict[str, Any]:
     """Register the extension with Sphinx."""
     # Imported here, because commands use this package without Sphinx.
+    import drawing
+    from executed.assets import add_assets
+
     from . import directives, published, sentences
 
+
+    add_assets(app, drawing.__file__, "drawing.css")
+    add_assets(app, __file__, "measured.css")
     published.setup(app)
     sentences.setup(app)
     directives.setup(app)

@@ -9,4 +9,9 @@ from typing import Any
 
 def setup(app: Any) -> dict[str, Any]:
     """Register the extension with Sphinx."""
+    import drawing
+    from executed.assets import add_assets
+
+    add_assets(app, drawing.__file__, "drawing.css")
+    add_assets(app, __file__, "pictures.css")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

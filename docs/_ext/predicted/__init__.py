@@ -9,7 +9,10 @@ from typing import Any
 def setup(app: Any) -> dict[str, Any]:
     """Register the extension with Sphinx."""
     # Imported here, because commands use this package without Sphinx.
+    from executed.assets import add_assets
+
     from . import covering
 
+    add_assets(app, __file__, "predicted.css", "predicted.js")
     covering.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

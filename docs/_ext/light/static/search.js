@@ -3,6 +3,7 @@
 // where the site has no index of Pagefind, Sphinx's own search answers on the search page.
 (() => {
   "use strict";
+  const { element, load: script } = window.book;
   const root = document.documentElement.dataset.content_root;
   const SHOWN = { dialog: 6, page: 30 };
   let engine;
@@ -21,54 +22,28 @@
 
   const load = () => (engine ??= pagefind());
 
-  const script = (name) =>
-    new Promise((resolve, reject) => {
-      const element = document.createElement("script");
-      element.src = root + name;
-      element.onload = resolve;
-      element.onerror = reject;
-      document.head.append(element);
-    });
-
   const ownSearch = async () => {
     await script("_static/language_data.js");
     await script("_static/searchtools.js");
     await script("searchindex.js");
   };
 
-  const entry = (title, url, excerpt) => {
-    const item = document.createElement("li");
-    const link = document.createElement("a");
-    link.href = url;
-    link.textContent = title;
-    item.append(link);
-    if (excerpt) {
-      const text = document.createElement("p");
-      text.innerHTML = excerpt;
-      item.append(text);
-    }
-    return item;
-  };
+  const entry = (title, href, ...below) =>
+    element("li", {}, element("a", { href, textContent: title }), ...below);
 
   // Pagefind escapes the text of an excerpt; the marks in it are its own.
+  const quote = (excerpt) => element("p", { innerHTML: excerpt });
+
   const show = (place, results, words) => {
-    const list = document.createElement("ul");
-    list.className = "search-found";
-    for (const { meta, url, excerpt, sub_results: sections } of results) {
+    const items = results.map(({ meta, url, excerpt, sub_results: sections }) => {
       const parts = sections.filter((section) => section.url !== url).slice(0, 3);
-      const item = entry(meta.title, url, parts.length ? "" : excerpt);
-      if (parts.length) {
-        const inner = document.createElement("ul");
-        inner.append(...parts.map((part) => entry(part.title, part.url, part.excerpt)));
-        item.append(inner);
-      }
-      list.append(item);
-    }
-    const said = document.createElement("p");
-    said.className = "search-said";
+      const inner = parts.map((part) => entry(part.title, part.url, quote(part.excerpt)));
+      return entry(meta.title, url, inner.length ? element("ul", {}, ...inner) : quote(excerpt));
+    });
+    const textContent = results.length ? "" : `Nothing found for “${words}”.`;
+    const said = element("p", { className: "search-said", textContent });
     said.setAttribute("role", "status");
-    said.textContent = results.length ? "" : `Nothing found for “${words}”.`;
-    place.replaceChildren(said, list);
+    place.replaceChildren(said, element("ul", { className: "search-found" }, ...items));
   };
 
   document.addEventListener("DOMContentLoaded", () => {
@@ -84,8 +59,7 @@
         const found = await load();
         if (!found) return false;
         if (!place) {
-          place = document.createElement("div");
-          place.className = "search-results";
+          place = element("div", { className: "search-results" });
           inDialog.append(place);
         }
         if (!words.trim()) {

@@ -3,19 +3,8 @@
 (() => {
   "use strict";
   const NEEDS = "[data-bs-toggle]";
-  const root = document.documentElement.dataset.content_root;
   let loading;
-
-  const load = () => {
-    loading ??= new Promise((resolve, reject) => {
-      const script = document.createElement("script");
-      script.src = `${root}_static/scripts/bootstrap.js`;
-      script.onload = resolve;
-      script.onerror = reject;
-      document.head.append(script);
-    });
-    return loading;
-  };
+  const load = () => (loading ??= window.book.load("_static/scripts/bootstrap.js"));
 
   const wanted = (event) => event.target.closest?.(NEEDS);
 

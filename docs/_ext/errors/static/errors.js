@@ -2,6 +2,7 @@
 (() => {
   "use strict";
 
+  const { element } = window.book;
   // Classes under the names that they had before.
   const RENAMED = { XlaRuntimeError: "JaxRuntimeError" };
   // What JAX raised in their place before it had classes of its own, and what they still are.
@@ -174,10 +175,10 @@
     if (!rows.length) return;
     const known = entriesOf(rows);
 
-    const { input, output } = window.finderAbove(rows[0].parentElement, {
-      name: "error-finder",
-      label: "Paste your error message, or the whole traceback",
-      field: { rows: 4, placeholder: "TracerBoolConversionError: Attempted boolean conversion of …" },
+    const label = "Paste your error message, or the whole traceback";
+    const { input, output } = window.book.fieldAbove(rows[0].parentElement, "error-finder", label, {
+      rows: 4,
+      placeholder: "TracerBoolConversionError: Attempted boolean conversion of …",
     });
 
     const target = (row) => row.querySelector(":scope > p a")?.href ?? row.id;
@@ -194,29 +195,17 @@
       if (!input.value.trim()) return;
       const found = rank(input.value, known).slice(0, 3);
       const said = doubt(found);
-      if (said) {
-        const paragraph = document.createElement("p");
-        paragraph.append(said);
-        if (!found.length || found[0].agrees < 1) {
-          const link = document.createElement("a");
-          link.href = ISSUES + encodeURIComponent(searched(input.value, known.kinds));
-          link.textContent = "Search JAX's issues.";
-          paragraph.append(link);
-        }
-        output.append(paragraph);
+      if (said) output.append(element("p", {}, said));
+      if (!found.length || found[0].agrees < 1) {
+        const href = ISSUES + encodeURIComponent(searched(input.value, known.kinds));
+        output.lastChild.append(element("a", { href, textContent: "Search JAX's issues." }));
       }
-      if (!found.length) return;
-      const list = document.createElement("ol");
-      for (const { row } of found) {
-        const item = document.createElement("li");
-        const link = document.createElement("a");
-        link.href = `#${row.id}`;
-        link.textContent = row.querySelector("code").textContent;
-        const said = [...row.querySelectorAll(":scope > p")];
-        item.append(link, ...said.map((paragraph) => paragraph.cloneNode(true)));
-        list.append(item);
-      }
-      output.append(list);
+      const items = found.map(({ row }) => {
+        const textContent = row.querySelector("code").textContent;
+        const told = [...row.querySelectorAll(":scope > p")].map((each) => each.cloneNode(true));
+        return element("li", {}, element("a", { href: `#${row.id}`, textContent }), ...told);
+      });
+      if (items.length) output.append(element("ol", {}, ...items));
     };
 
     input.addEventListener("input", show);
