@@ -5,7 +5,8 @@ what was recorded on other devices. `build` takes each page its one way in the e
 `freshness` finds what must be read again, `parser` hands the executed notebook to MyST-NB, `tabs`
 puts the outputs of devices side by side, and the cells of frameworks, and `waiting` has places
 filled in once all pages are known. `status` says on what each page was true, and `downloads`
-writes the notebooks that readers take with them. `assets` brings scripts, styles and templates. `commands` record pages without Sphinx.
+writes the notebooks that readers take with them. `assets` brings the scripts, the styles and the
+templates of an extension. `commands` record pages without Sphinx.
 """
 
 from typing import Any

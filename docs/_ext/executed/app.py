@@ -40,7 +40,6 @@ class BookApp(Sphinx):
     book_records: list[dict[str, Any]]
     book_errors: list[DeclaredError]
     book_partial: bool
-    book_light_version: str
 
     if TYPE_CHECKING:
 

@@ -11,6 +11,7 @@ and the theme's layout with `templates/layout.html`.
 """
 
 import base64
+import functools
 import hashlib
 import io
 import logging as stdlib_logging
@@ -59,11 +60,7 @@ MENDED = [
             r'<span class="toctree-toggle" role="presentation">',
             r'\1<summary aria-label="Pages of “\2”"><span class="toctree-toggle">',
         ),
-        (
-            r'<div id="pst-primary-sidebar"',
-            r'<div role="region" aria-label="Book" id="pst-primary-sidebar"',
-        ),
-        (r'(<main [^>]*) role="main"', r"\1"),
+        (r'<div (?=id="pst-primary-sidebar")', r'<div role="region" aria-label="Book" '),
         (
             r'(<form class="bd-search[^>]*>(?:(?!</form>).)*?<input [^>]*>)',
             r'\1<button type="submit" class="search-submit">Search</button>',
@@ -71,16 +68,9 @@ MENDED = [
         # The corner of a table, above its first column, heads nothing.
         (r"<th\b([^>]*)>\s*(?:<p>\s*</p>)?\s*</th>", r"<td\1></td>"),
         (r'(<th class="(?:head|[^"]* head)[^"]*")(?![^>]*\sscope=)', r'\1 scope="col"'),
-        (r'(<th class="(?:stub|[^"]* stub)[^"]*")(?![^>]*\sscope=)', r'\1 scope="row"'),
-        (
-            r'(<(?:details|input|a)\b[^>]*?\s(?:open|checked|download))="(?:open|checked|)"',
-            r"\1",
-        ),
-        # The mark is as wide as high; so its place is there before it has come.
-        (r'(<img [^>]*class="logo__image\b[^>]*?)\s*/?>', r'\1 width="48" height="48">'),
         (r'<summary aria-label="Toggle hidden content">', "<summary>"),
         (
-            r'(<button class="[^"]*search-button-field[^>]*?) title="Search" aria-label="Search"',
+            r'(<button class="[^"]*search-button-field[^>]*?) title="Search" aria-label="[^"]*"',
             r"\1",
         ),
     )
@@ -118,24 +108,19 @@ def add_context(
     app: BookApp, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Tell the templates what a page loads: early scripts, the bundle, and what is its own."""
-    context["light"] = None
     if not _wanted(app):
+        context["light"] = None
         return
-    common = {*map(_name, app.builder._orig_js_files), *map(_name, app.builder._orig_css_files)}
-    early = [js for js in app.builder._orig_js_files if _name(js) and js.priority < EARLY]
-    own = [js for js in context["script_files"] if _name(js) and _name(js) not in common]
-    attributes: dict[str, str] = {}
-    for js in app.builder._orig_js_files:
-        attributes |= {key: text for key, text in js.attributes.items() if key.startswith("data-")}
+    scripts, styles = app.builder._orig_js_files, app.builder._orig_css_files
+    common = {_name(asset) for asset in (*scripts, *styles)}
+    data = {k: v for js in scripts for k, v in js.attributes.items() if k.startswith("data-")}
     context["light"] = {
         "mended": patch_theme_html,
-        "style": STYLE,
-        "script": SCRIPT,
-        "attributes": attributes,
+        "attributes": data,
         "version": _version(app),
-        "early": early,
+        "early": [js for js in scripts if _name(js) and js.priority < EARLY],
         "styles": [css for css in context["css_files"] if _name(css) not in common],
-        "scripts": own,
+        "scripts": [js for js in context["script_files"] if _name(js) not in {*common, ""}],
     }
 
 
@@ -171,23 +156,20 @@ def _name(asset: Any) -> str:
     return str(getattr(asset, "filename", None) or "")
 
 
+@functools.cache
 def _version(app: BookApp) -> str:
     """Return what changes with the files that are bundled, for the address of the bundle."""
-    if not hasattr(app, "book_light_version"):
-        digest = hashlib.sha256(pathlib.Path(__file__).read_bytes())
-        themes = (pathlib.Path(folder) for folder in app.builder.theme.get_theme_dirs())
-        paths = (path for folder in themes for path in sorted(folder.rglob("*.[cj]s*")))
-        for path in (*paths, *_own(app, "*.[cj]s*")):
-            if path.suffix in (".css", ".js") and path.stat().st_size < 1_000_000:
-                digest.update(path.read_bytes())
-        app.book_light_version = digest.hexdigest()[:8]
-    return str(app.book_light_version)
+    digest = hashlib.sha256(pathlib.Path(__file__).read_bytes())
+    themes = [pathlib.Path(folder) for folder in app.builder.theme.get_theme_dirs()]
+    for path in (path for folder in (*themes, *_static(app)) for path in sorted(folder.rglob("*"))):
+        if path.suffix in (".css", ".js") and path.stat().st_size < 1_000_000:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:8]
 
 
-def _own(app: BookApp, pattern: str) -> list[pathlib.Path]:
-    """Return the static files of the book and of extensions."""
-    folders = [pathlib.Path(app.confdir, path) for path in app.config.html_static_path]
-    return [path for folder in folders for path in sorted(folder.rglob(pattern))]
+def _static(app: BookApp) -> list[pathlib.Path]:
+    """Return the folders of static files of the book and of extensions."""
+    return [pathlib.Path(app.confdir, path) for path in app.config.html_static_path]
 
 
 def finish(app: BookApp, exception: Exception | None) -> None:
@@ -196,11 +178,8 @@ def finish(app: BookApp, exception: Exception | None) -> None:
         return
     site, static = pathlib.Path(app.outdir), pathlib.Path(app.outdir, "_static")
     styles = [*FIRST_STYLES, *_local(app.builder._css_files, static)]
-    scripts = [
-        name
-        for name in [*_local(app.builder._js_files, static), *LAST_SCRIPTS]
-        if name not in {_name(js) for js in app.builder._js_files if js.priority < EARLY}
-    ]
+    later = (js for js in app.builder._js_files if js.priority >= EARLY)
+    scripts = [*_local(later, static), *LAST_SCRIPTS]
     pages = [page for page in site.rglob("*.html") if static not in page.parents]
     sheet = static / STYLE
     former = sheet.read_text("utf8") if sheet.is_file() else ""
@@ -213,7 +192,8 @@ def finish(app: BookApp, exception: Exception | None) -> None:
         sheet.touch()
         return
     bundled = {name: (static / name).read_text("utf8") for name in scripts}
-    texts = [*bundled.values(), *(path.read_text("utf8") for path in _own(app, "*.js"))]
+    own = (path.read_text("utf8") for folder in _static(app) for path in folder.rglob("*.js"))
+    texts = *bundled.values(), *own
     words = used | {*MENUS} | {word for text in texts for word in WORD.findall(text)}
     files.write(static / SCRIPT, script(bundled))
     files.write(sheet, mark + style_sheet(static, styles, words, used))

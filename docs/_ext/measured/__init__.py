@@ -18,7 +18,6 @@ def setup(app: Any) -> dict[str, Any]:
 
     from . import directives, published, sentences
 
-
     add_assets(app, drawing.__file__, "drawing.css")
     add_assets(app, __file__, "measured.css")
     published.setup(app)
