@@ -73,6 +73,7 @@ MENDED = [
             r'(<button class="[^"]*search-button-field[^>]*?) title="Search" aria-label="[^"]*"',
             r"\1",
         ),
+        (r"<button(?![^>]*\stype=)", '<button type="button"'),
     )
 ]
 # The theme looks whether each part of a page scrolls, and writes down what it found before it looks
@@ -98,7 +99,6 @@ AFTER, AFTER_BUT_WORDS = re.compile(r"~\s*\*"), "~:not(:where(span))"
 PLAIN = re.compile(r'<span class="(?:n|nn|p|w)">([^<]*)</span>')
 SUMMARY = re.compile(r"<summary[^>]*>.*?</summary>", re.DOTALL)
 PARAGRAPH = re.compile(r"<(/?)p\b([^>]*)>")
-BUTTON = re.compile(r"<button\b([^>]*)>")
 logger = logging.getLogger(__name__)
 # It tells of every table of a font that it touches.
 stdlib_logging.getLogger("fontTools").setLevel(stdlib_logging.WARNING)
@@ -133,18 +133,7 @@ def patch_theme_html(text: str) -> str:
     for pattern, replacement in MENDED:
         text = pattern.sub(replacement, text)
     text = PLAIN.sub(r"\1", text)
-    text = SUMMARY.sub(lambda found: PARAGRAPH.sub(r"<\1span\2>", found[0]), text)
-    return BUTTON.sub(_named, text)
-
-
-def _named(found: re.Match[str]) -> str:
-    """Return a button with the type and the name that it lacks."""
-    attributes = found[1]
-    if not re.search(r"\stype=", attributes):
-        attributes = f' type="button"{attributes}'
-    if "aria-label=" not in attributes and (title := re.search(r'\stitle="([^"]*)"', attributes)):
-        attributes = f' aria-label="{title[1]}"{attributes}'
-    return f"<button{attributes}>"
+    return SUMMARY.sub(lambda found: PARAGRAPH.sub(r"<\1span\2>", found[0]), text)
 
 
 def _wanted(app: BookApp) -> bool:

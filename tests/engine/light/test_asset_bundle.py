@@ -120,10 +120,7 @@ def test_no_style_asks_a_word_of_code_for_all_that_are_before_it(tmp_path):
             '<summary aria-label="Toggle hidden content">\n<p class="collapsed">x</p></summary><p>',
             '<summary>\n<span class="collapsed">x</span></summary><p>',
         ),
-        (
-            '<button class="a" title="T">',
-            '<button aria-label="T" type="button" class="a" title="T">',
-        ),
+        ('<button class="a" title="T">', '<button type="button" class="a" title="T">'),
         ('<button type="submit">', '<button type="submit">'),
         ('<th class="head"><p></p></th>', '<td class="head"></td>'),
         ('<th class="head"><p>a</p></th>', '<th class="head" scope="col"><p>a</p></th>'),
