@@ -10,7 +10,7 @@ import tokenize
 
 import pytest
 
-from compiled import declared
+from _compile.__main__ import find_all
 from executed.source.syntax import imports
 from tests.book import pages
 from tests.book.pages import LIBRARY
@@ -27,6 +27,7 @@ MODULES = sorted(
 PAGES = sorted(
     path for path in (ROOT / "docs").rglob("*.md") if "_ext" not in path.relative_to(ROOT).parts
 )
+PROGRAMS = find_all(LIBRARY)[0].values()
 NUMBER = r"(?<![\w.@/-])\d[\d.,]*\s?"
 TYPED_IN = re.compile(
     "|".join(
@@ -235,12 +236,11 @@ def shown_names(path):
 
 def compiled_names(path):
     """Return (module, name) of every definition that the compile views of a page show."""
-    shown = set()
-    for _, kind, written in declared.wanted_by(path.read_text("utf8")):
-        program = declared.find(LIBRARY, written, kind, declared.chapter(docname(path)))
-        excerpt = LIBRARY.excerpt([program.definition])
-        shown |= {(definition.module, definition.name) for definition in excerpt.definitions}
-    return shown
+    written = re.findall(r"\{compiled(?:-scale)?\}[ `]([\w.]+)", path.read_text("utf8"))
+    ends = tuple(f".{each}" for each in written)
+    compiled = [each.definition for each in PROGRAMS if f".{each.name}".endswith(ends)]
+    excerpt = LIBRARY.excerpt(compiled)
+    return {(definition.module, definition.name) for definition in excerpt.definitions}
 
 
 def test_every_snippet_is_shown_on_a_page():
