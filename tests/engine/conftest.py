@@ -25,6 +25,7 @@ from unittest import mock
 import nbformat
 import psutil
 import pytest
+from bs4 import BeautifulSoup
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 # Another copy of the engine can be tested by naming its folder.
@@ -32,6 +33,7 @@ ENGINE = pathlib.Path(os.environ.get("BOOK_ENGINE", REPOSITORY / "docs" / "_ext"
 SCHEMA = json.loads(
     REPOSITORY.joinpath("snippets", "programs", "measurement.schema.json").read_text("utf8")
 )
+RECORDS = pathlib.Path(__file__).with_name("records.py").read_text("utf8")
 # Every extension of the engine.
 EXTENSIONS = sorted(path.parent.name for path in ENGINE.glob("*/__init__.py"))
 EXTENSIONS.remove("drawing")
@@ -277,6 +279,12 @@ class Project:
         """Build the book in this process, and return its Build."""
         return self.sphinx(*self.arguments(options, out, strict), **variables)
 
+    def built(self, *options, **settings):
+        """Build the book, which must succeed, and return its Build."""
+        build = self.build(*options, **settings)
+        assert build.green, build.output
+        return build
+
     def sphinx(self, *arguments, **variables):
         """Call sphinx-build in this process, and return the Build."""
         parser._notebooks.clear()
@@ -318,8 +326,14 @@ class Project:
         return subprocess.CompletedProcess(command, status, stdout.getvalue(), stderr.getvalue())
 
     def record(self, *pages, **variables):
-        """Record pages for the device 'cpu' and return the recorder's process, done."""
+        """Call the recorder for the device 'cpu', and return what came of it."""
         return self.run("record", *pages, BOOK_DEVICE="cpu", **variables)
+
+    def recorded(self, *pages, **variables):
+        """Record pages for the device 'cpu', which must succeed; return what came of it."""
+        done = self.record(*pages, **variables)
+        assert done.returncode == 0, done.stderr
+        return done
 
     def recording(self, docname, device="cpu"):
         """Return the path of a page's recording."""
@@ -377,6 +391,15 @@ class Project:
     def html(self, docname, out="build/html"):
         """Return the text of a built page."""
         return (self.root / out / f"{docname}.html").read_text("utf8")
+
+    def soup(self, docname, out="build/html"):
+        """Return a built page, parsed."""
+        return BeautifulSoup(self.html(docname, out), "html.parser")
+
+    def outputs(self, docname, out="build/html"):
+        """Return the texts of the outputs on a built page, one for each cell that has any."""
+        found = self.soup(docname, out).select(".cell_output")
+        return [each.get_text(" ", strip=True) for each in found]
 
     def notebook(self, docname, out="build/html"):
         """Return the notebook of a page that readers download."""
@@ -493,8 +516,8 @@ def empty_project():
 def lasting(tmp_path_factory):
     """Return a project with the theme of the book, `note` and `contest`, for a whole file."""
     made = use_theme(Project(tmp_path_factory.mktemp("book")))
-    made.snippet("a.notes", NOTE)
-    made.snippet("a.contests", CONTEST)
+    made.snippet("a.notes", RECORDS)
+    made.snippet("a.contests", RECORDS)
     return made
 
 
@@ -526,75 +549,13 @@ def until():
     return wait_until
 
 
-RECORDS = '''
-from IPython.display import display
-
-KIND = "application/vnd.jax-measured.record+json"
-
-
-def measured(name, latency, framework="python", process=None, **fields):
-    """Return the record of one process, as the timer would; `process` changes what it measured."""
-    alone = {
-        "date": "2026-01-02T03:04:05+00:00",
-        "first_call": 3 * latency[0],
-        "calls": 1,
-        "latency": latency,
-        "cores": 1.0,
-        "disturbed": False,
-    }
-    return {
-        "version": 3,
-        "method": 2,
-        "name": name,
-        "framework": framework,
-        "device_kind": "cpu",
-        "processor": "A processor",
-        "shape": [],
-        "dtype": "float32",
-        "precision": "highest",
-        "work": None,
-        "error": None,
-        "versions": {framework: "1.2.3"},
-        "settings": {},
-        "processes": [alone | (process or {})],
-    } | fields
-
-
-def leave(record):
-    """Display a record with a text."""
-    display({"text/plain": f"{record['name']} was measured", KIND: record}, raw=True)
-'''
-NOTE = (
-    RECORDS
-    + '''
-
-def note(name, seconds, framework="python", process=None, **fields):
-    """Leave the record of a measurement with the time that the page wants."""
-    leave(measured(name, [seconds] * 5, framework, process, **fields))
-'''
-)
-
-
 @pytest.fixture
 def noting(project):
     """Give the project a snippet `a.notes.note` that leaves records of chosen times."""
-    return project.snippet("a.notes", NOTE)
-
-
-CONTEST = (
-    RECORDS
-    + '''
-
-def contest(name, *ratios):
-    """Leave the record of a comparison of `slow` and `fast`: a ratio for each of its rounds."""
-    slow = measured(f"{name}/slow", [0.25 * ratio for ratio in ratios])
-    fast = measured(f"{name}/fast", [0.25] * len(ratios))
-    leave({"version": 3, "method": 2, "name": name, "alternatives": [slow, fast]})
-'''
-)
+    return project.snippet("a.notes", RECORDS)
 
 
 @pytest.fixture
 def comparing(project):
     """Give the project a snippet `a.contests.contest` that leaves a chosen comparison."""
-    return project.snippet("a.contests", CONTEST)
+    return project.snippet("a.contests", RECORDS)

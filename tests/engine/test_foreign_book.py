@@ -129,7 +129,7 @@ def test_the_pages_of_another_book_may_lie_beside_its_conf(project, out):
     for path in (page, page.with_name("index.md")):
         path.rename(project.root / path.name)
     shutil.rmtree(page.parent)
-    assert project.record().returncode == 0
+    project.recorded()
     for _ in range(3):
         built = project.sphinx("-W", "--keep-going", ".", out)
         assert built.green, built.output
@@ -141,8 +141,7 @@ def test_the_pages_of_another_book_may_lie_beside_its_conf(project, out):
 
 def test_another_book_is_recorded(project):
     foreign(project)
-    done = project.record()
-    assert done.returncode == 0, done.stderr
+    project.recorded()
     assert (project.root / "source/_recorded/cpu/page.ipynb").exists()
     listed = project.run("recordings")
     assert listed.returncode == 0 and "1 current" in listed.stdout
@@ -172,6 +171,6 @@ def test_the_small_book_that_the_documentation_shows(project):
     assert built.green, built.output
     shown = project.html("index")
     assert re.search(r'class="measured[^>]*>[\d.]+\s[µm]s \(one process\)<', shown)
-    assert project.record("--processes", "1").returncode == 0
+    project.recorded("--processes", "1")
     recorded = project.build("-D", "book_recorded=1", out="build/recorded")
     assert recorded.green and recorded.executed == [], recorded.output

@@ -20,8 +20,7 @@ def test_a_notebook_holds_the_files_that_its_page_shows(project):
     folder.mkdir()
     (folder / "train.sh").write_text(SCRIPT)
     (folder / "found.csv").write_text('Rule,Found\n"a, b",1|2\n')
-    build = project.build()
-    assert build.green, build.output
+    project.built()
     prose = project.notebook("a/one").cells[1].source
     assert "For `train.sh`, and `run/train.sh`:" in prose and f"```\n{SCRIPT}```" in prose
     assert "| Rule | Found |\n|---|---|\n| a, b | 1\\|2 |" in prose
@@ -34,15 +33,16 @@ def test_numbers_in_sentences_are_text_in_the_notebook(project, comparing):
         "{measured}`x/fast@python`; {compared}`x/slow@python / x/fast@python`; "
         "{paid}`x/fast@python / x/slow@python`; "
         "{verdict}`x/slow@python / x/fast@python in 1.. ? holds : wrong`; {quoted}`post: 332 ms`.",
+        "```{measurements} x/fast\n:columns: name latency\n```",
         project.cell("1"),
     )
-    build = project.build()
-    assert build.green, build.output
+    project.built()
     prose = project.notebook("b/uses").cells[1].source.partition("\n\n")[2]
     measured, ratio, calls, verdict, quoted = prose.split("; ")
     assert measured.startswith("250 ms") and ratio.startswith("2.00× slower")
     assert int(calls.split()[0]) >= 1
-    assert verdict == "holds" and "“332 ms”" in quoted
+    assert verdict == "holds" and "“332 ms”](https://" in quoted
+    assert "| x/fast | 250 ms |" in quoted and "{" not in prose
 
 
 def test_what_is_of_use_on_the_site_alone_is_not_in_the_notebook(project):
@@ -52,8 +52,7 @@ def test_what_is_of_use_on_the_site_alone_is_not_in_the_notebook(project):
         "```{measurement-names}\n```",
         project.cell("1"),
     )
-    build = project.build()
-    assert build.green, build.output
+    project.built()
     prose = project.notebook("a/one").cells[1].source.partition("\n\n")[2]
     assert prose.strip() == "First.\n\n## Second\n\nThird."
 
@@ -74,7 +73,7 @@ def test_a_notebook_says_where_it_is_from_and_what_it_needs(project):
     project.configure(settings)
     project.page("a/one", project.cell("import numpy"), project.cell("import nbformat"))
     project.page("a/two", project.cell("1"))
-    assert project.build().green
+    project.built()
     numpy, form = (importlib.metadata.version(name) for name in ("numpy", "nbformat"))
     assert project.notebook("a/one").cells[0].source == (
         "*Page a/one* is a page of *The book*.\n\n"
@@ -88,15 +87,15 @@ def test_a_notebook_says_where_it_is_from_and_what_it_needs(project):
     assert install.source.endswith(f"\n\n\ninstall_missing({wanted})")
     assert project.notebook("a/two").cells[0].source == "*Page a/two* is a page of *The book*."
     # The same where nothing is executed.
-    assert project.record().returncode == 0
-    assert project.build("-D", "book_recorded=1", out="build/recorded").green
+    project.recorded()
+    project.built("-D", "book_recorded=1", out="build/recorded")
     first, second = (
         project.notebook("a/one", out).cells[0].source for out in ("build/html", "build/recorded")
     )
     assert first == second
 
     project.configure(settings, 'html_baseurl = "https://book.example/en"')
-    assert project.build().green
+    project.built()
     assert (
         project.notebook("a/one")
         .cells[0]
@@ -120,14 +119,13 @@ def test_a_page_is_run_elsewhere_where_its_notebook_lies_on_github(themed):
     themed.page("a/one", themed.cell("1"))
     themed.page("a/two", "No cells.", notebook=False)
     themed.page("a/three", themed.cell("1"), recorded="nox -s years --")
-    assert themed.build().green
+    themed.built()
     assert "colab" not in themed.html("a/one").lower()
     folder = "github.com/somebody/book/blob/notebooks"
     conf = themed.root / "conf.py"
     text = conf.read_text("utf8")
     conf.write_text(f'{text}book_notebooks = "https://{folder}"\n', "utf8")
-    built = themed.build()
-    assert built.green, built.output
+    themed.built()
     shown = themed.html("a/one")
     colab = f"https://colab.research.google.com/{folder.replace('.com', '')}"
     assert f'href="{colab}/a/one.ipynb"' in shown
@@ -145,8 +143,7 @@ def test_a_notebook_says_the_numbers_of_its_page_and_asks_its_questions(project,
         project.cell("print('two')"),
         "The end.",
     )
-    build = project.build()
-    assert build.green, build.output
+    project.built()
     prose = [each.source for each in project.notebook("a/one").cells if "source" in each]
     assert "A ratio: 2.0× slower (1.9–2.1, one process)." in prose[1]
     asked = "**Before you look:** Which is *fast*?\n\n- the first\n- the `second`"
@@ -172,14 +169,13 @@ def test_a_link_of_a_notebook_leads_to_the_published_page_or_is_plain_text(proje
     project.configure(more)
     project.page("a/one", LINKS, project.cell("1"))
     project.page("b/two", "## It is 1.1", notebook=False)
-    build = project.build()
-    assert build.green, build.output
+    project.built()
     code = "`f[0](x.md)` is code, and\n\n```\n[a](../b/two.md)\n```\n\n## Here"
     assert project.notebook("a/one").cells[1].source.partition("\n\n")[2] == (
         f"Two and the `x[0]`, below, [far](https://x.example/#a).\n\n{code}"
     )
     project.configure(more, 'html_baseurl = "https://book.example"')
-    assert project.build().green
+    project.built()
     assert 'id="it-is-1-1"' in project.html("b/two")
     assert project.notebook("a/one").cells[1].source.partition("\n\n")[2] == (
         "[Two](https://book.example/b/two.html) and "

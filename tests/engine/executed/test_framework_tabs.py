@@ -1,7 +1,6 @@
 """Neighbouring cells of several frameworks are tabs, which remember the framework."""
 
 import pytest
-from bs4 import BeautifulSoup
 from nbclient import NotebookClient
 
 FRAMEWORKS = {
@@ -24,7 +23,7 @@ def book(project):
 
 def tabs(project, docname="a/one"):
     """Return [(label, [output of each cell])] of each set of tabs."""
-    page = BeautifulSoup(project.html(docname), "html.parser")
+    page = project.soup(docname)
     found = []
     for tab_set in page.select(".framework-tabs"):
         labels = tab_set.select(":scope > label")
@@ -47,19 +46,18 @@ def test_neighbouring_cells_are_tabs_with_the_names_of_frameworks(book):
         cell("two", "x + 3"),
         cell("one", "x + 4"),
     )
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     assert tabs(book) == [
         [("The One=one", ["40"]), ("two=two", ["41", "42"])],
         [("two=two", ["43"]), ("The One=one", ["44"])],
     ]
-    page = BeautifulSoup(book.html("a/one"), "html.parser")
+    page = book.soup("a/one")
     assert len(page.select(".framework-tab")[0].select(".cell")) == 2
 
 
 def test_the_page_downloads_as_an_ordinary_notebook(book, tmp_path):
     book.page("a/one", cell("one", "f()", ":snippet: one.f"), cell("two", "f() + 1"))
-    assert book.build().green
+    book.built()
     notebook = book.notebook("a/one")
     kinds = ["markdown", "code", "markdown", "code", "code", "code"]
     assert [c.cell_type for c in notebook.cells] == kinds
@@ -70,11 +68,10 @@ def test_the_page_downloads_as_an_ordinary_notebook(book, tmp_path):
 def test_outputs_of_devices_and_a_question_fit_into_a_tab(book):
     asked = '```{predict} Which?\n- a ~ "1"\n- b ~ "2"\n```'
     book.page("a/one", asked, cell("one", "1"), cell("two", "2"))
-    assert book.record().returncode == 0
+    book.recorded()
     book.recorded_elsewhere("a/one", ('"2"', '"3"'))
-    build = book.build()
-    assert build.green, build.output
-    page = BeautifulSoup(book.html("a/one"), "html.parser")
+    book.built()
+    page = book.soup("a/one")
     first, second = page.select(".framework-tab")
     assert len(first.select("details.predict-output")) == 1
     assert [o.get_text(strip=True) for o in second.select(".device-tab")] == ["2", "3"]

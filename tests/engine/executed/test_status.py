@@ -2,13 +2,10 @@
 
 import re
 
-from bs4 import BeautifulSoup
 
-
-def table(project, out="build/html", number=0):
-    """Return {page: {column: text}} of a table of the status page."""
-    page = BeautifulSoup(project.html("status", out), "html.parser")
-    head, *rows = page.select("table.page-status")[number].find_all("tr")
+def table(project, out="build/html"):
+    """Return {page: {column: text}} of the table of the status page."""
+    head, *rows = project.soup("status", out).select("table.page-status tr")
     columns = [cell.get_text(strip=True) for cell in head.find_all("th")]
     found = {}
     for row in rows:
@@ -19,25 +16,14 @@ def table(project, out="build/html", number=0):
     return found
 
 
-def text(project):
-    return BeautifulSoup(project.html("status"), "html.parser").get_text(" ", strip=True)
-
-
 def test_every_page_has_its_row_in_each_build(project, noting):
     project.page("status", "```{page-status}\n```")
     one = project.page("a/one", project.cell("1"))
     project.page("a/two", project.cell("2"))
-    project.page(
-        "b/bench",
-        project.cell(
-            "note('x', 0.5)\nnote('y', 0.5)",
-            snippet="a.notes.note",
-        ),
-        benchmark=True,
-    )
+    measured = project.cell("note('x', 0.5)\nnote('y', 0.5)", snippet="a.notes.note")
+    project.page("b/bench", measured, benchmark=True)
     project.page("c/prose", "Nothing is executed.")
-
-    assert project.build().green
+    project.built()
     rows = table(project)
     assert sorted(rows) == ["a/one", "a/two", "b/bench"]
     assert {row["this build"] for row in rows.values()} == {"executed"}
@@ -47,51 +33,26 @@ def test_every_page_has_its_row_in_each_build(project, noting):
         assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", row["executed (UTC)"])
     project.edit(one, "```{code-cell} python\n1\n", "```{code-cell} python\n1 / 0\n")
     assert project.build().status == 1
-    rows = table(project)
-    assert {name: row["this build"] for name, row in rows.items()} == {
-        "a/one": "failed",
-        "a/two": "cached",
-        "b/bench": "cached",
-    }
-
+    states = {name: row["this build"] for name, row in table(project).items()}
+    assert states == {"a/one": "failed", "a/two": "cached", "b/bench": "cached"}
     project.edit(one, "1 / 0", "1")
-    assert project.build().green
+    project.built()
     assert {row["this build"] for row in table(project).values()} == {"cached"}
 
     project.path("a/two").unlink()
-    assert project.build().green
+    project.built()
     assert sorted(table(project)) == ["a/one", "b/bench"]
-
-
-def test_a_page_that_cannot_be_read_is_failed_on_the_status_page(project):
-    project.page("status", "```{page-status}\n```")
-    project.page("a/one", project.cell("1", snippet="no.such"))
-    assert project.build().status == 1
-    assert table(project)["a/one"]["this build"] == "failed"
-
-
-def test_each_page_says_on_what_its_outputs_came_about(project):
-    project.page("a/one", project.cell("1"))
-    project.page("a/prose", "Nothing is executed.")
-    assert project.build().green
-    (line,) = BeautifulSoup(project.html("a/one"), "html.parser").select("p.provenance")
-    assert re.match(r"Executed \d{4}-\d\d-\d\d \d\d:\d\d UTC on cpu \(.+\d threads\)", line.text)
-    assert "python 3." in line.text
-    assert "provenance" not in project.html("a/prose")
 
 
 def test_below_a_page_are_the_versions_of_what_it_imports(project):
     project.page("a/one", project.cell("def f():\n    import numpy"))
     project.page("a/none", project.cell("1"))
-    assert project.record().returncode == 0
+    project.recorded()
     for options in ((), ("-D", "book_recorded=1")):
-        assert project.build(*options).green
-        versions = {
-            name: BeautifulSoup(project.html(name), "html.parser").select_one("p.provenance").text
-            for name in ("a/one", "a/none")
-        }
-        assert re.search(r"with numpy [\d.]+, python 3[\d.]+$", versions["a/one"])
-        assert re.search(r"with python 3[\d.]+$", versions["a/none"])
+        project.built(*options)
+        feet = [project.soup(name).select_one("p.provenance") for name in ("a/one", "a/none")]
+        assert re.search(r"with numpy [\d.]+, python 3[\d.]+$", feet[0].text)
+        assert re.search(r"with python 3[\d.]+$", feet[1].text)
 
 
 def test_what_was_measured_in_a_trial_says_so_and_is_not_kept(noting, project, stamping):
@@ -102,32 +63,33 @@ def test_what_was_measured_in_a_trial_says_so_and_is_not_kept(noting, project, s
     project.page("a/one", project.cell("1"))
     said = "Preview: this page was measured with few samples"
     for option, preview in (("1", True), ("0", False)):
-        assert project.build("-D", f"book_preview={option}").green
+        project.built("-D", f"book_preview={option}")
         assert project.records()[0]["processes"][0]["latency"][0] == (1.0 if preview else 2.0)
         assert (said in project.html("a/bench")) == preview
         assert said not in project.html("a/one")
     project.configure("book_preview = True")
-    assert project.record("--processes", "1").returncode == 0
+    project.recorded("--processes", "1")
     # The recorder measures by itself, and what was tried counts for nothing.
     assert len(list(project.stamps.glob("run-*"))) == 2 + 1
 
 
-def test_a_page_says_on_what_its_recordings_were_made(project):
+def test_a_page_says_on_what_its_outputs_and_its_recordings_came_about(project):
     project.page("a/one", project.cell("1"))
-    assert project.record().returncode == 0
+    project.page("a/prose", "Nothing is executed.")
+    project.recorded()
     project.recorded_elsewhere("a/one", ('"processor": "', '"driver": "580.1", "processor": "'))
-    assert project.build().green
-    page = BeautifulSoup(project.html("a/one"), "html.parser")
-    lines = [line.get_text() for line in page.select("p.provenance")]
-    assert len(lines) == 2
-    assert lines[0].startswith("Executed 20") and " on cpu (" in lines[0]
-    assert lines[1].startswith("Recorded 20") and " on gpu-h200 (" in lines[1]
-    assert "driver 580.1" in lines[1]
+    project.built()
+    here, there = [line.text for line in project.soup("a/one").select("p.provenance")]
+    assert re.match(r"Executed \d{4}-\d\d-\d\d \d\d:\d\d UTC on cpu \(.+\d threads\)", here)
+    assert "python 3." in here
+    assert there.startswith("Recorded 20") and " on gpu-h200 (" in there
+    assert "driver 580.1" in there
+    assert "provenance" not in project.html("a/prose")
 
 
 def lines(project, docname, out="build/html"):
     """Return what stands below a page, each line up to its first bracket and without its date."""
-    found = BeautifulSoup(project.html(docname, out), "html.parser").select("p.provenance")
+    found = project.soup(docname, out).select("p.provenance")
     return [
         re.sub(r" [\d-]{10}( [\d:]{5} UTC)?", "", line.text.partition(" (")[0]) for line in found
     ]
@@ -139,9 +101,9 @@ def test_recordings_have_their_table_and_their_lines_below_the_page(project):
     one = project.page("a/one", project.cell("1"))
     project.page("a/two", project.cell("2"))
     project.page("b/cpu", project.cell("3"), device="cpu")
-    assert project.record().returncode == 0
+    project.recorded()
     project.recorded_elsewhere("a/one", ('"executed": "202', '"executed": "201'))
-    assert project.build().green
+    project.built()
     assert lines(project, "a/one") == ["Executed on cpu", "Recorded on gpu-h200"]
     assert lines(project, "a/two") == ["Executed on cpu"]
     states = table(project)
@@ -159,7 +121,7 @@ def test_recordings_have_their_table_and_their_lines_below_the_page(project):
         assert lines(project, "a/one", out) == [f"Recorded on {d}" for d in order(device)]
 
     project.edit(one, "```{code-cell} python\n1\n", "```{code-cell} python\n4\n")
-    assert project.build().green
+    project.built()
     assert "(earlier code: 1 cell new)." in project.html("a/one")
     assert table(project)["a/one"]["NVIDIA H200"].startswith("earlier code 201")
 
@@ -169,39 +131,31 @@ def order(device):
     return sorted(("cpu", "gpu-h200"), key=lambda other: other != device)
 
 
-def test_a_page_that_failed_does_not_say_on_what_it_was_executed(project):
+def test_a_page_that_failed_or_cannot_be_read_does_not_say_on_what_it_was_executed(project):
     project.page("status", "```{page-status}\n```")
     project.page("a/one", project.cell("1 / 0"))
+    project.page("a/two", project.cell("1", snippet="no.such"))
     assert project.build().status == 1
-    assert lines(project, "a/one") == []
-    assert table(project)["a/one"]["this build"] == "failed"
+    for name in ("a/one", "a/two"):
+        assert lines(project, name) == []
+        assert table(project)[name]["this build"] == "failed"
 
 
-def test_what_is_recorded_on_no_page_is_said_in_one_sentence(project):
+def test_the_first_recording_of_a_device_is_seen_on_every_page_and_in_one_sentence(project):
     devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200", "tpu-v5e": "TPU v5e"}
     project.configure(f"book_devices = {devices}")
     project.page("status", "```{recorded-devices}\n```")
     project.page("a/one", project.cell("1"))
     project.page("a/two", project.cell("2"))
-    assert project.record().returncode == 0
-    project.recorded_elsewhere("a/one")
-    assert project.build().green
-    page = project.html("status")
-    said = "Recorded so far: CPU (2 pages), NVIDIA H200 (1 page). Not recorded yet: TPU v5e."
-    assert said in page
-    assert BeautifulSoup(page, "html.parser").body.get_text().count("TPU v5e") == 1
-
-
-def test_the_first_recording_of_a_device_is_seen_on_every_page(project):
-    project.configure('book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}')
-    project.page("a/one", project.cell("1"))
-    project.page("a/two", project.cell("2"))
-    assert project.record().returncode == 0
-    assert project.build().green
+    project.recorded()
+    project.built()
     assert "NVIDIA H200" not in project.html("a/two")
     project.recorded_elsewhere("a/one")
-    assert project.build().green
+    project.built()
     assert "Not recorded on NVIDIA H200 yet: what you see is from CPU." in project.html("a/two")
+    said = "Recorded so far: CPU (2 pages), NVIDIA H200 (1 page). Not recorded yet: TPU v5e."
+    assert said in project.html("status")
+    assert project.soup("status").body.get_text().count("TPU v5e") == 1
 
 
 def test_processes_are_counted_for_each_device(project, noting):
@@ -210,10 +164,10 @@ def test_processes_are_counted_for_each_device(project, noting):
     measured = project.cell("note('x', 0.5)\nnote('y', 0.5)", snippet="a.notes.note")
     project.page("a/one", measured, benchmark=True)
     project.page("a/two", project.cell("2"))
-    assert project.record("--processes", "1").returncode == 0
+    project.recorded("--processes", "1")
     project.recorded_elsewhere("a/one")
-    assert project.record("--processes", "2").returncode == 0
-    assert project.build("-D", "book_recorded=1").green
+    project.recorded("--processes", "2")
+    project.built("-D", "book_recorded=1")
     recorded = table(project)
     assert recorded["a/one"]["CPU"].endswith(", 2 processes")
     assert recorded["a/one"]["NVIDIA H200"].endswith(", 1 process")
@@ -222,6 +176,6 @@ def test_processes_are_counted_for_each_device(project, noting):
 
 def test_the_foot_of_a_page_names_the_processor_as_its_numbers_do(project, noting):
     project.page("b/one", project.cell("note('x', 0.5)", "a.notes.note"))
-    assert project.build().green
+    project.built()
     (foot,) = re.findall(r'<p class="provenance">(.*?)</p>', project.html("b/one"))
     assert "on cpu (A processor, " in foot

@@ -5,7 +5,6 @@ import re
 import signal
 
 import pytest
-from bs4 import BeautifulSoup
 
 KIND = "application/vnd.jax-measured.record+json"
 # `number` is in which process of its page a cell is executed.
@@ -62,7 +61,7 @@ def runs(project, name):
 
 def test_a_page_that_measures_is_recorded_in_ten_processes(project, noting):
     timed(project, "x", "print('printed by', number)")
-    assert project.record("--processes", "1").returncode == 0
+    project.recorded("--processes", "1")
 
     def as_after_nine(notebook):
         (record,) = records(notebook)
@@ -73,17 +72,16 @@ def test_a_page_that_measures_is_recorded_in_ten_processes(project, noting):
     edit(project, "x", as_after_nine)
     for number in range(1, 9):
         project.stamp(f"x-{number}").touch()
-    done = project.record("a/x")
-    assert done.returncode == 0, done.stderr
+    done = project.recorded("a/x")
     assert measured(project, "x") == [1.0 + n for n in range(10)]
     assert re.findall(r"process (\d+) of (\d+): 1 pages", done.stdout) == [("10", "10")]
     # All else is what was printed first.
     assert "printed by 0" in project.recording("a/x").read_text("utf8")
     assert "executed" not in project.record("a/x").stdout
     project.page("x/uses", "{measured}`x@python`", notebook=False)
-    assert project.build("-D", "book_recorded=1").green
+    project.built("-D", "book_recorded=1")
     # The text below a cell, too, is that of all processes.
-    (shown,) = BeautifulSoup(project.html("a/x"), "html.parser").select(".cell_output")
+    (shown,) = project.soup("a/x").select(".cell_output")
     assert "x [python] 5.5 s (2.0–9.0), first call 16 s (6.0–27)" in shown.text
     assert ">5.5 s (2.0–9.0)<" in project.html("x/uses")
     (published,) = project.records()
@@ -120,7 +118,7 @@ def test_the_processes_of_a_page_are_spread_over_those_of_the_others(recorded):
 
 def test_a_page_that_measures_nothing_is_executed_once(recorded):
     project, _ = recorded
-    assert project.record("a/nothing").returncode == 0
+    project.recorded("a/nothing")
     assert runs(project, "nothing") == 1
 
 
@@ -161,7 +159,7 @@ def test_a_second_visit_goes_on_where_the_first_ended_unless_something_has_chang
 
     executed, said = [], []
     # What a build leaves in the cache is no process.
-    assert project.build().green
+    project.built()
     assert after("--processes", "1") == [2.0]
     assert after("--processes", "2") == [2.0, 3.0]
     assert after("--processes", "2") == [2.0, 3.0]
@@ -187,7 +185,7 @@ def test_a_page_whose_other_code_changed_is_executed_once_and_keeps_what_was_mea
     page = project.path("a/x")
     page.write_text(page.read_text("utf8") + project.cell("print('ripe', 'pears')"), "utf8")
     three = ("--processes", "3")
-    assert project.record(*three).returncode == 0
+    project.recorded(*three)
     assert measured(project, "x") == [1.0, 2.0, 3.0]
     project.edit(page, "'ripe', 'pears'", "'ripe', 'plums'")
     assert "a/x" in project.record("--changed", *three).stdout
@@ -200,7 +198,7 @@ def test_a_page_whose_other_code_changed_is_executed_once_and_keeps_what_was_mea
     assert (runs(project, "x"), measured(project, "x")) == (6, [1.0, 2.0, 3.0, 5.0, 6.0])
     # What is measured is another now.
     project.edit(page, "1.0 + number", "11.0 + number")
-    assert project.record("--changed", *three).returncode == 0
+    project.recorded("--changed", *three)
     assert measured(project, "x") == [17.0, 18.0, 19.0]
 
 
@@ -209,7 +207,7 @@ def test_what_another_processor_measured_stays_where_only_other_code_changed(pro
     page = project.path("a/x")
     page.write_text(page.read_text("utf8") + project.cell("print('before')"), "utf8")
     two = ("--processes", "2")
-    assert project.record(*two).returncode == 0
+    project.recorded(*two)
 
     def as_elsewhere(notebook):
         notebook["metadata"]["recording"]["processor"] = "Another"
@@ -218,7 +216,7 @@ def test_what_another_processor_measured_stays_where_only_other_code_changed(pro
 
     edit(project, "x", as_elsewhere)
     project.edit(page, "print('before')", "print('afterwards')")
-    assert project.record("--changed", *two).returncode == 0
+    project.recorded("--changed", *two)
     assert (runs(project, "x"), measured(project, "x")) == (3, [1.0, 2.0])
     (record,) = records(read(project, "x"))
     assert record["processor"] == "Another"
@@ -226,26 +224,26 @@ def test_what_another_processor_measured_stays_where_only_other_code_changed(pro
     # With other versions nothing of it stays.
     edit(project, "x", lambda found: records(found)[0].update(versions={"python": "3.0"}))
     project.edit(page, "print('afterwards')", "print('again')")
-    assert project.record("--changed", *two).returncode == 0
+    project.recorded("--changed", *two)
     assert measured(project, "x") == [4.0, 5.0]
 
 
 def test_a_page_that_measures_more_than_before_is_measured_anew(project, noting):
     timed(project, "x")
     two = ("--processes", "2")
-    assert project.record(*two).returncode == 0
+    project.recorded(*two)
     page = project.path("a/x")
     more = project.cell("note('y', 1.0 + number)", "a.notes.note")
     page.write_text(page.read_text("utf8") + more, "utf8")
-    assert project.record("--changed", *two).returncode == 0
+    project.recorded("--changed", *two)
     assert [latencies(each) for each in records(read(project, "x"))] == [[3.0, 4.0]] * 2
 
 
 def test_a_page_that_is_to_be_measured_again_keeps_nothing(project, noting):
     timed(project, "x", "print('text')")
-    assert project.record("--processes", "2").returncode == 0
+    project.recorded("--processes", "2")
     project.edit(project.path("a/x"), "print('text')", "")
-    assert project.record("--again", "--processes", "1").returncode == 0
+    project.recorded("--again", "--processes", "1")
     assert measured(project, "x") == [3.0]
 
 
@@ -268,7 +266,7 @@ def test_an_interrupted_recorder_keeps_what_it_had_and_the_next_goes_on(project,
     process.send_signal(signal.SIGINT)
     assert process.wait() != 0
     assert measured(project, "x") == [1.0]
-    assert project.record(*two).returncode == 0
+    project.recorded(*two)
     assert measured(project, "x") == [1.0, 3.0]
 
 

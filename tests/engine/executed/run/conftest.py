@@ -40,6 +40,19 @@ def execute(project, monkeypatch):
 
 
 @pytest.fixture
+def cells_of(project, execute):
+    """Return a function that executes a page of cells, which must not fail, and returns those."""
+
+    def run(*codes, **options):
+        project.page("a/one", *map(project.cell, codes))
+        found = execute("a/one", **options)["a/one"]
+        assert not found.failures, found.failures
+        return found.outputs.cells
+
+    return run
+
+
+@pytest.fixture
 def both(project, execute):
     """Return a function that executes one page twice, and returns both (forked, own)."""
 

@@ -75,15 +75,6 @@ def test_a_cell_without_its_framework_fails_the_page_with_the_package_to_install
     assert not found["a/two"].failures
 
 
-def test_who_asks_for_it_leaves_such_cells_out(project, execute):
-    cells = ["x = 1", "import nothere", "nothere.f(x)", "x + 1"]
-    project.page("a/one", *map(project.cell, cells))
-    found = execute("a/one", frameworks=MISSING, leave_out=True)["a/one"]
-    assert not found.failures
-    assert [cell.missing for cell in found.outputs.cells] == ["", "nothere", "nothere", ""]
-    assert found.outputs.cells[3].outputs[0].data["text/plain"] == "2"
-
-
 def test_what_a_book_cannot_do_without_is_never_left_out(project, execute):
     project.page("a/one", project.cell("import nothere"))
     frameworks = {"nothere": {"required": True}}
@@ -91,37 +82,51 @@ def test_what_a_book_cannot_do_without_is_never_left_out(project, execute):
     assert "install it with 'pip install nothere'" in found["a/one"].failures[0].message
 
 
-def test_what_a_left_out_cell_imports_is_there_for_later_cells(project, execute):
-    cells = ["import math\nimport nothere\nx = 1", "math.floor(2.5)", "math.floor(x)"]
-    project.page("a/one", *map(project.cell, cells))
-    found = execute("a/one", frameworks=MISSING, leave_out=True)["a/one"]
-    assert not found.failures
-    assert [cell.missing for cell in found.outputs.cells] == ["nothere", "", "nothere"]
-    assert [len(cell.outputs) for cell in found.outputs.cells] == [0, 1, 0]
+def shown(cells):
+    """Return what each cell shows, or in brackets why it is left out."""
+    return [
+        f"({cell.missing})" if cell.missing else "".join(map(plain, cell.outputs)) for cell in cells
+    ]
 
 
-FOLLOWING = {
-    "tf.x": False,
-    "print('begun')\nz = y + 1": False,
-    "z": False,
-    "[tf.x for _ in range(2)]": False,
-    "def f(): return tf.x": True,
-    "f()": False,
-    "def g(tf): return tf + 1\ng(1)": True,
-    "y = 2": True,
-    "y + 1": True,
+def plain(output):
+    return output.ename if output.output_type == "error" else output.data["text/plain"]
+
+
+# Cells, and what is shown of each where `nothere` is left out.
+LEFT_OUT = {
+    "its names": {
+        "x = 1": "",
+        "import nothere": "(nothere)",
+        "nothere.f(x)": "(nothere)",
+        "x + 1": "2",
+    },
+    "what is imported beside it": {
+        "import math\nimport nothere\nx = 1": "(nothere)",
+        "math.floor(2.5)": "2",
+        "math.floor(x)": "(nothere)",
+    },
+    "what it would have made": {
+        "y = 1": "",
+        "import nothere as tf\ny = tf.constant(1)": "(nothere)",
+        "tf.x": "(nothere)",
+        "print('begun')\nz = y + 1": "(nothere)",
+        "z": "(nothere)",
+        "[tf.x for _ in range(2)]": "(nothere)",
+        "def f(): return tf.x": "",
+        "f()": "(nothere)",
+        "def g(tf): return tf + 1\ng(1)": "2",
+        "y = 2": "",
+        "y + 1": "3",
+    },
 }
 
 
-def test_cells_that_need_what_a_left_out_cell_would_have_made_are_left_out_too(project, execute):
-    cells = "y = 1", "import nothere as tf\ny = tf.constant(1)", *FOLLOWING
-    project.page("a/one", *map(project.cell, cells))
-    found = execute("a/one", frameworks=MISSING, leave_out=True)["a/one"]
-    assert not found.failures
-    shown = found.outputs.cells[2:]
-    assert [not cell.missing for cell in shown] == list(FOLLOWING.values())
-    assert {cell.missing for cell in shown} == {"", "nothere"}
-    assert [len(cell.outputs) for cell in shown] == [0, 0, 0, 0, 0, 0, 1, 0, 1]
+@pytest.mark.parametrize("cells", LEFT_OUT.values(), ids=LEFT_OUT)
+def test_cells_that_need_what_is_missing_are_left_out_and_no_others(cells, cells_of):
+    found = cells_of(*cells, frameworks=MISSING, leave_out=True)
+    assert shown(found) == list(cells.values())
+    assert not any(cell.outputs for cell in found if cell.missing)
 
 
 def test_a_name_that_no_cell_would_have_made_fails_its_page(project, execute):
@@ -130,22 +135,10 @@ def test_a_name_that_no_cell_would_have_made_fails_its_page(project, execute):
     assert "cell 2: raised NameError" in failure.message
 
 
-def test_where_any_outcome_is_kept_cells_go_on_that_need_nothing_of_a_failed_one(project, execute):
-    cells = [
-        "x = 1\ny = 1 / 0\nz = 2",
-        "x + 1",
-        "y",
-        "z",
-        "y = 3",
-        "y",
-    ]
-    project.page("a/one", *map(project.cell, cells))
-    found = execute("a/one", any_outcome=True)["a/one"]
-    assert not found.failures
-    shown = found.outputs.cells
-    assert shown[0].outputs[0].ename == "ZeroDivisionError"
-    assert [cell.missing for cell in shown] == ["", "", "cell 1", "cell 1", "", ""]
-    assert [len(cell.outputs) for cell in shown] == [1, 1, 0, 0, 0, 1]
+def test_where_any_outcome_is_kept_cells_go_on_that_need_nothing_of_a_failed_one(cells_of):
+    cells = "x = 1\ny = 1 / 0\nz = 2", "x + 1", "y", "z", "y = 3", "y"
+    found = shown(cells_of(*cells, any_outcome=True))
+    assert found == ["ZeroDivisionError", "2", "(cell 1)", "(cell 1)", "", "3"]
 
 
 def raising(code, error):
@@ -167,10 +160,10 @@ def test_where_any_outcome_is_kept_an_error_other_than_the_declared_is_one(proje
     assert [cell.missing for cell in found.outputs.cells] == ["", "", "", "", "cell 1"]
 
 
-def test_a_prelude_is_executed_before_the_first_cell_and_leaves_no_name(project, execute):
-    project.page("a/one", project.cell("import math\nmath.tau"), project.cell("'math2' in dir()"))
-    found = execute("a/one", prelude="import math\nmath2 = math\nmath.tau = 7.0")["a/one"]
-    assert [cell.outputs[0].data["text/plain"] for cell in found.outputs.cells] == ["7.0", "False"]
+def test_a_prelude_is_executed_before_the_first_cell_and_leaves_no_name(cells_of):
+    prelude = "import math\nmath2 = math\nmath.tau = 7.0"
+    cells = "import math\nmath.tau", "'math2' in dir()"
+    assert shown(cells_of(*cells, prelude=prelude)) == ["7.0", "False"]
 
 
 def test_in_a_preview_pages_have_a_prelude_of_their_own(project, execute):
@@ -178,11 +171,10 @@ def test_in_a_preview_pages_have_a_prelude_of_their_own(project, execute):
     for name in ("one", "bench"):
         cell = project.cell("import math\nmath.tau")
         project.page(f"a/{name}", cell, benchmark=name == "bench")
-    for preview, shown in ((False, ["7.0", "7.0"]), (True, ["8.0", "8.0"])):
+    for preview, tau in ((False, "7.0"), (True, "8.0")):
         options = {"preview": preview, "preview_prelude": "preview.py", "root": project.root}
         found = execute("a/one", "a/bench", prelude="import math\nmath.tau = 7.0", **options)
-        cells = [found[name].outputs.cells[0] for name in ("a/one", "a/bench")]
-        assert [cell.outputs[0].data["text/plain"] for cell in cells] == shown
+        assert [shown(page.outputs.cells) for page in found.values()] == [[tau]] * 2
 
 
 def test_what_is_needed_without_an_import_is_known_by_words_of_a_cell():
@@ -196,8 +188,7 @@ def test_what_is_optional_is_left_out_of_a_build_and_said_to_be(project):
     facts = {"modules": ["nowhere"], "label": "A tool", "words": ["use_it"], "optional": True}
     project.configure(f"book_frameworks = {{'tool': {facts}}}")
     project.page("a/one", project.cell("print(1)"), project.cell("result = use_it(2)"))
-    build = project.build()
-    assert build.green, build.output
+    project.built()
     assert "Not executed: A tool is not installed." in project.html("a/one")
     facts["modules"] = ["json"]
     project.configure(f"book_frameworks = {{'tool': {facts}}}")

@@ -72,7 +72,11 @@ def test_a_page_that_ran_elsewhere_fails(project, execute):
     project.page("a/none", project.cell("1"))
     found = execute("a/one", "a/none", **options(SAYS, "colorsys"))
     (failure,) = found["a/one"].failures
-    assert "for device 'cpu', but the kernel ran on 'gpu-a100'" in failure.message
+    assert failure.line == project.line("a/one", CELL) - 1
+    assert failure.message == (
+        "cell 1: the page is executed for device 'cpu', but the kernel ran on 'gpu-a100'; "
+        "set BOOK_DEVICE to the device that is meant"
+    )
     # A page without a framework ran wherever the build runs.
     assert not found["a/none"].failures
     assert found["a/none"].outputs.facts.device == "cpu"

@@ -7,21 +7,15 @@ import pytest
 
 @pytest.fixture
 def shown(project):
-    """Build one page that ends in declared errors and return (text of the outputs, project)."""
+    """Return a function that builds a page of declared errors, and returns their texts."""
 
-    def build(snippet, *cells, **settings):
+    def build(snippet, *cells):
         project.snippet("a.one", snippet)
         project.page("a/one", *cells)
-        result = project.build(**settings)
-        assert result.green, result.output
-        notebook = project.notebook("a/one")
-        errors = [
-            output
-            for cell in notebook.cells
-            for output in cell.get("outputs", [])
-            if output.output_type == "error"
-        ]
-        return ["\n".join(error.traceback) for error in errors]
+        project.built()
+        cells = project.notebook("a/one").cells
+        outputs = [output for cell in cells for output in cell.get("outputs", [])]
+        return ["\n".join(each.traceback) for each in outputs if each.output_type == "error"]
 
     return build
 
@@ -113,33 +107,11 @@ def test_an_error_of_jax_has_no_path_and_no_frame_of_a_library(shown, project):
     assert "The error occurred while tracing the function branch at line" in texts[0]
 
 
-def test_warnings_have_no_path(shown, project):
-    shown(
-        "def f(): return 1\n",
-        project.cell("import warnings\nwarnings.warn('careful')"),
-    )
-    (output,) = project.notebook("a/one").cells[2].outputs
-    assert output.text == "UserWarning: careful\n"
-
-
-def test_a_syntax_error_is_shown_with_its_line(project, execute):
-    project.page("a/one", project.cell("x = 1\ny = = 2"))
-    (failure,) = execute("a/one")["a/one"].failures
-    assert failure.message == (
-        "cell 1: raised SyntaxError, which no snippet declares\n"
-        "Traceback (most recent call last):\n"
-        "  line 2\n"
-        "    y = = 2\n"
-        "SyntaxError: invalid syntax"
-    )
-
-
-def test_an_error_is_formatted_for_its_page_and_nowhere_else(project, execute):
+def test_an_error_is_formatted_for_its_page_and_nowhere_else(cells_of):
     count = "from IPython.core.ultratb import VerboseTB\n"
     count += "VerboseTB.structured_traceback = lambda *rest, **named: print('formatted')"
-    project.page("a/one", project.cell(count), project.cell("1 / 0"))
-    outputs = execute("a/one", any_outcome=True)["a/one"].outputs.cells[-1].outputs
-    assert [output.output_type for output in outputs] == ["error"]
+    (error,) = cells_of(count, "1 / 0", any_outcome=True)[-1].outputs
+    assert error.output_type == "error"
 
 
 def test_a_signal_without_a_name_ends_the_page_alone(project, execute):
@@ -151,11 +123,9 @@ def test_a_signal_without_a_name_ends_the_page_alone(project, execute):
     assert not found["a/two"].failures
 
 
-def test_a_kernel_has_no_debugger_unless_the_page_imports_one(project, execute):
-    cells = "import sys\n'debugpy' in sys.modules", "import debugpy\ndebugpy.__name__"
-    project.page("a/one", *map(project.cell, cells))
-    shown = [cell.outputs[0].data["text/plain"] for cell in execute("a/one")["a/one"].outputs.cells]
-    assert shown == ["False", "'debugpy'"]
+def test_a_kernel_has_no_debugger_unless_the_page_imports_one(cells_of):
+    cells = cells_of("import sys\n'debugpy' in sys.modules", "import debugpy\ndebugpy.__name__")
+    assert [cell.outputs[0].data["text/plain"] for cell in cells] == ["False", "'debugpy'"]
 
 
 def test_a_kernel_knows_nothing_of_the_snippets_folder(project, tmp_path):

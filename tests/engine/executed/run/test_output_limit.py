@@ -7,17 +7,14 @@ import pytest
 
 
 @pytest.fixture
-def long(project, execute):
+def long(cells_of):
     """Return a function that executes a page of cells, and returns the outputs of the last one.
 
     Beside them it returns how many characters of it are left out.
     """
 
-    def run(*cells, limit=1000, **options):
-        project.page("a/one", *map(project.cell, cells))
-        found = execute("a/one", output_limit=limit, **options)["a/one"]
-        assert not found.failures, found.failures
-        outputs = found.outputs.cells[-1].outputs
+    def run(*codes, limit=1000):
+        outputs = cells_of(*codes, output_limit=limit)[-1].outputs
         notice = re.search(r"\n… and ([\d,]+) more characters\n$", text_of(outputs))
         return outputs, int(notice[1].replace(",", "")) if notice else 0
 

@@ -73,8 +73,7 @@ def test_benchmarks_run_alone_and_other_pages_beside_each_other(project, stampin
             project.cell(f"assert not before and not met, (before, met)\nleave({mine!r})"),
             benchmark=True,
         )
-    build = project.build()
-    assert build.green, build.output
+    build = project.built()
     assert [page for _, page in build.progress][3:] == ["a/bench", "z/bench"]
 
 
@@ -173,7 +172,7 @@ def test_pages_that_took_long_begin_first_and_new_ones_before_them(project, monk
     seconds = {"b/long": 30.0, "b/odd": '"x"', "b/short": 1.5}
     for name in seconds:
         project.page(name, project.cell("1"))
-    assert project.record().returncode == 0
+    project.recorded()
     for name, value in seconds.items():
         took(project, name, value)
     for name in (*seconds, "b/new"):
@@ -231,7 +230,6 @@ def test_a_failing_cell_fails_its_own_page_until_it_is_mended(project):
         count = len(build.progress)
         numbers = re.findall(rf"^\[(\d)/{count}\] \w+ \S+ in \d+\.\d s(?:;|$)", build.output, re.M)
         assert numbers == [str(1 + number) for number in range(count)]
-        assert "page/s" not in build.output
         for kind in failing:
             code, message = FAILURES[kind]
             line = project.line(f"a/{kind}", code.split("\n")[0]) - 1
@@ -248,8 +246,7 @@ def test_a_failing_cell_fails_its_own_page_until_it_is_mended(project):
     check(project.build(strict=False), ["a/hangs"], lasting)
     assert len(project.cached()) == 3
     mend(*lasting)
-    mended = project.build()
-    assert mended.green
+    mended = project.built()
     assert mended.executed == sorted(f"a/{kind}" for kind in lasting)
     assert len(project.cached()) == 6
 
@@ -345,9 +342,7 @@ def test_an_interrupted_build_loses_no_finished_page(
     assert len(project.cached()) == 2
 
     project.stamp("go").touch()
-    after = project.build()
-    assert after.green
-    assert after.executed == ["b/slow", "c/last"]
+    assert project.built().executed == ["b/slow", "c/last"]
 
 
 def test_an_accelerator_executes_one_page_at_a_time(project, execute, stamping):

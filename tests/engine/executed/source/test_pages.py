@@ -102,22 +102,10 @@ def test_helpers_come_folded_and_once_for_each_page(project, read):
 
 
 def test_imports_are_shown_once_on_a_page(project, read):
-    project.snippet(
-        "a.one",
-        """
-        import math
-        import os
-        def f(x): return math.floor(x)
-        def g(x): return os.fspath(math.ceil(x))
-        """,
-    )
-    page = read(
-        "a/one",
-        project.cell("f(1)", snippet="one.f"),
-        project.cell("g(1)", snippet="one.g"),
-        project.cell("import sys"),
-        project.cell("math.pi", snippet="one.f"),
-    )
+    functions = "def f(x): return math.floor(x)\ndef g(x): return os.fspath(math.ceil(x))\n"
+    project.snippet("a.one", f"import math\nimport os\n{functions}")
+    cells = ("f(1)", "one.f"), ("g(1)", "one.g"), ("import sys",), ("math.pi", "one.f")
+    page = read("a/one", *(project.cell(*each) for each in cells))
     sources = [cell.source.partition("def")[0].split() for cell in page.cells]
     assert sources == [["import", "math"], ["import", "os"], ["import", "sys"], []]
 
@@ -163,12 +151,6 @@ def test_what_a_page_names_as_folded_comes_as_a_helper_once(project, read):
     assert "folded" not in page.cells[2].node.metadata
 
 
-def test_a_name_that_is_folded_and_unknown_is_refused(read):
-    cell = "```{code-cell} python\n:folded: timer.measure\n1\n```"
-    with pytest.raises(PageError, match=r"there is no snippet 'timer\.measure'"):
-        read("a/one", cell)
-
-
 TWO_SCALES = {
     "a helper": ("def scale(): return 1", "def scale(): return 2"),
     "a constant": ("scale = 1", "scale = 2"),
@@ -199,7 +181,15 @@ def test_a_name_with_two_meanings_is_refused_with_both_origins(project, read, ki
 
 
 @pytest.mark.parametrize(
-    "own", ["scale = 5", "import math as scale", "def scale(): ...", "for scale in (1, 2): pass"]
+    "own",
+    [
+        "scale = 5",
+        "import math as scale",
+        "def scale(): ...",
+        "for scale in (1, 2): pass",
+        "def change():\n    global scale\n    scale = 5",
+        "if True:\n    import math as scale",
+    ],
 )
 def test_a_snippet_cannot_take_over_a_name_that_the_page_has_bound(project, read, own):
     project.snippet("a.one", "scale = 1\ndef f(): return scale\n")
@@ -209,17 +199,6 @@ def test_a_snippet_cannot_take_over_a_name_that_the_page_has_bound(project, read
     shown = project.cell("f()", snippet="one.f")
     with pytest.raises(PageError, match="'scale' would stand for two things"):
         read("a/one", shown, *cells)
-
-
-@pytest.mark.parametrize(
-    "own",
-    ["def change():\n    global scale\n    scale = 5", "if True:\n    import math as scale"],
-)
-def test_what_a_function_or_a_block_binds_is_looked_at(project, read, own):
-    project.snippet("a.one", "scale = 1\ndef f(): return scale\n")
-    cells = [project.cell(own), project.cell("f()", snippet="one.f")]
-    with pytest.raises(PageError, match=r"'scale' would stand for two things"):
-        read("a/one", *cells)
 
 
 def test_what_a_magic_takes_as_text_binds_nothing(project, read):
@@ -260,16 +239,26 @@ def test_an_ordinary_cell_declares_its_error(project, read):
     assert other.cells[0].key != cell.key
 
 
-def test_an_error_is_declared_with_its_type_and_a_part_of_its_message(read):
-    with pytest.raises(PageError, match="needs 'TypeOfTheError part of its message'"):
-        read("a/one", "```{code-cell} python\n:raises:\nint('x')\n```")
-
-
-def test_a_cell_of_a_snippet_that_declares_its_error_declares_no_other(project, read):
-    project.snippet("a.one", "EXPECTED_ERRORS = {'f': (ValueError, 'f')}\ndef f(): ...\n")
-    text = "```{code-cell} python\n:snippet: one.f\n:raises: KeyError f\nf()\n```"
-    with pytest.raises(PageError, match="f and the cell each declare an error"):
-        read("a/one", text)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (":raises:", "needs 'TypeOfTheError part of its message'"),
+        (":snippet: one.f\n:raises: KeyError f", "f and the cell each declare an error"),
+        (":snippet: one.f one.g", "f and g.*a cell of its own"),
+        (":folded: timer.measure", r"there is no snippet 'timer\.measure'"),
+    ],
+)
+def test_what_a_cell_cannot_declare_or_name_is_refused(project, read, options, words):
+    project.snippet(
+        "a.one",
+        """
+        EXPECTED_ERRORS = {"f": (ValueError, "f"), "g": (KeyError, "g")}
+        def f(): raise ValueError("f")
+        def g(): raise KeyError("g")
+        """,
+    )
+    with pytest.raises(PageError, match=words):
+        read("a/one", f"```{{code-cell}} python\n{options}\nf()\n```")
 
 
 @pytest.mark.parametrize(
@@ -279,6 +268,9 @@ def test_a_cell_of_a_snippet_that_declares_its_error_declares_no_other(project, 
         ("device: gpu-h300", "there is no device 'gpu-h300'.*nearest are gpu-h200"),
         ("- a\n- b", "not a list of names with values"),
         ("a: [", "cannot be read"),
+        ("orphan: true\ndate: today\nbenchmrk: true", "no 'benchmrk'; the nearest are"),
+        ("Benchmark: true", "no 'Benchmark'; the nearest are"),
+        ("devices: true", "no 'devices'; the nearest are"),
     ],
 )
 def test_a_head_that_cannot_be_understood_is_refused(project, head, words):
@@ -319,60 +311,39 @@ def test_options_and_tags_of_other_programs_remain(read, options):
     assert read("a/one", f"```{{code-cell}} python\n{options}\n1\n```").cells
 
 
-@pytest.mark.parametrize("name", ["benchmrk", "Benchmark", "devices"])
-def test_a_misspelt_name_in_the_head_of_a_page_is_refused(project, name):
-    path = project.page("a/one", project.cell("1"))
-    path.write_text(f"---\norphan: true\ndate: today\n{name}: true\n---\n\n{project.cell('1')}\n")
-    with pytest.raises(PageError, match=f"no '{name}'; the nearest are"):
-        read_page("a/one", path, Library(project.root / "snippets"))
-
-
 def test_a_page_is_read_as_text_of_any_system_and_nothing_else(project, read):
-    path = project.page("a/one", project.cell("print(1)\nprint(2)"))
-    unix = read_page("a/one", path, Library(project.root / "snippets"))
-    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    windows = read_page("a/one", path, Library(project.root / "snippets"))
+    unix = read("a/one", project.cell("print(1)\nprint(2)"))
+
+    def again(text):
+        read.path.write_bytes(text)
+        return read_page("a/one", read.path, Library(project.root / "snippets"))
+
+    text = read.path.read_bytes()
+    windows = again(text.replace(b"\n", b"\r\n"))
     assert [cell.key for cell in windows.cells] == [cell.key for cell in unix.cells]
-    path.write_bytes(path.read_bytes() + b"\xff")
     with pytest.raises(PageError, match="cannot be read"):
-        read_page("a/one", path, Library(project.root / "snippets"))
+        again(text + b"\xff")
 
 
 def test_a_page_knows_the_lines_of_its_cells(project, read):
     project.snippet("a.one", "def scale(): return 1\ndef f(): return scale()\n")
-    page = read(
-        "a/one", "Some prose.", project.cell("first"), "More.", project.cell("f()", "one.f")
-    )
-    fences = [
-        number
-        for number, line in enumerate(project.path("a/one").read_text().splitlines(), 1)
-        if line.startswith("```{code-cell}")
-    ]
-    assert [cell.line for cell in page.cells] == [fences[0], fences[1], fences[1]]
-    prose = [cell for cell in page.notebook.cells if cell.cell_type == "markdown"]
-    lines = dict(
-        zip(map(id, page.notebook.cells), page.notebook.metadata["source_map"], strict=True)
-    )
-    assert [lines[id(cell)] for cell in prose] == [
-        project.line("a/one", "# Page"),
-        project.line("a/one", "More."),
-    ]
+    cells = project.cell("first"), "More.", project.cell("f()", "one.f")
+    page = read("a/one", "Some prose.", *cells)
+    text = project.path("a/one").read_text().splitlines()
+    first, second = [n for n, line in enumerate(text, 1) if line.startswith("```{code-cell}")]
+    assert [cell.line for cell in page.cells] == [first, second, second]
+    lines = zip(page.notebook.cells, page.notebook.metadata["source_map"], strict=True)
+    prose = [line for cell, line in lines if cell.cell_type == "markdown"]
+    assert prose == [project.line("a/one", "# Page"), project.line("a/one", "More.")]
 
 
-def test_a_page_without_cells_is_not_executed(project, read):
+def test_a_page_says_whether_it_is_executed_measures_and_what_records_it(project, read):
     assert read("a/one", "Only prose.") is None
-
-
-def test_a_page_says_that_it_measures(project, read):
-    assert read("a/one", project.cell("1"), benchmark=True).benchmark
-    assert not read("a/one", project.cell("1")).benchmark
-
-
-def test_a_page_names_the_command_that_records_it(project, read):
-    page = read("a/one", project.cell("1"), recorded="nox -s years --")
-    assert page.recorded == "nox -s years --"
+    plain = read("a/one", project.cell("1"))
+    assert not plain.benchmark and plain.recorded == ""
+    page = read("a/one", project.cell("1"), benchmark=True, recorded="nox -s years --")
+    assert page.benchmark and page.recorded == "nox -s years --"
     assert "recorded" not in page.notebook.metadata
-    assert read("a/one", project.cell("1")).recorded == ""
 
 
 def test_an_error_in_the_lines_of_a_page_is_reported_with_its_line(project, read):
@@ -398,19 +369,6 @@ def test_the_tag_of_myst_nb_declares_an_error_of_any_kind(project, read):
     text = "```{code-cell} python\n:raises: ValueError a\n:tags: [raises-exception]\n1\n```"
     (declared,) = read("a/one", text).cells
     assert declared.expected.type == "ValueError"
-
-
-def test_one_cell_cannot_show_two_declared_errors(project, read):
-    project.snippet(
-        "a.one",
-        """
-        EXPECTED_ERRORS = {"f": (ValueError, "f"), "g": (KeyError, "g")}
-        def f(): raise ValueError("f")
-        def g(): raise KeyError("g")
-        """,
-    )
-    with pytest.raises(PageError, match=r"f and g.*a cell of its own"):
-        read("a/one", project.cell("f()", snippet="one.f one.g"))
 
 
 def test_pages_that_cannot_be_read_make_the_build_red_with_page_and_line(project):
@@ -453,7 +411,7 @@ def test_a_downloaded_notebook_runs_in_an_empty_folder_and_carries_its_outputs(p
         project.cell("fail()", snippet="one.fail"),
         project.cell("print('printed')\nf(3.5)"),
     )
-    assert project.build().green
+    project.built()
     notebook = project.notebook("a/one")
     carried = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
     assert [len(outputs) for outputs in carried] == [0, 1, 1, 2]

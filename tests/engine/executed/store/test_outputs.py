@@ -7,6 +7,7 @@ import pytest
 
 from executed.store.outputs import presentable, records, scrubbed
 from measured.schema import Schema
+from tests.engine.records import measured
 
 ROOT = pathlib.Path(__file__).parents[4]
 SCHEMA = Schema.load(ROOT / "snippets" / "programs" / "measurement.schema.json")
@@ -109,33 +110,8 @@ def test_a_measurement_is_shown_as_a_line_and_only_once():
 
 
 def test_the_line_of_a_measurement_is_that_of_all_its_processes():
-    processes = [
-        {
-            "date": "2026-01-02T03:04:05+00:00",
-            "first_call": 2.0,
-            "calls": 1,
-            "latency": [seconds],
-            "cores": None,
-            "disturbed": False,
-        }
-        for seconds in (0.5, 0.4, 0.61)
-    ]
-    record = {
-        "version": 3,
-        "method": 2,
-        "name": "x",
-        "framework": "jax",
-        "device_kind": "cpu",
-        "processor": "A processor",
-        "shape": [],
-        "dtype": "float32",
-        "precision": "highest",
-        "work": None,
-        "error": None,
-        "versions": {},
-        "settings": {},
-        "processes": processes,
-    }
+    each = [measured("x", [seconds], "jax", {"first_call": 2.0}) for seconds in (0.5, 0.4, 0.61)]
+    record = each[0] | {"processes": [process for one in each for process in one["processes"]]}
     data = {"text/plain": "as it was in the first process", SCHEMA.media_type: record}
     (shown,) = presentable([nbformat.v4.new_output("display_data", data=data)], SCHEMA)
     assert shown.text == "x [jax] 500 ms (400–610), first call 2.00 s\n"
@@ -168,7 +144,7 @@ def test_a_page_shows_neither_folders_nor_addresses(project):
         project.cell("import os\nprint(os.getcwd())\nprint(os.__file__)"),
         project.cell("class Thing:\n    pass\nThing()"),
     )
-    assert project.build().green
+    project.built()
     page = project.html("a/one")
     assert "/work\n" not in page
     assert "Thing at 0x…" in page
