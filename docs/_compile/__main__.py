@@ -15,10 +15,11 @@ from collections.abc import Mapping, Sequence
 
 from compiled import program_files
 from compiled.declared import KINDS, Program, ProgramError, declared, declares, find
+from compiled.options import CompiledOptions, Target, compile_targets, programs_folder
 from compiled.programs import Head
 from executed import files, typed_json
 from executed.names import nearest
-from executed.options import Options, Target
+from executed.options import Options
 from executed.source.snippets import Library, SnippetError
 
 from . import compiling
@@ -55,14 +56,14 @@ def chosen(programs: Mapping[str, Program], names: Sequence[str]) -> list[Progra
 
 def renew(program: Program, options: Options, targets: Mapping[str, Target], again: bool) -> str:
     """Compile one program where that is needed and print what came of it; return a problem."""
-    path = options.folder("programs") / program.file
+    path = programs_folder(options) / program.file
     state = program_files.state(path.parent, program, targets)[1]
-    if state.word == "current" and not again:
+    if state.current and not again:
         print(f"{program.title}: current")
         return ""
     started = time.monotonic()
     try:
-        made = compiling.record(program, targets, options.compile_command)
+        made = compiling.record(program, targets, options.of(CompiledOptions).compile_command)
         word = "written" if keep(path, made) else "unchanged"
     except Exception as error:
         return f"{program.title}: {type(error).__name__}: {error}"
@@ -97,11 +98,12 @@ def keep(path: pathlib.Path, record: Head) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is asked for; return 1 after a problem."""
     options = Options.from_file("conf.py")
-    parser = argparse.ArgumentParser(prog=f"{options.compile_command} --", description=__doc__)
+    command = options.of(CompiledOptions).compile_command
+    parser = argparse.ArgumentParser(prog=f"{command} --", description=__doc__)
     parser.add_argument("function", nargs="*", help="only these, as module.function")
     parser.add_argument("--again", action="store_true", help="compile what is current as well")
     given = parser.parse_args(arguments)
-    targets = options.compile_targets
+    targets = compile_targets(options)
     programs, problems = find_all(Library.of(options))
     wanted = chosen(programs, given.function)
     compiling.prepare(targets)

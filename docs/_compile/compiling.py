@@ -16,7 +16,7 @@ from typing import Any
 
 from compiled import programs as records
 from compiled.declared import Program, ProgramError
-from executed.options import Target
+from compiled.options import Target
 
 from . import hlo, jaxprs
 

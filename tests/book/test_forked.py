@@ -5,18 +5,18 @@ import json
 import jax
 import pytest
 
+from executed.hooks import features, kinds
 from executed.run import imports
 from executed.run.schedule import execute_all
 from executed.store.matching import placed
-from executed.store.outputs import record
+from executed.store.outputs import kind_of
 from executed.store.recordings import Recordings
 from executed.store.sanitising import recordable
-from measured.schema import Schema
 from tests.book import pages
 from tests.book.pages import OPTIONS
 
-SCHEMA = Schema.of(OPTIONS)
-RECORDINGS = Recordings(OPTIONS.folder("recordings"), SCHEMA)
+KINDS = kinds(features(OPTIONS))
+RECORDINGS = Recordings(OPTIONS.folder("recordings"), KINDS)
 # One with JAX alone and one with all frameworks, which print jaxprs, tracebacks and random
 # numbers; `nox -s build_benchmark` compares all pages.
 PAGES = "vectorizing/vmap start/random_keys".split()
@@ -24,8 +24,8 @@ PAGES = "vectorizing/vmap start/random_keys".split()
 
 def plain(outputs):
     """Return outputs as they are recorded, but for measurements."""
-    kept = recordable(outputs, SCHEMA)
-    return [json.loads(json.dumps(output)) for output in kept if record(output, SCHEMA) is None]
+    kept = recordable(outputs, KINDS)
+    return [json.loads(json.dumps(output)) for output in kept if not kind_of(output, KINDS)]
 
 
 def executed(names):
@@ -62,5 +62,5 @@ def test_pages_print_the_same_in_processes_of_their_own(monkeypatch):
     # What was recorded was compiled with all optimisations, which change the last bit of a sum.
     monkeypatch.delenv("JAX_DISABLE_MOST_OPTIMIZATIONS", raising=False)
     # A docstring that was edited since makes another key, and prints nothing.
-    forked = {name: placed(RECORDINGS.read("cpu", name), pages.page(name)) for name in PAGES}
+    forked = {name: placed(RECORDINGS.read("cpu", name), pages.page(name), KINDS) for name in PAGES}
     assert differences(forked, executed(PAGES)) == []

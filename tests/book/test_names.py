@@ -12,8 +12,8 @@ import sys
 
 import pytest
 
-from executed.source.expansion import UNSEEN, bound_names
-from executed.source.pages import HELPERS, read_page
+from executed.source.expansion import HELPERS, UNSEEN, bound_names
+from executed.source.pages import read_page
 from executed.source.syntax import names_used
 from tests.book import pages
 

@@ -5,9 +5,10 @@ import pathlib
 import pytest
 
 from compiled import program_files as store
+from compiled.options import programs_folder
 from executed.options import Options
 
-RECORDS = Options.from_file(pathlib.Path(__file__).parents[2] / "conf.py").folder("programs")
+RECORDS = programs_folder(Options.from_file(pathlib.Path(__file__).parents[2] / "conf.py"))
 
 
 @pytest.fixture(scope="session")

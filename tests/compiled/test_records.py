@@ -13,13 +13,14 @@ import pytest
 from _compile import compiling, hlo, jaxprs
 from _compile.__main__ import find_all
 from compiled import program_files as store
+from compiled.options import compile_targets, programs_folder
 from executed.options import Options
 from executed.source.snippets import Library
 
 ROOT = pathlib.Path(__file__).parents[2]
 ENGINE = ROOT / "docs" / "_ext"
 OPTIONS = Options.from_file(ROOT / "conf.py")
-RECORDS, TARGETS = OPTIONS.folder("programs"), OPTIONS.compile_targets
+RECORDS, TARGETS = programs_folder(OPTIONS), compile_targets(OPTIONS)
 PROGRAMS, PROBLEMS = find_all(Library.of(OPTIONS))
 COMPILED = [program for program in PROGRAMS.values() if program.kind == "COMPILED"]
 COMPILERS = ("libtpu", "jax_cuda13_plugin", "igraph")
@@ -28,7 +29,7 @@ ABSENT = [name for name in COMPILERS if importlib.util.find_spec(name) is None]
 
 def record_of(program):
     record, state = store.state(RECORDS, program, TARGETS)
-    assert state.word == "current", f"{program.title} is {state}"
+    assert state.current, f"{program.title} is {state}"
     return record
 
 

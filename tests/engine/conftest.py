@@ -44,7 +44,6 @@ sys.path.insert(0, str(ENGINE))
 
 from sphinx.cmd.build import main as sphinx_build  # noqa: E402
 
-from executed import parser  # noqa: E402
 from executed.run import forkserver  # noqa: E402
 
 BOOK = runpy.run_path(str(REPOSITORY / "conf.py"))
@@ -287,8 +286,6 @@ class Project:
 
     def sphinx(self, *arguments, **variables):
         """Call sphinx-build in this process, and return the Build."""
-        parser._notebooks.clear()
-        parser._answers.clear()
         said = io.StringIO()
         with run_here(self.root, arguments, self.environment(**variables), said, said):
             return Build(exit_status(sphinx_build, arguments), said.getvalue())

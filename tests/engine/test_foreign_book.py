@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from tests.engine.conftest import ENGINE, EXTENSIONS
+
 CONF = """
 import sys
 sys.path.insert(0, {engine!r})
@@ -154,9 +156,14 @@ BLOCK = re.compile(
 )
 
 
-def test_the_small_book_that_the_documentation_shows(project):
+def documented():
+    """Return the files of the small book that the documentation shows, and how to install it."""
     page = (REPOSITORY / "docs/appendix/other_books.md").read_text("utf8")
-    files = {found["name"]: found["text"] for found in BLOCK.finditer(page)}
+    return {found["name"]: found["text"] for found in BLOCK.finditer(page)}
+
+
+def test_the_small_book_that_the_documentation_shows(project):
+    files = documented()
     install = files.pop("install")
     assert sorted(files) == ["conf.py", "docs/index.md", "snippets/sorting.py"]
     assert len(list(filter(None, files["conf.py"].splitlines()))) <= 10
@@ -174,3 +181,34 @@ def test_the_small_book_that_the_documentation_shows(project):
     project.recorded("--processes", "1")
     recorded = project.build("-D", "book_recorded=1", out="build/recorded")
     assert recorded.green and recorded.executed == [], recorded.output
+
+
+def without_measurements(files):
+    """Return the small book for whoever does not have what draws on measurements."""
+    conf = [line for line in files["conf.py"].splitlines() if "measure" not in line]
+    page = re.sub(r"\{(measured|compared)\}`[^`]*`", "a number", files["docs/index.md"])
+    return files | {"conf.py": "\n".join(conf), "docs/index.md": page}
+
+
+FEATURES = [name for name in EXTENSIONS if name != "executed"]
+
+
+@pytest.mark.parametrize("gone", [*([name] for name in FEATURES), FEATURES], ids="-".join)
+def test_the_small_book_builds_where_a_feature_and_its_line_are_deleted(project, gone):
+    files = documented()
+    files.pop("install")
+    if "measured" in gone:
+        files = without_measurements(files)
+    engine = project.root / "engine" / "docs" / "_ext"
+    shutil.copytree(ENGINE, engine, ignore=lambda folder, names: [*gone, "__pycache__"])
+    listed = [name for name in EXTENSIONS if name not in gone]
+    files["conf.py"] += f"\nextensions = {listed}\nhtml_static_path = []\n"
+    shutil.rmtree(project.root / "docs")
+    shutil.copytree(REPOSITORY / "snippets" / "programs", project.root / "engine/snippets/programs")
+    for name, text in files.items():
+        (project.root / name).parent.mkdir(exist_ok=True)
+        (project.root / name).write_text(text, "utf8")
+    shutil.copy(REPOSITORY / "snippets" / "programs" / "timer.py", project.root / "snippets")
+    built = project.wait(project.start())
+    assert built.green, built.output
+    assert "contenders" in project.html("index")

@@ -4,7 +4,9 @@ import pathlib
 
 import pytest
 
-from executed.options import OptionError, Options, check
+from executed.options import OptionError, Options, read
+from light.options import LightOptions
+from tests.engine.conftest import EXTENSIONS
 
 CONF = pathlib.Path("conf.py")
 FULL = dict.fromkeys(("package", "prelude", "recordings", "command"), "") | {"supported": []}
@@ -69,7 +71,7 @@ def test_an_option_that_does_not_exist_is_refused_at_its_line(project):
 )
 def test_an_option_of_a_wrong_kind_is_refused_with_what_is_expected(name, value, words):
     with pytest.raises(OptionError) as refused:
-        check({f"book_{name}": value}, CONF)
+        read({"extensions": EXTENSIONS, f"book_{name}": value}, CONF)
     assert words in str(refused.value)
 
 
@@ -79,8 +81,16 @@ def test_builds_and_commands_say_the_same_of_a_wrong_value(project):
 
 
 def test_the_options_by_default_may_be():
-    check({f"book_{field.name}": getattr(Options(), field.name) for field in Options.table()}, CONF)
-    check({"book_variables": ("A",)}, CONF)
+    values = {f"book_{field.name}": getattr(Options(), field.name) for field in Options.fields()}
+    assert read(values, CONF) == Options()
+    assert read({"book_variables": ("A",)}, CONF).variables == ("A",)
+
+
+def test_the_options_of_an_extension_are_its_own():
+    with pytest.raises(OptionError, match="there is no option book_search"):
+        read({"extensions": ["executed"], "book_search": True}, CONF)
+    found = read({"extensions": ["executed", "light"], "book_search": True}, CONF)
+    assert found.of(LightOptions).search
 
 
 @pytest.mark.parametrize(

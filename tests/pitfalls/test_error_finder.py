@@ -18,8 +18,8 @@ import pytest
 from errors.listing import earlier, meant, quoted, said
 from errors.outcomes import declared_errors
 from errors.version_files import Versions
+from executed.hooks import features, kinds
 from executed.store.recordings import Recordings
-from measured.schema import Schema
 from tests.book import pages
 from tests.book.pages import OPTIONS
 from tests.book.test_errors import ENTRIES, LIST
@@ -60,7 +60,7 @@ PASTED = """text => {
 
 def known():
     """Return the errors that the book declares, with what was recorded of them."""
-    here = Recordings(OPTIONS.folder("recordings"), Schema.of(OPTIONS))
+    here = Recordings(OPTIONS.folder("recordings"), kinds(features(OPTIONS)))
     versions, found = Versions(OPTIONS), []
     for page in map(pages.page, pages.paths()):
         if page and any(cell.expected for cell in page.cells):

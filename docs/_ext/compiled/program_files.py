@@ -5,10 +5,10 @@ import pathlib
 from collections.abc import Mapping
 
 from executed import files, typed_json
-from executed.options import Target
-from executed.store.states import State
+from executed.store.states import Standing, State
 
 from .declared import Program
+from .options import Target
 from .programs import ProgramRecord, ScaleRecord
 
 Record = ProgramRecord | ScaleRecord
@@ -33,26 +33,26 @@ def state(
     try:
         record = read(folder / program.file)
     except FileNotFoundError:
-        return None, State("missing")
+        return None, State(Standing.MISSING)
     except files.Unusable as error:
-        return None, State("unreadable", (str(error),))
+        return None, State(Standing.UNREADABLE, (str(error),))
     if isinstance(record, ScaleRecord):
         compiled_for = [run.target for run in record.runs]
     else:
         compiled_for = list(record.targets)
     if unknown := [name for name in compiled_for if name not in targets]:
-        return None, State("unreadable", (f"it is of the unknown device '{unknown[0]}'",))
+        return None, State(Standing.UNREADABLE, (f"it is of the unknown device '{unknown[0]}'",))
     changed = []
     if record.source != program.key:
         changed.append("the source changed")
     if record.arguments != program.arguments:
         changed.append("the arguments changed")
     if changed:
-        return record, State("earlier code", tuple(changed))
+        return record, State(Standing.EARLIER, tuple(changed))
     if names := lacking(record, program, targets):
         labels = ", ".join(targets[name].label for name in names)
-        return record, State("missing", (f"not compiled for {labels}",))
-    return record, State("current")
+        return record, State(Standing.MISSING, (f"not compiled for {labels}",))
+    return record, State(Standing.CURRENT)
 
 
 def lacking(record: Record, program: Program, targets: Mapping[str, Target]) -> list[str]:

@@ -12,20 +12,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.util.template import FileRenderer
 
 from drawing.lines import Point, line_chart
 from drawing.numbers import seconds_text
-from executed.app import BookApp, BookEnvironment
+from executed.book import book_of
 from executed.names import nearest
 from executed.nodes import noted
-from executed.source.snippets import Library, SnippetError
-from executed.store.states import State
+from executed.source.snippets import SnippetError
+from executed.store.states import Standing, State
 
 from . import program_files
 from .declared import Program, ProgramError, chapter, find
+from .options import CompiledOptions, compile_targets, programs_folder
 from .programs import BEFORE, Head, ProgramRecord, Run
 
 TEMPLATES = pathlib.Path(__file__).parent
@@ -136,13 +139,13 @@ def renderer() -> FileRenderer:
 class _Place:
     """What the directives and the role share: a function is named at a line of a page."""
 
-    env: BookEnvironment
+    env: BuildEnvironment
     get_location: Callable[[], str]
 
     @property
     def labels(self) -> dict[str, str]:
         """What readers call each target, in the order of conf.py."""
-        targets = self.env.book_options.compile_targets
+        targets = compile_targets(book_of(self.env).options)
         return {name: target.label for name, target in targets.items()}
 
     def warn(self, message: object) -> None:
@@ -162,12 +165,12 @@ class _Place:
 
         Raises SnippetError or ProgramError.
         """
-        options = self.env.book_options
-        library, targets = Library.of(options), options.compile_targets
+        book = book_of(self.env)
+        library, targets = book.library, compile_targets(book.options)
         if not targets:
             raise ProgramError("book_targets of conf.py names no device to compile for")
         program = find(library, written, kind, chapter(self.env.docname))
-        folder = options.folder("programs")
+        folder = programs_folder(book.options)
         # A file that is not there is looked for again by every build.
         read = [library.path(module) for module in library.reached([program.definition.module])]
         for path in (*read, folder / program.file, *TEMPLATES.glob("*.jinja")):
@@ -190,7 +193,7 @@ class CompiledDirective(_Place, SphinxDirective):
             self.warn(error)
             return []
         facts |= {"program": program, "record": record, "state": state, "labels": self.labels}
-        facts["command"] = self.env.book_options.compile_command
+        facts["command"] = book_of(self.env).options.of(CompiledOptions).compile_command
         return self.parse_text_to_nodes(renderer().render(self.template, facts))
 
     def facts(self, program: Program, record: Any) -> dict[str, Any]:
@@ -246,13 +249,13 @@ class CompiledRole(_Place, SphinxRole):
         note += f"{versions(record)}, {record.date[:10]}"
         text = field_text(record, target, name)
         shown: list[nodes.Node] = [noted("", text, note=note, classes=["measured"])]
-        if state.word == "earlier code":
+        if state.standing is Standing.EARLIER:
             earlier = f" (earlier code, {record.date[:10]})"
             shown.append(nodes.inline("", earlier, classes=["earlier"]))
         return shown
 
 
-def setup(app: BookApp) -> None:
+def setup(app: Sphinx) -> None:
     """Register the directives and the role."""
     app.add_directive("compiled", CompiledDirective)
     app.add_directive("compiled-scale", ScaleDirective)

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping
 import nbformat
 
 from executed.options import Options
+from executed.panels import Panel
 from executed.source.pages import Page
 from executed.store import outputs
 from executed.store.output_format import CellOutputs, PageOutputs
-from executed.tabs import LINK, Panel
 
+from .options import ErrorOptions
 from .version_files import OPTION, Text
 
 
@@ -36,9 +37,8 @@ def beside(
             first, *others = of_cell
             if executed and first.outputs is not None:
                 text = _compared(own, executed, options)
-                data = {"data": {"text/html": text}, "metadata": {LINK: True}}
-                shown = nbformat.v4.new_output("display_data", **data)
-                of_cell = [dataclasses.replace(first, outputs=[*first.outputs, shown]), *others]
+                shown = nbformat.v4.new_output("display_data", {"text/html": text})
+                of_cell = [dataclasses.replace(first, shown=[*first.visible, shown]), *others]
         found.append(of_cell)
     return found
 
@@ -59,11 +59,11 @@ def _compared(own: CellOutputs, made: Mapping[str, Text], options: Options) -> s
 
 def label(options: Options) -> str:
     """Return what readers know the package as of which versions are recorded."""
-    return options.framework_label(options.versions.package)
+    return options.framework_label(options.of(ErrorOptions).versions.package)
 
 
 def span(editions: list[str], options: Options) -> str:
     """Name versions in a row, such as `JAX 0.4.31 to 0.6.2`, by the names of their recordings."""
-    package = options.versions.package
+    package = options.of(ErrorOptions).versions.package
     first, last = (editions[end].removeprefix(f"{package}-") for end in (0, -1))
     return f"{label(options)} {first}" + (f" to {last}" if last != first else "")

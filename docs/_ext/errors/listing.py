@@ -12,16 +12,21 @@ import pathlib
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from executed.app import BookApp, BookEnvironment, BookTransform
+from executed.book import book_of
 from executed.options import Options
 
 from .beside import label, span
+from .feature import NAME
+from .options import ErrorOptions
 from .outcomes import DeclaredError
 from .version_files import Text
 
@@ -30,6 +35,8 @@ logger = logging.getLogger(__name__)
 VARIES = re.compile(r"0x[0-9a-f…]+|https?://\S+|\d+")
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
 QUOTED = "quoted.toml"
+# What pages use that list errors.
+ERRORS = "book_uses_errors"
 
 
 class error_entry(nodes.section):
@@ -52,8 +59,8 @@ class ErrorEntryDirective(SphinxDirective):
         self.state.document.set_id(node)
         node += self.parse_content_to_nodes()
         self.set_source_info(node)
-        self.env.metadata[self.env.docname]["book_uses_errors"] = True
-        if path := _earlier_file(cast(BookEnvironment, self.env)):
+        self.env.metadata[self.env.docname][ERRORS] = True
+        if path := _earlier_file(book_of(self.env).options):
             self.env.note_dependency(str(path))
             self.env.note_dependency(str(path.with_name(QUOTED)))
         return [node]
@@ -64,9 +71,8 @@ class ErrorEntryDirective(SphinxDirective):
         return next(name for name in names if name not in self.state.document.ids)
 
 
-def _earlier_file(env: BookEnvironment) -> pathlib.Path | None:
-    options: Options = env.book_options
-    name = options.versions.earlier
+def _earlier_file(options: Options) -> pathlib.Path | None:
+    name = options.of(ErrorOptions).versions.earlier
     return options.root / name if name else None
 
 
@@ -90,9 +96,16 @@ def quoted(path: pathlib.Path) -> dict[str, list[Quote]]:
     return {words: [Quote(**each) for each in quotes] for words, quotes in found.items()}
 
 
-def all_errors(env: BookEnvironment) -> list[DeclaredError]:
+def all_errors(env: BuildEnvironment) -> list[DeclaredError]:
     """Return the errors that pages declare, in the order of pages and cells."""
-    return [error for name in sorted(env.book_pages) for error in env.book_pages[name].errors]
+    return [error for errors in book_of(env).concluded(NAME).values() for error in errors]
+
+
+def dependents(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Return the pages to write again because errors of other pages changed."""
+    if not book_of(env).concludes_otherwise(NAME):
+        return []
+    return sorted(name for name in env.found_docs if ERRORS in env.metadata[name])
 
 
 def meant(entry: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:
@@ -135,7 +148,7 @@ def _key(outcome: Text) -> tuple[str, list[str]]:
     return outcome.type, sorted(re.findall(r"\w+", VARIES.sub("0", first)))
 
 
-class ShowErrors(BookTransform):
+class ShowErrors(SphinxPostTransform):
     """Put the messages into the entries of a list of errors."""
 
     default_priority = 5
@@ -146,11 +159,12 @@ class ShowErrors(BookTransform):
         if not entries:
             return
         known = all_errors(self.env)
-        path = _earlier_file(self.env)
+        path = _earlier_file(book_of(self.env).options)
         self.earlier = earlier(path) if path else {}
         self.quoted = quoted(path) if path else {}
-        self.options: Options = self.env.book_options
-        self.package = self.options.versions.package
+        self.book = book_of(self.env)
+        self.options = self.book.options
+        self.package = self.options.of(ErrorOptions).versions.package
         self.label = label(self.options) if self.package else ""
         for entry in entries:
             self._complete(entry, known)
@@ -160,7 +174,7 @@ class ShowErrors(BookTransform):
         found, quotes = meant(words, known), self.quoted.get(words, [])
         if not found and not quotes:
             # The cell may stand on a page that failed.
-            if any(state.failures for state in self.env.book_pages.values()):
+            if any(page.outcome.failures for page in self.book.pages.values()):
                 return
             message = f"no cell of the book declares the error '{words}'"
             logger.warning(message, location=entry, type="book", subtype="errors")
@@ -186,7 +200,7 @@ class ShowErrors(BookTransform):
 
     def _shown(self, error: DeclaredError) -> Iterator[tuple[str, str]]:
         if error.here is not None and error.here.type:
-            facts = self.env.book_pages[error.page].facts
+            facts = self.book.pages[error.page].outcome.facts
             version = facts.versions.get(self.package, "") if facts else ""
             yield f"{self.label} {version}".strip() if version else "", said(error.here)
         for first, last, outcome in differing(error):
@@ -221,15 +235,16 @@ def quotation(quotes: Sequence[Quote]) -> str:
 
 
 def load_finder(
-    app: BookApp, docname: str, templatename: str, context: dict[str, Any], doctree: Any
+    app: Sphinx, docname: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Let a page with a list of errors load the script that finds one in it."""
     if doctree and any(doctree.findall(error_entry)):
         app.add_js_file("errors.js")
 
 
-def setup(app: BookApp) -> None:
-    """Register the directive and what completes it."""
+def setup(app: Sphinx) -> None:
+    """Register the directive, what completes it, and the event."""
+    app.connect("env-updated", dependents)
     app.add_directive("error-entry", ErrorEntryDirective)
     app.add_post_transform(ShowErrors)
     app.connect("html-page-context", load_finder)

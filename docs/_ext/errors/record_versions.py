@@ -15,23 +15,22 @@ the version has under others.
 
 import argparse
 import dataclasses
-import fnmatch
 import importlib.metadata
 import sys
-from collections.abc import Iterable
 
 from executed import files
 from executed.commands import record
+from executed.hooks import features
 from executed.options import Options
 from executed.run.results import Result, run_or_load
-from executed.source.pages import Page
 
-from .version_files import Versions, asking, text_of
+from .options import ErrorOptions
+from .version_files import Versions, asked_of, asking, text_of
 
 
 def of_version(options: Options, version: str) -> tuple[Options, str]:
     """Return the options to record one version with, and what it is called."""
-    known = options.versions
+    known = options.of(ErrorOptions).versions
     name = f"{known.package}-{version}"
     old = version not in known.supported
     changed = dataclasses.replace(
@@ -47,19 +46,6 @@ def of_version(options: Options, version: str) -> tuple[Options, str]:
     return changed, name
 
 
-def meant(pages: Iterable[Page], options: Options) -> list[Page]:
-    """Return the pages of which something is kept, each up to the last cell of which it is."""
-    without = options.versions.without
-    found = []
-    for page in pages:
-        asked = {cell.key for cell in asking(page).values()}
-        last = max((n for n, cell in enumerate(page.cells) if cell.key in asked), default=None)
-        named = any(fnmatch.fnmatchcase(page.docname, pattern) for pattern in without)
-        if last is not None and page.device in (None, "cpu") and not page.recorded and not named:
-            found.append(dataclasses.replace(page, cells=page.cells[: last + 1]))
-    return found
-
-
 def main() -> None:
     """Read the command line, and leave with 1 where a page could not be recorded."""
     parser = argparse.ArgumentParser(prog="versions", description="Record pages on this version.")
@@ -69,7 +55,7 @@ def main() -> None:
     )
     asked = parser.parse_args()
     options = Options.from_file()
-    known = options.versions
+    known = options.of(ErrorOptions).versions
     if not known.package:
         parser.error("conf.py has no book_versions")
     version = importlib.metadata.version(known.package)
@@ -80,13 +66,13 @@ def main() -> None:
     options, name = of_version(options, version)
     kept = Versions(options)
     print(f"recording {name}", flush=True)
-    read, problems = record.read_pages(asked.pages, options)
-    pages = meant(read, options)
+    read, problems = record.read_pages(asked.pages, options, features(options))
+    pages = asked_of(read, options)
     try:
         if asked.changed:
             pages = [page for page in pages if kept.lacking(name, page)]
         everything = not asked.pages and not problems
-        gone = kept.pages(name) - {page.docname for page in meant(read, options)}
+        gone = kept.pages(name) - {page.docname for page in asked_of(read, options)}
     except files.Unusable as error:
         parser.error(f"{kept.path(name)}: {error}; restore the file, or remove it")
 

@@ -6,8 +6,9 @@ without that nothing is shown of it until it is recorded again.
 """
 
 import dataclasses
+import fnmatch
 import pathlib
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Annotated
 
 from executed import files, typed_json
@@ -16,6 +17,8 @@ from executed.source.pages import Cell, Page
 from executed.store import matching, outputs
 from executed.store.output_format import CellOutputs
 from executed.typed_json import Rule
+
+from .options import ErrorOptions
 
 FORM = 1
 # Asks that a cell shows what other versions print.
@@ -54,6 +57,19 @@ def asking(page: Page) -> dict[str, Cell]:
     }
 
 
+def asked_of(pages: Iterable[Page], options: Options) -> list[Page]:
+    """Return the pages of which something is kept, each up to the last cell of which it is."""
+    without = options.of(ErrorOptions).versions.without
+    found = []
+    for page in pages:
+        asked = {cell.key for cell in asking(page).values()}
+        last = max((n for n, cell in enumerate(page.cells) if cell.key in asked), default=None)
+        named = any(fnmatch.fnmatchcase(page.docname, pattern) for pattern in without)
+        if last is not None and page.device in (None, "cpu") and not page.recorded and not named:
+            found.append(dataclasses.replace(page, cells=page.cells[: last + 1]))
+    return found
+
+
 def text_of(code: str, cell: Cell, made: CellOutputs) -> Text:
     """Return what is kept of a cell that was executed with a version."""
     if made.missing:
@@ -72,7 +88,7 @@ class Versions:
 
     def __init__(self, options: Options) -> None:
         """Take the book's options."""
-        known = options.versions
+        known = options.of(ErrorOptions).versions
         self.names = [f"{known.package}-{each}" for each in known.recorded]
         self.root = options.root / known.recordings
         self.command = known.command

@@ -2,8 +2,8 @@
 
 A page is read by `source`, executed by `run` unless `store` holds its outputs, and shown beside
 what was recorded on other devices. `build` takes each page its one way in the events of Sphinx:
-`freshness` finds what must be read again, `parser` hands the executed notebook to MyST-NB, `tabs`
-puts the outputs of devices side by side, and the cells of frameworks, and `waiting` has places
+`freshness` finds what must be read again, `render` puts the outputs of devices side by side,
+`tabs` the cells of frameworks, and `waiting` has places
 filled in once all pages are known. `status` says on what each page was true, and `downloads`
 writes the notebooks that readers take with them. `assets` brings the scripts, the styles and the
 templates of an extension. `commands` record pages without Sphinx.
@@ -20,7 +20,7 @@ def setup(app: Any) -> dict[str, Any]:
     import hashlib
     import pathlib
 
-    from . import assets, build, downloads, nodes, status, tabs, waiting
+    from . import assets, build, downloads, nodes, status, tabs, tracebacks, waiting
 
     # Modules, options and doctrees live as long as the process. Searched for garbage again and
     # again, and once more at its end, they take two fifths of a build in which nothing changed.
@@ -28,8 +28,10 @@ def setup(app: Any) -> dict[str, Any]:
     atexit.register(gc.freeze)
     app.setup_extension("myst_nb")
     app.setup_extension("sphinx_design")
-    for part in (assets, build, nodes, tabs, downloads, status, waiting):
+    for part in (assets, build, nodes, downloads, status, waiting):
         part.setup(app)
+    app.add_transform(tracebacks.FoldTracebacks)
+    app.add_transform(tabs.FrameworkTabs)
     sources = sorted(pathlib.Path(__file__).parents[1].rglob("*.py"))
     engine = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
     return {

@@ -1,87 +1,168 @@
-"""What the build knows of a page that is executed, from one build to the next."""
+"""The book that is built: its options and features, and what is known of its pages."""
 
 import dataclasses
-from typing import Any
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
-from sphinx.application import Sphinx
-from sphinx.config import Config
-
-from errors.outcomes import DeclaredError
-from errors.version_files import Versions
-from measured import published as measurements
+import nbformat
+from sphinx.environment import BuildEnvironment
 
 from . import files
-from .options import PREFIX, Options
-from .run.schedule import Failure
+from .hooks import Conclusion, Feature, kinds
+from .options import Options
+from .panels import Panel
+from .run.page_run import Failure
 from .source.pages import Page
+from .source.snippets import Library
 from .store.output_format import RunMetadata
 from .store.recordings import Recordings
 from .store.states import State
 
 
-@dataclasses.dataclass
-class PageState:
-    """What came of a page: on what it ran, what it measured, why it is red.
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """What a page was made from: all that decides whether it is read again.
 
-    `modules`, `packages` and `environment` are what its outputs depend on besides its own text, and
-    `benchmark` says whether it measures.
-    `home` is the device whose outputs come first, `only` whether the page is executed on no
-    other. `recorded` are the facts of its recordings, `files` the digests of their files.
-    `outdated` are the name, framework and device of each measurement of which the code is another
-    today. `errors` are those that its cells declare, with what came.
-    `incomplete` says whether some cell was executed nowhere.
-    `brings` are the modules that it imports from beside it, and `command` is the one by which
-    alone it is executed.
+    modules: the snippet modules that it reaches, with their digests.
+    packages, environment: what its outputs depend on besides, where it was executed.
+    device: the device whose outputs come first; benchmark: whether the page measures.
+    files: the digests of its recordings, and of files of features.
     """
 
-    modules: dict[str, str] = dataclasses.field(default_factory=dict)
+    modules: Mapping[str, str] = dataclasses.field(default_factory=dict)
     packages: tuple[str, ...] = ()
-    benchmark: bool = False
     environment: str = ""
-    home: str = ""
-    only: bool = False
+    device: str = ""
+    benchmark: bool = False
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What came of a page: all that pages ask.
+
+    facts: those of its run; fresh: whether it ran in this build.
+    failures: why it is red; incomplete: whether some cell was executed nowhere.
+    states: how its recordings stand; recorded: the facts of those that can be read.
+    only: whether it is executed on no other device; command: the one by which alone it is.
+    brings: the modules that it imports from beside it.
+    conclusions: those of the features, by their names.
+    """
+
     facts: RunMetadata | None = None
-    missing: dict[str, str] = dataclasses.field(default_factory=dict)
-    records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    outdated: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
-    failures: tuple[Failure, ...] = ()
     fresh: bool = False
-    states: dict[str, State] = dataclasses.field(default_factory=dict)
-    recorded: dict[str, RunMetadata] = dataclasses.field(default_factory=dict)
-    files: dict[str, str] = dataclasses.field(default_factory=dict)
-    errors: tuple[DeclaredError, ...] = ()
+    failures: tuple[Failure, ...] = ()
     incomplete: bool = False
-    brings: tuple[str, ...] = ()
+    states: Mapping[str, State] = dataclasses.field(default_factory=dict)
+    recorded: Mapping[str, RunMetadata] = dataclasses.field(default_factory=dict)
+    only: bool = False
     command: str = ""
+    brings: tuple[str, ...] = ()
+    conclusions: Mapping[str, Conclusion] = dataclasses.field(default_factory=dict)
+
+    def concluded(self, feature: str) -> Any:
+        """Return what a feature concluded of the page; None where it concluded nothing."""
+        found = self.conclusions.get(feature)
+        return found.data if found else None
 
 
-def values(config: Config) -> dict[str, Any]:
-    """Return the values of the options as Sphinx has them, those of its command line included."""
-    names = [PREFIX + field.name for field in Options.table()]
-    return {name: config[name] for name in names if name in config}
+@dataclasses.dataclass(frozen=True)
+class BuiltPage:
+    """A page with code as the last build left it."""
+
+    inputs: Inputs
+    outcome: Outcome
+
+
+@dataclasses.dataclass(frozen=True)
+class ShownPage:
+    """A page that is about to be read: its notebook, and the panels by the numbers of cells."""
+
+    notebook: nbformat.NotebookNode
+    panels: Mapping[int, Sequence[Panel]]
 
 
 class Book:
-    """The book that is built: its options, its recordings, and its pages' states."""
+    """One build of a book; of the last one it takes over what is known of the pages.
 
-    def __init__(self, app: Sphinx) -> None:
-        """Read the options, and find the devices of the site."""
-        self.options = Options.from_values(values(app.config), app.confdir)
-        self.schema = measurements.schema(app.config)
-        self.recordings = Recordings(self.options.folder("recordings"), self.schema)
-        self.versions = Versions(self.options)
-        # A new recording of a version is rare, and has all pages read again.
-        self.version_digests = {
-            name: files.digest(self.versions.path(name)) for name in self.versions.names
-        }
-        found = self.recordings.devices()
-        home = self.options.device
-        if self.options.recorded:
-            home = next((d for d in [home, *self.options.devices] if d in found), home)
+    home: the device whose outputs come first. devices: all that there may be. shown: those
+    between which readers choose; shown_before is what the last build showed. texts: the digests of
+    the files of all pages as they were read.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        features: Sequence[Feature],
+        relative_uri: Callable[[str, str], str],
+        former: "Book | None" = None,
+    ) -> None:
+        """Take the options and the features, and find the devices of the site.
+
+        `relative_uri` returns the address of a page as another links to it.
+        """
+        self.options, self.features, self.relative_uri = options, tuple(features), relative_uri
+        self.library = Library.of(options)
+        self.recordings = Recordings(options.folder("recordings"), kinds(features))
+        recorded = self.recordings.devices()
+        home = options.device
+        if options.recorded:
+            home = next((d for d in [home, *options.devices] if d in recorded), home)
         self.home = home
-        self.devices = list(dict.fromkeys([home, *self.options.devices, *found]))
-        # What readers can choose between: where this site is built, and what was recorded.
-        self.shown = [device for device in self.devices if device == home or device in found]
+        self.devices = list(dict.fromkeys([home, *options.devices, *recorded]))
+        self.shown = [device for device in self.devices if device == home or device in recorded]
+        self.pages: dict[str, BuiltPage] = former.pages if former else {}
+        self.texts: dict[str, str] = former.texts if former else {}
+        self.shown_before: list[str] = former.shown_before if former else []
+        self.shown_pages: dict[str, ShownPage] = {}
+        # Whether any page was read or is gone.
+        self.changed = False
+        self.failed_before = any(page.outcome.failures for page in self.pages.values())
+        self._before = {feature.name: self.concluded(feature.name) for feature in features}
+        paths = {name: path for feature in features for name, path in feature.files().items()}
+        self._files = {name: files.digest(path) for name, path in paths.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what the next build takes over."""
+        return {name: getattr(self, name) for name in ("pages", "texts", "shown_before")}
+
+    @property
+    def mended(self) -> bool:
+        """Whether pages failed in the last build, and none does now."""
+        return self.failed_before and not any(p.outcome.failures for p in self.pages.values())
+
+    @property
+    def partial(self) -> bool:
+        """Whether some page failed, or has a cell that was executed nowhere."""
+        outcomes = (page.outcome for page in self.pages.values())
+        return any(outcome.failures or outcome.incomplete for outcome in outcomes)
+
+    def forget_what_ran(self) -> None:
+        """Note that nothing of what is known of the pages is of this build."""
+        for docname, page in self.pages.items():
+            outcome = dataclasses.replace(page.outcome, fresh=False)
+            self.pages[docname] = BuiltPage(page.inputs, outcome)
+
+    def feature(self, name: str) -> Feature | None:
+        """Return a feature, if the book has it."""
+        return next((feature for feature in self.features if feature.name == name), None)
+
+    def concluded(self, feature: str) -> dict[str, Any]:
+        """Return what a feature concluded of the pages that have not failed, by their names."""
+        found = {}
+        for docname in sorted(self.pages):
+            outcome = self.pages[docname].outcome
+            if not outcome.failures and (data := outcome.concluded(feature)) is not None:
+                found[docname] = data
+        return found
+
+    def concludes_otherwise(self, feature: str) -> bool:
+        """Whether a feature concludes something else than in the last build.
+
+        So it does once the last page is mended: what is missing is excused as long as one fails.
+        """
+        return self.mended or self.concluded(feature) != self._before[feature]
 
     def executes(self, page: Page) -> bool:
         """Say whether a page is executed here; if not, it is shown from recordings.
@@ -91,8 +172,18 @@ class Book:
         here = page.device in (None, "cpu", self.options.device)
         return here and not self.options.recorded and not page.recorded
 
-    def recording_digests(self, docname: str) -> dict[str, str]:
-        """Return the digests of what was recorded of a page, by device and by version."""
+    def digests(self, docname: str) -> dict[str, str]:
+        """Return the digests of what was recorded of a page, and of files of features."""
         paths = {device: self.recordings.path(device, docname) for device in self.devices}
-        of_devices = {device: files.digest(path) for device, path in paths.items()}
-        return {name: of for name, of in {**of_devices, **self.version_digests}.items() if of}
+        recorded = {device: files.digest(path) for device, path in paths.items()}
+        return {name: digest for name, digest in {**recorded, **self._files}.items() if digest}
+
+    @staticmethod
+    def images(env: BuildEnvironment) -> pathlib.Path:
+        """Return the folder of images that cells gave: one of this site alone."""
+        return pathlib.Path(env.doctreedir, "rendered")
+
+
+def book_of(env: BuildEnvironment) -> Book:
+    """Return the book of a build."""
+    return cast(Any, env).book  # type: ignore[no-any-return]

@@ -4,28 +4,29 @@ Where conf.py says where on GitHub the notebooks of the site lie, the menu of a 
 notebook on Colab, which takes notebooks from GitHub alone, and on Kaggle.
 """
 
+import copy
 import inspect
 import pathlib
-import re
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import nbformat
 from docutils import nodes
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
-from . import files, tabs
-from .app import BookApp, BookEnvironment
-from .book import PageState
+from . import files
+from .book import ShownPage, book_of
 from .frameworks import Framework, first_imports
-from .markdown import markdown
-
-# Stands in for a code cell; its number is that in the notebook.
-CELL = re.compile(r"^bookcell(\d+)$", re.MULTILINE)
+from .hooks import Feature
+from .markdown import markdown, say_once
 
 
-def prose(body: str, doctree: nodes.document, address: str) -> dict[int | None, str]:
+def prose(
+    body: str, doctree: nodes.document, address: str, features: Sequence[Feature]
+) -> dict[int | None, str]:
     """Return the Markdown before each code cell of a page, by its number, and behind the last.
 
     Links have whole addresses where the page has one, and are plain text where it has none.
@@ -34,7 +35,7 @@ def prose(body: str, doctree: nodes.document, address: str) -> dict[int | None, 
     cells = [
         each for each in doctree.findall(nodes.container) if each.get("nb_element") == "cell_code"
     ]
-    for node in tree.css(".noted > .note, .headerlink"):
+    for node in tree.css(".noted > .note, .headerlink, .framework-tabs > label, .provenance"):
         node.decompose()
     for link in tree.css("a[href]"):
         target = link.attributes["href"] or ""
@@ -42,36 +43,28 @@ def prose(body: str, doctree: nodes.document, address: str) -> dict[int | None, 
             link.attrs["href"] = urllib.parse.urljoin(address, target)
         elif not urllib.parse.urlsplit(target).scheme:
             link.unwrap()
+    say_once(tree)
+    found: dict[int | None, str] = {}
+    rest = tree.css("article")[0].html or ""
+    dropped = [selector for feature in features for selector in feature.not_in_markdown]
     for node, cell in zip(tree.css("div.cell"), cells, strict=True):
-        stands_in = f"<p>bookcell{cell['cell_index']}</p>"
-        if asked := node.css_first(".predict"):
-            stands_in = _question(asked) + stands_in
-        node.replace_with(LexborHTMLParser(f"<div>{stands_in}</div>").css("div")[0])
-    for label in tree.css(".framework-tabs > label"):
-        label.decompose()
-    text = markdown(tree.css("article")[0].html or "")
-    first, *rest = CELL.split(text)
-    numbers = [*map(int, rest[::2]), None]
-    return dict(zip(numbers, map(str.strip, [first, *rest[1::2]]), strict=True))
+        before, _, rest = rest.partition(node.html or "")
+        before += "".join(feature.prose(node) for feature in features)
+        found[cell["cell_index"]] = markdown(before, dropped).strip()
+    return {**found, None: markdown(rest, dropped).strip()}
 
 
-def _question(asked: LexborNode) -> str:
-    """Return a question that readers are to answer before they look."""
-    question = asked.css("legend")[0].inner_html
-    answers = "".join(f"<li>{answer.inner_html}</li>" for answer in asked.css("button"))
-    return f"<p><strong>Before you look:</strong> {question}</p><ul>{answers}</ul>"
-
-
-def beginning(app: BookApp, docname: str) -> list[nbformat.NotebookNode]:
+def beginning(app: Sphinx, docname: str) -> list[nbformat.NotebookNode]:
     """Return the cells that come before those of the page.
 
     They say where it is from and what it needs, and bring what it imports from beside it.
     """
-    state, options = app.env.book_pages[docname], app.book.options
-    title, book = app.env.titles[docname].astext(), app.config.project
+    book = book_of(app.env)
+    options = book.options
+    title, project = app.env.titles[docname].astext(), app.config.project
     if address := published(app, docname):
         title = f"[{title}]({address})"
-    lines = [f"*{title}* is a page of *{book}*."]
+    lines = [f"*{title}* is a page of *{project}*."]
     used, wanted = _used(app, docname), requirements(app, docname)
     if wanted:
         lines += [f"Its outputs come from {', '.join(f'`{each}`' for each in wanted.values())}."]
@@ -87,8 +80,8 @@ def beginning(app: BookApp, docname: str) -> list[nbformat.NotebookNode]:
         cells.append(nbformat.v4.new_code_cell(text, id="install", metadata=folded))
     if first := first_imports(options.registry, [name for each in used for name in each.modules]):
         cells.append(nbformat.v4.new_code_cell(first, id="first-imports"))
-    for name in state.brings:
-        text = f"%%writefile {name}.py\n{app.book_library.file(name)}"
+    for name in book.pages[docname].outcome.brings:
+        text = f"%%writefile {name}.py\n{book.library.file(name)}"
         cells.append(nbformat.v4.new_code_cell(text, id=f"file-{name}", metadata=folded))
     return cells
 
@@ -109,17 +102,19 @@ def install_missing(wanted: dict[str, str]) -> None:
         get_ipython().run_line_magic("pip", " ".join(["install --quiet", *missing, *kept]))
 
 
-def requirements(app: BookApp, docname: str) -> dict[str, str]:
+def requirements(app: Sphinx, docname: str) -> dict[str, str]:
     """Return what a page needs as pip is asked for it, {module: requirement}."""
-    facts = app.env.book_pages.get(docname, PageState()).facts
-    versions = facts.versions if facts else {}
+    page = book_of(app.env).pages.get(docname)
+    versions = page.outcome.facts.versions if page and page.outcome.facts else {}
     return {each.modules[0]: _requirement(each, versions) for each in _used(app, docname)}
 
 
-def _used(app: BookApp, docname: str) -> list[Framework]:
+def _used(app: Sphinx, docname: str) -> list[Framework]:
     """Return the frameworks that a page uses."""
-    packages = set(app.env.book_pages.get(docname, PageState()).packages)
-    return [each for each in app.book.options.registry if packages.issuperset(each.packages)]
+    book = book_of(app.env)
+    page = book.pages.get(docname)
+    packages = set(page.inputs.packages if page else ())
+    return [each for each in book.options.registry if packages.issuperset(each.packages)]
 
 
 def _requirement(framework: Framework, versions: Mapping[str, str]) -> str:
@@ -130,54 +125,70 @@ def _requirement(framework: Framework, versions: Mapping[str, str]) -> str:
     return f"{framework.packages[0]}=={version}" if version else framework.packages[0]
 
 
-def published(app: BookApp, docname: str) -> str:
+def published(app: Sphinx, docname: str) -> str:
     """Return the address of a page, empty where nobody knows where the site is published."""
     base = app.config.html_baseurl
     return f"{base.rstrip('/')}/{app.builder.get_target_uri(docname)}" if base else ""
 
 
-def rendered(env: BookEnvironment) -> pathlib.Path:
-    """Return the folder in which MyST-NB leaves what it renders: one of this site alone."""
-    return pathlib.Path(env.doctreedir, "rendered")
+def _kept(env: BuildEnvironment, docname: str) -> pathlib.Path:
+    return pathlib.Path(env.doctreedir, "notebooks", f"{docname}.ipynb")
+
+
+def keep(env: BuildEnvironment, docname: str, shown: ShownPage) -> None:
+    """Keep the notebook of a page with what its first device printed, for whenever it is written.
+
+    A page that is written again because another page changed is not executed or read again.
+    """
+    notebook = copy.deepcopy(shown.notebook)
+    for number, panels in shown.panels.items():
+        cell = notebook.cells[number]
+        cell["outputs"] = copy.deepcopy(panels[0].outputs or [])
+        for output in cell.outputs:
+            if output.output_type == "execute_result":
+                output["execution_count"] = cell.execution_count
+    for key in ("source_map", "scripts"):
+        notebook.metadata.pop(key, None)
+    files.write(_kept(env, docname), nbformat.writes(notebook))
 
 
 def add_notebook(
-    app: BookApp, docname: str, templatename: str, context: dict[str, Any], doctree: Any
+    app: Sphinx, docname: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Write the notebook of a page beside its source, where the theme's button finds it."""
-    if docname not in app.env.book_pages or app.builder.format != "html":
+    book = book_of(app.env)
+    if docname not in book.pages or app.builder.format != "html":
         return
-    path = rendered(app.env) / f"{docname}.ipynb"
+    path = _kept(app.env, docname)
     if not path.is_file():
         return
     notebook = nbformat.read(path, as_version=4)
-    before = prose(context["body"], doctree, published(app, docname))
+    before = prose(context["body"], doctree, published(app, docname), book.features)
     cells = beginning(app, docname)
     for number, cell in [*enumerate(notebook.cells), (None, None)]:
         if text := before.get(number):
             cells.append(nbformat.v4.new_markdown_cell(text, id=f"text-{len(cells)}"))
         if cell and cell.cell_type == "code":
-            cell["outputs"] = tabs.first_outputs(cell.outputs)
             cells.append(cell)
     notebook["cells"] = cells
-    for key in ("source_map", "scripts"):
-        notebook.metadata.pop(key, None)
     target = pathlib.Path(app.outdir, "_sources", f"{docname}.ipynb")
     files.write(target, nbformat.writes(notebook) + "\n")
     context["ipynb_source"] = f"{docname}.ipynb"
 
 
 def add_launchers(
-    app: BookApp, docname: str, templatename: str, context: dict[str, Any], doctree: Any
+    app: Sphinx, docname: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Offer the notebook of a page where it runs as it is, in the menu of downloads.
 
     One that needs more than a notebook can install runs nowhere else.
     """
-    folder = app.book.options.notebooks
+    book = book_of(app.env)
+    folder = book.options.notebooks
     if not folder or "ipynb_source" not in context:
         return
-    if app.env.book_pages[docname].command or any(each.optional for each in _used(app, docname)):
+    page = book.pages[docname].outcome
+    if page.command or any(each.optional for each in _used(app, docname)):
         return
     address = f"{folder.rstrip('/')}/{context['ipynb_source']}"
     found = {
@@ -193,7 +204,7 @@ def add_launchers(
             ]
 
 
-def setup(app: BookApp) -> None:
+def setup(app: Sphinx) -> None:
     """Register the events; the theme reads the context, and adds its buttons, at priority 501."""
     app.connect("html-page-context", add_notebook, priority=400)
     app.connect("html-page-context", add_launchers, priority=502)

@@ -2,13 +2,15 @@
 
 import pathlib
 
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
 from . import files
-from .app import BookApp, BookEnvironment
-from .book import PageState
+from .book import Book, Inputs, book_of
 from .run import key
 
 
-def outdated(app: BookApp, env: BookEnvironment) -> set[str]:
+def outdated(app: Sphinx, env: BuildEnvironment) -> set[str]:
     """Return the pages whose texts, outputs or recordings are others than when they were read.
 
     To Sphinx a page is of the moment when it was read, and its cells may have run for a minute
@@ -18,18 +20,19 @@ def outdated(app: BookApp, env: BookEnvironment) -> set[str]:
     if unfinished(app).exists():
         return set(env.found_docs)
     unfinished(app).touch()
+    book = book_of(env)
     found = {
         docname
-        for docname, digest in env.book_texts.items()
+        for docname, digest in book.texts.items()
         if digest != files.digest(pathlib.Path(env.doc2path(docname)))
     }
-    for docname, state in env.book_pages.items():
-        if state.failures or _has_changed(app, docname, state):
+    for docname, page in book.pages.items():
+        if page.outcome.failures or _has_changed(book, docname, page.inputs):
             found.add(docname)
     return found
 
 
-def unfinished(app: BookApp) -> pathlib.Path:
+def unfinished(app: Sphinx) -> pathlib.Path:
     """Return the file that is there from the beginning of a build to its good end.
 
     Sphinx forgets a warning once its page is read. So a strict build that was red is not at an
@@ -38,14 +41,10 @@ def unfinished(app: BookApp) -> pathlib.Path:
     return pathlib.Path(app.doctreedir, "unfinished")
 
 
-def _has_changed(app: BookApp, docname: str, state: PageState) -> bool:
-    options = app.book.options
+def _has_changed(book: Book, docname: str, inputs: Inputs) -> bool:
+    own = inputs.packages, book.options, inputs.device, inputs.benchmark
     return (
-        any(app.book_library.digest(name) != known for name, known in state.modules.items())
-        or state.files != app.book.recording_digests(docname)
-        or (
-            bool(state.environment)
-            and state.environment
-            != key.environment_digest(state.packages, options, state.home, state.benchmark)
-        )
+        any(book.library.digest(name) != known for name, known in inputs.modules.items())
+        or inputs.files != book.digests(docname)
+        or (bool(inputs.environment) and inputs.environment != key.environment_digest(*own))
     )

@@ -2,31 +2,33 @@
 
 import html
 import re
+from collections.abc import Iterable
 
 from selectolax.lexbor import LexborHTMLParser
 
 # What is there to be used on a screen, and what only drawings say.
 USED = (
-    ".headerlink, .copybtn, svg, script, style, input, button, p.expanded, .device-notice, "
-    ".device-missing, .at-home, .measurement-rules"
+    *(".headerlink", ".copybtn", "svg", "script", "style", "input", "button", "p.expanded"),
+    *(".device-notice", ".device-missing", ".at-home"),
+    # What few want to read: logs, what other code printed.
+    *("details.below-input", "details.earlier"),
 )
-# What few want to read: logs, compiled programs, words of old versions, a tree's data.
-FOLDED = "details.below-input, details.earlier, .compile-view details, .picture-tree details"
 # Folded code with more characters is left to the notebook.
 LONGEST_CODE = 12_000
-# What only says that something is folded, which Markdown shows.
-NAMELESS = ".predict-output > summary, .measurement-figure > details > summary"
 # Code, or what a row of a table can do without: spaces in its rule, empty cells at its end.
 SPARE = re.compile(r"^```.*?^```$|^\|(?: --- \|)+$|(?<= \|)(?: +\|)+$", re.MULTILINE | re.DOTALL)
 
 
-def markdown(body: str, notebook: str = "") -> str:
-    """Return a page in Markdown, with notes as footnotes; its `notebook` has very long code."""
+def markdown(body: str, dropped: Iterable[str] = (), notebook: str = "") -> str:
+    """Return a page in Markdown, with notes as footnotes; its `notebook` has very long code.
+
+    `dropped` are CSS selectors of what else is only for a screen.
+    """
     # Imported here, for a build that writes no page.
     import html_to_markdown
 
     tree = LexborHTMLParser(f"<article>{body}</article>")
-    for node in tree.css(f"{USED}, {FOLDED}"):
+    for node in tree.css(", ".join((*USED, *dropped))):
         node.decompose()
     for link in tree.css("a[href]"):
         # Pages lie beside each other in Markdown, too.
@@ -41,7 +43,7 @@ def markdown(body: str, notebook: str = "") -> str:
         # So that it is told from its output.
         code = f'<pre><code class="language-python">{html.escape(node.text())}</code></pre>'
         node.replace_with(LexborHTMLParser(code).css("pre")[0])
-    _say_once(tree)
+    say_once(tree)
     notes: dict[str, int] = {}
     for node in tree.css(".note[role=tooltip]"):
         node.replace_with(f"[^{notes.setdefault(node.text(), len(notes) + 1)}]")
@@ -68,13 +70,11 @@ def _shorter(found: re.Match[str]) -> str:
 
 def _unfold(tree: LexborHTMLParser) -> None:
     """Leave of folds what Markdown shows."""
-    for node in tree.css(".error-entry details"):
+    for node in tree.css("details[data-by]"):
         node.replace_with(f" ({by})" if (by := node.attributes.get("data-by")) else "")
     for node in tree.css("details.traceback"):
         said = html.escape(node.css("summary")[0].text())
         node.replace_with(LexborHTMLParser(f"<pre>{said}</pre>").css("pre")[0])
-    for node in tree.css(NAMELESS):
-        node.decompose()
     for node in tree.css("figcaption > details"):
         # A caption is emphasised, which data in it would end.
         if node.parent is not None:
@@ -94,7 +94,7 @@ def _unfold_code(tree: LexborHTMLParser, notebook: str) -> None:
         node.unwrap()
 
 
-def _say_once(tree: LexborHTMLParser) -> None:
+def say_once(tree: LexborHTMLParser) -> None:
     """Leave out captions that the first tab has as well, and sources that were named before."""
     for tabs in tree.css(".sd-tab-set"):
         captions = tabs.css(".measurement-caption, figcaption")

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from docutils import nodes
-
-from .app import BookApp
+from sphinx.application import Sphinx
 
 
 class noted(nodes.Inline, nodes.TextElement):
@@ -57,6 +56,6 @@ def table_note(text: str) -> nodes.paragraph:
     return nodes.paragraph("", text, classes=["table-note"])
 
 
-def setup(app: BookApp) -> None:
+def setup(app: Sphinx) -> None:
     """Register the node."""
     app.add_node(noted, html=(_visit, _depart))

@@ -1,13 +1,17 @@
-"""All options of a book, in one table: Sphinx reads them from conf.py, and so do the commands."""
+"""The options of a book: Sphinx reads them from conf.py, and so do the commands.
+
+Those of the core are `Options`; an extension beside it has a table of its own, its `OPTIONS`.
+"""
 
 import dataclasses
+import importlib
 import math
 import os
 import pathlib
 import re
 import runpy
-from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Self, TypeVar
 
 from .frameworks import Colour, Framework
 from .names import nearest
@@ -24,62 +28,7 @@ Count = Annotated[int, LEAST_1]
 Seconds = Annotated[float, Rule(lambda value: 0 < value < math.inf, "a finite number, more than 0")]
 
 
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """A source that pages quote."""
-
-    title: str
-    author: str
-    url: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Target:
-    """A device that programs are compiled for.
-
-    platform: what JAX calls its kind: `cpu`, `cuda` or `tpu`.
-    label: what readers call it; by default its short name.
-    topology: JAX's name for a square of them, such as `v5e:{side}x{side}`.
-    figures: a file with the figures of a GPU, a GpuTargetConfigProto as text.
-    chips: on how many of them a step for many devices is compiled.
-    packages: the distributions whose versions a record names.
-    environment: variables that the compiler must find when it starts.
-    """
-
-    platform: str
-    label: str = ""
-    topology: str = ""
-    figures: str = ""
-    chips: tuple[Count, ...] = ()
-    packages: tuple[str, ...] = ()
-    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True)
-class OtherVersions:
-    """The versions of a package on which pages are recorded besides; see `commands.versions`.
-
-    recorded: all of them, the oldest first; supported: those on which every page must go well.
-    without: patterns of pages that need more than the package.
-    prelude: a file of code that is executed first on versions that are not supported.
-    recordings: the folder of what was recorded. command: what messages tell people to run.
-    earlier: a file with what versions said that are not recorded; see `site.errors`.
-    """
-
-    package: str
-    recorded: tuple[str, ...]
-    supported: tuple[str, ...]
-    prelude: str
-    recordings: str
-    command: str
-    without: tuple[str, ...] = ()
-    earlier: str = ""
-
-
-NO_VERSIONS = OtherVersions("", (), (), "", "", "")
-
-
-def _option(default: Any, rebuild: str = "") -> Any:
+def option(default: Any, rebuild: str = "") -> Any:
     """Declare an option; `rebuild` is "env" where a change means reading every page again."""
     facts = {"rebuild": rebuild}
     if callable(default):
@@ -92,14 +41,38 @@ def _device() -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class Table:
+    """A table of options; the fields that `option` declares may be set in conf.py."""
+
+    def __post_init__(self) -> None:
+        """Turn what conf.py writes as dictionaries and lists into what the types say."""
+        for field in self.fields():
+            object.__setattr__(self, field.name, typed(field.type, getattr(self, field.name)))
+
+    @classmethod
+    def fields(cls) -> list[dataclasses.Field[Any]]:
+        """Return the options that conf.py may set."""
+        return [field for field in dataclasses.fields(cls) if field.metadata]
+
+    @classmethod
+    def among(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of its options that are among `values`, under their own names."""
+        names = {field.name: PREFIX + field.name for field in cls.fields()}
+        return {name: values[long] for name, long in names.items() if long in values}
+
+
+T = TypeVar("T", bound=Table)
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(Table):
     """The options, each called `book_<name>` in conf.py. Folders are relative to that file.
 
     pages, snippets: folders of the pages and of the modules that pages show. What lies below the
         pages in a folder whose name starts with `_` is no page.
     modules: modules of `snippets` that pages import from a file beside them, in place of having
         their code in cells, {chapter.topic: name to import}.
-    cache, recordings, programs: folders of cached outputs, of recordings, of compiled programs.
+    cache, recordings: folders of cached outputs and of recordings.
     device: short name of the device to execute on, such as `cpu`; from BOOK_DEVICE.
     devices: labels of the devices that readers choose between, {short name: label}.
     frameworks: what pages may use, {name: facts}; see `frameworks.Framework`.
@@ -108,85 +81,63 @@ class Options:
     leave_out: leave out the cells that need a framework which is not installed.
     cell_timeout, page_timeout: limits in seconds, of a cell in whole ones.
     output_limit: characters of a cell's output that its page shows.
-    measurements: the JSON schema of a measurement; without it no output is one.
     preview: measure with few samples, for a first look; nothing of it is recorded.
     preview_prelude: a file of code that is executed in a preview before each page.
-    sources: sources that may be quoted, {key: {title, author, url}}.
-    targets: devices that programs are compiled for, {short name: facts}; see `Target`.
-    light: whether pages of sphinx-book-theme load only what they use of it.
-    card: the picture that goes with a link to a page, as a path in the site; 1200 by 630 pixels.
-    markdown: write each page in Markdown too, and a list of them.
-    skill: patterns of pages that make an Agent Skill, with their Markdown; see `site.skill`.
-    search: make an index for Pagefind.
     notebooks: where on GitHub the notebooks of the site lie, such as
         `https://github.com/NAME/BOOK/blob/BRANCH`; empty where they lie nowhere.
-    record_command, compile_command: what messages tell people to run.
-    versions: the versions of a package on which pages are recorded besides; see `OtherVersions`.
+    record_command: what messages tell people to run.
 
-    Three are no matter of conf.py: `root`, the folder of that file; `any_outcome`, which keeps
-    what cells come to, be it what they declare or not; and `prelude`, code for each kernel before
-    the first cell.
+    Others are no matter of conf.py: `root`, the folder of that file; `any_outcome`, which keeps
+    what cells come to, be it what they declare or not; `prelude`, code for each kernel before the
+    first cell; and of the `extensions` that conf.py lists those of this engine, with the tables of
+    their own options.
     """
 
-    pages: str = _option("docs")
-    snippets: str = _option("snippets", "env")
-    modules: Mapping[str, str] = _option(dict, "env")
-    cache: str = _option("_cache")
-    recordings: str = _option("docs/_recorded", "env")
-    programs: str = _option("docs/_recorded/compiled", "env")
-    device: str = _option(_device, "env")
-    devices: Mapping[str, str] = _option(lambda: {"cpu": "CPU"}, "env")
-    frameworks: Mapping[str, Framework] = _option(dict, "env")
-    variables: tuple[str, ...] = _option(())
-    recorded: bool = _option(False, "env")
-    leave_out: bool = _option(False, "env")
-    cell_timeout: Count = _option(120)
-    page_timeout: Seconds = _option(300.0)
-    output_limit: Count = _option(100_000, "env")
-    measurements: str = _option("", "env")
-    preview: bool = _option(False, "env")
-    preview_prelude: str = _option("", "env")
-    sources: Mapping[str, Source] = _option(dict, "env")
-    targets: Mapping[str, Target] = _option(dict, "env")
-    light: bool = _option(False, "html")
-    card: str = _option("", "html")
-    markdown: bool = _option(False, "html")
-    skill: tuple[str, ...] = _option((), "html")
-    search: bool = _option(False)
-    notebooks: str = _option("", "html")
-    record_command: str = _option("python -m executed.commands.record", "env")
-    compile_command: str = _option("python -m _compile", "env")
-    versions: OtherVersions = _option(NO_VERSIONS, "env")
+    pages: str = option("docs")
+    snippets: str = option("snippets", "env")
+    modules: Mapping[str, str] = option(dict, "env")
+    cache: str = option("_cache")
+    recordings: str = option("docs/_recorded", "env")
+    device: str = option(_device, "env")
+    devices: Mapping[str, str] = option(lambda: {"cpu": "CPU"}, "env")
+    frameworks: Mapping[str, Framework] = option(dict, "env")
+    variables: tuple[str, ...] = option(())
+    recorded: bool = option(False, "env")
+    leave_out: bool = option(False, "env")
+    cell_timeout: Count = option(120)
+    page_timeout: Seconds = option(300.0)
+    output_limit: Count = option(100_000, "env")
+    preview: bool = option(False, "env")
+    preview_prelude: str = option("", "env")
+    notebooks: str = option("", "html")
+    record_command: str = option("python -m executed.commands.record", "env")
     root: pathlib.Path = dataclasses.field(default=pathlib.Path())
     any_outcome: bool = dataclasses.field(default=False)
     prelude: str = dataclasses.field(default="")
-
-    def __post_init__(self) -> None:
-        """Turn what conf.py writes as dictionaries and lists into what the types say."""
-        for field in self.table():
-            object.__setattr__(self, field.name, typed(field.type, getattr(self, field.name)))
-
-    @classmethod
-    def table(cls) -> list[dataclasses.Field[Any]]:
-        """Return the options that conf.py may set."""
-        return [field for field in dataclasses.fields(cls) if field.metadata]
+    extensions: tuple[str, ...] = ()
+    tables: Mapping[type[Table], Table] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any], root: str | os.PathLike[str]) -> Self:
         """Return the options among `values`, a mapping such as the names that conf.py defines."""
-        known = {f.name: values[PREFIX + f.name] for f in cls.table() if PREFIX + f.name in values}
-        return cls(**known, root=pathlib.Path(root))
+        extensions = _own_extensions(values)
+        tables = {kind: kind(**kind.among(values)) for kind in _tables(extensions)}
+        own = cls.among(values)
+        return cls(**own, root=pathlib.Path(root), extensions=extensions, tables=tables)
 
-    @classmethod
-    def from_file(cls, conf: str | os.PathLike[str] = "conf.py") -> Self:
+    @staticmethod
+    def from_file(conf: str | os.PathLike[str] = "conf.py") -> "Options":
         """Return the options that a conf.py sets, for commands; leaves with what is wrong there."""
         path = pathlib.Path(conf)
-        values = runpy.run_path(str(path)) if path.exists() else {}
         try:
-            check(values, path)
+            return read(runpy.run_path(str(path)) if path.exists() else {}, path)
         except OptionError as error:
             raise SystemExit(str(error)) from None
-        return cls.from_values(values, path.parent)
+
+    def of(self, kind: type[T]) -> T:
+        """Return the options of an extension, by their table."""
+        found = self.tables.get(kind)
+        return found if isinstance(found, kind) else kind()
 
     @property
     def before(self) -> str:
@@ -219,18 +170,6 @@ class Options:
         """The frameworks, in the order of conf.py."""
         return tuple(each.named(name) for name, each in self.frameworks.items())
 
-    @property
-    def compile_targets(self) -> dict[str, Target]:
-        """The targets with their labels, and their files as paths from here."""
-        return {
-            name: dataclasses.replace(
-                each,
-                label=each.label or name,
-                figures=str(self.root / each.figures) if each.figures else "",
-            )
-            for name, each in self.targets.items()
-        }
-
     def label(self, device: str) -> str:
         """Return the name of a device as readers see it."""
         return self.devices.get(device, device)
@@ -244,17 +183,32 @@ class Options:
         return self.frameworks.get(framework, Framework()).colour
 
 
-def check(values: Mapping[str, Any], conf: pathlib.Path) -> None:
-    """Compare the options among `values` with what they may be; raises OptionError."""
-    table = {PREFIX + field.name: field for field in Options.table()}
+def _own_extensions(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return those of the extensions of a conf.py that lie beside the core."""
+    folder = pathlib.Path(__file__).parents[1]
+    listed: Sequence[str] = values.get("extensions", ())
+    return tuple(name for name in listed if (folder / name / "__init__.py").is_file())
+
+
+def _tables(extensions: Iterable[str]) -> list[type[Table]]:
+    """Return the tables of options that extensions have besides the core."""
+    modules = map(importlib.import_module, extensions)
+    return [module.OPTIONS for module in modules if hasattr(module, "OPTIONS")]
+
+
+def read(values: Mapping[str, Any], conf: pathlib.Path) -> Options:
+    """Return the options among `values`; raises OptionError, which says where in conf.py."""
+    tables: list[type[Table]] = [Options, *_tables(_own_extensions(values))]
+    known = {PREFIX + field.name: field for table in tables for field in table.fields()}
     for name in (name for name in values if name.startswith(PREFIX)):
-        if name not in table:
-            hint = nearest(name, table)
+        if name not in known:
+            hint = nearest(name, known)
             raise OptionError(f"{_place(name, conf)}there is no option {name}{hint}")
         try:
-            typed(table[name].type, values[name])
+            typed(known[name].type, values[name])
         except Mismatch as error:
             raise OptionError(f"{_place(name, conf)}{name}{error}") from None
+    return Options.from_values(values, conf.parent)
 
 
 def _place(name: str, conf: pathlib.Path) -> str:

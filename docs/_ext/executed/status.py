@@ -1,24 +1,26 @@
 """The status page: when and how long each page was executed, and how its recordings stand."""
 
-import collections
 import dataclasses
 import html
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
-from measured import published as measurements
-from measured.schema import Measurement
-
-from .app import BookApp
-from .book import Book, PageState
+from .book import Book, BuiltPage, Outcome, book_of
 from .nodes import table_node
+from .options import Options
 from .store.output_format import RunMetadata
+from .store.states import Standing
+from .tabs import raw
 from .waiting import FillIn, place
 
 HEAD = ("page", "executed (UTC)", "took", "kernel", "this build")
+# What pages use that say how pages stand.
+STATUS = "book_shows_status"
 
 
 class StatusDirective(SphinxDirective):
@@ -26,49 +28,40 @@ class StatusDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the place of what the directive is named for."""
-        return [place(self, SHOWN[self.name], uses="book_shows_status")]
+        return [place(self, SHOWN[self.name], uses=STATUS)]
 
 
 def _devices(page: FillIn, node: nodes.Element) -> nodes.Node:
-    return nodes.paragraph("", devices_in_words(page.app.book, page.env.book_pages.values()))
+    return nodes.paragraph("", devices_in_words(book_of(page.env)))
 
 
 def _link(page: FillIn, docname: str) -> nodes.reference:
-    uri = page.app.builder.get_relative_uri(page.env.docname, docname)
+    uri = book_of(page.env).relative_uri(page.env.docname, docname)
     return nodes.reference("", docname, refuri=uri, internal=True)
 
 
 def _status(page: FillIn, node: nodes.Element) -> nodes.Node:
-    states, book = page.env.book_pages, page.app.book
-    # Measurements by page and device.
-    made: dict[tuple[str, str], list[Measurement]] = collections.defaultdict(list)
-    for each in measurements.measurements(page.env):
-        made[each.page, each.device].append(each)
+    book = book_of(page.env)
     rows: list[list[nodes.Node | str]] = []
-    for docname in sorted(states):
-        state = states[docname]
-        row = _row(state, book.options.recorded)
-        recorded = (recorded_on(each, state, made[docname, each]) for each in book.shown)
+    for docname in sorted(book.pages):
+        built = book.pages[docname]
+        row = _row(built.outcome, book.options.recorded)
+        recorded = (recorded_on(device, built) for device in book.shown)
         rows.append([_link(page, docname), *row, *recorded])
     head = [*HEAD, *map(book.options.label, book.shown)]
     return table_node(head, rows, classes=["page-status"])
 
 
-def _row(state: PageState, only_recorded: bool) -> list[str]:
-    if state.failures:
-        outcome = "failed"
+def _row(outcome: Outcome, only_recorded: bool) -> list[str]:
+    if outcome.failures:
+        came = "failed"
     elif only_recorded:
-        outcome = "recorded"
+        came = "recorded"
     else:
-        outcome = "executed" if state.fresh else "cached"
-    if state.facts is None:
-        return ["–", "–", "–", outcome]
-    return [
-        when(state.facts).removesuffix(" UTC"),
-        f"{state.facts.seconds:.1f} s",
-        state.facts.process,
-        outcome,
-    ]
+        came = "executed" if outcome.fresh else "cached"
+    if (facts := outcome.facts) is None:
+        return ["–", "–", "–", came]
+    return [when(facts).removesuffix(" UTC"), f"{facts.seconds:.1f} s", facts.process, came]
 
 
 SHOWN: dict[str, Callable[[FillIn, nodes.Element], nodes.Node]] = {
@@ -77,24 +70,25 @@ SHOWN: dict[str, Callable[[FillIn, nodes.Element], nodes.Node]] = {
 }
 
 
-def recorded_on(device: str, state: PageState, made: Sequence[Measurement]) -> str:
+def recorded_on(device: str, page: BuiltPage) -> str:
     """Say how the recording of a page on a device stands, and of what day it is."""
-    if state.only and device != state.home:
+    outcome = page.outcome
+    if outcome.only and device != page.inputs.device:
         return "–"
-    found = state.states.get(device)
-    if found is None or found.word == "missing":
+    state = outcome.states.get(device)
+    if state is None or state.missing:
         return "not yet"
-    day = state.recorded[device].executed[:10] if device in state.recorded else ""
-    count = processes(made)
-    said = f", {count} process{'es' * (count != '1')}" if count else ""
-    return f"{found.word} {day}".strip() + said
+    day = outcome.recorded[device].day if device in outcome.recorded else ""
+    conclusions = outcome.conclusions.values()
+    remarks = [each.remarks[device] for each in conclusions if device in each.remarks]
+    return ", ".join([f"{state.standing} {day}".strip(), *remarks])
 
 
-def devices_in_words(book: Book, states: Iterable[PageState]) -> str:
+def devices_in_words(book: Book) -> str:
     """Say how many pages were recorded on which device, and on which none was."""
-    states = list(states)
+    outcomes = [page.outcome for page in book.pages.values()]
     counts = {
-        device: sum(device in state.recorded for state in states)
+        device: sum(device in outcome.recorded for outcome in outcomes)
         for device in dict.fromkeys([*book.options.devices, *book.devices])
     }
     label = book.options.label
@@ -108,12 +102,6 @@ def devices_in_words(book: Book, states: Iterable[PageState]) -> str:
     return " ".join([*parts, *([f"Not recorded yet: {', '.join(none)}."] if none else [])])
 
 
-def processes(made: Iterable[Measurement]) -> str:
-    """Say in how many processes measurements were made; nothing where there are none at all."""
-    counts = sorted({len(each.processes) for each in made})
-    return "–".join(map(str, dict.fromkeys((*counts[:1], *counts[-1:]))))
-
-
 def machine(facts: RunMetadata, packages: Collection[str]) -> str:
     """Say on what a page was executed: device, processor and the versions of packages."""
     more = [facts.processor, f"{facts.threads} threads"]
@@ -125,8 +113,8 @@ def machine(facts: RunMetadata, packages: Collection[str]) -> str:
         for name, version in facts.versions.items()
         if (name in packages or name == "python")
         and not any(
-            name != of and name.startswith(of) and version == its
-            for of, its in facts.versions.items()
+            name != other and name.startswith(other) and version == its_version
+            for other, its_version in facts.versions.items()
         )
     }
     versions = ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
@@ -138,36 +126,89 @@ def when(facts: RunMetadata) -> str:
     return f"{facts.executed[:16].replace('T', ' ')} UTC"
 
 
-def add_provenance(
-    app: BookApp, docname: str, templatename: str, context: dict[str, Any], doctree: Any
-) -> None:
-    """Say below each executed page on what and when its outputs came about."""
-    state = app.env.book_pages.get(docname)
-    if state is None or "body" not in context:
-        return
-    only_recorded = app.book.options.recorded
-    # As the numbers of the page have it.
-    called = {record["device"]: record["processor"] for record in reversed(state.records)}
+class SayHowPageStands(SphinxPostTransform):
+    """Say below a page on what its outputs came about, and above it what a device lacks."""
+
+    default_priority = 900
+    formats = ("html",)
+
+    def run(self, **options: Any) -> None:
+        """Change one page."""
+        book = book_of(self.env)
+        page = book.pages.get(self.env.docname)
+        if page is None or not page.inputs.device:
+            return
+        for line in provenance(page, book.options):
+            self.document += raw(f'<p class="provenance">{html.escape(line)}</p>')
+        notices = [
+            f'<p class="device-notice" data-device="{html.escape(device)}" hidden>'
+            f"{html.escape(text)}</p>"
+            for device in book.shown
+            if (text := notice(book.options, device, page))
+        ]
+        add_notice(self.document, "".join(notices))
+
+
+def add_notice(document: nodes.document, text: str) -> None:
+    """Put HTML below the heading of a page."""
+    if text and (title := document.next_node(nodes.title)):
+        title.parent.insert(title.parent.index(title) + 1, raw(text))
+
+
+def provenance(page: BuiltPage, options: Options) -> list[str]:
+    """Return the lines that say on what and when a page was executed and recorded."""
+    outcome, only_recorded = page.outcome, options.recorded
+    processors = {
+        device: name
+        for conclusion in outcome.conclusions.values()
+        for device, name in conclusion.processors.items()
+    }
 
     def machine_of(facts: RunMetadata) -> str:
-        named = dataclasses.replace(facts, processor=called.get(facts.device, facts.processor))
-        return machine(named, state.packages)
+        named = dataclasses.replace(facts, processor=processors.get(facts.device, facts.processor))
+        return machine(named, page.inputs.packages)
 
     lines = []
-    if state.facts and not state.failures and not only_recorded:
-        on = machine_of(state.facts)
-        lines.append(f"Executed {when(state.facts)} on {on}.")
-    for device, facts in state.recorded.items():
-        if device != state.home or only_recorded:
-            stale = "" if state.states[device].word == "current" else f" ({state.states[device]})"
-            where = machine_of(facts)
-            lines.append(f"Recorded {facts.day} on {where}{stale}.")
-    for line in lines:
-        context["body"] += f'<p class="provenance">{html.escape(line)}</p>'
+    if outcome.facts and not outcome.failures and not only_recorded:
+        lines.append(f"Executed {when(outcome.facts)} on {machine_of(outcome.facts)}.")
+    for device, facts in outcome.recorded.items():
+        if device != page.inputs.device or only_recorded:
+            state = outcome.states[device]
+            stale = "" if state.current else f" ({state})"
+            lines.append(f"Recorded {facts.day} on {machine_of(facts)}{stale}.")
+    return lines
 
 
-def setup(app: BookApp) -> None:
-    """Register the directives and the event."""
+def notice(options: Options, device: str, page: BuiltPage) -> str:
+    """Say what a reader who chose a device sees instead of its outputs; empty where nothing."""
+    home = page.inputs.device
+    if device == home:
+        return ""
+    chosen, shown = options.label(device), options.label(home)
+    if page.outcome.only:
+        return f"This page is executed on {shown} only."
+    state = page.outcome.states.get(device)
+    if state is None or state.missing:
+        return f"Not recorded on {chosen} yet: what you see is from {shown}."
+    if state.current:
+        return ""
+    if state.standing is Standing.EARLIER:
+        return f"On {chosen} part of this page is not recorded with this code, and says so there."
+    return f"The recording on {chosen} is {state}."
+
+
+def add_switch(
+    app: Sphinx, docname: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Give the page its switch of devices."""
+    book = book_of(app.env)
+    names = [(device, book.options.label(device)) for device in book.shown]
+    context["book_devices"] = names if len(names) > 1 else []
+
+
+def setup(app: Sphinx) -> None:
+    """Register the directives, the transform and the event."""
     for name in SHOWN:
         app.add_directive(name, StatusDirective)
-    app.connect("html-page-context", add_provenance)
+    app.add_post_transform(SayHowPageStands)
+    app.connect("html-page-context", add_switch)

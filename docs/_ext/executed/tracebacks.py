@@ -1,23 +1,28 @@
 """Errors that cells show: the message is to be read at once, the way to it where somebody asks."""
 
 from docutils import nodes
+from sphinx.transforms import SphinxTransform
 
-from . import tabs
+from .tabs import fold
 
 # Messages of JAX explain themselves in further paragraphs, and end with an address.
 LONGEST = 3
 
 
-def fold(document: nodes.document) -> None:
+class FoldTracebacks(SphinxTransform):
     """Fold each traceback of a page behind the first lines of its message."""
-    for block in list(document.findall(nodes.literal_block)):
-        if "traceback" not in block["classes"]:
-            continue
-        said = message(block.astext())
-        if said == block.astext().strip():
-            continue
-        place = block.parent.index(block)
-        block.parent[place : place + 1] = tabs.fold(said, block, class_="traceback")
+
+    default_priority = 10
+
+    def apply(self, **options: object) -> None:
+        """Change one page."""
+        for block in list(self.document.findall(nodes.literal_block)):
+            if "traceback" not in block["classes"]:
+                continue
+            text = message(block.astext())
+            if text != block.astext().strip():
+                place = block.parent.index(block)
+                block.parent[place : place + 1] = fold(text, block, class_="traceback")
 
 
 def message(traceback: str) -> str:

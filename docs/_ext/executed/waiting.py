@@ -1,25 +1,19 @@
 """What a page leaves open until all pages are read: a place, and who fills it in."""
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective, SphinxRole
-
-from measured import published as measurements
-from measured.references import Measurements
-
-from .app import BookApp, BookTransform
-
-RECORDS = "book_uses_records"
 
 
 class waiting(nodes.Inline, nodes.General, nodes.Element):
     """The place of what is known when the page is written; `fill_in` returns it."""
 
 
-class FillIn(BookTransform):
+class FillIn(SphinxPostTransform):
     """Fill in the places of one page."""
 
     default_priority = 5
@@ -29,21 +23,17 @@ class FillIn(BookTransform):
         for node in list(self.document.findall(waiting)):
             node.replace_self(node["fill_in"](self, node))
 
-    @functools.cached_property
-    def known(self) -> Measurements:
-        """What pages may name."""
-        return measurements.known(self.env)
-
 
 def place(
     at: SphinxDirective | SphinxRole,
-    fill_in: Callable[[FillIn, nodes.Element], nodes.Node | Sequence[nodes.Node]],
-    uses: str = RECORDS,
+    fill_in: Callable[[Any, nodes.Element], nodes.Node | Sequence[nodes.Node]],
+    uses: str,
     **facts: Any,
 ) -> waiting:
     """Return a place that a directive or a role leaves, which the function `fill_in` fills in.
 
-    `uses` is what changes when the page has to be written again, see `build.dependents`.
+    It is given what transforms the page, and the place. `uses` is noted of the page: whoever knows
+    that what it names has changed has such pages written again, in Sphinx's event `env-updated`.
     """
     node = waiting(fill_in=fill_in, **facts)
     at.set_source_info(node)
@@ -51,6 +41,6 @@ def place(
     return node
 
 
-def setup(app: BookApp) -> None:
+def setup(app: Sphinx) -> None:
     """Register what fills in the places."""
     app.add_post_transform(FillIn)

@@ -23,10 +23,14 @@ from typing import Any
 
 import lightningcss
 import rjsmin
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util import logging
 
 from executed import files
-from executed.app import BookApp
+from executed.book import book_of
+
+from .options import LightOptions
 
 # What the theme's templates load before and after the files that Sphinx knows of.
 FIRST_STYLES = ("basic.css", "styles/pydata-sphinx-theme.css")
@@ -105,13 +109,13 @@ stdlib_logging.getLogger("fontTools").setLevel(stdlib_logging.WARNING)
 
 
 def add_context(
-    app: BookApp, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Tell the templates what a page loads: early scripts, the bundle, and what is its own."""
     if not _wanted(app):
         context["light"] = None
         return
-    scripts, styles = app.builder._orig_js_files, app.builder._orig_css_files
+    scripts, styles = _builder(app)._orig_js_files, _builder(app)._orig_css_files
     common = {_name(asset) for asset in (*scripts, *styles)}
     data = {k: v for js in scripts for k, v in js.attributes.items() if k.startswith("data-")}
     context["light"] = {
@@ -136,8 +140,14 @@ def patch_theme_html(text: str) -> str:
     return SUMMARY.sub(lambda found: PARAGRAPH.sub(r"<\1span\2>", found[0]), text)
 
 
-def _wanted(app: BookApp) -> bool:
-    return bool(app.book.options.light) and app.builder.format == "html"
+def _wanted(app: Sphinx) -> bool:
+    return book_of(app.env).options.of(LightOptions).light and app.builder.format == "html"
+
+
+def _builder(app: Sphinx) -> StandaloneHTMLBuilder:
+    """Return the builder of a site in HTML."""
+    assert isinstance(app.builder, StandaloneHTMLBuilder)
+    return app.builder
 
 
 def _name(asset: Any) -> str:
@@ -146,28 +156,28 @@ def _name(asset: Any) -> str:
 
 
 @functools.cache
-def _version(app: BookApp) -> str:
+def _version(app: Sphinx) -> str:
     """Return what changes with the files that are bundled, for the address of the bundle."""
     digest = hashlib.sha256(pathlib.Path(__file__).read_bytes())
-    themes = [pathlib.Path(folder) for folder in app.builder.theme.get_theme_dirs()]
+    themes = [pathlib.Path(folder) for folder in _builder(app).theme.get_theme_dirs()]
     for path in (path for folder in (*themes, *_static(app)) for path in sorted(folder.rglob("*"))):
         if path.suffix in (".css", ".js") and path.stat().st_size < 1_000_000:
             digest.update(path.read_bytes())
     return digest.hexdigest()[:8]
 
 
-def _static(app: BookApp) -> list[pathlib.Path]:
+def _static(app: Sphinx) -> list[pathlib.Path]:
     """Return the folders of static files of the book and of extensions."""
     return [pathlib.Path(app.confdir, path) for path in app.config.html_static_path]
 
 
-def finish(app: BookApp, exception: Exception | None) -> None:
+def finish(app: Sphinx, exception: Exception | None) -> None:
     """Make the style sheet and the script of the finished site, where anything has changed."""
     if exception or not _wanted(app):
         return
     site, static = pathlib.Path(app.outdir), pathlib.Path(app.outdir, "_static")
-    styles = [*FIRST_STYLES, *_local(app.builder._css_files, static)]
-    later = (js for js in app.builder._js_files if js.priority >= EARLY)
+    styles = [*FIRST_STYLES, *_local(_builder(app)._css_files, static)]
+    later = (js for js in _builder(app)._js_files if js.priority >= EARLY)
     scripts = [*_local(later, static), *LAST_SCRIPTS]
     pages = [page for page in site.rglob("*.html") if static not in page.parents]
     sheet = static / STYLE
@@ -188,7 +198,7 @@ def finish(app: BookApp, exception: Exception | None) -> None:
     files.write(sheet, mark + style_sheet(static, styles, words, used))
 
 
-def is_behind(made: pathlib.Path, app: BookApp) -> bool:
+def is_behind(made: pathlib.Path, app: Sphinx) -> bool:
     """Say whether a page was written after what is made of all pages."""
     uris = map(app.builder.get_target_uri, app.env.found_docs)
     written = max(pathlib.Path(app.outdir, uri).stat().st_mtime_ns for uri in uris)
@@ -284,7 +294,7 @@ def script(bundled: dict[str, str]) -> str:
     return whole
 
 
-def setup(app: BookApp) -> None:
+def setup(app: Sphinx) -> None:
     """Register the events: after all who add files to a page, and before the site is checked."""
     app.connect("html-page-context", add_context, priority=900)
     app.connect("build-finished", finish, priority=700)

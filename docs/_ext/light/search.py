@@ -12,11 +12,13 @@ import shutil
 import tempfile
 
 from pagefind.index import IndexConfig, PagefindIndex
+from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from executed.app import BookApp
+from executed.book import book_of
 
 from .asset_bundle import is_behind
+from .options import LightOptions
 
 FOLDER, ENTRY = "pagefind", "pagefind-entry.json"
 SECTION = re.compile(
@@ -31,9 +33,13 @@ SKIPPED = [".headerlink", ".sd-tab-label", ".prev-next-footer", "script", "style
 ROOT, TRIES = "article", 3
 
 
-def finish(app: BookApp, exception: Exception | None) -> None:
+def finish(app: Sphinx, exception: Exception | None) -> None:
     """Make the index of the finished site, where a page has changed since the last one."""
-    if exception or app.builder.format != "html" or not app.book.options.search:
+    if (
+        exception
+        or app.builder.format != "html"
+        or not book_of(app.env).options.of(LightOptions).search
+    ):
         return
     site, made = pathlib.Path(app.outdir), pathlib.Path(app.outdir, FOLDER, ENTRY)
     if not is_behind(made, app) and _pages(made):
@@ -79,6 +85,6 @@ async def _index(texts: dict[str, str], folder: pathlib.Path) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def setup(app: BookApp) -> None:
+def setup(app: Sphinx) -> None:
     """Register the event, before the finished site is checked."""
     app.connect("build-finished", finish, priority=710)

@@ -7,7 +7,23 @@ verdicts that sentences ask for; `tables` and `charts` show many measurements at
 knows Sphinx.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from .options import MeasuredOptions
+
+if TYPE_CHECKING:
+    from executed.options import Options
+
+    from .feature import Measured
+
+OPTIONS = MeasuredOptions
+
+
+def for_book(options: "Options") -> "Measured":
+    """Return the feature of a book with these options."""
+    from .feature import Measured
+
+    return Measured(options)
 
 
 def setup(app: Any) -> dict[str, Any]:
@@ -15,9 +31,11 @@ def setup(app: Any) -> dict[str, Any]:
     # Imported here, because commands use this package without Sphinx.
     import drawing
     from executed.assets import add_assets
+    from executed.build import add_options
 
     from . import directives, published, sentences
 
+    add_options(app, OPTIONS)
     add_assets(app, drawing.__file__, "drawing.css")
     add_assets(app, __file__, "measured.css")
     published.setup(app)

@@ -7,17 +7,20 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from drawing.numbers import rate_text
-from executed.app import BookApp, BookEnvironment
+from executed.book import book_of
 from executed.nodes import table_node, table_note
 from executed.tabs import fold, tab_set
-from executed.waiting import FillIn, place
+from executed.waiting import FillIn
 
 from . import charts, rooflines
 from . import published as measurements
+from .published import known_on, place_measured
 from .schema import Measurement
 from .tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, notes_below, settings
 
@@ -44,7 +47,7 @@ class NamesDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the place of the data."""
-        return [place(self, _names)]
+        return [place_measured(self, _names)]
 
 
 class SettingsDirective(SphinxDirective):
@@ -53,7 +56,7 @@ class SettingsDirective(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the place of the table."""
         self.env.metadata[self.env.docname][RULES] = True
-        return [place(self, _settings)]
+        return [place_measured(self, _settings)]
 
 
 class MeasurementsDirective(SphinxDirective):
@@ -66,7 +69,7 @@ class MeasurementsDirective(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the place of the table."""
         columns = self.options.get("columns", DEFAULT_COLUMNS)
-        return [place(self, _table, patterns=self.arguments[0].split(), columns=columns)]
+        return [place_measured(self, _table, patterns=self.arguments[0].split(), columns=columns)]
 
 
 class ChartDirective(SphinxDirective):
@@ -94,7 +97,7 @@ class ChartDirective(SphinxDirective):
             **{name: {} for name in COSTS},
             **{"patterns": self.arguments[0].split(), "caption": " ".join(self.content)},
         } | self.options
-        node = place(self, _roofline if facts["x"] == "intensity" else _chart, **facts)
+        node = place_measured(self, _roofline if facts["x"] == "intensity" else _chart, **facts)
         node += self.parse_content_to_nodes()
         return [node]
 
@@ -112,11 +115,11 @@ def _names(page: FillIn, node: nodes.Element) -> nodes.Node:
 
 
 def _address(page: FillIn, name: str) -> str:
-    return page.app.builder.get_relative_uri(page.env.docname, name)
+    return book_of(page.env).relative_uri(page.env.docname, name)
 
 
 def _settings(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
-    options = page.env.book_options
+    options = book_of(page.env).options
     tables = {
         device: table_node(*settings(group, options), classes=["measurements"])
         for device, group in by_device(measurements.measurements(page.env)).items()
@@ -154,7 +157,7 @@ def _chart(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
 
 
 def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
-    options, costs = page.env.book_options, rooflines.Costs(*(node[name] for name in COSTS))
+    options, costs = book_of(page.env).options, rooflines.Costs(*(node[name] for name in COSTS))
     matching = [costs.with_work(each) for each in _matching(page, node, "patterns")]
     ceilings, streams = (_matching(page, node, name) for name in ("ceiling", "bandwidth"))
     points, fastest = by_device(matching), by_device(streams)
@@ -187,7 +190,7 @@ def _roofline_figure(
     limits: rooflines.Roofs,
     points: Sequence[rooflines.Reached],
 ) -> nodes.Element:
-    options = page.env.book_options
+    options = book_of(page.env).options
     svg = rooflines.drawing(points, limits, options, node["caption"]) if points else ""
     rows = [["memory", f"{limits.bandwidth / 1e9:.3g} GB/s"]]
     rows += [[f"arithmetic, {dtype}", rate_text(rate)] for dtype, rate in limits.rates.items()]
@@ -216,7 +219,7 @@ def _rules(page: FillIn) -> list[nodes.Node]:
 
 def _matching(page: FillIn, node: nodes.Element, option: str) -> list[Measurement]:
     """Return the measurements that the patterns of an option match; warn of those without any."""
-    if problem := page.known.problem(node[option]):
+    if problem := known_on(page).problem(node[option]):
         logger.warning(problem, location=node, type="book", subtype="measured")
     return measurements.matching(page.env, node[option])
 
@@ -226,13 +229,13 @@ def _with_outdated(
 ) -> dict[str, nodes.Element]:
     """Return what is shown of the devices, with notes on what was measured of other code."""
     lost: dict[str, list[str]] = {}
-    for name, framework, device in sorted(page.known.outdated):
+    for name, framework, device in sorted(known_on(page).outdated):
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in node["patterns"]):
             lost.setdefault(device, []).append(f"{name}@{framework}")
     everything = dict(shown)
     for device, names in lost.items():
         which = f": {', '.join(names)}" if device in shown else ""
-        label = page.env.book_options.label(device)
+        label = book_of(page.env).options.label(device)
         note = table_note(f"Not recorded on {label} with this code{which}.")
         everything[device] = nodes.container(
             "", *([shown[device]] if device in shown else []), note
@@ -248,7 +251,7 @@ def _data(
     ceilings: Sequence[Measurement] = (),
 ) -> nodes.Node:
     """Return what a table or chart shows, for a script that shows other measurements so."""
-    options = page.env.book_options
+    options = book_of(page.env).options
     label = options.framework_label
     data: dict[str, Any] = {
         "columns": [[column, COLUMNS[column]] for column in node["columns"]],
@@ -271,7 +274,7 @@ def _data(
 
 
 def _grid(page: FillIn, node: nodes.Element, matching: Sequence[Measurement]) -> nodes.Element:
-    head, rows, notes = grid(node["columns"], matching, page.env.book_options)
+    head, rows, notes = grid(node["columns"], matching, book_of(page.env).options)
     table = table_node(head, rows, classes=["measurements"])
     table += [table_note(note) for note in notes]
     return table
@@ -284,7 +287,7 @@ def _figure(
     drawn: Sequence[Measurement],
     ceilings: Sequence[Measurement],
 ) -> nodes.Element:
-    axes, options = (node["x"], node["y"], node["series"]), page.env.book_options
+    axes, options = (node["x"], node["y"], node["series"]), book_of(page.env).options
     logarithmic = node["scale"] == "logarithmic"
     svg = charts.chart(drawn, *axes, options, node["caption"], ceilings, logarithmic)
     figure = figure_node(svg, node)
@@ -294,13 +297,13 @@ def _figure(
 
 
 def device_tabs(
-    env: BookEnvironment, shown: Mapping[str, nodes.Element], data: nodes.Node
+    env: BuildEnvironment, shown: Mapping[str, nodes.Element], data: nodes.Node
 ) -> list[nodes.Node]:
     """Return what is shown of the devices: as tabs, unless it is that of the build alone.
 
     Before it stands the `data` of it.
     """
-    home, options = env.book_home, env.book_options
+    home, options = book_of(env).home, book_of(env).options
     if not shown.keys() - {home}:
         return [data, *shown.values()] if shown else []
     order = sorted(shown, key=lambda device: device != home)
@@ -323,15 +326,15 @@ def figure_node(svg: str, node: nodes.Element) -> nodes.Element:
     return figure
 
 
-def data_node(env: BookEnvironment, class_: str, data: dict[str, Any]) -> nodes.Node:
+def data_node(env: BuildEnvironment, class_: str, data: dict[str, Any]) -> nodes.Node:
     """Return data as a script of the page finds them.
 
     With them it finds by which method the book's numbers were measured, and on which device first.
     """
-    schema = measurements.schema(env.config)
+    schema = measurements.schema(env)
     shared = {
         "method": schema.method if schema else None,
-        "home": [env.book_home, env.book_options.label(env.book_home)],
+        "home": [book_of(env).home, book_of(env).options.label(book_of(env).home)],
     }
     text = json.dumps(shared | data, ensure_ascii=False, separators=(",", ":")).replace(
         "<", "\\u003c"
@@ -340,7 +343,7 @@ def data_node(env: BookEnvironment, class_: str, data: dict[str, Any]) -> nodes.
     return nodes.raw("", script, format="html")
 
 
-def setup(app: BookApp) -> None:
+def setup(app: Sphinx) -> None:
     """Register the directives."""
     app.add_directive("measurements", MeasurementsDirective)
     app.add_directive("measurement-chart", ChartDirective)

@@ -9,9 +9,8 @@ from typing import Any
 from nbformat import NotebookNode
 
 from executed.store.output_format import CellOutputs, PageOutputs
-from executed.store.outputs import record
 
-from .schema import Schema, parts
+from .schema import Schema, parts, record
 
 # Beside the processes, what has to be the same in records for one to go on where the other ends.
 SAME = frozenset(
@@ -20,16 +19,14 @@ SAME = frozenset(
 )
 
 
-def count(run: PageOutputs | None, schema: Schema | None) -> float:
+def count(run: PageOutputs, schema: Schema) -> float:
     """Return in how many processes all was measured that the outputs of a page hold, if any."""
-    if run is None:
-        return 0
     made = [found for cell in run.cells for found in _records(cell.outputs, schema)]
     # What holds no measurement is not to be measured again.
     return min((len(part["processes"]) for each in made for part in parts(each)), default=math.inf)
 
 
-def accumulated(former: PageOutputs, new: PageOutputs, schema: Schema | None) -> PageOutputs | None:
+def accumulated(former: PageOutputs, new: PageOutputs, schema: Schema) -> PageOutputs | None:
     """Return the former outputs of a page with what further processes measured.
 
     All else is what was printed first. None where the two are not of the same: of other cells, or
@@ -40,14 +37,14 @@ def accumulated(former: PageOutputs, new: PageOutputs, schema: Schema | None) ->
     return _merged(former, new, schema, _joined)
 
 
-def kept(former: PageOutputs, new: PageOutputs, schema: Schema | None) -> PageOutputs | None:
+def kept(former: PageOutputs, new: PageOutputs, schema: Schema) -> PageOutputs | None:
     """Return the new outputs of a page with what the processes of the former ones measured.
 
     They may be of another processor, which each record names. None where they did not measure all
     of what the page measures, by the same slices of its code, and with the same versions.
     """
     found = [former.cell(cell.key) for cell in new.cells]
-    cells = [cell if cell and cell.measures else CellOutputs("") for cell in found]
+    cells = [cell if cell and cell.kind_stands else CellOutputs("") for cell in found]
     before = dataclasses.replace(former, cells=tuple(cells))
     same = SAME - {"processor"}
     return _merged(new, before, schema, lambda a, b: b if _joined(a, b, same) else None)
@@ -56,7 +53,7 @@ def kept(former: PageOutputs, new: PageOutputs, schema: Schema | None) -> PageOu
 def _merged(
     one: PageOutputs,
     other: PageOutputs,
-    schema: Schema | None,
+    schema: Schema,
     merge: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any] | None],
 ) -> PageOutputs | None:
     """Return the outputs of one run, with each record merged with that of another."""
@@ -67,7 +64,7 @@ def _merged(
             return None
         outputs = []
         for output in own.outputs:
-            if schema and (measured := record(output, schema)) is not None:
+            if (measured := record(output, schema)) is not None:
                 merged = merge(measured, more.pop(0))
                 if merged is None:
                     return None
@@ -78,7 +75,7 @@ def _merged(
     return dataclasses.replace(one, cells=tuple(cells))
 
 
-def _records(outputs: tuple[NotebookNode, ...], schema: Schema | None) -> Iterator[dict[str, Any]]:
+def _records(outputs: tuple[NotebookNode, ...], schema: Schema) -> Iterator[dict[str, Any]]:
     """Yield the records among outputs, those of the value of a cell too."""
     for output in outputs:
         if (found := record(output, schema)) is not None:

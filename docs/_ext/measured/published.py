@@ -1,57 +1,62 @@
-"""The measurements of the whole book, out of the state of its pages; published with the site."""
+"""The measurements of the whole book, out of what its pages gave; published with the site."""
 
 import fnmatch
 import json
 import pathlib
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sphinx.application import Sphinx
-from sphinx.config import Config
-from sphinx.errors import ConfigError
+from sphinx.environment import BuildEnvironment
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from executed.app import BookApp, BookEnvironment
-from executed.options import Options
+from executed.book import book_of
+from executed.status import add_notice
+from executed.waiting import FillIn, place, waiting
 
+from .feature import NAME, Measured, PageMeasurements
 from .references import Measurements
-from .schema import Measurement, Schema, SchemaError
+from .schema import Measurement, Schema
 
+# What pages use that name measurements.
+RECORDS = "book_uses_records"
+PREVIEW = (
+    '<p class="device-notice">Preview: this page was measured with few samples. '
+    "Its numbers may be far off.</p>"
+)
 # The framework of what none took part in.
 PLAIN = "python"
 logger = logging.getLogger(__name__)
 
 
-def configure(app: Sphinx, config: Config) -> None:
-    """Read the schema of measurements; what it says is an option like others."""
-    options = Options.from_values({"book_measurements": config.book_measurements}, app.confdir)
-    try:
-        found = Schema.of(options)
-    except SchemaError as error:
-        raise ConfigError(f"book_measurements of conf.py: {error}") from None
-    config.book_measurement_rules = dict(found.rules) if found else None
+def measured(env: BuildEnvironment) -> Measured | None:
+    """Return this feature of a book."""
+    feature = book_of(env).feature(NAME)
+    return feature if isinstance(feature, Measured) else None
 
 
-def schema(config: Config) -> Schema | None:
+def schema(env: BuildEnvironment) -> Schema | None:
     """Return the schema of measurements, if there is one."""
-    return Schema(config.book_measurement_rules) if config.book_measurement_rules else None
+    feature = measured(env)
+    return feature.schema if feature else None
 
 
-def all_records(env: BookEnvironment) -> list[dict[str, Any]]:
+def all_records(env: BuildEnvironment) -> list[dict[str, Any]]:
     """Return the records of the whole book, in the order of pages and cells."""
-    return [
-        record for docname in sorted(env.book_pages) for record in env.book_pages[docname].records
-    ]
+    concluded: Mapping[str, PageMeasurements] = book_of(env).concluded(NAME)
+    return [record for page in concluded.values() for record in page.records]
 
 
 # What was made of the records of an environment, for as long as they are the same ones.
-_MADE: weakref.WeakKeyDictionary[BookEnvironment, list[tuple[dict[str, Any], Measurement]]] = (
+_MADE: weakref.WeakKeyDictionary[BuildEnvironment, list[tuple[dict[str, Any], Measurement]]] = (
     weakref.WeakKeyDictionary()
 )
 
 
-def measurements(env: BookEnvironment) -> list[Measurement]:
+def measurements(env: BuildEnvironment) -> list[Measurement]:
     """Return the measurements of the whole book, in the order of pages and cells."""
     records, made = all_records(env), _MADE.get(env, [])
     if len(records) != len(made) or any(
@@ -61,7 +66,7 @@ def measurements(env: BookEnvironment) -> list[Measurement]:
     return [measurement for _, measurement in made]
 
 
-def matching(env: BookEnvironment, patterns: Iterable[str]) -> list[Measurement]:
+def matching(env: BuildEnvironment, patterns: Iterable[str]) -> list[Measurement]:
     """Return the measurements whose names match one of the patterns."""
     patterns = list(patterns)
     return [
@@ -71,28 +76,45 @@ def matching(env: BookEnvironment, patterns: Iterable[str]) -> list[Measurement]
     ]
 
 
-def known(env: BookEnvironment) -> Measurements:
+def known(env: BuildEnvironment) -> Measurements:
     """Return what pages may name: all that was measured on any device."""
+    book = book_of(env)
     made: dict[tuple[str, str], dict[str, Measurement]] = {}
-    for each in sorted(measurements(env), key=lambda each: each.device != env.book_home):
+    for each in sorted(measurements(env), key=lambda each: each.device != book.home):
         made.setdefault((each.name, each.framework), {})[each.device] = each
-    pages = env.book_pages.values()
-    devices = dict.fromkeys(
-        (env.book_home, *env.config.book_devices, *(d for page in pages for d in page.states))
-    )
-    frameworks = dict.fromkeys((*env.config.book_frameworks, *(name for _, name in made)))
+    recorded = (device for page in book.pages.values() for device in page.outcome.states)
+    devices = dict.fromkeys((book.home, *book.options.devices, *recorded))
+    frameworks = dict.fromkeys((*book.options.frameworks, *(name for _, name in made)))
     frameworks[PLAIN] = None
+    concluded: Mapping[str, PageMeasurements] = book.concluded(NAME)
     return Measurements(
         made,
-        env.book_home,
+        book.home,
         tuple(devices),
         tuple(frameworks),
-        any(page.failures or page.incomplete for page in pages),
-        frozenset(each for page in pages for each in page.outdated),
+        book.partial,
+        frozenset(each for page in concluded.values() for each in page.outdated),
     )
 
 
-def report_duplicates(env: BookEnvironment) -> None:
+_KNOWN: weakref.WeakKeyDictionary[FillIn, Measurements] = weakref.WeakKeyDictionary()
+
+
+def known_on(page: FillIn) -> Measurements:
+    """Return the same for what fills in the places of one page, computed once."""
+    if page not in _KNOWN:
+        _KNOWN[page] = known(page.env)
+    return _KNOWN[page]
+
+
+def place_measured(
+    at: SphinxDirective | SphinxRole, fill_in: Callable[..., Any], **facts: Any
+) -> waiting:
+    """Return a place of what measurements say; see `executed.waiting.place`."""
+    return place(at, fill_in, RECORDS, **facts)
+
+
+def report_duplicates(env: BuildEnvironment) -> None:
     """Warn of each name that several measurements bear: a reference would be ambiguous."""
     first: dict[tuple[str, str], Measurement] = {}
     twice: dict[str, tuple[Measurement, Measurement]] = {}
@@ -106,15 +128,41 @@ def report_duplicates(env: BookEnvironment) -> None:
         logger.warning(message, location=each.page, type="book", subtype="measured")
 
 
-def publish(env: BookEnvironment, outdir: str | pathlib.Path) -> None:
+def dependents(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Return the pages to write again because measurements on other pages changed."""
+    report_duplicates(env)
+    if not book_of(env).concludes_otherwise(NAME):
+        return []
+    return sorted(name for name in env.found_docs if RECORDS in env.metadata[name])
+
+
+class SayPreview(SphinxPostTransform):
+    """Say above a page that what it measures is only a first look."""
+
+    default_priority = 910
+    formats = ("html",)
+
+    def run(self, **options: Any) -> None:
+        """Change one page."""
+        book = book_of(self.env)
+        page = book.pages.get(self.env.docname)
+        previews = book.options.preview and not book.options.recorded
+        if previews and page and page.outcome.facts and page.outcome.concluded(NAME):
+            add_notice(self.document, PREVIEW)
+
+
+def publish(app: Sphinx, exception: Exception | None) -> None:
     """Write all records of the book to `measurements.json` in the built site, one on a line."""
-    records = all_records(env)
+    if exception or app.builder.format != "html":
+        return
+    records = all_records(app.env)
     lines = [json.dumps(each, sort_keys=True, ensure_ascii=False) for each in records]
     text = "[\n" + ",\n".join(lines) + "\n]\n"
-    pathlib.Path(outdir, "measurements.json").write_text(text, "utf8")
+    pathlib.Path(app.outdir, "measurements.json").write_text(text, "utf8")
 
 
-def setup(app: BookApp) -> None:
-    """Register what follows from the options."""
-    app.add_config_value("book_measurement_rules", None, "env", (dict,))
-    app.connect("config-inited", configure)
+def setup(app: Sphinx) -> None:
+    """Register the events and the notice."""
+    app.connect("env-updated", dependents)
+    app.connect("build-finished", publish)
+    app.add_post_transform(SayPreview)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import fastjsonschema
+from nbformat import NotebookNode
 
 from executed import typed_json
-from executed.options import Options
 
 from .ranges import Range, ratio_of_rounds
 
@@ -43,11 +43,6 @@ class Schema:
             raise SchemaError(f"{path}: {error.strerror}") from None
         except ValueError as error:
             raise SchemaError(f"{path}: {error}") from None
-
-    @classmethod
-    def of(cls, options: Options) -> Self | None:
-        """Read the schema that conf.py names, if it names one; raises SchemaError."""
-        return cls.load(options.folder("measurements")) if options.measurements else None
 
     @property
     def media_type(self) -> str:
@@ -81,6 +76,12 @@ class Schema:
         except (TypeError, ValueError, RecursionError):
             return "it holds a number that is none, or is no JSON"
         return None
+
+
+def record(output: NotebookNode, schema: Schema) -> dict[str, Any] | None:
+    """Return the record of a measurement that an output holds, or None."""
+    found = output.get("data", {}).get(schema.media_type)
+    return None if found is None else dict(found) if isinstance(found, dict) else {}
 
 
 def parts(record: Mapping[str, Any]) -> list[dict[str, Any]]:

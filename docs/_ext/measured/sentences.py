@@ -12,18 +12,22 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from docutils import nodes
+from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
-from executed.app import BookApp, BookTransform
+from executed.book import book_of
 from executed.names import nearest
 from executed.nodes import noted, table_note
 from executed.options import Options
-from executed.waiting import FillIn, place
+from executed.waiting import FillIn
 
 from . import references
 from .directives import data_node
+from .options import MeasuredOptions
+from .published import known_on, place_measured
 from .tables import DAGGER, notes_below
 from .texts import compared
 
@@ -55,7 +59,7 @@ class NumberRole(SphinxRole):
             message = f"'{self.text}' stands in a heading; move the role into the text"
             logger.warning(message, location=self.get_location(), type="book", subtype="measured")
             return [nodes.Text(self.text)], []
-        return [place(self, _fill_in, role=self.name, expression=self.text)], []
+        return [place_measured(self, _fill_in, role=self.name, expression=self.text)], []
 
 
 class QuotedRole(SphinxRole):
@@ -64,7 +68,7 @@ class QuotedRole(SphinxRole):
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """Return a link to the source around the quote."""
         key, separator, quote = self.text.partition(":")
-        sources = self.config.book_sources
+        sources = book_of(self.env).options.of(MeasuredOptions).sources
         source = sources.get(key.strip())
         if not separator or source is None:
             known = ", ".join(sources) or "none"
@@ -74,8 +78,8 @@ class QuotedRole(SphinxRole):
             )
             logger.warning(message, location=self.get_location(), type="book", subtype="quoted")
             return [nodes.Text(self.text)], []
-        reference = nodes.reference("", "", refuri=source["url"], classes=["quoted"])
-        reference["reftitle"] = f"quoted from {source['title']}, {source['author']}"
+        reference = nodes.reference("", "", refuri=source.url, classes=["quoted"])
+        reference["reftitle"] = f"quoted from {source.title}, {source.author}"
         reference += nodes.inline("", f"“{quote.strip()}”")
         return [reference], []
 
@@ -102,13 +106,13 @@ class LinkQuotesOnce(SphinxTransform):
 
 
 def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
-    expression, options = node["expression"], page.env.book_options
+    expression, options = node["expression"], book_of(page.env).options
     verdict, quantity = None, None
     try:
         if node["role"] == "verdict":
-            verdict, quantity = references.verdict(expression, page.known)
+            verdict, quantity = references.verdict(expression, known_on(page))
         else:
-            quantity = READ[node["role"]](expression, page.known)
+            quantity = READ[node["role"]](expression, known_on(page))
     except references.NotRecorded as gap:
         where = f" on {options.label(gap.device)}" if gap.device else f": {gap}"
         text = f"not recorded{where}{OUTDATED if gap.outdated else ''}"
@@ -128,22 +132,22 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     number = noted("", note=note, classes=classes, verdict=verdict, quantity=quantity)
     if len(quantity.devices) == 1:
         number["data"] = {f"data-{node['role']}": ON_DEVICE.sub("", expression)}
-        if page.known.accelerated.intersection(quantity.devices):
+        if known_on(page).accelerated.intersection(quantity.devices):
             number["data"]["data-on"] = "accelerator"
     shown: list[nodes.Node] = [number]
     if any(source.earlier for source in quantity.sources):
         shown.append(nodes.superscript("", DAGGER, classes=["earlier"]))
     # Of a verdict, what stands before its conditions.
     reference = expression.partition(" ? ")[0]
-    if len(page.env.book_shown) > 1 or ON_DEVICE.search(reference):
+    if len(book_of(page.env).shown) > 1 or ON_DEVICE.search(reference):
         labels = [options.label(device) for device in quantity.devices]
-        home = ["at-home"] if set(quantity.devices) == {page.env.book_home} else []
+        home = ["at-home"] if set(quantity.devices) == {book_of(page.env).home} else []
         classes = ["on-device", *home]
         shown.append(nodes.inline("", f" {' and '.join(labels)}", classes=classes, labels=labels))
     return shown
 
 
-class Finish(BookTransform):
+class Finish(SphinxPostTransform):
     """Write the numbers of a page once all are known."""
 
     default_priority = FillIn.default_priority + 1
@@ -152,7 +156,7 @@ class Finish(BookTransform):
         """Leave to the heads of tables what is the same of all their numbers, and write these."""
         for table in list(self.document.findall(nodes.table)):
             leave_gaps(table)
-            say_once(table, self.env.book_options)
+            say_once(table, book_of(self.env).options)
         for container in list(self.document.findall(nodes.container)):
             if ONE_DEVICE in container["classes"]:
                 leave_out(container)
@@ -236,7 +240,7 @@ def _add_below(table: nodes.table, notes: Iterable[str]) -> None:
     table.parent[place:place] = [table_note(note) for note in notes]
 
 
-def setup(app: BookApp) -> None:
+def setup(app: Sphinx) -> None:
     """Register the roles."""
     for name in (*READ, "verdict"):
         app.add_role(name, NumberRole())

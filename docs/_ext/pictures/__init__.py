@@ -4,7 +4,18 @@
 text that a cell printed and says what is wrong with it. Nothing here knows Sphinx or pages.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from executed.hooks import Feature
+    from executed.options import Options
+
+
+def for_book(options: "Options") -> "Feature":
+    """Return the feature of a book with these options."""
+    from .feature import Pictures
+
+    return Pictures(options)
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 import nbformat
 
+from executed.panels import Panel
 from executed.run.schedule import Failure
 from executed.source.pages import Cell, Page
-from executed.tabs import DRAWN, Panel
 
 from .reading import NoPicture, picture
 
 
 def drawn(
     page: Page, panels: Sequence[list[Panel]], failed: bool
-) -> tuple[list[list[Panel]], list[Failure]]:
+) -> tuple[list[list[Panel]], tuple[Failure, ...]]:
     """Return the panels of a page with pictures in place of data, and what cannot be drawn.
 
     Of a page that `failed`, the cells that gave nothing are not to blame.
@@ -33,7 +33,7 @@ def drawn(
             except NoPicture as problem:
                 failures.append(Failure(cell.line, str(problem)))
         found.append(of_cell)
-    return found, failures
+    return found, tuple(failures)
 
 
 def _drawn(cell: Cell, panel: Panel, failed: bool) -> Panel:
@@ -42,15 +42,15 @@ def _drawn(cell: Cell, panel: Panel, failed: bool) -> Panel:
     kind, caption = (str(cell.node.metadata.get(name, "")) for name in ("picture", "caption"))
     if not caption:
         raise NoPicture(f"the picture '{kind}' needs ':caption:', one sentence on what it shows")
-    shown = copy.deepcopy(panel.outputs)
+    shown = copy.deepcopy(panel.visible)
     data = next((o for o in reversed(shown) if o.output_type == "execute_result"), None)
     if data is None and failed:
         return panel
     printed = data["data"].get("text/plain") if data else None
     html_of = _figure(kind, picture(kind, printed), caption, printed or "")
     content = {"text/plain": printed, "text/html": html_of}
-    output = nbformat.v4.new_output("display_data", content, metadata={DRAWN: True})
-    return dataclasses.replace(panel, outputs=[output if o is data else o for o in shown])
+    output = nbformat.v4.new_output("display_data", content)
+    return dataclasses.replace(panel, shown=[output if o is data else o for o in shown])
 
 
 def _figure(kind: str, drawing: str, caption: str, printed: str) -> str:

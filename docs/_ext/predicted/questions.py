@@ -13,7 +13,15 @@ FEWEST, MOST = 2, 4
 
 
 class PredictionError(Exception):
-    """The text of a question cannot be understood; the message says why."""
+    """The text of a question cannot be understood; the message says why.
+
+    `line` is where it stands in the page's file.
+    """
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        """Take the message and the line."""
+        super().__init__(message)
+        self.line = line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,16 +56,16 @@ def read(question: str, body: Iterable[str], line: int = 0) -> Prediction:
         found = ANSWER.fullmatch(written)
         if not found:
             raise PredictionError(
-                f"'{written}' is no answer; write '- ANSWER ~ \"PART OF THE OUTPUT\"'"
+                f"'{written}' is no answer; write '- ANSWER ~ \"PART OF THE OUTPUT\"'", line
             )
         answers.append(Answer(found["text"], found["fragment"]))
     if not question.strip():
-        raise PredictionError("predict needs a question")
+        raise PredictionError("predict needs a question", line)
     if not FEWEST <= len(answers) <= MOST:
         raise PredictionError(
-            f"'{question}' has {len(answers)} answers; give {FEWEST} to {MOST} to pick from"
+            f"'{question}' has {len(answers)} answers; give {FEWEST} to {MOST} to pick from", line
         )
     texts = [answer.text for answer in answers]
     if twice := next((text for text in texts if texts.count(text) > 1), None):
-        raise PredictionError(f"'{question}' has the answer '{twice}' twice")
+        raise PredictionError(f"'{question}' has the answer '{twice}' twice", line)
     return Prediction(question.strip(), tuple(answers), line)

@@ -12,23 +12,28 @@ from typing import Any
 
 from docutils import nodes
 from selectolax.lexbor import LexborHTMLParser
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
 from executed import files
-from executed.app import BookApp, BookEnvironment
+from executed.book import book_of
 from executed.markdown import markdown
 
 from . import skill
+from .options import PublishedOptions
 
 LONGEST = 160
 LIST = "llms.txt"
 
 
 def describe(
-    app: BookApp, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Give a page its description and its card, and write it in Markdown."""
     if app.builder.format != "html":
         return
+    book = book_of(app.env)
+    options = book.options.of(PublishedOptions)
     text = description(doctree) if doctree else ""
     title = LexborHTMLParser(context.get("title", "")).text() or app.config.project
     facts = [("og:type", "article"), ("og:title", title), ("og:site_name", app.config.project)]
@@ -37,7 +42,7 @@ def describe(
         facts.append(("og:description", text))
     if base and doctree:
         facts.append(("og:url", posixpath.join(base, app.builder.get_target_uri(pagename))))
-    if base and (card := app.book.options.card):
+    if base and (card := options.card):
         facts += [
             ("og:image", posixpath.join(base, card)),
             ("og:image:width", "1200"),
@@ -48,7 +53,7 @@ def describe(
     lines.append('<meta name="twitter:card" content="summary_large_image">')
     said = text or f"{title}: {app.config.project}"
     lines.append(f'<meta name="description" content="{html.escape(said)}">')
-    if doctree and app.book.options.markdown:
+    if doctree and options.markdown:
         uri = posixpath.basename(f"{pagename}.md")
         lines.append(
             '<link rel="alternate" type="text/markdown" title="Markdown" '
@@ -56,7 +61,8 @@ def describe(
         )
         path = pathlib.Path(app.outdir, f"{pagename}.md")
         notebook = posixpath.join(base or "", "_sources", f"{pagename}.ipynb")
-        files.write(path, markdown(context["body"], notebook))
+        dropped = [selector for each in book.features for selector in each.not_in_markdown]
+        files.write(path, markdown(context["body"], dropped, notebook))
     # Sphinx has said how wide a screen is.
     metatags = re.sub(r'<meta name="viewport"[^>]*>\s*', "", context.get("metatags") or "")
     context["metatags"] = "\n    ".join([metatags, *lines])
@@ -75,11 +81,11 @@ def description(doctree: Any) -> str:
     return ""
 
 
-def finish(app: BookApp, exception: Exception | None) -> None:
+def finish(app: Sphinx, exception: Exception | None) -> None:
     """Write the list of pages for programs."""
     if exception or app.builder.format != "html":
         return
-    options = app.book.options
+    options = book_of(app.env).options.of(PublishedOptions)
     if options.markdown:
         path = pathlib.Path(app.outdir, LIST)
         text = _list(app)
@@ -89,7 +95,7 @@ def finish(app: BookApp, exception: Exception | None) -> None:
         skill.pack(app, _all_pages(app))
 
 
-def _list(app: BookApp) -> str:
+def _list(app: Sphinx) -> str:
     """Return the pages in the order of the book, as llmstxt.org has it."""
     env, base = app.env, app.config.html_baseurl or ""
     lines = [f"# {app.config.project}", ""]
@@ -98,24 +104,24 @@ def _list(app: BookApp) -> str:
     lines += ["## Pages", ""]
     for name in _all_pages(app):
         lines.append(f"- [{env.titles[name].astext()}]({posixpath.join(base, name)}.md)")
-    if app.book.options.skill:
+    if book_of(env).options.of(PublishedOptions).skill:
         address = posixpath.join(base, f"{skill.name(app)}.zip")
         lines += ["", "## Agent Skill", "", f"- [The pages for programs, as a folder]({address})"]
     return "\n".join(lines) + "\n"
 
 
-def _all_pages(app: BookApp) -> list[str]:
+def _all_pages(app: Sphinx) -> list[str]:
     """Return all pages, in the order of the book."""
     seen = list(dict.fromkeys(_ordered(app.env, app.config.root_doc)))
     return [*seen, *sorted(set(app.env.found_docs) - set(seen))]
 
 
-def _ordered(env: BookEnvironment, name: str) -> list[str]:
+def _ordered(env: BuildEnvironment, name: str) -> list[str]:
     inner = [page for each in env.toctree_includes.get(name, ()) for page in _ordered(env, each)]
     return [name, *inner]
 
 
-def setup(app: BookApp) -> None:
+def setup(app: Sphinx) -> None:
     """Register the events; the context of a page is complete when Sphinx asks at 800."""
     app.connect("html-page-context", describe, priority=800)
     app.connect("build-finished", finish, priority=690)

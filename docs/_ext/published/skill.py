@@ -12,8 +12,12 @@ import re
 import zipfile
 from collections.abc import Collection, Iterable
 
+from sphinx.application import Sphinx
+
 from executed import downloads
-from executed.app import BookApp
+from executed.book import book_of
+
+from .options import PublishedOptions
 
 TEMPLATE = "SKILL.md"
 FENCED = re.compile(r"^(`{3,}).*?^\1", re.MULTILINE | re.DOTALL)
@@ -21,14 +25,14 @@ LINK = re.compile(r"\]\((?P<page>[^\s():#]+)\.md(?P<anchor>#[^\s()]*)?\)")
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
-def name(app: BookApp) -> str:
+def name(app: Sphinx) -> str:
     """Return the name of the skill, which is that of its folder: letters, digits and hyphens."""
     return "-".join(re.findall(r"[a-z0-9]+", app.config.project.lower()))
 
 
-def pack(app: BookApp, docnames: Iterable[str]) -> None:
+def pack(app: Sphinx, docnames: Iterable[str]) -> None:
     """Write an archive of those pages that belong to the skill beside the pages."""
-    patterns = app.book.options.skill
+    patterns = book_of(app.env).options.of(PublishedOptions).skill
     texts = {
         docname: pathlib.Path(app.outdir, f"{docname}.md").read_text("utf8")
         for docname in docnames
@@ -53,7 +57,7 @@ def pack(app: BookApp, docnames: Iterable[str]) -> None:
             archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
 
 
-def carried(app: BookApp, docname: str, text: str, beside: Collection[str]) -> str:
+def carried(app: Sphinx, docname: str, text: str, beside: Collection[str]) -> str:
     """Return a page under its address; links to what does not lie `beside` it lead to the site."""
 
     def link(found: re.Match[str]) -> str:

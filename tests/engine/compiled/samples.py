@@ -4,6 +4,7 @@ import dataclasses
 import json
 
 from compiled.declared import find
+from compiled.options import compile_targets, programs_folder
 from executed.options import Options
 from executed.source.snippets import Library
 
@@ -145,11 +146,11 @@ class Sample:
 
     @property
     def options(self):
-        return Options.from_values({"book_targets": TARGETS}, self.root)
+        return Options.from_values({"extensions": ["compiled"], "book_targets": TARGETS}, self.root)
 
     @property
     def targets(self):
-        return self.options.compile_targets
+        return compile_targets(self.options)
 
     @property
     def library(self):
@@ -157,7 +158,7 @@ class Sample:
 
     @property
     def folder(self):
-        return self.options.folder("programs")
+        return programs_folder(self.options)
 
     def snippet(self, module="a.code", text=SNIPPET):
         path = self.root.joinpath("snippets", *module.split(".")).with_suffix(".py")

@@ -7,6 +7,7 @@ import pytest
 
 from _compile.__main__ import written
 from compiled import program_files as store
+from compiled.options import compile_targets, programs_folder
 from executed.options import Options
 from tests.engine.compiled.samples import (
     Sample,
@@ -137,7 +138,7 @@ def test_a_record_is_read_as_it_was_written(book):
 
 
 OPTIONS = Options.from_file(REPOSITORY / "conf.py")
-COMMITTED = sorted(OPTIONS.folder("programs").glob("*.json"))
+COMMITTED = sorted(programs_folder(OPTIONS).glob("*.json"))
 
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
@@ -150,7 +151,7 @@ def test_a_committed_record_tells_of_no_machine(path):
 
 
 def test_the_targets_of_the_book_are_described_in_full():
-    for target in OPTIONS.compile_targets.values():
+    for target in compile_targets(OPTIONS).values():
         assert target.label
         figures = target.figures and pathlib.Path(target.figures).read_text("utf8")
         assert not figures or "gpu_device_info" in figures

@@ -2,11 +2,13 @@
 
 import pathlib
 
+from compiled.options import compile_targets
 from executed.options import Options
 
 
 def of(**targets):
-    return Options(targets=targets, root=pathlib.Path("book")).compile_targets
+    values = {"extensions": ["compiled"], "book_targets": targets}
+    return compile_targets(Options.from_values(values, "book"))
 
 
 def test_a_target_has_a_name_a_platform_and_its_figures_beside_conf():

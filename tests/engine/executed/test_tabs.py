@@ -4,18 +4,27 @@ import types
 
 import nbformat
 import pytest
+from docutils import nodes
+from docutils.utils import new_document
 
-from executed import tabs
+from executed import status
+from executed.book import BuiltPage, Inputs, Outcome
 from executed.options import Options
+from executed.panels import panels
 from executed.source.pages import Cell, Page
 from executed.store.device_outputs import DeviceResult
 from executed.store.matching import CHANGED
 from executed.store.output_format import CellOutputs, PageOutputs, RunMetadata
-from executed.store.states import State
+from executed.store.states import Standing, State
 
 OPTIONS = Options(devices={"cpu": "CPU", "gpu": "A <GPU>"}, record_command="record")
 NODE = nbformat.v4.new_code_cell("1")
 PAGE = Page("a/one", nbformat.v4.new_notebook(), (Cell("key", "1", 1, None, NODE),), {})
+
+
+KIND = types.SimpleNamespace(
+    media_type="application/record+json", problem=lambda record: "it is none"
+)
 
 
 def text(words):
@@ -29,24 +38,31 @@ def gave(device, outputs, missing="", keys=("key",), **facts):
 
 
 def live(outputs, missing="", keys=("key",)):
-    return DeviceResult("cpu", gave("cpu", outputs, missing, keys), State("missing"), None, True)
+    return DeviceResult(
+        "cpu", gave("cpu", outputs, missing, keys), State(Standing.MISSING), None, True
+    )
 
 
 def recorded(outputs, missing="", device="gpu", state=None, keys=("key",), **facts):
     made = gave(device, outputs, missing, keys, **facts)
-    return DeviceResult(device, made, state or State("current"), made, False)
+    return DeviceResult(device, made, state or State(Standing.CURRENT), made, False)
 
 
 def lacking(device, state=None):
-    return DeviceResult(device, None, state or State("missing"), None, False)
+    return DeviceResult(device, None, state or State(Standing.MISSING), None, False)
+
+
+def said(panel):
+    """Return the note of a panel as a text."""
+    return f"{panel.note.text}{panel.note.command}{panel.note.rest}" if panel.note else ""
 
 
 def shown(*editions):
     """Return [(device, texts, note)] of the page's only cell."""
-    (panels,) = tabs.panels(PAGE, editions, OPTIONS)
+    (cell,) = panels(PAGE, editions, OPTIONS)
     return [
-        (p.device, None if p.outputs is None else "".join(o.text for o in p.outputs), p.note)
-        for p in panels
+        (p.device, None if p.outputs is None else "".join(o.text for o in p.outputs), said(p))
+        for p in cell
     ]
 
 
@@ -64,7 +80,7 @@ def test_what_another_device_lacks_takes_nothing_from_what_there_is():
         ("cpu", None, "Not executed: torch is not installed.")
     ]
     assert shown(lacking("tpu"), recorded(text("b"))) == [
-        ("tpu", None, "Not recorded on tpu yet; ‘record a/one’ on such a machine records it."),
+        ("tpu", None, "Not recorded on tpu yet; record a/one on such a machine records it."),
         ("gpu", "b", ""),
     ]
 
@@ -81,11 +97,11 @@ def test_a_cell_that_a_failed_page_did_not_reach_printed_nothing():
     ("edition", "words"),
     [
         (
-            lacking("gpu", State("unreadable", ("it is empty",))),
+            lacking("gpu", State(Standing.UNREADABLE, ("it is empty",))),
             "The recording on A <GPU> is unreadable: it is empty.",
         ),
         (
-            recorded([], state=State("earlier code"), keys=()),
+            recorded([], state=State(Standing.EARLIER), keys=()),
             "Not recorded on A <GPU> with this code.",
         ),
     ],
@@ -95,106 +111,98 @@ def test_a_recording_without_the_cell_says_why(edition, words):
     assert found == ("gpu", None, words)
 
 
-def test_the_download_holds_the_outputs_of_the_first_device():
-    panels = [tabs.Panel("cpu", text("a")), tabs.Panel("gpu", text("b"))]
-    assert tabs.first_outputs(tabs.marked(panels, OPTIONS)) == text("a")
-    assert tabs.first_outputs(text("a") + text("b")) == text("a") + text("b")
-
-
 def test_a_reader_who_chose_another_device_is_told():
     def notice(device, only=False, **states):
-        state = types.SimpleNamespace(home="cpu", only=only, states=states)
-        return tabs.notice(OPTIONS, device, state)
+        page = BuiltPage(Inputs(device="cpu"), Outcome(only=only, states=states))
+        return status.notice(OPTIONS, device, page)
 
-    assert notice("cpu", cpu=State("earlier code"), only=True) == ""
-    assert notice("gpu", gpu=State("current")) == ""
+    assert notice("cpu", cpu=State(Standing.EARLIER), only=True) == ""
+    assert notice("gpu", gpu=State(Standing.CURRENT)) == ""
     assert notice("gpu") == "Not recorded on A <GPU> yet: what you see is from CPU."
     assert notice("gpu", only=True) == "This page is executed on CPU only."
-    assert notice("gpu", gpu=State("stale", ("x",))) == "The recording on A <GPU> is stale: x."
+    assert notice("gpu", gpu=State(Standing.UNREADABLE, ("x",))) == (
+        "The recording on A <GPU> is unreadable: x."
+    )
 
 
 def test_a_measured_cell_has_tabs_for_recordings_alone():
-    schema = types.SimpleNamespace(
-        media_type="application/record+json", problem=lambda record: "it is none"
-    )
     measured = nbformat.v4.new_output(
         "display_data", {"text/plain": "1 s", "application/record+json": {}}
     )
 
     def devices(*editions):
-        (panels,) = tabs.panels(PAGE, editions, OPTIONS, schema)
-        return [panel.device for panel in panels]
+        (cell,) = panels(PAGE, editions, OPTIONS, [KIND])
+        return [panel.device for panel in cell]
 
     assert devices(live([measured]), lacking("gpu"), lacking("tpu")) == ["cpu"]
     assert devices(live([measured]), recorded([measured]), lacking("tpu")) == ["cpu", "gpu"]
-    nothing = recorded([], state=State("earlier code"), keys=())
+    nothing = recorded([], state=State(Standing.EARLIER), keys=())
     assert devices(live([measured]), nothing) == ["cpu", "gpu"]
 
 
 def other_code(outputs, measures=True):
     """Return what a device gave of another code of the cell."""
-    return recorded(outputs, standing=CHANGED, source="2", measures=measures)
+    return recorded(outputs, standing=CHANGED, source="2", kind_stands=measures)
 
 
 def test_what_other_code_printed_stands_beneath_and_says_so():
-    (panels,) = tabs.panels(PAGE, [live(text("a")), other_code(text("b"))], OPTIONS)
-    home, other = panels
-    assert (home.outputs, home.note) == (text("a"), "")
-    assert (other.outputs, other.note) == (None, "Not recorded on A <GPU> with this code.")
+    (cell,) = panels(PAGE, [live(text("a")), other_code(text("b"))], OPTIONS)
+    home, other = cell
+    assert (home.outputs, home.note) == (text("a"), None)
+    assert (other.outputs, said(other)) == (None, "Not recorded on A <GPU> with this code.")
     assert (other.code, other.former, other.earlier) == ("2", text("b"), "2026-01-02")
-    shown = tabs.marked(panels, OPTIONS)
-    assert tabs.first_outputs(shown) == text("a")
     # What is the same again is not shown twice.
-    (panels,) = tabs.panels(PAGE, [live(text("a")), other_code(text("a"))], OPTIONS)
-    assert [(panel.device, panel.code) for panel in panels] == [("cpu", ""), ("gpu", "")]
-    (panels,) = tabs.panels(PAGE, [live([]), other_code([])], OPTIONS)
-    assert [panel.device for panel in panels] == ["cpu"]
+    (cell,) = panels(PAGE, [live(text("a")), other_code(text("a"))], OPTIONS)
+    assert [(panel.device, panel.code) for panel in cell] == [("cpu", ""), ("gpu", "")]
+    (cell,) = panels(PAGE, [live([]), other_code([])], OPTIONS)
+    assert [panel.device for panel in cell] == ["cpu"]
 
 
 def test_what_other_code_printed_here_is_folded_and_none_of_it_downloaded():
     here = other_code(text("b"))
-    (panels,) = tabs.panels(PAGE, [here], OPTIONS)
-    (home,) = panels
+    (cell,) = panels(PAGE, [here], OPTIONS)
+    (home,) = cell
     assert (home.outputs, home.former) == (None, text("b"))
-    assert tabs.first_outputs(tabs.marked(panels, OPTIONS)) == []
 
 
 def test_a_measurement_stays_as_long_as_what_is_measured_is_the_same():
-    schema = types.SimpleNamespace(
-        media_type="application/record+json", problem=lambda record: "it is none"
-    )
     data = {"text/plain": "1 s", "application/record+json": {}}
     measured = [nbformat.v4.new_output("display_data", data)]
 
     def of(*arguments):
-        (panels,) = tabs.panels(PAGE, [live(measured), other_code(*arguments)], OPTIONS, schema)
-        return panels[1]
+        (cell,) = panels(PAGE, [live(measured), other_code(*arguments)], OPTIONS, [KIND])
+        return cell[1]
 
     kept = of([*measured, *text("b")])
     assert [each.text for each in kept.outputs] == ["1 s\n"]
-    assert kept.note == "Measured 2026-01-02; other code of its page has changed since."
+    assert said(kept) == "Measured 2026-01-02; other code of its page has changed since."
     assert (kept.code, kept.former) == ("2", text("b"))
     assert of(measured).code == ""
     gone = of(measured, False)
-    assert (gone.outputs, gone.note) == (None, "Not recorded on A <GPU> with this code.")
+    assert (gone.outputs, said(gone)) == (None, "Not recorded on A <GPU> with this code.")
     assert [each.text for each in gone.former] == ["1 s\n"]
 
 
-def context_of(shown, body="<h1>One</h1>"):
-    state = types.SimpleNamespace(home="cpu", only=False, states={})
-    env = types.SimpleNamespace(book_pages={"a/one": state})
-    book = types.SimpleNamespace(options=OPTIONS, shown=shown)
-    context = {"body": body}
-    tabs.add_notices(types.SimpleNamespace(book=book, env=env), "a/one", "", context, None)
-    return context
+def test_names_of_devices_are_escaped_in_notices():
+    document = new_document("page")
+    document += nodes.section("", nodes.title("", "One"))
+    page = BuiltPage(Inputs(device="cpu"), Outcome())
+    book = types.SimpleNamespace(options=OPTIONS, shown=["cpu", "gpu"], pages={"a/one": page})
+    transform = status.SayHowPageStands(document)
+    env = types.SimpleNamespace(book=book, docname="a/one")
+    document.settings.env = env
+    transform.run()
+    (notice,) = document.findall(nodes.raw)
+    assert "Not recorded on A &lt;GPU&gt; yet" in notice.astext()
 
 
 def test_there_is_no_choice_where_one_device_is_shown():
-    assert context_of(["cpu"]) == {"body": "<h1>One</h1>", "book_devices": []}
-    assert context_of(["cpu", "gpu"])["book_devices"] == [("cpu", "CPU"), ("gpu", "A <GPU>")]
+    def context(*shown):
+        book = types.SimpleNamespace(options=OPTIONS, shown=shown)
+        found = {}
+        app = types.SimpleNamespace(env=types.SimpleNamespace(book=book))
+        status.add_switch(app, "a/one", "", found, None)
+        return found
 
-
-def test_names_of_devices_are_escaped_in_notices():
-    body = context_of(["cpu", "gpu"])["body"]
-    assert "Not recorded on A &lt;GPU&gt; yet" in body
-    assert body.count('class="device-notice"') == 1
+    assert context("cpu") == {"book_devices": []}
+    assert context("cpu", "gpu")["book_devices"] == [("cpu", "CPU"), ("gpu", "A <GPU>")]

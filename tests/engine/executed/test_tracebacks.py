@@ -26,7 +26,7 @@ def test_the_first_lines_of_the_message_are_read(text, said):
 def folded(text, classes=("output", "traceback")):
     document = new_document("page")
     document += nodes.container("", nodes.literal_block(text, text, classes=list(classes)))
-    tracebacks.fold(document)
+    tracebacks.FoldTracebacks(document).apply()
     return [node.astext() for node in document[0]]
 
 

@@ -6,6 +6,7 @@ import types
 import pytest
 from sphinx.errors import ExtensionError
 
+from executed.options import Options
 from light import search
 
 ENTRY = json.dumps({"languages": {"en": {"page_count": 1}}})
@@ -25,9 +26,10 @@ def site(tmp_path, monkeypatch):
 
     monkeypatch.setattr(search, "_index", index)
     builder = types.SimpleNamespace(format="html", get_target_uri=lambda name: f"{name}.html")
-    book = types.SimpleNamespace(options=types.SimpleNamespace(search=True))
-    env = types.SimpleNamespace(found_docs={"one"})
-    app = types.SimpleNamespace(outdir=tmp_path, builder=builder, book=book, env=env)
+    values = {"extensions": ["light"], "book_search": True}
+    book = types.SimpleNamespace(options=Options.from_values(values, tmp_path))
+    env = types.SimpleNamespace(found_docs={"one"}, book=book)
+    app = types.SimpleNamespace(outdir=tmp_path, builder=builder, env=env)
     return app, written
 
 

@@ -6,6 +6,7 @@ import pathlib
 import pytest
 
 from executed.options import Options
+from measured.feature import Measured
 from measured.ranges import Range
 from measured.schema import Measurement, Schema, single
 
@@ -170,9 +171,10 @@ def test_a_problem_names_the_place_and_is_short(schema):
 
 
 def test_conf_py_names_the_schema():
-    assert Schema.of(Options()) is None
-    named = Options(measurements="snippets/programs/measurement.schema.json", root=ROOT)
-    assert Schema.of(named).method == 2
+    assert Measured(Options()).schema is None
+    values = {"book_measurements": "snippets/programs/measurement.schema.json"}
+    named = Options.from_values(values | {"extensions": ["measured"]}, ROOT)
+    assert Measured(named).schema.method == 2
 
 
 @pytest.mark.parametrize(

@@ -138,8 +138,9 @@ def test_a_question_that_only_myst_knows_gives_no_other_question_its_answer(proj
     )
     build = project.build()
     assert build.status == 1
-    assert "1 of 2 questions have a cell" in build.output
-    assert 'data-right="0"' not in project.html("a/one")
+    assert "this question has no cell; write it as" in build.output
+    (second,) = soup(project).select(".predict")
+    assert second.legend.text == "Second?" and second.fieldset["data-right"] == "0"
 
 
 def test_a_question_may_hold_code_between_colons_alone(project):

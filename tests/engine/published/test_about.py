@@ -1,12 +1,23 @@
 """A page in Markdown reads as the page does."""
 
+from executed.hooks import features
 from executed.markdown import markdown
+from executed.options import Options
+from tests.engine.conftest import EXTENSIONS
 
 MEASURED = (
     '<p>It takes <span class="noted"><span class="measured" tabindex="0">{0}</span>'
     '<span class="note" role="tooltip" id="note-1">{1}</span></span>'
     '<span class="on-device at-home"> CPU</span>.</p>'
 )
+
+
+# What features show on pages alone.
+DROPPED = [
+    selector
+    for feature in features(Options(extensions=EXTENSIONS))
+    for selector in feature.not_in_markdown
+]
 
 
 def test_what_a_number_has_on_hover_is_a_footnote():
@@ -71,7 +82,7 @@ def test_folded_code_is_there_so_that_a_program_can_run_the_page():
 
 
 def test_folded_code_that_is_very_long_is_left_to_the_notebook():
-    text = markdown(folded_code("x = 1\n" * 5000), "https://a.example/_sources/b/c.ipynb")
+    text = markdown(folded_code("x = 1\n" * 5000), (), "https://a.example/_sources/b/c.ipynb")
     assert text == "Helpers used below: f (in `https://a.example/_sources/b/c.ipynb`)\n"
 
 
@@ -81,7 +92,7 @@ def test_a_fold_that_is_open_has_no_label():
         '<div class="measurement-figure"><details><summary>As a table</summary><p>7</p></details>'
         "</div>"
     )
-    assert markdown(body) == "```\n42\n```\n\n7\n"
+    assert markdown(body, DROPPED) == "```\n42\n```\n\n7\n"
 
 
 def test_a_caption_stands_once_above_the_tabs_that_all_have_it():
@@ -109,7 +120,7 @@ def test_the_data_of_a_picture_stand_below_its_caption_unless_a_list_says_them()
         "<pre>[1, 2]</pre></details></figcaption></figure>"
     )
     assert markdown(page.format("")) == "*One call.*\n\n**The data**\n\n```\n[1, 2]\n```\n"
-    assert markdown(page.format(" picture-tree")) == "*One call.*\n"
+    assert markdown(page.format(" picture-tree"), DROPPED) == "*One call.*\n"
 
 
 def test_markdown_keeps_powers_apart_from_their_base():

@@ -12,14 +12,13 @@ count. A page of which only other code has changed is executed once, for what it
 import argparse
 import contextlib
 import dataclasses
+import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
 
-from measured import processes
-from measured.schema import Schema, SchemaError
-
 from .. import files
+from ..hooks import Feature, FeatureError, features, kinds
 from ..names import nearest
 from ..options import Options
 from ..run import devices, key, machine
@@ -35,9 +34,12 @@ from ..store.sanitising import Refused
 PROCESSES = 10
 
 
-def read_pages(names: Sequence[str], options: Options) -> tuple[list[Page], list[str]]:
+def read_pages(
+    names: Sequence[str], options: Options, found_features: Iterable[Feature] = ()
+) -> tuple[list[Page], list[str]]:
     """Return the pages with code, all or those named, and the problems met."""
     found = options.page_files
+    cell_options = {name for feature in found_features for name in feature.cell_options}
     library = Library.of(options)
     pages, problems = [], []
     for name in names or found:
@@ -46,7 +48,7 @@ def read_pages(names: Sequence[str], options: Options) -> tuple[list[Page], list
             problems.append(f"there is no page '{name}'{nearest(name, found)}")
             continue
         try:
-            page = read_page(name, found[name], library)
+            page = read_page(name, found[name], library, cell_options=cell_options)
         except PageError as error:
             problems.append(f"{found[name]}:{error.line}: {error}")
             continue
@@ -57,12 +59,12 @@ def read_pages(names: Sequence[str], options: Options) -> tuple[list[Page], list
     return pages, problems
 
 
-def schema(options: Options) -> Schema | None:
-    """Return the schema of measurements that conf.py names; leaves where it is none."""
+def features_or_exit(options: Options) -> tuple[Feature, ...]:
+    """Return the features of a book; leaves where its options do not allow one."""
     try:
-        return Schema.of(options)
-    except SchemaError as error:
-        raise SystemExit(f"book_measurements of conf.py: {error}") from None
+        return features(options)
+    except FeatureError as error:
+        raise SystemExit(str(error)) from None
 
 
 def chosen(
@@ -82,9 +84,7 @@ def chosen(
                 f"      left out {page.docname}, which is recorded by "
                 f"'{page.recorded} {page.docname}'"
             )
-        elif not changed or recordings.state(options.device, page.docname, page)[0].word != (
-            "current"
-        ):
+        elif not (changed and recordings.state(options.device, page.docname, page)[0].current):
             found.append(page)
     return found
 
@@ -134,15 +134,16 @@ class Recorder:
         """
         device = page.device or self.options.device
         state, outputs = self.recordings.state(device, page.docname, page)
-        if outputs is None or state.word != "current":
+        if outputs is None or not state.current:
             return "earlier", outputs
         return "elsewhere" if differences(outputs, page, self.options) else "current", outputs
 
     def _processes(self, page: Page) -> float:
         """Return in how many processes today's code of a page was measured here."""
         standing, outputs = self._former(page)
-        counted = outputs if standing == "current" else None
-        return processes.count(counted, self.recordings.schema)
+        if outputs is None or standing != "current":
+            return 0
+        return min((kind.processes(outputs) for kind in self.recordings.kinds), default=math.inf)
 
     def _done(self, result: Result, anew: bool) -> None:
         file = f"{self.options.pages}/{result.page.docname}.md"
@@ -154,8 +155,9 @@ class Recorder:
         outputs = result.outputs
         standing, former = self._former(result.page)
         if former and standing != "elsewhere" and not anew:
-            merge = processes.accumulated if standing == "current" else processes.kept
-            outputs = merge(former, outputs, self.recordings.schema) or outputs
+            for kind in self.recordings.kinds:
+                merge = kind.joined if standing == "current" else kind.kept
+                outputs = merge(former, outputs) or outputs
         try:
             command = result.page.recorded or self.options.record_command
             path = self.recordings.write(outputs, command)
@@ -233,8 +235,9 @@ def main() -> None:
     options = dataclasses.replace(options, device=name, leave_out=True)
     # Whatever conf.py says, what is recorded is measured properly.
     options = dataclasses.replace(options, preview=False)
-    recordings = Recordings(options.folder("recordings"), schema(options))
-    pages, problems = read_pages(asked.pages, options)
+    found = features_or_exit(options)
+    recordings = Recordings(options.folder("recordings"), kinds(found))
+    pages, problems = read_pages(asked.pages, options, found)
     if not (asked.pages and problems):
         meant = chosen(pages, options, recordings, bool(asked.pages), asked.changed)
         measuring = [page for page in meant if page.benchmark]

@@ -7,17 +7,14 @@ with 1 where a recording is not of the code of today: a gate for whoever publish
 import argparse
 import collections
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from errors.record_versions import meant
-from errors.version_files import Versions
-
-from .. import files
+from ..hooks import kinds
 from ..options import Options
 from ..source.pages import Page
 from ..store.recordings import Recordings
-from ..store.states import State
-from .record import read_pages, schema
+from ..store.states import Standing, State
+from .record import features_or_exit, read_pages
 
 
 def states(
@@ -41,39 +38,26 @@ def states(
     return found
 
 
-def texts(pages: Sequence[Page], versions: Versions) -> dict[str, str]:
-    """Say of each version how many pages have texts that must be recorded again."""
-    found = {}
-    for name in versions.names:
-        try:
-            lacking = {page.docname: versions.lacking(name, page) for page in pages}
-        except files.Unusable as error:
-            found[name] = f"unreadable: {error}"
-            continue
-        count = sum(lacking.values())
-        where = ", ".join(docname for docname, number in lacking.items() if number)
-        found[name] = f"{count} texts left out, of {where}" if count else "current"
-    return found
-
-
 def main() -> None:
     """Print the list, and with `--check` leave with 1 where something is not current."""
     parser = argparse.ArgumentParser(prog="recordings", description="List the recordings.")
     parser.add_argument("--check", action="store_true", help="fail where one is not current")
     asked = parser.parse_args()
     options = Options.from_file()
-    pages, problems = read_pages([], options)
-    found = states(pages, Recordings(options.folder("recordings"), schema(options)), options.home)
+    features = features_or_exit(options)
+    pages, problems = read_pages([], options, features)
+    recordings = Recordings(options.folder("recordings"), kinds(features))
+    found = states(pages, recordings, options.home)
     current = not problems
     for device, of_device in found.items():
-        count = collections.Counter(state.word for state, _ in of_device.values())
+        count = collections.Counter(state.standing for state, _ in of_device.values())
         print(f"{device}: " + ", ".join(f"{number} {word}" for word, number in count.items()))
         for name, (state, day) in of_device.items():
             print(f"  {day:<10} {name:<34} {state}")
-        current = current and set(count) <= {"current"}
-    for name, said in texts(meant(pages, options), Versions(options)).items():
-        print(f"{name}: {said}")
-        current = current and said == "current"
+        current = current and set(count) <= {Standing.CURRENT}
+    for name, standing in [each for feature in features for each in feature.listed(pages).items()]:
+        print(f"{name}: {standing}")
+        current = current and standing == Standing.CURRENT
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"'{options.record_command} --changed' records what is not current on this device.")

@@ -24,10 +24,7 @@ TAGS = (
     *("remove_input", "remove_output", "remove_cell", "scroll-output", "output_scroll"),
     *("full-width", "margin", "popout", RAISES, "skip-execution", "raw"),
 )
-OPTIONS = (
-    *("snippet", "folded", "raises", "framework", "tags"),
-    *("picture", "caption", "by-version"),
-)
+OPTIONS = (*("snippet", "folded", "raises", "framework", "tags"),)
 
 
 class PageError(Exception):
@@ -79,8 +76,9 @@ def _meaning(name: str, line: str) -> str:
 class Expansion:
     """Expands the cells of one page in order, knowing what the earlier ones defined."""
 
-    def __init__(self, docname: str, library: Library) -> None:
-        """Take the page's name, and the snippets."""
+    def __init__(self, docname: str, library: Library, cell_options: Collection[str] = ()) -> None:
+        """Take the page's name, the snippets, and options of cells besides its own."""
+        self.options = (*OPTIONS, *cell_options)
         self.chapter = docname.rpartition("/")[0].replace("/", ".")
         self.library = library
         self.meanings: dict[str, str] = {}
@@ -160,12 +158,11 @@ class Expansion:
             )
         return ExpectedError("", *[*declared.split(None, 1), ""][:2])
 
-    @staticmethod
-    def _check_names(options: Iterable[str], tags: Iterable[str], line: int) -> None:
+    def _check_names(self, options: Iterable[str], tags: Iterable[str], line: int) -> None:
         """Refuse misspelt options and tags; those of other programs remain."""
         for name in options:
-            if is_misspelt(name, OPTIONS):
-                hint = nearest(name.lower(), OPTIONS)
+            if is_misspelt(name, self.options):
+                hint = nearest(name.lower(), self.options)
                 raise PageError(line, f"a code cell has no option '{name}'{hint}")
         for tag in tags:
             if is_misspelt(tag, TAGS):
@@ -177,9 +174,14 @@ class Expansion:
         """Return the cell of the helpers that another cell needs, which stands beside that one."""
         code = self._joined(imports, [*sources.values()], unseen=True)
         folded = nbformat.v4.new_code_cell(code)
-        kept = {"framework": cell.metadata["framework"]} if "framework" in cell.metadata else {}
+        kept = {"helpers": True}
+        kept |= {"framework": cell.metadata["framework"]} if "framework" in cell.metadata else {}
         folded["metadata"] = nbformat.from_dict(
-            {"tags": ["hide-input"], "mystnb": {"code_prompt_show": HELPERS}, **kept}
+            {
+                "tags": ["hide-input"],
+                "mystnb": {"code_prompt_show": HELPERS},
+                **kept,
+            }
         )
         self.unnamed |= dict.fromkeys(sources, folded.metadata.mystnb)
         return Expanded(folded)

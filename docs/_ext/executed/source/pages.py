@@ -13,17 +13,12 @@ from typing import Any
 import nbformat
 import yaml
 
-from predicted import questions as predictions
-from predicted.questions import Prediction
-
 from ..names import is_misspelt, nearest
-from .expansion import HELPERS as HELPERS
 from .expansion import Expansion
 from .expansion import PageError as PageError
 from .snippets import ExpectedError, Library, split_lines
 
 KERNEL = {"name": "python3", "display_name": "Python 3"}
-NOT_BEFORE_A_CELL = "a predict must stand directly before the code cell that it asks about"
 CELL_AT = re.compile(r"^\w+ cell \d+ at line (\d+)")
 HEAD = ("benchmark", "device", "recorded")
 LANGUAGE = {"name": "python", "pygments_lexer": "ipython3", "file_extension": ".py"}
@@ -40,7 +35,7 @@ class Cell:
 
     `key` is a hash of its code and of the error that it must raise; the second of two equal
     cells has one of its own. `line` is where it begins in the page's file, counted from 1.
-    `node` is the cell in the page's notebook. `prediction` is the question before it.
+    `node` is the cell in the page's notebook.
     """
 
     key: str
@@ -48,12 +43,16 @@ class Cell:
     line: int
     expected: ExpectedError | None
     node: nbformat.NotebookNode
-    prediction: Prediction | None = None
 
     @property
     def framework(self) -> str:
         """The name of the framework whose cell it is, empty where the page says none."""
         return str(self.node.metadata.get("framework", ""))
+
+    @property
+    def has_helpers(self) -> bool:
+        """Whether it only holds what the next cell needs."""
+        return bool(self.node.metadata.get("helpers"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,12 +81,13 @@ def read_page(
     library: Library,
     devices: Collection[str] = (),
     frameworks: Collection[str] = (),
+    cell_options: Collection[str] = (),
 ) -> Page | None:
     """Read the page at `path` and expand its snippet cells; None where it has no code.
 
     `devices` are the names that its head may give, and `frameworks` those that cells may give;
-    without any they may give all. Raises PageError for text that cannot be read or a snippet
-    that does not exist.
+    without any they may give all. `cell_options` are further options of cells. Raises PageError
+    for text that cannot be read or a snippet that does not exist.
     """
     text = _text(path)
     if "{code-cell}" not in text or not text.startswith("---"):
@@ -98,10 +98,9 @@ def read_page(
         return None
     written = split_lines(text)
     benchmark, device, recorded = _execution(options, devices)
-    expansion = Expansion(docname, library)
+    expansion = Expansion(docname, library, cell_options)
     cells, lines, code = [], [], []
     seen: collections.Counter[str] = collections.Counter()
-    asked: Prediction | None = None
     for cell, line in zip(notebook.cells, notebook.metadata["source_map"], strict=True):
         if cell.cell_type != "code":
             # MyST-NB counts the lines of prose from 0, those of cells from 1, and it takes
@@ -111,19 +110,13 @@ def read_page(
                 line += 1
             cells.append(cell)
             lines.append(line + 1)
-            asked = _asked(cell.source, line + 1)
             continue
         _check_framework(cell, line, frameworks)
-        expanded = expansion.cells(cell, line)
-        for new in expanded:
+        for new in expansion.cells(cell, line):
             cells.append(new.node)
             lines.append(line)
             key = _key(new.node.source, new.expected, seen)
-            question = asked if new is expanded[-1] else None
-            code.append(Cell(key, new.node.source, line, new.expected, new.node, question))
-        asked = None
-    if asked:
-        raise PageError(asked.line, NOT_BEFORE_A_CELL)
+            code.append(Cell(key, new.node.source, line, new.expected, new.node))
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     notebook.metadata = nbformat.from_dict(options)
@@ -204,19 +197,6 @@ def _check_framework(cell: nbformat.NotebookNode, line: int, frameworks: Collect
     if name is not None and frameworks and name not in frameworks:
         hint = nearest(str(name), frameworks)
         raise PageError(line, f"there is no framework '{name}'{hint}")
-
-
-def _asked(text: str, line: int) -> Prediction | None:
-    """Return the question at the end of a cell of prose, which belongs to the next cell."""
-    for found in predictions.FENCE.finditer(text):
-        line += text.count("\n", 0, found.start())
-        if text[found.end() :].strip():
-            raise PageError(line, NOT_BEFORE_A_CELL)
-        try:
-            return predictions.read(found["question"], split_lines(found["body"]), line)
-        except predictions.PredictionError as error:
-            raise PageError(line, str(error)) from None
-    return None
 
 
 def _key(source: str, expected: ExpectedError | None, seen: collections.Counter[str]) -> str:

@@ -1,4 +1,4 @@
-"""A page's own outputs beside its recordings: one edition for each device."""
+"""A page's own outputs beside its recordings: a result for each device."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ class DeviceResult:
     live: bool
 
 
-def editions(
+def device_results(
     page: Page,
     live: PageOutputs | None,
     recordings: Recordings,

@@ -1,8 +1,8 @@
 """Which cell of a page an output belongs to, after its code was edited.
 
 What counts is the syntax of the code: docstrings, comments and formatting may change. An output
-belongs to its cell as long as the code of the cell and of all cells before it is the same; a
-measurement as long as what is measured is, see `source.slices`.
+belongs to its cell as long as the code of the cell and of all cells before it is the same; an
+output of a kind of its own as long as what decides it is, see `hooks.OutputKind`.
 """
 
 import collections
@@ -11,8 +11,7 @@ import difflib
 import hashlib
 from collections.abc import Sequence
 
-from measured.slices import slices
-
+from ..hooks import OutputKind
 from ..source.pages import Page
 from ..source.syntax import fingerprint
 from .output_format import CellOutputs, PageOutputs
@@ -34,7 +33,7 @@ def lineages(sources: Sequence[str]) -> list[str]:
     return found
 
 
-def placed(outputs: PageOutputs, page: Page) -> PageOutputs:
+def placed(outputs: PageOutputs, page: Page, kinds: Sequence[OutputKind] = ()) -> PageOutputs:
     """Return what was recorded of a page, under the keys of its cells today.
 
     A cell of which nothing was recorded has none; one whose code was edited has what its former
@@ -53,8 +52,8 @@ def placed(outputs: PageOutputs, page: Page) -> PageOutputs:
         standing = CHANGED if fingerprint(then[other]) != fingerprint(cell.source) else AFTER
         recorded = dataclasses.replace(outputs.cells[other], key=cell.key)
         if not same:
-            measures = slices(then)[other] == slices(now)[number]
-            recorded = dataclasses.replace(recorded, standing=standing, measures=measures)
+            alike = all(k.deciding(then)[other] == k.deciding(now)[number] for k in kinds)
+            recorded = dataclasses.replace(recorded, standing=standing, kind_stands=alike)
         found.append(recorded)
     return dataclasses.replace(outputs, cells=tuple(found))
 

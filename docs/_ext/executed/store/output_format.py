@@ -55,7 +55,7 @@ class CellOutputs:
 
     `source` is the code that ran. `missing` names the framework without which it could not be
     executed. `standing` says how the code stands to that of the page today; see `matching`.
-    `measures` says whether what was measured is still what the page measures.
+    `kind_stands` says whether the code that decides its outputs of a kind of their own is the same.
     """
 
     key: str
@@ -63,7 +63,7 @@ class CellOutputs:
     missing: str = ""
     source: str = ""
     standing: str = ""
-    measures: bool = True
+    kind_stands: bool = True
 
 
 @dataclasses.dataclass(frozen=True)

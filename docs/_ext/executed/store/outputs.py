@@ -2,14 +2,13 @@
 
 import copy
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
-from measured.schema import Schema
-from measured.texts import lines
+from ..hooks import OutputKind
 
 CELL_FILE = re.compile(r"/[^\s:'\"()]*/ipykernel_\d+/\d+\.py")
 # Where packages lie, and the standard library.
@@ -34,10 +33,16 @@ DATA = re.compile(r"application/vnd\.(?!jupyter\.widget).+\+json")
 MARKING = "\x02"
 
 
-def record(output: NotebookNode, schema: Schema | None) -> dict[str, Any] | None:
-    """Return the record of a measurement that an output holds, or None."""
-    found = output.get("data", {}).get(schema.media_type) if schema else None
-    return None if found is None else dict(found) if isinstance(found, dict) else {}
+def kind_of(output: NotebookNode, kinds: Iterable[OutputKind]) -> OutputKind | None:
+    """Return the kind of its own that an output is of, if it is of one."""
+    data = output.get("data", {})
+    return next((kind for kind in kinds if kind.media_type in data), None)
+
+
+def content(output: NotebookNode, kind: OutputKind) -> dict[str, Any]:
+    """Return the data of an output of a kind; empty where it is no dictionary."""
+    found = output["data"][kind.media_type]
+    return dict(found) if isinstance(found, dict) else {}
 
 
 def error(outputs: Iterable[NotebookNode]) -> NotebookNode | None:
@@ -58,39 +63,28 @@ def printed(shown: Iterable[NotebookNode]) -> str:
     return "\n".join(found)
 
 
-def records(outputs: Iterable[NotebookNode], schema: Schema | None) -> list[dict[str, Any]]:
-    """Return the records of measurements and comparisons among a cell's outputs, each once."""
-    found: list[dict[str, Any]] = []
-    for output in outputs:
-        measured = record(output, schema)
-        if measured is not None and measured not in found:
-            found.append(measured)
-    return found
-
-
 def presentable(
-    outputs: Iterable[NotebookNode], schema: Schema | None = None
+    outputs: Iterable[NotebookNode], kinds: Sequence[OutputKind] = ()
 ) -> list[NotebookNode]:
     """Return the outputs as the page shows them.
 
-    The lines of measurements and of a stream become one block each, and a measurement that is also
-    the value of the cell is shown once. Its lines are those of all its processes, where the text
-    that came with it knows of one.
+    Outputs of a kind of its own become lines of text, which make one block with those of a stream;
+    what is also the value of the cell is shown once. The lines are what the kind says, where its
+    data is what it must be, else the text that came with it.
     """
     shown: list[NotebookNode] = []
     seen: list[dict[str, Any]] = []
     for output in copy.deepcopy(list(outputs)):
-        measured = record(output, schema)
-        if measured is not None:
-            if measured in seen:
+        if kind := kind_of(output, kinds):
+            data = content(output, kind)
+            if data in seen:
                 continue
-            seen.append(measured)
-            text = output["data"].get("text/plain", "")
-            if schema and schema.problem(measured) is None:
-                text = lines(measured)
+            seen.append(data)
+            good = kind.problem(data) is None
+            text = kind.text(data) if good else output["data"].get("text/plain", "")
             output = nbformat.v4.new_output("stream", text=text + "\n")
         elif "text/plain" in output.get("data", {}):
-            kept = {kind: of for kind, of in output.data.items() if not DATA.fullmatch(kind)}
+            kept = {kind: value for kind, value in output.data.items() if not DATA.fullmatch(kind)}
             output["data"] = NotebookNode(kept)
         shown.append(output)
     shown = joined(shown)

@@ -7,15 +7,14 @@ import math
 import os
 import pathlib
 
-from measured.schema import Schema
-
 from .. import files
+from ..hooks import OutputKind
 from ..source.pages import Page
 from ..source.syntax import fingerprint
 from . import matching, output_format, sanitising
 from .output_format import PageOutputs
 from .sanitising import Refused
-from .states import State
+from .states import Standing, State
 
 # Facts of a run that differ each time, and mean nothing to who reads what it printed.
 OF_ONE_RUN = ("executed", "seconds", "cores", "started", "process")
@@ -32,10 +31,10 @@ class Effort:
 class Recordings:
     """The recordings of a book: a folder for each device, with a file for each page."""
 
-    def __init__(self, root: str | os.PathLike[str], schema: Schema | None = None) -> None:
-        """Take their folder, and what a measurement must hold."""
+    def __init__(self, root: str | os.PathLike[str], kinds: tuple[OutputKind, ...] = ()) -> None:
+        """Take their folder, and the kinds of outputs that there are besides the usual ones."""
         self.root = pathlib.Path(root)
-        self.schema = schema
+        self.kinds = kinds
 
     def path(self, device: str, docname: str) -> pathlib.Path:
         """Return the file in which a page's recording on a device is kept."""
@@ -50,7 +49,7 @@ class Recordings:
         facts = dataclasses.replace(outputs.facts, seconds=round(outputs.facts.seconds, 2))
         cells = tuple(
             dataclasses.replace(
-                cell, outputs=tuple(sanitising.recordable(cell.outputs, self.schema))
+                cell, outputs=tuple(sanitising.recordable(cell.outputs, self.kinds))
             )
             for cell in outputs.cells
         )
@@ -75,7 +74,7 @@ class Recordings:
         cells = []
         for number, cell in enumerate(outputs.cells, 1):
             try:
-                accepted = [sanitising.accepted(output, self.schema) for output in cell.outputs]
+                accepted = [sanitising.accepted(output, self.kinds) for output in cell.outputs]
             except Refused as error:
                 raise files.Unusable(f"its cell {number} {error}") from None
             cells.append(dataclasses.replace(cell, outputs=tuple(accepted)))
@@ -115,16 +114,16 @@ class Recordings:
         try:
             outputs = self.read(device, docname)
         except files.Unusable as error:
-            return State("unreadable", (str(error),)), None
+            return State(Standing.UNREADABLE, (str(error),)), None
         if outputs is None:
-            return State("missing"), None
+            return State(Standing.MISSING), None
         if page is None:
-            return State("left over", ("the page is gone, or has no code any more",)), None
+            return State(Standing.LEFT_OVER, ("the page is gone, or has no code any more",)), None
         if page.device not in (None, device):
-            return State("left over", (f"the page is executed on {page.device} only",)), None
-        outputs = matching.placed(outputs, page)
+            return State(Standing.LEFT_OVER, (f"the page is executed on {page.device} only",)), None
+        outputs = matching.placed(outputs, page, self.kinds)
         reasons = matching.changes(outputs, page)
-        return State("earlier code" if reasons else "current", reasons), outputs
+        return State(Standing.EARLIER if reasons else Standing.CURRENT, reasons), outputs
 
 
 def _content(outputs: PageOutputs) -> object:

@@ -5,16 +5,15 @@ import getpass
 import pathlib
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from nbformat import NotebookNode
 
-from measured.schema import Schema
-
-from .outputs import change_texts, joined, record, scrubbed
+from ..hooks import OutputKind
+from .outputs import change_texts, content, joined, kind_of, scrubbed
 
 TEXTS = ("text/plain", "text/html", "image/svg+xml")
-KINDS = (*TEXTS, "image/png")
+MEDIA_TYPES = (*TEXTS, "image/png")
 # What earlier recorders put before the ids in HTML.
 PREFIX = re.compile(r'(?<= id=")out-[0-9a-f]{10}-')
 
@@ -23,7 +22,9 @@ class Refused(Exception):
     """An output is of a kind that is not recorded; the message says why."""
 
 
-def recordable(outputs: Iterable[NotebookNode], schema: Schema | None = None) -> list[NotebookNode]:
+def recordable(
+    outputs: Iterable[NotebookNode], kinds: Sequence[OutputKind] = ()
+) -> list[NotebookNode]:
     """Return the outputs as they are recorded: cleaned, and without what says nothing.
 
     Names of this machine and of who used it are taken out too. What is not accepted from
@@ -41,10 +42,10 @@ def recordable(outputs: Iterable[NotebookNode], schema: Schema | None = None) ->
     for output in joined(copy.deepcopy(list(outputs))):
         if output.output_type == "execute_result":
             output["execution_count"] = None
-        if record(output, schema) is None:
-            # A measurement has fields of its own.
+        if kind_of(output, kinds) is None:
+            # What is of a kind of its own has fields of its own.
             change_texts(output, without_names, TEXTS)
-        found.append(accepted(output, schema))
+        found.append(accepted(output, kinds))
     return found
 
 
@@ -79,22 +80,21 @@ def _private() -> list[tuple[re.Pattern[str], str]]:
     return [(re.compile(pattern), instead) for pattern, instead in found]
 
 
-def accepted(output: NotebookNode, schema: Schema | None = None) -> NotebookNode:
+def accepted(output: NotebookNode, kinds: Sequence[OutputKind] = ()) -> NotebookNode:
     """Return an output from elsewhere fit to be shown; raises Refused for what is not known.
 
-    What is no measurement by the schema is refused too; without one, so are all records.
+    So is what its own kind does not know.
     """
     if "metadata" in output:
         output["metadata"] = {}
-    measured = record(output, schema)
-    if schema and measured is not None:
-        if problem := schema.problem(measured):
-            raise Refused(f"holds a measurement that is none ({problem})")
-    for kind, value in output.get("data", {}).items():
-        if schema and kind == schema.media_type:
+    kind = kind_of(output, kinds)
+    if kind is not None and (problem := kind.problem(content(output, kind))):
+        raise Refused(f"holds {problem}")
+    for media_type, value in output.get("data", {}).items():
+        if kind is not None and media_type == kind.media_type:
             continue
-        if kind not in KINDS:
-            raise Refused(f"holds {kind}, which is not accepted")
-        if kind == "text/html":
-            output["data"][kind] = PREFIX.sub("", value)
+        if media_type not in MEDIA_TYPES:
+            raise Refused(f"holds {media_type}, which is not accepted")
+        if media_type == "text/html":
+            output["data"][media_type] = PREFIX.sub("", value)
     return output

@@ -1,15 +1,36 @@
 """Whether something that was recorded belongs to what it was recorded from."""
 
 import dataclasses
+import enum
+
+
+class Standing(enum.StrEnum):
+    """How a recording stands to what it was recorded from."""
+
+    CURRENT = "current"
+    EARLIER = "earlier code"
+    MISSING = "missing"
+    UNREADABLE = "unreadable"
+    LEFT_OVER = "left over"
 
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """One of current, earlier code, missing, unreadable and left over, and why."""
+    """How something recorded stands, and why."""
 
-    word: str
+    standing: Standing
     reasons: tuple[str, ...] = ()
+
+    @property
+    def current(self) -> bool:
+        """Whether it is of the code of today."""
+        return self.standing is Standing.CURRENT
+
+    @property
+    def missing(self) -> bool:
+        """Whether nothing was recorded."""
+        return self.standing is Standing.MISSING
 
     def __str__(self) -> str:
         """Say the state and its reasons in words."""
-        return self.word + (f": {'; '.join(self.reasons)}" if self.reasons else "")
+        return self.standing + (f": {'; '.join(self.reasons)}" if self.reasons else "")

@@ -3,7 +3,8 @@
 import pytest
 from nbclient import NotebookClient
 
-from executed.source.pages import HELPERS, PageError, read_page
+from executed.source.expansion import HELPERS
+from executed.source.pages import PageError, read_page
 from executed.source.snippets import Library
 
 
@@ -11,7 +12,8 @@ from executed.source.snippets import Library
 def read(project):
     def read(docname, *parts, **settings):
         path = read.path = project.page(docname, *parts, **settings)
-        return read_page(docname, path, Library(project.root / "snippets"))
+        snippets = Library(project.root / "snippets")
+        return read_page(docname, path, snippets, cell_options=["by-version"])
 
     return read
 

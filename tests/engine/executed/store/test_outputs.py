@@ -5,12 +5,14 @@ import pathlib
 import nbformat
 import pytest
 
-from executed.store.outputs import presentable, records, scrubbed
+from executed.store.outputs import presentable, scrubbed
+from measured.feature import MeasurementKind
 from measured.schema import Schema
 from tests.engine.records import measured
 
 ROOT = pathlib.Path(__file__).parents[4]
 SCHEMA = Schema.load(ROOT / "snippets" / "programs" / "measurement.schema.json")
+KINDS = (MeasurementKind(SCHEMA),)
 
 
 def stream(text, name="stdout"):
@@ -104,23 +106,20 @@ def test_of_a_line_that_is_written_again_and_again_the_last_text_stays(pieces, t
 
 def test_a_measurement_is_shown_as_a_line_and_only_once():
     outputs = [measurement("x"), measurement("y"), measurement("x", "execute_result")]
-    assert [out.text for out in presentable(outputs, SCHEMA)] == ["x 1 ms\ny 1 ms\n"]
-    found = records([measurement("x"), stream("a"), measurement("y"), measurement("x")], SCHEMA)
-    assert [record["name"] for record in found] == ["x", "y"]
+    assert [out.text for out in presentable(outputs, KINDS)] == ["x 1 ms\ny 1 ms\n"]
 
 
 def test_the_line_of_a_measurement_is_that_of_all_its_processes():
     each = [measured("x", [seconds], "jax", {"first_call": 2.0}) for seconds in (0.5, 0.4, 0.61)]
     record = each[0] | {"processes": [process for one in each for process in one["processes"]]}
     data = {"text/plain": "as it was in the first process", SCHEMA.media_type: record}
-    (shown,) = presentable([nbformat.v4.new_output("display_data", data=data)], SCHEMA)
+    (shown,) = presentable([nbformat.v4.new_output("display_data", data=data)], KINDS)
     assert shown.text == "x [jax] 500 ms (400–610), first call 2.00 s\n"
 
 
 def test_without_a_schema_nothing_is_a_measurement():
     outputs = [measurement("x"), measurement("x")]
     assert [output.data for output in presentable(outputs)] == [{"text/plain": "x 1 ms"}] * 2
-    assert records(outputs, None) == []
 
 
 def test_native_logs_of_libraries_are_dropped_but_not_their_errors():

@@ -107,7 +107,7 @@ def test_prose_is_not_accepted(recordings, path):
 
 def test_what_is_no_text_or_no_file_is_unreadable(recordings, read, path):
     def state():
-        return recordings.state("gpu-x", "a/one", read("1", "2"))[0].word
+        return recordings.state("gpu-x", "a/one", read("1", "2"))[0].standing
 
     assert state() == "current"
     path.write_bytes(path.read_bytes() + b"\xff")

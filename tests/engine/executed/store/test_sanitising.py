@@ -7,11 +7,13 @@ import nbformat
 import pytest
 
 from executed.store.sanitising import Refused, accepted, recordable
+from measured.feature import MeasurementKind
 from measured.schema import Schema
 from tests.engine.records import KIND, measured
 
 ROOT = pathlib.Path(__file__).parents[4]
 SCHEMA = Schema.load(ROOT / "snippets" / "programs" / "measurement.schema.json")
+KINDS = (MeasurementKind(SCHEMA),)
 
 
 def display(**data):
@@ -29,7 +31,7 @@ def measurement(record):
 
 
 def test_a_measurement_passes():
-    assert accepted(measurement(RECORD), SCHEMA).data[KIND] == RECORD
+    assert accepted(measurement(RECORD), KINDS).data[KIND] == RECORD
 
 
 def test_without_a_schema_no_record_is_a_measurement():
@@ -45,7 +47,7 @@ NONE = "a measurement that is none"
     [
         (display(**{"text/javascript": "alert(1)"}), "which is not accepted"),
         (display(**{"application/vnd.jupyter.widget-view+json": {}}), "which is not accepted"),
-        (measurement(RECORD | {"work": True}), rf"{NONE} \(the record.work must be"),
+        (measurement(RECORD | {"work": True}), f"{NONE}: the record.work must be"),
         (measurement(RECORD | {"processes": []}), NONE),
         (measurement(RECORD | {"processes": [PROCESS | {"latency": [math.nan]}]}), NONE),
         (measurement(RECORD | {"error": math.inf}), NONE),
@@ -53,7 +55,7 @@ NONE = "a measurement that is none"
 )
 def test_other_kinds_and_what_the_schema_does_not_allow_are_refused(output, words):
     with pytest.raises(Refused, match=words):
-        accepted(output, SCHEMA)
+        accepted(output, KINDS)
 
 
 def test_what_an_output_says_about_itself_is_dropped():
@@ -120,7 +122,7 @@ def test_a_name_that_is_a_word_changes_no_text_and_no_record(machine, name):
     printed = nbformat.v4.new_output("stream", text=text)
     output = measurement(record)
     output.data["text/plain"] = f"/home/{name}/x took 0.5"
-    assert recordable([printed, output], SCHEMA) == [printed, output]
+    assert recordable([printed, output], KINDS) == [printed, output]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,10 @@
+"""What compiled programs add to the core."""
+
+from executed.hooks import Feature
+
+
+class Compiled(Feature):
+    """Programs that pages show, of which the Markdown has the source alone."""
+
+    name = "compiled"
+    not_in_markdown = (".compile-view details",)

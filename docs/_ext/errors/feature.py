@@ -1,0 +1,71 @@
+"""What errors add to the core: what those that cells declare came to, here and elsewhere."""
+
+import pathlib
+from collections.abc import Sequence
+
+from executed import files
+from executed.hooks import Conclusion, Feature
+from executed.options import Options
+from executed.panels import Panel
+from executed.run.page_run import Failure
+from executed.source.pages import Page
+from executed.store.device_outputs import DeviceResult
+from executed.store.states import Standing
+
+from .beside import beside
+from .outcomes import declared_errors
+from .version_files import OPTION, Versions, asked_of
+
+NAME = "errors"
+
+
+class Errors(Feature):
+    """Errors that cells declare, and what other versions of a package say."""
+
+    name = NAME
+    cell_options = (OPTION,)
+
+    def __init__(self, options: Options) -> None:
+        """Find what was recorded of other versions."""
+        super().__init__(options)
+        self.versions = Versions(options)
+
+    def files(self) -> dict[str, pathlib.Path]:
+        """Return the files of the versions."""
+        # A new recording of a version is rare, and has all pages read again.
+        return {name: self.versions.path(name) for name in self.versions.names}
+
+    def conclude(self, page: Page, results: Sequence[DeviceResult], failed: bool) -> Conclusion:
+        """Gather the errors that the page declares, with what they came to."""
+        texts = self.versions.of_page(page)
+        errors = declared_errors(page, results[0].outputs, texts)
+        return Conclusion(errors) if errors else Conclusion()
+
+    def show(
+        self,
+        page: Page,
+        results: Sequence[DeviceResult],
+        panels: Sequence[list[Panel]],
+        failed: bool,
+    ) -> tuple[Sequence[list[Panel]], tuple[Failure, ...]]:
+        """Add what other versions printed to the cells that ask for it."""
+        texts = self.versions.of_page(page)
+        return beside(page, panels, results[0].outputs, texts, self.options), ()
+
+    def listed(self, pages: Sequence[Page]) -> dict[str, str]:
+        """Say of each version how many texts of pages must be recorded again."""
+        found = {}
+        for name in self.versions.names:
+            try:
+                lacking = {
+                    page.docname: self.versions.lacking(name, page)
+                    for page in asked_of(pages, self.options)
+                }
+            except files.Unusable as error:
+                found[name] = f"unreadable: {error}"
+                continue
+            count = sum(lacking.values())
+            where = ", ".join(docname for docname, number in lacking.items() if number)
+            left_out = f"{count} texts left out, of {where}"
+            found[name] = left_out if count else str(Standing.CURRENT)
+        return found

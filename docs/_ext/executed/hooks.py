@@ -1,0 +1,145 @@
+"""What an extension adds to the core: an output kind, what it concludes of a page, what it shows.
+
+An extension beside the core has a function `for_book` that returns its Feature for the options of a
+book, and a table of its own options as `OPTIONS`, where it has any. The core calls the features in
+the order of conf.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from .options import Options
+    from .panels import Panel
+    from .run.page_run import Failure
+    from .source.pages import Page
+    from .store.device_outputs import DeviceResult
+    from .store.output_format import PageOutputs
+
+
+class FeatureError(Exception):
+    """An extension cannot work with the options of conf.py."""
+
+
+class OutputKind(Protocol):
+    """Outputs under a MIME type of their own, of which the core does not know what they say.
+
+    They are shown per device, even where all of them are equal.
+    """
+
+    @property
+    def media_type(self) -> str:
+        """The MIME type."""
+        ...
+
+    def problem(self, data: Any) -> str | None:
+        """Say what keeps data from being such an output; None where nothing does."""
+        ...
+
+    def text(self, data: Mapping[str, Any]) -> str:
+        """Return what data says, as lines of text."""
+        ...
+
+    def deciding(self, sources: tuple[str, ...]) -> Sequence[str]:
+        """Return for each cell of a page a digest of the code that decides such outputs of it."""
+        ...
+
+    def processes(self, outputs: PageOutputs) -> float:
+        """Return in how many processes all such outputs of a page were made."""
+        ...
+
+    def joined(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
+        """Return former outputs with what a further process gave; None where they are not alike."""
+        ...
+
+    def kept(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
+        """Return new outputs with what former processes gave, if what decides it is the same."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Conclusion:
+    """What a feature concludes of a page, kept with it from one build to the next.
+
+    data: what the feature wants to know of the page later, plain enough to be pickled.
+    failures: why the page is red.
+    remarks: what the page on recordings says of a device besides, such as "10 processes".
+    processors: what the feature calls the processor of a device.
+    """
+
+    data: Any = None
+    failures: tuple[Failure, ...] = ()
+    remarks: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    processors: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+class Feature:
+    """What one extension adds. Each of its parts may be left as it is here.
+
+    name: under which its conclusions are kept.
+    kind: an output kind of its own.
+    cell_options: options that code cells have because of it.
+    not_in_markdown: CSS selectors of what it shows on pages, and not in their Markdown.
+    """
+
+    name = ""
+    kind: OutputKind | None = None
+    cell_options: tuple[str, ...] = ()
+    not_in_markdown: tuple[str, ...] = ()
+
+    def __init__(self, options: Options) -> None:
+        """Take the options of the book; raises FeatureError."""
+        self.options = options
+        # Those of all features, once all are there.
+        self.kinds: tuple[OutputKind, ...] = ()
+
+    def files(self) -> dict[str, pathlib.Path]:
+        """Return files, by names of their own, which make all pages be read again if changed."""
+        return {}
+
+    def conclude(self, page: Page, results: Sequence[DeviceResult], failed: bool) -> Conclusion:
+        """Conclude what there is to conclude of a page that was executed, or not (`failed`).
+
+        `results` are what the page gave on each device, that of the build first.
+        """
+        return Conclusion()
+
+    def show(
+        self,
+        page: Page,
+        results: Sequence[DeviceResult],
+        panels: Sequence[list[Panel]],
+        failed: bool,
+    ) -> tuple[Sequence[list[Panel]], tuple[Failure, ...]]:
+        """Return the panels of each cell with what this adds to them, and what it could not add."""
+        return panels, ()
+
+    def prose(self, cell: Any) -> str:
+        """Return what a notebook says before a cell, in HTML, given the cell on the page.
+
+        It is a node of selectolax.
+        """
+        return ""
+
+    def listed(self, pages: Sequence[Page]) -> dict[str, str]:
+        """Return what else is recorded, by its name, and how it stands: 'current', or why not."""
+        return {}
+
+
+def features(options: Options) -> tuple[Feature, ...]:
+    """Return the features of the extensions that conf.py lists; raises FeatureError."""
+    modules = map(importlib.import_module, options.extensions)
+    found = tuple(module.for_book(options) for module in modules if hasattr(module, "for_book"))
+    for feature in found:
+        feature.kinds = kinds(found)
+    return found
+
+
+def kinds(found: Sequence[Feature]) -> tuple[OutputKind, ...]:
+    """Return the output kinds of features."""
+    return tuple(feature.kind for feature in found if feature.kind is not None)

@@ -1,0 +1,137 @@
+"""What each device gave for a cell, fit to be shown, or a note why there is nothing."""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+
+from nbformat import NotebookNode
+
+from .hooks import OutputKind
+from .options import Options
+from .source.pages import Cell, Page
+from .store import outputs
+from .store.device_outputs import DeviceResult
+
+# Said of what is kept of a cell, though other code of its page has changed.
+SINCE = "other code of its page has changed since"
+
+
+@dataclasses.dataclass(frozen=True)
+class Note:
+    """A sentence in the place of outputs, or above them: a text, a command in it, and the rest."""
+
+    text: str
+    command: str = ""
+    rest: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """What one device gave for a cell: outputs fit to be shown, or a note why there are none.
+
+    `shown` is what a page shows in place of these outputs, where a feature has changed it. Those
+    `of_device` are shown for each device. Of what it gave of other code than today's, `earlier` is
+    the day, `code` that code, and `former` what it printed; of its outputs only those of a kind of
+    its own may be among `outputs`.
+    """
+
+    device: str
+    outputs: list[NotebookNode] | None
+    note: Note | None = None
+    shown: list[NotebookNode] | None = None
+    of_device: bool = False
+    earlier: str = ""
+    code: str = ""
+    former: list[NotebookNode] = dataclasses.field(default_factory=list)
+
+    @property
+    def visible(self) -> list[NotebookNode]:
+        """What a page shows of it."""
+        return (self.outputs if self.shown is None else self.shown) or []
+
+
+def panels(
+    page: Page,
+    results: Iterable[DeviceResult],
+    options: Options,
+    kinds: Sequence[OutputKind] = (),
+) -> list[list[Panel]]:
+    """Return for each cell of the page its panels, the device of the build first."""
+    first, *others = results
+    # On what the page was never recorded is said by the page about recordings, not in each cell.
+    results = [first, *(result for result in others if not result.recorded.missing)]
+    return [
+        _worth_showing([_panel(page, cell, result, options, kinds) for result in results])
+        for cell in page.cells
+    ]
+
+
+def _panel(
+    page: Page, cell: Cell, result: DeviceResult, options: Options, kinds: Sequence[OutputKind]
+) -> Panel:
+    device, label = result.device, options.label(result.device)
+    if result.outputs is None:
+        if result.recorded.missing:
+            command = f"{page.recorded or options.record_command} {page.docname}"
+            words = f"Not recorded on {label} yet; ", command, " on such a machine records it."
+            return Panel(device, None, Note(*words))
+        return Panel(device, None, Note(f"The recording on {label} is {result.recorded}."))
+    made = result.outputs.cell(cell.key)
+    if made is None and result.live:
+        # The page failed before it came to this cell.
+        return Panel(device, [])
+    day, other_code = result.outputs.facts.day, Note(f"Not recorded on {label} with this code.")
+    if made is None:
+        return Panel(device, None, other_code, earlier=day)
+    if made.missing:
+        what = "executed" if result.live else "recorded"
+        framework = options.framework_label(made.missing)
+        return Panel(device, None, Note(f"Not {what}: {framework} is not installed."))
+    of_kinds = [output for output in made.outputs if outputs.kind_of(output, kinds)]
+    if not made.standing:
+        shown = outputs.presentable(made.outputs, kinds)
+        return Panel(device, shown, of_device=bool(of_kinds))
+    kept = outputs.presentable(of_kinds if made.kind_stands else (), kinds)
+    rest = [output for output in made.outputs if not kept or output not in of_kinds]
+    return Panel(
+        device,
+        kept or None,
+        Note(f"Measured {day}; {SINCE}.") if kept else other_code,
+        of_device=bool(kept),
+        earlier=day,
+        code=made.source if rest else "",
+        former=outputs.presentable(rest, kinds),
+    )
+
+
+def _worth_showing(cell_panels: list[Panel]) -> list[Panel]:
+    """Return the panels to show: one where all outputs agree, else all that are there.
+
+    Behind them are those of other devices that have nothing of today's code.
+    """
+    home, *others = cell_panels
+    beneath = [panel for panel in others if panel.earlier and panel.outputs is None]
+    beside = [panel for panel in cell_panels if panel not in beneath]
+    beneath = [
+        dataclasses.replace(panel, code="") if _same(panel.former, home.outputs) else panel
+        for panel in beneath
+        if panel.former or any(other.outputs for other in beside)
+    ]
+    with_outputs = [panel for panel in beside if panel.outputs is not None]
+    if not with_outputs:
+        return [home, *beneath]
+    differ = any(not _same(panel.outputs, with_outputs[0].outputs) for panel in with_outputs)
+    if differ or home.outputs is None or any(panel.of_device for panel in with_outputs):
+        return [*beside, *beneath]
+    return [*with_outputs[:1], *beneath]
+
+
+def _same(one: Iterable[NotebookNode] | None, other: Iterable[NotebookNode] | None) -> bool:
+    return _comparable(one or ()) == _comparable(other or ())
+
+
+def _comparable(shown: Iterable[NotebookNode]) -> str:
+    """Return outputs as a recording would hold them, without what numbers them."""
+    beside = ("execution_count", "metadata")
+    kept = [{name: part for name, part in each.items() if name not in beside} for each in shown]
+    return json.dumps(kept, sort_keys=True)

@@ -1,0 +1,148 @@
+"""What measurements add to the core: a kind of output, and what a page concludes from them."""
+
+import dataclasses
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from executed.hooks import Conclusion, Feature, FeatureError
+from executed.options import Options
+from executed.run.page_run import Failure
+from executed.source.pages import Page
+from executed.store.device_outputs import DeviceResult
+from executed.store.output_format import PageOutputs
+from executed.store.outputs import content, kind_of
+
+from . import processes
+from .options import MeasuredOptions
+from .schema import Schema, SchemaError, single
+from .slices import slices
+from .texts import lines
+
+NAME = "measured"
+
+
+class MeasurementKind:
+    """Records of measurements, as an output kind of the core; see `executed.hooks.OutputKind`."""
+
+    def __init__(self, schema: Schema) -> None:
+        """Take what a record must hold."""
+        self.schema = schema
+
+    @property
+    def media_type(self) -> str:
+        """The MIME type of a record."""
+        return self.schema.media_type
+
+    def problem(self, data: Any) -> str | None:
+        """Say what keeps a record from being a measurement."""
+        problem = self.schema.problem(data)
+        return f"a measurement that is none: {problem}" if problem else None
+
+    def text(self, data: Mapping[str, Any]) -> str:
+        """Return the lines of a record: those of all its processes."""
+        return lines(data)
+
+    def deciding(self, sources: tuple[str, ...]) -> Sequence[str]:
+        """Return the slices of what cells measure."""
+        return slices(sources)
+
+    def processes(self, outputs: PageOutputs) -> float:
+        """Return in how many processes all of it was measured."""
+        return processes.count(outputs, self.schema)
+
+    def joined(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
+        """Return former outputs with what another process measured."""
+        return processes.accumulated(former, new, self.schema)
+
+    def kept(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
+        """Return new outputs with what former processes measured."""
+        return processes.kept(former, new, self.schema)
+
+
+@dataclasses.dataclass(frozen=True)
+class PageMeasurements:
+    """What a page measured: records, and name, framework and device of those of other code."""
+
+    records: tuple[dict[str, Any], ...] = ()
+    outdated: tuple[tuple[str, str, str], ...] = ()
+
+
+class Measured(Feature):
+    """Measurements among the outputs of pages."""
+
+    name = NAME
+    not_in_markdown = (".measurement-rules", ".measurement-figure > details > summary")
+
+    def __init__(self, options: Options) -> None:
+        """Read the schema; raises FeatureError."""
+        super().__init__(options)
+        file = options.of(MeasuredOptions).measurements
+        self.path = options.root / file if file else None
+        self.schema: Schema | None = None
+        if self.path:
+            try:
+                self.schema = Schema.load(self.path)
+            except SchemaError as error:
+                raise FeatureError(f"book_measurements of conf.py: {error}") from None
+            self.kind = MeasurementKind(self.schema)
+
+    def files(self) -> dict[str, pathlib.Path]:
+        """Return the schema's file."""
+        return {"schema": self.path} if self.path else {}
+
+    def conclude(self, page: Page, results: Sequence[DeviceResult], failed: bool) -> Conclusion:
+        """Gather the measurements of all devices, with where they were made."""
+        if self.schema is None or self.kind is None:
+            return Conclusion()
+        records: list[dict[str, Any]] = []
+        outdated: list[tuple[str, str, str]] = []
+        failures = []
+        for result in results:
+            for cell in page.cells:
+                made = result.outputs.cell(cell.key) if result.outputs else None
+                for record in self._records(made.outputs) if made else ():
+                    if problem := self.kind.problem(record):
+                        failures.append(Failure(cell.line, f"the cell displays {problem}"))
+                        continue
+                    measurements = single(record)
+                    if made and not made.kind_stands:
+                        outdated += [
+                            (m["name"], m["framework"], result.device) for m in measurements
+                        ]
+                        continue
+                    made_at = {"page": page.docname, "device": result.device}
+                    if record["method"] < self.schema.method:
+                        made_at["earlier"] = "method"
+                    elif made and made.standing:
+                        made_at["earlier"] = "code"
+                    records += [measurement | made_at for measurement in measurements]
+        if not records and not outdated and not failures:
+            return Conclusion()
+        return Conclusion(
+            PageMeasurements(tuple(records), tuple(outdated)),
+            tuple(failures),
+            {device: text for device in _devices(records) if (text := _counted(records, device))},
+            {record["device"]: record["processor"] for record in reversed(records)},
+        )
+
+    def _records(self, outputs: Iterable[Any]) -> list[dict[str, Any]]:
+        """Return the records among the outputs of a cell, each once."""
+        found: list[dict[str, Any]] = []
+        for output in outputs:
+            if self.kind and kind_of(output, [self.kind]):
+                record = content(output, self.kind)
+                if record not in found:
+                    found.append(record)
+        return found
+
+
+def _devices(records: Iterable[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(record["device"] for record in records))
+
+
+def _counted(records: Iterable[Mapping[str, Any]], device: str) -> str:
+    """Say in how many processes measurements were made on a device."""
+    counts = sorted({len(each["processes"]) for each in records if each["device"] == device})
+    count = "–".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    return f"{count} process{'es' * (count != '1')}"

@@ -1,0 +1,27 @@
+"""The options of measurements."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from executed.options import Table, option
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A source that pages quote."""
+
+    title: str
+    author: str
+    url: str
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasuredOptions(Table):
+    """The options of this extension, each called `book_<name>` in conf.py.
+
+    measurements: the JSON schema of a measurement, a file; without it no output is one.
+    sources: sources that may be quoted, {key: {title, author, url}}.
+    """
+
+    measurements: str = option("", "env")
+    sources: Mapping[str, Source] = option(dict, "env")

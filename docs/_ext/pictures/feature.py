@@ -1,0 +1,30 @@
+"""What pictures add to the core: drawings in place of the data that cells give."""
+
+from collections.abc import Sequence
+
+from executed.hooks import Feature
+from executed.panels import Panel
+from executed.run.page_run import Failure
+from executed.source.pages import Page
+from executed.store.device_outputs import DeviceResult
+
+from .drawn import drawn
+
+
+class Pictures(Feature):
+    """Pictures of what cells give that ask for one with `:picture:`."""
+
+    name = "pictures"
+    cell_options = ("picture", "caption")
+    # The data of a tree says what its drawing says.
+    not_in_markdown = (".picture-tree details",)
+
+    def show(
+        self,
+        page: Page,
+        results: Sequence[DeviceResult],
+        panels: Sequence[list[Panel]],
+        failed: bool,
+    ) -> tuple[Sequence[list[Panel]], tuple[Failure, ...]]:
+        """Draw the pictures of a page."""
+        return drawn(page, panels, failed)
