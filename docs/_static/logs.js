@@ -299,7 +299,6 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     const table = document.querySelector(".log-causes table");
-    if (!table) return;
     const causes = causesOf(table);
     const { form, input, output } = window.book.field("log-reader", "Paste your log", {
       rows: 6,

@@ -4,31 +4,18 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     const cells = [...document.querySelectorAll(".tag_translation")];
-    if (!cells.length) return;
-    const rows = cells.flatMap((cell) =>
-      [...cell.querySelectorAll("tbody")].map((body) => ({
-        body,
-        group: cell.closest("section"),
-        text: body.textContent.toLowerCase(),
-      })),
-    );
-
-    const { input, output } = window.book.fieldAbove(cells[0], "translation-filter", "Filter the rows", {
+    const bodies = cells.flatMap((cell) => [...cell.querySelectorAll("tbody")]);
+    const rows = bodies.map((body) => ({ body, text: body.textContent.toLowerCase() }));
+    const label = "Filter the rows";
+    const { input, output } = window.book.fieldAbove(cells[0], "translation-filter", label, {
       type: "search",
       placeholder: "cat, gather, einsum, differs",
     });
 
     const filter = () => {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-      const groups = new Map();
-      let found = 0;
-      for (const { body, group, text } of rows) {
-        const shown = words.every((word) => text.includes(word));
-        body.hidden = !shown;
-        groups.set(group, groups.get(group) || shown);
-        found += shown;
-      }
-      for (const [group, shown] of groups) group.hidden = !shown;
+      for (const { body, text } of rows) body.hidden = !words.every((word) => text.includes(word));
+      const found = rows.filter(({ body }) => !body.hidden).length;
       output.textContent = `${words.length ? `${found} of ` : ""}${rows.length} rows`;
     };
 
@@ -36,7 +23,7 @@
     const typed = () => {
       filter();
       const first = rows.find(({ body }) => !body.hidden);
-      if (input.value && first) first.group.scrollIntoView({ behavior: "instant" });
+      if (input.value) first?.body.closest("section").scrollIntoView({ behavior: "instant" });
     };
 
     const show = () => {

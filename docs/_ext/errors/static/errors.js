@@ -3,18 +3,6 @@
   "use strict";
 
   const { element } = window.book;
-  // Classes under the names that they had before.
-  const RENAMED = { XlaRuntimeError: "JaxRuntimeError" };
-  // What JAX raised in their place before it had classes of its own, and what they still are.
-  const BASES = {
-    ConcretizationTypeError: "TypeError",
-    JaxRuntimeError: "RuntimeError",
-    NonConcreteBooleanIndexError: "IndexError",
-    TracerArrayConversionError: "TypeError",
-    TracerBoolConversionError: "TypeError",
-    TracerIntegerConversionError: "TypeError",
-    UnexpectedTracerError: "TypeError",
-  };
   const COMMON = new Set(
     "a an and are as at be but by can did do does for from got has have if in is it its line must not of on or same such than that the then this to use used using was were when which while with you your".split(
       " ",
@@ -52,7 +40,7 @@
     const said = all.filter(({ index }) => !/\braise [\w.]*$/.test(plain.slice(0, index)));
     const found = (said.length ? said : all).slice(-MOST).map((each) => {
       const start = each.index + each[0].length;
-      return { type: RENAMED[each[1]] ?? each[1], message: plain.slice(start, start + LONGEST) };
+      return { type: each[1], message: plain.slice(start, start + LONGEST) };
     });
     return found.length ? found : [{ type: "", message: plain.slice(-LONGEST) }];
   };
@@ -74,21 +62,16 @@
   };
 
   // What a message says first; then come advice, and names of somebody's own program.
-  const opening = (text) => {
-    const said = text.replace(/\bTraced<[^]*?>with<[^>]*>/g, "").trim();
-    return said.split(/\n|(?<=\w\w)[.;] /, 1)[0].slice(0, SENTENCE);
-  };
+  const opening = (text) => text.trim().split(/\n|(?<=\w\w)[.;] /, 1)[0].slice(0, SENTENCE);
 
   // A type as it is written, and its words: people also write "tracer array conversion error".
   const apart = (type) => `${type} ${type.replace(/([a-z])(?=[A-Z])/g, "$1 ")}`;
 
-  // How many entries have each of these; what few have says more.
-  const weighing = (all) => {
+  // How many of these sets have each of their elements.
+  const counted = (sets) => {
     const count = new Map();
-    for (const each of all.flatMap((some) => [...new Set(some)])) {
-      count.set(each, (count.get(each) ?? 0) + 1);
-    }
-    return { count, weight: (each) => Math.log(1 + all.length / (count.get(each) ?? 0.5)) };
+    for (const each of sets.flatMap((set) => [...set])) count.set(each, (count.get(each) ?? 0) + 1);
+    return count;
   };
 
   // What an entry is known by: its row, and every message that was printed.
@@ -108,34 +91,27 @@
         texts: told.map(({ type, message }) => wordsOf(`${apart(type)} ${message}`)),
       };
     });
-    const words = weighing(entries.map(({ texts }) => texts.flatMap((text) => [...text])));
-    const types = weighing(entries.map((entry) => [...entry.types]));
-    return { entries, kinds, words, types };
+    const words = counted(entries.map(({ texts }) => new Set(texts.flatMap((text) => [...text]))));
+    return { entries, kinds, words, types: counted(entries.map((entry) => entry.types)) };
   };
 
   const rank = (text, { entries, kinds, words, types }) => {
     const errors = errorsIn(text, kinds).map(({ type, message }) => {
       // Names of somebody's own program are in no message; a type counts all the same.
-      const known = [...wordsOf(message)].filter((word) => words.count.has(word));
-      const asked = [...new Set([...wordsOf(apart(type)), ...known])];
+      const known = [...wordsOf(message)].filter((word) => words.has(word));
+      const asked = new Set([...wordsOf(apart(type)), ...known]);
       return { type, asked, message: wordsOf(message), first: wordsOf(opening(message)) };
     });
-    const length = (some) => Math.sqrt(some.reduce((sum, word) => sum + words.weight(word) ** 2, 0));
+    // What few entries have says more.
+    const weight = (word) => Math.log(1 + entries.length / (words.get(word) ?? 0.5));
+    const sum = (some) => [...some].reduce((total, word) => total + weight(word) ** 2, 0);
+    const both = (some, others) => [...some].filter((word) => others.has(word));
+    const share = (some, others) => (some.size ? sum(both(some, others)) / sum(some) : 0);
     const alike = (asked, told) => {
-      const both = asked.filter((word) => told.has(word));
-      const product = both.reduce((sum, word) => sum + words.weight(word) ** 2, 0);
+      const common = both(asked, told);
       // Few words in common may be chance, however short the message.
-      const enough = product / (product + ENOUGH);
-      return both.length > 1 ? (enough * product) / (length(asked) * length([...told])) : 0;
-    };
-    // How much of what tells an entry from others is in the text.
-    const part = (own, asked) => {
-      const there = [...own].filter((word) => asked.includes(word));
-      return there.length ? length(there) / length([...own]) : 0;
-    };
-    const share = (some, there) => {
-      const sum = (part) => part.reduce((total, word) => total + words.weight(word) ** 2, 0);
-      return some.size ? sum([...some].filter((word) => there.has(word))) / sum([...some]) : 0;
+      const enough = sum(common) / (sum(common) + ENOUGH);
+      return common.length > 1 ? (enough * sum(common)) / Math.sqrt(sum(asked) * sum(told)) : 0;
     };
     // From 1 on, the message and a text of the entry say the same first.
     const agreement = (message, first, entry) =>
@@ -144,21 +120,16 @@
           Math.min(share(entry.first[number], message) / OF_ROW, share(first, own) / OF_MESSAGE),
         ),
       );
-    const rarest = types.weight("");
-    const bonus = (type, entry) => {
-      if (entry.types.has(type)) return (SAME_TYPE * types.weight(type)) / rarest;
-      const based = [...entry.types].some((each) => BASES[each] === type);
-      return based ? (SAME_TYPE * types.weight(type)) / rarest : 0;
-    };
     const found = entries
       .map((entry) => {
         const scores = errors.map(({ type, asked, message, first }) => {
           // A type of JAX that no other entry has is enough.
           const named = entry.types.has(type) && !PYTHONS.test(type);
-          const alone = named && types.count.get(type) === 1 ? FEWEST : 0;
+          const alone = named && types.get(type) === 1 ? FEWEST : 0;
           const best = Math.max(alone, ...entry.texts.map((told) => alike(asked, told)));
-          const whole = Math.max(...entry.own.map((told) => part(told, asked)));
-          const score = best + OWN_WORDS * whole ** 2 + bonus(type, entry);
+          // How much of what tells an entry from others is in the text.
+          const own = Math.max(...entry.own.map((told) => share(told, asked)));
+          const score = best + OWN_WORDS * own + (entry.types.has(type) ? SAME_TYPE : 0);
           return { best, score, named, agrees: alone ? 1 : agreement(message, first, entry) };
         });
         const [first] = scores.sort((one, other) => other.score - one.score);
@@ -172,7 +143,6 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     const rows = [...document.querySelectorAll(".error-entry")];
-    if (!rows.length) return;
     const known = entriesOf(rows);
 
     const label = "Paste your error message, or the whole traceback";

@@ -6,21 +6,15 @@
   const KEY = "sphinx-design-tab-id-device";
   document.documentElement.classList.add("with-scripts");
 
-  const remembered = () => {
+  // Where nothing may be kept, the choice still holds for this page.
+  const kept = (action) => {
     try {
-      return localStorage.getItem(KEY);
+      return action(localStorage);
     } catch {
       return null;
     }
   };
-
-  const remember = (device) => {
-    try {
-      localStorage.setItem(KEY, device);
-    } catch {
-      // Where nothing may be kept, the choice still holds for this page.
-    }
-  };
+  const remember = (device) => kept((storage) => storage.setItem(KEY, device));
 
   const tabs = () =>
     [...document.querySelectorAll('.sd-tab-label[data-sync-group="device"]')].map((label) => ({
@@ -67,7 +61,7 @@
     document.addEventListener("change", use, { capture: true });
     const again = (chosen) => {
       if (chosen) remember(chosen);
-      const device = chosen ?? remembered();
+      const device = chosen ?? kept((storage) => storage.getItem(KEY));
       if (device) show(device);
     };
     again();
