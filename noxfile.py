@@ -2,10 +2,9 @@
 
 Each installs what it needs into an environment below .nox/, which is kept for the next time and
 shared by all commands that use the same frameworks. BOOK_FRAMEWORKS chooses another set of
-frameworks than `cpu`: `cuda`, `tpu` or `jax` (see requirements/).
+frameworks than `cpu`: `cuda`, `tpu` or `jax` (see pyproject.toml).
 """
 
-import hashlib
 import logging
 import os
 import pathlib
@@ -13,6 +12,7 @@ import re
 import runpy
 import shutil
 import sys
+import tomllib
 
 import nox
 from nox.command import CommandFailed
@@ -36,7 +36,8 @@ PATH = os.environ["PATH"]
 # Hundreds of processes import the same. What Python has compiled for one of them is kept for all,
 # even where that is switched off.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-REQUIREMENTS = pathlib.Path("requirements")
+UV = "uv==0.13.9"
+LOCK = pathlib.Path("requirements.lock")
 ENGINE = {"PYTHONPATH": "docs/_ext"}
 # Each process that tests holds all frameworks.
 CORES = min(os.cpu_count() or 1, 4)
@@ -45,19 +46,13 @@ TEST = ["pytest", "-n", str(CORES), "--dist", "worksteal"]
 JOBS = ["-j", str(CORES + 1)]
 BUILD = ["sphinx-build", "-W", "--keep-going", *JOBS, "-c", ".", "docs", "build/html"]
 
-# Compiling for a TPU needs another libtpu than running on one, and of the model only its files are
-# wanted, not the packages that its code would need.
-ALONE = ("compile", "model")
-LOCKS = {
-    "": sorted(path.stem for path in REQUIREMENTS.glob("*.txt") if path.stem not in ALONE),
-    "-compile": ["compile"],
-}
-
-# What the locks hold for: the oldest Linux that libtpu runs on, and the oldest macOS of PyTorch.
+# What the lock holds for: the oldest Linux that libtpu runs on, and the oldest macOS of PyTorch.
 PLATFORMS = ["x86_64-manylinux_2_31", "aarch64-manylinux_2_31", "aarch64-apple-darwin"]
 MACOS = {"MACOSX_DEPLOYMENT_TARGET": "14.0"}
-# Sets that are of use on some of them alone.
-ONLY_ON = {"cuda": PLATFORMS[:2], "tpu": PLATFORMS[:1], "compile": PLATFORMS[:1]}
+# What groups need in several versions: they name it themselves, and jax the version of jaxlib.
+NOT_LOCKED = ["jax", "jaxlib", "libtpu"]
+# What the lock knows nothing of.
+ALONE = ["model", "compile"]
 
 # Without a traceback where somebody ends it during its first build.
 SERVE = """
@@ -83,91 +78,82 @@ HOSTS = {
 }
 
 
-def install(session, *sets, into=FRAMEWORKS, lock=""):
-    """Install sets of requirements, each a file of requirements/, in the versions of a lock.
+def install(session, *groups, into=FRAMEWORKS):
+    """Install groups of pyproject.toml in the versions of the lock, where they are not there yet.
 
-    What follows in the session runs in that environment. Nothing is done where requirements,
-    locks and the installed packages are those that an installation of these sets left, or of more.
-    With `--install-only` of nox nothing but this is done.
+    What follows in the session runs in that environment. With `--install-only` of nox nothing but
+    this is done.
     """
-    place = pathlib.Path(".nox", f"{into}-{PYTHON}")
-    bin_folder = str(place.absolute() / "bin")
-    os.environ |= {"VIRTUAL_ENV": str(place.absolute()), "PATH": bin_folder + os.pathsep + PATH}
-    known = [path for path in place.glob("installed-*") if set(sets) <= set(names(path))]
-    if any(path.read_text() == digest(place) for path in known):
+    place = pathlib.Path(".nox", f"{into}-{PYTHON}").absolute()
+    os.environ |= {"VIRTUAL_ENV": str(place), "PATH": f"{place / 'bin'}{os.pathsep}{PATH}"}
+    if not (place / "bin" / "pip").exists():
+        session.run_install(sys.executable, "-m", "virtualenv", "--quiet", place)
+    if FRAMEWORKS not in groups:
+        uv_install(session, place, *groups)
         return
-    session.log(f"Installing {', '.join(sets)} into {place}")
-    session.run_install(sys.executable, "-m", "virtualenv", "--quiet", place)
-    pip(session, *sets, lock=lock)
-    if FRAMEWORKS == "cpu" and FRAMEWORKS in sets:
-        pip(session, "model", options=["--no-deps"], lock=None)
-    if FRAMEWORKS not in sets or install_mpi(session):
-        (place / f"installed-{'-'.join(sets)}").write_text(digest(place))
+    uv_install(session, place, *groups, "mpi")
+    if FRAMEWORKS == "cpu":
+        uv_install(session, place, "model", options=["--no-deps"])
+    install_mpi4jax(session, place)
+
+
+def uv_install(session, place, *groups, options=None, **settings):
+    """Install groups in one step, so that what contradicts is seen, and as wheels by default.
+
+    Each environment has an uv of its own, so that it does not matter how Nox was installed.
+    """
+    uv = place / "bin" / "uv"
+    if not uv.exists():
+        session.run_install(place / "bin" / "python", "-m", "pip", "install", UV, silent=True)
+    words = ["--python", place, "--constraint", LOCK, UV, *of_groups(groups)]
+    words += wheels(sys.platform) if options is None else options
+    session.run_install(uv, "pip", "install", *words, silent=True, **settings)
+
+
+def of_groups(groups):
+    """Return the options of uv that name groups."""
+    return [word for group in groups for word in ("--group", group)]
+
+
+def wheels(platform):
+    """Return the options of uv that take wheels alone, but of what has none there."""
+    from_source = ["--no-binary", "rjsmin"] if "darwin" in platform else []
+    return ["--only-binary", ":all:", *from_source]
+
+
+def install_mpi4jax(session, place):
+    """Build mpi4jax for the installed MPI and the installed JAX.
+
+    Without a C++ compiler that fails. It is said, and all else goes on: the cells that need what
+    is missing are left out, and say so. A folder without CUDA as CUDA_PATH keeps the build from
+    half a CUDA that it may find.
+    """
+    options = ["--no-cache", "--no-build-isolation"]
+    cuda = os.environ.get("CUDA_PATH", str(pathlib.Path("docs").absolute()))
+    try:
+        uv_install(session, place, "mpi4jax", options=options, env={"CUDA_PATH": cuda})
+    except CommandFailed:
+        session.warn(
+            "mpi4jax could not be installed, see above. It needs a C++ compiler, on Debian "
+            "'apt-get install g++'. The cells that need it are left out"
+        )
 
 
 def compile_installed(session):
     """Let Python compile all that is installed, so that no first call that is shown pays for it.
 
-    On all cores, which pip would not, and without the packages' own tests, a fifth of all. Where
-    nothing but a program's result counts, what is imported is compiled when it is.
+    On all cores, and without the packages' own tests, a fifth of all. Where nothing but a
+    program's result counts, what is imported is compiled when it is.
     """
     place = pathlib.Path(os.environ["VIRTUAL_ENV"])
-    done, known = place / "compiled", digest(place)
-    if done.is_file() and done.read_text() == known:
+    done = place / "compiled"
+    installed = "\n".join(sorted(map(str, place.glob("lib/*/site-packages/*.dist-info"))))
+    if done.is_file() and done.read_text() == installed:
         return
     # Packages bring templates that are no Python.
     words = ["-m", "compileall", "-qq", "-j", "0", "-x", r"[/\\]tests?[/\\]", place / "lib"]
     session.run("python", *words, success_codes=[0, 1])
-    done.write_text(known)
-
-
-def names(path):
-    """Return the sets of requirements that an installation noted in the name of a file."""
-    return path.name.split("-")[1:]
-
-
-def digest(place):
-    """Return a hash of all requirements and locks, and of the names and versions installed."""
-    texts = [path.read_bytes() for path in sorted(REQUIREMENTS.rglob("*.txt"))]
-    packages = sorted(path.name for path in place.glob("lib/*/site-packages/*.dist-info"))
-    return hashlib.sha256(repr((texts, packages)).encode()).hexdigest()
-
-
-def wheels(platform):
-    """Return the options for pip and uv that take wheels alone, but of what has none there."""
-    from_source = ["--no-binary", "rjsmin"] if "darwin" in platform else []
-    return ["--only-binary", ":all:", *from_source]
-
-
-def pip(session, *sets, lock="", options=None, env=None):
-    """Install sets of requirements in one step, so that what contradicts is seen."""
-    options = wheels(sys.platform) if options is None else options
-    words = ["--no-compile"]
-    words += [word for name in sets for word in ("-r", REQUIREMENTS / f"{name}.txt")]
-    if lock is not None:
-        words += ["-c", REQUIREMENTS / "locks" / f"{PYTHON}{lock}.txt"]
-    session.run_install("python", "-m", "pip", "install", *options, *words, env=env, silent=True)
-
-
-def install_mpi(session):
-    """Install MPI, build mpi4jax for it and for the installed JAX, and say whether that worked.
-
-    Without a C++ compiler it does not. That is said, and all else goes on: the cells that need
-    what is missing are left out, and say so. A folder without CUDA as CUDA_PATH keeps the build
-    from half a CUDA that it may find.
-    """
-    try:
-        pip(session, "mpi")
-        options = ["--no-cache-dir", "--no-build-isolation"]
-        cuda = os.environ.get("CUDA_PATH", str(REQUIREMENTS.absolute()))
-        pip(session, "mpi4jax", options=options, env={"CUDA_PATH": cuda})
-    except CommandFailed:
-        session.warn(
-            "MPI or mpi4jax could not be installed, see above. mpi4jax needs a C++ compiler, on "
-            "Debian 'apt-get install g++'. The cells that need it are left out"
-        )
-        return False
-    return True
+    done.write_text(installed)
 
 
 @nox.session
@@ -209,15 +195,7 @@ def jax_versions(session, version):
     `nox -s "jax_versions(python='3.11', version='0.4.31')"` is a single one. One whose
     Python is not on this machine is left out, and said to be.
     """
-    session.install(
-        *(
-            "-r",
-            REQUIREMENTS / "record.txt",
-            "-r",
-            REQUIREMENTS / "versions" / f"jax-{version}.txt",
-        ),
-        *("-c", REQUIREMENTS / "versions" / "locks" / f"jax-{version}.txt"),
-    )
+    uv_install(session, pathlib.Path(session.virtualenv.location), "record", f"jax-{version}")
     session.run("python", "-m", "errors.record_versions", *session.posargs, env=ENGINE)
 
 
@@ -272,7 +250,7 @@ def compile_programs(session):
 
     Arguments are the names of functions; `--again` to compile them even so.
     """
-    install(session, "compile", into="compile", lock="-compile")
+    install(session, "compile", into="compile")
     paths = os.pathsep.join(["docs", ENGINE["PYTHONPATH"]])
     session.run("python", "-m", "_compile", *session.posargs, env={"PYTHONPATH": paths})
 
@@ -359,57 +337,46 @@ def timer_check(session):
 
 @nox.session
 def lock(session):
-    """Renew the locks after a change in requirements/; all else in them keeps its version.
+    """Renew the lock after a change of groups in pyproject.toml; all else keeps its version.
 
-    With --upgrade everything gets the newest version that the requirements allow. With --check
-    nothing is written: it fails where a lock is not what the requirements come to, on each
-    system, with nothing but wheels.
+    With --upgrade everything gets the newest version that the groups allow. With --check nothing
+    is written: it fails where the lock is not what the groups come to. Both look whether each
+    system can have it, with nothing but wheels.
     """
-    # Without a lock, which may contradict the new requirements.
-    install(session, "lock", into="lock", lock=None)
-    check = "--check" in session.posargs
-    arguments = [word for word in session.posargs if word != "--check"]
-    wanted = [
-        (python, f"locks/{python}{part}", sets)
-        for python in PYTHONS
-        for part, sets in LOCKS.items()
-    ]
-    wanted += [
-        (python, f"versions/locks/jax-{version}", ["record", f"versions/jax-{version}"])
-        for python, version in JAX_VERSIONS
-    ]
-    stale = []
-    for python, file, sets in wanted:
-        path = REQUIREMENTS / f"{file}.txt"
-        text = locked(session, path, python, sets, arguments)
-        if not check:
-            path.write_text(text, "utf8")
-        elif text != path.read_text("utf8"):
-            stale.append(str(path))
-    if stale:
-        session.error(f"run 'nox -s lock'; it would change {', '.join(stale)}")
+    install(session, into="lock")
+    groups = tomllib.loads(pathlib.Path("pyproject.toml").read_text("utf8"))["dependency-groups"]
+    versions = {f"jax-{version}": python for python, version in JAX_VERSIONS}
+    together = [name for name in groups if name not in [*ALONE, *versions]]
+    new = pathlib.Path(session.create_tmp(), "lock.txt")
+    new.write_bytes(LOCK.read_bytes())
+    words = ["--universal", "--python-version", PYTHONS[0], "--output-file", new]
+    words += ["--custom-compile-command", "nox -s lock", "--annotation-style", "line"]
+    words += ["--no-binary", "rjsmin", *(f"--no-emit-package={name}" for name in NOT_LOCKED)]
+    resolve(session, together, *words, *(word for word in session.posargs if word != "--check"))
+    if "--check" not in session.posargs:
+        shutil.copy(new, LOCK)
+    elif new.read_bytes() != LOCK.read_bytes():
+        session.error(f"run 'nox -s lock'; it would change {LOCK}")
+    wanted = [(python, together, PLATFORMS) for python in PYTHONS]
+    wanted += [(python, ["compile"], PLATFORMS[:1]) for python in PYTHONS]
+    wanted += [(python, ["record", name], PLATFORMS) for name, python in versions.items()]
+    known = {*NOT_LOCKED, *names(LOCK.read_text("utf8"))}
+    for python, needed, platforms in wanted:
+        for platform in platforms:
+            words = ["--constraint", LOCK, "--python-version", python]
+            words += ["--python-platform", platform, *wheels(platform), "--no-annotate"]
+            missing = names(resolve(session, needed, *words)) - known
+            if missing:
+                session.error(f"{', '.join(missing)}: name them in {needed[-1]}, and in NOT_LOCKED")
 
 
-def locked(session, path, python, sets, arguments):
-    """Return a lock for all platforms: each package once, with who needs it where it is first."""
-    known = pathlib.Path(session.create_tmp(), "lock.txt")
-    packages = {}
-    for platform in PLATFORMS:
-        here = [each for each in sets if platform in ONLY_ON.get(each, PLATFORMS)]
-        if not here:
-            continue
-        known.write_bytes(path.read_bytes() if path.exists() else b"")
-        session.run(
-            *("uv", "pip", "compile", "--quiet", "--custom-compile-command", "nox -s lock"),
-            *(*wheels(platform), "--no-binary", "mpi4jax"),
-            *("--python-version", python, "--python-platform", platform),
-            *("--output-file", known.resolve()),
-            *(REQUIREMENTS / f"{each}.txt" for each in here),
-            *arguments,
-            env=MACOS,
-        )
-        head, *entries = re.split(r"^(?=\w)", known.read_text("utf8"), flags=re.MULTILINE)
-        for entry in entries:
-            name, _, version = entry.partition("\n")[0].partition("==")
-            packages.setdefault((name, version), entry)
-    return head + "".join(packages[each] for each in sorted(packages))
+def resolve(session, groups, *words):
+    """Return what groups come to, with nothing but wheels, but of what never has one."""
+    words = ["--no-python-downloads", "--only-binary", ":all:", "--no-binary", "mpi4jax", *words]
+    words += ["--quiet", *of_groups(groups)]
+    return session.run("uv", "pip", "compile", *words, env=MACOS, silent=True)
+
+
+def names(text):
+    """Return the packages of a lock."""
+    return set(re.findall(r"^([\w-]+)==", text, re.MULTILINE))

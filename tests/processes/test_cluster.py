@@ -142,7 +142,7 @@ def test_the_shell_scripts_are_correct(name):
     subprocess.run(["bash", "-n", LAUNCH / name], check=True)
     shellcheck = pathlib.Path(sys.executable).with_name("shellcheck")
     if not shellcheck.exists():
-        pytest.skip("shellcheck missing: 'pip install -r requirements/tests.txt'")
+        pytest.skip("shellcheck missing: 'nox --install-only -s tests'")
     found = subprocess.run([shellcheck, LAUNCH / name], capture_output=True, text=True)
     assert found.returncode == 0, found.stdout
     assert "set -euo pipefail" in (LAUNCH / name).read_text()

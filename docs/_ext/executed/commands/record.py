@@ -1,6 +1,6 @@
 """Record what pages print on this machine's device. `nox -s record` calls it.
 
-It needs the frameworks and what requirements/record.txt lists, but neither Sphinx nor a network:
+It needs the frameworks and the group `record` of pyproject.toml, but neither Sphinx nor a network:
 
     PYTHONPATH=docs/_ext python -m executed.commands.record [--changed] [--again] [page ...]
 
