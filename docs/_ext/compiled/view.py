@@ -102,7 +102,7 @@ def chart(runs: Sequence[Run], shown: str, labels: Mapping[str, str], title: str
             # One device alone sends nothing, which has no place on a logarithmic axis.
             if value:
                 series.setdefault(label, []).append(Point(run.chips, value / scale, hint))
-    return line_chart(series, "devices", axis, " ".join(title.split()))
+    return line_chart(series, "devices", axis, title)
 
 
 # The numbers of a record: what the table calls each, and how it is written.
@@ -211,14 +211,23 @@ class ScaleDirective(CompiledDirective):
         "case": str.strip,
     }
 
+    def run(self) -> list[nodes.Node]:
+        """Return the view, with its caption, in which a mistake is reported at its own line."""
+        shown = super().run()
+        for node in shown:
+            if isinstance(node, nodes.container) and "measurement-figure" in node["classes"]:
+                caption = self.parse_content_to_nodes()
+                node += nodes.container("", *caption, classes=["measurement-caption"])
+        return shown
+
     def facts(self, program: Program, record: Any) -> dict[str, Any]:
-        """Return what to show, of which runs, and the caption."""
+        """Return what to show, of which runs, and what a chart is called."""
         shown = self.known("way", self.options.get("show", "table"), ("source", "table", *AXES))
         case = self.options.get("case")
         if case is not None:
             self.known("case", case, program.arguments)
         runs = [run for run in record.runs if case in (None, run.case)] if record else []
-        return {"show": shown, "runs": runs, "caption": "\n".join(self.content)}
+        return {"show": shown, "runs": runs, "title": " ".join(self.content)}
 
 
 class CompiledRole(_Place, SphinxRole):

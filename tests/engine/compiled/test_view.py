@@ -224,6 +224,10 @@ UNKNOWN = {
         directive("compiled-scale", "code.double", ":case: it grow"),
         "there is no case 'it grow'; the nearest are it grows",
     ),
+    "caption": (
+        directive("compiled-scale", "code.double", ":show: flops", "", "A {nothing}`caption`."),
+        'Unknown interpreted text role "nothing"',
+    ),
     "show": (
         directive("compiled-scale", "code.double", ":show: tabel"),
         "there is no way 'tabel'; the nearest are table",
@@ -251,7 +255,7 @@ def test_a_name_that_leads_nowhere_is_red(red, name):
     (warning,) = [line for line in build.warnings if f"a/{name}.md:" in line]
     text, message = UNKNOWN[name]
     assert message in warning
-    place = ":shows" if name == "option" else text.splitlines()[0]
+    place = {"option": ":shows", "caption": "A {nothing}"}.get(name, text.splitlines()[0])
     assert f"a/{name}.md:{project.line(f'a/{name}', place)}: " in warning
 
 
