@@ -84,8 +84,8 @@ def keep(path: pathlib.Path, record: Head) -> bool:
     """
     text = written(record)
     folders = str(pathlib.Path.cwd()), str(pathlib.Path.home()), sys.prefix
-    if found := [folder for folder in folders if len(folder) > 3 and folder in text]:
-        raise files.Unusable(f"it would hold {', '.join(found)}")
+    if named := [folder for folder in folders if len(folder) > 3 and folder in text]:
+        raise files.Unusable(f"it would hold {', '.join(named)}")
     if len(text.encode()) > MOST_BYTES:
         raise files.Unusable(f"it would be larger than {MOST_BYTES} bytes")
     with contextlib.suppress(OSError, files.Unusable):

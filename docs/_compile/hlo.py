@@ -110,10 +110,10 @@ class Instruction:
     @property
     def operation(self) -> str | None:
         """The operation of the jaxpr that it comes from, or None."""
-        found = OP_NAME.search(self.text)
-        if not found or "/" not in found[1]:
+        name = OP_NAME.search(self.text)
+        if not name or "/" not in name[1]:
             return None
-        return re.sub(r"[()]", "", found[1].rpartition("/")[2])
+        return re.sub(r"[()]", "", name[1].rpartition("/")[2])
 
 
 class Optimized:
@@ -130,9 +130,9 @@ class Optimized:
                 self.entry = head["name"] if head["entry"] else self.entry
             elif line == "}":
                 current = None
-            elif current is not None and (found := INSTRUCTION.match(line.strip())):
+            elif current is not None and (instruction := INSTRUCTION.match(line.strip())):
                 names = re.findall(r"%([\w.-]+)", " ".join(CALLED.findall(line)))
-                parts = found["name"], found["opcode"], found["shape"]
+                parts = instruction["name"], instruction["opcode"], instruction["shape"]
                 current.append(Instruction(number, *parts, tuple(names), line))
 
     def _walk(self, name: str) -> Iterator[Instruction]:

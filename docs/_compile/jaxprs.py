@@ -13,14 +13,14 @@ DISSOLVED = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "cust
 
 def inner_jaxprs(equation: Any) -> list[Any]:
     """Return the jaxprs among the parameters of an equation."""
-    found = []
+    jaxprs = []
     for value in equation.params.values():
         for part in value if isinstance(value, (list, tuple)) else [value]:
             if hasattr(part, "jaxpr") and hasattr(part.jaxpr, "eqns"):
-                found.append(part.jaxpr)
+                jaxprs.append(part.jaxpr)
             elif hasattr(part, "eqns"):
-                found.append(part)
-    return found
+                jaxprs.append(part)
+    return jaxprs
 
 
 def operations(jaxpr: Any) -> dict[str, int]:

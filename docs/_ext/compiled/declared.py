@@ -58,21 +58,21 @@ def find(library: Library, written: str, kind: str, chapter: str = "") -> Progra
             f"{module.path} declares no {kind}, so that nobody knows for which shapes "
             f"'{definition.name}' is to be compiled"
         )
-    found = declared(module, kind)
-    if definition.name not in found:
-        hint = nearest(definition.name, found)
+    arguments = declared(module, kind)
+    if definition.name not in arguments:
+        hint = nearest(definition.name, arguments)
         raise ProgramError(
             f"{kind} of {module.path} has no arguments for '{definition.name}'{hint}"
         )
     code = _code(library.excerpt([definition]))
     name = f"{definition.module}.{definition.name}"
-    return Program(name, kind, definition, code, found[definition.name])
+    return Program(name, kind, definition, code, arguments[definition.name])
 
 
 def declares(module: Module, kind: str) -> bool:
     """Say whether a module says what to compile: a constant of that name may be something else."""
-    found = module.definitions.get(kind)
-    return found is not None and isinstance(_value(found), ast.Dict)
+    constant = module.definitions.get(kind)
+    return constant is not None and isinstance(_value(constant), ast.Dict)
 
 
 def declared(module: Module, kind: str) -> dict[str, Any]:
@@ -84,8 +84,8 @@ def declared(module: Module, kind: str) -> dict[str, Any]:
 
     of_one = list if kind == "COMPILED" else dict
     try:
-        found = ast.literal_eval(Inline().visit(_value(module.definitions[kind])))
-        plain: dict[str, Any] = json.loads(json.dumps(found))
+        value = ast.literal_eval(Inline().visit(_value(module.definitions[kind])))
+        plain: dict[str, Any] = json.loads(json.dumps(value))
         if all(isinstance(each, of_one) for each in plain.values()):
             return plain
     except (ValueError, TypeError, SyntaxError, AttributeError, KeyError, RecursionError):

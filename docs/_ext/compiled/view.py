@@ -69,15 +69,15 @@ def shapes(program: Program) -> list[str]:
 
 
 def _named(arguments: Iterable[tuple[str, Any]]) -> list[str]:
-    found = []
+    names = []
     for name, value in arguments:
         if isinstance(value, dict):
-            found += _named(value.items())
+            names += _named(value.items())
         elif isinstance(value, list):
-            found += _named((f"{name}[{number}]", part) for number, part in enumerate(value))
+            names += _named((f"{name}[{number}]", part) for number, part in enumerate(value))
         else:
-            found.append(f"{name}: {value}")
-    return found
+            names.append(f"{name}: {value}")
+    return names
 
 
 # What a chart over the number of devices can show: its axis, and the scale and the unit of that.
