@@ -50,22 +50,23 @@
   window.machine = { DEVICE, LABEL, YOURS, kept, keep, forget, brought, offer };
 
   document.addEventListener("DOMContentLoaded", async () => {
-    const data = document.querySelector(`.measurement-data, .measurement-numbers,
-      .roofline-data, .measurement-names`);
     const there = (name) => document.querySelector(name) !== null;
+    const data = there(".measurement-data, .measurement-numbers, .roofline-data, .measurement-names");
     const given = brought() || kept();
     if (kept()) offer(true);
     if (!there(".machine-file, .possible-time") && !(data && given)) return;
+    await load("rules");
     await load("record");
-    const { method } = JSON.parse(data?.textContent ?? "{}");
     // What cannot be read is said where the field is.
-    const read = given && data && window.machine.read(given, method).catch(() => null);
+    const read = given && data && window.machine.read(given).catch(() => null);
     window.machine.record = (await read) || null;
     if (window.machine.record) {
       await load("numbers");
       await load("charts");
     }
     if (there(".machine-file")) await load("field");
-    if (there(".possible-time")) await load("roofline");
+    if (there(".possible-time") || (window.machine.record && there(".roofline-data"))) {
+      await load("roofline");
+    }
   });
 })();

@@ -16,7 +16,7 @@ def digits(value: float, count: int) -> str:
 def unit_of(seconds: float) -> tuple[str, float]:
     """Return the unit in which seconds are written, and how many of it are a second."""
     # What three digits round up to 1 is 1 of this unit, not 1000 of the next.
-    return next((each for each in UNITS if seconds * each[1] >= 0.9995), UNITS[-1])
+    return next((unit for unit in UNITS if seconds * unit[1] >= 0.9995), UNITS[-1])
 
 
 def seconds_text(seconds: float) -> str:

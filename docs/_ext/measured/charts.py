@@ -39,9 +39,13 @@ class Look(NamedTuple):
     ink: Colour
 
 
-def can_be_drawn(measurement: Measurement, x: str, y: str) -> bool:
-    """Say whether a measurement has what a chart needs on both of its axes."""
-    return bool(getattr(measurement, y)) and (x != "size" or measurement.size is not None)
+def drawable(measurements: Iterable[Measurement], x: str, y: str) -> list[Measurement]:
+    """Return the measurements that have what a chart needs on both of its axes."""
+    return [
+        measurement
+        for measurement in measurements
+        if getattr(measurement, y) and (x != "size" or measurement.size is not None)
+    ]
 
 
 def chart(

@@ -2,7 +2,7 @@
 
 import fnmatch
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -27,8 +27,10 @@ from .tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, notes_below, sett
 logger = logging.getLogger(__name__)
 # What marks the page with the settings, to which charts lead.
 RULES = "book_has_settings"
-# Of a chart over intensities, a roofline: what an operation reads and writes, and computes.
-COSTS = ("arrays", "operations")
+DEFAULTS: dict[str, Any] = {
+    **{"x": "name", "y": "latency", "series": "framework", "scale": "linear"},
+    **{"columns": DEFAULT_COLUMNS, "ceiling": [], "bandwidth": [], "arrays": {}, "operations": {}},
+}
 
 
 def _columns(text: str) -> list[str]:
@@ -36,70 +38,6 @@ def _columns(text: str) -> list[str]:
         if column not in COLUMNS:
             raise ValueError(f"there is no column '{column}'; there are {', '.join(COLUMNS)}")
     return text.split()
-
-
-def _one_of(*values: str) -> Callable[[str], str]:
-    return lambda text: str(directives.choice(text, values))
-
-
-class NamesDirective(SphinxDirective):
-    """The names of all measurements of the book by page, as data for a script of the page."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return the place of the data."""
-        return [place_measured(self, _names)]
-
-
-class SettingsDirective(SphinxDirective):
-    """The switches under which each framework was measured, on each device."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return the place of the table."""
-        self.env.metadata[self.env.docname][RULES] = True
-        return [place_measured(self, _settings)]
-
-
-class MeasurementsDirective(SphinxDirective):
-    """A table of the measurements whose names match a pattern."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-    option_spec = {"columns": _columns}  # noqa: RUF012
-
-    def run(self) -> list[nodes.Node]:
-        """Return the place of the table."""
-        columns = self.options.get("columns", DEFAULT_COLUMNS)
-        return [place_measured(self, _table, patterns=self.arguments[0].split(), columns=columns)]
-
-
-class ChartDirective(SphinxDirective):
-    """A chart of the measurements whose names match a pattern; the content is its caption."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-    has_content = True
-    option_spec = {  # noqa: RUF012
-        "x": _one_of("name", "size", "intensity"),
-        "y": _one_of(*charts.SCALES),
-        "series": _one_of("framework", "alternative"),
-        "scale": _one_of("linear", "logarithmic"),
-        "ceiling": str.split,
-        "columns": _columns,
-        "bandwidth": str.split,
-        **dict.fromkeys(COSTS, rooflines.by_pattern),
-    }
-
-    def run(self) -> list[nodes.Node]:
-        """Return the place of the chart, with its caption inside."""
-        facts: dict[str, Any] = {
-            **{"x": "name", "y": "latency", "series": "framework", "scale": "linear"},
-            **{"ceiling": [], "columns": DEFAULT_COLUMNS, "bandwidth": []},
-            **{name: {} for name in COSTS},
-            **{"patterns": self.arguments[0].split(), "caption": " ".join(self.content)},
-        } | self.options
-        node = place_measured(self, _roofline if facts["x"] == "intensity" else _chart, **facts)
-        node += self.parse_content_to_nodes()
-        return [node]
 
 
 def _names(page: FillIn, node: nodes.Element) -> nodes.Node:
@@ -132,18 +70,17 @@ def _settings(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
 def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     matching = _matching(page, node, "patterns")
     tables = {device: _grid(page, node, group) for device, group in by_device(matching).items()}
-    shown = _with_outdated(page, node, tables)
+    shown = _with_outdated(page, node, {**tables})
     return device_tabs(page.env, shown, _data(page, node, matching)) or not_recorded(node)
 
 
 def _chart(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     matching = _matching(page, node, "patterns")
-    drawn = [each for each in matching if charts.can_be_drawn(each, node["x"], node["y"])]
+    drawn = charts.drawable(matching, node["x"], node["y"])
     if matching and not drawn:
         message = f"no measurement of {' '.join(node['patterns'])} has x and y of the chart"
         logger.warning(message, location=node, type="book", subtype="measured")
-    ceilings = _matching(page, node, "ceiling")
-    ceilings = [each for each in ceilings if charts.can_be_drawn(each, "name", node["y"])]
+    ceilings = charts.drawable(_matching(page, node, "ceiling"), "name", node["y"])
     groups, limits = by_device(matching), by_device(ceilings)
     figures = {
         device: _figure(page, node, groups[device], group, limits.get(device, []))
@@ -157,8 +94,8 @@ def _chart(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
 
 
 def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
-    options, costs = book_of(page.env).options, rooflines.Costs(*(node[name] for name in COSTS))
-    matching = [costs.with_work(each) for each in _matching(page, node, "patterns")]
+    options, costs = book_of(page.env).options, rooflines.Costs(node["arrays"], node["operations"])
+    matching = [*map(costs.with_work, _matching(page, node, "patterns"))]
     ceilings, streams = (_matching(page, node, name) for name in ("ceiling", "bandwidth"))
     points, fastest = by_device(matching), by_device(streams)
     figures, devices = {}, {}
@@ -170,12 +107,12 @@ def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
             figures[device] = _roofline_figure(page, node, limits, reached)
     styles = charts.looks(matching, "intensity", "framework", options)
     data = {
-        "ceilings": list(dict.fromkeys(each.reference for each in ceilings)),
-        "moved": {each.reference: costs.declared(each.name)[0] for each in streams},
+        "ceilings": _references(ceilings),
+        "moved": {stream.reference: costs.declared(stream.name)[0] for stream in streams},
         "points": {
-            each.reference: [*costs.declared(each.name), label, ink.style]
-            for each in matching
-            for label, ink in [styles[each.reference]]
+            point.reference: [*costs.declared(point.name), label, ink.style]
+            for point in matching
+            for label, ink in [styles[point.reference]]
         },
         "devices": devices,
     }
@@ -225,22 +162,23 @@ def _matching(page: FillIn, node: nodes.Element, option: str) -> list[Measuremen
 
 
 def _with_outdated(
-    page: FillIn, node: nodes.Element, shown: Mapping[str, nodes.Element]
+    page: FillIn, node: nodes.Element, shown: dict[str, nodes.Element]
 ) -> dict[str, nodes.Element]:
-    """Return what is shown of the devices, with notes on what was measured of other code."""
+    """Add to what is shown of the devices notes on what was measured of other code."""
     lost: dict[str, list[str]] = {}
     for name, framework, device in sorted(known_on(page).outdated):
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in node["patterns"]):
             lost.setdefault(device, []).append(f"{name}@{framework}")
-    everything = dict(shown)
     for device, names in lost.items():
         which = f": {', '.join(names)}" if device in shown else ""
         label = book_of(page.env).options.label(device)
         note = table_note(f"Not recorded on {label} with this code{which}.")
-        everything[device] = nodes.container(
-            "", *([shown[device]] if device in shown else []), note
-        )
-    return everything
+        shown[device] = nodes.container("", *filter(None, [shown.get(device)]), note)
+    return shown
+
+
+def _references(measurements: Iterable[Measurement]) -> list[str]:
+    return list(dict.fromkeys(measurement.reference for measurement in measurements))
 
 
 def _data(
@@ -252,23 +190,21 @@ def _data(
 ) -> nodes.Node:
     """Return what a table or chart shows, for a script that shows other measurements so."""
     options = book_of(page.env).options
-    label = options.framework_label
+    frameworks = dict.fromkeys(measurement.framework for measurement in matching)
     data: dict[str, Any] = {
         "columns": [[column, COLUMNS[column]] for column in node["columns"]],
-        "frameworks": {each.framework: label(each.framework) for each in matching},
-        "of": list(dict.fromkeys(each.reference for each in matching)),
+        "frameworks": {name: options.framework_label(name) for name in frameworks},
+        "references": _references(matching),
     }
     if drawn:
         looks = charts.looks(drawn, node["x"], node["series"], options)
-        inks = list(dict.fromkeys(look.ink for look in looks.values()))
         data["chart"] = {
             "x": node["x"],
             "y": node["y"],
             "scale": charts.SCALES[node["y"]].factor,
             "logarithmic": node["scale"] == "logarithmic",
-            "inks": [ink.style for ink in inks],
-            "looks": {name: [look.label, inks.index(look.ink)] for name, look in looks.items()},
-            "ceilings": list(dict.fromkeys(each.reference for each in ceilings)),
+            "looks": {name: [look.label, look.ink.style] for name, look in looks.items()},
+            "ceilings": _references(ceilings),
         }
     return data_node(page.env, "measurement-data", data)
 
@@ -327,20 +263,67 @@ def figure_node(svg: str, node: nodes.Element) -> nodes.Element:
 
 
 def data_node(env: BuildEnvironment, class_: str, data: dict[str, Any]) -> nodes.Node:
-    """Return data as a script of the page finds them.
-
-    With them it finds by which method the book's numbers were measured, and on which device first.
-    """
-    schema = measurements.schema(env)
-    shared = {
-        "method": schema.method if schema else None,
-        "home": [book_of(env).home, book_of(env).options.label(book_of(env).home)],
-    }
-    text = json.dumps(shared | data, ensure_ascii=False, separators=(",", ":")).replace(
-        "<", "\\u003c"
-    )
+    """Return data as a script of the page finds them, with the device of the book's numbers."""
+    book = book_of(env)
+    home = [book.home, book.options.label(book.home)]
+    text = json.dumps({"home": home} | data, ensure_ascii=False, separators=(",", ":"))
+    text = text.replace("<", "\\u003c")
     script = f'<script type="application/json" class="{class_}">{text}</script>'
     return nodes.raw("", script, format="html")
+
+
+# What fills in a chart, by what is along its lower axis.
+KINDS = {"name": _chart, "size": _chart, "intensity": _roofline}
+
+
+class NamesDirective(SphinxDirective):
+    """The names of all measurements of the book by page, as data for a script of the page."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the data."""
+        return [place_measured(self, _names)]
+
+
+class SettingsDirective(SphinxDirective):
+    """The switches under which each framework was measured, on each device."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the table."""
+        self.env.metadata[self.env.docname][RULES] = True
+        return [place_measured(self, _settings)]
+
+
+class MeasurementsDirective(SphinxDirective):
+    """A table of the measurements whose names match a pattern."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec = {"columns": _columns}  # noqa: RUF012
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the table or chart, with its caption inside."""
+        facts = DEFAULTS | self.options | {"patterns": self.arguments[0].split()}
+        fill_in = KINDS[facts["x"]] if self.has_content else _table
+        node = place_measured(self, fill_in, **facts, caption=" ".join(self.content))
+        node += self.parse_content_to_nodes()
+        return [node]
+
+
+class ChartDirective(MeasurementsDirective):
+    """A chart of the measurements whose names match a pattern; the content is its caption."""
+
+    has_content = True
+    option_spec = {  # noqa: RUF012
+        "x": lambda text: directives.choice(text, tuple(KINDS)),
+        "y": lambda text: directives.choice(text, tuple(charts.SCALES)),
+        "series": lambda text: directives.choice(text, ("framework", "alternative")),
+        "scale": lambda text: directives.choice(text, ("linear", "logarithmic")),
+        "columns": _columns,
+        "ceiling": str.split,
+        "bandwidth": str.split,
+        "arrays": rooflines.by_pattern,
+        "operations": rooflines.by_pattern,
+    }
 
 
 def setup(app: Sphinx) -> None:

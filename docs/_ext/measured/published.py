@@ -152,13 +152,21 @@ class SayPreview(SphinxPostTransform):
 
 
 def publish(app: Sphinx, exception: Exception | None) -> None:
-    """Write all records of the book to `measurements.json` in the built site, one on a line."""
+    """Write all records of the book to `measurements.json` in the built site, one on a line.
+
+    What a record must hold is a script, which a page can load where it may not fetch.
+    """
     if exception or app.builder.format != "html":
         return
     records = all_records(app.env)
     lines = [json.dumps(each, sort_keys=True, ensure_ascii=False) for each in records]
     text = "[\n" + ",\n".join(lines) + "\n]\n"
     pathlib.Path(app.outdir, "measurements.json").write_text(text, "utf8")
+    if rules := schema(app.env):
+        scripts = pathlib.Path(app.outdir, "_static", "machine")
+        scripts.mkdir(parents=True, exist_ok=True)
+        text = f"machine.rules = {json.dumps(rules.rules)};"
+        scripts.joinpath("rules.js").write_text(text, "utf8")
 
 
 def setup(app: Sphinx) -> None:

@@ -55,19 +55,19 @@ class Range:
         return self.value, self.low, self.high
 
     @property
-    def away(self) -> float:
+    def distance(self) -> float:
         """How far from 1 the range of a ratio goes, as a logarithm."""
         return max(abs(math.log(self.low)), abs(math.log(self.high)))
 
     @property
-    def equal(self) -> bool:
+    def is_equal(self) -> bool:
         """Whether a ratio is close enough to 1 to be called equal."""
-        return self.away <= math.log1p(EQUAL if self.low <= 1 <= self.high else INDISTINCT)
+        return self.distance <= math.log1p(EQUAL if self.low <= 1 <= self.high else INDISTINCT)
 
     @property
-    def told(self) -> bool:
+    def differs(self) -> bool:
         """Whether a ratio lies on one side of 1."""
-        return not self.equal and not self.low <= 1 <= self.high
+        return not self.is_equal and not self.low <= 1 <= self.high
 
     @property
     def inverse(self) -> "Range":

@@ -51,7 +51,7 @@ class NotRecorded(ReferenceProblem):
 class Measurements:
     """All measurements of a book, and what else its pages may name.
 
-    made: {(name, framework): {device: measurement}}, the device of the site first.
+    known: {(name, framework): {device: measurement}}, the device of the site first.
     home: the device of the site.
     devices, frameworks: all that there are.
     partial: whether there are cells that were executed nowhere, or failed: they may have the
@@ -59,7 +59,7 @@ class Measurements:
     outdated: {(name, framework, device)} of what was measured of other code than that of today.
     """
 
-    made: Mapping[tuple[str, str], Mapping[str, Measurement]]
+    known: Mapping[tuple[str, str], Mapping[str, Measurement]]
     home: str
     devices: Iterable[str]
     frameworks: Iterable[str]
@@ -71,18 +71,18 @@ class Measurements:
         """The devices on which something ran elsewhere than on a CPU."""
         return frozenset(
             device
-            for by_device in self.made.values()
+            for by_device in self.known.values()
             for device, measurement in by_device.items()
             if measurement.device_kind not in (None, "cpu")
         )
 
     def problem(self, patterns: Iterable[str]) -> str | None:
         """Say which of the patterns over names match no measurement of any device."""
-        known = {name for name, *_ in (*self.made, *self.outdated)}
-        unknown = [pattern for pattern in patterns if not fnmatch.filter(known, pattern)]
+        names = {name for name, *_ in (*self.known, *self.outdated)}
+        unknown = [pattern for pattern in patterns if not fnmatch.filter(names, pattern)]
         if not unknown or self.partial:
             return None
-        return f"no measurement matches {' '.join(unknown)}{nearest(unknown[0], sorted(known))}"
+        return f"no measurement matches {' '.join(unknown)}{nearest(unknown[0], sorted(names))}"
 
 
 # A field of a measurement, which a reference names.
@@ -162,11 +162,11 @@ def paid(expression: str, measurements: Measurements) -> Quantity:
     if calls is None:
         message = f"the measurement of '{parts[0].strip()}' has no first_call"
         raise NotRecorded(message, first.device)
-    faster = ratio.range.told and ratio.range.value < 1
+    faster = ratio.range.differs and ratio.range.value < 1
     if calls.high == 1 or (faster and calls.high < math.inf):
         brief = calls_ranged(calls.bare)
         return Quantity(calls.value, calls_ranged(calls), ratio.sources, calls, brief)
-    text = "never" if ratio.range.told or ratio.range.equal else UNDECIDED
+    text = "never" if ratio.range.differs or ratio.range.is_equal else UNDECIDED
     return Quantity(calls.value, text, ratio.sources, wordy=True)
 
 
@@ -191,7 +191,7 @@ def _ratio(expression: str, terms: Sequence[Term], write: Callable[[Range], str]
     clocked = field in CLOCKS and other in CLOCKS
     if clocked and (ratio := above.ratio(below, (field, other))):
         return Quantity(
-            ratio.value, write(ratio), sources, ratio, write(ratio.bare), not ratio.told
+            ratio.value, write(ratio), sources, ratio, write(ratio.bare), not ratio.differs
         )
     # Each of two machines has its own processes.
     if not clocked or (several and " on " in expression):
@@ -220,7 +220,7 @@ def _term(text: str, measurements: Measurements) -> Term:
     if device and device not in measurements.devices:
         near = nearest(device, measurements.devices)
         raise ReferenceProblem(f"'{text}': there is no device '{device}'{near}")
-    by_device = measurements.made.get((name, framework), {})
+    by_device = measurements.known.get((name, framework), {})
     measurement = by_device.get(device or next(iter(by_device), ""))
     if measurement is None:
         raise _missing(text, name, framework, device, measurements)
@@ -240,7 +240,7 @@ def _missing(
     )
     if device in outdated or (not device and outdated):
         return NotRecorded(f"{name} with {framework}", device or outdated[0], outdated=True)
-    if outdated or measurements.made.get((name, framework)):
+    if outdated or measurements.known.get((name, framework)):
         return NotRecorded(f"'{text}' was not measured there", device)
     refused = f"no measurement is called '{text}'"
     if framework not in measurements.frameworks:
@@ -248,9 +248,8 @@ def _missing(
         return ReferenceProblem(f"{refused}: there is no framework '{framework}'{near}")
     if measurements.partial:
         return NotRecorded(f"{name} with {framework}", device)
-    known = sorted(f"{name}@{framework}" for name, framework in measurements.made)
-    near = nearest(f"{name}@{framework}", known)
-    return ReferenceProblem(f"{refused}{near}")
+    references = sorted(f"{name}@{framework}" for name, framework in measurements.known)
+    return ReferenceProblem(f"{refused}{nearest(f'{name}@{framework}', references)}")
 
 
 def verdict(text: str, measurements: Measurements) -> tuple[str, Quantity | None]:

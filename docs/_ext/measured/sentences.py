@@ -8,7 +8,7 @@ Each number holds what was asked for, so that a script can put a reader's own be
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -120,31 +120,44 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     except references.ReferenceProblem as problem:
         logger.warning(str(problem), location=node, type="book", subtype="measured")
         return [nodes.problematic("", expression)]
-    classes = ["verdict", "verdict-" + verdict.replace(" ", "-")] if verdict else ["measured"]
     if quantity is None:
-        return [nodes.inline("", verdict or "", classes=classes)]
+        return [nodes.inline("", verdict or "", classes=_classes(verdict))]
+    return [_number(page, node, quantity, verdict), *_marks(page, expression, quantity)]
+
+
+def _number(
+    page: FillIn, node: nodes.Element, quantity: references.Quantity, verdict: str | None
+) -> noted:
+    """Return a number with its note, and still without its text."""
     spoken = [f"{quantity.text}."] if verdict else []
-    note = " ".join([*spoken, quantity.origin, *notes_below([], quantity.sources, options)])
-    if quantity.wordy:
-        classes.append("in-words")
-    if len(quantity.text) > UNBROKEN:
-        classes.append("long")
-    number = noted("", note=note, classes=classes, verdict=verdict, quantity=quantity)
+    remarks = notes_below([], quantity.sources, book_of(page.env).options)
+    number = noted("", note=" ".join([*spoken, quantity.origin, *remarks]))
+    number["classes"] += _classes(verdict)
+    number["classes"] += ["in-words"] * quantity.wordy
+    number["classes"] += ["long"] * (len(quantity.text) > UNBROKEN)
+    number["quantity"], number["verdict"] = quantity, verdict
     if len(quantity.devices) == 1:
-        number["data"] = {f"data-{node['role']}": ON_DEVICE.sub("", expression)}
+        number["data"] = {f"data-{node['role']}": ON_DEVICE.sub("", node["expression"])}
         if known_on(page).accelerated.intersection(quantity.devices):
             number["data"]["data-on"] = "accelerator"
-    shown: list[nodes.Node] = [number]
+    return number
+
+
+def _classes(verdict: str | None) -> list[str]:
+    return ["verdict", f"verdict-{verdict.replace(' ', '-')}"] if verdict else ["measured"]
+
+
+def _marks(page: FillIn, expression: str, quantity: references.Quantity) -> Iterator[nodes.Element]:
+    """Yield what stands behind a number: a dagger, and its device where that is not clear."""
     if any(source.earlier for source in quantity.sources):
-        shown.append(nodes.superscript("", DAGGER, classes=["earlier"]))
+        yield nodes.superscript("", DAGGER, classes=["earlier"])
     # Of a verdict, what stands before its conditions.
     reference = expression.partition(" ? ")[0]
     if len(book_of(page.env).shown) > 1 or ON_DEVICE.search(reference):
-        labels = [options.label(device) for device in quantity.devices]
+        labels = [book_of(page.env).options.label(device) for device in quantity.devices]
         home = ["at-home"] if set(quantity.devices) == {book_of(page.env).home} else []
-        classes = ["on-device", *home]
-        shown.append(nodes.inline("", f" {' and '.join(labels)}", classes=classes, labels=labels))
-    return shown
+        text = f" {' and '.join(labels)}"
+        yield nodes.inline("", text, classes=["on-device", *home], labels=labels)
 
 
 class Finish(SphinxPostTransform):

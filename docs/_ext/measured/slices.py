@@ -56,47 +56,46 @@ def slices(sources: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _slice(statements: Iterable[Statement], cell: int) -> str:
-    before = [each for each in statements if each.cell <= cell]
+    before = [statement for statement in statements if statement.cell <= cell]
     later: dict[str, set[str]] = {}
-    for each in before:
-        for name in each.binds if each.holds else ():
-            later.setdefault(name, set()).update(each.holds)
-    found = {
+    for statement in before:
+        for name in statement.binds if statement.holds else ():
+            later.setdefault(name, set()).update(statement.holds)
+    reached = {
         number
-        for number, each in enumerate(before)
-        if (each.done and each.cell == cell) or EVERYWHERE in each.changes
+        for number, statement in enumerate(before)
+        if (statement.done and statement.cell == cell) or EVERYWHERE in statement.changes
     }
-    left = list(found)
-    while left:
-        place = left.pop()
-        for name in _closure(before[place].reads, later):
-            new = {*_reaching(before, place, name)} - found
-            found |= new
-            left += new
-    chosen = [before[number] for number in sorted(found)]
-    given = sorted({each.text for each in chosen if not each.done})
-    return hashlib.sha256(
-        repr((given, [each.text for each in chosen if each.done])).encode()
-    ).hexdigest()
+    waiting = list(reached)
+    while waiting:
+        number = waiting.pop()
+        for name in _closure(before[number].reads, later):
+            new = {*_reaching(before, number, name)} - reached
+            reached |= new
+            waiting += new
+    chosen = [before[number] for number in sorted(reached)]
+    names = sorted({statement.text for statement in chosen if not statement.done})
+    actions = [statement.text for statement in chosen if statement.done]
+    return hashlib.sha256(repr((names, actions)).encode()).hexdigest()
 
 
 def _closure(names: Iterable[str], later: Mapping[str, Iterable[str]]) -> set[str]:
     """Return names with those that functions among them read."""
-    found, left = set[str](), [*names]
-    while left:
-        if (name := left.pop()) not in found:
-            found.add(name)
-            left += later.get(name, ())
-    return found
+    closure, waiting = set[str](), [*names]
+    while waiting:
+        if (name := waiting.pop()) not in closure:
+            closure.add(name)
+            waiting += later.get(name, ())
+    return closure
 
 
 def _reaching(statements: Sequence[Statement], place: int, name: str) -> Iterator[int]:
     """Yield the statements before a place that say what a name stands for there."""
     for number in range(place - 1, -1, -1):
-        each = statements[number]
-        if name in each.binds or name in each.changes:
+        statement = statements[number]
+        if name in statement.binds or name in statement.changes:
             yield number
-        if name in each.binds and each.kind in (ast.FunctionDef, ast.Assign):
+        if name in statement.binds and statement.kind in (ast.FunctionDef, ast.Assign):
             return
 
 
@@ -120,43 +119,43 @@ def _statements(sources: Iterable[str]) -> Iterator[Statement]:
                     yield Statement(cell, ast.Import, line, binds=frozenset((name,)))
                 continue
             code, text = ast.unparse(node), repr(syntax(node))
-            own, binds = frozenset(names_used(code)), frozenset(bound_names(code))
+            used, binds = frozenset(names_used(code)), frozenset(bound_names(code))
             changed = _changes(node, modules, fillers)
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                reads[node.name], changes[node.name] = own, changed & {*own, EVERYWHERE}
-                if changed & {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}:
+                reads[node.name], changes[node.name] = used, changed & {*used, EVERYWHERE}
+                if changed & {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}:
                     fillers.add(node.name)
                 binds = frozenset((node.name,))
-                yield Statement(cell, ast.FunctionDef, text, own, binds, holds=own)
+                yield Statement(cell, ast.FunctionDef, text, used, binds, holds=used)
                 continue
-            for name in _closure(own, reads) & reads.keys():
+            for name in _closure(used, reads) & reads.keys():
                 changed |= changes[name]
             if isinstance(node, (ast.For, ast.AsyncFor)):
-                own -= bound_names(f"{ast.unparse(node.target)} = 0")
-            calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
-            called = {each.id for each in calls if isinstance(each, ast.Name)}
-            holds = (own & reads.keys()) - called
-            yield Statement(cell, type(node), text, own, binds, frozenset(changed), holds)
+                used -= bound_names(f"{ast.unparse(node.target)} = 0")
+            calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
+            called = {name.id for name in calls if isinstance(name, ast.Name)}
+            holds = (used & reads.keys()) - called
+            yield Statement(cell, type(node), text, used, binds, frozenset(changed), holds)
 
 
 def _changes(part: ast.AST, modules: Collection[str], fillers: Collection[str]) -> set[str]:
     """Return the names of which code changes what they stand for, without binding them."""
-    found = set[str]()
+    changed = set[str]()
     for node in ast.walk(part):
         if isinstance(node, ast.Global):
-            found.update(node.names)
+            changed.update(node.names)
         elif isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(
             node.ctx, ast.Load
         ):
-            found.update(_first(_dotted(node)))
+            changed.update(_first(_dotted(node)))
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             path = _dotted(node.value.func)
             base, _, rest = path.partition(".")
             if rest and (base not in modules or SETTING.search(rest)):
-                found.update(_first(path))
+                changed.update(_first(path))
             if path in fillers or SETTING.search(rest):
-                found.update(each.id for each in node.value.args if isinstance(each, ast.Name))
-    return found
+                changed.update(part.id for part in node.value.args if isinstance(part, ast.Name))
+    return changed
 
 
 def _first(path: str) -> set[str]:

@@ -41,20 +41,24 @@ def grid(
     Where a column is of one process in all rows, a note says so in place of each number. A dagger
     leads to the note on what has changed since something was measured.
     """
-    columns = [
-        each
-        for each in columns
-        if each not in SOMETIMES or any(getattr(of, each) is not None for of in measurements)
+    shown = [
+        column
+        for column in columns
+        if column not in SOMETIMES or any(getattr(row, column) is not None for row in measurements)
     ]
-    alone = {each for each in columns if all(_is_alone(of, each) for of in measurements)}
+    alone = [
+        column
+        for column in shown
+        if column in CLOCKS and all(len(row.of_processes(column)) < 2 for row in measurements)
+    ]
     rows = [
-        [cell_text(column, each, options, with_range=column not in alone) for column in columns]
-        for each in measurements
+        [cell_text(column, measurement, options, column not in alone) for column in shown]
+        for measurement in measurements
     ]
-    for row, each in zip(rows, measurements, strict=True):
-        row[0] += DAGGER if each.earlier else ""
-    notes = notes_below([COLUMNS[each] for each in columns if each in alone], measurements, options)
-    return [COLUMNS[each] for each in columns], rows, notes
+    for row, measurement in zip(rows, measurements, strict=True):
+        row[0] += DAGGER if measurement.earlier else ""
+    notes = notes_below([COLUMNS[column] for column in alone], measurements, options)
+    return [COLUMNS[column] for column in shown], rows, notes
 
 
 def notes_below(
@@ -66,23 +70,18 @@ def notes_below(
     """
     notes = [f"{ALONE.capitalize()}: {', '.join(alone)}."] if alone else []
     places: dict[str, dict[str, None]] = {}
-    for each in measurements:
-        if each.earlier:
-            where = f"{options.label(each.device)}, {each.date}"
-            places.setdefault(SINCE[each.earlier], {})[where] = None
+    for measurement in measurements:
+        if measurement.earlier:
+            place = f"{options.label(measurement.device)}, {measurement.date}"
+            places.setdefault(SINCE[measurement.earlier], {})[place] = None
     return [*notes, *(f"{DAGGER} {'; '.join(where)}: {since}." for since, where in places.items())]
 
 
-def _is_alone(of: Measurement, column: str) -> bool:
-    """Say whether a number of a measurement is of one process, or of none."""
-    return column in CLOCKS and len(of.of_processes(column)) < 2
-
-
-def by_device(found: Iterable[Measurement]) -> dict[str, list[Measurement]]:
+def by_device(measurements: Iterable[Measurement]) -> dict[str, list[Measurement]]:
     """Return measurements by the device that they are of."""
     groups: dict[str, list[Measurement]] = {}
-    for each in found:
-        groups.setdefault(each.device, []).append(each)
+    for measurement in measurements:
+        groups.setdefault(measurement.device, []).append(measurement)
     return groups
 
 
@@ -94,17 +93,23 @@ def settings(
     Where measurements of a framework were made under several, the row names each, and how many
     measurements it is of.
     """
-    seen: dict[tuple[str, str], collections.Counter[str]] = {}
-    for each in measurements:
-        own = {"version": each.version, "float32 matmuls": each.precision, **each.settings}
-        for name, value in {**own, "machine": each.processor}.items():
+    counts: dict[tuple[str, str], collections.Counter[str]] = {}
+    for measurement in measurements:
+        switches = {
+            **{"version": measurement.version, "float32 matmuls": measurement.precision},
+            **measurement.settings,
+            "machine": measurement.processor,
+        }
+        for switch, value in switches.items():
             if value:
-                seen.setdefault((each.framework, name), collections.Counter())[value] += 1
+                key = measurement.framework, switch
+                counts.setdefault(key, collections.Counter())[value] += 1
     rows = []
-    for (framework, name), values in sorted(seen.items()):
-        several = len(values) > 1
-        said = [f"{value} ({count})" if several else value for value, count in values.most_common()]
-        rows.append([options.framework_label(framework), name, ", ".join(said)])
+    for (framework, switch), values in sorted(counts.items()):
+        texts = [
+            f"{value} ({n})" if len(values) > 1 else value for value, n in values.most_common()
+        ]
+        rows.append([options.framework_label(framework), switch, ", ".join(texts)])
     return ["framework", "switch", "measured with"], rows
 
 

@@ -112,7 +112,7 @@ def calls_ranged(number: Range) -> str:
 
 def compared(number: Range) -> str:
     """Say in one of three ways how a ratio compares the first with the second."""
-    if number.told:
+    if number.differs:
         word = "slower" if number.value > 1 else "faster"
         return ranged(number if number.value > 1 else number.inverse, f"× {word}")
     return _not_told(number)
@@ -120,12 +120,12 @@ def compared(number: Range) -> str:
 
 def times(number: Range) -> str:
     """Write a ratio as a factor, or say that it is none that can be told from 1."""
-    return ranged(number, "×") if number.told else _not_told(number)
+    return ranged(number, "×") if number.differs else _not_told(number)
 
 
 def _not_told(number: Range) -> str:
     alone = f", {ALONE}" if number.count == 1 else ""
-    if number.equal:
-        percent = math.ceil(100 * math.expm1(number.away)) or 1
+    if number.is_equal:
+        percent = math.ceil(100 * math.expm1(number.distance)) or 1
         return f"about equal (within {percent} %{alone})"
     return f"cannot tell ({_rounded(number.low, 1)}–{_rounded(number.high, 1)}×{alone})"

@@ -167,7 +167,7 @@
       const said = `${who}: ${fieldText(y, each)}`;
       const numbers = { value: valueOf(each, y) * scale, spread: spreadOf(each, chart) };
       const text = fieldText(y, each, false);
-      return { label: words, ink: chart.inks[ink], size, text, said, ...numbers };
+      return { label: words, ink, size, text, said, ...numbers };
     });
   };
 
@@ -269,13 +269,13 @@
   const places = [...document.querySelectorAll(".measurement-data")];
   for (const place of places) {
     const data = JSON.parse(place.textContent);
-    if (!data.of) {
+    if (!data.references) {
       addTab(place.nextElementSibling, data, switches([...record.measurements.values()], data));
       continue;
     }
     const of = (names) =>
       names.map((name) => [name, record.measurements.get(name)]).filter(([, each]) => each);
-    const found = of(data.of);
+    const found = of(data.references);
     if (!found.length) {
       place.before(notice("Nothing of this is in your file."));
       continue;

@@ -2,7 +2,7 @@
 (async () => {
   "use strict";
   const { DEVICE, kept, keep, forget, brought, offer, read, line, about } = window.machine;
-  const { method, pages } = JSON.parse(document.querySelector(".measurement-names").textContent);
+  const { pages } = JSON.parse(document.querySelector(".measurement-names").textContent);
   const group = document.querySelector(".machine-file");
   const part = (name) => group.querySelector(name);
   const [text, choice, said, list] = ["textarea", "input", ".machine-said", "ul"].map(part);
@@ -48,7 +48,7 @@
   const take = async (given, then = keepIt) => {
     let record;
     try {
-      record = await read(given, method);
+      record = await read(given);
     } catch (refused) {
       const rest = kept() ? "What was kept before is still there." : "Nothing is drawn.";
       said.textContent = `${refused.message} ${rest}`;

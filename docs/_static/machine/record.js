@@ -3,7 +3,6 @@
 (() => {
   "use strict";
   const FORMAT = 1;
-  const RECORD = 3;
   const LONGEST = 4e6;
   const LARGE = "It is too large for a file of the command.";
   const MISSES = 0.05;
@@ -12,59 +11,44 @@
     throw new Error(words);
   };
 
-  // What a record must hold, as in the schema beside the timer.
-  const text = (most, least = 1) => (value) =>
-    typeof value === "string" &&
-    value.length >= least &&
-    value.length <= most &&
-    !/[\u0000-\u001f\u007f-\u009f\ud800-\udfff]/u.test(value);
-  const number = (least, most) => (value) =>
-    typeof value === "number" && value >= least && value <= most;
-  const count = (least, most) => (value) => Number.isInteger(value) && number(least, most)(value);
-  const or = (nothing, rule) => (value) => value === nothing || rule(value);
-  const list = (rule, most, least = 0) => (value) =>
-    Array.isArray(value) && value.length >= least && value.length <= most && value.every(rule);
   const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-  const words = (value) =>
-    isObject(value) && Object.entries(value).flat().every(text(5000));
-  const moment = (value) =>
-    /^20\d\d-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)$/.test(value) &&
-    !Number.isNaN(Date.parse(value));
-  const seconds = number(1e-12, 1e9);
-  const samples = list(seconds, 1000, 1);
-  const name = (value) => text(100)(value) && !/[\s@*?[\]`]/.test(value);
-  const faultIn = (rules, value, optional = []) =>
-    [...Object.keys(rules).filter((key) => !(key in value) && !optional.includes(key)),
-      ...Object.keys(value).filter((key) => !Object.hasOwn(rules, key) || !rules[key](value[key])),
-    ][0];
-  const PROCESS = {
-    date: moment,
-    first_call: or(null, seconds),
-    calls: count(1, 1e12),
-    latency: samples,
-    throughput: samples,
-    cores: or(null, number(0, 1e5)),
-    disturbed: (value) => typeof value === "boolean",
+  const TYPES = {
+    object: isObject,
+    array: Array.isArray,
+    integer: Number.isInteger,
+    null: (value) => value === null,
   };
-  const isProcess = (value) => isObject(value) && !faultIn(PROCESS, value, ["throughput"]);
-  const MEASUREMENT = {
-    version: (value) => value === RECORD,
-    method: count(1, 1e6),
-    name,
-    framework: (value) => /^\w{1,100}$/.test(value),
-    device_kind: or(null, text(5000)),
-    processor: text(5000),
-    shape: list(list(count(0, 1e15), 32), 100),
-    dtype: text(300, 0),
-    precision: text(5000),
-    work: or(null, number(0, 1e30)),
-    error: or(null, number(0, 1e30)),
-    versions: words,
-    settings: words,
-    processes: list(isProcess, 1000, 1),
+  const MOMENT = /^20\d\d-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)$/;
+  const { rules } = window.machine;
+
+  // Whether a value is as rules say, in those words of JSON Schema that the timer's have.
+  const fits = (value, { $ref, ...rule }) => {
+    if ($ref) return fits(value, rules.$defs[$ref.split("/").at(-1)]);
+    const types = [rule.type ?? []].flat();
+    const isOf = (type) => TYPES[type]?.(value) ?? typeof value === type;
+    if (types.length && !types.some(isOf)) return false;
+    const size = value?.length ?? Object.keys(value ?? {}).length;
+    const [least, most] = ["minLength minItems", "maxLength maxItems maxProperties"].map((words) =>
+      words.split(" ").map((word) => rule[word]).find((bound) => bound !== undefined));
+    return (
+      (!rule.anyOf || rule.anyOf.some((either) => fits(value, either))) &&
+      (!("const" in rule) || value === rule.const) &&
+      !(value < rule.minimum || value > rule.maximum || size < least || size > most) &&
+      (!rule.pattern || new RegExp(rule.pattern, "u").test(value)) &&
+      (!rule.format || (MOMENT.test(value) && !Number.isNaN(Date.parse(value)))) &&
+      (!rule.items || value.every((item) => fits(item, rule.items))) &&
+      (!isObject(value) || faultIn(value, rule) === undefined)
+    );
   };
-  const { version, method } = MEASUREMENT;
-  const COMPARISON = { version, method, name, alternatives: list(isObject, 50, 1) };
+  // The first key of an object that is missing, is not known, or has no such value.
+  const faultIn = (value, { properties = {}, required = [], propertyNames, additionalProperties }) =>
+    required.find((key) => !Object.hasOwn(value, key)) ??
+    Object.keys(value).find((key) =>
+      Object.hasOwn(properties, key)
+        ? !fits(value[key], properties[key])
+        : additionalProperties === false ||
+          !fits(key, propertyNames ?? {}) ||
+          !fits(value[key], additionalProperties ?? {}));
 
   const median = (numbers) => {
     const ordered = [...numbers].sort((one, other) => one - other);
@@ -189,10 +173,11 @@
     return "";
   };
 
-  const check = (record, method) => {
-    const named = name(record.name) ? `The record “${record.name}”` : "A record";
+  const check = (record) => {
+    const { method } = rules;
+    const named = fits(record.name, rules.$defs.name) ? `The record “${record.name}”` : "A record";
     const damaged = (of) => of && refuse(`${named} is damaged: its “${of}” cannot be.`);
-    if (record.version > RECORD) refuse(`${named} was written by a newer book than this one.`);
+    if (record.version > rules.properties.version.enum[0]) refuse(`${named} was written by a newer book than this one.`);
     if (Number.isInteger(record.method) && record.method !== method) {
       refuse(
         `${named} was measured by method ${record.method} of the timer, this book's numbers by ` +
@@ -200,10 +185,10 @@
       );
     }
     const several = Object.hasOwn(record, "alternatives");
-    if (several) damaged(faultIn(COMPARISON, record));
+    if (several) damaged(faultIn(record, rules.$defs.comparison));
     const measurements = several ? record.alternatives : [record];
     for (const each of measurements) {
-      damaged(faultIn(MEASUREMENT, each));
+      damaged(faultIn(each, rules.$defs.measurement));
       const against = each.method === record.method ? contradiction(each) : "it has two methods";
       if (against) refuse(`${named} contradicts itself: ${against}.`);
     }
@@ -254,8 +239,22 @@
   const isNewer = (version) =>
     BOOK !== "" && String(version).localeCompare(BOOK, "en", { numeric: true }) > 0;
 
+  const said = { $ref: "#/$defs/said" };
+  const FILE = {
+    properties: {
+      format: said,
+      version: { const: FORMAT },
+      book: { type: "string", pattern: "^\\d{1,6}(\\.\\d{1,6}){0,3}$" },
+      machine: said,
+      date: rules.$defs.process.properties.date,
+      records: { type: "array", minItems: 1, maxItems: 1000, items: { type: "object" } },
+    },
+    required: ["format", "version", "book", "machine", "date", "records"],
+    additionalProperties: false,
+  };
+
   // The file, and its measurements by their references; what is no such file is refused in words.
-  const read = async (given, method) => {
+  const read = async (given) => {
     const written = given.trim();
     if (written.length > LONGEST) refuse(LARGE);
     if (!written) refuse("It is empty.");
@@ -263,22 +262,14 @@
     if (!isObject(file) || file.format !== "jax-measured") {
       refuse("It is no file of the command jax-measured.");
     }
-    const rules = {
-      format: text(100),
-      version: (value) => value === FORMAT,
-      book: (value) => /^\d{1,6}(\.\d{1,6}){0,3}$/.test(value),
-      machine: text(5000),
-      date: moment,
-      records: list(isObject, 1000, 1),
-    };
-    const fault = faultIn(rules, file);
+    const fault = faultIn(file, FILE);
     if (file.version > FORMAT || (fault !== "book" && isNewer(file.book))) {
       refuse("It was written by a newer book than this one.");
     }
     if (fault) refuse(`It is damaged: its “${fault}” cannot be.`);
     const measurements = new Map();
     for (const record of file.records) {
-      for (const each of check(record, method)) {
+      for (const each of check(record)) {
         const reference = `${each.name}@${each.framework}`;
         const twice = measurements.has(reference);
         if (twice) refuse(`It contradicts itself: ${reference} is in it twice.`);

@@ -1,9 +1,80 @@
-// Is this time possible? The formula of snippets/your_machine/roofline.py, for the roofs that the
-// build wrote and for those of the reader's own record, which also get a drawing.
+// The reader's roofline beside the book's, and the answer whether a time is possible: the formula
+// of snippets/your_machine/roofline.py, for the roofs that the build wrote and for the reader's.
 (() => {
   "use strict";
   const { LABEL, record, valueOf, secondsOf, rateText, secondsText, digits } = window.machine;
   const BYTES = { float64: 8, float32: 4, bfloat16: 2, float16: 2 };
+  const measurements = [...(record?.measurements ?? [])].map(([name, each]) => ({ ...each, name }));
+  const numbersOf = ({ shape: [first] }) => first?.reduce((some, length) => some * length, 1) ?? 0;
+  const bytesOf = (each, arrays) => arrays * (BYTES[each.dtype] ?? 0) * numbersOf(each);
+  const rateOf = (each) => valueOf(each, "rate");
+
+  // The points of a roofline that are in the file, with the work that the page declares for them.
+  const pointsOf = ({ points }) =>
+    measurements.filter(({ name }) => name in points).map((each) => {
+      const [arrays, operations, label, ink] = points[each.name];
+      const work = operations === null ? each.work : operations * numbersOf(each);
+      return { ...each, work, bytes: bytesOf(each, arrays), label, ink };
+    });
+
+  const roofsOf = ({ ceilings, moved }, points) => {
+    const highest = new Map();
+    const computing = measurements.filter(({ name, work }) => work && ceilings.includes(name));
+    const dtypes = computing.map(({ dtype }) => dtype);
+    for (const each of [...computing, ...points.filter(({ dtype }) => dtypes.includes(dtype))]) {
+      const best = highest.get(each.dtype);
+      if (!best || rateOf(each) > rateOf(best)) highest.set(each.dtype, each);
+    }
+    const kinds = [...highest.values()].map((each) => each.device_kind);
+    const bandwidths = measurements
+      .filter((each) => each.name in moved && kinds.includes(each.device_kind))
+      .map((each) => bytesOf(each, moved[each.name]) / secondsOf(each));
+    const rates = [...highest].map(([dtype, best]) => [dtype, rateOf(best)]);
+    return bandwidths.some(Boolean) ? [Math.max(...bandwidths), Object.fromEntries(rates)] : null;
+  };
+
+  const draw = (place, data, points, [bandwidth, rates]) => {
+    const { lines, figure, table, folded, addTab } = window.machine;
+    const drawn = points.filter((each) => each.bytes && each.work && rates[each.dtype]);
+    const reached = drawn.map(({ name, label, ink, dtype, work, bytes, ...each }) => {
+      const [size, rate] = [work / bytes, rateOf({ work, ...each })];
+      const roof = Math.min(rates[dtype], bandwidth * size);
+      const texts = [`${digits(size, 3)} FLOP/byte`, rateText(rate), `roof ${rateText(roof)}`,
+        `${Math.round((100 * rate) / roof)}%`];
+      const row = [name.split("@")[0], label, ...texts];
+      const said = `${row[0]}, ${label}: ${texts.join(", ")}`;
+      return { label, ink, size, value: rate / 1e9, spread: [], said, row };
+    });
+    const highest = Object.entries(rates).map(([dtype, rate]) =>
+      [`arithmetic, ${dtype}`, rateText(rate)]);
+    const memory = ["memory", `${digits(bandwidth / 1e9, 3)} GB/s`];
+    const numbers = table(["roof", "highest measured"], [memory, ...highest]);
+    const beside = place.nextElementSibling;
+    if (!reached.length) return addTab(beside, data, numbers);
+    const sizes = reached.map(({ size }) => size);
+    const [least, most] = [Math.min(...sizes), Math.max(...sizes)];
+    const roofs = Object.entries(rates).map(([dtype, rate]) => {
+      const bend = Math.min(Math.max(rate / bandwidth, least), most);
+      const ends = [...new Set([least, bend, most])];
+      const points = ends.map((size) => [size, Math.min(rate, size * bandwidth) / 1e9]);
+      return [`${dtype}: ${rateText(rate)}`, points];
+    });
+    const made = lines(reached, { roofs, axis: "operations for each byte that has to be moved" });
+    const head = ["measurement", "framework", "for each byte", "reached", "allowed", "share"];
+    const rest = folded("The points as a table", table(head, reached.map(({ row }) => row)));
+    return addTab(beside, data, ...figure(made, beside), numbers, rest);
+  };
+
+  const devices = [];
+  for (const place of document.querySelectorAll(".roofline-data")) {
+    const data = JSON.parse(place.textContent);
+    const points = pointsOf(data);
+    const roofs = roofsOf(data, points);
+    devices.push(...Object.entries(data.devices), ...(roofs ? [[LABEL, roofs]] : []));
+    if (roofs) draw(place, data, points, roofs);
+  }
+  document.dispatchEvent(new CustomEvent("devices"));
+
   // Operations, and numbers that are read or written.
   const OPERATIONS = {
     copy: (n) => [0, 2 * n],
@@ -11,88 +82,26 @@
     sum: (n) => [n, n],
     product: (n) => [2 * n ** 3, 3 * n ** 2],
   };
-  const leastTime = (operation, n, dtype, moved, computed) => {
+  const leastTime = (operation, n, dtype, bandwidth, rate) => {
     const [operations, numbers] = OPERATIONS[operation](n);
-    return [(numbers * BYTES[dtype]) / moved, operations / computed];
+    return [(numbers * BYTES[dtype]) / bandwidth, operations / rate];
   };
-
-  const place = document.querySelector(".roofline-data");
-  const data = JSON.parse(place?.textContent ?? '{"devices": {}}');
-  const numbersOf = ({ shape: [first] }) => first?.reduce((some, length) => some * length, 1) ?? 0;
-  const bytesOf = (each, arrays) => arrays * (BYTES[each.dtype] ?? 0) * numbersOf(each);
-
-  const nameOf = (each) => `${each.name}@${each.framework}`;
-  // A measurement with the operations of a call, where the page declares them.
-  const withWork = (each) => {
-    const declared = data.points[nameOf(each)]?.[1] ?? null;
-    return declared === null ? each : { ...each, work: declared * numbersOf(each) };
-  };
-  const roofsOf = (all) => {
-    const isPoint = (each) => nameOf(each) in data.points;
-    const computing = all.map(withWork).filter((each) => each.work);
-    const ceilings = computing.filter((each) => data.ceilings.includes(nameOf(each)));
-    const rateOf = (each) => valueOf(each, "rate");
-    const fastest = [...Map.groupBy(ceilings, ({ dtype }) => dtype)].map(([dtype, some]) => {
-      const points = computing.filter((each) => each.dtype === dtype && isPoint(each));
-      return [dtype, [...some, ...points].sort((one, other) => rateOf(other) - rateOf(one))[0]];
-    });
-    const kinds = fastest.map(([, best]) => best.device_kind);
-    const moved = all
-      .filter((each) => nameOf(each) in data.moved && kinds.includes(each.device_kind))
-      .map((each) => bytesOf(each, data.moved[nameOf(each)]) / secondsOf(each));
-    const rates = fastest.map(([dtype, best]) => [dtype, rateOf(best)]);
-    return moved.some(Boolean) ? [Math.max(...moved), Object.fromEntries(rates)] : null;
-  };
-
-  const draw = (all, [moved, computed]) => {
-    const { lines, figure, table, folded, addTab } = window.machine;
-    const points = all.map(withWork).flatMap((each) => {
-      const [arrays, , label, ink] = data.points[nameOf(each)] ?? [];
-      const [bytes, rate] = [bytesOf(each, arrays ?? 0), valueOf(each, "rate")];
-      if (!bytes || !rate || !computed[each.dtype]) return [];
-      const size = each.work / bytes;
-      const roof = Math.min(computed[each.dtype], moved * size);
-      const texts = [`${digits(size, 3)} FLOP/byte`, rateText(rate), `roof ${rateText(roof)}`,
-        `${Math.round((100 * rate) / roof)}%`];
-      const said = `${each.name}, ${label}: ${texts.join(", ")}`;
-      return [{ each, label, ink, size, value: rate / 1e9, spread: [], said, texts }];
-    });
-    const gigabytes = ["memory", `${digits(moved / 1e9, 3)} GB/s`];
-    const rates = Object.entries(computed);
-    const highest = rates.map(([dtype, rate]) => [`arithmetic, ${dtype}`, rateText(rate)]);
-    const numbers = table(["roof", "highest measured"], [gigabytes, ...highest]);
-    const beside = place.nextElementSibling;
-    if (!points.length) return addTab(beside, data, numbers);
-    const sizes = points.map(({ size }) => size);
-    const [least, most] = [Math.min(...sizes), Math.max(...sizes)];
-    const roofs = rates.map(([dtype, peak]) => {
-      const bend = Math.min(Math.max(peak / moved, least), most);
-      const ends = [...new Set([least, bend, most])];
-      return [`${dtype}: ${rateText(peak)}`, ends.map((x) => [x, Math.min(peak, x * moved) / 1e9])];
-    });
-    const made = lines(points, { roofs, axis: "operations for each byte that has to be moved" });
-    const head = ["measurement", "framework", "for each byte", "reached", "allowed", "share"];
-    const body = points.map(({ each, label, texts }) => [each.name, label, ...texts]);
-    const rest = folded("The points as a table", table(head, body));
-    return addTab(beside, data, ...figure(made, beside), numbers, rest);
-  };
-
-  const devices = Object.entries(data.devices);
-  const all = record && place ? [...record.measurements.values()] : [];
-  const roofs = all.length ? roofsOf(all) : null;
-  if (roofs) {
-    devices.push([LABEL, roofs]);
-    draw(all, roofs);
-    document.dispatchEvent(new CustomEvent("devices"));
-  }
+  window.machine.leastTime = leastTime;
 
   const group = document.querySelector(".possible-time");
+  if (!group) return;
+  const element = (tag, given, ...children) => { const made = document.createElement(tag); made.append(...children); return made; };
   const [operation, size, dtype] = group.querySelectorAll("select, input");
   const output = group.querySelector('[role="status"]');
-  const say = (tag, ...content) => {
-    const made = document.createElement(tag);
-    made.append(...content);
-    return made;
+  const say = (tag, ...content) => element(tag, {}, ...content);
+  const answerOf = (n, [label, [bandwidth, rates]]) => {
+    const rate = rates[dtype.value];
+    if (!rate) return say("li", `${label}: no matmul of ${dtype.value} was measured.`);
+    const times = leastTime(operation.value, n, dtype.value, bandwidth, rate);
+    const by = times[0] >= times[1] ? "memory" : "arithmetic";
+    const [memory, arithmetic] = times.map(secondsText);
+    return say("li", `${label}: at least `, say("strong", secondsText(Math.max(...times))),
+      ` because of ${by} (${memory} to move the bytes, ${arithmetic} to compute)`);
   };
   const answer = () => {
     const n = Number(size.value.replace(/[\s,_]/g, "") || NaN);
@@ -100,22 +109,12 @@
       output.replaceChildren(say("p", "Write a whole number from 1 to 1,000,000,000,000."));
       return;
     }
-    const lines = devices.map(([label, [moved, computed]]) => {
-      const rate = computed[dtype.value];
-      if (!rate) return say("li", `${label}: no matmul of ${dtype.value} was measured.`);
-      const times = leastTime(operation.value, n, dtype.value, moved, rate);
-      const by = times[0] >= times[1] ? "memory" : "arithmetic";
-      const [memory, arithmetic] = times.map(secondsText);
-      return say("li", `${label}: at least `, say("strong", secondsText(Math.max(...times))),
-        ` because of ${by} (${memory} to move the bytes, ${arithmetic} to compute)`);
-    });
-    const lacks = record && !roofs
-      ? [say("p", "Your file lacks the ceilings, so your machine is not in the list.")]
-      : [];
-    output.replaceChildren(say("ul", ...lines), ...lacks);
+    const isDrawn = !record || devices.some(([label]) => label === LABEL);
+    const lacks = "Your file lacks the ceilings, so your machine is not in the list.";
+    output.replaceChildren(say("ul", ...devices.map((device) => answerOf(n, device))),
+      ...(isDrawn ? [] : [say("p", lacks)]));
   };
   group.addEventListener("input", answer);
   group.hidden = false;
   answer();
-  Object.assign(window.machine, { leastTime, roofsOf });
 })();

@@ -178,9 +178,9 @@ def book(lasting):
     )
     lasting.page("a/switches", "```{measurement-settings}\n```")
     lasting.page("b/index", "```{measurement-names}\n```", *of_page("index", "raw"))
-    lasting.page(
-        "b/roofline", *of_page("roofline", "measurement-chart"), *of_page("roofline", "raw")
-    )
+    roofline = of_page("roofline", "measurement-chart")
+    lasting.page("a/roofline", *roofline)
+    lasting.page("b/roofline", *roofline, *of_page("roofline", "raw"))
     assert lasting.record().returncode == 0
     lasting.recorded_elsewhere("a/other", ('"device_kind": "cpu"', '"device_kind": "A GPU"'))
     build = lasting.build()
@@ -642,15 +642,18 @@ def test_what_is_kept_and_cannot_be_read_any_more_is_not_drawn(page, address, wh
     said.wait_for()
 
 
-def test_the_roofline_of_the_reader_is_that_of_the_book_for_the_same_records(page, address, whole):
+@pytest.mark.parametrize("name", ["a/roofline", "b/roofline"])
+def test_the_roofline_of_the_reader_is_that_of_the_book_for_the_same_records(
+    page, address, whole, name
+):
     page.evaluate(PASTE, json.dumps(whole))
-    own(page, address, "b/roofline")
+    own(page, address, name)
     of_book, of_reader = page.locator(".device-tabs > .sd-tab-content").all()
     are_alike(of_book.locator("svg"), of_reader.locator("svg"))
     tables = [each.locator("table").all() for each in (of_book, of_reader)]
     assert [cells(each) for each in tables[1]] == [cells(each) for each in tables[0]]
-    home, mine = page.locator(".possible-time li").all_inner_texts()
-    assert mine.partition(": ")[2] == home.partition(": ")[2]
+    answers = page.locator(".possible-time li").all_inner_texts()
+    assert len({answer.partition(": ")[2] for answer in answers}) == (name == "b/roofline")
 
 
 def test_a_least_time_is_that_of_the_snippet(page, address):

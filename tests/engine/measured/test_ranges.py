@@ -98,7 +98,7 @@ def test_a_ratio_is_told_in_one_of_three_ways(found, text, factor):
 )
 def test_what_lies_on_one_side_is_told_unless_it_is_as_good_as_equal(low, high, equal, told):
     found = Range((low * high) ** 0.5, low, high, 10)
-    assert (found.equal, found.told) == (equal, told)
+    assert (found.is_equal, found.differs) == (equal, told)
 
 
 def test_a_ratio_is_that_of_the_rounds_and_not_of_medians():
