@@ -266,9 +266,7 @@ if repository.startswith("https://github.com/"):
 html_logo = "docs/_static/mark.svg"
 html_favicon = "docs/_static/mark.svg"
 html_static_path = ["docs/_static"]
-html_css_files = ["book.css", "machine.css"]
-# Before Sphinx's own scripts, which break off where a browser keeps nothing.
-html_js_files = [("machine.js", {"priority": 150})]
+html_css_files = ["book.css"]
 templates_path = ["docs/_templates"]
 html_copy_source = True
 # Sphinx's search answers in file:// alone, where a browser may not fetch the text of a page.

@@ -37,7 +37,9 @@ def setup(app: Any) -> dict[str, Any]:
 
     add_options(app, OPTIONS)
     add_assets(app, drawing.__file__, "drawing.css")
-    add_assets(app, __file__, "measured.css")
+    add_assets(app, __file__, "measured.css", "machine.css")
+    # Before Sphinx's own scripts, which break off where a browser keeps nothing.
+    app.add_js_file("machine.js", priority=150)
     published.setup(app)
     sentences.setup(app)
     directives.setup(app)

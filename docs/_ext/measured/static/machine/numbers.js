@@ -6,6 +6,7 @@
   const { YOURS, record, about, CLOCKS, rangeOf, valueOf, fieldText, digits } = window.machine;
   const { median, medianRatio, spread, numberOf, fixed, rounded, decimals, between, ranged } =
     window.machine;
+  const { element } = window.book;
   const [EQUAL, INDISTINCT] = [0.1, 0.02];
   const UNDECIDED = "cannot tell";
 
@@ -115,15 +116,10 @@
   };
 
   const show = (number, words) => {
-    const yours = document.createElement("span");
-    yours.className = YOURS.beside;
-    yours.title = about(record);
     // A range stays on one line, and so does a number with its unit.
-    yours.append(...`yours ${words}`.split(/([\d.]+ \S+|\S+–\S+)/).map((part, n) => {
-      const together = document.createElement("span");
-      together.append(part);
-      return n % 2 ? together : part;
-    }));
+    const parts = `yours ${words}`.split(/([\d.]+ \S+|\S+–\S+)/);
+    const yours = element("span", { className: YOURS.beside, title: about(record) },
+      ...parts.map((part, n) => (n % 2 ? element("span", {}, part) : part)));
     let last = number.closest(".noted");
     // Below the only number of a cell, at once behind one of several.
     if (number.closest("td")?.querySelectorAll(".noted").length === 1) {

@@ -90,7 +90,7 @@
 
   const group = document.querySelector(".possible-time");
   if (!group) return;
-  const element = (tag, given, ...children) => { const made = document.createElement(tag); made.append(...children); return made; };
+  const { element } = window.book;
   const [operation, size, dtype] = group.querySelectorAll("select, input");
   const output = group.querySelector('[role="status"]');
   const say = (tag, ...content) => element(tag, {}, ...content);

@@ -5,7 +5,6 @@
   const KEY = "book-your-machine";
   const DEVICE = "your-machine";
   const LABEL = "Your machine";
-  const root = document.documentElement.dataset.content_root;
   const version = new URL(document.currentScript.src || location.href).search;
 
   const stored = (action) => {
@@ -21,14 +20,7 @@
   // A link may bring a record.
   const brought = () => (location.hash.startsWith("#jm1.") ? location.hash.slice(1) : "");
 
-  const load = (name) =>
-    new Promise((resolve, reject) => {
-      const script = document.createElement("script");
-      script.src = `${root}_static/machine/${name}.js${version}`;
-      script.onload = resolve;
-      script.onerror = reject;
-      document.head.append(script);
-    });
+  const load = (name) => window.book.load(`_static/machine/${name}.js${version}`);
 
   // Say in the switch that the device is there, or is not any more, and choose one.
   const offer = (is, chosen) => {

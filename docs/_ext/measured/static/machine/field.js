@@ -2,6 +2,7 @@
 (async () => {
   "use strict";
   const { DEVICE, kept, keep, forget, brought, offer, read, line, about } = window.machine;
+  const { element } = window.book;
   const { pages } = JSON.parse(document.querySelector(".measurement-names").textContent);
   const group = document.querySelector(".machine-file");
   const part = (name) => group.querySelector(name);
@@ -31,12 +32,8 @@
     link.hidden = !record;
     if (record) link.href = held;
     list.replaceChildren(...found.map(([uri, title, count]) => {
-      const item = document.createElement("li");
-      const to = document.createElement("a");
-      to.href = stays && !asks ? uri : uri + held;
-      to.textContent = title;
-      item.append(to, ` (${count})`);
-      return item;
+      const href = stays && !asks ? uri : uri + held;
+      return element("li", {}, element("a", { href, textContent: title }), ` (${count})`);
     }));
   };
 
