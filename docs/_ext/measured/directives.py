@@ -27,6 +27,8 @@ from .tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, notes_below, sett
 logger = logging.getLogger(__name__)
 # What marks the page with the settings, to which charts lead.
 RULES = "book_has_settings"
+# Without which options there is no roofline.
+ROOFLINE = ("ceiling", "bandwidth", "arrays")
 DEFAULTS: dict[str, Any] = {
     **{"x": "name", "y": "latency", "series": "framework", "scale": "linear"},
     **{"columns": DEFAULT_COLUMNS, "ceiling": [], "bandwidth": [], "arrays": {}, "operations": {}},
@@ -303,6 +305,9 @@ class MeasurementsDirective(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the place of the table or chart, with its caption inside."""
         facts = DEFAULTS | self.options | {"patterns": self.arguments[0].split()}
+        lacking = [option for option in ROOFLINE if not facts[option]]
+        if facts["x"] == "intensity" and lacking:
+            raise self.error(f"a chart over intensities needs {' and '.join(lacking)}")
         fill_in = KINDS[facts["x"]] if self.has_content else _table
         node = place_measured(self, fill_in, **facts, caption=" ".join(self.content))
         node += self.parse_content_to_nodes()

@@ -96,6 +96,10 @@ PROBLEMS = {
     ),
     "size": ("```{measurement-chart} x\n:x: size\n```", "no measurement of x has x and y"),
     "rate": ("```{measurement-chart} x\n:y: rate\n```", "no measurement of x has x and y"),
+    "intensity": (
+        "```{measurement-chart} x\n:x: intensity\n:ceiling: x\n```",
+        "a chart over intensities needs bandwidth and arrays",
+    ),
     "colour": ("```{measurement-chart} x\n:columns: colour\n```", "there is no column 'colour'"),
     "column": ("```{measurements} x\n:columns: colour\n```", "there is no column 'colour'"),
 }
