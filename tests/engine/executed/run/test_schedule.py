@@ -21,18 +21,17 @@ from executed.store.recordings import Effort
 
 PRESENCE = """
 import time
-def enter(name): stamp("open-" + name.replace("/", "-"))
-def leave(name): (stamps / ("open-" + name.replace("/", "-"))).unlink()
+def enter(name): stamp(f"open-{name}")
+def leave(name): (stamps / f"open-{name}").unlink()
 def others(name):
-    here = "open-" + name.replace("/", "-")
-    return sorted(p.name for p in stamps.glob("open-*") if p.name != here)
+    return {path.name for path in stamps.glob("open-*")} - {f"open-{name}"}
 def stay(name):
     end = time.monotonic() + 0.2
     met = set()
     while time.monotonic() < end:
-        met |= set(others(name))
+        met |= others(name)
         time.sleep(0.01)
-    return sorted(met)
+    return met
 """
 
 
@@ -45,36 +44,19 @@ def short_folder():
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
 def test_benchmarks_run_alone_and_other_pages_beside_each_other(project, stamping):
-    presence = project.cell(PRESENCE)
-    for mine, other in (("a/one", "a/two"), ("a/two", "a/one")):
-        project.page(
-            mine,
-            stamping,
-            presence,
-            project.cell(f"enter({mine!r})\nwait_for('open-' + {other.replace('/', '-')!r})"),
-            project.cell(f"stamp('met-' + {mine.replace('/', '-')!r})"),
-            project.cell(f"wait_for('met-' + {other.replace('/', '-')!r})"),
-            project.cell(f"stay({mine!r})"),
-            project.cell(f"leave({mine!r})"),
-        )
-    project.page(
-        "a/three",
-        stamping,
-        presence,
-        project.cell("enter('a/three')\nstay('a/three')"),
-        project.cell("leave('a/three')"),
-    )
-    for mine in ("a/bench", "z/bench"):
-        project.page(
-            mine,
-            stamping,
-            presence,
-            project.cell(f"enter({mine!r})\nbefore = others({mine!r})\nmet = stay({mine!r})"),
-            project.cell(f"assert not before and not met, (before, met)\nleave({mine!r})"),
-            benchmark=True,
-        )
+    def page(name, *codes, **settings):
+        cells = map(project.cell, (PRESENCE, f"mine = {name!r}", *codes))
+        project.page(name, stamping, *cells, **settings)
+
+    for mine, other in (("one", "two"), ("two", "one")):
+        codes = f"enter(mine)\nwait_for('open-{other}')", f"stamp('met-{mine}')"
+        page(mine, *codes, f"wait_for('met-{other}')", "stay(mine)", "leave(mine)")
+    page("three", "enter(mine)\nstay(mine)", "leave(mine)")
+    for mine in ("bench", "z-bench"):
+        codes = "enter(mine)\nbefore = others(mine)\nmet = stay(mine)", "leave(mine)"
+        page(mine, *codes, "assert not before and not met, (before, met)", benchmark=True)
     build = project.built()
-    assert [page for _, page in build.progress][3:] == ["a/bench", "z/bench"]
+    assert [name for _, name in build.progress][3:] == ["bench", "z-bench"]
 
 
 MEETS = """
@@ -151,13 +133,10 @@ def test_of_what_a_page_took_its_work_and_that_of_its_processes_are_told_apart(p
 
 
 def test_of_pages_that_start_processes_one_runs_at_a_time(project, execute, stamping):
-    presence = project.cell(PRESENCE)
-    names = ("a/one", "a/two")
+    names = "one", "two"
     for mine in names:
-        cell = project.cell(
-            f"enter({mine!r})\nmet = stay({mine!r})\nleave({mine!r})\nassert not met"
-        )
-        project.page(mine, stamping, presence, cell)
+        code = f"enter({mine!r})\nmet = stay({mine!r})\nleave({mine!r})\nassert not met"
+        project.page(mine, stamping, project.cell(PRESENCE), project.cell(code))
     found = execute(*names, efforts=dict.fromkeys(names, Effort(9.0, started=0.8)), jobs=2)
     assert not any(one.failures for one in found.values())
 

@@ -10,10 +10,13 @@ from executed.source.snippets import Library
 
 @pytest.fixture
 def read(project):
-    def read(docname, *parts, **settings):
-        path = read.path = project.page(docname, *parts, **settings)
+    """Return a function that reads a page of texts and cells: (code, snippet)."""
+
+    def read(*parts, **settings):
+        cells = [project.cell(*each) if isinstance(each, tuple) else each for each in parts]
+        read.path = project.page("a/one", *cells, **settings)
         snippets = Library(project.root / "snippets")
-        return read_page(docname, path, snippets, cell_options=["by-version"])
+        return read_page("a/one", read.path, snippets, cell_options=["by-version"])
 
     return read
 
@@ -38,7 +41,7 @@ def test_a_cell_is_imports_then_sources_then_lines_of_the_page(project, read):
             return 2 * x
         """,
     )
-    page = read("a/one", project.cell("twice(area(1))", snippet="one.area one.twice"))
+    page = read(("twice(area(1))", "one.area one.twice"))
     (cell,) = page.cells
     assert cell.source == (
         "import math\n\n\n"
@@ -52,11 +55,10 @@ def test_the_pieces_of_a_cell_have_the_blank_lines_of_one(project, read):
     code = "import math\nRATE = 0.1\n\nDECAY = 0.9\n\ndef f(x): return math.sin(RATE * DECAY * x)\n"
     project.snippet("a.one", code)
     page = read(
-        "a/one",
-        project.cell("import cmath\nprint(math.pi * cmath.pi)", "one.RATE one.DECAY"),
-        project.cell("import json\nx = f(json)", "one.f"),
-        project.cell("import cmath\ny = RATE", "one.RATE"),
-        project.cell("print(y)\nimport math", "one.f"),
+        ("import cmath\nprint(math.pi * cmath.pi)", "one.RATE one.DECAY"),
+        ("import json\nx = f(json)", "one.f"),
+        ("import cmath\ny = RATE", "one.RATE"),
+        ("print(y)\nimport math", "one.f"),
     )
     assert [cell.source for cell in page.cells] == [
         "import math\n\nRATE = 0.1\nDECAY = 0.9\n\nimport cmath\nprint(math.pi * cmath.pi)",
@@ -70,10 +72,7 @@ def test_a_fold_names_the_helpers_that_visible_cells_use(project, read):
     functions = ("def f(x): return g(x)", "def g(x): return h(x)", "def h(x): return k(x)")
     project.snippet("a.one", "\n".join((*functions, "def k(x): return x")))
     page = read(
-        "a/one",
-        project.cell("f(1)", "one.f"),
-        "```{code-cell} python\n:tags: [hide-input]\nk\n```",
-        project.cell("h(1), g(1)"),
+        ("f(1)", "one.f"), "```{code-cell} python\n:tags: [hide-input]\nk\n```", ("h(1), g(1)",)
     )
     assert page.cells[0].node.metadata["mystnb"]["code_prompt_show"] == f"{HELPERS}: g, h"
 
@@ -88,12 +87,7 @@ def test_helpers_come_folded_and_once_for_each_page(project, read):
         def g(x): return low(f(x))
         """,
     )
-    page = read(
-        "a/one",
-        project.cell("f(1)", snippet="one.f"),
-        project.cell("g(1)", snippet="one.g"),
-        project.cell("low(1)", snippet="low.low"),
-    )
+    page = read(("f(1)", "one.f"), ("g(1)", "one.g"), ("low(1)", "low.low"))
     helpers, first, second, third = page.cells
     assert [folded(cell.node) for cell in page.cells] == [True, False, False, False]
     assert helpers.source == "import math\n\n\ndef low(x): return math.floor(x)"
@@ -107,7 +101,7 @@ def test_imports_are_shown_once_on_a_page(project, read):
     functions = "def f(x): return math.floor(x)\ndef g(x): return os.fspath(math.ceil(x))\n"
     project.snippet("a.one", f"import math\nimport os\n{functions}")
     cells = ("f(1)", "one.f"), ("g(1)", "one.g"), ("import sys",), ("math.pi", "one.f")
-    page = read("a/one", *(project.cell(*each) for each in cells))
+    page = read(*(project.cell(*each) for each in cells))
     sources = [cell.source.partition("def")[0].split() for cell in page.cells]
     assert sources == [["import", "math"], ["import", "os"], ["import", "sys"], []]
 
@@ -124,17 +118,17 @@ def test_an_import_that_stands_only_in_a_folded_cell_is_shown_where_it_is_used(
         def f(x): return math.ceil(low(x))
         """,
     )
-    cells = [project.cell("f(1)", snippet="one.f"), project.cell("low(1)", snippet="one.low")]
+    cells = [("f(1)", "one.f"), ("low(1)", "one.low")]
     if hidden == "a tag":
         cells.insert(0, project.cell("low(1)", snippet="one.low", tags="hide-input"))
-    page = read("a/one", *cells)
+    page = read(*cells)
     assert ["import math" in cell.source for cell in page.cells] == [True, True, False]
 
 
 def test_modules_of_one_package_are_imported_each(project, read):
     project.snippet("a.one", "import xml.dom\ndef f(): return xml.dom\n")
     project.snippet("a.two", "import xml.sax\ndef g(): return xml.sax\n")
-    page = read("a/one", project.cell("", "one.f"), project.cell("", "two.g"))
+    page = read(("", "one.f"), ("", "two.g"))
     assert [cell.source.splitlines()[0] for cell in page.cells] == [
         "import xml.dom",
         "import xml.sax",
@@ -145,7 +139,7 @@ def test_what_a_page_names_as_folded_comes_as_a_helper_once(project, read):
     project.snippet("a.timer", "import time\ndef measure(f): return time.time, f()\n")
     project.snippet("a.one", "import math\ndef area(r): return math.pi * r\n")
     cell = "```{code-cell} python\n:folded: a.timer.measure\nmeasure(lambda: area(2))\n```"
-    page = read("a/one", project.cell("area(1)", "one.area"), cell, cell)
+    page = read(("area(1)", "one.area"), cell, cell)
     assert [folded(cell.node) for cell in page.cells] == [False, True, False, False]
     assert page.cells[1].source.startswith("import time\n\n\ndef measure")
     assert page.cells[1].node.metadata["mystnb"]["code_prompt_show"] == f"{HELPERS}: measure"
@@ -170,11 +164,11 @@ def test_a_name_with_two_meanings_is_refused_with_both_origins(project, read, ki
     one, two = TWO_SCALES[kind]
     project.snippet("a.one", f"{one}\ndef f(): return scale\n")
     project.snippet("a.two", f"{two}\ndef g(): return scale\n")
-    cells = [project.cell("f()", snippet="one.f"), project.cell("g()", snippet="two.g")]
+    cells = [("f()", "one.f"), ("g()", "two.g")]
     if together:
-        cells = [project.cell("f()\ng()", snippet="one.f two.g")]
+        cells = [("f()\ng()", "one.f two.g")]
     with pytest.raises(PageError, match="the name 'scale' would stand for two things") as refused:
-        read("a/one", *cells)
+        read(*cells)
     last = project.path("a/one").read_text().rindex("```{code-cell}")
     assert refused.value.line == project.path("a/one").read_text().count("\n", 0, last) + 1
     for module, text in (("one", one), ("two", two)):
@@ -195,27 +189,26 @@ def test_a_name_with_two_meanings_is_refused_with_both_origins(project, read, ki
 )
 def test_a_snippet_cannot_take_over_a_name_that_the_page_has_bound(project, read, own):
     project.snippet("a.one", "scale = 1\ndef f(): return scale\n")
-    cells = [project.cell(own), project.cell("f()", snippet="one.f")]
+    cells = [(own,), ("f()", "one.f")]
     with pytest.raises(PageError, match=r"'scale' would stand for two things.*snippets/a/one\.py"):
-        read("a/one", *cells)
-    shown = project.cell("f()", snippet="one.f")
+        read(*cells)
+    shown = ("f()", "one.f")
     with pytest.raises(PageError, match="'scale' would stand for two things"):
-        read("a/one", shown, *cells)
+        read(shown, *cells)
 
 
 def test_what_a_magic_takes_as_text_binds_nothing(project, read):
     project.snippet("a.one", "scale = 1\ndef f(): return scale\n")
-    own = project.cell("%%writefile other.py\nscale = 5")
-    assert len(read("a/one", own, project.cell("f()", snippet="one.f")).cells) == 3
+    own = ("%%writefile other.py\nscale = 5",)
+    assert len(read(own, ("f()", "one.f")).cells) == 3
 
 
 def test_a_page_may_bind_a_constant_anew_in_full_view(project, read):
     project.snippet("a.one", "scale = 1\ndef f(): return scale\ndef g(): return -scale\n")
     page = read(
-        "a/one",
-        project.cell("f()\nscale = 5\nf()", snippet="one.scale one.f"),
-        project.cell("scale = 6\nscale = 7"),
-        project.cell("for scale in (1, 2): print(g())", snippet="one.g"),
+        ("f()\nscale = 5\nf()", "one.scale one.f"),
+        ("scale = 6\nscale = 7",),
+        ("for scale in (1, 2): print(g())", "one.g"),
     )
     assert len(page.cells) == 3
 
@@ -223,21 +216,16 @@ def test_a_page_may_bind_a_constant_anew_in_full_view(project, read):
 def test_one_import_written_in_several_ways_has_one_meaning(project, read):
     project.snippet("a.one", "import xml.dom\ndef f(): return xml.dom\n")
     project.snippet("a.two", "import xml.sax\nimport xml.dom\ndef g(): return xml.sax\n")
-    page = read(
-        "a/one",
-        project.cell("import xml.dom, xml.sax"),
-        project.cell("f()", snippet="one.f"),
-        project.cell("g()", snippet="two.g"),
-    )
+    page = read(("import xml.dom, xml.sax",), ("f()", "one.f"), ("g()", "two.g"))
     assert page.cells[-1].source == "def g(): return xml.sax\n\n\ng()"
 
 
 def test_an_ordinary_cell_declares_its_error(project, read):
-    page = read("a/one", "```{code-cell} python\n:raises: ValueError not a number\nint('x')\n```")
+    page = read("```{code-cell} python\n:raises: ValueError not a number\nint('x')\n```")
     (cell,) = page.cells
     assert (cell.expected.type, cell.expected.fragment) == ("ValueError", "not a number")
     assert "raises-exception" in cell.node.metadata["tags"]
-    other = read("a/one", "```{code-cell} python\n:raises: ValueError number\nint('x')\n```")
+    other = read("```{code-cell} python\n:raises: ValueError number\nint('x')\n```")
     assert other.cells[0].key != cell.key
 
 
@@ -260,7 +248,7 @@ def test_what_a_cell_cannot_declare_or_name_is_refused(project, read, options, w
         """,
     )
     with pytest.raises(PageError, match=words):
-        read("a/one", f"```{{code-cell}} python\n{options}\nf()\n```")
+        read(f"```{{code-cell}} python\n{options}\nf()\n```")
 
 
 @pytest.mark.parametrize(
@@ -296,7 +284,7 @@ def test_a_head_that_cannot_be_understood_is_refused(project, head, words):
 )
 def test_a_misspelt_option_or_tag_is_refused_at_the_line_of_its_cell(read, options, words):
     with pytest.raises(PageError, match=words) as refused:
-        read("a/one", "Prose.", f"```{{code-cell}} python\n{options}\n1\n```")
+        read("Prose.", f"```{{code-cell}} python\n{options}\n1\n```")
     lines = read.path.read_text().splitlines()
     assert refused.value.line == lines.index("```{code-cell} python") + 1
 
@@ -310,11 +298,11 @@ def test_a_misspelt_option_or_tag_is_refused_at_the_line_of_its_cell(read, optio
     ],
 )
 def test_options_and_tags_of_other_programs_remain(read, options):
-    assert read("a/one", f"```{{code-cell}} python\n{options}\n1\n```").cells
+    assert read(f"```{{code-cell}} python\n{options}\n1\n```").cells
 
 
 def test_a_page_is_read_as_text_of_any_system_and_nothing_else(project, read):
-    unix = read("a/one", project.cell("print(1)\nprint(2)"))
+    unix = read(("print(1)\nprint(2)",))
 
     def again(text):
         read.path.write_bytes(text)
@@ -329,8 +317,8 @@ def test_a_page_is_read_as_text_of_any_system_and_nothing_else(project, read):
 
 def test_a_page_knows_the_lines_of_its_cells(project, read):
     project.snippet("a.one", "def scale(): return 1\ndef f(): return scale()\n")
-    cells = project.cell("first"), "More.", project.cell("f()", "one.f")
-    page = read("a/one", "Some prose.", *cells)
+    cells = ("first",), "More.", ("f()", "one.f")
+    page = read("Some prose.", *cells)
     text = project.path("a/one").read_text().splitlines()
     first, second = [n for n, line in enumerate(text, 1) if line.startswith("```{code-cell}")]
     assert [cell.line for cell in page.cells] == [first, second, second]
@@ -340,10 +328,10 @@ def test_a_page_knows_the_lines_of_its_cells(project, read):
 
 
 def test_a_page_says_whether_it_is_executed_measures_and_what_records_it(project, read):
-    assert read("a/one", "Only prose.") is None
-    plain = read("a/one", project.cell("1"))
+    assert read("Only prose.") is None
+    plain = read(("1",))
     assert not plain.benchmark and plain.recorded == ""
-    page = read("a/one", project.cell("1"), benchmark=True, recorded="nox -s years --")
+    page = read(("1",), benchmark=True, recorded="nox -s years --")
     assert page.benchmark and page.recorded == "nox -s years --"
     assert "recorded" not in page.notebook.metadata
 
@@ -351,25 +339,25 @@ def test_a_page_says_whether_it_is_executed_measures_and_what_records_it(project
 def test_an_error_in_the_lines_of_a_page_is_reported_with_its_line(project, read):
     project.snippet("a.one", "def f(): return 1\n")
     with pytest.raises(PageError, match="invalid syntax in line 2 of the cell") as refused:
-        read("a/one", "Prose.", project.cell("f()\nx = = 3", snippet="one.f"))
+        read("Prose.", ("f()\nx = = 3", "one.f"))
     assert refused.value.line == project.line("a/one", "{code-cell}")
 
 
 def test_a_name_may_be_imported_twice_where_no_snippet_reads_it(project, read):
     project.snippet("a.one", "import math as m\ndef f(): return m\n")
-    first, second = project.cell("import math as m"), project.cell("import cmath as m")
-    assert len(read("a/one", first, second).cells) == 2
-    for cells in ([first, project.cell("f()", "one.f"), second], [first, second, "one.f"]):
+    first, second = ("import math as m",), ("import cmath as m",)
+    assert len(read(first, second).cells) == 2
+    for cells in ([first, ("f()", "one.f"), second], [first, second, "one.f"]):
         cells = [project.cell("f()", each) if each == "one.f" else each for each in cells]
         with pytest.raises(PageError, match="'m' would stand for two things"):
-            read("a/one", *cells)
+            read(*cells)
 
 
 def test_the_tag_of_myst_nb_declares_an_error_of_any_kind(project, read):
-    (cell,) = read("a/one", project.cell("1 / 0", tags="raises-exception")).cells
+    (cell,) = read(project.cell("1 / 0", tags="raises-exception")).cells
     assert cell.expected and cell.node.metadata["tags"] == ["raises-exception"]
     text = "```{code-cell} python\n:raises: ValueError a\n:tags: [raises-exception]\n1\n```"
-    (declared,) = read("a/one", text).cells
+    (declared,) = read(text).cells
     assert declared.expected.type == "ValueError"
 
 
