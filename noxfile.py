@@ -246,7 +246,7 @@ def live(session):
 
 @nox.session(name="compile")
 def compile_programs(session):
-    """Compile what pages show for devices that are not here, where a record is not current.
+    """Compile what modules declare, for devices that are not here, where a record is not current.
 
     Arguments are the names of functions; `--again` to compile them even so.
     """
