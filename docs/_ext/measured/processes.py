@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
@@ -21,9 +22,10 @@ SAME = frozenset(
 
 def count(run: PageOutputs, schema: Schema) -> float:
     """Return in how many processes all was measured that the outputs of a page hold, if any."""
-    made = [found for cell in run.cells for found in _records(cell.outputs, schema)]
+    records = itertools.chain(*(_records(cell.outputs, schema) for cell in run.cells))
+    counts = (len(part["processes"]) for plain in records for part in parts(plain))
     # What holds no measurement is not to be measured again.
-    return min((len(part["processes"]) for each in made for part in parts(each)), default=math.inf)
+    return min(counts, default=math.inf)
 
 
 def accumulated(former: PageOutputs, new: PageOutputs, schema: Schema) -> PageOutputs | None:
@@ -32,7 +34,8 @@ def accumulated(former: PageOutputs, new: PageOutputs, schema: Schema) -> PageOu
     All else is what was printed first. None where the two are not of the same: of other cells, or
     measured with other versions or on another machine.
     """
-    if [(of.key, of.missing) for of in former.cells] != [(of.key, of.missing) for of in new.cells]:
+    cells = [[(cell.key, cell.missing) for cell in outputs.cells] for outputs in (former, new)]
+    if cells[0] != cells[1]:
         return None
     return _merged(former, new, schema, _joined)
 
@@ -43,8 +46,8 @@ def kept(former: PageOutputs, new: PageOutputs, schema: Schema) -> PageOutputs |
     They may be of another processor, which each record names. None where they did not measure all
     of what the page measures, by the same slices of its code, and with the same versions.
     """
-    found = [former.cell(cell.key) for cell in new.cells]
-    cells = [cell if cell and cell.kind_stands else CellOutputs("") for cell in found]
+    placed = [former.cell(cell.key) for cell in new.cells]
+    cells = [cell if cell and cell.kind_stands else CellOutputs("") for cell in placed]
     before = dataclasses.replace(former, cells=tuple(cells))
     same = SAME - {"processor"}
     return _merged(new, before, schema, lambda a, b: b if _joined(a, b, same) else None)
@@ -58,12 +61,12 @@ def _merged(
 ) -> PageOutputs | None:
     """Return the outputs of one run, with each record merged with that of another."""
     cells = []
-    for own, its in zip(one.cells, other.cells, strict=True):
-        more = list(_records(its.outputs, schema))
-        if len(more) != len(list(_records(own.outputs, schema))):
+    for cell, other_cell in zip(one.cells, other.cells, strict=True):
+        more = list(_records(other_cell.outputs, schema))
+        if len(more) != len(list(_records(cell.outputs, schema))):
             return None
         outputs = []
-        for output in own.outputs:
+        for output in cell.outputs:
             if (measured := record(output, schema)) is not None:
                 merged = merge(measured, more.pop(0))
                 if merged is None:
@@ -71,15 +74,15 @@ def _merged(
                 output = NotebookNode(copy.deepcopy(output))
                 output["data"][schema.media_type] = merged
             outputs.append(output)
-        cells.append(dataclasses.replace(own, outputs=tuple(outputs)))
+        cells.append(dataclasses.replace(cell, outputs=tuple(outputs)))
     return dataclasses.replace(one, cells=tuple(cells))
 
 
 def _records(outputs: tuple[NotebookNode, ...], schema: Schema) -> Iterator[dict[str, Any]]:
     """Yield the records among outputs, those of the value of a cell too."""
     for output in outputs:
-        if (found := record(output, schema)) is not None:
-            yield found
+        if (measured := record(output, schema)) is not None:
+            yield measured
 
 
 def _joined(
@@ -90,8 +93,8 @@ def _joined(
     if one["name"] != other["name"] or len(former) != len(new):
         return None
     joined = []
-    for each, more in zip(former, new, strict=True):
-        if any(each.get(name) != more.get(name) for name in same):
+    for part, more in zip(former, new, strict=True):
+        if any(part.get(name) != more.get(name) for name in same):
             return None
-        joined.append({**each, "processes": [*each["processes"], *more["processes"]]})
+        joined.append({**part, "processes": [*part["processes"], *more["processes"]]})
     return {**one, "alternatives": joined} if "alternatives" in one else joined[0]

@@ -51,44 +51,44 @@ def all_records(env: BuildEnvironment) -> list[dict[str, Any]]:
 
 
 # What was made of the records of an environment, for as long as they are the same ones.
-_MADE: weakref.WeakKeyDictionary[BuildEnvironment, list[tuple[dict[str, Any], Measurement]]] = (
-    weakref.WeakKeyDictionary()
-)
+_KNOWN_RECORDS: weakref.WeakKeyDictionary[
+    BuildEnvironment, list[tuple[dict[str, Any], Measurement]]
+] = weakref.WeakKeyDictionary()
 
 
 def measurements(env: BuildEnvironment) -> list[Measurement]:
     """Return the measurements of the whole book, in the order of pages and cells."""
-    records, made = all_records(env), _MADE.get(env, [])
-    if len(records) != len(made) or any(
-        record is not of for record, (of, _) in zip(records, made, strict=True)
-    ):
-        made = _MADE[env] = [(record, Measurement.from_plain(record)) for record in records]
-    return [measurement for _, measurement in made]
+    records, known = all_records(env), _KNOWN_RECORDS.get(env, [])
+    if [id(record) for record in records] != [id(record) for record, _ in known]:
+        known = [(record, Measurement.from_plain(record)) for record in records]
+        _KNOWN_RECORDS[env] = known
+    return [measurement for _, measurement in known]
 
 
 def matching(env: BuildEnvironment, patterns: Iterable[str]) -> list[Measurement]:
     """Return the measurements whose names match one of the patterns."""
     patterns = list(patterns)
     return [
-        each
-        for each in measurements(env)
-        if any(fnmatch.fnmatchcase(each.name, pattern) for pattern in patterns)
+        measurement
+        for measurement in measurements(env)
+        if any(fnmatch.fnmatchcase(measurement.name, pattern) for pattern in patterns)
     ]
 
 
 def known(env: BuildEnvironment) -> Measurements:
     """Return what pages may name: all that was measured on any device."""
     book = book_of(env)
-    made: dict[tuple[str, str], dict[str, Measurement]] = {}
-    for each in sorted(measurements(env), key=lambda each: each.device != book.home):
-        made.setdefault((each.name, each.framework), {})[each.device] = each
+    by_name: dict[tuple[str, str], dict[str, Measurement]] = {}
+    for measurement in sorted(measurements(env), key=lambda each: each.device != book.home):
+        devices_of = by_name.setdefault((measurement.name, measurement.framework), {})
+        devices_of[measurement.device] = measurement
     recorded = (device for page in book.pages.values() for device in page.outcome.states)
     devices = dict.fromkeys((book.home, *book.options.devices, *recorded))
-    frameworks = dict.fromkeys((*book.options.frameworks, *(name for _, name in made)))
+    frameworks = dict.fromkeys((*book.options.frameworks, *(name for _, name in by_name)))
     frameworks[PLAIN] = None
     concluded: Mapping[str, PageMeasurements] = book.concluded(NAME)
     return Measurements(
-        made,
+        by_name,
         book.home,
         tuple(devices),
         tuple(frameworks),
@@ -118,14 +118,14 @@ def report_duplicates(env: BuildEnvironment) -> None:
     """Warn of each name that several measurements bear: a reference would be ambiguous."""
     first: dict[tuple[str, str], Measurement] = {}
     twice: dict[str, tuple[Measurement, Measurement]] = {}
-    for each in measurements(env):
-        of = first.setdefault((each.reference, each.device), each)
-        if of is not each:
-            twice[each.reference] = each, of
-    for reference, (each, of) in twice.items():
-        where = f"{of.page} too" if of.page != each.page else "this page twice"
+    for measurement in measurements(env):
+        former = first.setdefault((measurement.reference, measurement.device), measurement)
+        if former is not measurement:
+            twice[measurement.reference] = former, measurement
+    for reference, (former, measurement) in twice.items():
+        where = "this page twice" if former.page == measurement.page else f"{former.page} too"
         message = f"the measurement {reference} is made on {where}; give one of them another name"
-        logger.warning(message, location=each.page, type="book", subtype="measured")
+        logger.warning(message, location=measurement.page, type="book", subtype="measured")
 
 
 def dependents(app: Sphinx, env: BuildEnvironment) -> list[str]:

@@ -47,14 +47,12 @@ class Schema:
     @property
     def media_type(self) -> str:
         """The MIME type under which an output holds a record."""
-        found: str = self.rules["mediaType"]
-        return found
+        return str(self.rules["mediaType"])
 
     @property
     def method(self) -> int:
         """What a number means: raised by hand when a record of today would mean something else."""
-        found: int = self.rules["method"]
-        return found
+        return int(self.rules["method"])
 
     @functools.cached_property
     def _check(self) -> Callable[[object], object]:
@@ -86,14 +84,13 @@ def record(output: NotebookNode, schema: Schema) -> dict[str, Any] | None:
 
 def parts(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the records of single measurements in a record: itself, or its alternatives."""
-    found: list[dict[str, Any]] = record.get("alternatives", [record])
-    return found
+    return list(record.get("alternatives", [record]))
 
 
 def single(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the same, with the name of what each took turns in, if it did, as `comparison`."""
     turns = {"comparison": record["name"]} if "alternatives" in record else {}
-    return [dict(each) | turns for each in parts(record)]
+    return [part | turns for part in parts(record)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,18 +119,19 @@ class Process:
 
     def number(self, clock: str) -> float | None:
         """Return the process' number by a clock, in seconds; None where it has none."""
-        found: Any = getattr(self, clock)
-        if isinstance(found, tuple):
-            return statistics.median(found) if found else None
-        return float(found) if found else None
+        value: Any = getattr(self, clock)
+        if isinstance(value, tuple):
+            return statistics.median(value) if value else None
+        return float(value) if value else None
 
     def calls_until_paid(self, other: Self) -> float:
         """Return from how many calls on this one, first call and all, takes no longer in all."""
-        own, its = statistics.median(self.latency), statistics.median(other.latency)
-        first = self.first_call or own
-        if first <= its:
+        call, other_call = statistics.median(self.latency), statistics.median(other.latency)
+        first = self.first_call or call
+        if first <= other_call:
             return 1
-        return math.ceil((first - own) / (its - own)) if own < its else math.inf
+        faster = other_call - call
+        return math.ceil((first - call) / faster) if faster > 0 else math.inf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,7 +163,7 @@ class Measurement:
     def from_plain(cls, record: Mapping[str, Any]) -> Self:
         """Return the measurement of a record that may have a page and a device."""
         known = {field.name for field in dataclasses.fields(cls)}
-        values = {name: of for name, of in record.items() if name in known}
+        values = {name: value for name, value in record.items() if name in known}
         values["shape"] = tuple(tuple(map(int, lengths)) for lengths in record["shape"])
         values["processes"] = tuple(map(Process.from_plain, record["processes"]))
         return cls(**values)
@@ -219,14 +217,14 @@ class Measurement:
     @property
     def throughput(self) -> float | None:
         """How long a call takes of many that are handed over one after the other."""
-        found = self.of_processes("throughput")
-        return statistics.median(found) if found else None
+        numbers = self.of_processes("throughput")
+        return statistics.median(numbers) if numbers else None
 
     @property
     def first_call(self) -> float | None:
         """How long the first call of a process takes, which may trace and compile."""
-        found = self.of_processes("first_call")
-        return statistics.median(found) if found else None
+        numbers = self.of_processes("first_call")
+        return statistics.median(numbers) if numbers else None
 
     @property
     def seconds(self) -> float:
