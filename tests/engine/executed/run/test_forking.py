@@ -124,27 +124,15 @@ def test_nothing_is_shared_between_kernels(project, execute):
     assert [a == b for a, b in zip(one, two, strict=True)] == [False] * 4
 
 
-def test_an_import_that_prints_or_fails_happens_on_the_page(project, execute, monkeypatch):
-    folder = project.root / "installed"
-    folder.mkdir()
-    (folder / "says.py").write_text("print('hello from says')")
-    (folder / "fails.py").write_text("raise ValueError('no luck')")
-    start = provisioning.Parents.__init__
-
-    def with_folder(self, key, environment):
-        start(self, key, environment | {"PYTHONPATH": str(folder)})
-
-    monkeypatch.setattr(provisioning.Parents, "__init__", with_folder)
-    path = f"import sys\nsys.path.append({str(folder)!r})"
-    project.page("a/says", project.cell("import says"))
-    project.page("a/fails", project.cell("import fails"))
-    frameworks = {"says": {}, "fails": {}}
-    from executed.run import availability
-
-    monkeypatch.setattr(availability.Frameworks.__init__, "__defaults__", (lambda name: True,))
-    found = execute("a/says", "a/fails", frameworks=frameworks)
-    assert path
-    assert {one.outputs.facts.process for one in found.values()} == {"own"}
+def test_an_import_that_prints_or_fails_happens_on_the_page(project, execute, installed):
+    names = "says", "fails"
+    for name in names:
+        project.page(name, project.cell(f"import {name}"))
+    found = execute(*names, frameworks={"says": {}, "fails": {}})
+    says, fails = (found[name] for name in names)
+    assert says.outputs.facts.process == fails.outputs.facts.process == "own"
+    assert printed(says) == ["hello from says\n"]
+    assert "ValueError: no luck" in fails.failures[0].message
 
 
 def test_what_a_kernel_has_started_ends_with_it(project, execute, until):
@@ -273,14 +261,12 @@ def test_parents_stay_warm_between_builds(project, execute, monkeypatch, until, 
 
 
 def test_a_killed_build_leaves_the_lasting_parents_and_takes_its_kernels(
-    project, until, stamping, lasting_root, tmp_path
+    project, until, stamping, lasting_root
 ):
-    where = tmp_path / "where"
     process = lasting_root(
         sys.executable, "-c", SAYS_WHERE, STAMPS=str(project.stamps), PYTHONUNBUFFERED="1"
     )
     path = process.stdout.readline().strip()
-    assert where
     project.page(
         "a/one", stamping, project.cell("import os\nstamp(f'pid-{os.getpid()}')\nwait_for('go')")
     )
@@ -303,9 +289,11 @@ def test_the_command_beside_a_root_has_the_last_word(lasting_root):
     assert process.wait() == 7
 
 
-# One library ends its process where another is not imported before it; one logs.
+# One ends its process where another is not imported before it; others print, fail or log.
 BEFORE = {
     "reads": "import os\nFOUND = os.environ['WAITS']\n",
+    "says": "print('hello from says')",
+    "fails": "raise ValueError('no luck')",
     "needed": "",
     "library": "import os, sys\n'needed' in sys.modules or os.kill(os.getpid(), 11)",
     "logging_library": "import logging\n"
