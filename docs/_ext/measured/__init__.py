@@ -2,9 +2,10 @@
 
 A timer that pages use displays each measurement with a record of a MIME type of its own.
 `schema` reads the JSON schema that lies beside the timer, and refuses records it does not allow.
-`ranges` has the range of a number over processes. `references` gives the numbers, ratios and
-verdicts that sentences ask for; `tables` and `charts` show many measurements at once. Nothing here
-knows Sphinx.
+`ranges` has the range of a number over processes, and `texts` how both are written. `references`
+gives the numbers, ratios and verdicts that `sentences` ask for; `tables`, `charts` and `rooflines`
+show many measurements at once, where `directives` ask for them. `published` has those of the whole
+book. In `static` a reader's own are computed and drawn as the book's.
 """
 
 from typing import TYPE_CHECKING, Any
