@@ -27,7 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "_ext")]
 
 from executed.frameworks import first_imports  # noqa: E402
 from executed.options import Options  # noqa: E402
-from executed.run.imports import imported  # noqa: E402
+from executed.source.code import imported_modules  # noqa: E402
 from executed.source.pages import read_page  # noqa: E402
 from executed.source.snippets import Library  # noqa: E402
 
@@ -151,7 +151,7 @@ def write_script(page, path):
     """
     for name, text in page.files.items():
         path.with_name(f"{name}.py").write_text(text, "utf8")
-    used = [name for cell in page.cells for name in imported(cell.source, anywhere=True)]
+    used = [name for cell in page.cells for name in imported_modules(cell.source, anywhere=True)]
     parts = [first_imports(Options.from_file(ROOT / "conf.py").registry, used)]
     for cell in page.cells:
         code = TransformerManager().transform_cell(cell.source)
@@ -290,7 +290,8 @@ def beside_a_root(site):
     pages = [
         page
         for page in read_all_pages()[0]
-        if set(FRAMEWORKS) <= {name for cell in page.cells for name in imported(cell.source)}
+        if set(FRAMEWORKS)
+        <= {name for cell in page.cells for name in imported_modules(cell.source)}
     ]
     # The page that is executed fastest shows best what is added to its execution.
     _, executed = build(site, *AS_LIVE)

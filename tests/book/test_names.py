@@ -12,9 +12,9 @@ import sys
 
 import pytest
 
-from executed.source.expansion import HELPERS, UNSEEN, bound_names
+from executed.source.code import bound_names, names_used
+from executed.source.expansion import HELPERS, UNSEEN
 from executed.source.pages import read_page
-from executed.source.syntax import names_used
 from tests.book import pages
 
 # `name`, `name(…)` or `module.name`.

@@ -11,7 +11,7 @@ import tokenize
 import pytest
 
 from _compile.__main__ import find_all
-from executed.source.syntax import imports
+from executed.source.code import imports
 from tests.book import pages
 from tests.book.pages import LIBRARY
 

@@ -12,7 +12,7 @@ import types
 
 import pytest
 
-from executed.source.syntax import fingerprint
+from executed.source.code import fingerprint
 from measured.ranges import Range
 from measured.schema import Measurement, Schema, single
 from tests.book import pages

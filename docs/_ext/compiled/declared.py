@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from executed.names import nearest
+from executed.source.code import fingerprint, joined
 from executed.source.snippets import Definition, Excerpt, Library, Module
-from executed.source.syntax import fingerprint, joined
 
 KINDS = ("COMPILED", "SCALED")
 

@@ -143,6 +143,7 @@ def keep(env: BuildEnvironment, docname: str, shown: ShownPage) -> None:
     notebook = copy.deepcopy(shown.notebook)
     for number, panels in shown.panels.items():
         cell = notebook.cells[number]
+        cell.metadata.pop("helpers", None)
         cell["outputs"] = copy.deepcopy(panels[0].outputs or [])
         for output in cell.outputs:
             if output.output_type == "execute_result":

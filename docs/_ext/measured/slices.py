@@ -13,8 +13,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from executed.source.expansion import bound_names
-from executed.source.syntax import imports, names_used, syntax
+from executed.source.code import bound_names, imports, names_used, syntax
 
 # Calls of a module that set something in it, or in what they are given.
 SETTING = re.compile(

@@ -11,4 +11,4 @@ which variables kernels see, what devices are called, and how much of a machine 
 """
 
 # Part of the key of every cached page: raise it when the same cells may give other outputs.
-ENGINE_VERSION = 5
+ENGINE_VERSION = 6

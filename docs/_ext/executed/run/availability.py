@@ -5,8 +5,7 @@ import importlib.util
 from collections.abc import Callable, Iterable
 
 from ..frameworks import Framework, by_module
-from ..source.expansion import bound_names
-from .imports import imported
+from ..source.code import imported_modules
 
 
 class Frameworks:
@@ -33,7 +32,7 @@ class Frameworks:
 
         `own` is the name of the framework whose cell it is, if a page says so.
         """
-        needed = next((self.absent[n] for n in imported(source) if n in self.absent), None)
+        needed = next((self.absent[n] for n in imported_modules(source) if n in self.absent), None)
         needed = needed or next((each for each in self.absent.values() if each.name == own), None)
         return needed or next((self.words[word] for word in self.words if word in source), None)
 
@@ -46,16 +45,6 @@ class Frameworks:
             node
             for node in ast.parse(source).body
             if isinstance(node, (ast.Import, ast.ImportFrom))
-            and self.absent.keys().isdisjoint(imported(ast.unparse(node)))
+            and self.absent.keys().isdisjoint(imported_modules(ast.unparse(node)))
         ]
         return ast.unparse(ast.Module(found, []))
-
-
-def names_bound_before(source: str, line: int) -> set[str]:
-    """Return the names that a cell binds in statements which end before a line."""
-    try:
-        body = ast.parse(source).body
-    except SyntaxError:
-        return set()
-    done = ast.Module([node for node in body if (node.end_lineno or 0) < line], [])
-    return bound_names(ast.unparse(done))

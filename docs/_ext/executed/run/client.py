@@ -28,6 +28,12 @@ class Client(NotebookClient):
     def __init__(self, *rest: Any, **named: Any) -> None:
         super().__init__(*rest, **named)
         self.log.disabled = True
+        # Where the last cell failed: its line, and the name that it did not know.
+        self.failed: dict[str, Any] = {}
+        self.on_cell_executed = self._note_failure
+
+    def _note_failure(self, execute_reply: dict[str, Any], **_: Any) -> None:
+        self.failed = execute_reply["content"].get("failed") or {}
 
     async def _async_poll_kernel_alive(self) -> None:
         # An execution that was broken off leaves it behind, and soon there is no connection.

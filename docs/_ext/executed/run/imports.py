@@ -1,12 +1,10 @@
 """What a page imports, and what of it its kernel may find imported already."""
 
-import ast
-import contextlib
-import functools
 import re
 from collections.abc import Iterable, Sequence
 
 from ..frameworks import Framework, by_module
+from ..source.code import imported_modules
 
 # What a page may change that frameworks read when they are imported. Who only reads it is taken for
 # one who changes it: the page starts a second later.
@@ -27,7 +25,7 @@ def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple
     found: set[str] = set()
     last = -1
     for number, source in enumerate(sources):
-        if names := {name for name in imported(source) if name in owners}:
+        if names := {name for name in imported_modules(source) if name in owners}:
             found |= names
             last = number
     if any(TOUCHES.search(source) for source in sources[: last + 1]):
@@ -46,29 +44,6 @@ def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple
 def first_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple[str, ...]:
     """Return what has to be imported before anything that a page imports, sooner or later."""
     owners = by_module(registry)
-    found = {name for source in sources for name in imported(source, anywhere=True)}
+    found = {name for source in sources for name in imported_modules(source, anywhere=True)}
     of_all = (name for module in owners if module in found for name in owners[module].first())
     return tuple(dict.fromkeys(of_all))
-
-
-def _parsed(source: str) -> ast.Module:
-    """Return the syntax of a cell; empty where it has none, as a file that IPython writes."""
-    with contextlib.suppress(SyntaxError):
-        return ast.parse(source)
-    return ast.Module([], [])
-
-
-@functools.cache
-def imported(source: str, anywhere: bool = False) -> tuple[str, ...]:
-    """Return the top-level modules that the statements of a cell import, in their order.
-
-    With `anywhere` also those that its functions and blocks import.
-    """
-    tree = _parsed(source)
-    names = []
-    for node in ast.walk(tree) if anywhere else tree.body:
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            names.append(node.module or "")
-    return tuple(name.split(".")[0] for name in names)

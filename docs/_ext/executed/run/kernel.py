@@ -38,7 +38,6 @@ import ipykernel.debugger  # noqa: E402, F401
 
 del sys.modules["debugpy"]
 
-INSTALLED = re.compile(r"(?:/[^\s:'\"()]+)?/(?:site|dist)-packages/")
 # How many times longer than text pictures and tables may be.
 RICH = 20
 # How much of what native code prints goes to the log, too.
@@ -191,13 +190,16 @@ class PageKernel(IPythonKernel):
 
     session: Any
     streams: Sequence[Stream] = ()
+    failed: Values | None = None
 
     async def do_execute(self, code: str, silent: bool, *rest: Any, **named: Any) -> Any:
-        """Execute a cell; see the base class."""
+        """Execute a cell; see the base class. The reply says where the cell `failed`, if it did."""
         if not silent:
             self.session.begin()
+        self.failed = None
         try:
-            return await super().do_execute(code, silent, *rest, **named)
+            reply = await super().do_execute(code, silent, *rest, **named)
+            return reply | {"failed": self.failed}
         finally:
             for stream in self.streams:
                 stream.read_pipe()
@@ -211,7 +213,7 @@ class PageKernel(IPythonKernel):
 
 
 class Scrubber:
-    """Takes the places of this machine out of messages: files of cells, installed packages."""
+    """Says in messages where on the page something is, in place of the file of a cell."""
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
@@ -222,17 +224,20 @@ class Scrubber:
         number = re.search(r"\d+", known[1]) if known else None
         return int(number.group()) if number else None
 
+    def is_last(self, filename: str | None) -> bool:
+        """Whether a file is that of the cell that is executed."""
+        return bool(self.cell_of(filename) == max(self.shell.compile._filename_map.values()))
+
     def place(self, filename: str | None, line: object) -> str:
         """Say where a frame is, in words that mean something on the page."""
-        here = self.cell_of(filename) == max(self.shell.compile._filename_map.values())
-        return f"line {line}" if here else f"an earlier cell, line {line}"
+        return f"line {line}" if self.is_last(filename) else f"an earlier cell, line {line}"
 
     def clean(self, text: str) -> str:
-        """Replace the places of this machine in a message."""
+        """Replace the files of cells in a message."""
         cells = "|".join(map(re.escape, self.shell.compile._filename_map)) or "(?!)"
         places = rf"(?:\bline )?({cells}):(\d+)(?::\d+)?"
         text = re.sub(places, lambda found: self.place(found[1], found[2]), text)
-        return INSTALLED.sub("", re.sub(cells, "this page", text))
+        return re.sub(cells, "this page", text)
 
 
 def _show_traceback(
@@ -241,8 +246,13 @@ def _show_traceback(
     """Publish an error with the reader's own frames and its message, nothing else."""
     scrubber = Scrubber(shell)
     lines = ["Traceback (most recent call last):"]
+    shell.kernel.failed = failed = {"line": 1, "unknown": ""}
+    if isinstance(value, NameError) and value.name:
+        failed["unknown"] = value.name
     for frame in traceback.extract_tb(tb):
         if scrubber.cell_of(frame.filename) is not None:
+            if len(lines) == 1 and scrubber.is_last(frame.filename):
+                failed["line"] = frame.lineno
             inside = "" if frame.name == "<module>" else f", in {frame.name}"
             lines.append(f"  {scrubber.place(frame.filename, frame.lineno)}{inside}")
             lines.append(f"    {frame.line}")

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from ..frameworks import by_module, versions
 from ..options import Options
+from ..source.code import imported_modules
 from ..source.pages import Page, digest
 from . import ENGINE_VERSION, environment
-from .imports import imported
 
 # They write the outputs down, whatever a page imports.
 ALWAYS = ("ipykernel", "ipython")
@@ -24,7 +24,9 @@ def packages(page: Page, options: Options) -> tuple[str, ...]:
     """Return the distributions whose versions a page's outputs depend on."""
     found: dict[str, None] = dict.fromkeys(ALWAYS)
     registry = by_module(options.registry)
-    for module in (name for cell in page.cells for name in imported(cell.source, anywhere=True)):
+    for module in (
+        name for cell in page.cells for name in imported_modules(cell.source, anywhere=True)
+    ):
         if module in registry:
             found.update(dict.fromkeys(registry[module].packages))
         elif module not in sys.stdlib_module_names:

@@ -5,7 +5,6 @@ import dataclasses
 import datetime
 import json
 import pathlib
-import re
 import signal
 import sys
 import tempfile
@@ -18,18 +17,14 @@ from nbformat import NotebookNode
 
 from ..frameworks import versions
 from ..options import Options
-from ..source.expansion import bound_names
+from ..source.code import bound_names, names_bound_before
 from ..source.pages import Cell, Page
 from ..store import outputs
 from ..store.output_format import CellOutputs, PageOutputs, RunMetadata
 from . import devices, environment, imports, machine, provisioning
-from .availability import Frameworks, names_bound_before
+from .availability import Frameworks
 from .client import Client, this_task
 from .expectations import judge
-
-# Where a traceback says in which line of its cell it begins.
-FAILED = re.compile(r"^  line (\d+)", re.MULTILINE)
-UNKNOWN = re.compile(r"name '(\w+)' is not defined")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,9 +113,8 @@ class PageRun:
             for output in executed.outputs:
                 if output.output_type == "execute_result":
                     output["execution_count"] = None
-            shown = tuple(executed.outputs)
             missing = self.missing.get(cell.key, "")
-            yield CellOutputs(cell.key, shown, missing, cell.source)
+            yield CellOutputs(cell.key, tuple(executed.outputs), missing, cell.source)
 
     def _find_missing(self) -> bool:
         """Note the cells that cannot be executed; False where that fails the page."""
@@ -258,11 +252,11 @@ class PageRun:
                 f"took longer than its {self.options.cell_timeout:g} s; "
                 "book_cell_timeout of conf.py is the limit"
             )
+        code.outputs = outputs.cleaned(code.outputs)
         error = outputs.error(code.outputs)
         if error:
-            kept = names_bound_before(code.source, _failed_at(error))
-            name = UNKNOWN.match(error.evalue) if error.ename == "NameError" else None
-            if name and (why := self.lost.get(name[1])):
+            kept = names_bound_before(code.source, client.failed.get("line", 1))
+            if why := self.lost.get(client.failed.get("unknown", "")):
                 self.missing[cell.key] = why
                 code.outputs = []
                 return await self._forget(client, code.source, why, kept)
@@ -290,12 +284,6 @@ class PageRun:
                 f"'{found}'; set BOOK_DEVICE to the device that is meant"
             )
         self.kind = kind
-
-
-def _failed_at(error: NotebookNode) -> int:
-    """Return the line of a cell in which its error came, or 1 where it does not say."""
-    found = FAILED.search("\n".join(error.traceback))
-    return int(found[1]) if found else 1
 
 
 def used_versions(options: Options) -> dict[str, str]:

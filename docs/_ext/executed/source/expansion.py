@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable
 import nbformat
 
 from ..names import is_misspelt, nearest
+from .code import bound_names, import_lines, imports, joined, names_used
 from .snippets import Definition, ExpectedError, Import, Library, SnippetError
-from .syntax import imports, joined, names_used, symbol_tables
 
 IMPORT = ("import ", "from ")
 OWN = "what the page's own lines make of it"
@@ -42,35 +42,6 @@ class Expanded:
 
     node: nbformat.NotebookNode
     expected: ExpectedError | None = None
-
-
-def bound_names(source: str) -> set[str]:
-    """Return the names that code binds at its top level; none where it has an error.
-
-    Its functions may bind some of them, once they are called.
-    """
-    try:
-        top, *within = symbol_tables(source)
-    except SyntaxError:
-        return set()
-    changed = (s for table in within for s in table.get_symbols() if s.is_declared_global())
-    symbols = (*top.get_symbols(), *changed)
-    return {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
-
-
-def import_lines(source: str) -> dict[str, str]:
-    """Return {name: line} of what code imports at its top level; none where it has an error."""
-    try:
-        found = imports(ast.parse(source))
-    except SyntaxError:
-        return {}
-    # 'import a.b' and 'import a.c' both bind 'a', to the same.
-    return {name: _meaning(name, line) for name, line in found}
-
-
-def _meaning(name: str, line: str) -> str:
-    is_whole = line.startswith("import ") and " as " not in line
-    return f"import {name}" if is_whole else line
 
 
 class Expansion:

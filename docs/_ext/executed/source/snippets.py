@@ -11,7 +11,7 @@ from typing import Self
 
 from ..names import nearest
 from ..options import Options
-from .syntax import imports, names_used
+from .code import imports, names_used
 
 
 class SnippetError(Exception):

@@ -12,8 +12,8 @@ import hashlib
 from collections.abc import Sequence
 
 from ..hooks import OutputKind
+from ..source.code import fingerprint
 from ..source.pages import Page
-from ..source.syntax import fingerprint
 from .output_format import CellOutputs, PageOutputs
 
 # How the code that ran stands to that of the cell today.

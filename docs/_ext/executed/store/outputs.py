@@ -1,4 +1,4 @@
-"""Prepare the outputs of a page for being shown, without the places of this machine."""
+"""Clean the outputs of a page when they leave its run, and prepare them for being shown."""
 
 import copy
 import re
@@ -29,8 +29,8 @@ NUMBERED = re.compile(r"(<[A-Za-z_][\w.]*) \d{12,20}(?=>)")
 ADDRESS = re.compile(r"(?<= at )0x0*[1-9a-fA-F][0-9a-fA-F]{4,15}(?=[>:;,]| )")
 # Data for other programs, of which MyST-NB would warn; what widgets give it can show.
 DATA = re.compile(r"application/vnd\.(?!jupyter\.widget).+\+json")
-# What printed text may not hold: site/tabs.py marks the outputs of devices with it.
-MARKING = "\x02"
+# What is taken for text, besides what is printed.
+TEXTS = ("text/plain", "text/html", "image/svg+xml")
 
 
 def kind_of(output: NotebookNode, kinds: Iterable[OutputKind]) -> OutputKind | None:
@@ -87,10 +87,15 @@ def presentable(
             kept = {kind: value for kind, value in output.data.items() if not DATA.fullmatch(kind)}
             output["data"] = NotebookNode(kept)
         shown.append(output)
-    shown = joined(shown)
-    for output in shown:
-        change_texts(output, scrubbed, ("text/plain",))
-    return shown
+    return joined(shown)
+
+
+def cleaned(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
+    """Return outputs as they leave a run: nothing in their texts names a place of this machine."""
+    found = joined(outputs)
+    for output in found:
+        change_texts(output, scrubbed, TEXTS)
+    return found
 
 
 def joined(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
@@ -133,7 +138,7 @@ def change_texts(output: NotebookNode, change: Callable[[str], str], kinds: Iter
 
 def scrubbed(text: str) -> str:
     """Take the places and addresses of the machine that ran the code out of a text."""
-    text = CELL_FILE.sub("this page", text.replace(MARKING, ""))
+    text = CELL_FILE.sub("this page", text)
     text = INSTALLED.sub("", text)
     text = WORK_FOLDER.sub(".", text)
     text = NUMBERED.sub(r"\1 …", text)

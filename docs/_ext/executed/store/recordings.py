@@ -9,8 +9,8 @@ import pathlib
 
 from .. import files
 from ..hooks import OutputKind
+from ..source.code import fingerprint
 from ..source.pages import Page
-from ..source.syntax import fingerprint
 from . import matching, output_format, sanitising
 from .output_format import PageOutputs
 from .sanitising import Refused

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 from nbformat import NotebookNode
 
 from ..hooks import OutputKind
-from .outputs import change_texts, content, joined, kind_of, scrubbed
+from .outputs import TEXTS, change_texts, content, kind_of
 
-TEXTS = ("text/plain", "text/html", "image/svg+xml")
 MEDIA_TYPES = (*TEXTS, "image/png")
 # What earlier recorders put before the ids in HTML.
 PREFIX = re.compile(r'(?<= id=")out-[0-9a-f]{10}-')
@@ -25,21 +24,19 @@ class Refused(Exception):
 def recordable(
     outputs: Iterable[NotebookNode], kinds: Sequence[OutputKind] = ()
 ) -> list[NotebookNode]:
-    """Return the outputs as they are recorded: cleaned, and without what says nothing.
+    """Return the outputs as they are recorded: without names of this machine and its user.
 
-    Names of this machine and of who used it are taken out too. What is not accepted from
-    elsewhere raises Refused here already.
+    What is not accepted from elsewhere raises Refused here already.
     """
     private = _private()
 
     def without_names(text: str) -> str:
-        text = scrubbed(text)
         for pattern, instead in private:
             text = pattern.sub(instead, text)
         return text
 
     found = []
-    for output in joined(copy.deepcopy(list(outputs))):
+    for output in copy.deepcopy(list(outputs)):
         if output.output_type == "execute_result":
             output["execution_count"] = None
         if kind_of(output, kinds) is None:

@@ -113,7 +113,8 @@ def test_nothing_is_shared_between_kernels(project, execute):
         assert not hasattr(colorsys, "mine")
         colorsys.mine = 1
         os.environ["MINE"] = "1"
-        folder = os.path.dirname(tempfile.mkdtemp())
+        # Backwards: a path would be taken out of what is printed.
+        folder = os.path.dirname(tempfile.mkdtemp())[::-1]
         print(random.random(), uuid.uuid4(), folder, numpy.random.rand())
     """
     pytest.importorskip("numpy")

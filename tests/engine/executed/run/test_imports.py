@@ -4,7 +4,8 @@ import pytest
 
 from executed.frameworks import first_imports
 from executed.options import Options
-from executed.run.imports import first_modules, imported, warm_modules
+from executed.run.imports import first_modules, warm_modules
+from executed.source.code import imported_modules
 
 REGISTRY = Options(
     frameworks={
@@ -67,7 +68,7 @@ def test_what_starts_something_when_it_is_imported_is_not_forked():
 
 
 def test_a_relative_import_imports_no_framework():
-    assert imported("from . import jax\nfrom .torch import x") == ()
+    assert imported_modules("from . import jax\nfrom .torch import x") == ()
 
 
 # What has to be imported before two of them, of which one is not installed.

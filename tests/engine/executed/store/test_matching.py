@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from executed.source.syntax import fingerprint
+from executed.source.code import fingerprint
 from executed.store.matching import AFTER, CHANGED, SAME, changes, placed
 from executed.store.output_format import CellOutputs, PageOutputs, RunMetadata
 

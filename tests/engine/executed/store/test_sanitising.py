@@ -6,6 +6,7 @@ import pathlib
 import nbformat
 import pytest
 
+from executed.store.outputs import cleaned
 from executed.store.sanitising import Refused, accepted, recordable
 from measured.feature import MeasurementKind
 from measured.schema import Schema
@@ -71,7 +72,7 @@ def test_pictures_pass_as_they_are(picture):
 
 def test_streams_are_joined_and_logs_of_libraries_left_out():
     stream = nbformat.v4.new_output
-    found = recordable(
+    found = cleaned(
         [
             stream("stream", text="a\n"),
             stream("stream", text="b\n"),
@@ -81,17 +82,17 @@ def test_streams_are_joined_and_logs_of_libraries_left_out():
     )
     assert [output.output_type for output in found] == ["stream", "execute_result"]
     assert found[0].text == "a\nb\n"
-    assert found[1].execution_count is None
+    assert recordable(found)[1].execution_count is None
 
 
 def test_names_of_the_machine_leave_tracebacks_and_tables_too(machine):
     machine("somebody", "node7.lab.example")
-    traceback = ["ran on node7.lab.example", "in /home/somebody/x.py, <f at 0x7f0123456789>"]
+    traceback = ["ran on node7.lab.example", "in /home/somebody/x.py"]
     error = nbformat.v4.new_output(
         "error", ename="OSError", evalue="node7.lab.example", traceback=traceback
     )
     found = recordable([error, display(html="<p>node7.lab.example</p>")])
-    assert found[0].traceback == ["ran on host", "in ~/x.py, <f at 0x…>"]
+    assert found[0].traceback == ["ran on host", "in ~/x.py"]
     assert found[0].evalue == "host"
     assert found[1].data["text/html"] == "<p>host</p>"
 

@@ -1,6 +1,7 @@
-"""What the syntax of code says: what it takes from around it, and whether two are the same."""
+"""All that is asked of Python code: what it imports, binds and takes, what two have in common."""
 
 import ast
+import contextlib
 import functools
 import hashlib
 import re
@@ -55,6 +56,29 @@ def imports(tree: ast.Module) -> list[tuple[str, str]]:
     return found
 
 
+def parsed(source: str) -> ast.Module:
+    """Return the syntax of a cell; empty where it has none, as a file that IPython writes."""
+    with contextlib.suppress(SyntaxError):
+        return ast.parse(source)
+    return ast.Module([], [])
+
+
+@functools.cache
+def imported_modules(source: str, anywhere: bool = False) -> tuple[str, ...]:
+    """Return the top-level modules that the statements of a cell import, in their order.
+
+    With `anywhere` also those that its functions and blocks import.
+    """
+    tree = parsed(source)
+    names = []
+    for node in ast.walk(tree) if anywhere else tree.body:
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.append(node.module or "")
+    return tuple(name.split(".")[0] for name in names)
+
+
 def joined(pieces: Iterable[str]) -> str:
     """Return pieces of code as one, with the blank lines that a formatter leaves between them."""
     text, above = "", ""
@@ -85,3 +109,42 @@ def names_used(text: str) -> tuple[str, ...]:
         shared |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()} - own
     names = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
     return tuple(name for name in dict.fromkeys(names) if name in shared)
+
+
+def bound_names(source: str) -> set[str]:
+    """Return the names that code binds at its top level; none where it has an error.
+
+    Its functions may bind some of them, once they are called.
+    """
+    try:
+        top, *within = symbol_tables(source)
+    except SyntaxError:
+        return set()
+    changed = (s for table in within for s in table.get_symbols() if s.is_declared_global())
+    symbols = (*top.get_symbols(), *changed)
+    return {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+
+
+def import_lines(source: str) -> dict[str, str]:
+    """Return {name: line} of what code imports at its top level; none where it has an error."""
+    try:
+        found = imports(ast.parse(source))
+    except SyntaxError:
+        return {}
+    # 'import a.b' and 'import a.c' both bind 'a', to the same.
+    return {name: _meaning(name, line) for name, line in found}
+
+
+def _meaning(name: str, line: str) -> str:
+    is_whole = line.startswith("import ") and " as " not in line
+    return f"import {name}" if is_whole else line
+
+
+def names_bound_before(source: str, line: int) -> set[str]:
+    """Return the names that a cell binds in statements which end before a line."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:
+        return set()
+    done = ast.Module([node for node in body if (node.end_lineno or 0) < line], [])
+    return bound_names(ast.unparse(done))
