@@ -23,6 +23,13 @@ def key(project):
     return current
 
 
+@pytest.fixture(autouse=True)
+def unknown_versions():
+    """Forget which versions a test has installed: the next one builds in the same process."""
+    yield
+    frameworks.version.cache_clear()
+
+
 def install(folder, name, version):
     """Make `importlib.metadata` find a distribution below `folder`."""
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
