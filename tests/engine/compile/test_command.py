@@ -22,7 +22,7 @@ def book(tmp_path, monkeypatch):
     made.record = made.write(made.program)
     made.write(made.find("code.both"))
     made.write(made.find(kind="SCALED"))
-    (tmp_path / "conf.py").write_text("extensions = []\n" + CONF + "\n", "utf8")
+    (tmp_path / "conf.py").write_text("extensions = ['compiled']\n" + CONF + "\n", "utf8")
     monkeypatch.chdir(tmp_path)
     return made
 

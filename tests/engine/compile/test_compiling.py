@@ -5,8 +5,8 @@ import pytest
 from _compile import compiling
 from _compile.jaxprs import layered, operations, picture
 from compiled.declared import ProgramError
+from compiled.options import Target
 from compiled.programs import ProgramRecord, ScaleRecord
-from executed.options import Target
 from tests.engine.compiled.samples import Sample
 
 CPU = {"cpu": Target("cpu", "CPU", chips=(1,), packages=("jax",))}
