@@ -29,10 +29,16 @@ SYSTEMS = [
 ]
 
 EXTENSIONS = [path.parent.name for path in ENGINE.glob("*/__init__.py")]
+# What the core looks for by name, in builds and for commands.
+FEATURES = [
+    path.relative_to(ENGINE).as_posix()
+    for name in ("feature", "options")
+    for path in ENGINE.glob(f"*/{name}.py")
+]
 # Where each part of the engine starts; it consists of all that is imported from there.
 PARTS = {
-    "record": ["executed/commands", "errors/record_versions.py", "executed/run"],
-    "docs": [f"{name}/__init__.py" for name in EXTENSIONS],
+    "record": ["executed/commands", "errors/record_versions.py", "executed/run", *FEATURES],
+    "docs": [*(f"{name}/__init__.py" for name in EXTENSIONS), *FEATURES],
     "compile": ["../_compile/__main__.py"],
 }
 # Where a framework is not installed, its module is taken for a distribution of that name.

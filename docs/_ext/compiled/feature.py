@@ -8,3 +8,6 @@ class Compiled(Feature):
 
     name = "compiled"
     not_in_markdown = (".compile-view details",)
+
+
+FEATURE = Compiled

@@ -43,6 +43,9 @@ class CompiledOptions(Table):
     compile_command: str = option("python -m _compile", "env")
 
 
+OPTIONS = CompiledOptions
+
+
 def programs_folder(options: Options) -> pathlib.Path:
     """Return the folder of compiled programs."""
     return options.root / options.of(CompiledOptions).programs

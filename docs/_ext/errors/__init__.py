@@ -4,34 +4,16 @@
 gave, which `record_versions` records. `beside` shows it beside a cell, `listing` all of it.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from .options import ErrorOptions
-
-if TYPE_CHECKING:
-    from executed.options import Options
-
-    from .feature import Errors
-
-OPTIONS = ErrorOptions
-
-
-def for_book(options: "Options") -> "Errors":
-    """Return the feature of a book with these options."""
-    from .feature import Errors
-
-    return Errors(options)
+from typing import Any
 
 
 def setup(app: Any) -> dict[str, Any]:
     """Register the extension with Sphinx."""
     # Imported here, because commands use this package without Sphinx.
     from executed.assets import add_assets
-    from executed.build import add_options
 
     from . import listing
 
-    add_options(app, OPTIONS)
     add_assets(app, __file__, "errors.css")
     listing.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

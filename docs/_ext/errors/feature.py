@@ -69,3 +69,6 @@ class Errors(Feature):
             left_out = f"{count} texts left out, of {where}"
             found[name] = left_out if count else str(Standing.CURRENT)
         return found
+
+
+FEATURE = Errors

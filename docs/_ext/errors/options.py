@@ -37,3 +37,6 @@ class ErrorOptions(Table):
     """
 
     versions: OtherVersions = option(NO_VERSIONS, "env")
+
+
+OPTIONS = ErrorOptions

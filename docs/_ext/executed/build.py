@@ -14,7 +14,7 @@ from sphinx.util import logging
 from . import downloads, files, freshness, render
 from .book import Book, BuiltPage, Inputs, Outcome, book_of
 from .hooks import Conclusion, FeatureError, features
-from .options import PREFIX, OptionError, Options, Table, read
+from .options import PREFIX, OptionError, Options, Table, declared, own_extensions, read
 from .panels import Panel, panels
 from .run import key
 from .run.results import Result, run_or_load
@@ -26,7 +26,7 @@ from .store.device_outputs import DeviceResult, device_results
 logger = logging.getLogger(__name__)
 
 
-def add_options(app: Sphinx, table: type[Table]) -> None:
+def _add_options(app: Sphinx, table: type[Table]) -> None:
     """Let conf.py and the command line of Sphinx set the options of a table."""
     defaults = table()
     for field in table.fields():
@@ -206,7 +206,8 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     """Register the options and the events."""
-    add_options(app, Options)
+    for table in (Options, *declared(own_extensions(app.config.extensions), "options")):
+        _add_options(app, table)
     app.add_source_parser(render.PageParser, override=True)
     app.connect("config-inited", configure)
     app.connect("env-get-outdated", outdated)

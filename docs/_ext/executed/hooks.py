@@ -1,17 +1,18 @@
 """What an extension adds to the core: an output kind, what it concludes of a page, what it shows.
 
-An extension beside the core has a function `for_book` that returns its Feature for the options of a
-book, and a table of its own options as `OPTIONS`, where it has any. The core calls the features in
-the order of conf.py.
+An extension beside the core may have two modules that the core looks for: `feature`, whose
+`FEATURE` is its class of Feature, and `options`, whose `OPTIONS` is a table of its own options. The
+core calls the features in the order of conf.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
+
+from .options import declared
 
 if TYPE_CHECKING:
     from .options import Options
@@ -133,11 +134,10 @@ class Feature:
 
 def features(options: Options) -> tuple[Feature, ...]:
     """Return the features of the extensions that conf.py lists; raises FeatureError."""
-    modules = map(importlib.import_module, options.extensions)
-    found = tuple(module.for_book(options) for module in modules if hasattr(module, "for_book"))
-    for feature in found:
-        feature.kinds = kinds(found)
-    return found
+    made = tuple(feature(options) for feature in declared(options.extensions, "feature"))
+    for feature in made:
+        feature.kinds = kinds(made)
+    return made
 
 
 def kinds(found: Sequence[Feature]) -> tuple[OutputKind, ...]:

@@ -10,7 +10,7 @@ import os
 import pathlib
 import re
 import runpy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self, TypeVar
 
 from .frameworks import Colour, Framework
@@ -120,8 +120,8 @@ class Options(Table):
     @classmethod
     def from_values(cls, values: Mapping[str, Any], root: str | os.PathLike[str]) -> Self:
         """Return the options among `values`, a mapping such as the names that conf.py defines."""
-        extensions = _own_extensions(values)
-        tables = {kind: kind(**kind.among(values)) for kind in _tables(extensions)}
+        extensions = own_extensions(values.get("extensions", ()))
+        tables = {kind: kind(**kind.among(values)) for kind in declared(extensions, "options")}
         own = cls.among(values)
         return cls(**own, root=pathlib.Path(root), extensions=extensions, tables=tables)
 
@@ -183,22 +183,26 @@ class Options(Table):
         return self.frameworks.get(framework, Framework()).colour
 
 
-def _own_extensions(values: Mapping[str, Any]) -> tuple[str, ...]:
+FOLDER = pathlib.Path(__file__).parents[1]
+
+
+def own_extensions(listed: Iterable[str]) -> tuple[str, ...]:
     """Return those of the extensions of a conf.py that lie beside the core."""
-    folder = pathlib.Path(__file__).parents[1]
-    listed: Sequence[str] = values.get("extensions", ())
-    return tuple(name for name in listed if (folder / name / "__init__.py").is_file())
+    return tuple(name for name in listed if (FOLDER / name / "__init__.py").is_file())
 
 
-def _tables(extensions: Iterable[str]) -> list[type[Table]]:
-    """Return the tables of options that extensions have besides the core."""
-    modules = map(importlib.import_module, extensions)
-    return [module.OPTIONS for module in modules if hasattr(module, "OPTIONS")]
+def declared(extensions: Iterable[str], module: str) -> list[Any]:
+    """Return what extensions beside the core declare in a module, such as OPTIONS in `options`."""
+    others = (name for name in extensions if name != __package__)
+    there = [name for name in others if (FOLDER / name / f"{module}.py").is_file()]
+    modules = [importlib.import_module(f"{name}.{module}") for name in there]
+    return [getattr(each, module.upper()) for each in modules]
 
 
 def read(values: Mapping[str, Any], conf: pathlib.Path) -> Options:
     """Return the options among `values`; raises OptionError, which says where in conf.py."""
-    tables: list[type[Table]] = [Options, *_tables(_own_extensions(values))]
+    extensions = own_extensions(values.get("extensions", ()))
+    tables: list[type[Table]] = [Options, *declared(extensions, "options")]
     known = {PREFIX + field.name: field for table in tables for field in table.fields()}
     for name in (name for name in values if name.startswith(PREFIX)):
         if name not in known:

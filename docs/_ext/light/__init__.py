@@ -5,20 +5,14 @@
 
 from typing import Any
 
-from .options import LightOptions
-
-OPTIONS = LightOptions
-
 
 def setup(app: Any) -> dict[str, Any]:
     """Register the extension with Sphinx."""
     # Imported here, because commands use this package without Sphinx.
     from executed.assets import add_assets
-    from executed.build import add_options
 
     from . import asset_bundle, search
 
-    add_options(app, OPTIONS)
     add_assets(app, __file__, "light.css", "menus.js", "search.js")
     asset_bundle.setup(app)
     search.setup(app)

@@ -15,3 +15,6 @@ class LightOptions(Table):
 
     light: bool = option(False, "html")
     search: bool = option(False)
+
+
+OPTIONS = LightOptions

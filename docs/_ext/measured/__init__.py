@@ -8,23 +8,7 @@ show many measurements at once, where `directives` ask for them. `published` has
 book. In `static` a reader's own are computed and drawn as the book's.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from .options import MeasuredOptions
-
-if TYPE_CHECKING:
-    from executed.options import Options
-
-    from .feature import Measured
-
-OPTIONS = MeasuredOptions
-
-
-def for_book(options: "Options") -> "Measured":
-    """Return the feature of a book with these options."""
-    from .feature import Measured
-
-    return Measured(options)
+from typing import Any
 
 
 def setup(app: Any) -> dict[str, Any]:
@@ -32,11 +16,9 @@ def setup(app: Any) -> dict[str, Any]:
     # Imported here, because commands use this package without Sphinx.
     import drawing
     from executed.assets import add_assets
-    from executed.build import add_options
 
     from . import directives, published, sentences
 
-    add_options(app, OPTIONS)
     add_assets(app, drawing.__file__, "drawing.css")
     add_assets(app, __file__, "measured.css", "machine.css")
     # Before Sphinx's own scripts, which break off where a browser keeps nothing.

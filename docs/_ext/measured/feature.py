@@ -137,6 +137,9 @@ class Measured(Feature):
         return found
 
 
+FEATURE = Measured
+
+
 def _devices(records: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(record["device"] for record in records))
 

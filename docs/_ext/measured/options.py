@@ -25,3 +25,6 @@ class MeasuredOptions(Table):
 
     measurements: str = option("", "env")
     sources: Mapping[str, Source] = option(dict, "env")
+
+
+OPTIONS = MeasuredOptions

@@ -4,18 +4,7 @@
 text that a cell printed and says what is wrong with it. Nothing here knows Sphinx or pages.
 """
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from executed.hooks import Feature
-    from executed.options import Options
-
-
-def for_book(options: "Options") -> "Feature":
-    """Return the feature of a book with these options."""
-    from .feature import Pictures
-
-    return Pictures(options)
+from typing import Any
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -28,3 +28,6 @@ class Pictures(Feature):
     ) -> tuple[Sequence[list[Panel]], tuple[Failure, ...]]:
         """Draw the pictures of a page."""
         return drawn(page, panels, failed)
+
+
+FEATURE = Pictures

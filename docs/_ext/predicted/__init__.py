@@ -3,18 +3,7 @@
 `questions` reads what authors write, `covering` puts the question over the output.
 """
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from executed.hooks import Feature
-    from executed.options import Options
-
-
-def for_book(options: "Options") -> "Feature":
-    """Return the feature of a book with these options."""
-    from .feature import Predicted
-
-    return Predicted(options)
+from typing import Any
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -82,6 +82,9 @@ class Predicted(Feature):
         return f"<p><strong>Before you look:</strong> {question}</p><ul>{answers}</ul>"
 
 
+FEATURE = Predicted
+
+
 def _asked(page: Page) -> Iterator[tuple[Prediction, Cell]]:
     """Yield the questions of a page with the cells that they ask about; raises PredictionError."""
     cells = iter(page.cells)

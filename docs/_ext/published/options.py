@@ -17,3 +17,6 @@ class PublishedOptions(Table):
     card: str = option("", "html")
     markdown: bool = option(False, "html")
     skill: tuple[str, ...] = option((), "html")
+
+
+OPTIONS = PublishedOptions

@@ -5,7 +5,6 @@ writer. `cache` keeps the outputs of this machine's pages, by a key of all that 
 `recordings` keeps what a device gave, for people who do not have it; `sanitising` takes out what
 names the machine, and checks what is read.
 `states` says whether a recording belongs to its page, and `device_outputs` puts a page's outputs
-beside its recordings: `matching` finds what belongs to which cell, `processes` joins what several
-processes measured. `versions` and `error_results` keep what other versions print. `outputs` takes
-the places of a machine out of what is shown.
+beside its recordings: `matching` finds what belongs to which cell. `outputs` cleans outputs when
+they leave a run, and prepares them for being shown.
 """
