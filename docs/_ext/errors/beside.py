@@ -28,31 +28,31 @@ def beside(
     options: Options,
 ) -> list[list[Panel]]:
     """Add what `versions` printed to the first panel of each cell that asks for it."""
-    found = []
-    for cell, of_cell in zip(page.cells, panels, strict=True):
+    page_panels = []
+    for cell, cell_panels in zip(page.cells, panels, strict=True):
         own = here.cell(cell.key) if here else None
         if own and not own.standing and cell.node.metadata.get(OPTION):
-            made = {name: of_page.get(cell.key) for name, of_page in versions.items()}
-            executed = {name: one for name, one in made.items() if one and not one.missing}
-            first, *others = of_cell
+            texts = {name: page_texts.get(cell.key) for name, page_texts in versions.items()}
+            executed = {name: one for name, one in texts.items() if one and not one.missing}
+            first, *others = cell_panels
             if executed and first.outputs is not None:
                 text = _compared(own, executed, options)
                 shown = nbformat.v4.new_output("display_data", {"text/html": text})
-                of_cell = [dataclasses.replace(first, shown=[*first.visible, shown]), *others]
-        found.append(of_cell)
-    return found
+                cell_panels = [dataclasses.replace(first, shown=[*first.visible, shown]), *others]
+        page_panels.append(cell_panels)
+    return page_panels
 
 
-def _compared(own: CellOutputs, made: Mapping[str, Text], options: Options) -> str:
+def _compared(own: CellOutputs, texts: Mapping[str, Text], options: Options) -> str:
     here = outputs.printed(own.outputs).splitlines()
     parts = []
-    for lines, group in itertools.groupby(made, lambda name: made[name].printed.splitlines()):
+    for lines, group in itertools.groupby(texts, lambda name: texts[name].printed.splitlines()):
         if lines != here:
             other = [line for line in lines if line not in here] or lines
             text = html.escape("\n".join(other))
             parts.append(f"<p>{span(list(group), options)}</p><pre>{text}</pre>")
     if not parts:
-        return f'<p class="by-version">The same with {span(list(made), options)}.</p>'
+        return f'<p class="by-version">The same with {span(list(texts), options)}.</p>'
     summary = f"<summary>Where other versions of {label(options)} print something else</summary>"
     return f'<details class="by-version">{summary}{"".join(parts)}</details>'
 

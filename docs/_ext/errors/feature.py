@@ -54,21 +54,21 @@ class Errors(Feature):
 
     def listed(self, pages: Sequence[Page]) -> dict[str, str]:
         """Say of each version how many texts of pages must be recorded again."""
-        found = {}
+        standings = {}
         for name in self.versions.names:
             try:
-                lacking = {
+                missing = {
                     page.docname: self.versions.lacking(name, page)
                     for page in asked_of(pages, self.options)
                 }
             except files.Unusable as error:
-                found[name] = f"unreadable: {error}"
+                standings[name] = f"unreadable: {error}"
                 continue
-            count = sum(lacking.values())
-            where = ", ".join(docname for docname, number in lacking.items() if number)
+            count = sum(missing.values())
+            where = ", ".join(docname for docname, number in missing.items() if number)
             left_out = f"{count} texts left out, of {where}"
-            found[name] = left_out if count else str(Standing.CURRENT)
-        return found
+            standings[name] = left_out if count else str(Standing.CURRENT)
+        return standings
 
 
 FEATURE = Errors

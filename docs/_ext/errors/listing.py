@@ -92,8 +92,8 @@ class Quote(NamedTuple):
 def quoted(path: pathlib.Path) -> dict[str, list[Quote]]:
     """Return the messages that are quoted beside the file of earlier ones, {entry: quotes}."""
     path = path.with_name(QUOTED)
-    found = tomllib.loads(path.read_text("utf8")) if path.exists() else {}
-    return {words: [Quote(**each) for each in quotes] for words, quotes in found.items()}
+    entries = tomllib.loads(path.read_text("utf8")) if path.exists() else {}
+    return {words: [Quote(**fields) for fields in quotes] for words, quotes in entries.items()}
 
 
 def all_errors(env: BuildEnvironment) -> list[DeclaredError]:
@@ -133,10 +133,10 @@ def said(outcome: Text) -> str:
 
 def differing(error: DeclaredError) -> Iterator[tuple[str, str, Text]]:
     """Return where other versions raise something else: the first and the last, and what came."""
-    for outcome, group in itertools.groupby(error.versions.items(), lambda each: _key(each[1])):
-        found = list(group)
+    for outcome, group in itertools.groupby(error.versions.items(), lambda item: _key(item[1])):
+        items = list(group)
         if error.here is None or outcome != _key(error.here):
-            yield found[0][0], found[-1][0], found[0][1]
+            yield items[0][0], items[-1][0], items[0][1]
 
 
 def _key(outcome: Text) -> tuple[str, list[str]]:
@@ -158,7 +158,7 @@ class ShowErrors(SphinxPostTransform):
         entries = list(self.document.findall(error_entry))
         if not entries:
             return
-        known = all_errors(self.env)
+        errors = all_errors(self.env)
         path = _earlier_file(book_of(self.env).options)
         self.earlier = earlier(path) if path else {}
         self.quoted = quoted(path) if path else {}
@@ -167,25 +167,25 @@ class ShowErrors(SphinxPostTransform):
         self.package = self.options.of(ErrorOptions).versions.package
         self.label = label(self.options) if self.package else ""
         for entry in entries:
-            self._complete(entry, known)
+            self._complete(entry, errors)
 
-    def _complete(self, entry: error_entry, known: Iterable[DeclaredError]) -> None:
+    def _complete(self, entry: error_entry, errors: Iterable[DeclaredError]) -> None:
         words = entry[0].astext()
-        found, quotes = meant(words, known), self.quoted.get(words, [])
-        if not found and not quotes:
+        declared, quotes = meant(words, errors), self.quoted.get(words, [])
+        if not declared and not quotes:
             # The cell may stand on a page that failed.
             if any(page.outcome.failures for page in self.book.pages.values()):
                 return
             message = f"no cell of the book declares the error '{words}'"
             logger.warning(message, location=entry, type="book", subtype="errors")
             return
-        if found:
-            entry += nodes.raw("", self._printed(words, found), format="html")
+        if declared:
+            entry += nodes.raw("", self._printed(words, declared), format="html")
         if quotes:
             entry += nodes.raw("", quotation(quotes), format="html")
 
-    def _printed(self, words: str, found: list[DeclaredError]) -> str:
-        best = max(found, key=lambda error: (error.here is not None, len(error.versions)))
+    def _printed(self, words: str, declared: list[DeclaredError]) -> str:
+        best = max(declared, key=lambda error: (error.here is not None, len(error.versions)))
         shown = [*self._shown(best), *self._earlier(words)]
         by = next((heading for heading, text in shown if text), "")
         if len(shown) == 1 and best.here is not None:
@@ -226,8 +226,8 @@ def messages(shown: Sequence[tuple[str, str]], by: str) -> str:
 
 def quotation(quotes: Sequence[Quote]) -> str:
     """Return a fold with what nobody printed here, each text beneath a link to its source."""
-    said = f"Quoted: {html.escape(quotes[0].by)}"
-    parts = [f'<details data-by="{said}"><summary>{said}</summary>']
+    heading = f"Quoted: {html.escape(quotes[0].by)}"
+    parts = [f'<details data-by="{heading}"><summary>{heading}</summary>']
     for quote in quotes:
         text, by, source = map(html.escape, (quote.text, quote.by, quote.source))
         parts.append(f'<p><a href="{source}">{by}</a></p><pre>{text}</pre>')

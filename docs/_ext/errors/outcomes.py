@@ -32,13 +32,13 @@ def declared_errors(
     page: Page, here: PageOutputs | None, versions: Mapping[str, Mapping[str, Text]]
 ) -> tuple[DeclaredError, ...]:
     """Return the errors that the cells of a page declare by type, with what they came to."""
-    found = []
+    errors = []
     for cell in page.cells:
         if cell.expected is None or not cell.expected.type:
             continue
         kind = cell.expected.type.rpartition(".")[2]
-        texts = {name: of_page.get(cell.key) for name, of_page in versions.items()}
-        found.append(
+        texts = {name: page_texts.get(cell.key) for name, page_texts in versions.items()}
+        errors.append(
             DeclaredError(
                 page=page.docname,
                 line=cell.line,
@@ -52,11 +52,11 @@ def declared_errors(
                 },
             )
         )
-    return tuple(found)
+    return tuple(errors)
 
 
-def _outcome(cell: Cell, of_page: PageOutputs | None) -> Text | None:
-    made = of_page.cell(cell.key) if of_page else None
-    if made is None or made.missing or made.standing:
+def _outcome(cell: Cell, outputs: PageOutputs | None) -> Text | None:
+    cell_outputs = outputs.cell(cell.key) if outputs else None
+    if cell_outputs is None or cell_outputs.missing or cell_outputs.standing:
         return None
-    return text_of("", cell, made)
+    return text_of("", cell, cell_outputs)

@@ -30,15 +30,15 @@ from .version_files import Versions, asked_of, asking, text_of
 
 def of_version(options: Options, version: str) -> tuple[Options, str]:
     """Return the options to record one version with, and what it is called."""
-    known = options.of(ErrorOptions).versions
-    name = f"{known.package}-{version}"
-    old = version not in known.supported
+    spec = options.of(ErrorOptions).versions
+    name = f"{spec.package}-{version}"
+    old = version not in spec.supported
     changed = dataclasses.replace(
         options,
         device="cpu",
         leave_out=True,
         any_outcome=old,
-        prelude=(options.root / known.prelude).read_text("utf8") if old else "",
+        prelude=(options.root / spec.prelude).read_text("utf8") if old else "",
         cache=f"{options.cache}/{name}",
         # Nothing that is measured is kept.
         preview=True,
@@ -53,28 +53,28 @@ def main() -> None:
     parser.add_argument(
         "--changed", action="store_true", help="only those of which a text is left out"
     )
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     options = Options.from_file()
-    known = options.of(ErrorOptions).versions
-    if not known.package:
+    spec = options.of(ErrorOptions).versions
+    if not spec.package:
         parser.error("conf.py has no book_versions")
-    version = importlib.metadata.version(known.package)
-    if version not in known.recorded:
+    version = importlib.metadata.version(spec.package)
+    if version not in spec.recorded:
         parser.error(
-            f"{known.package} {version} is installed, and conf.py lists {', '.join(known.recorded)}"
+            f"{spec.package} {version} is installed, and conf.py lists {', '.join(spec.recorded)}"
         )
     options, name = of_version(options, version)
-    kept = Versions(options)
+    versions = Versions(options)
     print(f"recording {name}", flush=True)
-    read, problems = record.read_pages(asked.pages, options, features(options))
+    read, problems = record.read_pages(arguments.pages, options, features(options))
     pages = asked_of(read, options)
     try:
-        if asked.changed:
-            pages = [page for page in pages if kept.lacking(name, page)]
-        everything = not asked.pages and not problems
-        gone = kept.pages(name) - {page.docname for page in asked_of(read, options)}
+        if arguments.changed:
+            pages = [page for page in pages if versions.lacking(name, page)]
+        everything = not arguments.pages and not problems
+        gone = versions.pages(name) - {page.docname for page in asked_of(read, options)}
     except files.Unusable as error:
-        parser.error(f"{kept.path(name)}: {error}; restore the file, or remove it")
+        parser.error(f"{versions.path(name)}: {error}; restore the file, or remove it")
 
     paths = options.page_files
 
@@ -82,16 +82,16 @@ def main() -> None:
         page, outputs = result.page, result.outputs
         file = paths[page.docname]
         if result.failures:
-            problems.extend(f"{file}:{each.line}: {each.message}" for each in result.failures)
+            problems.extend(f"{file}:{f.line}: {f.message}" for f in result.failures)
             return
         texts = [
-            text_of(code, cell, made)
+            text_of(code, cell, cell_outputs)
             for code, cell in asking(page).items()
-            if (made := outputs.cell(cell.key)) is not None
+            if (cell_outputs := outputs.cell(cell.key)) is not None
         ]
         try:
             facts = outputs.facts.versions
-            kept.write(name, page.docname, texts, facts, gone if everything else set())
+            versions.write(name, page.docname, texts, facts, gone if everything else set())
         except (OSError, files.Unusable) as error:
             problems.append(f"{file}: its texts cannot be kept: {error}")
 

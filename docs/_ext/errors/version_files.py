@@ -60,26 +60,26 @@ def asking(page: Page) -> dict[str, Cell]:
 def asked_of(pages: Iterable[Page], options: Options) -> list[Page]:
     """Return the pages of which something is kept, each up to the last cell of which it is."""
     without = options.of(ErrorOptions).versions.without
-    found = []
+    shortened = []
     for page in pages:
-        asked = {cell.key for cell in asking(page).values()}
-        last = max((n for n, cell in enumerate(page.cells) if cell.key in asked), default=None)
+        keys = {cell.key for cell in asking(page).values()}
+        last = max((n for n, cell in enumerate(page.cells) if cell.key in keys), default=None)
         named = any(fnmatch.fnmatchcase(page.docname, pattern) for pattern in without)
         if last is not None and page.device in (None, "cpu") and not page.recorded and not named:
-            found.append(dataclasses.replace(page, cells=page.cells[: last + 1]))
-    return found
+            shortened.append(dataclasses.replace(page, cells=page.cells[: last + 1]))
+    return shortened
 
 
-def text_of(code: str, cell: Cell, made: CellOutputs) -> Text:
+def text_of(code: str, cell: Cell, cell_outputs: CellOutputs) -> Text:
     """Return what is kept of a cell that was executed with a version."""
-    if made.missing:
-        return Text(code, missing=made.missing)
-    error = outputs.error(made.outputs)
+    if cell_outputs.missing:
+        return Text(code, missing=cell_outputs.missing)
+    error = outputs.error(cell_outputs.outputs)
     return Text(
         code,
         error.ename if error else "",
         error.evalue if error else "",
-        printed=outputs.printed(made.outputs) if cell.node.metadata.get(OPTION) else "",
+        printed=outputs.printed(cell_outputs.outputs) if cell.node.metadata.get(OPTION) else "",
     )
 
 
@@ -88,10 +88,10 @@ class Versions:
 
     def __init__(self, options: Options) -> None:
         """Take the book's options."""
-        known = options.of(ErrorOptions).versions
-        self.names = [f"{known.package}-{each}" for each in known.recorded]
-        self.root = options.root / known.recordings
-        self.command = known.command
+        spec = options.of(ErrorOptions).versions
+        self.names = [f"{spec.package}-{version}" for version in spec.recorded]
+        self.root = options.root / spec.recordings
+        self.command = spec.command
         self._read: dict[str, _File] = {}
 
     def path(self, name: str) -> pathlib.Path:
@@ -110,20 +110,20 @@ class Versions:
     def of_page(self, page: Page) -> dict[str, dict[str, Text]]:
         """Return {version: {key of a cell: text}} of a page, as far as its code is the same."""
         cells = asking(page)
-        found = {}
+        by_version = {}
         for name in self.names if cells else ():
             try:
                 texts = self._file(name).pages.get(page.docname, [])
             except files.Unusable:
                 continue
-            if known := {cells[each.code].key: each for each in texts if each.code in cells}:
-                found[name] = known
-        return found
+            if by_cell := {cells[text.code].key: text for text in texts if text.code in cells}:
+                by_version[name] = by_cell
+        return by_version
 
     def lacking(self, name: str, page: Page) -> int:
         """Return how many texts of a page a version does not have; raises files.Unusable."""
-        known = {each.code for each in self._file(name).pages.get(page.docname, [])}
-        return len(asking(page).keys() - known)
+        codes = {text.code for text in self._file(name).pages.get(page.docname, [])}
+        return len(asking(page).keys() - codes)
 
     def pages(self, name: str) -> set[str]:
         """Return the pages of which a version has texts; raises files.Unusable."""
@@ -137,9 +137,9 @@ class Versions:
         Raises OSError; and files.Unusable for a file that cannot be read, which stays.
         """
         pages = {**self._file(name).pages, page: list(texts)}
-        kept = {page: pages[page] for page in sorted(pages.keys() - gone)}
-        content = typed_json.untyped(_File(FORM, self.command, dict(facts), kept))
-        for of_page in content["pages"].values():
-            of_page[:] = [{key: said for key, said in each.items() if said} for each in of_page]
+        remaining = {page: pages[page] for page in sorted(pages.keys() - gone)}
+        content = typed_json.untyped(_File(FORM, self.command, dict(facts), remaining))
+        for entries in content["pages"].values():
+            entries[:] = [{key: text for key, text in entry.items() if text} for entry in entries]
         files.write(self.path(name), typed_json.written(content))
         self._read.pop(name, None)

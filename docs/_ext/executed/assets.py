@@ -17,9 +17,9 @@ def add_assets(app: Sphinx, module: str, *loaded: str) -> None:
 
     def add_folders(_: Sphinx, config: Config) -> None:
         for name, option in (("static", "html_static_path"), ("templates", "templates_path")):
-            path, known = os.path.relpath(folder / name, app.confdir), getattr(config, option)
-            if (folder / name).is_dir() and path not in known:
-                setattr(config, option, [*known, path])
+            path, paths = os.path.relpath(folder / name, app.confdir), getattr(config, option)
+            if (folder / name).is_dir() and path not in paths:
+                setattr(config, option, [*paths, path])
 
     app.connect("config-inited", add_folders)
     for name in loaded:

@@ -63,8 +63,8 @@ class Outcome:
 
     def concluded(self, feature: str) -> Any:
         """Return what a feature concluded of the page; None where it concluded nothing."""
-        found = self.conclusions.get(feature)
-        return found.data if found else None
+        conclusion = self.conclusions.get(feature)
+        return conclusion.data if conclusion else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,12 +150,12 @@ class Book:
 
     def concluded(self, feature: str) -> dict[str, Any]:
         """Return what a feature concluded of the pages that have not failed, by their names."""
-        found = {}
+        conclusions = {}
         for docname in sorted(self.pages):
             outcome = self.pages[docname].outcome
             if not outcome.failures and (data := outcome.concluded(feature)) is not None:
-                found[docname] = data
-        return found
+                conclusions[docname] = data
+        return conclusions
 
     def concludes_otherwise(self, feature: str) -> bool:
         """Whether a feature concludes something else than in the last build.

@@ -55,11 +55,11 @@ def configure(app: Sphinx, config: Config) -> None:
 def start(app: Sphinx, options: Options) -> None:
     """Make the book, with what the last build knew of its pages."""
     try:
-        found = features(options)
+        loaded = features(options)
     except FeatureError as error:
         raise ConfigError(str(error)) from None
     former = getattr(app.env, "book", None)
-    setattr(app.env, "book", Book(options, found, app.builder.get_relative_uri, former))  # noqa: B010
+    setattr(app.env, "book", Book(options, loaded, app.builder.get_relative_uri, former))  # noqa: B010
 
 
 def say(app: Sphinx, line: str) -> None:
@@ -132,7 +132,7 @@ def _take(env: BuildEnvironment, page: Page, result: Result | None) -> None:
         feature.name: feature.conclude(page, results, bool(failed)) for feature in book.features
     }
     cells: Sequence[list[Panel]] = panels(page, results, book.options, book.recordings.kinds)
-    failures = [*failed, *(f for each in conclusions.values() for f in each.failures)]
+    failures = [*failed, *(f for c in conclusions.values() for f in c.failures)]
     for feature in book.features:
         cells, problems = feature.show(page, results, cells, bool(failed))
         failures += problems
@@ -153,12 +153,12 @@ def _take(env: BuildEnvironment, page: Page, result: Result | None) -> None:
         fresh=bool(result and result.fresh),
         failures=tuple(failures),
         incomplete=_incomplete(page, results),
-        states={each.device: each.recorded for each in results},
-        recorded={each.device: each.recording.facts for each in results if each.recording},
+        states={r.device: r.recorded for r in results},
+        recorded={r.device: r.recording.facts for r in results if r.recording},
         only=page.device is not None,
         command=page.recorded,
         brings=tuple(page.files),
-        conclusions={name: each for name, each in conclusions.items() if each != Conclusion()},
+        conclusions={name: c for name, c in conclusions.items() if c != Conclusion()},
     )
     book.pages[page.docname] = BuiltPage(inputs, outcome)
     shown = book.shown_pages[page.docname] = render.show(page, cells)

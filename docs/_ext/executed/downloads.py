@@ -33,7 +33,7 @@ def prose(
     """
     tree = LexborHTMLParser(f"<article>{body}</article>")
     cells = [
-        each for each in doctree.findall(nodes.container) if each.get("nb_element") == "cell_code"
+        node for node in doctree.findall(nodes.container) if node.get("nb_element") == "cell_code"
     ]
     for node in tree.css(".noted > .note, .headerlink, .framework-tabs > label, .provenance"):
         node.decompose()
@@ -44,14 +44,14 @@ def prose(
         elif not urllib.parse.urlsplit(target).scheme:
             link.unwrap()
     say_once(tree)
-    found: dict[int | None, str] = {}
+    by_cell: dict[int | None, str] = {}
     rest = tree.css("article")[0].html or ""
     dropped = [selector for feature in features for selector in feature.not_in_markdown]
     for node, cell in zip(tree.css("div.cell"), cells, strict=True):
         before, _, rest = rest.partition(node.html or "")
         before += "".join(feature.prose(node) for feature in features)
-        found[cell["cell_index"]] = markdown(before, dropped).strip()
-    return {**found, None: markdown(rest, dropped).strip()}
+        by_cell[cell["cell_index"]] = markdown(before, dropped).strip()
+    return {**by_cell, None: markdown(rest, dropped).strip()}
 
 
 def beginning(app: Sphinx, docname: str) -> list[nbformat.NotebookNode]:
@@ -67,10 +67,10 @@ def beginning(app: Sphinx, docname: str) -> list[nbformat.NotebookNode]:
     lines = [f"*{title}* is a page of *{project}*."]
     used, wanted = _used(app, docname), requirements(app, docname)
     if wanted:
-        lines += [f"Its outputs come from {', '.join(f'`{each}`' for each in wanted.values())}."]
+        lines += [f"Its outputs come from {', '.join(f'`{pin}`' for pin in wanted.values())}."]
     if brought := {e.modules[0]: wanted[e.modules[0]] for e in used if not e.optional}:
         lines += ["The first cell installs what is missing. What is there keeps its version."]
-    implied = {name for each in used for name in each.packages[1:]}
+    implied = {name for e in used for name in e.packages[1:]}
     if optional := [e.label for e in used if not e.required and e.packages[0] not in implied]:
         lines += [f"Without {' or '.join(optional)}, skip the cells that need what is missing."]
     cells = [nbformat.v4.new_markdown_cell("\n\n".join(lines), id="needs")]
@@ -78,7 +78,7 @@ def beginning(app: Sphinx, docname: str) -> list[nbformat.NotebookNode]:
     if brought:
         text = f"{inspect.getsource(install_missing)}\n\ninstall_missing({brought})"
         cells.append(nbformat.v4.new_code_cell(text, id="install", metadata=folded))
-    if first := first_imports(options.registry, [name for each in used for name in each.modules]):
+    if first := first_imports(options.registry, [name for e in used for name in e.modules]):
         cells.append(nbformat.v4.new_code_cell(first, id="first-imports"))
     for name in book.pages[docname].outcome.brings:
         text = f"%%writefile {name}.py\n{book.library.file(name)}"
@@ -106,7 +106,7 @@ def requirements(app: Sphinx, docname: str) -> dict[str, str]:
     """Return what a page needs as pip is asked for it, {module: requirement}."""
     page = book_of(app.env).pages.get(docname)
     versions = page.outcome.facts.versions if page and page.outcome.facts else {}
-    return {each.modules[0]: _requirement(each, versions) for each in _used(app, docname)}
+    return {entry.modules[0]: _requirement(entry, versions) for entry in _used(app, docname)}
 
 
 def _used(app: Sphinx, docname: str) -> list[Framework]:
@@ -114,14 +114,14 @@ def _used(app: Sphinx, docname: str) -> list[Framework]:
     book = book_of(app.env)
     page = book.pages.get(docname)
     packages = set(page.inputs.packages if page else ())
-    return [each for each in book.options.registry if packages.issuperset(each.packages)]
+    return [entry for entry in book.options.registry if packages.issuperset(entry.packages)]
 
 
 def _requirement(framework: Framework, versions: Mapping[str, str]) -> str:
     """Return a framework as pip is asked for it, in the version that outputs come from."""
-    found = (versions[name] for name in framework.packages if name in versions)
+    candidates = (versions[name] for name in framework.packages if name in versions)
     # Of a build such as 2.13.0+cpu the package index knows the first part.
-    version = next(found, "").partition("+")[0]
+    version = next(candidates, "").partition("+")[0]
     return f"{framework.packages[0]}=={version}" if version else framework.packages[0]
 
 
@@ -189,10 +189,10 @@ def add_launchers(
     if not folder or "ipynb_source" not in context:
         return
     page = book.pages[docname].outcome
-    if page.command or any(each.optional for each in _used(app, docname)):
+    if page.command or any(entry.optional for entry in _used(app, docname)):
         return
     address = f"{folder.rstrip('/')}/{context['ipynb_source']}"
-    found = {
+    services = {
         "Colab": f"https://colab.research.google.com/github/{address.removeprefix('https://github.com/')}",
         "Kaggle": f"https://kaggle.com/kernels/welcome?src={address}",
     }
@@ -201,7 +201,7 @@ def add_launchers(
             group["tooltip"] = "Download or run this page"
             button = {"type": "link", "icon": "fas fa-play", "tooltip": "Run this page there"}
             group["buttons"][1:1] = [
-                button | {"text": name, "url": url} for name, url in found.items()
+                button | {"text": name, "url": url} for name, url in services.items()
             ]
 
 

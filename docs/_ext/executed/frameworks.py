@@ -111,5 +111,5 @@ def version(package: str) -> str | None:
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
     """Return {distribution: version} of those that are installed."""
-    found = {package: version(package) for package in packages}
-    return {package: its for package, its in found.items() if its is not None}
+    numbers = {package: version(package) for package in packages}
+    return {package: number for package, number in numbers.items() if number is not None}

@@ -21,15 +21,15 @@ def outdated(app: Sphinx, env: BuildEnvironment) -> set[str]:
         return set(env.found_docs)
     unfinished(app).touch()
     book = book_of(env)
-    found = {
+    docnames = {
         docname
         for docname, digest in book.texts.items()
         if digest != files.digest(pathlib.Path(env.doc2path(docname)))
     }
     for docname, page in book.pages.items():
         if page.outcome.failures or _has_changed(book, docname, page.inputs):
-            found.add(docname)
-    return found
+            docnames.add(docname)
+    return docnames
 
 
 def unfinished(app: Sphinx) -> pathlib.Path:
@@ -44,7 +44,7 @@ def unfinished(app: Sphinx) -> pathlib.Path:
 def _has_changed(book: Book, docname: str, inputs: Inputs) -> bool:
     own = inputs.packages, book.options, inputs.device, inputs.benchmark
     return (
-        any(book.library.digest(name) != known for name, known in inputs.modules.items())
+        any(book.library.digest(name) != digest for name, digest in inputs.modules.items())
         or inputs.files != book.digests(docname)
         or (bool(inputs.environment) and inputs.environment != key.environment_digest(*own))
     )

@@ -134,12 +134,12 @@ class Feature:
 
 def features(options: Options) -> tuple[Feature, ...]:
     """Return the features of the extensions that conf.py lists; raises FeatureError."""
-    made = tuple(feature(options) for feature in declared(options.extensions, "feature"))
-    for feature in made:
-        feature.kinds = kinds(made)
-    return made
+    loaded = tuple(feature(options) for feature in declared(options.extensions, "feature"))
+    for feature in loaded:
+        feature.kinds = kinds(loaded)
+    return loaded
 
 
-def kinds(found: Sequence[Feature]) -> tuple[OutputKind, ...]:
+def kinds(loaded: Sequence[Feature]) -> tuple[OutputKind, ...]:
     """Return the output kinds of features."""
-    return tuple(feature.kind for feature in found if feature.kind is not None)
+    return tuple(feature.kind for feature in loaded if feature.kind is not None)

@@ -54,18 +54,18 @@ def markdown(body: str, dropped: Iterable[str] = (), notebook: str = "") -> str:
             # A row of a table is one line of Markdown.
             spans = "<br>".join(f"<code>{html.escape(line)}</code>" for line in lines)
             node.replace_with(LexborHTMLParser(f"<span>{spans}</span>").css("span")[0])
-    found = tree.css_first("article")
+    article = tree.css_first("article")
     options = html_to_markdown.ConversionOptions(br_in_tables=True, compact_tables=True)
-    text = html_to_markdown.convert((found.html if found else "") or "", options)
+    text = html_to_markdown.convert((article.html if article else "") or "", options)
     page = SPARE.sub(_shorter, str(getattr(text, "content", text)).strip())
     footnotes = [f"[^{number}]: {note}" for note, number in notes.items()]
     return "\n\n".join([page, *footnotes]) + "\n"
 
 
-def _shorter(found: re.Match[str]) -> str:
-    if found[0].startswith("```"):
-        return found[0]
-    return found[0].replace(" ", "") if "-" in found[0] else ""
+def _shorter(match: re.Match[str]) -> str:
+    if match[0].startswith("```"):
+        return match[0]
+    return match[0].replace(" ", "") if "-" in match[0] else ""
 
 
 def _unfold(tree: LexborHTMLParser) -> None:
@@ -73,8 +73,8 @@ def _unfold(tree: LexborHTMLParser) -> None:
     for node in tree.css("details[data-by]"):
         node.replace_with(f" ({by})" if (by := node.attributes.get("data-by")) else "")
     for node in tree.css("details.traceback"):
-        said = html.escape(node.css("summary")[0].text())
-        node.replace_with(LexborHTMLParser(f"<pre>{said}</pre>").css("pre")[0])
+        summary = html.escape(node.css("summary")[0].text())
+        node.replace_with(LexborHTMLParser(f"<pre>{summary}</pre>").css("pre")[0])
     for node in tree.css("figcaption > details"):
         # A caption is emphasised, which data in it would end.
         if node.parent is not None:
@@ -86,7 +86,7 @@ def _unfold_code(tree: LexborHTMLParser, notebook: str) -> None:
     """Show the code that the page folds, so that whoever reads this can run it."""
     for node in tree.css("details.above-input"):
         summary = node.css("summary .collapsed")[0].text().strip()
-        label = html.escape(re.sub("^Show (the )?(.)", lambda found: found[2].upper(), summary))
+        label = html.escape(re.sub("^Show (the )?(.)", lambda match: match[2].upper(), summary))
         if len(node.text()) > LONGEST_CODE:
             label += f" (in <code>{html.escape(notebook)}</code>)"
             node.css("div.cell_input")[0].decompose()

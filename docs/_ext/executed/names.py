@@ -4,13 +4,13 @@ import difflib
 from collections.abc import Collection, Iterable
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
     """Return a hint such as '; the nearest are a, b', empty where none is near."""
-    near = difflib.get_close_matches(name, [*known], n=3, cutoff=0.4)
+    near = difflib.get_close_matches(name, [*names], n=3, cutoff=0.4)
     return f"; the nearest are {', '.join(near)}" if near else ""
 
 
-def is_misspelt(name: str, known: Collection[str]) -> bool:
+def is_misspelt(name: str, names: Collection[str]) -> bool:
     """Say whether a name is none of those known, but close to one; others may read the rest."""
     plain = name.lower().replace("_", "-")
-    return name not in known and bool(difflib.get_close_matches(plain, known, cutoff=0.8))
+    return name not in names and bool(difflib.get_close_matches(plain, names, cutoff=0.8))

@@ -136,8 +136,8 @@ class Options(Table):
 
     def of(self, kind: type[T]) -> T:
         """Return the options of an extension, by their table."""
-        found = self.tables.get(kind)
-        return found if isinstance(found, kind) else kind()
+        table = self.tables.get(kind)
+        return table if isinstance(table, kind) else kind()
 
     @property
     def before(self) -> str:
@@ -153,12 +153,12 @@ class Options(Table):
     @property
     def page_files(self) -> dict[str, pathlib.Path]:
         """The files of all pages by their names, but for folders whose name starts with _."""
-        found, folder = {}, self.folder("pages")
+        paths, folder = {}, self.folder("pages")
         for path in sorted(folder.rglob("*.md")):
             parts = path.relative_to(folder).with_suffix("").parts
             if not any(part.startswith("_") for part in parts):
-                found["/".join(parts)] = path
-        return found
+                paths["/".join(parts)] = path
+        return paths
 
     @property
     def home(self) -> str:
@@ -168,7 +168,7 @@ class Options(Table):
     @property
     def registry(self) -> tuple[Framework, ...]:
         """The frameworks, in the order of conf.py."""
-        return tuple(each.named(name) for name, each in self.frameworks.items())
+        return tuple(entry.named(name) for name, entry in self.frameworks.items())
 
     def label(self, device: str) -> str:
         """Return the name of a device as readers see it."""
@@ -203,13 +203,13 @@ def read(values: Mapping[str, Any], conf: pathlib.Path) -> Options:
     """Return the options among `values`; raises OptionError, which says where in conf.py."""
     extensions = own_extensions(values.get("extensions", ()))
     tables: list[type[Table]] = [Options, *declared(extensions, "options")]
-    known = {PREFIX + field.name: field for table in tables for field in table.fields()}
+    fields = {PREFIX + field.name: field for table in tables for field in table.fields()}
     for name in (name for name in values if name.startswith(PREFIX)):
-        if name not in known:
-            hint = nearest(name, known)
+        if name not in fields:
+            hint = nearest(name, fields)
             raise OptionError(f"{_place(name, conf)}there is no option {name}{hint}")
         try:
-            typed(known[name].type, values[name])
+            typed(fields[name].type, values[name])
         except Mismatch as error:
             raise OptionError(f"{_place(name, conf)}{name}{error}") from None
     return Options.from_values(values, conf.parent)
@@ -218,5 +218,5 @@ def read(values: Mapping[str, Any], conf: pathlib.Path) -> Options:
 def _place(name: str, conf: pathlib.Path) -> str:
     """Return where conf.py sets an option last, as `conf.py:12: `."""
     lines = conf.read_text("utf8").splitlines() if conf.exists() else []
-    found = [n for n, text in enumerate(lines, 1) if re.match(rf"\s*{name}\b", text)]
-    return f"{conf}:{found[-1]}: " if found else f"{conf}: "
+    numbers = [n for n, text in enumerate(lines, 1) if re.match(rf"\s*{name}\b", text)]
+    return f"{conf}:{numbers[-1]}: " if numbers else f"{conf}: "

@@ -76,30 +76,30 @@ def _panel(
             words = f"Not recorded on {label} yet; ", command, " on such a machine records it."
             return Panel(device, None, Note(*words))
         return Panel(device, None, Note(f"The recording on {label} is {result.recorded}."))
-    made = result.outputs.cell(cell.key)
-    if made is None and result.live:
+    cell_outputs = result.outputs.cell(cell.key)
+    if cell_outputs is None and result.live:
         # The page failed before it came to this cell.
         return Panel(device, [])
     day, other_code = result.outputs.facts.day, Note(f"Not recorded on {label} with this code.")
-    if made is None:
+    if cell_outputs is None:
         return Panel(device, None, other_code, earlier=day)
-    if made.missing:
+    if cell_outputs.missing:
         what = "executed" if result.live else "recorded"
-        framework = options.framework_label(made.missing)
+        framework = options.framework_label(cell_outputs.missing)
         return Panel(device, None, Note(f"Not {what}: {framework} is not installed."))
-    of_kinds = [output for output in made.outputs if outputs.kind_of(output, kinds)]
-    if not made.standing:
-        shown = outputs.presentable(made.outputs, kinds)
+    of_kinds = [output for output in cell_outputs.outputs if outputs.kind_of(output, kinds)]
+    if not cell_outputs.standing:
+        shown = outputs.presentable(cell_outputs.outputs, kinds)
         return Panel(device, shown, of_device=bool(of_kinds))
-    kept = outputs.presentable(of_kinds if made.kind_stands else (), kinds)
-    rest = [output for output in made.outputs if not kept or output not in of_kinds]
+    valid = outputs.presentable(of_kinds if cell_outputs.kind_stands else (), kinds)
+    rest = [output for output in cell_outputs.outputs if not valid or output not in of_kinds]
     return Panel(
         device,
-        kept or None,
-        Note(f"Measured {day}; {SINCE}.") if kept else other_code,
-        of_device=bool(kept),
+        valid or None,
+        Note(f"Measured {day}; {SINCE}.") if valid else other_code,
+        of_device=bool(valid),
         earlier=day,
-        code=made.source if rest else "",
+        code=cell_outputs.source if rest else "",
         former=outputs.presentable(rest, kinds),
     )
 
@@ -133,5 +133,5 @@ def _same(one: Iterable[NotebookNode] | None, other: Iterable[NotebookNode] | No
 def _comparable(shown: Iterable[NotebookNode]) -> str:
     """Return outputs as a recording would hold them, without what numbers them."""
     beside = ("execution_count", "metadata")
-    kept = [{name: part for name, part in each.items() if name not in beside} for each in shown]
-    return json.dumps(kept, sort_keys=True)
+    data = [{name: part for name, part in output.items() if name not in beside} for output in shown]
+    return json.dumps(data, sort_keys=True)

@@ -123,14 +123,14 @@ class PanelRenderer(SphinxNbRenderer):  # type: ignore[misc]
     def _panel(self, token: SyntaxTreeNode, panel: Panel, options: Options) -> list[nodes.Node]:
         outputs = self._outputs(token, panel.visible)
         note = panel.note or (None if outputs else Note("It printed nothing."))
-        found = [*([note_node(note)] if note else []), *outputs]
+        children = [*([note_node(note)] if note else []), *outputs]
         if panel.code:
             label = options.label(panel.device)
             code = nodes.literal_block(panel.code, panel.code, language="python")
             former = self._outputs(token, panel.former)
             summary = f"What {label} printed with other code, {panel.earlier}"
-            found += fold(summary, code, *former, class_="earlier")
-        return found
+            children += fold(summary, code, *former, class_="earlier")
+        return children
 
     def _outputs(
         self, token: SyntaxTreeNode, outputs: Sequence[nbformat.NotebookNode]

@@ -80,7 +80,7 @@ def recorded_on(device: str, page: BuiltPage) -> str:
         return "not yet"
     day = outcome.recorded[device].day if device in outcome.recorded else ""
     conclusions = outcome.conclusions.values()
-    remarks = [each.remarks[device] for each in conclusions if device in each.remarks]
+    remarks = [c.remarks[device] for c in conclusions if device in c.remarks]
     return ", ".join([f"{state.standing} {day}".strip(), *remarks])
 
 
@@ -108,7 +108,7 @@ def machine(facts: RunMetadata, packages: Collection[str]) -> str:
     more += [f"driver {facts.driver}"] if facts.driver else []
     more += [facts.memory] if facts.memory else []
     # A part of a package, such as jaxlib, is named where its version is another.
-    found = {
+    shown = {
         name: version
         for name, version in facts.versions.items()
         if (name in packages or name == "python")
@@ -117,7 +117,7 @@ def machine(facts: RunMetadata, packages: Collection[str]) -> str:
             for other, its_version in facts.versions.items()
         )
     }
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(shown.items()))
     return f"{facts.device} ({', '.join(more)}), with {versions}"
 
 
@@ -184,17 +184,17 @@ def notice(options: Options, device: str, page: BuiltPage) -> str:
     home = page.inputs.device
     if device == home:
         return ""
-    chosen, shown = options.label(device), options.label(home)
+    label, shown = options.label(device), options.label(home)
     if page.outcome.only:
         return f"This page is executed on {shown} only."
     state = page.outcome.states.get(device)
     if state is None or state.missing:
-        return f"Not recorded on {chosen} yet: what you see is from {shown}."
+        return f"Not recorded on {label} yet: what you see is from {shown}."
     if state.current:
         return ""
     if state.standing is Standing.EARLIER:
-        return f"On {chosen} part of this page is not recorded with this code, and says so there."
-    return f"The recording on {chosen} is {state}."
+        return f"On {label} part of this page is not recorded with this code, and says so there."
+    return f"The recording on {label} is {state}."
 
 
 def add_switch(

@@ -42,14 +42,14 @@ def _framework(node: nodes.Node) -> str:
 
 def tab_set(group: str, items: Iterable[tuple[str, str, list[nodes.Node]]]) -> nodes.Element:
     """Return tabs, each (key, label, nodes), that switch together with others of their group."""
-    found = create_component("tab-set", classes=["sd-tab-set", f"{group}-tabs"])
+    tabs = create_component("tab-set", classes=["sd-tab-set", f"{group}-tabs"])
     for key, label, children in items:
         head = nodes.rubric("", label, classes=["sd-tab-label"])
         head["sync_id"], head["sync_group"] = key, group
         classes = ["sd-tab-content", f"{group}-tab"]
         content = create_component("tab-content", classes=classes, children=children)
-        found += create_component("tab-item", classes=["sd-tab-item"], children=[head, content])
-    return found
+        tabs += create_component("tab-item", classes=["sd-tab-item"], children=[head, content])
+    return tabs
 
 
 def fold(summary: str, *inside: nodes.Node, class_: str = "") -> list[nodes.Node]:

@@ -33,9 +33,9 @@ def message(traceback: str) -> str:
     )
     if not lines or not lines[0].startswith("Traceback"):
         start = 0
-    found: list[str] = []
+    shown: list[str] = []
     for line in lines[start:]:
-        if len(found) == LONGEST or not line.strip() or line.startswith(("See http", "----")):
+        if len(shown) == LONGEST or not line.strip() or line.startswith(("See http", "----")):
             break
-        found.append(line)
-    return "\n".join(found)
+        shown.append(line)
+    return "\n".join(shown)

@@ -47,8 +47,8 @@ def is_moment(value: object) -> bool:
     """Whether a value is a date with time and zone in ISO format, of this century."""
     if not isinstance(value, str) or "T" not in value:
         return False
-    found = datetime.datetime.fromisoformat(value)
-    return found.tzinfo is not None and 2000 <= found.year < 2100
+    moment = datetime.datetime.fromisoformat(value)
+    return moment.tzinfo is not None and 2000 <= moment.year < 2100
 
 
 def typed(kind: Any, value: Any, place: tuple[Any, ...] = ()) -> Any:
@@ -57,10 +57,10 @@ def typed(kind: Any, value: Any, place: tuple[Any, ...] = ()) -> Any:
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return value if isinstance(value, kind) else _record(kind, value, place)
     if origin is Annotated:
-        found = typed(inner[0], value, place)
+        data = typed(inner[0], value, place)
         for rule in inner[1:]:
-            _expect(rule.holds(found), value, rule.words, place)
-        return found
+            _expect(rule.holds(data), value, rule.words, place)
+        return data
     if origin in (types.UnionType, typing.Union):
         return None if value is None else typed(inner[0], value, place)
     if origin in (list, tuple):
@@ -94,8 +94,8 @@ def _record(kind: type[Any], value: Any, place: tuple[Any, ...]) -> Any:
             raise Mismatch(place, f"has no key {key!r}{nearest(str(key), fields)}")
     missing = dataclasses.MISSING
     needed = [k for k, field in fields.items() if field.default is field.default_factory is missing]
-    if lacking := [key for key in needed if key not in value]:
-        raise Mismatch(place, f"lacks {', '.join(lacking)}; it needs {', '.join(needed)}")
+    if absent := [key for key in needed if key not in value]:
+        raise Mismatch(place, f"lacks {', '.join(absent)}; it needs {', '.join(needed)}")
     given = {fields[key]: (key, part) for key, part in value.items()}
     return kind(
         **{

@@ -137,7 +137,7 @@ def patch_theme_html(text: str) -> str:
     for pattern, replacement in MENDED:
         text = pattern.sub(replacement, text)
     text = PLAIN.sub(r"\1", text)
-    return SUMMARY.sub(lambda found: PARAGRAPH.sub(r"<\1span\2>", found[0]), text)
+    return SUMMARY.sub(lambda match: PARAGRAPH.sub(r"<\1span\2>", match[0]), text)
 
 
 def _wanted(app: Sphinx) -> bool:
@@ -198,11 +198,11 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     files.write(sheet, mark + style_sheet(static, styles, words, used))
 
 
-def is_behind(made: pathlib.Path, app: Sphinx) -> bool:
+def is_behind(file: pathlib.Path, app: Sphinx) -> bool:
     """Say whether a page was written after what is made of all pages."""
     uris = map(app.builder.get_target_uri, app.env.found_docs)
     written = max(pathlib.Path(app.outdir, uri).stat().st_mtime_ns for uri in uris)
-    return not made.is_file() or written > made.stat().st_mtime_ns
+    return not file.is_file() or written > file.stat().st_mtime_ns
 
 
 def _local(assets: Iterable[Any], static: pathlib.Path) -> list[str]:
@@ -213,7 +213,7 @@ def _local(assets: Iterable[Any], static: pathlib.Path) -> list[str]:
 
 
 def _words(text: str) -> set[str]:
-    values = {value for found in MARKED.findall(text) for value in found if value}
+    values = {value for groups in MARKED.findall(text) for value in groups if value}
     return {word for value in values for word in value.split()} | set(CUSTOM.findall(text))
 
 
@@ -226,22 +226,22 @@ def style_sheet(
     """
     text = "\n".join(_moved((static / name).read_text("utf8"), name) for name in names)
     text = AFTER.sub(AFTER_BUT_WORDS, text)
-    asked = {found.replace("\\", "") for found in NAME.findall(text)}
-    text = _minified(text, asked - words)
+    selected = {match.replace("\\", "") for match in NAME.findall(text)}
+    text = _minified(text, selected - words)
     while unused := set(DECLARED.findall(text)) - set(READ.findall(text)) - words - {"--fa"}:
         text = _minified(text, unused)
     icons = {int(code, 16) if len(code) > 1 else ord(code) for code in ICON.findall(text)}
-    text = FACE.sub(lambda found: _face(found[0], static, icons, on_pages), text)
+    text = FACE.sub(lambda match: _face(match[0], static, icons, on_pages), text)
     return _minified(text, set())
 
 
 def _moved(text: str, name: str) -> str:
     """Return a style sheet as it must read in the folder of the bundle."""
 
-    def address(found: re.Match[str]) -> str:
-        if re.match(r"[a-z]+:|[/#]", found[1]):
-            return found[0]
-        return f'url("{posixpath.normpath(posixpath.join(posixpath.dirname(name), found[1]))}")'
+    def address(match: re.Match[str]) -> str:
+        if re.match(r"[a-z]+:|[/#]", match[1]):
+            return match[0]
+        return f'url("{posixpath.normpath(posixpath.join(posixpath.dirname(name), match[1]))}")'
 
     return ADDRESS.sub(address, re.sub(r'@charset "[^"]*";', "", text))
 
@@ -289,8 +289,8 @@ def script(bundled: dict[str, str]) -> str:
             for name, text in bundled.items()
         )
     )
-    for found, mend in MENDED_SCRIPT:
-        whole = whole.replace(found, mend)
+    for original, mend in MENDED_SCRIPT:
+        whole = whole.replace(original, mend)
     return whole
 
 

@@ -41,25 +41,25 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
         or not book_of(app.env).options.of(LightOptions).search
     ):
         return
-    site, made = pathlib.Path(app.outdir), pathlib.Path(app.outdir, FOLDER, ENTRY)
-    if not is_behind(made, app) and _pages(made):
+    site, index = pathlib.Path(app.outdir), pathlib.Path(app.outdir, FOLDER, ENTRY)
+    if not is_behind(index, app) and _pages(index):
         return
     uris = map(app.builder.get_target_uri, sorted(app.env.found_docs))
     texts = {uri: (site / uri).read_text("utf8") for uri in uris}
     expected = sum(f"<{ROOT}" in text for text in texts.values())
     # Pagefind may be ended before it has written all that it says it has.
     for _ in range(TRIES):
-        asyncio.run(_index(texts, made.parent))
-        if _pages(made) == expected:
+        asyncio.run(_index(texts, index.parent))
+        if _pages(index) == expected:
             return
-    raise ExtensionError(f"{made} does not have the {expected} pages that were to be searched")
+    raise ExtensionError(f"{index} does not have the {expected} pages that were to be searched")
 
 
 def _pages(entry: pathlib.Path) -> int:
     """Return how many pages an index knows, none where it cannot be read."""
     try:
         languages = json.loads(entry.read_text("utf8"))["languages"]
-        return sum(each["page_count"] for each in languages.values())
+        return sum(language["page_count"] for language in languages.values())
     except (OSError, ValueError, KeyError):
         return 0
 

@@ -21,19 +21,19 @@ def drawn(
 
     Of a page that `failed`, the cells that gave nothing are not to blame.
     """
-    found, failures = [], []
-    for cell, of_cell in zip(page.cells, panels, strict=True):
+    page_panels, failures = [], []
+    for cell, cell_panels in zip(page.cells, panels, strict=True):
         if "picture" in cell.node.metadata:
             try:
-                of_cell = [
+                cell_panels = [
                     # What other code gave may have been meant for another picture, or for none.
                     panel if panel.earlier else _drawn(cell, panel, failed)
-                    for panel in of_cell
+                    for panel in cell_panels
                 ]
             except NoPicture as problem:
                 failures.append(Failure(cell.line, str(problem)))
-        found.append(of_cell)
-    return found, tuple(failures)
+        page_panels.append(cell_panels)
+    return page_panels, tuple(failures)
 
 
 def _drawn(cell: Cell, panel: Panel, failed: bool) -> Panel:

@@ -54,8 +54,8 @@ def timeline(events: Sequence[tuple[str, str, float, float]]) -> str:
             raise ValueError(f"'{label}' ends before it starts")
         lanes.setdefault(lane, [])
         ink = _ink(list(lanes).index(lane))
-        said = f"{lane}, {label}: from {seconds_text(start)} to {seconds_text(end)}"
-        lanes[lane].append(Row(label, seconds_text(end - start), start, end, said, ink))
+        hint = f"{lane}, {label}: from {seconds_text(start)} to {seconds_text(end)}"
+        lanes[lane].append(Row(label, seconds_text(end - start), start, end, hint, ink))
     last = max(end for *_, end in events)
     return rows(lanes, "Timeline", f"from 0 to {seconds_text(last)}", "timeline")
 
@@ -63,7 +63,7 @@ def timeline(events: Sequence[tuple[str, str, float, float]]) -> str:
 def stages(times: Sequence[tuple[str, float]]) -> str:
     """Draw stages one after the other, each from the end of the one before."""
     ends = list(itertools.accumulate(seconds for _, seconds in times))
-    found = [
+    stage_rows = [
         Row(
             label,
             seconds_text(seconds),
@@ -74,19 +74,19 @@ def stages(times: Sequence[tuple[str, float]]) -> str:
         )
         for number, ((label, seconds), end) in enumerate(zip(times, ends, strict=True))
     ]
-    return rows({"": found}, "Stages", f"{seconds_text(ends[-1])} in all", "stages")
+    return rows({"": stage_rows}, "Stages", f"{seconds_text(ends[-1])} in all", "stages")
 
 
 def memory(moments: Mapping[str, Mapping[str, int]]) -> str:
     """Draw how many bytes there are of each part, at one moment beneath the other."""
     parts: dict[str, list[Row]] = {}
-    for moment, found in moments.items():
-        for part, amount in found.items():
+    for moment, amounts in moments.items():
+        for part, amount in amounts.items():
             parts.setdefault(part, [])
             text = _bytes_text(amount)
-            said = f"{part}, {moment}: {text}"
+            hint = f"{part}, {moment}: {text}"
             ink = _ink(list(parts).index(part))
-            parts[part].append(Row(moment, text, 0, amount, said, ink))
+            parts[part].append(Row(moment, text, 0, amount, hint, ink))
     return rows(parts, "Memory", "memory", "memory")
 
 

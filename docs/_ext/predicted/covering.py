@@ -36,12 +36,12 @@ class PredictDirective(SphinxDirective):
         if self.env.docname not in book_of(self.env).pages:
             raise self.warning(NOT_BEFORE_A_CELL)
         try:
-            asked = read(self.arguments[0], self.content)
+            question = read(self.arguments[0], self.content)
         except PredictionError as error:
             raise self.error(str(error)) from None
         node = prediction()
         self.set_source_info(node)
-        for text in (asked.question, *(answer.text for answer in asked.answers)):
+        for text in (question.question, *(answer.text for answer in question.answers)):
             inline, problems = self.parse_inline(text, lineno=self.lineno)
             node += [nodes.paragraph("", "", *inline), *problems]
         return [node]
@@ -82,10 +82,10 @@ class CoverOutputs(SphinxTransform):
 def _cell_after(document: nodes.document, node: nodes.Node) -> nodes.Element | None:
     """Return the first cell behind a node, but for its helpers."""
     after = False
-    for each in document.findall(nodes.Element):
-        after = after or each is node
-        if after and _is(each, "cell_code") and "helpers" not in each["cell_metadata"]:
-            return each
+    for element in document.findall(nodes.Element):
+        after = after or element is node
+        if after and _is(element, "cell_code") and "helpers" not in element["cell_metadata"]:
+            return element
     return None
 
 
@@ -110,8 +110,8 @@ def _folded(node: nodes.Element, right: int | None, output: nodes.Node) -> list[
     inside = [output]
     if right is not None:
         answer = node.children[right + 1].children
-        said = [nodes.Text("The answer: "), *(child.deepcopy() for child in answer)]
-        inside.insert(0, nodes.paragraph("", "", *said, classes=["predict-answer"]))
+        inline = [nodes.Text("The answer: "), *(child.deepcopy() for child in answer)]
+        inside.insert(0, nodes.paragraph("", "", *inline, classes=["predict-answer"]))
     return fold(LOOK, *inside, class_="predict-output")
 
 

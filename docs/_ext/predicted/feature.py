@@ -43,7 +43,7 @@ class Predicted(Feature):
         self, question: Prediction, cell: Cell, results: Sequence[DeviceResult]
     ) -> tuple[int | None, str]:
         """Return the number of the right answer, and what is wrong with the question."""
-        found: dict[int, str] = {}
+        labels: dict[int, str] = {}
         for result in results:
             holding = self._holding(question, cell, result)
             if holding is None:
@@ -52,33 +52,33 @@ class Predicted(Feature):
             if len(holding) != 1:
                 texts = [question.answers[n].text for n in holding]
                 matching = " and ".join(f"'{text}'" for text in texts) or "none"
-                return next(iter(found), None), (
+                return next(iter(labels), None), (
                     f"one answer must match what the cell printed on {label}, "
                     f"and {matching} of them {'do' if len(texts) > 1 else 'does'}"
                 )
-            found.setdefault(holding[0], label)
+            labels.setdefault(holding[0], label)
         problem = ""
-        if len(found) > 1:
-            each = (f"'{question.answers[n].text}' on {label}" for n, label in found.items())
-            problem = f"the answers differ: {', '.join(each)}"
-        return next(iter(found), None), problem
+        if len(labels) > 1:
+            parts = (f"'{question.answers[n].text}' on {label}" for n, label in labels.items())
+            problem = f"the answers differ: {', '.join(parts)}"
+        return next(iter(labels), None), problem
 
     def _holding(self, question: Prediction, cell: Cell, result: DeviceResult) -> list[int] | None:
         """Return the numbers of the answers that hold on a device; None where it gave nothing."""
-        made = result.outputs.cell(cell.key) if result.outputs else None
+        cell_outputs = result.outputs.cell(cell.key) if result.outputs else None
         # What earlier code printed decides nothing about the code of today.
-        if made is None or made.missing or made.standing:
+        if cell_outputs is None or cell_outputs.missing or cell_outputs.standing:
             return None
-        text = outputs.printed(outputs.presentable(made.outputs, self.kinds))
+        text = outputs.printed(outputs.presentable(cell_outputs.outputs, self.kinds))
         return [n for n, answer in enumerate(question.answers) if answer.is_in(text)]
 
     def prose(self, cell: Any) -> str:
         """Return the question, which readers of a notebook are to answer before they look."""
-        asked = cell.css_first(".predict")
-        if asked is None:
+        container = cell.css_first(".predict")
+        if container is None:
             return ""
-        question = asked.css("legend")[0].inner_html
-        answers = "".join(f"<li>{answer.inner_html}</li>" for answer in asked.css("button"))
+        question = container.css("legend")[0].inner_html
+        answers = "".join(f"<li>{answer.inner_html}</li>" for answer in container.css("button"))
         return f"<p><strong>Before you look:</strong> {question}</p><ul>{answers}</ul>"
 
 
@@ -105,9 +105,9 @@ def _asked(page: Page) -> Iterator[tuple[Prediction, Cell]]:
 
 def _question(text: str, line: int) -> Prediction | None:
     """Return the question at the end of prose that begins at a line; raises PredictionError."""
-    for found in FENCE.finditer(text):
-        at = line + text.count("\n", 0, found.start())
-        if text[found.end() :].strip():
+    for match in FENCE.finditer(text):
+        at = line + text.count("\n", 0, match.start())
+        if text[match.end() :].strip():
             raise PredictionError(NOT_BEFORE_A_CELL, at)
-        return read(found["question"], found["body"].split("\n"), at)
+        return read(match["question"], match["body"].split("\n"), at)
     return None

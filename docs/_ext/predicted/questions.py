@@ -53,12 +53,12 @@ def read(question: str, body: Iterable[str], line: int = 0) -> Prediction:
     """
     answers = []
     for written in filter(None, map(str.strip, body)):
-        found = ANSWER.fullmatch(written)
-        if not found:
+        match = ANSWER.fullmatch(written)
+        if not match:
             raise PredictionError(
                 f"'{written}' is no answer; write '- ANSWER ~ \"PART OF THE OUTPUT\"'", line
             )
-        answers.append(Answer(found["text"], found["fragment"]))
+        answers.append(Answer(match["text"], match["fragment"]))
     if not question.strip():
         raise PredictionError("predict needs a question", line)
     if not FEWEST <= len(answers) <= MOST:

@@ -51,8 +51,8 @@ def describe(
         ]
     lines = [f'<meta property="{name}" content="{html.escape(value)}">' for name, value in facts]
     lines.append('<meta name="twitter:card" content="summary_large_image">')
-    said = text or f"{title}: {app.config.project}"
-    lines.append(f'<meta name="description" content="{html.escape(said)}">')
+    summary = text or f"{title}: {app.config.project}"
+    lines.append(f'<meta name="description" content="{html.escape(summary)}">')
     if doctree and options.markdown:
         uri = posixpath.basename(f"{pagename}.md")
         lines.append(
@@ -61,7 +61,7 @@ def describe(
         )
         path = pathlib.Path(app.outdir, f"{pagename}.md")
         notebook = posixpath.join(base or "", "_sources", f"{pagename}.ipynb")
-        dropped = [selector for each in book.features for selector in each.not_in_markdown]
+        dropped = [selector for feature in book.features for selector in feature.not_in_markdown]
         files.write(path, markdown(context["body"], dropped, notebook))
     # Sphinx has said how wide a screen is.
     metatags = re.sub(r'<meta name="viewport"[^>]*>\s*', "", context.get("metatags") or "")
@@ -117,7 +117,7 @@ def _all_pages(app: Sphinx) -> list[str]:
 
 
 def _ordered(env: BuildEnvironment, name: str) -> list[str]:
-    inner = [page for each in env.toctree_includes.get(name, ()) for page in _ordered(env, each)]
+    inner = [page for child in env.toctree_includes.get(name, ()) for page in _ordered(env, child)]
     return [name, *inner]
 
 

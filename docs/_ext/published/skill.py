@@ -48,10 +48,10 @@ def pack(app: Sphinx, docnames: Iterable[str]) -> None:
         for docname, text in texts.items()
     ]
     context = {"name": name(app), "pages": pages}
-    found = {TEMPLATE: app.builder.templates.render(TEMPLATE, context)}
-    found |= {f"references/{n}.md": carried(app, n, text, texts) for n, text in texts.items()}
+    contents = {TEMPLATE: app.builder.templates.render(TEMPLATE, context)}
+    contents |= {f"references/{n}.md": carried(app, n, text, texts) for n, text in texts.items()}
     with zipfile.ZipFile(pathlib.Path(app.outdir, f"{name(app)}.zip"), "w") as archive:
-        for path, text in found.items():
+        for path, text in contents.items():
             # Without a date, so that only other texts make another archive.
             entry = zipfile.ZipInfo(f"{name(app)}/{path}")
             archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
@@ -60,11 +60,11 @@ def pack(app: Sphinx, docnames: Iterable[str]) -> None:
 def carried(app: Sphinx, docname: str, text: str, beside: Collection[str]) -> str:
     """Return a page under its address; links to what does not lie `beside` it lead to the site."""
 
-    def link(found: re.Match[str]) -> str:
-        other = posixpath.normpath(posixpath.join(posixpath.dirname(docname), found["page"]))
+    def link(match: re.Match[str]) -> str:
+        other = posixpath.normpath(posixpath.join(posixpath.dirname(docname), match["page"]))
         address = downloads.published(app, other)
         return (
-            found[0] if other in beside or not address else f"]({address}{found['anchor'] or ''})"
+            match[0] if other in beside or not address else f"]({address}{match['anchor'] or ''})"
         )
 
     source = downloads.published(app, docname) or app.builder.get_target_uri(docname)

@@ -38,19 +38,19 @@ def read_pages(
     names: Sequence[str], options: Options, found_features: Iterable[Feature] = ()
 ) -> tuple[list[Page], list[str]]:
     """Return the pages with code, all or those named, and the problems met."""
-    found = options.page_files
+    paths = options.page_files
     cell_options = {name for feature in found_features for name in feature.cell_options}
     library = Library.of(options)
     pages, problems = [], []
-    for name in names or found:
+    for name in names or paths:
         name = name.removeprefix(f"{options.pages}/").removesuffix(".md")
-        if name not in found:
-            problems.append(f"there is no page '{name}'{nearest(name, found)}")
+        if name not in paths:
+            problems.append(f"there is no page '{name}'{nearest(name, paths)}")
             continue
         try:
-            page = read_page(name, found[name], library, cell_options=cell_options)
+            page = read_page(name, paths[name], library, cell_options=cell_options)
         except PageError as error:
-            problems.append(f"{found[name]}:{error.line}: {error}")
+            problems.append(f"{paths[name]}:{error.line}: {error}")
             continue
         if page is not None:
             pages.append(page)
@@ -67,7 +67,7 @@ def features_or_exit(options: Options) -> tuple[Feature, ...]:
         raise SystemExit(str(error)) from None
 
 
-def chosen(
+def select(
     pages: Sequence[Page], options: Options, recordings: Recordings, named: bool, changed: bool
 ) -> list[Page]:
     """Return the pages to record on this device, and say which are not.
@@ -75,7 +75,7 @@ def chosen(
     A page with a command of its own is recorded where it is `named` alone. Of those that are
     `changed` the code is not that of their recording.
     """
-    found = []
+    selected = []
     for page in pages:
         if page.device not in (None, options.device):
             print(f"      left out {page.docname}, which is executed on {page.device} only")
@@ -85,8 +85,8 @@ def chosen(
                 f"'{page.recorded} {page.docname}'"
             )
         elif not (changed and recordings.state(options.device, page.docname, page)[0].current):
-            found.append(page)
-    return found
+            selected.append(page)
+    return selected
 
 
 class Recorder:
@@ -150,7 +150,7 @@ class Recorder:
         # Unless all goes well, another process of it would be in vain.
         self.failed.add(result.page.docname)
         if result.failures:
-            self.problems += [f"{file}:{each.line}: {each.message}" for each in result.failures]
+            self.problems += [f"{file}:{f.line}: {f.message}" for f in result.failures]
             return
         outputs = result.outputs
         standing, former = self._former(result.page)
@@ -186,14 +186,14 @@ def differences(outputs: PageOutputs, page: Page, options: Options) -> list[str]
     """Say what is another here than where a page was recorded: versions, the processor."""
     used = {"python", *key.packages(page, options)}
     there, here = outputs.facts.versions, used_versions(options)
-    found = [
+    differing = [
         f"{name} {here.get(name, 'missing')}, not {there.get(name, 'missing')}"
         for name in sorted(used & (there.keys() | here.keys()))
         if there.get(name) != here.get(name)
     ]
     if outputs.facts.processor != (processor := machine.processor()):
-        found.append(f"{processor}, not {outputs.facts.processor}")
-    return found
+        differing.append(f"{processor}, not {outputs.facts.processor}")
+    return differing
 
 
 def from_elsewhere(pages: Iterable[Page], options: Options, recordings: Recordings) -> str:
@@ -201,8 +201,8 @@ def from_elsewhere(pages: Iterable[Page], options: Options, recordings: Recordin
     for page in pages:
         with contextlib.suppress(files.Unusable):
             outputs = recordings.read(options.device, page.docname)
-            if outputs and (found := differences(outputs, page, options)):
-                return ", ".join(found)
+            if outputs and (differing := differences(outputs, page, options)):
+                return ", ".join(differing)
     return ""
 
 
@@ -222,8 +222,8 @@ def main() -> None:
         default=PROCESSES,
         help="in how many processes pages measure, those recorded before with them; 10 by default",
     )
-    asked = parser.parse_args()
-    if asked.processes < 1:
+    arguments = parser.parse_args()
+    if arguments.processes < 1:
         parser.error("--processes must be 1 or more")
     options = Options.from_file()
     try:
@@ -235,18 +235,18 @@ def main() -> None:
     options = dataclasses.replace(options, device=name, leave_out=True)
     # Whatever conf.py says, what is recorded is measured properly.
     options = dataclasses.replace(options, preview=False)
-    found = features_or_exit(options)
-    recordings = Recordings(options.folder("recordings"), kinds(found))
-    pages, problems = read_pages(asked.pages, options, found)
-    if not (asked.pages and problems):
-        meant = chosen(pages, options, recordings, bool(asked.pages), asked.changed)
-        measuring = [page for page in meant if page.benchmark]
-        if differ := from_elsewhere(measuring or meant, options, recordings):
+    loaded = features_or_exit(options)
+    recordings = Recordings(options.folder("recordings"), kinds(loaded))
+    pages, problems = read_pages(arguments.pages, options, loaded)
+    if not (arguments.pages and problems):
+        selected = select(pages, options, recordings, bool(arguments.pages), arguments.changed)
+        measuring = [page for page in selected if page.benchmark]
+        if differ := from_elsewhere(measuring or selected, options, recordings):
             anew = "; what is measured begins anew, with the first process" if measuring else ""
             print(f"what is recorded on {name} comes from elsewhere; here are {differ}{anew}")
         recorder = Recorder(options, recordings)
-        recorder.record([page for page in meant if not page.benchmark], asked.again)
-        recorder.measure(measuring, asked.processes, asked.again)
+        recorder.record([page for page in selected if not page.benchmark], arguments.again)
+        recorder.measure(measuring, arguments.processes, arguments.again)
         problems += recorder.problems
     for problem in problems:
         print(f"not recorded: {problem}", file=sys.stderr)

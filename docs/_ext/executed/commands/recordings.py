@@ -25,7 +25,7 @@ def states(
     Of the device that is `home` those that are missing are among them.
     """
     by_name = {page.docname: page for page in pages}
-    found = {}
+    by_device = {}
     for device in dict.fromkeys([home, *recordings.devices()]):
         of_device = {}
         for name in sorted({*recordings.pages(device), *(by_name if device == home else ())}):
@@ -34,34 +34,34 @@ def states(
                 continue
             state, outputs = recordings.state(device, name, page)
             of_device[name] = state, outputs.facts.day if outputs else ""
-        found[device] = dict(sorted(of_device.items(), key=lambda each: each[1][1]))
-    return found
+        by_device[device] = dict(sorted(of_device.items(), key=lambda item: item[1][1]))
+    return by_device
 
 
 def main() -> None:
     """Print the list, and with `--check` leave with 1 where something is not current."""
     parser = argparse.ArgumentParser(prog="recordings", description="List the recordings.")
     parser.add_argument("--check", action="store_true", help="fail where one is not current")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     options = Options.from_file()
     features = features_or_exit(options)
     pages, problems = read_pages([], options, features)
     recordings = Recordings(options.folder("recordings"), kinds(features))
-    found = states(pages, recordings, options.home)
+    by_device = states(pages, recordings, options.home)
     current = not problems
-    for device, of_device in found.items():
+    for device, of_device in by_device.items():
         count = collections.Counter(state.standing for state, _ in of_device.values())
         print(f"{device}: " + ", ".join(f"{number} {word}" for word, number in count.items()))
         for name, (state, day) in of_device.items():
             print(f"  {day:<10} {name:<34} {state}")
         current = current and set(count) <= {Standing.CURRENT}
-    for name, standing in [each for feature in features for each in feature.listed(pages).items()]:
+    for name, standing in [item for feature in features for item in feature.listed(pages).items()]:
         print(f"{name}: {standing}")
         current = current and standing == Standing.CURRENT
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"'{options.record_command} --changed' records what is not current on this device.")
-    sys.exit(1 if problems or (asked.check and not current) else 0)
+    sys.exit(1 if problems or (arguments.check and not current) else 0)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ class Frameworks:
             if find(module) is None
         }
         self.words = {
-            word: each for each in registry if not each.installed(find) for word in each.words
+            word: entry for entry in registry if not entry.installed(find) for word in entry.words
         }
 
     def needed_by(self, source: str, own: str = "") -> Framework | None:
@@ -33,7 +33,7 @@ class Frameworks:
         `own` is the name of the framework whose cell it is, if a page says so.
         """
         needed = next((self.absent[n] for n in imported_modules(source) if n in self.absent), None)
-        needed = needed or next((each for each in self.absent.values() if each.name == own), None)
+        needed = needed or next((e for e in self.absent.values() if e.name == own), None)
         return needed or next((self.words[word] for word in self.words if word in source), None)
 
     def imports(self, source: str) -> str:
@@ -41,10 +41,10 @@ class Frameworks:
 
         Later cells may use them, so they are made where the rest of the cell is left out.
         """
-        found: list[ast.stmt] = [
+        statements: list[ast.stmt] = [
             node
             for node in ast.parse(source).body
             if isinstance(node, (ast.Import, ast.ImportFrom))
             and self.absent.keys().isdisjoint(imported_modules(ast.unparse(node)))
         ]
-        return ast.unparse(ast.Module(found, []))
+        return ast.unparse(ast.Module(statements, []))

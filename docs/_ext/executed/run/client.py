@@ -64,8 +64,8 @@ class Client(NotebookClient):
 
     async def value_of(self, expression: str) -> tuple[Any, str]:
         """Return what an expression gives in the kernel, or else what is wrong."""
-        asked = self.kc.execute("", silent=True, user_expressions={"value": expression})
-        reply: Any = await self.async_wait_for_reply(asked)
+        request = self.kc.execute("", silent=True, user_expressions={"value": expression})
+        reply: Any = await self.async_wait_for_reply(request)
         answer = reply["content"]["user_expressions"]["value"]
         if answer["status"] == "error":
             return None, f"{answer['ename']}: {answer['evalue']}"[:1000]

@@ -36,14 +36,14 @@ def question(registry: Iterable[Framework]) -> str:
 
     None where there is no such framework. Names of the page are none of the expression's.
     """
-    asked = ", ".join(
+    pairs = ", ".join(
         f"({module!r}, lambda {module}: {framework.device})"
         for module, framework in by_module(registry).items()
         if framework.device
     )
     first = (
         "next((tuple(map(str, ask(sys.modules[module])))"
-        f" for module, ask in [{asked}] if module in sys.modules), None)"
+        f" for module, ask in [{pairs}] if module in sys.modules), None)"
     )
     return f"__import__('builtins').eval({first!r}, {{'sys': __import__('sys')}})"
 
@@ -53,18 +53,18 @@ def this_device(options: Options) -> str:
 
     Raises RuntimeError where none can be asked.
     """
-    asked = [f for f in options.registry if f.device and f.installed()]
-    if not asked:
+    usable = [f for f in options.registry if f.device and f.installed()]
+    if not usable:
         raise RuntimeError("none of the book's frameworks is installed that knows its device")
-    module = asked[0].modules[0]
+    module = usable[0].modules[0]
     # In a process of its own: asking a framework takes hold of the device.
-    code = f"import {module}\nplatform, kind = {asked[0].device}\nprint(platform, kind, sep='\\n')"
+    code = f"import {module}\nplatform, kind = {usable[0].device}\nprint(platform, kind, sep='\\n')"
     environment = kernel_environment(options, "")
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
-        raise RuntimeError(f"{asked[0].name} cannot be asked for its device: {last}")
+        raise RuntimeError(f"{usable[0].name} cannot be asked for its device: {last}")
     platform, kind = done.stdout.splitlines()[-2:]
     return short_name(platform, kind)

@@ -64,13 +64,13 @@ def serve(control: socket.socket) -> tuple[dict[str, Any], socket.socket]:
                 # What was imported in another environment is not asked for any more.
                 _close(*larger.values())
                 larger.clear()
-            mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             if not forked():
                 _close(control, connection, mine, *larger.values())
                 take(step)
-                control, larger = its, {}
+                control, larger = theirs, {}
                 continue
-            its.close()
+            theirs.close()
             larger[name] = mine
         # Where the other has ended, whoever asked learns it from the closed connection.
         with connection, contextlib.suppress(OSError):
@@ -78,8 +78,8 @@ def serve(control: socket.socket) -> tuple[dict[str, Any], socket.socket]:
 
 
 def _close(*sockets: socket.socket) -> None:
-    for each in sockets:
-        each.close()
+    for end in sockets:
+        end.close()
 
 
 def take(step: Any) -> None:

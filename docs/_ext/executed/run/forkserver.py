@@ -49,12 +49,12 @@ def run_beside(command: list[str]) -> int:
         return subprocess.call(command)
     # The command is interrupted, too, and has the last word.
     signal.signal(signal.SIGINT, lambda number, frame: None)
-    with tempfile.TemporaryDirectory(prefix="book-") as folder, lasting(f"{folder}/root") as kept:
+    with tempfile.TemporaryDirectory(prefix="book-") as folder, lasting(f"{folder}/root") as server:
         process = subprocess.Popen(command, env=os.environ | {SOCKET: f"{folder}/root"})
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda received, frame: process.send_signal(received))
         status = process.wait()
-        kept.kill()
+        server.kill()
     return status if status >= 0 else 128 - status
 
 

@@ -22,21 +22,21 @@ def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple
     them, or because a framework cannot be imported before a fork.
     """
     owners = by_module(registry)
-    found: set[str] = set()
+    used: set[str] = set()
     last = -1
     for number, source in enumerate(sources):
         if names := {name for name in imported_modules(source) if name in owners}:
-            found |= names
+            used |= names
             last = number
     if any(TOUCHES.search(source) for source in sources[: last + 1]):
         return None
-    if not all(owners[name].forkable for name in found):
+    if not all(owners[name].forkable for name in used):
         return None
     ordered = (
-        each
+        module
         for name, framework in owners.items()
-        if name in found
-        for each in (*framework.first(), name, *framework.later)
+        if name in used
+        for module in (*framework.first(), name, *framework.later)
     )
     return tuple(dict.fromkeys(ordered))
 
@@ -44,6 +44,6 @@ def warm_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple
 def first_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tuple[str, ...]:
     """Return what has to be imported before anything that a page imports, sooner or later."""
     owners = by_module(registry)
-    found = {name for source in sources for name in imported_modules(source, anywhere=True)}
-    of_all = (name for module in owners if module in found for name in owners[module].first())
+    used = {name for source in sources for name in imported_modules(source, anywhere=True)}
+    of_all = (name for module in owners if module in used for name in owners[module].first())
     return tuple(dict.fromkeys(of_all))

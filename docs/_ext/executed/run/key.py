@@ -22,34 +22,34 @@ def _distributions() -> Mapping[str, Sequence[str]]:
 
 def packages(page: Page, options: Options) -> tuple[str, ...]:
     """Return the distributions whose versions a page's outputs depend on."""
-    found: dict[str, None] = dict.fromkeys(ALWAYS)
+    distributions: dict[str, None] = dict.fromkeys(ALWAYS)
     registry = by_module(options.registry)
     for module in (
         name for cell in page.cells for name in imported_modules(cell.source, anywhere=True)
     ):
         if module in registry:
-            found.update(dict.fromkeys(registry[module].packages))
+            distributions.update(dict.fromkeys(registry[module].packages))
         elif module not in sys.stdlib_module_names:
-            found.update(dict.fromkeys(_distributions().get(module, ())))
+            distributions.update(dict.fromkeys(_distributions().get(module, ())))
     marks = {cell.framework for cell in page.cells}
     for entry in options.registry:
         if entry.name in marks:
-            found.update(dict.fromkeys(entry.packages))
-    return tuple(found)
+            distributions.update(dict.fromkeys(entry.packages))
+    return tuple(distributions)
 
 
-def _left_out(of: Sequence[str], options: Options) -> list[str]:
+def _left_out(used: Sequence[str], options: Options) -> list[str]:
     """Return the frameworks among packages whose cells are left out here."""
-    chosen = [each for each in options.registry if each.optional or options.leave_out]
+    candidates = [entry for entry in options.registry if entry.optional or options.leave_out]
     return [
         entry.name
-        for entry in chosen
+        for entry in candidates
         if not (entry.required or entry.installed())
-        and (entry.words or not set(of).isdisjoint(entry.packages))
+        and (entry.words or not set(used).isdisjoint(entry.packages))
     ]
 
 
-def environment_digest(of: Sequence[str], options: Options, device: str, benchmark: bool) -> str:
+def environment_digest(used: Sequence[str], options: Options, device: str, benchmark: bool) -> str:
     """Return a digest of what outputs depend on besides code, for pages that use packages.
 
     `benchmark` says whether they measure.
@@ -57,9 +57,9 @@ def environment_digest(of: Sequence[str], options: Options, device: str, benchma
     facts = {
         "device": device,
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
-        "versions": dict.fromkeys(of, "") | versions(of),
+        "versions": dict.fromkeys(used, "") | versions(used),
         "variables": environment.passed(options) | environment.local(),
-        "left_out": _left_out(of, options),
+        "left_out": _left_out(used, options),
         "frameworks": [entry.variables(device.partition("-")[0]) for entry in options.registry],
         "output_limit": options.output_limit,
         "preview": benchmark and options.preview,

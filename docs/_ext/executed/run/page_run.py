@@ -105,8 +105,8 @@ class PageRun:
                 process="own" if self.warm is None else "forked",
                 **(machine.accelerator() if self.device.startswith("gpu") else {}),
             )
-            made = PageOutputs(facts, tuple(self._outputs()))
-            return Result(self.page, made, tuple(self.failures), True)
+            page_outputs = PageOutputs(facts, tuple(self._outputs()))
+            return Result(self.page, page_outputs, tuple(self.failures), True)
 
     def _outputs(self) -> Iterator[CellOutputs]:
         for cell, executed in zip(self.cells, self.notebook.cells, strict=True):
@@ -197,8 +197,8 @@ class PageRun:
                 await self._cells(client)
             except (RuntimeError, DeadKernelError):
                 end = log.read_bytes()[-10_000:].decode("utf8", "replace")
-                said = outputs.scrubbed(end).strip()
-                self.last_words = f"\n{said[-2000:]}" if said else ""
+                tail = outputs.scrubbed(end).strip()
+                self.last_words = f"\n{tail[-2000:]}" if tail else ""
                 raise
             finally:
                 self.used, self.used_by_others = process.used()
@@ -217,9 +217,9 @@ class PageRun:
             self.number = number
             if why := self.missing.get(cell.key):
                 # Its imports remain, for those that follow.
-                kept = self.imports[cell.key]
-                await self._forget(client, cell.source, why, bound_names(kept))
-                node = nbformat.v4.new_code_cell(kept)
+                imported = self.imports[cell.key]
+                await self._forget(client, cell.source, why, bound_names(imported))
+                node = nbformat.v4.new_code_cell(imported)
                 await self._cell(client, dataclasses.replace(cell, expected=None), node)
             else:
                 await self._cell(client, cell, code)
@@ -255,16 +255,16 @@ class PageRun:
         code.outputs = outputs.cleaned(code.outputs)
         error = outputs.error(code.outputs)
         if error:
-            kept = names_bound_before(code.source, client.failed.get("line", 1))
+            bound = names_bound_before(code.source, client.failed.get("line", 1))
             if why := self.lost.get(client.failed.get("unknown", "")):
                 self.missing[cell.key] = why
                 code.outputs = []
-                return await self._forget(client, code.source, why, kept)
+                return await self._forget(client, code.source, why, bound)
         problem = judge(code.outputs, cell.expected)
         if problem and not self.options.any_outcome:
             return self._fail(problem)
         if problem and error:
-            await self._forget(client, code.source, f"cell {self.number + 1}", kept)
+            await self._forget(client, code.source, f"cell {self.number + 1}", bound)
 
     async def _check_device(self, client: Client) -> None:
         answer, problem = await client.value_of(devices.question(self.options.registry))
@@ -277,11 +277,11 @@ class PageRun:
         if answer is None:
             return
         platform, kind = answer
-        found = devices.short_name(platform, kind)
-        if found != self.device:
+        device = devices.short_name(platform, kind)
+        if device != self.device:
             return self._fail(
                 f"the page is executed for device '{self.device}', but the kernel ran on "
-                f"'{found}'; set BOOK_DEVICE to the device that is meant"
+                f"'{device}'; set BOOK_DEVICE to the device that is meant"
             )
         self.kind = kind
 

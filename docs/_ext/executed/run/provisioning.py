@@ -101,9 +101,9 @@ class Parents:
             with contextlib.suppress(OSError):
                 self._control.connect(path)
                 return
-        self._control, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with its:
-            self._own = forkserver.root(its, environment)
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._own = forkserver.root(theirs, environment)
 
     def __enter__(self) -> Self:
         """Begin to use it."""
@@ -118,12 +118,12 @@ class Parents:
 
     async def fork(self, modules: Sequence[str], job: dict[str, Any]) -> ForkedProcess:
         """Return a kernel forked where these modules are imported; raises ParentLost."""
-        connection, its = socket.socketpair()
+        connection, theirs = socket.socketpair()
         connection.setblocking(False)
         job |= {"steps": [self.first, *modules], "environment": self.first["environment"]}
-        with its, contextlib.suppress(OSError):
+        with theirs, contextlib.suppress(OSError):
             # Where the root has ended, the closed connection says so.
-            socket.send_fds(self._control, [json.dumps(job).encode()], [its.fileno()])
+            socket.send_fds(self._control, [json.dumps(job).encode()], [theirs.fileno()])
         process = ForkedProcess(connection)
         try:
             await process.started()
@@ -175,9 +175,9 @@ class PageProvisioner(LocalProvisioner):
             kernel = psutil.Process(self.process.pid)
             times = kernel.cpu_times()
             own, others = times.user + times.system, times.children_user + times.children_system
-            for each in kernel.children(recursive=True):
+            for child in kernel.children(recursive=True):
                 with contextlib.suppress(psutil.Error):
-                    others += sum(each.cpu_times()[:4])
+                    others += sum(child.cpu_times()[:4])
         return own, others
 
     async def end(self) -> int | None:
@@ -216,14 +216,14 @@ def manager(
     connection_file: pathlib.Path, warm: Parents | None, modules: Sequence[str]
 ) -> tuple[AsyncKernelManager, PageProvisioner]:
     """Return what manages a kernel and its process, forked from `warm` parents where given."""
-    made = AsyncKernelManager(
+    kernel = AsyncKernelManager(
         kernel_name="python3",
         kernel_spec_manager=_ThisPython(),
         transport="ipc",
         connection_file=str(connection_file),
     )
     provisioner = PageProvisioner(
-        warm, modules, kernel_id="page", kernel_spec=made.kernel_spec, parent=made
+        warm, modules, kernel_id="page", kernel_spec=kernel.kernel_spec, parent=kernel
     )
-    made.provisioner = provisioner
-    return made, provisioner
+    kernel.provisioner = provisioner
+    return kernel, provisioner

@@ -33,9 +33,9 @@ def run_or_load(
     waiting, efforts = [], {}
     keys: dict[str, str] = {}
     for page in pages:
-        of_page = keys[page.docname] = key(page, options, device)
+        page_key = keys[page.docname] = key(page, options, device)
         try:
-            outputs = cache.load(page, of_page, page.device or device)
+            outputs = cache.load(page, page_key, page.device or device)
         except Unusable as error:
             say(
                 f"warning: the cached outputs of {page.docname} cannot be used: {error}; "

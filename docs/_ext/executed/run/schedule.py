@@ -39,8 +39,8 @@ def execute_all(
     an accelerator, which belongs to one process. Pages whose work is done by processes that they
     start run one at a time, on a CPU beside the others.
     """
-    known = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
-    ordered = sorted(pages, key=lambda page: known[page.docname].seconds, reverse=True)
+    expected = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
+    ordered = sorted(pages, key=lambda page: expected[page.docname].seconds, reverse=True)
     at_once = machine.cores() if device == "cpu" else 1
     slots, lock = asyncio.Semaphore(at_once), machine.Machine(say)
     numbers = itertools.count(1)
@@ -64,17 +64,17 @@ def execute_all(
         others = [page for page in ordered if not alone(page, options)]
         modules = {page.docname: _modules(page, options, device) for page in others}
         with contextlib.ExitStack() as stack:
-            if any(each is not None for each in modules.values()):
+            if any(names is not None for names in modules.values()):
                 variables = environment.parent_environment(options)
                 versions = json.dumps(used_versions(options))
                 warm = stack.enter_context(provisioning.Parents(versions, variables))
-            fork = {name: () if of is None else (warm, of) for name, of in modules.items()}
+            fork = {name: () if names is None else (warm, names) for name, names in modules.items()}
             # Processes of several pages at once would take each other's cores. One page of these
             # goes beside those in the slots: it often waits for what it has started.
             one = asyncio.Semaphore(1) if device == "cpu" else slots
             async with asyncio.TaskGroup() as group:
                 for page in others:
-                    places = one if known[page.docname].started > HALF else slots
+                    places = one if expected[page.docname].started > HALF else slots
                     work = execute_beside_others(page, places, *fork[page.docname])
                     group.create_task(work)
         for page in ordered:

@@ -29,7 +29,7 @@ def fingerprint(source: str) -> str:
 def syntax(part: Any) -> Any:
     """Return the syntax of code as plain data, without docstrings."""
     if isinstance(part, list):
-        return [syntax(each) for each in part]
+        return [syntax(item) for item in part]
     if not isinstance(part, ast.AST):
         return part
     fields = {name: value for name, value in ast.iter_fields(part) if name not in UNSEEN}
@@ -37,23 +37,23 @@ def syntax(part: Any) -> Any:
         if ast.get_docstring(part, clean=False) is not None:
             fields["body"] = part.body[1:]
     # What only later versions of Python have is empty where it is not used.
-    known = [(name, syntax(value)) for name, value in fields.items() if value not in (None, [])]
-    return type(part).__name__, known
+    filled = [(name, syntax(value)) for name, value in fields.items() if value not in (None, [])]
+    return type(part).__name__, filled
 
 
 def imports(tree: ast.Module) -> list[tuple[str, str]]:
     """Return (name, line) of what code imports at its top level, as if written one by one."""
-    found = []
+    imported = []
     for node in tree.body:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 name = alias.asname or alias.name.partition(".")[0]
-                found.append((name, ast.unparse(ast.Import([alias]))))
+                imported.append((name, ast.unparse(ast.Import([alias]))))
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 line = ast.unparse(ast.ImportFrom(node.module, [alias], node.level))
-                found.append((alias.asname or alias.name, line))
-    return found
+                imported.append((alias.asname or alias.name, line))
+    return imported
 
 
 def parsed(source: str) -> ast.Module:
@@ -128,11 +128,11 @@ def bound_names(source: str) -> set[str]:
 def import_lines(source: str) -> dict[str, str]:
     """Return {name: line} of what code imports at its top level; none where it has an error."""
     try:
-        found = imports(ast.parse(source))
+        imported = imports(ast.parse(source))
     except SyntaxError:
         return {}
     # 'import a.b' and 'import a.c' both bind 'a', to the same.
-    return {name: _meaning(name, line) for name, line in found}
+    return {name: _meaning(name, line) for name, line in imported}
 
 
 def _meaning(name: str, line: str) -> str:

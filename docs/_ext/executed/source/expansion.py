@@ -102,8 +102,8 @@ class Expansion:
         shown = [d for d in excerpt.definitions if d in wanted]
         sources = {helper.name: helper.source for helper in helpers}
         code = [*(d.source for d in shown), *([cell.source] if cell.source.strip() else [])]
-        for found in _read_by(excerpt.imports, [*sources.values(), *code]):
-            for name, meaning in import_lines(found.lines).items():
+        for imported in _read_by(excerpt.imports, [*sources.values(), *code]):
+            for name, meaning in import_lines(imported.lines).items():
                 self._note(name, meaning, line)
         for definition in excerpt.definitions:
             if not self._is_replaced(definition, bound):
@@ -111,7 +111,7 @@ class Expansion:
         self._note_own(cell.source, line)
         before = [self._folded(excerpt.imports, sources, cell)] if sources else []
         own_lines = cell.source
-        cell["source"] = self._joined(excerpt.imports, code, unseen, {each.name for each in folded})
+        cell["source"] = self._joined(excerpt.imports, code, unseen, {d.name for d in folded})
         self._note_imports(own_lines, unseen)
         return [*before, self._expanded(cell, tags, errors, line)]
 
@@ -145,13 +145,13 @@ class Expansion:
         """Return the cell of the helpers that another cell needs, which stands beside that one."""
         code = self._joined(imports, [*sources.values()], unseen=True)
         folded = nbformat.v4.new_code_cell(code)
-        kept = {"helpers": True}
-        kept |= {"framework": cell.metadata["framework"]} if "framework" in cell.metadata else {}
+        extra = {"helpers": True}
+        extra |= {"framework": cell.metadata["framework"]} if "framework" in cell.metadata else {}
         folded["metadata"] = nbformat.from_dict(
             {
                 "tags": ["hide-input"],
                 "mystnb": {"code_prompt_show": HELPERS},
-                **kept,
+                **extra,
             }
         )
         self.unnamed |= dict.fromkeys(sources, folded.metadata.mystnb)
@@ -169,22 +169,22 @@ class Expansion:
         What is imported is what the sources read, and what the page has `named`. What only a
         folded cell has imported is not new to Python, but to the reader.
         """
-        known = self.made if unseen else self.seen
+        imported = self.made if unseen else self.seen
         # 'import a.b' and 'import a.c' of two modules may share lines.
         lines = dict.fromkeys(
-            line for found in _read_by(imports, sources, named) for line in found.lines.splitlines()
+            line for item in _read_by(imports, sources, named) for line in item.lines.splitlines()
         )
-        new = "\n".join(line for line in lines if line not in known)
+        new = "\n".join(line for line in lines if line not in imported)
         self._note_imports(new, unseen)
         return joined([new, *sources])
 
     def _note_imports(self, source: str, unseen: bool) -> None:
         """Note what a cell imports."""
         with contextlib.suppress(SyntaxError):
-            found = [line for _, line in imports(ast.parse(source))]
-            self.made.update(found)
-            self.seen.update([] if unseen else found)
-            self.imported.update(line.split()[1] for line in found)
+            lines = [line for _, line in imports(ast.parse(source))]
+            self.made.update(lines)
+            self.seen.update([] if unseen else lines)
+            self.imported.update(line.split()[1] for line in lines)
 
     def _expanded(
         self, cell: nbformat.NotebookNode, tags: list[str], errors: list[ExpectedError], line: int
@@ -219,10 +219,10 @@ class Expansion:
     def _note(self, name: str, meaning: str, line: int) -> None:
         """Note what a name that a snippet reads stands for; from here on it may not change."""
         self.relied_on.add(name)
-        if (known := self.meanings.setdefault(name, meaning)) != meaning:
+        if (former := self.meanings.setdefault(name, meaning)) != meaning:
             raise PageError(
                 line,
-                f"the name '{name}' would stand for two things on this page: {known}, then "
+                f"the name '{name}' would stand for two things on this page: {former}, then "
                 f"{meaning}. What ran before would use the new one; rename one of them",
             )
 
@@ -243,4 +243,4 @@ def _read_by(
 ) -> list[Import]:
     """Keep the imports that bind a name which the sources read, or that is `named`."""
     read = frozenset(named).union(*map(names_used, sources))
-    return [found for found in imports if found.name in read]
+    return [item for item in imports if item.name in read]

@@ -168,8 +168,8 @@ def _parsed(head: str, body: str) -> tuple[dict[str, Any], nbformat.NotebookNode
         raise PageError(int(place[1]) if place else 1, f"{error}; {hint}") from None
     except nbformat.ValidationError as error:
         lines = split_lines(body)
-        found = (n for n, line in enumerate(lines, 1) if line.endswith(f": {error.instance}"))
-        line = next(found, 1)
+        numbers = (n for n, line in enumerate(lines, 1) if line.endswith(f": {error.instance}"))
+        line = next(numbers, 1)
         raise PageError(line, f"'{lines[line - 1]}' cannot be: {error.message}") from None
     if not isinstance(options, dict):
         raise PageError(1, "the head of the page is not a list of names with values")

@@ -155,8 +155,8 @@ class Library:
         if name not in self._texts:
             path = self.path(name)
             # Of bytes that are no text, what stands for them is no Python.
-            found = path.read_text("utf8", "replace") if path.is_file() else None
-            self._texts[name] = found
+            text = path.read_text("utf8", "replace") if path.is_file() else None
+            self._texts[name] = text
         return self._texts[name]
 
     def digest(self, name: str) -> str:
@@ -168,8 +168,8 @@ class Library:
         """Return the module called `name` ('chapter.topic'), or None where there is no file."""
         if name not in self._modules:
             text = self._text(name)
-            found = None if text is None else Module(self.package, name, self.path(name), text)
-            self._modules[name] = found
+            module = None if text is None else Module(self.package, name, self.path(name), text)
+            self._modules[name] = module
         return self._modules[name]
 
     def _known(self, name: str) -> Module:
@@ -195,13 +195,13 @@ class Library:
 
     def names(self, chapter: str = "") -> list[str]:
         """Return the names of all snippets as a page of `chapter` would write them."""
-        found = []
+        names = []
         for path in sorted(self.root.rglob("*.py")):
             dotted = ".".join(path.relative_to(self.root).with_suffix("").parts)
             module = None if path.name == "__init__.py" else self.module(dotted)
             for name in module.definitions if module else ():
-                found.append(f"{dotted}.{name}".removeprefix(chapter + "." if chapter else ""))
-        return found
+                names.append(f"{dotted}.{name}".removeprefix(chapter + "." if chapter else ""))
+        return names
 
     def expected_error(self, definition: Definition) -> ExpectedError | None:
         """Return the error that the definition's module declares for it, or None."""
@@ -256,14 +256,14 @@ class Library:
         modules = [self._known(module) for module in dict.fromkeys(d.module for d in wanted)]
         for name in names_used(page_lines):
             any(use(module, name) for module in modules)
-        borrowed = [each for each in ordered if is_borrowed(each)]
+        borrowed = [d for d in ordered if is_borrowed(d)]
         as_in_module = sorted(
             imported, key=lambda key: list(self._known(key[0]).imports).index(key[1])
         )
-        found = dict.fromkeys(Import(key[1], imported[key]) for key in as_in_module)
-        found |= dict.fromkeys(Import(each.name, self.line(each)) for each in borrowed)
-        definitions = [each for each in ordered if each not in borrowed]
-        return Excerpt(tuple(found), tuple(definitions), tuple(borrowed))
+        imports = dict.fromkeys(Import(key[1], imported[key]) for key in as_in_module)
+        imports |= dict.fromkeys(Import(d.name, self.line(d)) for d in borrowed)
+        definitions = [d for d in ordered if d not in borrowed]
+        return Excerpt(tuple(imports), tuple(definitions), tuple(borrowed))
 
     def _resolve(self, module: Module, name: str) -> Definition:
         if name in module.definitions:

@@ -36,12 +36,12 @@ def device_results(
 
     `home` is that device, `live` what it gave, None where only recordings are shown.
     """
-    found = []
+    results = []
     for device in dict.fromkeys([home, *devices]):
         if page.device is not None and device != home:
             if not recordings.path(device, page.docname).exists():
                 continue
         state, recording = recordings.state(device, page.docname, page)
         own = live if device == home else None
-        found.append(DeviceResult(device, own or recording, state, recording, own is not None))
-    return found
+        results.append(DeviceResult(device, own or recording, state, recording, own is not None))
+    return results

@@ -26,11 +26,11 @@ ALIKE = 0.4
 
 def lineages(sources: Sequence[str]) -> list[str]:
     """Return for each cell a digest of its code and of that of all cells before it."""
-    found, before = [], ""
+    digests, before = [], ""
     for source in sources:
         before = hashlib.sha256((before + fingerprint(source)).encode()).hexdigest()[:16]
-        found.append(before)
-    return found
+        digests.append(before)
+    return digests
 
 
 def placed(outputs: PageOutputs, page: Page, kinds: Sequence[OutputKind] = ()) -> PageOutputs:
@@ -42,7 +42,7 @@ def placed(outputs: PageOutputs, page: Page, kinds: Sequence[OutputKind] = ()) -
     now = tuple(cell.source for cell in page.cells)
     then = tuple(cell.source for cell in outputs.cells)
     pairs = _pairs([*map(fingerprint, then)], [*map(fingerprint, now)], then, now)
-    found: list[CellOutputs] = []
+    matched: list[CellOutputs] = []
     same = True
     for number, cell in enumerate(page.cells):
         other = pairs.get(number)
@@ -54,8 +54,8 @@ def placed(outputs: PageOutputs, page: Page, kinds: Sequence[OutputKind] = ()) -
         if not same:
             alike = all(k.deciding(then)[other] == k.deciding(now)[number] for k in kinds)
             recorded = dataclasses.replace(recorded, standing=standing, kind_stands=alike)
-        found.append(recorded)
-    return dataclasses.replace(outputs, cells=tuple(found))
+        matched.append(recorded)
+    return dataclasses.replace(outputs, cells=tuple(matched))
 
 
 def _pairs(
@@ -99,12 +99,12 @@ def _pairs(
 
 def changes(outputs: PageOutputs, page: Page) -> tuple[str, ...]:
     """Say in what `placed` outputs are not those of the page today, as texts."""
-    known = {cell.key for cell in outputs.cells}
+    keys = {cell.key for cell in outputs.cells}
     count = collections.Counter(cell.standing for cell in outputs.cells)
-    count["new"] = sum(cell.key not in known for cell in page.cells)
-    said = {CHANGED: "edited", "new": "new", AFTER: "after earlier code"}
+    count["new"] = sum(cell.key not in keys for cell in page.cells)
+    texts = {CHANGED: "edited", "new": "new", AFTER: "after earlier code"}
     return tuple(
         f"{count[word]} cell{'s' * (count[word] > 1)} {text}"
-        for word, text in said.items()
+        for word, text in texts.items()
         if count[word]
     )

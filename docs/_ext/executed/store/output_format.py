@@ -81,13 +81,13 @@ class PageOutputs:
 def write(outputs: PageOutputs, command: str = "") -> str:
     """Return the text in which outputs are kept, the same for the same outputs."""
     facts = {**typed_json.untyped(outputs.facts), "form": FORM, "command": command}
-    said = {key: value for key, value in facts.items() if value != ""}
-    metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE, "recording": said}
+    recording = {key: value for key, value in facts.items() if value != ""}
+    metadata = {"kernelspec": KERNEL, "language_info": LANGUAGE, "recording": recording}
     notebook = nbformat.v4.new_notebook(metadata=metadata)
     notebook.nbformat_minor = 5
     for cell in outputs.cells:
         # nbformat.v4.new_code_cell would check each by itself; all are checked when written.
-        kept = NotebookNode(
+        code_cell = NotebookNode(
             cell_type="code",
             execution_count=None,
             id=cell.key,
@@ -96,8 +96,8 @@ def write(outputs: PageOutputs, command: str = "") -> str:
             source=cell.source,
         )
         if cell.missing:
-            kept.metadata["missing"] = cell.missing
-        notebook.cells.append(kept)
+            code_cell.metadata["missing"] = cell.missing
+        notebook.cells.append(code_cell)
     return str(nbformat.writes(notebook)) + "\n"
 
 
@@ -109,22 +109,22 @@ def load(path: pathlib.Path, page: str, device: str) -> PageOutputs:
         notebook = nbformat.reads(text, as_version=4, capture_validation_error=wrong)
         if wrong:
             raise wrong["ValidationError"]
-        kept = dict(notebook.metadata["recording"])
+        recording = dict(notebook.metadata["recording"])
     except Exception as error:
         # A merge may have left anything here, and nbformat raises what it likes.
         first = str(error).strip().splitlines() or [""]
         problem = f"it is no recording ({type(error).__name__}: {first[0][:300]})"
         raise files.Unusable(problem) from None
-    if (form := kept.pop("form", 1)) != FORM:
+    if (form := recording.pop("form", 1)) != FORM:
         raise files.Unusable(f"it has the form {form}, and this book reads {FORM}")
-    kept.pop("command", "")
+    recording.pop("command", "")
     try:
-        facts: RunMetadata = typed_json.typed(RunMetadata, kept)
+        facts: RunMetadata = typed_json.typed(RunMetadata, recording)
     except typed_json.Mismatch as error:
         raise files.Unusable(f"its facts are wrong: recording{error}") from None
     for name, expected in (("page", page), ("device", device)):
-        if kept[name] != expected:
-            raise files.Unusable(f"it is a recording of the {name} {kept[name]}")
+        if recording[name] != expected:
+            raise files.Unusable(f"it is a recording of the {name} {recording[name]}")
     cells = []
     for number, cell in enumerate(notebook.cells, 1):
         if cell.cell_type != "code" or "id" not in cell:

@@ -41,8 +41,8 @@ def kind_of(output: NotebookNode, kinds: Iterable[OutputKind]) -> OutputKind | N
 
 def content(output: NotebookNode, kind: OutputKind) -> dict[str, Any]:
     """Return the data of an output of a kind; empty where it is no dictionary."""
-    found = output["data"][kind.media_type]
-    return dict(found) if isinstance(found, dict) else {}
+    data = output["data"][kind.media_type]
+    return dict(data) if isinstance(data, dict) else {}
 
 
 def error(outputs: Iterable[NotebookNode]) -> NotebookNode | None:
@@ -52,15 +52,15 @@ def error(outputs: Iterable[NotebookNode]) -> NotebookNode | None:
 
 def printed(shown: Iterable[NotebookNode]) -> str:
     """Return all text that a cell printed."""
-    found = []
+    texts = []
     for output in shown:
         if output.output_type == "stream":
-            found.append(output.text)
+            texts.append(output.text)
         elif output.output_type == "error":
-            found.append(f"{output.ename}: {output.evalue}")
+            texts.append(f"{output.ename}: {output.evalue}")
         else:
-            found.append(str(output.get("data", {}).get("text/plain", "")))
-    return "\n".join(found)
+            texts.append(str(output.get("data", {}).get("text/plain", "")))
+    return "\n".join(texts)
 
 
 def presentable(
@@ -84,18 +84,18 @@ def presentable(
             text = kind.text(data) if good else output["data"].get("text/plain", "")
             output = nbformat.v4.new_output("stream", text=text + "\n")
         elif "text/plain" in output.get("data", {}):
-            kept = {kind: value for kind, value in output.data.items() if not DATA.fullmatch(kind)}
-            output["data"] = NotebookNode(kept)
+            data = {kind: value for kind, value in output.data.items() if not DATA.fullmatch(kind)}
+            output["data"] = NotebookNode(data)
         shown.append(output)
     return joined(shown)
 
 
 def cleaned(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
     """Return outputs as they leave a run: nothing in their texts names a place of this machine."""
-    found = joined(outputs)
-    for output in found:
+    clean = joined(outputs)
+    for output in clean:
         change_texts(output, scrubbed, TEXTS)
-    return found
+    return clean
 
 
 def joined(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
@@ -103,21 +103,21 @@ def joined(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
 
     Of a line that was written several times over, as bars of progress are, the last text stays.
     """
-    found: list[NotebookNode] = []
+    merged: list[NotebookNode] = []
     for output in outputs:
         if output.output_type == "stream":
             if output.name == "stderr":
                 output["text"] = LOGGED.sub(r"\1… ", NATIVE_LOG.sub("", output.text))
             if not output.text:
                 continue
-            if found and found[-1].output_type == "stream" and found[-1].name == output.name:
-                found[-1]["text"] += output.text
+            if merged and merged[-1].output_type == "stream" and merged[-1].name == output.name:
+                merged[-1]["text"] += output.text
                 continue
-        found.append(output)
-    for output in found:
+        merged.append(output)
+    for output in merged:
         if output.output_type == "stream":
             output["text"] = "\n".join(map(_as_left, output.text.split("\n")))
-    return found
+    return merged
 
 
 def _as_left(line: str) -> str:

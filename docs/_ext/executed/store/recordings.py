@@ -128,6 +128,6 @@ class Recordings:
 
 def _content(outputs: PageOutputs) -> object:
     """Return what two recordings have in common that need not replace each other."""
-    facts = {name: of for name, of in vars(outputs.facts).items() if name not in OF_ONE_RUN}
+    facts = {name: value for name, value in vars(outputs.facts).items() if name not in OF_ONE_RUN}
     cells = [(cell.missing, cell.outputs, fingerprint(cell.source)) for cell in outputs.cells]
     return facts, cells

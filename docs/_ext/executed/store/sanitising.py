@@ -35,15 +35,15 @@ def recordable(
             text = pattern.sub(instead, text)
         return text
 
-    found = []
+    recorded = []
     for output in copy.deepcopy(list(outputs)):
         if output.output_type == "execute_result":
             output["execution_count"] = None
         if kind_of(output, kinds) is None:
             # What is of a kind of its own has fields of its own.
             change_texts(output, without_names, TEXTS)
-        found.append(accepted(output, kinds))
-    return found
+        recorded.append(accepted(output, kinds))
+    return recorded
 
 
 # Folders in which users have a folder of their name.
@@ -62,19 +62,19 @@ def _private() -> list[tuple[re.Pattern[str], str]]:
     except (KeyError, OSError):
         # A container may know no user of this number.
         user = "root"
-    found = []
+    patterns = []
     # No word: names with a domain, of containers and of virtual machines.
     if "." in host or (re.search(r"\d", host) and len(host) >= 10):
-        found.append((rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "host"))
+        patterns.append((rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "host"))
     # This one is nobody.
     if user != "root":
         home, name = re.escape(str(pathlib.Path.home())), re.escape(user)
-        found += [
+        patterns += [
             (rf"(?<![\w./~-]){home}(?![\w-])", "~"),
             (rf"(?<=/)((?:{OF_USERS})/){name}(?![\w.-])", r"\1user"),
             (rf"(?<![\w./-]){name}@(?:{re.escape(host.partition('.')[0])}|host)\b", "user@host"),
         ]
-    return [(re.compile(pattern), instead) for pattern, instead in found]
+    return [(re.compile(pattern), instead) for pattern, instead in patterns]
 
 
 def accepted(output: NotebookNode, kinds: Sequence[OutputKind] = ()) -> NotebookNode:
