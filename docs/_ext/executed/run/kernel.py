@@ -38,6 +38,8 @@ import ipykernel.debugger  # noqa: E402, F401
 
 del sys.modules["debugpy"]
 
+# A line of the file of a cell, as messages of compilers name it.
+PLACE = re.compile(r"(?:\bline )?(/[^\s:'\"()]*/ipykernel_\d+/\d+\.py):(\d+)(?::\d+)?")
 # How many times longer than text pictures and tables may be.
 RICH = 20
 # How much of what native code prints goes to the log, too.
@@ -166,6 +168,7 @@ class Stream(OutStream):
         self._decode = codecs.getincrementaldecoder("utf8")("replace").decode
         super().__init__(*rest, **named)
 
+    # What ipykernel's own thread does loses the end of what was written when a cell ends.
     def _watch_pipe_fd(self) -> None:
         with contextlib.suppress(OSError, ValueError):
             while self._should_watch:
@@ -226,6 +229,7 @@ class Scrubber:
 
     def is_last(self, filename: str | None) -> bool:
         """Whether a file is that of the cell that is executed."""
+        # Whether the count of executions is that of this cell or of the next differs by version.
         return bool(self.cell_of(filename) == max(self.shell.compile._filename_map.values()))
 
     def place(self, filename: str | None, line: object) -> str:
@@ -233,11 +237,8 @@ class Scrubber:
         return f"line {line}" if self.is_last(filename) else f"an earlier cell, line {line}"
 
     def clean(self, text: str) -> str:
-        """Replace the files of cells in a message."""
-        cells = "|".join(map(re.escape, self.shell.compile._filename_map)) or "(?!)"
-        places = rf"(?:\bline )?({cells}):(\d+)(?::\d+)?"
-        text = re.sub(places, lambda found: self.place(found[1], found[2]), text)
-        return re.sub(cells, "this page", text)
+        """Replace the files of cells in a message, with the lines that it names."""
+        return PLACE.sub(lambda found: self.place(found[1], found[2]), text)
 
 
 def _show_traceback(
@@ -265,6 +266,7 @@ def _show_traceback(
     for note in getattr(value, "__notes__", ()):
         if "JAX_TRACEBACK_FILTERING" not in note:
             lines.append(scrubber.clean(note))
+    # A handler of errors has to show them itself, and IPython has no public name for that.
     shell._showtraceback(etype, message, ["\n".join(lines)])
     return lines
 

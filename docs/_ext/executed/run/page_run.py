@@ -205,6 +205,8 @@ class PageRun:
                 try:
                     self.status = await process.end()
                 finally:
+                    # What `async_setup_kernel` of nbclient does at its end, for whoever connects by
+                    # itself.
                     await client._async_cleanup_kernel()
 
     async def _cells(self, client: Client) -> None:
