@@ -4,8 +4,8 @@ A timer that pages use displays each measurement with a record of a MIME type of
 `schema` reads the JSON schema that lies beside the timer, and refuses records it does not allow.
 `ranges` has the range of a number over processes, and `texts` how both are written. `references`
 gives the numbers, ratios and verdicts that `sentences` ask for; `tables`, `charts` and `rooflines`
-show many measurements at once, where `directives` ask for them. `published` has those of the whole
-book. In `static` a reader's own are computed and drawn as the book's.
+show many measurements at once, where `directives` ask for them. `book_measurements` has those
+of the whole book. In `static` a reader's own are computed and drawn as the book's.
 """
 
 from typing import Any
@@ -17,13 +17,13 @@ def setup(app: Any) -> dict[str, Any]:
     import drawing
     from executed.assets import add_assets
 
-    from . import directives, published, sentences
+    from . import book_measurements, directives, sentences
 
     add_assets(app, drawing.__file__, "drawing.css")
     add_assets(app, __file__, "measured.css", "machine.css")
     # Before Sphinx's own scripts, which break off where a browser keeps nothing.
     app.add_js_file("machine.js", priority=150)
-    published.setup(app)
+    book_measurements.setup(app)
     sentences.setup(app)
     directives.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -18,9 +18,8 @@ from executed.nodes import table_node, table_note
 from executed.tabs import fold, tab_set
 from executed.waiting import FillIn
 
-from . import charts, rooflines
-from . import published as measurements
-from .published import known_on, place_measured
+from . import book_measurements, charts, rooflines
+from .book_measurements import known_on, place_measured
 from .schema import Measurement
 from .tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, notes_below, settings
 
@@ -45,7 +44,7 @@ def _columns(text: str) -> list[str]:
 def _names(page: FillIn, node: nodes.Element) -> nodes.Node:
     """Return the references of all measurements with their pages: addresses and titles."""
     pages: dict[str, dict[str, None]] = {}
-    for measurement in measurements.measurements(page.env):
+    for measurement in book_measurements.measurements(page.env):
         pages.setdefault(measurement.page, {})[measurement.reference] = None
     by_page = {
         _address(page, name): [page.env.titles[name].astext(), list(references)]
@@ -62,7 +61,7 @@ def _settings(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     options = book_of(page.env).options
     tables = {
         device: table_node(*settings(group, options), classes=["measurements"])
-        for device, group in by_device(measurements.measurements(page.env)).items()
+        for device, group in by_device(book_measurements.measurements(page.env)).items()
     }
     labels = {framework.name: framework.label for framework in options.registry}
     data = data_node(page.env, "measurement-data", {"frameworks": labels})
@@ -160,7 +159,7 @@ def _matching(page: FillIn, node: nodes.Element, option: str) -> list[Measuremen
     """Return the measurements that the patterns of an option match; warn of those without any."""
     if problem := known_on(page).problem(node[option]):
         logger.warning(problem, location=node, type="book", subtype="measured")
-    return measurements.matching(page.env, node[option])
+    return book_measurements.matching(page.env, node[option])
 
 
 def _with_outdated(

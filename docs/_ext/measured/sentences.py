@@ -25,9 +25,9 @@ from executed.options import Options
 from executed.waiting import FillIn
 
 from . import references
+from .book_measurements import known_on, place_measured
 from .directives import data_node
 from .options import MeasuredOptions
-from .published import known_on, place_measured
 from .tables import DAGGER, notes_below
 from .texts import compared
 
