@@ -15,7 +15,7 @@ import re
 
 import pytest
 
-from errors.listing import earlier, meant, quoted, said
+from errors.listing import earlier, error_text, matching_errors, quoted
 from errors.outcomes import declared_errors
 from errors.version_files import Versions
 from executed.hooks import features, kinds
@@ -64,13 +64,13 @@ def known():
     versions, found = Versions(OPTIONS), []
     for page in map(pages.page, pages.paths()):
         if page and any(cell.expected for cell in page.cells):
-            found += declared_errors(page, here.read("cpu", page.docname), versions.of_page(page))
+            found += declared_errors(page, here.read("cpu", page.docname), versions.texts(page))
     return found
 
 
 def entry(number, words, link, errors):
     outcomes = {each for e in errors for each in (e.here, *e.versions.values()) if each}
-    told = [said(each) for each in outcomes if each.type]
+    told = [error_text(each) for each in outcomes if each.type]
     told += [text for name, by in EARLIER.items() if words.startswith(name) for text in by.values()]
     told += [quote.text for quote in QUOTED.get(words, [])]
     texts = "".join(f"<pre>{html.escape(each)}</pre>" for each in told)
@@ -86,7 +86,7 @@ def pasted(browser):
     """Return a function that pastes a text, once, and returns what is said and the entries."""
     errors = known()
     body = "".join(
-        entry(number, words, LINKS[words], meant(words, errors))
+        entry(number, words, LINKS[words], matching_errors(words, errors))
         for number, words in enumerate(LINKS)
     )
     page_text = f"<section><p>About</p><section>{body}</section></section><script>{SCRIPT}</script>"

@@ -14,7 +14,7 @@ from executed.store.states import Standing
 
 from .beside import beside
 from .outcomes import declared_errors
-from .version_files import OPTION, Versions, asked_of
+from .version_files import OPTION, Versions, recorded_pages
 
 NAME = "errors"
 
@@ -37,7 +37,7 @@ class Errors(Feature):
 
     def conclude(self, page: Page, results: Sequence[DeviceResult], failed: bool) -> Conclusion:
         """Gather the errors that the page declares, with what they came to."""
-        texts = self.versions.of_page(page)
+        texts = self.versions.texts(page)
         errors = declared_errors(page, results[0].outputs, texts)
         return Conclusion(errors) if errors else Conclusion()
 
@@ -49,7 +49,7 @@ class Errors(Feature):
         failed: bool,
     ) -> tuple[Sequence[list[Panel]], tuple[Failure, ...]]:
         """Add what other versions printed to the cells that ask for it."""
-        texts = self.versions.of_page(page)
+        texts = self.versions.texts(page)
         return beside(page, panels, results[0].outputs, texts, self.options), ()
 
     def listed(self, pages: Sequence[Page]) -> dict[str, str]:
@@ -58,8 +58,8 @@ class Errors(Feature):
         for name in self.versions.names:
             try:
                 missing = {
-                    page.docname: self.versions.lacking(name, page)
-                    for page in asked_of(pages, self.options)
+                    page.docname: self.versions.count_missing(name, page)
+                    for page in recorded_pages(pages, self.options)
                 }
             except files.Unusable as error:
                 standings[name] = f"unreadable: {error}"

@@ -108,7 +108,7 @@ def dependents(app: Sphinx, env: BuildEnvironment) -> list[str]:
     return sorted(name for name in env.found_docs if ERRORS in env.metadata[name])
 
 
-def meant(entry: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:
+def matching_errors(entry: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:
     """Return the declared errors that an entry stands for: by their type, and by what both say.
 
     An entry has the words of one version. Where no error says them here, what other versions say
@@ -125,7 +125,7 @@ def meant(entry: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:
     return here or [error for error in alike if any(map(says, error.versions.values()))]
 
 
-def said(outcome: Text) -> str:
+def error_text(outcome: Text) -> str:
     """Return what a terminal shows at the end of a traceback."""
     message = COLOURS.sub("", outcome.message)
     return f"{outcome.type}: {message}".strip() if outcome.type else ""
@@ -171,7 +171,7 @@ class ShowErrors(SphinxPostTransform):
 
     def _complete(self, entry: error_entry, errors: Iterable[DeclaredError]) -> None:
         words = entry[0].astext()
-        declared, quotes = meant(words, errors), self.quoted.get(words, [])
+        declared, quotes = matching_errors(words, errors), self.quoted.get(words, [])
         if not declared and not quotes:
             # The cell may stand on a page that failed.
             if any(page.outcome.failures for page in self.book.pages.values()):
@@ -202,9 +202,9 @@ class ShowErrors(SphinxPostTransform):
         if error.here is not None and error.here.type:
             facts = self.book.pages[error.page].outcome.facts
             version = facts.versions.get(self.package, "") if facts else ""
-            yield f"{self.label} {version}".strip() if version else "", said(error.here)
+            yield f"{self.label} {version}".strip() if version else "", error_text(error.here)
         for first, last, outcome in differing(error):
-            yield span([first, last], self.options), said(outcome)
+            yield span([first, last], self.options), error_text(outcome)
 
 
 def messages(shown: Sequence[tuple[str, str]], by: str) -> str:

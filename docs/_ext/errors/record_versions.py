@@ -25,10 +25,10 @@ from executed.options import Options
 from executed.run.results import Result, run_or_load
 
 from .options import ErrorOptions
-from .version_files import Versions, asked_of, asking, text_of
+from .version_files import Versions, recorded_cells, recorded_pages, text_of
 
 
-def of_version(options: Options, version: str) -> tuple[Options, str]:
+def version_options(options: Options, version: str) -> tuple[Options, str]:
     """Return the options to record one version with, and what it is called."""
     spec = options.of(ErrorOptions).versions
     name = f"{spec.package}-{version}"
@@ -63,16 +63,16 @@ def main() -> None:
         parser.error(
             f"{spec.package} {version} is installed, and conf.py lists {', '.join(spec.recorded)}"
         )
-    options, name = of_version(options, version)
+    options, name = version_options(options, version)
     versions = Versions(options)
     print(f"recording {name}", flush=True)
     read, problems = record.read_pages(arguments.pages, options, features(options))
-    pages = asked_of(read, options)
+    pages = recorded_pages(read, options)
     try:
         if arguments.changed:
-            pages = [page for page in pages if versions.lacking(name, page)]
+            pages = [page for page in pages if versions.count_missing(name, page)]
         everything = not arguments.pages and not problems
-        gone = versions.pages(name) - {page.docname for page in asked_of(read, options)}
+        gone = versions.pages(name) - {page.docname for page in recorded_pages(read, options)}
     except files.Unusable as error:
         parser.error(f"{versions.path(name)}: {error}; restore the file, or remove it")
 
@@ -86,7 +86,7 @@ def main() -> None:
             return
         texts = [
             text_of(code, cell, cell_outputs)
-            for code, cell in asking(page).items()
+            for code, cell in recorded_cells(page).items()
             if (cell_outputs := outputs.cell(cell.key)) is not None
         ]
         try:

@@ -47,7 +47,7 @@ class _File:
     pages: dict[str, list[Text]]
 
 
-def asking(page: Page) -> dict[str, Cell]:
+def recorded_cells(page: Page) -> dict[str, Cell]:
     """Return the cells of a page of which texts are kept, by their lineages."""
     codes = matching.lineages([cell.source for cell in page.cells])
     return {
@@ -57,12 +57,12 @@ def asking(page: Page) -> dict[str, Cell]:
     }
 
 
-def asked_of(pages: Iterable[Page], options: Options) -> list[Page]:
+def recorded_pages(pages: Iterable[Page], options: Options) -> list[Page]:
     """Return the pages of which something is kept, each up to the last cell of which it is."""
     without = options.of(ErrorOptions).versions.without
     shortened = []
     for page in pages:
-        keys = {cell.key for cell in asking(page).values()}
+        keys = {cell.key for cell in recorded_cells(page).values()}
         last = max((n for n, cell in enumerate(page.cells) if cell.key in keys), default=None)
         named = any(fnmatch.fnmatchcase(page.docname, pattern) for pattern in without)
         if last is not None and page.device in (None, "cpu") and not page.recorded and not named:
@@ -107,9 +107,9 @@ class Versions:
                 self._read[name] = _File(FORM, "", {}, {})
         return self._read[name]
 
-    def of_page(self, page: Page) -> dict[str, dict[str, Text]]:
+    def texts(self, page: Page) -> dict[str, dict[str, Text]]:
         """Return {version: {key of a cell: text}} of a page, as far as its code is the same."""
-        cells = asking(page)
+        cells = recorded_cells(page)
         by_version = {}
         for name in self.names if cells else ():
             try:
@@ -120,10 +120,10 @@ class Versions:
                 by_version[name] = by_cell
         return by_version
 
-    def lacking(self, name: str, page: Page) -> int:
+    def count_missing(self, name: str, page: Page) -> int:
         """Return how many texts of a page a version does not have; raises files.Unusable."""
         codes = {text.code for text in self._file(name).pages.get(page.docname, [])}
-        return len(asking(page).keys() - codes)
+        return len(recorded_cells(page).keys() - codes)
 
     def pages(self, name: str) -> set[str]:
         """Return the pages of which a version has texts; raises files.Unusable."""
