@@ -8,7 +8,7 @@ import pytest
 from executed.hooks import features, kinds
 from executed.run import imports
 from executed.run.schedule import execute_all
-from executed.store.matching import placed
+from executed.store.matching import align
 from executed.store.outputs import kind_of
 from executed.store.recordings import Recordings
 from executed.store.sanitising import recordable
@@ -62,5 +62,5 @@ def test_pages_print_the_same_in_processes_of_their_own(monkeypatch):
     # What was recorded was compiled with all optimisations, which change the last bit of a sum.
     monkeypatch.delenv("JAX_DISABLE_MOST_OPTIMIZATIONS", raising=False)
     # A docstring that was edited since makes another key, and prints nothing.
-    forked = {name: placed(RECORDINGS.read("cpu", name), pages.page(name), KINDS) for name in PAGES}
+    forked = {name: align(RECORDINGS.read("cpu", name), pages.page(name), KINDS) for name in PAGES}
     assert differences(forked, executed(PAGES)) == []

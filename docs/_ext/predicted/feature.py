@@ -30,7 +30,7 @@ class Predicted(Feature):
         right: dict[int, int | None] = {}
         failures = []
         try:
-            for question, cell in _asked(page):
+            for question, cell in _questions(page):
                 right[question.line], problem = self._answer(question, cell, results)
                 if problem and not failed:
                     message = f"predict '{question.question}': {problem}"
@@ -45,7 +45,7 @@ class Predicted(Feature):
         """Return the number of the right answer, and what is wrong with the question."""
         labels: dict[int, str] = {}
         for result in results:
-            holding = self._holding(question, cell, result)
+            holding = self._matches(question, cell, result)
             if holding is None:
                 continue
             label = self.options.label(result.device)
@@ -63,7 +63,7 @@ class Predicted(Feature):
             problem = f"the answers differ: {', '.join(parts)}"
         return next(iter(labels), None), problem
 
-    def _holding(self, question: Prediction, cell: Cell, result: DeviceResult) -> list[int] | None:
+    def _matches(self, question: Prediction, cell: Cell, result: DeviceResult) -> list[int] | None:
         """Return the numbers of the answers that hold on a device; None where it gave nothing."""
         cell_outputs = result.outputs.cell(cell.key) if result.outputs else None
         # What earlier code printed decides nothing about the code of today.
@@ -85,7 +85,7 @@ class Predicted(Feature):
 FEATURE = Predicted
 
 
-def _asked(page: Page) -> Iterator[tuple[Prediction, Cell]]:
+def _questions(page: Page) -> Iterator[tuple[Prediction, Cell]]:
     """Yield the questions of a page with the cells that they ask about; raises PredictionError."""
     cells = iter(page.cells)
     question: Prediction | None = None

@@ -57,8 +57,8 @@ class Expansion:
         self.relied_on: set[str] = set()
         self.modules: list[str] = []
         # The imports that have run, and those of them that a reader has seen.
-        self.made: set[str] = set()
-        self.seen: set[str] = set()
+        self.run_imports: set[str] = set()
+        self.seen_imports: set[str] = set()
         self.imported: set[str] = set()
         # Helpers that no visible cell has used, {name: what is said of their fold}.
         self.unnamed: dict[str, nbformat.NotebookNode] = {}
@@ -169,7 +169,7 @@ class Expansion:
         What is imported is what the sources read, and what the page has `named`. What only a
         folded cell has imported is not new to Python, but to the reader.
         """
-        imported = self.made if unseen else self.seen
+        imported = self.run_imports if unseen else self.seen_imports
         # 'import a.b' and 'import a.c' of two modules may share lines.
         lines = dict.fromkeys(
             line for item in _read_by(imports, sources, named) for line in item.lines.splitlines()
@@ -182,8 +182,8 @@ class Expansion:
         """Note what a cell imports."""
         with contextlib.suppress(SyntaxError):
             lines = [line for _, line in imports(ast.parse(source))]
-            self.made.update(lines)
-            self.seen.update([] if unseen else lines)
+            self.run_imports.update(lines)
+            self.seen_imports.update([] if unseen else lines)
             self.imported.update(line.split()[1] for line in lines)
 
     def _expanded(

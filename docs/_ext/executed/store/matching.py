@@ -33,7 +33,7 @@ def lineages(sources: Sequence[str]) -> list[str]:
     return digests
 
 
-def placed(outputs: PageOutputs, page: Page, kinds: Sequence[OutputKind] = ()) -> PageOutputs:
+def align(outputs: PageOutputs, page: Page, kinds: Sequence[OutputKind] = ()) -> PageOutputs:
     """Return what was recorded of a page, under the keys of its cells today.
 
     A cell of which nothing was recorded has none; one whose code was edited has what its former
@@ -98,7 +98,7 @@ def _pairs(
 
 
 def changes(outputs: PageOutputs, page: Page) -> tuple[str, ...]:
-    """Say in what `placed` outputs are not those of the page today, as texts."""
+    """Say in what aligned outputs are not those of the page today, as texts."""
     keys = {cell.key for cell in outputs.cells}
     count = collections.Counter(cell.standing for cell in outputs.cells)
     count["new"] = sum(cell.key not in keys for cell in page.cells)

@@ -121,7 +121,7 @@ class Recordings:
             return State(Standing.LEFT_OVER, ("the page is gone, or has no code any more",)), None
         if page.device not in (None, device):
             return State(Standing.LEFT_OVER, (f"the page is executed on {page.device} only",)), None
-        outputs = matching.placed(outputs, page, self.kinds)
+        outputs = matching.align(outputs, page, self.kinds)
         reasons = matching.changes(outputs, page)
         return State(Standing.EARLIER if reasons else Standing.CURRENT, reasons), outputs
 

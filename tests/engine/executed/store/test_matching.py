@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from executed.source.code import fingerprint
-from executed.store.matching import AFTER, CHANGED, SAME, changes, placed
+from executed.store.matching import AFTER, CHANGED, SAME, align, changes
 from executed.store.output_format import CellOutputs, PageOutputs, RunMetadata
 
 FACTS = RunMetadata("a/one", "gpu-x", "X", "2026-01-02T03:04:05+00:00", 1.5, "A processor", 2, {})
@@ -33,7 +33,7 @@ def recorded(*sources):
 def states(then, now):
     """Return for each cell of today the number of its output and how it stands, or None."""
     cells = page(*now).cells
-    made = {cell.key: cell for cell in placed(recorded(*then), page(*now)).cells}
+    made = {cell.key: cell for cell in align(recorded(*then), page(*now)).cells}
     return [
         (made[cell.key].outputs[0], made[cell.key].standing) if cell.key in made else None
         for cell in cells
@@ -90,7 +90,7 @@ def test_edits_are_told_apart():
 
 def test_the_kinds_of_edits_are_counted_in_words():
     now = page("first = 1", "print(first + 7)", "import os", "print(first + 2)")
-    made = placed(recorded("first = 1", "print(first + 1)", "print(first + 2)"), now)
+    made = align(recorded("first = 1", "print(first + 1)", "print(first + 2)"), now)
     assert changes(made, now) == ("1 cell edited", "1 cell new", "1 cell after earlier code")
 
 
@@ -120,5 +120,5 @@ def test_recordings_of_code_that_is_written_anew_stay_current(sources):
 def test_what_was_recorded_is_not_changed():
     outputs = recorded("a = 1", "a = 2")
     before = dataclasses.replace(outputs)
-    placed(outputs, page("a = 2", "a = 1"))
+    align(outputs, page("a = 2", "a = 1"))
     assert outputs == before
