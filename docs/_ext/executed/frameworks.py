@@ -92,7 +92,7 @@ def first_imports(registry: Iterable[Framework], modules: Iterable[str]) -> str:
     They import, if it is installed, what has to be imported before these modules.
     """
     names = set(modules)
-    wanted = [name for one in registry if names.intersection(one.modules) for name in one.before]
+    wanted = [name for e in registry if names.intersection(e.modules) for name in e.before]
     lines = [f"with contextlib.suppress(ImportError):\n    import {name}" for name in wanted]
     return "\n".join(["import contextlib\n", *lines]) if lines else ""
 

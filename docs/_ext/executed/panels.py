@@ -87,12 +87,12 @@ def _panel(
         what = "executed" if result.live else "recorded"
         framework = options.framework_label(cell_outputs.missing)
         return Panel(device, None, Note(f"Not {what}: {framework} is not installed."))
-    of_kinds = [output for output in cell_outputs.outputs if outputs.kind_of(output, kinds)]
+    kind_outputs = [output for output in cell_outputs.outputs if outputs.kind_of(output, kinds)]
     if not cell_outputs.standing:
         shown = outputs.presentable(cell_outputs.outputs, kinds)
-        return Panel(device, shown, of_device=bool(of_kinds))
-    valid = outputs.presentable(of_kinds if cell_outputs.kind_stands else (), kinds)
-    rest = [output for output in cell_outputs.outputs if not valid or output not in of_kinds]
+        return Panel(device, shown, of_device=bool(kind_outputs))
+    valid = outputs.presentable(kind_outputs if cell_outputs.kind_stands else (), kinds)
+    rest = [output for output in cell_outputs.outputs if not valid or output not in kind_outputs]
     return Panel(
         device,
         valid or None,
@@ -126,8 +126,8 @@ def _worth_showing(cell_panels: list[Panel]) -> list[Panel]:
     return [*with_outputs[:1], *beneath]
 
 
-def _same(one: Iterable[NotebookNode] | None, other: Iterable[NotebookNode] | None) -> bool:
-    return _comparable(one or ()) == _comparable(other or ())
+def _same(first: Iterable[NotebookNode] | None, second: Iterable[NotebookNode] | None) -> bool:
+    return _comparable(first or ()) == _comparable(second or ())
 
 
 def _comparable(shown: Iterable[NotebookNode]) -> str:

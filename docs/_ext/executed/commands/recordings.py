@@ -27,14 +27,14 @@ def states(
     by_name = {page.docname: page for page in pages}
     by_device = {}
     for device in dict.fromkeys([home, *recordings.devices()]):
-        of_device = {}
+        by_page = {}
         for name in sorted({*recordings.pages(device), *(by_name if device == home else ())}):
             page = by_name.get(name)
             if page and page.device not in (None, device) and device == home:
                 continue
             state, outputs = recordings.state(device, name, page)
-            of_device[name] = state, outputs.facts.day if outputs else ""
-        by_device[device] = dict(sorted(of_device.items(), key=lambda item: item[1][1]))
+            by_page[name] = state, outputs.facts.day if outputs else ""
+        by_device[device] = dict(sorted(by_page.items(), key=lambda item: item[1][1]))
     return by_device
 
 
@@ -49,10 +49,10 @@ def main() -> None:
     recordings = Recordings(options.folder("recordings"), kinds(features))
     by_device = states(pages, recordings, options.home)
     current = not problems
-    for device, of_device in by_device.items():
-        count = collections.Counter(state.standing for state, _ in of_device.values())
+    for device, by_page in by_device.items():
+        count = collections.Counter(state.standing for state, _ in by_page.values())
         print(f"{device}: " + ", ".join(f"{number} {word}" for word, number in count.items()))
-        for name, (state, day) in of_device.items():
+        for name, (state, day) in by_page.items():
             print(f"  {day:<10} {name:<34} {state}")
         current = current and set(count) <= {Standing.CURRENT}
     for name, standing in [item for feature in features for item in feature.listed(pages).items()]:

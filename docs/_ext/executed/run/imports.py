@@ -45,5 +45,5 @@ def first_modules(sources: Sequence[str], registry: Iterable[Framework]) -> tupl
     """Return what has to be imported before anything that a page imports, sooner or later."""
     owners = by_module(registry)
     used = {name for source in sources for name in imported_modules(source, anywhere=True)}
-    of_all = (name for module in owners if module in used for name in owners[module].first())
-    return tuple(dict.fromkeys(of_all))
+    first = (name for module in owners if module in used for name in owners[module].first())
+    return tuple(dict.fromkeys(first))

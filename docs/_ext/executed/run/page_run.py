@@ -290,6 +290,6 @@ class PageRun:
 
 def used_versions(options: Options) -> dict[str, str]:
     """Return the versions that outputs depend on: Python's, and those of all frameworks."""
-    packages = dict.fromkeys(name for one in options.registry for name in one.packages)
+    packages = dict.fromkeys(name for entry in options.registry for name in entry.packages)
     python = ".".join(map(str, sys.version_info[:3]))
     return {"python": python} | versions(packages)

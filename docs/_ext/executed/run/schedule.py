@@ -71,10 +71,10 @@ def execute_all(
             fork = {name: () if names is None else (warm, names) for name, names in modules.items()}
             # Processes of several pages at once would take each other's cores. One page of these
             # goes beside those in the slots: it often waits for what it has started.
-            one = asyncio.Semaphore(1) if device == "cpu" else slots
+            single = asyncio.Semaphore(1) if device == "cpu" else slots
             async with asyncio.TaskGroup() as group:
                 for page in others:
-                    places = one if expected[page.docname].started > HALF else slots
+                    places = single if expected[page.docname].started > HALF else slots
                     work = execute_beside_others(page, places, *fork[page.docname])
                     group.create_task(work)
         for page in ordered:
