@@ -19,6 +19,7 @@ import orbax.checkpoint as ocp
 import pytest
 import torch
 from flax import nnx
+from jax.experimental.compilation_cache import compilation_cache
 
 from snippets.models import convolutions, modules, real_model, steps
 from snippets.training import data_parallel
@@ -36,6 +37,23 @@ TINY = real_model.Config(heads=4, layers=2, width=32, inner=64, tokens=64, posit
 # Equinox averages over the axis that `vmap` maps; from 0.11 on JAX cannot lower that where the
 # axis is sharded and explicit.
 BROKEN = tuple(map(int, jax.__version__.split(".")[:2])) >= (0, 11)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_for_itself():
+    """Keep these programs out of the cache of compiled ones on JAX 0.11 and later.
+
+    Late in a run of all tests XLA ended the process when it wrote one of them there, with batch
+    norm of Equinox on eight devices.
+    """
+    if jax.__version_info__ < (0, 11):
+        yield
+        return
+    jax.config.update("jax_enable_compilation_cache", False)
+    compilation_cache.reset_cache()
+    yield
+    jax.config.update("jax_enable_compilation_cache", True)
+    compilation_cache.reset_cache()
 
 
 class Case(NamedTuple):
