@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 import torch
 import torch.utils.checkpoint
@@ -48,6 +50,10 @@ def test_a_tensor_saves_the_second_graph_of_a_learning_rate():
     assert pytorch_docs.scheduled_steps(torch.tensor(0.1), 4) == [1, 1, 1, 1]
 
 
+@pytest.mark.skipif(
+    sys.version_info >= (3, 13),
+    reason="on Python 3.13 PyTorch 2.11 makes one graph, or eight, by what was compiled before",
+)
 def test_a_counter_in_a_module_compiles_in_each_call():
     counting = pytorch_docs.Counting()
     counts = pytorch_docs.compilations(counting, [(ONES,)] * 10)
