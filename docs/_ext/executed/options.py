@@ -23,6 +23,11 @@ PREFIX = "book_"
 class OptionError(Exception):
     """conf.py sets an option that there is not, or to a value that it cannot have."""
 
+    def __init__(self, name: str, problem: str) -> None:
+        """Take the name of the option as conf.py has it, and the words."""
+        super().__init__(problem)
+        self.name = name
+
 
 Count = Annotated[int, LEAST_1]
 Seconds = Annotated[float, Rule(lambda value: 0 < value < math.inf, "a finite number, more than 0")]
@@ -47,7 +52,12 @@ class Table:
     def __post_init__(self) -> None:
         """Turn what conf.py writes as dictionaries and lists into what the types say."""
         for field in self.fields():
-            object.__setattr__(self, field.name, typed(field.type, getattr(self, field.name)))
+            try:
+                value = typed(field.type, getattr(self, field.name))
+            except Mismatch as error:
+                name = PREFIX + field.name
+                raise OptionError(name, f"{name}{error}") from None
+            object.__setattr__(self, field.name, value)
 
     @classmethod
     def fields(cls) -> list[dataclasses.Field[Any]]:
@@ -203,16 +213,14 @@ def read(values: Mapping[str, Any], conf: pathlib.Path) -> Options:
     """Return the options among `values`; raises OptionError, which says where in conf.py."""
     extensions = own_extensions(values.get("extensions", ()))
     tables: list[type[Table]] = [Options, *declared(extensions, "options")]
-    fields = {PREFIX + field.name: field for table in tables for field in table.fields()}
-    for name in (name for name in values if name.startswith(PREFIX)):
-        if name not in fields:
-            hint = nearest(name, fields)
-            raise OptionError(f"{_place(name, conf)}there is no option {name}{hint}")
-        try:
-            typed(fields[name].type, values[name])
-        except Mismatch as error:
-            raise OptionError(f"{_place(name, conf)}{name}{error}") from None
-    return Options.from_values(values, conf.parent)
+    known = [PREFIX + field.name for table in tables for field in table.fields()]
+    try:
+        for name in (name for name in values if name.startswith(PREFIX)):
+            if name not in known:
+                raise OptionError(name, f"there is no option {name}{nearest(name, known)}")
+        return Options.from_values(values, conf.parent)
+    except OptionError as error:
+        raise OptionError(error.name, f"{_place(error.name, conf)}{error}") from None
 
 
 def _place(name: str, conf: pathlib.Path) -> str:
