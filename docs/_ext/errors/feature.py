@@ -4,12 +4,11 @@ import pathlib
 from collections.abc import Sequence
 
 from executed import files
-from executed.hooks import Conclusion, Feature
+from executed.hooks import Conclusion, Feature, PageResults
 from executed.options import Options
 from executed.panels import Panel
 from executed.run.page_run import Failure
 from executed.source.pages import Page
-from executed.store.device_outputs import DeviceResult
 from executed.store.states import Standing
 
 from .beside import beside
@@ -35,22 +34,18 @@ class Errors(Feature):
         # A new recording of a version is rare, and has all pages read again.
         return {name: self.versions.path(name) for name in self.versions.names}
 
-    def conclude(self, page: Page, results: Sequence[DeviceResult], failed: bool) -> Conclusion:
+    def conclude(self, taken: PageResults) -> Conclusion:
         """Gather the errors that the page declares, with what they came to."""
-        texts = self.versions.texts(page)
-        errors = declared_errors(page, results[0].outputs, texts)
+        texts = self.versions.texts(taken.page)
+        errors = declared_errors(taken.page, taken.results[0].outputs, texts)
         return Conclusion(errors) if errors else Conclusion()
 
     def show(
-        self,
-        page: Page,
-        results: Sequence[DeviceResult],
-        panels: Sequence[list[Panel]],
-        failed: bool,
+        self, taken: PageResults, panels: Sequence[list[Panel]]
     ) -> tuple[Sequence[list[Panel]], tuple[Failure, ...]]:
         """Add what other versions printed to the cells that ask for it."""
-        texts = self.versions.texts(page)
-        return beside(page, panels, results[0].outputs, texts, self.options), ()
+        texts = self.versions.texts(taken.page)
+        return beside(taken.page, panels, taken.results[0].outputs, texts, self.options), ()
 
     def listed(self, pages: Sequence[Page]) -> dict[str, str]:
         """Say of each version how many texts of pages must be recorded again."""

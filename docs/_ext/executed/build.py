@@ -13,7 +13,7 @@ from sphinx.util import logging
 
 from . import downloads, files, freshness, render
 from .book import Book, BuiltPage, Inputs, Outcome, book_of
-from .hooks import Conclusion, FeatureError, features
+from .hooks import Conclusion, FeatureError, PageResults, features
 from .options import PREFIX, OptionError, Options, Table, declared, own_extensions, read
 from .panels import Panel, panels
 from .run import key
@@ -128,13 +128,12 @@ def _take(env: BuildEnvironment, page: Page, result: Result | None) -> None:
     live = result.outputs if result else None
     results = device_results(page, live, book.recordings, home, book.devices)
     failed = result.failures if result else ()
-    conclusions = {
-        feature.name: feature.conclude(page, results, bool(failed)) for feature in book.features
-    }
+    taken = PageResults(page, results, bool(failed))
+    conclusions = {feature.name: feature.conclude(taken) for feature in book.features}
     cells: Sequence[list[Panel]] = panels(page, results, book.options, book.recordings.kinds)
     failures = [*failed, *(f for c in conclusions.values() for f in c.failures)]
     for feature in book.features:
-        cells, problems = feature.show(page, results, cells, bool(failed))
+        cells, problems = feature.show(taken, cells)
         failures += problems
     packages = key.packages(page, book.options)
     inputs = Inputs(

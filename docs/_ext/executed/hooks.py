@@ -79,6 +79,15 @@ class Conclusion:
     processors: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
+@dataclasses.dataclass(frozen=True)
+class PageResults:
+    """A page, what it gave on each device, that of the build first, and whether it failed."""
+
+    page: Page
+    results: Sequence[DeviceResult]
+    failed: bool
+
+
 class Feature:
     """What one extension adds. Each of its parts may be left as it is here.
 
@@ -103,19 +112,12 @@ class Feature:
         """Return files, by names of their own, which make all pages be read again if changed."""
         return {}
 
-    def conclude(self, page: Page, results: Sequence[DeviceResult], failed: bool) -> Conclusion:
-        """Conclude what there is to conclude of a page that was executed, or not (`failed`).
-
-        `results` are what the page gave on each device, that of the build first.
-        """
+    def conclude(self, taken: PageResults) -> Conclusion:
+        """Conclude what there is to conclude of a page."""
         return Conclusion()
 
     def show(
-        self,
-        page: Page,
-        results: Sequence[DeviceResult],
-        panels: Sequence[list[Panel]],
-        failed: bool,
+        self, taken: PageResults, panels: Sequence[list[Panel]]
     ) -> tuple[Sequence[list[Panel]], tuple[Failure, ...]]:
         """Return the panels of each cell with what this adds to them, and what it could not add."""
         return panels, ()

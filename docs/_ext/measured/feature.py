@@ -5,11 +5,9 @@ import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from executed.hooks import Conclusion, Feature, FeatureError
+from executed.hooks import Conclusion, Feature, FeatureError, PageResults
 from executed.options import Options
 from executed.run.page_run import Failure
-from executed.source.pages import Page
-from executed.store.device_outputs import DeviceResult
 from executed.store.output_format import PageOutputs
 from executed.store.outputs import content, kind_of
 
@@ -91,15 +89,15 @@ class Measured(Feature):
         """Return the schema's file."""
         return {"schema": self.path} if self.path else {}
 
-    def conclude(self, page: Page, results: Sequence[DeviceResult], failed: bool) -> Conclusion:
+    def conclude(self, taken: PageResults) -> Conclusion:
         """Gather the measurements of all devices, with where they were made."""
         if self.schema is None or self.kind is None:
             return Conclusion()
         records: list[dict[str, Any]] = []
         outdated: list[tuple[str, str, str]] = []
         failures = []
-        for result in results:
-            for cell in page.cells:
+        for result in taken.results:
+            for cell in taken.page.cells:
                 made = result.outputs.cell(cell.key) if result.outputs else None
                 for record in self._records(made.outputs) if made else ():
                     if problem := self.kind.problem(record):
@@ -111,7 +109,7 @@ class Measured(Feature):
                             (m["name"], m["framework"], result.device) for m in measurements
                         ]
                         continue
-                    made_at = {"page": page.docname, "device": result.device}
+                    made_at = {"page": taken.page.docname, "device": result.device}
                     if record["method"] < self.schema.method:
                         made_at["earlier"] = "method"
                     elif made and made.standing:
@@ -122,7 +120,7 @@ class Measured(Feature):
         return Conclusion(
             PageMeasurements(tuple(records), tuple(outdated)),
             tuple(failures),
-            {device: text for device in _devices(records) if (text := _counted(records, device))},
+            {device: _counted(records, device) for device in _devices(records)},
             {record["device"]: record["processor"] for record in reversed(records)},
         )
 

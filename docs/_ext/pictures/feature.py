@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-from executed.hooks import Feature
+from executed.hooks import Feature, PageResults
 from executed.panels import Panel
 from executed.run.page_run import Failure
-from executed.source.pages import Page
-from executed.store.device_outputs import DeviceResult
 
 from .drawn import drawn
 
@@ -20,14 +18,10 @@ class Pictures(Feature):
     not_in_markdown = (".picture-tree details",)
 
     def show(
-        self,
-        page: Page,
-        results: Sequence[DeviceResult],
-        panels: Sequence[list[Panel]],
-        failed: bool,
+        self, taken: PageResults, panels: Sequence[list[Panel]]
     ) -> tuple[Sequence[list[Panel]], tuple[Failure, ...]]:
         """Draw the pictures of a page."""
-        return drawn(page, panels, failed)
+        return drawn(taken.page, panels, taken.failed)
 
 
 FEATURE = Pictures

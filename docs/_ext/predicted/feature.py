@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from executed.hooks import Conclusion, Feature
+from executed.hooks import Conclusion, Feature, PageResults
 from executed.run.page_run import Failure
 from executed.source.pages import Cell, Page
 from executed.store import outputs
@@ -21,7 +21,7 @@ class Predicted(Feature):
     name = NAME
     not_in_markdown = (".predict-output > summary",)
 
-    def conclude(self, page: Page, results: Sequence[DeviceResult], failed: bool) -> Conclusion:
+    def conclude(self, taken: PageResults) -> Conclusion:
         """Find the right answer to each question, {line of the question: number of the answer}.
 
         An answer is None where no device has executed the cell. A question to which not exactly
@@ -30,9 +30,9 @@ class Predicted(Feature):
         right: dict[int, int | None] = {}
         failures = []
         try:
-            for question, cell in _questions(page):
-                right[question.line], problem = self._answer(question, cell, results)
-                if problem and not failed:
+            for question, cell in _questions(taken.page):
+                right[question.line], problem = self._answer(question, cell, taken.results)
+                if problem and not taken.failed:
                     message = f"predict '{question.question}': {problem}"
                     failures.append(Failure(question.line, message))
         except PredictionError as error:
