@@ -23,6 +23,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from executed.book import book_of
 from executed.options import Options
+from executed.waiting import users
 
 from .beside import label, span
 from .feature import NAME
@@ -103,9 +104,7 @@ def all_errors(env: BuildEnvironment) -> list[DeclaredError]:
 
 def dependents(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Return the pages to write again because errors of other pages changed."""
-    if not book_of(env).concludes_otherwise(NAME):
-        return []
-    return sorted(name for name in env.found_docs if ERRORS in env.metadata[name])
+    return users(env, ERRORS) if book_of(env).concludes_otherwise(NAME) else []
 
 
 def matching_errors(entry: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:

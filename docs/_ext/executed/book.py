@@ -1,7 +1,6 @@
 """The book that is built: its options and features, and what is known of its pages."""
 
 import dataclasses
-import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -42,7 +41,7 @@ class Inputs:
 class Outcome:
     """What came of a page: all that pages ask.
 
-    facts: those of its run; fresh: whether it ran in this build.
+    facts: those of its run.
     failures: why it is red; incomplete: whether some cell was executed nowhere.
     states: how its recordings stand; recorded: the facts of those that can be read.
     only: whether it is executed on no other device; command: the one by which alone it is.
@@ -51,7 +50,6 @@ class Outcome:
     """
 
     facts: RunMetadata | None = None
-    fresh: bool = False
     failures: tuple[Failure, ...] = ()
     incomplete: bool = False
     states: Mapping[str, State] = dataclasses.field(default_factory=dict)
@@ -116,6 +114,8 @@ class Book:
         self.texts: dict[str, str] = former.texts if former else {}
         self.shown_before: list[str] = former.shown_before if former else []
         self.shown_pages: dict[str, ShownPage] = {}
+        # The pages that were executed in this build.
+        self.fresh: set[str] = set()
         # Whether any page was read or is gone.
         self.changed = False
         self.failed_before = any(page.outcome.failures for page in self.pages.values())
@@ -137,12 +137,6 @@ class Book:
         """Whether some page failed, or has a cell that was executed nowhere."""
         outcomes = (page.outcome for page in self.pages.values())
         return any(outcome.failures or outcome.incomplete for outcome in outcomes)
-
-    def forget_what_ran(self) -> None:
-        """Note that nothing of what is known of the pages is of this build."""
-        for docname, page in self.pages.items():
-            outcome = dataclasses.replace(page.outcome, fresh=False)
-            self.pages[docname] = BuiltPage(page.inputs, outcome)
 
     def feature(self, name: str) -> Feature | None:
         """Return a feature, if the book has it."""
@@ -177,11 +171,6 @@ class Book:
         paths = {device: self.recordings.path(device, docname) for device in self.devices}
         recorded = {device: files.digest(path) for device, path in paths.items()}
         return {name: digest for name, digest in {**recorded, **self._files}.items() if digest}
-
-    @staticmethod
-    def images(env: BuildEnvironment) -> pathlib.Path:
-        """Return the folder of images that cells gave: one of this site alone."""
-        return pathlib.Path(env.doctreedir, "rendered")
 
 
 def book_of(env: BuildEnvironment) -> Book:

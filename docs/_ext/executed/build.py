@@ -22,6 +22,7 @@ from .run.schedule import Failure
 from .source.pages import Page, PageError, read_page
 from .status import STATUS
 from .store.device_outputs import DeviceResult, device_results
+from .waiting import users
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +84,6 @@ def run_pages(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
     """Take every page that will be read its one way, up to what is shown of it."""
     book = book_of(env)
     book.changed = book.changed or bool(docnames)
-    book.forget_what_ran()
     pages = []
     for docname in docnames:
         book.pages.pop(docname, None)
@@ -93,7 +93,7 @@ def run_pages(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
             pages.append(page)
     here = [page for page in pages if book.executes(page)]
     for page in pages:
-        if page not in here:
+        if not book.executes(page):
             _take(env, page, None)
 
     def trouble(page: Page, message: str) -> None:
@@ -115,7 +115,7 @@ def _read(book: Book, docname: str, path: pathlib.Path) -> Page | None:
     except PageError as error:
         failure = Failure(error.line, str(error))
         inputs = Inputs(files=book.digests(docname))
-        book.pages[docname] = BuiltPage(inputs, Outcome(fresh=True, failures=(failure,)))
+        book.pages[docname] = BuiltPage(inputs, Outcome(failures=(failure,)))
         _warn(docname, failure.line, failure.message)
         return None
 
@@ -149,7 +149,6 @@ def _take(env: BuildEnvironment, page: Page, result: Result | None) -> None:
     first = results[0].outputs
     outcome = Outcome(
         facts=first.facts if first else None,
-        fresh=bool(result and result.fresh),
         failures=tuple(failures),
         incomplete=_incomplete(page, results),
         states={r.device: r.recorded for r in results},
@@ -160,6 +159,8 @@ def _take(env: BuildEnvironment, page: Page, result: Result | None) -> None:
         conclusions={name: c for name, c in conclusions.items() if c != Conclusion()},
     )
     book.pages[page.docname] = BuiltPage(inputs, outcome)
+    if result and result.fresh:
+        book.fresh.add(page.docname)
     shown = book.shown_pages[page.docname] = render.show(page, cells)
     downloads.keep(env, page.docname, shown)
     for failure in failures:
@@ -188,7 +189,7 @@ def dependents(app: Sphinx, env: BuildEnvironment) -> list[str]:
         # The switch in the header of every page, and its notices.
         book.shown_before = book.shown
         return sorted(env.found_docs)
-    return sorted(name for name in env.found_docs if book.changed and STATUS in env.metadata[name])
+    return users(env, STATUS) if book.changed else []
 
 
 def finish(app: Sphinx, exception: Exception | None) -> None:

@@ -123,10 +123,7 @@ class Feature:
         return panels, ()
 
     def prose(self, cell: Any) -> str:
-        """Return what a notebook says before a cell, in HTML, given the cell on the page.
-
-        It is a node of selectolax.
-        """
+        """Return what a notebook says before a cell, in HTML, given its node of selectolax."""
         return ""
 
     def listed(self, pages: Sequence[Page]) -> dict[str, str]:

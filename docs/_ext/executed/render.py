@@ -6,6 +6,7 @@ panels of its cells as values, see `Book.shown_pages`.
 
 import copy
 import html
+import pathlib
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -64,7 +65,8 @@ def _render(shown: ShownPage, options: Options, document: nodes.document) -> Non
         create_warning(document, message, line=1, append_to=document, subtype=subtype)
 
     md_config = merge_file_level(env.myst_config, notebook.metadata, warn)
-    nb_config = env.mystnb_config.copy(output_folder=str(book_of(env).images(env)))
+    # Where images go that cells gave: a folder of this site alone.
+    nb_config = env.mystnb_config.copy(output_folder=str(pathlib.Path(env.doctreedir, "rendered")))
     parser, logger = create_md_parser(md_config, PanelRenderer), SphinxDocLogger(document)
     parser.options.update(document=document, nb_config=nb_config, shown=(shown, options))
     renderer: Any = parser.renderer
@@ -99,21 +101,19 @@ class PanelRenderer(SphinxNbRenderer):  # type: ignore[misc]
         """Return the number of a cell, and its panels where they show anything."""
         shown, _ = self.md_options["shown"]
         panels = shown.panels[token.meta["index"]]
-        alone = len(panels) == 1 and not panels[0].note
         count = self.nb_client.code_cell_outputs(token.meta["index"])[0]
-        return count, [] if alone and not panels[0].visible else panels
+        return count, [] if _is_plain(panels) and not panels[0].visible else panels
 
     def _render_nb_cell_code_outputs(self, token: SyntaxTreeNode, panels: list[Panel]) -> None:
         """Render the outputs of a cell: of one device as they are, of several as tabs."""
-        first, *others = panels
-        if not others and first.outputs is not None and not first.note:
-            super()._render_nb_cell_code_outputs(token, first.visible)
+        if _is_plain(panels):
+            super()._render_nb_cell_code_outputs(token, panels[0].visible)
             return
         _, options = self.md_options["shown"]
         tabs, beneath = [], []
         for panel in panels:
             inside = self._panel(token, panel, options)
-            if panel.earlier and panel.outputs is None and panel is not first:
+            if panel.earlier and panel.outputs is None and panel is not panels[0]:
                 beneath += _for_readers_of(panel.device, inside)
             else:
                 tabs.append((panel.device, options.label(panel.device), inside))
@@ -140,6 +140,11 @@ class PanelRenderer(SphinxNbRenderer):  # type: ignore[misc]
         with self.current_node_context(container):
             super()._render_nb_cell_code_outputs(token, list(outputs))
         return list(container.children)
+
+
+def _is_plain(panels: Sequence[Panel]) -> bool:
+    """Whether there is one panel, of which nothing needs to be said."""
+    return len(panels) == 1 and not panels[0].note
 
 
 def note_node(note: Note) -> nodes.paragraph:

@@ -45,20 +45,20 @@ def _status(page: FillIn, node: nodes.Element) -> nodes.Node:
     rows: list[list[nodes.Node | str]] = []
     for docname in sorted(book.pages):
         built = book.pages[docname]
-        row = _row(built.outcome, book.options.recorded)
+        row = _row(built.outcome, docname in book.fresh, book.options.recorded)
         recorded = (recorded_on(device, built) for device in book.shown)
         rows.append([_link(page, docname), *row, *recorded])
     head = [*HEAD, *map(book.options.label, book.shown)]
     return table_node(head, rows, classes=["page-status"])
 
 
-def _row(outcome: Outcome, only_recorded: bool) -> list[str]:
+def _row(outcome: Outcome, fresh: bool, only_recorded: bool) -> list[str]:
     if outcome.failures:
         came = "failed"
     elif only_recorded:
         came = "recorded"
     else:
-        came = "executed" if outcome.fresh else "cached"
+        came = "executed" if fresh else "cached"
     if (facts := outcome.facts) is None:
         return ["–", "–", "–", came]
     return [when(facts).removesuffix(" UTC"), f"{facts.seconds:.1f} s", facts.process, came]

@@ -5,6 +5,7 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
@@ -39,6 +40,11 @@ def place(
     at.set_source_info(node)
     at.env.metadata[at.env.docname][uses] = True
     return node
+
+
+def users(env: BuildEnvironment, uses: str) -> list[str]:
+    """Return the pages of which it is noted that they use something."""
+    return sorted(docname for docname in env.found_docs if uses in env.metadata[docname])
 
 
 def setup(app: Sphinx) -> None:

@@ -15,7 +15,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from executed.book import book_of
 from executed.status import add_notice
-from executed.waiting import FillIn, place, waiting
+from executed.waiting import FillIn, place, users, waiting
 
 from .feature import NAME, Measured, PageMeasurements
 from .references import Measurements
@@ -131,9 +131,7 @@ def report_duplicates(env: BuildEnvironment) -> None:
 def dependents(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Return the pages to write again because measurements on other pages changed."""
     report_duplicates(env)
-    if not book_of(env).concludes_otherwise(NAME):
-        return []
-    return sorted(name for name in env.found_docs if RECORDS in env.metadata[name])
+    return users(env, RECORDS) if book_of(env).concludes_otherwise(NAME) else []
 
 
 class SayPreview(SphinxPostTransform):

@@ -66,11 +66,9 @@ class CoverOutputs(SphinxTransform):
                     type="book",
                     subtype="predict",
                 )
-            cell = _cell_after(self.document, node)
+            cell = _cell_after(self.document, node) if node.line in answers else None
             node.parent.remove(node)
-            if node.line not in answers:
-                continue
-            right = answers[node.line]
+            right = answers.get(node.line or 0)
             for output in [part for part in cell or () if _is(part, "cell_code_output")]:
                 place = output.parent.index(output)
                 output.parent[place : place + 1] = [

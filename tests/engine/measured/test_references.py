@@ -19,6 +19,7 @@ from measured.references import (
 from measured.schema import Measurement
 from measured.tables import cell_text, grid
 from measured.texts import compared, lines
+from tests.engine.records import measured
 
 OPTIONS = Options(frameworks={"jax": {"label": "JAX"}})
 
@@ -39,22 +40,13 @@ def process(*latency, **more):
 def plain(name, *seconds, framework="jax", **fields):
     """Return a record with a process of seven rounds for each number of seconds."""
     own = fields.pop("process", {})
-    return {
-        "name": name,
-        "framework": framework,
+    more = {
         "page": "a/page",
         "device": "cpu",
-        "device_kind": "cpu",
-        "processor": "A processor",
-        "shape": [],
-        "dtype": "float32",
-        "precision": "highest",
-        "work": None,
-        "error": None,
         "versions": {"jax": "0.10.2", "tensorflow-cpu": "2.21.0"},
-        "settings": {},
         "processes": [process(*[each] * 7, **own) for each in seconds],
-    } | fields
+    }
+    return measured(name, [1.0], framework) | more | fields
 
 
 def record(name, *seconds, **fields):
