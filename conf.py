@@ -244,9 +244,10 @@ book_versions = {
         "0.8.3",
         "0.9.2",
         "0.10.2",
+        "0.11.2",
         "0.12.0.1",
     ],
-    "supported": ["0.10.2", "0.12.0.1"],
+    "supported": ["0.10.2", "0.11.2", "0.12.0.1"],
     # They need MPI or PyTorch.
     "without": ["processes/*", "appendix/other_timers"],
     "prelude": "docs/_versions/prelude.py",
