@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from compiled import program_files
-from compiled.declared import KINDS, Program, ProgramError, declared, declares, find
+from compiled.declared import CONSTANTS, Program, ProgramError, declared, declares, find
 from compiled.options import CompiledOptions, Target, compile_targets, programs_folder
 from compiled.programs import Head
 from executed import files, typed_json
@@ -35,7 +35,7 @@ def find_all(library: Library) -> tuple[dict[str, Program], list[str]]:
         try:
             module = library.module(name)
             assert module is not None
-            for kind in (kind for kind in KINDS if declares(module, kind)):
+            for kind in (kind for kind in CONSTANTS if declares(module, kind)):
                 for function in declared(module, kind):
                     program = find(library, f"{name}.{function}", kind)
                     programs[program.file] = program

@@ -12,10 +12,12 @@ from typing import Any
 def setup(app: Any) -> dict[str, Any]:
     """Register the extension with Sphinx."""
     # What compiles uses this package without Sphinx.
+    import drawing
     from executed.assets import add_assets
 
     from . import view
 
+    add_assets(app, drawing.__file__, "drawing.css")
     add_assets(app, __file__, "compiled.css")
     view.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -9,7 +9,8 @@ from executed.names import nearest
 from executed.source.code import fingerprint, joined
 from executed.source.snippets import Definition, Excerpt, Library, Module
 
-KINDS = ("COMPILED", "SCALED")
+# In which a module declares programs for one device of each target, and for many.
+CONSTANTS = ("COMPILED", "SCALED")
 
 
 class ProgramError(Exception):

@@ -215,9 +215,9 @@ class ScaleDirective(CompiledDirective):
         """Return the view, with its caption, in which a mistake is reported at its own line."""
         shown = super().run()
         for node in shown:
-            if isinstance(node, nodes.container) and "measurement-figure" in node["classes"]:
+            if isinstance(node, nodes.container) and "chart-figure" in node["classes"]:
                 caption = self.parse_content_to_nodes()
-                node += nodes.container("", *caption, classes=["measurement-caption"])
+                node += nodes.container("", *caption, classes=["chart-caption"])
         return shown
 
     def facts(self, program: Program, record: Any) -> dict[str, Any]:
@@ -257,7 +257,7 @@ class CompiledRole(_Place, SphinxRole):
         note = f"{program.name}, {devices[target]}: {label}; compiled with "
         note += f"{versions(record)}, {record.date[:10]}"
         text = field_text(record, target, name)
-        shown: list[nodes.Node] = [noted("", text, note=note, classes=["measured"])]
+        shown: list[nodes.Node] = [noted("", text, note=note, classes=["compiled"])]
         if state.standing is Standing.EARLIER:
             earlier = f" (earlier code, {record.date[:10]})"
             shown.append(nodes.inline("", earlier, classes=["earlier"]))

@@ -85,7 +85,7 @@ def line_chart(
     left = max(len(svg.number(value)) for value in axes.up) * svg.LETTER + 10
     widths = [len(word) for name in names.values() if not name.inside for word in name.words]
     margins = math.ceil(left), math.ceil(max(widths) * svg.BOLD + 12)
-    return svg.drawing(parts, BOTTOM + 46, title, y_label, "measurement-chart", margins)
+    return svg.drawing(parts, BOTTOM + 46, title, y_label, "chart", margins)
 
 
 def _axes(points: Sequence[Point], limits: Sequence[float], rounded: bool) -> Axes:

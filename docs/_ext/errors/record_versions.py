@@ -22,7 +22,8 @@ from executed import files
 from executed.commands import record
 from executed.hooks import features
 from executed.options import Options
-from executed.run.results import Result, run_or_load
+from executed.run.page_run import Result
+from executed.run.results import run_or_load
 
 from .options import ErrorOptions
 from .version_files import Versions, recorded_cells, recorded_pages, text_of

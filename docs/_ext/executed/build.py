@@ -17,8 +17,8 @@ from .hooks import Conclusion, FeatureError, PageResults, features
 from .options import PREFIX, OptionError, Options, Table, declared, own_extensions, read
 from .panels import Panel, panels
 from .run import key
-from .run.results import Result, run_or_load
-from .run.schedule import Failure
+from .run.page_run import Failure, Result
+from .run.results import run_or_load
 from .source.pages import Page, PageError, read_page
 from .status import STATUS
 from .store.device_outputs import DeviceResult, device_results
@@ -161,7 +161,7 @@ def _take(env: BuildEnvironment, page: Page, result: Result | None) -> None:
     book.pages[page.docname] = BuiltPage(inputs, outcome)
     if result and result.fresh:
         book.fresh.add(page.docname)
-    shown = book.shown_pages[page.docname] = render.show(page, cells)
+    shown = book.shown_pages[page.docname] = render.show(page, cells, book.features)
     downloads.keep(env, page.docname, shown)
     for failure in failures:
         _warn(page.docname, failure.line, failure.message)

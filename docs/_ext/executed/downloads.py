@@ -43,15 +43,14 @@ def prose(
             link.attrs["href"] = urllib.parse.urljoin(address, target)
         elif not urllib.parse.urlsplit(target).scheme:
             link.unwrap()
-    say_once(tree)
+    say_once(tree, features)
     by_cell: dict[int | None, str] = {}
     rest = tree.css("article")[0].html or ""
-    dropped = [selector for feature in features for selector in feature.not_in_markdown]
     for node, cell in zip(tree.css("div.cell"), cells, strict=True):
         before, _, rest = rest.partition(node.html or "")
         before += "".join(feature.prose(node) for feature in features)
-        by_cell[cell["cell_index"]] = markdown(before, dropped).strip()
-    return {**by_cell, None: markdown(rest, dropped).strip()}
+        by_cell[cell["cell_index"]] = markdown(before, features).strip()
+    return {**by_cell, None: markdown(rest, features).strip()}
 
 
 def beginning(app: Sphinx, docname: str) -> list[nbformat.NotebookNode]:

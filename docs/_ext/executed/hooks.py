@@ -94,13 +94,17 @@ class Feature:
     name: under which its conclusions are kept.
     kind: an output kind of its own.
     cell_options: options that code cells have because of it.
+    folded_outputs: tags of cells whose outputs are folded, {tag: what the fold calls them}.
     not_in_markdown: CSS selectors of what it shows on pages, and not in their Markdown.
+    once_in_tabs: CSS selectors of what Markdown has once where all tabs have the same.
     """
 
     name = ""
     kind: OutputKind | None = None
     cell_options: tuple[str, ...] = ()
+    folded_outputs: Mapping[str, str] = {}
     not_in_markdown: tuple[str, ...] = ()
+    once_in_tabs: tuple[str, ...] = ()
 
     def __init__(self, options: Options) -> None:
         """Take the options of the book; raises FeatureError."""

@@ -2,14 +2,16 @@
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from selectolax.lexbor import LexborHTMLParser
+
+from .hooks import Feature
 
 # What is there to be used on a screen, and what only drawings say.
 USED = (
     *(".headerlink", ".copybtn", "svg", "script", "style", "input", "button", "p.expanded"),
-    *(".device-notice", ".device-missing", ".at-home"),
+    *(".device-notice", ".device-missing"),
     # What few want to read: logs, what other code printed.
     *("details.below-input", "details.earlier"),
 )
@@ -19,15 +21,13 @@ LONGEST_CODE = 12_000
 SPARE = re.compile(r"^```.*?^```$|^\|(?: --- \|)+$|(?<= \|)(?: +\|)+$", re.MULTILINE | re.DOTALL)
 
 
-def markdown(body: str, dropped: Iterable[str] = (), notebook: str = "") -> str:
-    """Return a page in Markdown, with notes as footnotes; its `notebook` has very long code.
-
-    `dropped` are CSS selectors of what else is only for a screen.
-    """
+def markdown(body: str, features: Sequence[Feature] = (), notebook: str = "") -> str:
+    """Return a page in Markdown, with notes as footnotes; its `notebook` has very long code."""
     # Imported here, for a build that writes no page.
     import html_to_markdown
 
     tree = LexborHTMLParser(f"<article>{body}</article>")
+    dropped = (selector for feature in features for selector in feature.not_in_markdown)
     for node in tree.css(", ".join((*USED, *dropped))):
         node.decompose()
     for link in tree.css("a[href]"):
@@ -43,7 +43,7 @@ def markdown(body: str, dropped: Iterable[str] = (), notebook: str = "") -> str:
         # So that it is told from its output.
         code = f'<pre><code class="language-python">{html.escape(node.text())}</code></pre>'
         node.replace_with(LexborHTMLParser(code).css("pre")[0])
-    say_once(tree)
+    say_once(tree, features)
     notes: dict[str, int] = {}
     for node in tree.css(".note[role=tooltip]"):
         node.replace_with(f"[^{notes.setdefault(node.text(), len(notes) + 1)}]")
@@ -94,16 +94,16 @@ def _unfold_code(tree: LexborHTMLParser, notebook: str) -> None:
         node.unwrap()
 
 
-def say_once(tree: LexborHTMLParser) -> None:
-    """Leave out captions that the first tab has as well, and sources that were named before."""
+def say_once(tree: LexborHTMLParser, features: Sequence[Feature]) -> None:
+    """Leave out captions that the first tab has as well, and what was said of a link before."""
+    once = ("figcaption", *(s for feature in features for s in feature.once_in_tabs))
     for tabs in tree.css(".sd-tab-set"):
-        captions = tabs.css(".measurement-caption, figcaption")
+        captions = tabs.css(", ".join(once))
         for node in captions[1:]:
             if node.html == captions[0].html:
                 node.decompose()
-    sources: set[str | None] = set()
-    for node in tree.css("a.quoted[title]"):
-        # The address says the same of each further quote.
-        if (source := node.attributes["title"]) in sources:
+    titles: set[str | None] = set()
+    for node in tree.css("a[title]"):
+        if (title := node.attributes["title"]) in titles:
             del node.attrs["title"]
-        sources.add(source)
+        titles.add(title)

@@ -28,14 +28,12 @@ from myst_nb.sphinx_ import (
 )
 
 from .book import ShownPage, book_of
+from .hooks import Feature
 from .options import Options
 from .panels import Note, Panel
 from .source.pages import Page
 from .tabs import fold, raw, tab_set
 
-# The tag of a cell whose outputs the page shows in another form, and what its fold is called.
-RAW = "raw"
-SHOW_RAW = "Show the raw measurements"
 CELLS = re.compile(r"\{(code|raw)-cell\}")
 
 
@@ -81,16 +79,18 @@ def _render(shown: ShownPage, options: Options, document: nodes.document) -> Non
         NbMetadataCollector.add_js_file(env, env.docname, key, uri, kwargs)
 
 
-def show(page: Page, panels: Iterable[Sequence[Panel]]) -> ShownPage:
+def show(page: Page, panels: Iterable[Sequence[Panel]], features: Iterable[Feature]) -> ShownPage:
     """Return a page as it is shown: its cells numbered, with their folds, and the panels."""
     notebook = copy.deepcopy(page.notebook)
+    folded = {tag: name for feature in features for tag, name in feature.folded_outputs.items()}
     places = [n for n, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
     for number, cell in enumerate((notebook.cells[place] for place in places), 1):
         cell["execution_count"] = number
-        if RAW in (tags := cell.metadata.get("tags", [])):
-            cell.metadata["tags"] = [*(tag for tag in tags if tag != RAW), "hide-output"]
-            prompts = {"show": SHOW_RAW, "hide": SHOW_RAW.replace("Show", "Hide")}
-            cell.metadata["mystnb"] = {f"code_prompt_{n}": text for n, text in prompts.items()}
+        tags = cell.metadata.get("tags", [])
+        for tag in folded.keys() & set(tags):
+            tags = cell.metadata["tags"] = [*(t for t in tags if t != tag), "hide-output"]
+            prompts = {f"code_prompt_{n}": f"{n.title()} {folded[tag]}" for n in ("show", "hide")}
+            cell.metadata["mystnb"] = prompts
     return ShownPage(notebook, dict(zip(places, panels, strict=True)))
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from . import files
 from .names import nearest
 
-KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
+PLAIN_TYPES: dict[Any, tuple[tuple[type, ...], str]] = {
     str: ((str,), "a text"),
     float: ((float, int), "a number"),
     int: ((int,), "a whole number"),
@@ -77,8 +77,8 @@ def typed(kind: Any, value: Any, place: tuple[Any, ...] = ()) -> Any:
             typed(inner[0], key, place): typed(inner[1], part, (*place, key))
             for key, part in value.items()
         }
-    if kind in KINDS:
-        accepted, words = KINDS[kind]
+    if kind in PLAIN_TYPES:
+        accepted, words = PLAIN_TYPES[kind]
         # To Python, True is a number.
         good = isinstance(value, accepted) and (kind is bool or not isinstance(value, bool))
         _expect(good, value, words, place)

@@ -82,7 +82,7 @@ def chart(
             lines.setdefault(label, []).append(Point(size, value, hint, spread))
     if x == "name":
         heading = f"{axis}, logarithmic scale" if logarithmic else heading
-        return rows({"": bars}, title, heading, "measurement-chart", logarithmic)
+        return rows({"": bars}, title, heading, "chart", logarithmic)
     limit = max((getattr(ceiling, y) for ceiling in ceilings), default=None)
     levels = {f"ceiling {rate_text(limit)}": limit * factor} if limit else {}
     return line_chart(lines, "size", axis, title, inks=dict(styles.values()), levels=levels)

@@ -1,4 +1,8 @@
-"""The directives that show many measurements at once: tables, charts and rooflines."""
+"""The directives that show many measurements at once: tables, charts and rooflines.
+
+A new kind of chart is an entry of `FILL_IN_BY_X` below; `static/machine/charts.js`, which draws a
+reader's own numbers beside the book's, has to follow.
+"""
 
 import fnmatch
 import json
@@ -255,11 +259,11 @@ def not_recorded(node: nodes.Element) -> list[nodes.Node]:
 
 def figure_node(svg: str, node: nodes.Element) -> nodes.Element:
     """Return a drawing, if there is one, above the caption that stands in its place."""
-    figure = nodes.container(classes=["measurement-figure"])
+    figure = nodes.container(classes=["chart-figure"])
     if svg:
         figure += nodes.raw("", svg, format="html")
     caption = [child.deepcopy() for child in node.children]
-    figure += nodes.container("", *caption, classes=["measurement-caption"])
+    figure += nodes.container("", *caption, classes=["chart-caption"])
     return figure
 
 
@@ -274,7 +278,7 @@ def data_node(env: BuildEnvironment, class_: str, data: dict[str, Any]) -> nodes
 
 
 # What fills in a chart, by what is along its lower axis.
-KINDS = {"name": _chart, "size": _chart, "intensity": _roofline}
+FILL_IN_BY_X = {"name": _chart, "size": _chart, "intensity": _roofline}
 
 
 class NamesDirective(SphinxDirective):
@@ -307,7 +311,7 @@ class MeasurementsDirective(SphinxDirective):
         lacking = [option for option in ROOFLINE if not facts[option]]
         if facts["x"] == "intensity" and lacking:
             raise self.error(f"a chart over intensities needs {' and '.join(lacking)}")
-        fill_in = KINDS[facts["x"]] if self.has_content else _table
+        fill_in = FILL_IN_BY_X[facts["x"]] if self.has_content else _table
         node = place_measured(self, fill_in, **facts, caption=" ".join(self.content))
         node += self.parse_content_to_nodes()
         return [node]
@@ -318,7 +322,7 @@ class ChartDirective(MeasurementsDirective):
 
     has_content = True
     option_spec = {  # noqa: RUF012
-        "x": lambda text: directives.choice(text, tuple(KINDS)),
+        "x": lambda text: directives.choice(text, tuple(FILL_IN_BY_X)),
         "y": lambda text: directives.choice(text, tuple(charts.SCALES)),
         "series": lambda text: directives.choice(text, ("framework", "alternative")),
         "scale": lambda text: directives.choice(text, ("linear", "logarithmic")),

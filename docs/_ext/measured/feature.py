@@ -70,7 +70,9 @@ class Measured(Feature):
     """Measurements among the outputs of pages."""
 
     name = NAME
-    not_in_markdown = (".measurement-rules", ".measurement-figure > details > summary")
+    folded_outputs: Mapping[str, str] = {"raw": "the raw measurements"}
+    not_in_markdown = (".measurement-rules", ".chart-figure > details > summary", ".at-home")
+    once_in_tabs = (".chart-caption",)
 
     def __init__(self, options: Options) -> None:
         """Read the schema; raises FeatureError."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import nbformat
 
 from executed.panels import Panel
-from executed.run.schedule import Failure
+from executed.run.page_run import Failure
 from executed.source.pages import Cell, Page
 
 from .reading import NoPicture, picture

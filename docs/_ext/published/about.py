@@ -61,8 +61,7 @@ def describe(
         )
         path = pathlib.Path(app.outdir, f"{pagename}.md")
         notebook = posixpath.join(base or "", "_sources", f"{pagename}.ipynb")
-        dropped = [selector for feature in book.features for selector in feature.not_in_markdown]
-        files.write(path, markdown(context["body"], dropped, notebook))
+        files.write(path, markdown(context["body"], book.features, notebook))
     # Sphinx has said how wide a screen is.
     metatags = re.sub(r'<meta name="viewport"[^>]*>\s*', "", context.get("metatags") or "")
     context["metatags"] = "\n    ".join([metatags, *lines])

@@ -167,7 +167,7 @@ def test_what_is_in_a_loop_gets_no_estimate(site):
 
 def test_a_sentence_can_hold_a_number(site):
     shown = page(site, "a/numbers")
-    first, none = shown.select(".noted > .measured")
+    first, none = shown.select(".noted > .compiled")
     assert first.get_text() == "1.5 µs"
     note = shown.find(id=first["aria-describedby"]).get_text()
     assert "the compiler's estimate, not a measurement" in note
@@ -184,8 +184,8 @@ def test_many_devices_as_a_table_and_charts(site):
     assert of_tpu[0][:6] == ["TPU v5e", "1", "2", "2", "none", "–"]
     assert of_tpu[1][:7] == ["TPU v5e", "4", "8", "2", "1 all-reduce", "404 B", "606 B"]
     assert len(rows) == 6
-    assert len(shown.select("svg.measurement-chart")) == 2
-    assert shown.select_one(".measurement-caption").get_text().strip() == "A caption."
+    assert len(shown.select("svg.chart")) == 2
+    assert shown.select_one(".chart-caption").get_text().strip() == "A caption."
     assert "def double(x):" in shown.select_one(".compile-source").get_text()
 
 

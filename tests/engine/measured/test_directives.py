@@ -107,7 +107,7 @@ def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
         "```{measurement-chart} mm/*\n```",
     )
     assert project.build().green
-    lines, bars = soup(project, "b/one").select(".measurement-figure")
+    lines, bars = soup(project, "b/one").select(".chart-figure")
     for figure in (lines, bars):
         svg = figure.find("svg")
         assert svg.find("title") is not None
@@ -115,7 +115,7 @@ def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
         table = figure.select_one("details table.measurements")
         assert [row[0] for row in rows(table)] == ["measurement", "mm/64", "mm/128"]
         assert table.find_previous("svg") is svg
-    assert str(lines.select_one(".measurement-caption em")) == "<em>caption</em>"
+    assert str(lines.select_one(".chart-caption em")) == "<em>caption</em>"
     assert "GFLOP/s" in lines.find("svg").get_text()
     assert lines.select_one(".ceiling").get_text() == "ceiling 900 GFLOP/s"
     assert not bars.select(".ceiling")

@@ -13,11 +13,7 @@ MEASURED = (
 
 
 # What features show on pages alone.
-DROPPED = [
-    selector
-    for feature in features(Options(extensions=EXTENSIONS))
-    for selector in feature.not_in_markdown
-]
+FEATURES = features(Options(extensions=EXTENSIONS))
 
 
 def test_what_a_number_has_on_hover_is_a_footnote():
@@ -25,7 +21,7 @@ def test_what_a_number_has_on_hover_is_a_footnote():
         MEASURED.format(*each)
         for each in [("2×", "from 1 to 3"), ("5 s", "on cpu"), ("3×", "from 1 to 3")]
     )
-    assert markdown(body).split("\n\n") == [
+    assert markdown(body, FEATURES).split("\n\n") == [
         "It takes 2×[^1].",
         "It takes 5 s[^2].",
         "It takes 3×[^1].",
@@ -89,18 +85,18 @@ def test_folded_code_that_is_very_long_is_left_to_the_notebook():
 def test_a_fold_that_is_open_has_no_label():
     body = (
         '<details class="predict-output"><summary>Look</summary><pre>42</pre></details>'
-        '<div class="measurement-figure"><details><summary>As a table</summary><p>7</p></details>'
+        '<div class="chart-figure"><details><summary>As a table</summary><p>7</p></details>'
         "</div>"
     )
-    assert markdown(body, DROPPED) == "```\n42\n```\n\n7\n"
+    assert markdown(body, FEATURES) == "```\n42\n```\n\n7\n"
 
 
 def test_a_caption_stands_once_above_the_tabs_that_all_have_it():
-    caption = '<div class="measurement-caption"><p>{}</p></div><p>numbers of {}</p>'
+    caption = '<div class="chart-caption"><p>{}</p></div><p>numbers of {}</p>'
     tab = f'<div class="sd-tab-content">{caption}</div>'
     tabs = tab.format("By size.", "one"), tab.format("By size.", "two"), tab.format("By age.", 3)
     body = f'<div class="sd-tab-set">{"".join(tabs)}</div>'
-    lines = markdown(body).split("\n\n")
+    lines = markdown(body, FEATURES).split("\n\n")
     assert lines == ["By size.", "numbers of one", "numbers of two", "By age.", "numbers of 3\n"]
 
 
@@ -120,7 +116,7 @@ def test_the_data_of_a_picture_stand_below_its_caption_unless_a_list_says_them()
         "<pre>[1, 2]</pre></details></figcaption></figure>"
     )
     assert markdown(page.format("")) == "*One call.*\n\n**The data**\n\n```\n[1, 2]\n```\n"
-    assert markdown(page.format(" picture-tree"), DROPPED) == "*One call.*\n"
+    assert markdown(page.format(" picture-tree"), FEATURES) == "*One call.*\n"
 
 
 def test_markdown_keeps_powers_apart_from_their_base():

@@ -9,6 +9,3 @@ that only this page has, as `imports` decides. `kernel` is the code inside of a 
 what a cell prints; `client` executes cells in it. `environment`, `devices` and `machine` know
 which variables kernels see, what devices are called, and how much of a machine may be used.
 """
-
-# Part of the key of every cached page: raise it when the same cells may give other outputs.
-ENGINE_VERSION = 6

@@ -29,7 +29,7 @@ from .expectations import judge
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """Why a page is red: the line of its file, the number of the cell, and what happened."""
+    """Why a page is red: the line of its file, and what happened there."""
 
     line: int
     message: str

@@ -15,9 +15,7 @@ from ..options import Options
 from ..source.pages import Page
 from ..store.recordings import Effort
 from . import environment, imports, machine, provisioning
-from .page_run import Failure, PageRun, Result, used_versions
-
-__all__ = ["Failure", "Result", "execute_all"]
+from .page_run import PageRun, Result, used_versions
 
 # A page that computes less than half of its work itself has processes of its own compute.
 HALF = 0.5

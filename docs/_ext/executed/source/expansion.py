@@ -22,7 +22,7 @@ UNSEEN = frozenset(("hide-input", "hide-cell", "remove-input", "remove-cell"))
 TAGS = (
     *(*sorted(UNSEEN), "hide-output", "remove-output", "remove-stdout", "remove-stderr"),
     *("remove_input", "remove_output", "remove_cell", "scroll-output", "output_scroll"),
-    *("full-width", "margin", "popout", RAISES, "skip-execution", "raw"),
+    *("full-width", "margin", "popout", RAISES, "skip-execution"),
 )
 OPTIONS = (*("snippet", "folded", "raises", "framework", "tags"),)
 

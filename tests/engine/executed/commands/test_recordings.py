@@ -300,14 +300,14 @@ def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
     )
     panels = {"CPU": ["500 ms", "250 ms"], "NVIDIA H200": ["2 ms", "250 ms"]}
     sets = [each for each in page.select(".device-tabs") if each.select("table.measurements")]
-    assert [len(shown.select(".measurement-figure")) for shown in sets] == [0, 2]
+    assert [len(shown.select(".chart-figure")) for shown in sets] == [0, 2]
     for shown in sets:
         labels = [label.get_text(strip=True) for label in shown.select(".sd-tab-label")]
         assert labels == list(panels)
         for panel, latencies in zip(shown.select(".sd-tab-content"), panels.values(), strict=True):
             rows = panel.select("table.measurements tr")[1:]
             assert [row.select("td")[1].get_text(strip=True) for row in rows] == latencies
-    captions = [each.get_text(strip=True) for each in page.select(".measurement-caption")]
+    captions = [each.get_text(strip=True) for each in page.select(".chart-caption")]
     assert captions == ["A chart."] * 2
     text = "\n".join(cell.source for cell in two_devices.notebook("b/bench").cells)
     assert "CPU\n\n| measurement | latency |" in text
@@ -478,7 +478,7 @@ def test_what_was_measured_of_other_code_is_shown_nowhere_but_folded(two_devices
     assert page.select(".earlier:is(sup)") == []
     notes = [note.get_text() for note in page.select(".table-note")]
     assert notes.count("Not recorded on NVIDIA H200 with this code.") == 2
-    assert len(page.select("svg.measurement-chart, .measurement-figure svg")) == 1
+    assert len(page.select("svg.chart, .chart-figure svg")) == 1
     assert [record["device"] for record in two_devices.records()] == ["cpu"]
     ((said, *code, printed),) = beneath(two_devices, "b/bench")
     assert said == "Not recorded on NVIDIA H200 with this code."

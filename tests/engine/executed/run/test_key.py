@@ -4,7 +4,6 @@ import pytest
 
 from executed import frameworks
 from executed.options import Options
-from executed.run import ENGINE_VERSION
 from executed.run import key as keys
 from executed.source.pages import read_page
 from executed.source.snippets import Library
@@ -87,7 +86,7 @@ def test_the_key_follows_what_decides_how_a_page_is_executed(project, key, monke
     found.append(key("a/one", variables=("JAX_*",)))
     monkeypatch.setenv("JAX_ENABLE_X64", "0")
     found.append(key("a/one", variables=("JAX_*",)))
-    monkeypatch.setattr(keys, "ENGINE_VERSION", ENGINE_VERSION + 1)
+    monkeypatch.setattr(keys, "ENGINE_VERSION", keys.ENGINE_VERSION + 1)
     found.append(key("a/one"))
     assert len(set(found)) == len(found)
 
@@ -265,6 +264,7 @@ def test_the_same_cells_give_the_same_outputs_as_long_as_the_version_is_the_same
         for cell, expected in zip(page.outputs.cells, GIVEN.values(), strict=True):
             wanted = expected if isinstance(expected, str) else sorted(expected)
             assert given(cell) == wanted, (
-                f"{cell.source!r} gives something else than with ENGINE_VERSION {ENGINE_VERSION}: "
-                "raise it in docs/_ext/executed/run/__init__.py, then change GIVEN here"
+                f"{cell.source!r} gives something else than with ENGINE_VERSION "
+                f"{keys.ENGINE_VERSION}: raise it in docs/_ext/executed/run/key.py, then change "
+                "GIVEN here"
             )

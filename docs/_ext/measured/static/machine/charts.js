@@ -174,10 +174,10 @@
   // A drawing, with the words of the one beside it, and its caption.
   const figure = ({ parts, height, kind, style }, beside) => {
     const words = (which) => beside.querySelector(`svg > ${which}`).textContent;
-    const given = { class: `drawing ${kind}measurement-chart`, role: "group", height, style };
+    const given = { class: `drawing ${kind}chart`, role: "group", height, style };
     const heading = svg("text", { class: "heading", y: 12 }, words(".heading"));
     return [svg("svg", given, svg("title", {}, words("title")), heading, ...parts),
-      beside.querySelector(".measurement-caption").cloneNode(true)];
+      beside.querySelector(".chart-caption").cloneNode(true)];
   };
 
   const cellText = (column, each, { frameworks }, withRange) => {
@@ -256,7 +256,7 @@
       place.replaceWith(tabs);
       tabs.append(...tab(`machine-set-${count}`, ...home, place, true));
     }
-    const panel = html("div", { class: "measurement-figure" }, ...content);
+    const panel = html("div", { class: "chart-figure" }, ...content);
     panel.lastChild.before(note);
     tabs.append(...tab(tabs.querySelector("input").name, DEVICE, LABEL, panel, false));
   };
