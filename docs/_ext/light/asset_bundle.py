@@ -5,16 +5,14 @@ Sphinx's search index. Here one style sheet and one script are made for the site
 has only what a page or a script of the site may use, and within it the few icons that are shown.
 Templates of the book load these two in place of the theme's files; they find them in `light`.
 
-What is left out was compared with what sphinx-book-theme 1.4.0 and pydata-sphinx-theme 0.20.0
-need. With others, compare the site with the one before on a phone and a desktop, light and dark,
-and the theme's layout with `templates/layout.html`.
+What is left out was compared with what the themes of `THEMES` need.
 """
 
 import base64
 import functools
 import hashlib
 import io
-import logging as stdlib_logging
+import logging
 import pathlib
 import posixpath
 import re
@@ -23,15 +21,17 @@ from typing import Any
 
 import lightningcss
 import rjsmin
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
-from sphinx.util import logging
 
 from executed import files
 from executed.book import book_of
 
 from .options import LightOptions
 
+# The versions of the theme whose pages and script are patched here.
+THEMES = {"sphinx-book-theme": "1.4.0", "pydata-sphinx-theme": "0.20.0"}
 # What the theme's templates load before and after the files that Sphinx knows of.
 FIRST_STYLES = ("basic.css", "styles/pydata-sphinx-theme.css")
 LAST_SCRIPTS = ("scripts/pydata-sphinx-theme.js",)
@@ -55,31 +55,17 @@ DECLARED, READ = re.compile(r"(?<=[{;])(--[\w-]+):"), re.compile(r"var\(\s*(--[\
 ADDRESS = re.compile(r"url\(\s*[\"']?([^\"')]+)[\"']?\s*\)")
 FACE = re.compile(r"@font-face\s*\{[^}]*\}")
 ICON = re.compile(r'--fa:\s*"\\?([^"]+)"')
-MENDED = [
-    (re.compile(pattern, re.DOTALL), replacement)
-    for pattern, replacement in (
-        # What folds a chapter out says which.
-        (
-            r'(<a class="[^"]*" href="[^"]*">([^<]*)</a><details[^>]*>)<summary>'
-            r'<span class="toctree-toggle" role="presentation">',
-            r'\1<summary aria-label="Pages of “\2”"><span class="toctree-toggle">',
-        ),
-        (r'<div (?=id="pst-primary-sidebar")', r'<div role="region" aria-label="Book" '),
-        (
-            r'(<form class="bd-search[^>]*>(?:(?!</form>).)*?<input [^>]*>)',
-            r'\1<button type="submit" class="search-submit">Search</button>',
-        ),
-        # The corner of a table, above its first column, heads nothing.
-        (r"<th\b([^>]*)>\s*(?:<p>\s*</p>)?\s*</th>", r"<td\1></td>"),
-        (r'(<th class="(?:head|[^"]* head)[^"]*")(?![^>]*\sscope=)', r'\1 scope="col"'),
-        (r'<summary aria-label="Toggle hidden content">', "<summary>"),
-        (
-            r'(<button class="[^"]*search-button-field[^>]*?) title="Search" aria-label="[^"]*"',
-            r"\1",
-        ),
-        (r"<button(?![^>]*\stype=)", '<button type="button"'),
-    )
-]
+# What folds a chapter out.
+FOLD = "details:has(> summary > .toctree-toggle)"
+# By CSS selectors, the attributes to set and, without a value, to leave out.
+MENDED: dict[str, dict[str, str]] = {
+    ".toctree-toggle": {"role": ""},
+    "#pst-primary-sidebar": {"role": "region", "aria-label": "Book"},
+    "th.head:not([scope])": {"scope": "col"},
+    'summary[aria-label="Toggle hidden content"]': {"aria-label": ""},
+    "button.search-button-field": {"title": "", "aria-label": ""},
+    "button:not([type])": {"type": "button"},
+}
 # The theme looks whether each part of a page scrolls, and writes down what it found before it looks
 # at the next, which lays out the page each time. Here it looks at all of them first, and not at
 # what is folded away, which a browser need not style before somebody opens it; then it looks again.
@@ -101,11 +87,8 @@ MENDED_SCRIPT = (
 AFTER, AFTER_BUT_WORDS = re.compile(r"~\s*\*"), "~:not(:where(span))"
 # Names and brackets have the colour of text; they are more than half of the elements of most pages.
 PLAIN = re.compile(r'<span class="(?:n|nn|p|w)">([^<]*)</span>')
-SUMMARY = re.compile(r"<summary[^>]*>.*?</summary>", re.DOTALL)
-PARAGRAPH = re.compile(r"<(/?)p\b([^>]*)>")
-logger = logging.getLogger(__name__)
 # It tells of every table of a font that it touches.
-stdlib_logging.getLogger("fontTools").setLevel(stdlib_logging.WARNING)
+logging.getLogger("fontTools").setLevel(logging.WARNING)
 
 
 def add_context(
@@ -134,10 +117,37 @@ def patch_theme_html(text: str) -> str:
     All of it is written by the theme or by MyST-NB where no template or option of theirs reaches.
     Code loses the elements around words that have no colour of their own.
     """
-    for pattern, replacement in MENDED:
-        text = pattern.sub(replacement, text)
-    text = PLAIN.sub(r"\1", text)
-    return SUMMARY.sub(lambda match: PARAGRAPH.sub(r"<\1span\2>", match[0]), text)
+    tree = LexborHTMLParser(PLAIN.sub(r"\1", text))
+    chapters, folds = tree.css(f"a:has(+ {FOLD})"), tree.css(f"a + {FOLD}")
+    for chapter, fold in zip(chapters, folds, strict=True):
+        fold.css("summary")[0].attrs["aria-label"] = f"Pages of “{chapter.text().strip()}”"
+    for cell in tree.css("th"):
+        # The corner of a table, above its first column, heads nothing.
+        if not (cell.text(strip=True) or cell.css("th :not(p)")):
+            for paragraph in cell.css("p"):
+                paragraph.decompose()
+            _rename(cell, "td")
+    for paragraph in tree.css("summary p"):
+        _rename(paragraph, "span")
+    for field in tree.css("form.bd-search input:first-of-type"):
+        button = '<button type="submit" class="search-submit">Search</button>'
+        field.insert_after(LexborHTMLParser(button).css("button")[0])
+    for selector, attributes in MENDED.items():
+        for node in tree.css(selector):
+            for name, value in attributes.items():
+                if value:
+                    node.attrs[name] = value
+                elif name in node.attrs:
+                    del node.attrs[name]
+    return (tree.body and tree.body.inner_html) or ""
+
+
+def _rename(node: LexborNode, tag: str) -> None:
+    """Put an element of another name in the place of one."""
+    inside = (node.html or "").removeprefix(f"<{node.tag}").removesuffix(f"</{node.tag}>")
+    # Outside of a table no browser reads a cell.
+    row = LexborHTMLParser(f"<table><tr><{tag}{inside}</{tag}></tr></table>")
+    node.replace_with(row.css(tag)[0])
 
 
 def _wanted(app: Sphinx) -> bool:

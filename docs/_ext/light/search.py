@@ -7,11 +7,11 @@ for them. It is made again only where a page has changed.
 import asyncio
 import json
 import pathlib
-import re
 import shutil
 import tempfile
 
 from pagefind.index import IndexConfig, PagefindIndex
+from selectolax.lexbor import LexborHTMLParser
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
@@ -21,16 +21,13 @@ from .asset_bundle import is_behind
 from .options import LightOptions
 
 FOLDER, ENTRY = "pagefind", "pagefind-entry.json"
-SECTION = re.compile(
-    r'<section( class="[^"]*")? id="([^"]+)"([^>]*)>'
-    r"((?:\s*<span[^>]*></span>)*\s*<h[1-6])"
-)
 # What Pagefind offers besides: surfaces that this site has no use for.
 SURFACES = ("pagefind-*ui*", "pagefind-highlight.js", "playground")
 # What a page says of itself or of a number, and what is there to be used, is nothing to be found.
 NOTES = (".note", ".device-notice", ".device-missing", ".provenance")
 SKIPPED = [".headerlink", ".sd-tab-label", ".prev-next-footer", "script", "style", "svg", *NOTES]
 ROOT, TRIES = "article", 3
+HEADINGS = ", ".join(f"section[id] > h{level}" for level in range(1, 7))
 
 
 def finish(app: Sphinx, exception: Exception | None) -> None:
@@ -76,13 +73,23 @@ async def _index(texts: dict[str, str], folder: pathlib.Path) -> None:
         for uri, text in texts.items():
             page = pathlib.Path(marked, uri)
             page.parent.mkdir(parents=True, exist_ok=True)
-            page.write_text(SECTION.sub(r'<section\1\3>\4 id="\2"', text), "utf8")
+            page.write_text(with_named_headings(text), "utf8")
         # In one go: after each answer Pagefind's client for Python sleeps for a tenth of a second.
         async with PagefindIndex(config=config) as index:
             await index.add_directory(marked)
     for pattern in SURFACES:
         for path in folder.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def with_named_headings(text: str) -> str:
+    """Return a page in which a heading has the name of its section."""
+    tree = LexborHTMLParser(text)
+    for heading in tree.css(HEADINGS):
+        if (section := heading.parent) and (name := section.attributes.get("id")):
+            heading.attrs["id"] = name
+            del section.attrs["id"]
+    return tree.html or ""
 
 
 def setup(app: Sphinx) -> None:

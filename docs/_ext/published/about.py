@@ -7,7 +7,6 @@ its outputs, and `llms.txt` lists all of them.
 import html
 import pathlib
 import posixpath
-import re
 from typing import Any
 
 from docutils import nodes
@@ -62,9 +61,9 @@ def describe(
         path = pathlib.Path(app.outdir, f"{pagename}.md")
         notebook = posixpath.join(base or "", "_sources", f"{pagename}.ipynb")
         files.write(path, markdown(context["body"], book.features, notebook))
-    # Sphinx has said how wide a screen is.
-    metatags = re.sub(r'<meta name="viewport"[^>]*>\s*', "", context.get("metatags") or "")
-    context["metatags"] = "\n    ".join([metatags, *lines])
+    # How wide a screen is, the theme says as well.
+    own = LexborHTMLParser(context.get("metatags") or "").css("meta:not([name=viewport])")
+    context["metatags"] = "\n    ".join(["", *(node.html or "" for node in own), *lines])
 
 
 def description(doctree: Any) -> str:

@@ -1,6 +1,7 @@
 """What a page with the theme of the book loads, and what it says of itself to programs."""
 
 import json
+import pathlib
 import re
 
 import pytest
@@ -9,6 +10,8 @@ from selectolax.lexbor import LexborHTMLParser
 from light import asset_bundle
 
 pytest.importorskip("sphinx_book_theme")
+ROOT = pathlib.Path(__file__).parents[3]
+THEMES = asset_bundle.THEMES
 SEARCH = "\nbook_search = True\n"
 
 
@@ -82,6 +85,7 @@ def test_a_page_says_what_it_is_about_and_lies_there_in_markdown(built):
     head = LexborHTMLParser(built.html("a/one"))
     found = head.css_first('meta[name="description"]').attributes["content"]
     assert found == "Words about tracers."
+    assert len(head.css('meta[name="viewport"]')) == 1
     address = head.css_first('link[rel="alternate"]').attributes["href"]
     assert (built.root / "build/html/a" / address).read_text("utf8").startswith("# ")
     assert "an output of two" in (built.root / "build/html/a/two.md").read_text("utf8")
@@ -96,6 +100,17 @@ def test_a_word_that_is_new_on_a_page_brings_its_style(themed):
     page.write_text(page.read_text("utf8") + "\n\n```{card} A title\nMore.\n```\n", "utf8")
     assert themed.build().green
     assert ".sd-card-title" in sheet.read_text("utf8")
+
+
+def test_the_theme_is_of_the_version_whose_pages_are_patched():
+    lock = (ROOT / "requirements.lock").read_text("utf8")
+    locked = dict(re.findall(r"^([\w-]+)==(\S+)", lock, re.MULTILINE))
+    assert THEMES.items() <= locked.items(), (
+        "compare with the theme before: its layout.html with light/templates/layout.html, its "
+        "pages with `patch_theme_html`, its script with MENDED_SCRIPT, what Bootstrap gives to "
+        "elements with MENUS, the buttons of its header with executed/downloads.py, and the site "
+        "on a phone and a desktop, light and dark; then change THEMES"
+    )
 
 
 def test_what_stands_within_strings_survives(tmp_path):
@@ -113,18 +128,43 @@ def test_no_style_asks_a_word_of_code_for_all_that_are_before_it(tmp_path):
     assert text.count("p~:not(:where(span))") == 2 and ".kept~b{" in text and "~*" not in text
 
 
+def in_row(cells):
+    return f"<table><tbody><tr>{cells}</tr></tbody></table>"
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
         (
-            '<summary aria-label="Toggle hidden content">\n<p class="collapsed">x</p></summary><p>',
-            '<summary>\n<span class="collapsed">x</span></summary><p>',
+            '<summary aria-label="Toggle hidden content">\n<p class="collapsed">x</p></summary>',
+            '<summary>\n<span class="collapsed">x</span></summary>',
         ),
-        ('<button class="a" title="T">', '<button type="button" class="a" title="T">'),
-        ('<button type="submit">', '<button type="submit">'),
-        ('<th class="head"><p></p></th>', '<td class="head"></td>'),
-        ('<th class="head"><p>a</p></th>', '<th class="head" scope="col"><p>a</p></th>'),
-        ('<th class="head" scope="colgroup">', '<th class="head" scope="colgroup">'),
+        (
+            '<a href="b.html">B &amp; C</a><details><summary>'
+            '<span class="toctree-toggle" role="presentation">v</span></summary></details>',
+            '<a href="b.html">B &amp; C</a><details><summary aria-label="Pages of “B &amp; C”">'
+            '<span class="toctree-toggle">v</span></summary></details>',
+        ),
+        (
+            '<form class="bd-search d"><i></i><input type="search"><span>K</span></form>',
+            '<form class="bd-search d"><i></i><input type="search">'
+            '<button type="submit" class="search-submit">Search</button><span>K</span></form>',
+        ),
+        ('<button class="a">x</button>', '<button class="a" type="button">x</button>'),
+        (
+            '<button class="a search-button-field" title="Search" aria-label="Search">x</button>',
+            '<button class="a search-button-field" type="button">x</button>',
+        ),
+        ('<button type="submit">x</button>', '<button type="submit">x</button>'),
+        (in_row('<th class="head"><p></p></th>'), in_row('<td class="head"></td>')),
+        (in_row('<th><img src="a.png"></th>'), in_row('<th><img src="a.png"></th>')),
+        (
+            in_row('<th class="stub head"><p>a</p></th><th class="head" scope="colgroup">b</th>'),
+            in_row(
+                '<th class="stub head" scope="col"><p>a</p></th>'
+                '<th class="head" scope="colgroup">b</th>'
+            ),
+        ),
         (
             '<span class="n">x</span><span class="o">=</span><span class="p">(</span>',
             'x<span class="o">=</span>(',

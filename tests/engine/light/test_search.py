@@ -33,6 +33,17 @@ def site(tmp_path, monkeypatch):
     return app, written
 
 
+def test_a_heading_has_the_name_of_its_section_so_that_a_search_leads_there():
+    page = (
+        '<html><head></head><body><section class="a" id="one"><span></span><h1>One</h1>'
+        '<section id="two"><p>Words.</p><h2>Two</h2></section></section></body></html>'
+    )
+    assert search.with_named_headings(page) == (
+        '<html><head></head><body><section class="a"><span></span><h1 id="one">One</h1>'
+        '<section><p>Words.</p><h2 id="two">Two</h2></section></section></body></html>'
+    )
+
+
 def test_an_index_that_is_written_empty_is_written_again(site):
     app, written = site
     written += ["", ENTRY, "left"]
