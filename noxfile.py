@@ -224,7 +224,7 @@ def recordings(session):
     With --check it fails where one is not current, or missing on the CPU: for whoever publishes.
     """
     install(session, "record")
-    session.run("python", "-m", "executed.commands.recordings", *session.posargs, env=ENGINE)
+    session.run("python", "-m", "executed.commands.list_recordings", *session.posargs, env=ENGINE)
 
 
 @nox.session

@@ -52,7 +52,7 @@ def run(command, environment):
 
 @pytest.fixture(scope="module")
 def listed(without_frameworks):
-    return run(["executed.commands.recordings"], without_frameworks)
+    return run(["executed.commands.list_recordings"], without_frameworks)
 
 
 def test_the_recordings_of_the_cpu_are_current(listed):

@@ -145,7 +145,7 @@ def test_another_book_is_recorded(project):
     foreign(project)
     project.recorded()
     assert (project.root / "source/_recorded/cpu/page.ipynb").exists()
-    listed = project.run("recordings")
+    listed = project.run("list_recordings")
     assert listed.returncode == 0 and "1 current" in listed.stdout
 
 

@@ -15,7 +15,7 @@ FULL = dict.fromkeys(("package", "prelude", "recordings", "command"), "") | {"su
 def refusal(project, *lines):
     """Return what a build and a command say of a conf.py, which must be the same."""
     project.configure(*lines)
-    build, command = project.build(), project.run("recordings")
+    build, command = project.build(), project.run("list_recordings")
     assert build.status == 2 and command.returncode == 1
     assert "Configuration error!" in build.output and "Traceback" not in command.stderr
     said = command.stderr.strip()

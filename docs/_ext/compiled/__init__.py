@@ -3,7 +3,7 @@
 `declared` finds the shapes that a module declares for its functions. A program beside this folder
 compiles them and writes records, of which `programs` says what they hold; `program_files` reads
 them and says whether each still belongs to its function. `view` shows them, by the templates that
-lie here.
+lie here. `feature` keeps the view out of the Markdown of pages, and `options` has the devices.
 """
 
 from typing import Any

@@ -1,7 +1,8 @@
-"""Errors that cells declare, what each came to here and with other versions, and their list.
+"""The list of declared errors; not how an error looks, which is `executed/tracebacks.py`.
 
 `outcomes` is what a page's errors came to; `version_files` keeps what other versions of a package
 gave, which `record_versions` records. `beside` shows it beside a cell, `listing` all of it.
+`feature` is what this adds to the core, and `options` has what conf.py says of versions.
 """
 
 from typing import Any

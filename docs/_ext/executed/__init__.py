@@ -3,10 +3,15 @@
 A page is read by `source`, executed by `run` unless `store` holds its outputs, and shown beside
 what was recorded on other devices. `build` takes each page its one way in the events of Sphinx:
 `freshness` finds what must be read again, `render` puts the outputs of devices side by side,
-`tabs` the cells of frameworks, and `waiting` has places
-filled in once all pages are known. `status` says on what each page was true, and `downloads`
-writes the notebooks that readers take with them. `assets` brings the scripts, the styles and the
-templates of an extension. `commands` record pages without Sphinx.
+`panels` decides what of each is shown, `tabs` joins the cells of frameworks, `tracebacks` folds
+errors behind their messages, and `waiting` has places filled in once all pages are known. `status`
+says on what each page was true, and `downloads` writes the notebooks that readers take with them,
+their prose by `markdown`. `commands` record pages without Sphinx.
+
+`book` is all that is known of a book while it is built, `options` what its conf.py says, of which
+`frameworks` is a part, and `hooks` is what extensions add. They share `assets`, the scripts, styles
+and templates of an extension; `nodes`, tables and texts with a note; `names` that people mistype;
+`files` that may be damaged; and `typed_json`, the types of plain data.
 """
 
 from typing import Any

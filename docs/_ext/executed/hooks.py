@@ -1,5 +1,10 @@
 """What an extension adds to the core: an output kind, what it concludes of a page, what it shows.
 
+Besides these three hooks a feature says small things of itself: which options and tags of cells are
+its own (`cell_options`, `folded_outputs`), how its part of a page becomes Markdown and a notebook
+(`not_in_markdown`, `once_in_tabs`, `prose`), which files of its own pages depend on (`files`), and
+what else it has recorded (`listed`).
+
 An extension beside the core may have two modules that the core looks for: `feature`, whose
 `FEATURE` is its class of Feature, and `options`, whose `OPTIONS` is a table of its own options. The
 core calls the features in the order of conf.py.

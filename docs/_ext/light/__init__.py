@@ -1,6 +1,7 @@
 """What a page loads: of the theme only what it uses, and an index to search.
 
-`asset_bundle` cuts the theme's files down, `search` has Pagefind read the finished site.
+`asset_bundle` cuts the theme's files down, `search` has Pagefind read the finished site; `options`
+says which of both is wanted.
 """
 
 from typing import Any

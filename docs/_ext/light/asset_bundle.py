@@ -1,4 +1,4 @@
-"""Make the pages of sphinx-book-theme light: everything here knows that theme, nothing else does.
+"""Make the pages of sphinx-book-theme light: what its files and pages are cut down to and patched.
 
 The theme gives every page the whole of Bootstrap's style sheet, all of Font Awesome twice, and
 Sphinx's search index. Here one style sheet and one script are made for the site. The style sheet

@@ -1,7 +1,8 @@
 """Pictures of plain data: a cell gives lists, dicts, texts and numbers, and a kind draws them.
 
-`kinds` holds for each kind what its data must be, and how they are drawn; `reading` takes the
-text that a cell printed and says what is wrong with it. Nothing here knows Sphinx or pages.
+`kinds` holds for each kind what its data must be, and how they are drawn; `reading` takes the text
+that a cell printed and says what is wrong with it. These two know no pages; `drawn` puts the
+drawings into the panels of a page, as the hook of `feature` asks for.
 """
 
 from typing import Any

@@ -1,6 +1,7 @@
 """A question before a cell, whose right answer the build finds in what the cell prints.
 
-`questions` reads what authors write, `covering` puts the question over the output.
+`questions` reads what authors write, `feature` finds the right answers, and `covering` puts the
+question over the output.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """What programs read of the site: descriptions, pages in Markdown, and a skill of an agent.
 
-`about` writes the first two, `skill` the third.
+`about` writes the first two, `skill` the third, where `options` asks for them.
 """
 
 from typing import Any

@@ -180,7 +180,7 @@ def test_a_text_of_a_version_is_left_out_once_the_code_has_changed(book):
     build = book.build()
     assert build.green, build.output
     assert entry(book).select_one("details.differs") is None
-    assert "1 texts left out, of a/one" in book.run("recordings").stdout
+    assert "1 texts left out, of a/one" in book.run("list_recordings").stdout
 
 
 def test_a_list_follows_what_the_page_of_the_error_prints(book):

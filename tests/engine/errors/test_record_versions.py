@@ -36,7 +36,7 @@ def test_what_an_old_version_makes_of_a_page_is_recorded(project, record):
     assert not (project.root / "docs" / "_recorded").exists()
     assert "executed" not in record("--changed").stdout
     project.edit(project.path("a/one"), "pears", "plums")
-    assert "1 texts left out, of a/one" in project.run("recordings").stdout
+    assert "1 texts left out, of a/one" in project.run("list_recordings").stdout
     assert "executed a/one" in record("--changed").stdout
     (text,) = kept(project)["a/one"]
     assert text["printed"] == "plums\n"
@@ -78,7 +78,7 @@ def test_pages_of_the_cpu_that_need_nothing_more_are_recorded(project, record):
     done = record()
     assert done.returncode == 0, done.stderr
     assert set(kept(project)) == {"a/one", "a/two"}
-    assert f"ipykernel-{HERE}: current" in project.run("recordings").stdout
+    assert f"ipykernel-{HERE}: current" in project.run("list_recordings").stdout
 
 
 def test_the_texts_of_a_page_that_is_gone_go_with_the_next_recording(project, record):

@@ -206,7 +206,7 @@ def test_numbers_of_a_forged_recording_are_refused_or_short(project, noting):
     text = path.read_text("utf8")
     path.write_text(text.replace('"first_call": 1.5', '"first_call": 1e-300', 1), "utf8")
     project.build("-D", "book_recorded=1")
-    listed = project.run("recordings").stdout
+    listed = project.run("list_recordings").stdout
     assert "unreadable: its cell" in listed
     assert "first_call cannot be validated" in listed
     path.write_text(text.replace('"first_call": 1.5', '"first_call": 1e9', 1), "utf8")

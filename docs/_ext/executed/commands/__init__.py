@@ -1,1 +1,1 @@
-"""Commands that need no Sphinx: recording, compiling, and listing how recordings stand."""
+"""Commands that need no Sphinx: `record` pages, and `list_recordings` with how they stand."""

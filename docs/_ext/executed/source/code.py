@@ -1,4 +1,4 @@
-"""All that is asked of Python code: what it imports, binds and takes, what two have in common."""
+"""What several modules ask of Python code: what it imports and binds, what two have in common."""
 
 import ast
 import contextlib

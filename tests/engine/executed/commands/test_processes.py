@@ -192,7 +192,7 @@ def test_a_page_whose_other_code_changed_is_executed_once_and_keeps_what_was_mea
     assert (runs(project, "x"), measured(project, "x")) == (4, [1.0, 2.0, 3.0])
     text = project.recording("a/x").read_text("utf8")
     assert "ripe plums" in text and "ripe pears" not in text
-    assert "cpu: 1 current" in project.run("recordings").stdout
+    assert "cpu: 1 current" in project.run("list_recordings").stdout
     # Two more processes, for now there are to be five.
     project.record("a/x", "--processes", "5")
     assert (runs(project, "x"), measured(project, "x")) == (6, [1.0, 2.0, 3.0, 5.0, 6.0])

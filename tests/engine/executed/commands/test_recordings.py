@@ -83,7 +83,7 @@ def test_what_has_changed_alone_is_recorded(two_devices):
     two_devices.edit(two_devices.path("a/one"), "'first'", "'edited'")
     done = two_devices.record("--changed")
     assert "executed a/one" in done.stdout and "b/two" not in done.stdout
-    assert "cpu: 2 current" in two_devices.run("recordings").stdout
+    assert "cpu: 2 current" in two_devices.run("list_recordings").stdout
 
 
 def test_pages_can_be_named_and_others_stay(two_devices):
@@ -320,7 +320,7 @@ def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
 def listed(project, *words):
     """Return what the list of recordings says of each page, by device."""
     found, device = {}, ""
-    for line in project.run("recordings", *words).stdout.splitlines():
+    for line in project.run("list_recordings", *words).stdout.splitlines():
         if not line.startswith(" "):
             device = line.partition(":")[0]
         elif line.strip():
@@ -389,8 +389,8 @@ def test_recordings_of_earlier_code_are_listed(earlier):
     }
     assert states["cpu", "a/middle"] == middle
     assert states["cpu", "a/gone"] == "left over: the page is gone, or has no code any more"
-    assert earlier.run("recordings").returncode == 0
-    assert earlier.run("recordings", "--check").returncode == 1
+    assert earlier.run("list_recordings").returncode == 0
+    assert earlier.run("list_recordings", "--check").returncode == 1
 
 
 def beneath(project, docname, out="build/html"):
@@ -560,7 +560,7 @@ def damaged(tmp_path_factory, empty_project):
     for kind, (damage, _) in DAMAGE.items():
         path = made.recorded_elsewhere(pages[kind], ("pears", "zweites"))
         path.write_text(damage(path.read_text("utf8")), "utf8")
-    return made, pages, (made.build(), made.build()), made.run("recordings")
+    return made, pages, (made.build(), made.build()), made.run("list_recordings")
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
@@ -579,7 +579,7 @@ def test_a_damaged_recording_names_itself_and_harms_nothing_else(damaged, kind):
 def test_the_list_says_what_is_missing_on_the_device_that_everybody_has(two_devices):
     two_devices.page("b/two", two_devices.cell("2"))
     two_devices.recorded_elsewhere("a/one")
-    done = two_devices.run("recordings")
+    done = two_devices.run("list_recordings")
     assert done.returncode == 0
     assert "cpu: 1 missing, 1 current" in done.stdout
     assert "gpu-h200: 1 current\n" in done.stdout
