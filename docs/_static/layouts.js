@@ -1,6 +1,6 @@
 // Layouts to try: who holds which shard of an array, and what an operation sends. What is held is
-// worked out here; what is sent stands in the page's table, a row for each choice, and JAX's words
-// for what it refuses stand in what the page prints. Without scripts there are pictures and text.
+// worked out here; what is sent are the data of the page's table, a row for each choice, and JAX's
+// words for what it refuses stand in what the page prints. Without scripts there are pictures and text.
 (() => {
   "use strict";
 
@@ -175,10 +175,12 @@
     show();
   };
 
-  // A type without its dtype, such as [1024@x,1024]: its shape and its spec.
-  const typed = (text) => {
-    const sides = text.match(/\d+(@\(.*?\)|@\w+)?/g);
-    return { shape: sides.map((side) => parseInt(side)), spec: sides.map((side) => side.split("@")[1]?.match(/\w+/g) ?? []) };
+  // A row of the table: what is chosen by it, in words, and its answer. An array is [shape, spec].
+  const choice = (row) => {
+    const { mesh, arrays, sent, accepted } = JSON.parse(row.dataset.plain);
+    const [, operation, , , , type, refusal] = [...row.cells].map(({ textContent }) => textContent.trim());
+    const [a, b] = arrays.slice(0, -1).map(([, spec]) => specOf(spec));
+    return { mesh: mesh.join(" × "), operation, a, b, sizes: mesh, arrays, sent, type, refusal: accepted ? "" : refusal };
   };
 
   const communication = (place, rows) => {
@@ -186,37 +188,32 @@
     const selects = Object.fromEntries(keys.map((key) => [key, element("select")]));
     const labels = keys.map((key) => labelled(key, selects[key]));
     const { form, said, figure } = framed(place, [element("div", {}, ...labels.slice(0, 2)), element("div", {}, ...labels.slice(2))]);
-    const words = { mesh: (text) => text, operation: (text) => text, a: (text) => specOf(typed(text).spec) };
-    words.b = words.a;
 
     const show = () => {
       let left = rows;
       for (const key of keys) {
         const values = [...new Set(left.map((row) => row[key]))].filter(Boolean);
         selects[key].parentElement.hidden = !values.length;
-        fill(selects[key], values.map((value) => [value, words[key](value)]));
+        fill(selects[key], values.map((value) => [value, value]));
         if (values.length) left = left.filter((row) => row[key] === selects[key].value);
       }
-      const [{ mesh, operation, a, b, sent, result, explicit }] = left;
+      const [{ sizes, operation, arrays, sent, type, refusal }] = left;
       const moves = operation.startsWith("jax.reshard");
       labels.at(-1).firstChild.textContent = moves ? "to" : "b";
-      const refused = explicit === "accepted" ? [] : [element("p", {}, element("strong", { textContent: "With explicit axes JAX refuses. " }), element("code", { textContent: `ShardingTypeError: ${explicit}` })), element("p", { textContent: "With automatic axes the compiler makes of it:" })];
-      const list = sent.split("; ").map((each) => {
-        const [, kind, axes, devices, bytes] = each.match(/^(\S+) along (\w+), (\d+) devices, (\d+) bytes each$/) ?? [];
-        if (!kind) return element("li", { textContent: "nothing is sent" });
+      const refused = !refusal ? [] : [element("p", {}, element("strong", { textContent: "With explicit axes JAX refuses. " }), element("code", { textContent: `ShardingTypeError: ${refusal}` })), element("p", { textContent: "With automatic axes the compiler makes of it:" })];
+      const list = sent.map(([kind, axes, devices, bytes]) => {
         const among = kind === "collective-permute" ? "" : `, among ${devices} devices`;
-        return element("li", {}, element("strong", { textContent: kind }), ` along ${listed([...axes])}${among}: each receives ${bytesOf(+bytes)}`);
+        return element("li", {}, element("strong", { textContent: kind }), ` along ${listed([...axes])}${among}: each receives ${bytesOf(bytes)}`);
       });
-      said.replaceChildren(...refused, element("ul", {}, ...list), element("p", {}, "The result is ", element("code", { textContent: `float32${result}` })));
-      const sizes = mesh.split(" × ").map((size, n) => ({ name: "xy"[n], size: +size }));
-      const arrays = Object.entries({ a, ...(b && !moves ? { b } : {}), result });
-      figure.innerHTML = arrays.map(([name, type]) => {
-        const { shape, spec } = typed(type);
-        return drawn(name, shape, held(sizes, shape, spec));
-      }).join("");
+      if (!list.length) list.push(element("li", { textContent: "nothing is sent" }));
+      said.replaceChildren(...refused, element("ul", {}, ...list), element("p", {}, "The result is ", element("code", { textContent: `float32${type}` })));
+      const mesh = sizes.map((size, n) => ({ name: "xy"[n], size }));
+      const operands = arrays.slice(0, moves ? 1 : -1).map((array, n) => ["ab"[n], array]);
+      figure.innerHTML = [...operands, ["result", arrays.at(-1)]]
+        .map(([name, [shape, spec]]) => drawn(name, shape, held(mesh, shape, spec))).join("");
     };
 
-    const first = rows.find(({ sent, explicit }) => sent !== "nothing" && explicit === "accepted") ?? rows[0];
+    const first = rows.find(({ sent, refusal }) => sent.length && !refusal) ?? rows[0];
     for (const key of keys) fill(selects[key], [[first[key] ?? "", ""]]);
     form.addEventListener("input", show);
     show();
@@ -224,10 +221,8 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     for (const place of document.querySelectorAll(".layout-placement")) placement(place);
-    const table = document.querySelector(".tag_layout-table table");
-    if (!table) return;
-    const [names, ...lines] = [...table.rows].map(({ cells }) => [...cells].map(({ textContent }) => textContent.trim()));
-    const rows = lines.map((line) => Object.fromEntries(names.map((name, n) => [name, line[n]])));
+    const rows = [...document.querySelectorAll(".tag_layout-table tr[data-plain]")].map(choice);
+    if (!rows.length) return;
     for (const place of document.querySelectorAll(".layout-communication")) communication(place, rows);
   });
 })();

@@ -3,6 +3,7 @@
 import functools
 import html
 import itertools
+import json
 import math
 import re
 from typing import NamedTuple
@@ -203,7 +204,10 @@ def choices(sizes):
 
 
 class Row(NamedTuple):
-    """An answer in words; operands and result are types without dtype."""
+    """An answer in words; operands and result are types without dtype.
+
+    `plain` is the same in numbers and names, for a script.
+    """
 
     mesh: str
     operation: str
@@ -212,6 +216,14 @@ class Row(NamedTuple):
     sent: str
     result: str
     explicit: str
+    plain: dict
+
+
+def plain_array(array):
+    """Return (shape, axes of the mesh along which each of its axes lies)."""
+    spec = [*array.sharding.spec, *[None] * array.ndim][: array.ndim]
+    axes = [[e] if isinstance(e, str) else list(e or ()) for e in spec]
+    return array.shape, axes
 
 
 def row(name, sizes, specs):
@@ -220,6 +232,12 @@ def row(name, sizes, specs):
     mesh = mesh_of(sizes, "Explicit")
     kept = [laid_out(mesh, spec) for spec in specs]
     kept.append(laid_out(mesh, result.sharding.spec, result.shape))
+    plain = {
+        "mesh": sizes,
+        "arrays": [plain_array(each) for each in kept],
+        "sent": found,
+        "accepted": not refused,
+    }
     *operands, result = [
         str(jax.typeof(each)).removeprefix("float32") for each in kept
     ]
@@ -229,9 +247,8 @@ def row(name, sizes, specs):
     )
     a, b = [*operands, ""][:2]
     shape = " × ".join(map(str, sizes))
-    return Row(
-        shape, name, a, b, sent or "nothing", result, refused or "accepted"
-    )
+    sent, refused = sent or "nothing", refused or "accepted"
+    return Row(shape, name, a, b, sent, result, refused, plain)
 
 
 def described(name, sizes, specs):
@@ -245,13 +262,15 @@ def described(name, sizes, specs):
 
 
 def table(rows):
-    """Return rows as a table of HTML, folded."""
-    lines = [
-        "".join(f"<td>{html.escape(cell)}</td>" for cell in each)
-        for each in rows
-    ]
-    head = "".join(f"<th>{name}</th>" for name in Row._fields)
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    """Return rows as a table of HTML, folded, each with its plain data."""
+    lines = []
+    for *words, plain in rows:
+        cells = "".join(f"<td>{html.escape(word)}</td>" for word in words)
+        data = json.dumps(plain, separators=(",", ":"))
+        lines.append(f"<tr data-plain='{data}'>{cells}</tr>")
+    *names, _ = Row._fields
+    head = "".join(f"<th>{name}</th>" for name in names)
+    body = "".join(lines)
     summary = f"<summary>All {len(lines)} choices</summary>"
     return HTML(
         f"<details>{summary}<table><thead><tr>{head}</tr></thead>"
