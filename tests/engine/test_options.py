@@ -96,7 +96,11 @@ def test_the_options_of_an_extension_are_its_own():
 @pytest.mark.parametrize(
     ("command", "line", "words"),
     [
-        ("recordings", "book_measurements = 'none.json'", "none.json: No such file or directory"),
+        (
+            "list_recordings",
+            "book_measurements = 'none.json'",
+            "none.json: No such file or directory",
+        ),
         ("compile", "book_targets = {'x': {'platfrom': 'cpu'}}", "['x'] has no key 'platfrom'"),
     ],
 )

@@ -95,8 +95,8 @@ def install_missing(wanted: dict[str, str]) -> None:
     there = [module for module in wanted if importlib.util.find_spec(module)]
     missing = [wanted[module] for module in wanted if module not in there]
     if missing:
-        known = importlib.metadata.packages_distributions()
-        names = sorted({name for module in there for name in known.get(module, ())})
+        distributions = importlib.metadata.packages_distributions()
+        names = sorted({name for module in there for name in distributions.get(module, ())})
         kept = [f"{name}=={importlib.metadata.version(name)}" for name in names]
         get_ipython().run_line_magic("pip", " ".join(["install --quiet", *missing, *kept]))
 

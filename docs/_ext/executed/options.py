@@ -213,11 +213,11 @@ def read(values: Mapping[str, Any], conf: pathlib.Path) -> Options:
     """Return the options among `values`; raises OptionError, which says where in conf.py."""
     extensions = own_extensions(values.get("extensions", ()))
     tables: list[type[Table]] = [Options, *declared(extensions, "options")]
-    known = [PREFIX + field.name for table in tables for field in table.fields()]
+    names = [PREFIX + field.name for table in tables for field in table.fields()]
     try:
         for name in (name for name in values if name.startswith(PREFIX)):
-            if name not in known:
-                raise OptionError(name, f"there is no option {name}{nearest(name, known)}")
+            if name not in names:
+                raise OptionError(name, f"there is no option {name}{nearest(name, names)}")
         return Options.from_values(values, conf.parent)
     except OptionError as error:
         raise OptionError(error.name, f"{_place(error.name, conf)}{error}") from None

@@ -62,7 +62,7 @@ class ZMQInteractiveShell:
     """What `get_ipython()` gives during imports: some decide by its name what they print later."""
 
 
-class Said(io.TextIOBase):
+class Printed(io.TextIOBase):
     """What imports print. Who keeps it, as handlers of logs do, writes to stderr afterwards."""
 
     def __init__(self) -> None:
@@ -85,21 +85,21 @@ def imported_quietly(modules: Sequence[str]) -> bool:
 
     What an import prints belongs on the page: a process that has not imported shows it.
     """
-    said = Said()
+    printed = Printed()
     vars(builtins)["get_ipython"] = ZMQInteractiveShell
     # What is imported stays: to look for garbage in it again and again takes a fifth of the time.
     gc.disable()
     try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             for name in modules:
                 importlib.import_module(name)
     except BaseException:
         return False
     finally:
-        said.importing = False
+        printed.importing = False
         gc.enable()
         del vars(builtins)["get_ipython"]
-    return not said.text
+    return not printed.text
 
 
 class BoundedSession(Session):
@@ -118,19 +118,19 @@ class BoundedSession(Session):
         """Send a message; see the base class."""
         message = msg_or_type if isinstance(msg_or_type, dict) else None
         kind = message["header"]["msg_type"] if message else msg_or_type
-        found = message["content"] if message else content
+        body = message["content"] if message else content
         if kind == "stream":
-            found["text"] = self._text(found["text"])
-            if not found["text"]:
+            body["text"] = self._text(body["text"])
+            if not body["text"]:
                 return None
         elif kind in ("display_data", "execute_result", "update_display_data"):
-            if not self._fits(found):
+            if not self._fits(body):
                 return None
         elif kind == "error":
             # It is shown whatever came before it.
-            found["evalue"] = found["evalue"][: self.limit]
-            lines = "\n".join(found["traceback"])
-            found["traceback"] = [lines[: self.limit]]
+            body["evalue"] = body["evalue"][: self.limit]
+            lines = "\n".join(body["traceback"])
+            body["traceback"] = [lines[: self.limit]]
             self.left_out += len(lines[self.limit :])
         return super().send(stream, msg_or_type, content, *rest, **named)
 
@@ -223,8 +223,8 @@ class Scrubber:
 
     def cell_of(self, filename: str | None) -> int | None:
         """Return the number of the cell that was compiled under this file name, or None."""
-        known = self.shell.compile.format_code_name(filename)
-        number = re.search(r"\d+", known[1]) if known else None
+        code_name = self.shell.compile.format_code_name(filename)
+        number = re.search(r"\d+", code_name[1]) if code_name else None
         return int(number.group()) if number else None
 
     def is_last(self, filename: str | None) -> bool:
@@ -238,7 +238,7 @@ class Scrubber:
 
     def clean(self, text: str) -> str:
         """Replace the files of cells in a message, with the lines that it names."""
-        return PLACE.sub(lambda found: self.place(found[1], found[2]), text)
+        return PLACE.sub(lambda match: self.place(match[1], match[2]), text)
 
 
 def _show_traceback(

@@ -91,8 +91,8 @@ class Expansion:
             raise PageError(line, message) from None
         if own:
             errors.append(own)
-        found_in = (*excerpt.definitions, *excerpt.borrowed)
-        self.modules += [definition.module for definition in found_in]
+        reached = (*excerpt.definitions, *excerpt.borrowed)
+        self.modules += [definition.module for definition in reached]
         bound = bound_names(cell.source)
         helpers = [
             d
