@@ -76,7 +76,10 @@ SWITCHES = {
     ),
 }
 ON_ACCELERATORS = {
-    "torch": "backends.cudnn.benchmark backends.cudnn.allow_tf32"
+    "torch": (
+        "backends.cudnn.benchmark backends.cudnn.conv.fp32_precision "
+        "backends.cudnn.rnn.fp32_precision"
+    )
 }
 LIBRARIES = {
     "jax": {

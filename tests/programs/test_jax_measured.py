@@ -258,7 +258,7 @@ def test_what_sets_nothing_shares_a_process_and_no_page_runs_under_settings_of_a
     [
         ("import jax\njax.config.update('jax_enable_x64', True)", True),
         ("import torch\ndef terms():\n    torch.set_num_threads(2)\nterms()", True),
-        ("import torch\ntorch.backends.cudnn.allow_tf32 = False", True),
+        ("import torch\ntorch.backends.cudnn.rnn.fp32_precision = 'ieee'", True),
         ("import tensorflow as tf\ntf.config.experimental.enable_op_determinism()", True),
         ("import os\nos.environ['A'] = '1'", True),
         ("import jax\nfound = {}\nfound.update(jax.devices())\nfound.x = found['a'] = 1", False),

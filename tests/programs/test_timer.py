@@ -1016,10 +1016,11 @@ def test_switches_of_torch_are_as_they_are_set(monkeypatch):
     cudnn = torch.backends.cudnn
     for on in (True, False):
         monkeypatch.setattr(cudnn, "benchmark", on)
-        monkeypatch.setattr(cudnn, "allow_tf32", not on)
+        monkeypatch.setattr(cudnn.rnn, "fp32_precision", "ieee" if on else "tf32")
         found = timer.settings("torch", True)
         assert found["torch.backends.cudnn.benchmark"] == str(on)
-        assert found["torch.backends.cudnn.allow_tf32"] == str(not on)
+        assert found["torch.backends.cudnn.rnn.fp32_precision"] == ("ieee" if on else "tf32")
+        assert found["torch.backends.cudnn.conv.fp32_precision"] == "tf32"
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     assert timer.settings("torch")["torch.get_num_threads"] == "1"
