@@ -1,6 +1,7 @@
 """Settings and fixtures that all tests share."""
 
 import ast
+import atexit
 import contextlib
 import gc
 import importlib
@@ -109,6 +110,8 @@ def pytest_collection_finish(session):
     # garbage collection, it takes a tenth of the time of all tests.
     gc.collect()
     gc.freeze()
+    # At the end Triton calls a leak what no collection has freed.
+    atexit.register(gc.unfreeze)
     # What tests leave behind is looked for less often than after every 700 objects.
     gc.set_threshold(50_000, 20, 20)
 
