@@ -1,13 +1,9 @@
 """What benchmarks share: equal terms, errors, and when something pays off."""
 
-import contextlib
 import functools
 import os
 import shutil
-import sys
-import tempfile
 import warnings
-from unittest import mock
 
 import numpy as np
 import torch
@@ -46,51 +42,16 @@ def has_cpp_compiler():
     )
 
 
-def headers_folder():
-    """Return where PyTorch keeps its translated C++ headers."""
-    from torch._inductor.runtime.cache_dir_utils import default_cache_dir
+def compile_something_first():
+    """Have torch.compile compile a program that does not count.
 
-    unset = mock.patch.dict(
-        os.environ, dict.fromkeys(("TMPDIR", "TEMP", "TMP"), "")
-    )
-    with unset, mock.patch.object(tempfile, "tempdir", None):
-        return os.path.join(default_cache_dir(), "precompiled_headers")
-
-
-@contextlib.contextmanager
-def after_a_first_program():
-    """Spare what runs inside torch.compile's first program.
-
-    That finds out about the processor, translates headers and imports.
-    Without a C++ compiler on the machine it fails, and nothing is spared.
+    The first of a process also imports the compiler, finds out about the
+    processor and translates headers. The warning that TF32 is not used is
+    suppressed, as races forbid TF32.
     """
-    import torch
-    from torch._inductor import codecache, config, exc
-
-    device = torch.accelerator.current_accelerator(check_available=True)
-    headers = mock.patch.object(codecache, "_HEADER_DIR", headers_folder())
-    with headers, config.patch({"cpp.vec_isa_ok": True}):
-        with contextlib.suppress(exc.InductorError):
-            torch.compile(torch.sin)(torch.ones(3, device=device))
-        yield
-
-
-@contextlib.contextmanager
-def empty_torch_cache():
-    """Let torch.compile start from an empty cache.
-
-    It is spared what a first program pays. Its warning that TF32 is not
-    used is suppressed, as races forbid TF32.
-    """
-    with contextlib.ExitStack() as given:
-        given.enter_context(warnings.catch_warnings())
-        warnings.filterwarnings("ignore", "TensorFloat32")
-        given.enter_context(mock.patch.dict(os.environ))
-        if "torch" in sys.modules:
-            given.enter_context(after_a_first_program())
-        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = given.enter_context(folder)
-        yield
+    warnings.filterwarnings("ignore", "TensorFloat32")
+    if torch.cuda.is_available() or has_cpp_compiler():
+        torch.compile(torch.sin)(torch_tensor(np.ones(3, np.float32)))
 
 
 def largest_difference(result, exact):

@@ -1,14 +1,9 @@
-import contextlib
-import os
-import pathlib
 import statistics
-import tempfile
 import types
 
 import numpy as np
 import pytest
 import torch
-from torch._inductor import codecache, cpu_vec_isa
 
 from snippets.benchmarks import race
 from snippets.programs.timer import Comparison
@@ -40,39 +35,10 @@ def test_the_compiler_is_looked_for_by_name(monkeypatch):
     assert race.has_cpp_compiler()
 
 
-def test_the_cache_of_torch_is_empty_and_then_what_it_was(monkeypatch, tmp_path):
-    monkeypatch.setattr(race, "after_a_first_program", contextlib.nullcontext)
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    with race.empty_torch_cache():
-        folder = pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
-        assert list(folder.iterdir()) == []
-    assert not folder.exists()
-    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path)
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
-    with race.empty_torch_cache():
-        pass
-    assert "TORCHINDUCTOR_CACHE_DIR" not in os.environ
-
-
-def test_the_headers_lie_where_other_programs_find_them(monkeypatch, tmp_path):
-    others = race.headers_folder()
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    assert race.headers_folder() == others
-    assert tempfile.gettempdir() == str(tmp_path)
-    with race.empty_torch_cache():
-        assert codecache._HEADER_DIR == others
-        torch.compile(lambda x: torch.tanh(x) + 2)(torch.ones(64))
-    assert not list(tmp_path.rglob("*.gch"))
-
-
-def test_without_a_compiler_the_cache_is_empty_all_the_same():
-    config = torch._inductor.config
-    torch._dynamo.reset()
-    with config.patch({"cpp.cxx": ("no-such-compiler",), "fx_graph_cache": False}):
-        with race.empty_torch_cache():
-            with pytest.raises(torch._inductor.exc.InductorError):
-                torch.compile(lambda x: torch.tanh(x) + 4)(torch.ones(64))
+def test_without_a_compiler_nothing_is_compiled(monkeypatch):
+    monkeypatch.setattr(race.shutil, "which", lambda name: None)
+    monkeypatch.setattr(torch, "compile", pytest.fail)
+    race.compile_something_first()
 
 
 def test_a_first_program_does_not_pay_what_only_the_first_in_a_process_does():
@@ -80,24 +46,10 @@ def test_a_first_program_does_not_pay_what_only_the_first_in_a_process_does():
     # As in a process that has not compiled before.
     torch._dynamo.reset()
     counters.clear()
-    with race.empty_torch_cache():
-        assert counters["stats"]["unique_graphs"] == 1
-        torch.compile(lambda x: torch.tanh(x) + 3)(torch.ones(64))
-        assert counters["stats"]["unique_graphs"] == 2
-
-
-def test_the_cache_of_torch_needs_no_trial_of_instructions():
-    found = []
-    # What one test has tried out, another one does not try again.
-    cpu_vec_isa.valid_vec_isa_list.cache_clear()
-    with race.empty_torch_cache():
-        function = torch.compile(lambda x: torch.tanh(x) + 1)
-        function(torch.ones(64))
-        folder = pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
-        found += [path.read_text() for path in folder.rglob("*.cpp")]
-    assert any("tanh" in text for text in found)
-    assert not any("__avx_chk_kernel" in text for text in found), found
-    assert torch._inductor.config.cpp.vec_isa_ok is None
+    race.compile_something_first()
+    assert counters["stats"]["unique_graphs"] == 1
+    torch.compile(lambda x: torch.tanh(x) + 3)(torch.ones(64))
+    assert counters["stats"]["unique_graphs"] == 2
 
 
 def test_largest_difference():

@@ -100,6 +100,9 @@ def answers(sources, left_out):
     }
     with contextlib.ExitStack() as end:
         errors = end.enter_context(tempfile.TemporaryFile())
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        # A process that finds what another has compiled has no first call.
+        environment["TORCHINDUCTOR_CACHE_DIR"] = end.enter_context(folder)
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", f"{__package__}.process"],
             stdin=subprocess.PIPE,
