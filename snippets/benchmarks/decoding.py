@@ -75,13 +75,14 @@ def next_token(weights, cache, token, position, heads):
     return scores.argmax(-1).astype(jnp.int32), tuple(cache)
 
 
-def write(weights, cache, token, heads, count):
-    """Return `count` tokens after `token`, int32 (batch, count).
+def write(weights, cache, token, heads, positions):
+    """Return a token for each position, int32 (batch, len(positions)).
 
-    Each takes a call.
+    Each takes a call. `token` comes before them; `positions` are int32
+    scalars on the device.
     """
     tokens = []
-    for position in range(count):
+    for position in positions:
         token, cache = next_token(weights, cache, token, position, heads)
         tokens.append(token)
     return jnp.stack(tokens, axis=1), cache
@@ -89,7 +90,7 @@ def write(weights, cache, token, heads, count):
 
 @jax.jit(static_argnames=("heads", "count"), donate_argnames="cache")
 def write_in_one(weights, cache, token, heads, count):
-    """Return what `write` does, from one program."""
+    """Return what `write` does for `count` positions, from one program."""
 
     def one(carry, position):
         token, cache = next_token(weights, *carry, position, heads)
@@ -164,20 +165,20 @@ def write_torch(decoder, token, count):
 def texts_jax(weights, heads, capacity, count):
     """Return JAX's variants of generating `count` tokens, by key."""
 
-    def keep_writing(write):
+    def keep_writing(write, number):
         cache = empty_cache(weights, heads, 1, capacity)
         first = jnp.zeros(1, jnp.int32)
 
         def text():
             nonlocal cache
-            tokens, cache = write(weights, cache, first, heads, count)
+            tokens, cache = write(weights, cache, first, heads, number)
             return tokens
 
         return text
 
     return {
-        "steps@jax": keep_writing(write),
-        "scan@jax": keep_writing(write_in_one),
+        "steps@jax": keep_writing(write, list(jnp.arange(count))),
+        "scan@jax": keep_writing(write_in_one, count),
     }
 
 
@@ -219,7 +220,7 @@ def steps_of_jax(weights, heads, capacity, count):
         jnp.zeros(1, jnp.int32),
         empty_cache(weights, heads, 1, capacity),
     )
-    positions = itertools.cycle(range(count))
+    positions = itertools.cycle(list(jnp.arange(count)))
 
     def step():
         nonlocal token, cache

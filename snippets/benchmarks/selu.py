@@ -118,6 +118,7 @@ import resource, sys
 ALPHA, SCALE = {constants}
 {source}
 {set_up}
+print("ready", flush=True)
 for line in sys.stdin:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     call()
@@ -132,7 +133,7 @@ def in_own_process(framework, function, shape, tunables=""):
 
     Each call returns the number of its page faults. JAX compiles the
     function. `tunables` are settings of glibc's allocator, which a process
-    reads as it starts.
+    reads as it starts. The process has imported what it needs.
     """
     set_up = SET_UP[framework].format(shape=shape, name=function.__name__)
     code = CHILD.format(
@@ -147,6 +148,7 @@ def in_own_process(framework, function, shape, tunables=""):
         text=True,
         env=os.environ | {"GLIBC_TUNABLES": tunables},
     ) as process:
+        process.stdout.readline()
 
         def call():
             print(file=process.stdin, flush=True)

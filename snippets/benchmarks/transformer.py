@@ -1,6 +1,7 @@
 """A decoder-only transformer and its training step, in two frameworks."""
 
 import functools
+import re
 from typing import NamedTuple
 
 import jax
@@ -76,9 +77,18 @@ def normed(x, scale):
     return jax.nn.standardize(x.astype(jnp.float32), epsilon=EPSILON) * scale
 
 
+def rows(x):
+    """Return `x`, (…, width), as a matrix of rows."""
+    return x.reshape(-1, x.shape[-1])
+
+
 def product(x, weights, dtype):
-    """Return `x` (…, in) times `weights` (in, out), computed in `dtype`."""
-    return x.astype(dtype) @ weights.astype(dtype)
+    """Return `x` (…, in) times `weights` (in, out), computed in `dtype`.
+
+    The matmul has two axes, for the sake of its gradient on a CPU.
+    """
+    found = rows(x).astype(dtype) @ weights.astype(dtype)
+    return found.reshape(*x.shape[:-1], -1)
 
 
 def mlp(x, layer, dtype):
@@ -270,7 +280,7 @@ def compiled_torch(numbers, size):
     """Return PyTorch's compiled steps to compare, by key.
 
     The whole loss on a GPU, also in a CUDA graph; on a CPU each layer by
-    itself.
+    itself, also in float32.
     """
     keep = functools.partial(
         keep_training_torch, numbers, size, torch.bfloat16
@@ -281,10 +291,11 @@ def compiled_torch(numbers, size):
             loss_torch, fullgraph=True, mode="reduce-overhead"
         )
         return {"compile@torch": keep(whole), "graphs@torch": keep(graphs)}
-    step = keep()
-    for layer in step.args[0].layers:
+    short = keep()
+    exact = keep_training_torch(numbers, size, torch.float32)
+    for layer in (*short.args[0].layers, *exact.args[0].layers):
         layer.compile(fullgraph=True)
-    return {"compile@torch": step}
+    return {"compile@torch": short, "compile_float32@torch": exact}
 
 
 def operations(size):
@@ -297,6 +308,23 @@ def operations(size):
     layers, width, _, vocabulary, length, batch = size
     weights = vocabulary * width + layers * 12 * width**2
     return batch * length * (6 * weights + 12 * layers * width * length)
+
+
+@jax.jit
+def weights_gradient(x, weights, change):
+    """Return the gradient of `weights`, (in, out), from one of the result.
+
+    `x` is (…, in), and `change` is like `x @ weights`.
+    """
+    _, backward = jax.vjp(lambda weights: x @ weights, weights)
+    return backward(change)[0]
+
+
+def multiplied_in(*args):
+    """Return the dtype in which XLA itself multiplies for this gradient."""
+    text = weights_gradient.lower(*args).compile().as_text()
+    found = re.search(r"= (\w+)\[\S+ dot\(", text)
+    return found[1] if found else "a library's"
 
 
 def planned(numbers, heads, dtype, implementation=None):

@@ -121,6 +121,51 @@ def test_the_search_leaves_other_numbers_alone(sentence):
     assert typed_in(sentence) == []
 
 
+def unproven(text):
+    """Return each sentence that calls something the fastest beside a number of one alternative."""
+    text = re.sub(r"^(`{3,}).*?^\1[ ]*$", "\n", text, flags=re.DOTALL | re.MULTILINE)
+    numbers = {"measured": "\0", "compared": "\0"}
+    text = re.sub(r"\{(\w+)\}`[^`]+`", lambda role: numbers.get(role[1], ""), text)
+    text = re.sub(r"\]\(.*?\)", "]", text)
+    sentences = re.split(r"\n\s*\n|\n(?=[-|:])|\||(?<=[.!?])\s", text)
+    return [
+        sentence.strip()
+        for sentence in sentences
+        if "\0" in sentence and re.search(r"\b(?:fast|quick)est\b", sentence, re.IGNORECASE)
+    ]
+
+
+def test_what_is_called_the_fastest_is_looked_up():
+    """Which of several is the fastest changes with a new recording: {fastest} looks it up."""
+    found = [f"{name(p)}: {words}" for p in PAGES for words in unproven(p.read_text("utf8"))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The fastest is PyTorch, which takes {measured}`step/eager@torch`.",
+        "| the fastest, {compared}`step/a@jax / step/b@jax in 2..3` | 1 |",
+        "The quickest way\ntakes {measured}`step/a@jax. / first`.",
+    ],
+)
+def test_the_search_for_what_is_not_looked_up_finds_it(sentence):
+    assert len(unproven(f"Before. {sentence} After.")) == 1
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The fastest takes {fastest}`step/*@torch`.",
+        "Which is the fastest? JAX takes {measured}`step/a@jax`.",
+        "| [the fastest](a.md) | {measured}`step/a@jax` |",
+        "See [here](a.md#which-is-the-fastest): {measured}`step/a@jax`.",
+    ],
+)
+def test_the_search_for_what_is_not_looked_up_leaves_others_alone(sentence):
+    assert unproven(sentence) == []
+
+
 LONGEST_CELL = 25
 UNSEEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 

@@ -141,6 +141,37 @@ def resolve(
     return Quantity(value, text, (measurement,), seconds, brief)
 
 
+def fastest(expression: str, measurements: Measurements) -> str:
+    """Return a reference, or a ratio of two, for patterns: the fastest that each matches.
+
+    A pattern is over `name@framework`. What was measured of other code may be faster, so then none
+    is the fastest. Raises ReferenceProblem.
+    """
+    parts = (part.strip().partition(" on ") for part in expression.split(" / "))
+    return " / ".join(
+        _fastest(pattern, device or measurements.home, measurements) + on + device
+        for pattern, on, device in parts
+    )
+
+
+def _fastest(pattern: str, device: str, measurements: Measurements) -> str:
+    """Return what takes least time on a device of all that matches a pattern."""
+    found = [key for key in measurements.known if fnmatch.fnmatchcase("@".join(key), pattern)]
+    gone = [key for *key, where in measurements.outdated if where == device]
+    outdated = any(fnmatch.fnmatchcase("@".join(key), pattern) for key in gone)
+    latencies = {
+        "@".join(key): by_device[device].latency
+        for key in found
+        if device in (by_device := measurements.known[key])
+    }
+    if latencies and not outdated:
+        return min(latencies, key=lambda reference: latencies[reference])
+    if not (found or outdated or measurements.partial):
+        near = nearest(pattern, sorted(map("@".join, measurements.known)))
+        raise ReferenceProblem(f"no measurement matches '{pattern}'{near}")
+    raise NotRecorded(f"'{pattern}' was not measured there", device, outdated)
+
+
 def paid(expression: str, measurements: Measurements) -> Quantity:
     """Return from how many calls on the first of two takes no longer in all than the second.
 

@@ -1,4 +1,4 @@
-"""The roles for numbers in sentences: measured, compared, paid, verdicts, and quoted.
+"""The roles for numbers in sentences: measured, compared, fastest, paid, verdicts, and quoted.
 
 In a table, what is the same of all numbers of a column, or else of a row, is said once: by its
 head, or by a note below. Of a device on which other code was recorded, sentences are left out.
@@ -106,9 +106,13 @@ class LinkQuotesOnce(SphinxTransform):
 
 
 def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
-    expression, options = node["expression"], book_of(page.env).options
+    options = book_of(page.env).options
     verdict, quantity = None, None
     try:
+        if node["role"] == "fastest":
+            node["expression"] = references.fastest(node["expression"], known_on(page))
+            node["role"] = "compared" if " / " in node["expression"] else "measured"
+        expression = node["expression"]
         if node["role"] == "verdict":
             verdict, quantity = references.verdict(expression, known_on(page))
         else:
@@ -119,7 +123,7 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         return [nodes.inline("", text, classes=["not-recorded"], outdated=gap.outdated)]
     except references.ReferenceProblem as problem:
         logger.warning(str(problem), location=node, type="book", subtype="measured")
-        return [nodes.problematic("", expression)]
+        return [nodes.problematic("", node["expression"])]
     if quantity is None:
         return [nodes.inline("", verdict or "", classes=_classes(verdict))]
     return [_number(page, node, quantity, verdict), *_marks(page, expression, quantity)]
@@ -255,7 +259,7 @@ def _add_below(table: nodes.table, notes: Iterable[str]) -> None:
 
 def setup(app: Sphinx) -> None:
     """Register the roles."""
-    for name in (*READ, "verdict"):
+    for name in (*READ, "fastest", "verdict"):
         app.add_role(name, NumberRole())
     app.add_role("quoted", QuotedRole())
     app.add_transform(LinkQuotesOnce)

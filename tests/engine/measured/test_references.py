@@ -12,6 +12,7 @@ from measured.references import (
     Measurements,
     NotRecorded,
     ReferenceProblem,
+    fastest,
     paid,
     resolve,
     verdict,
@@ -97,6 +98,45 @@ KNOWN = known(MADE, outdated=frozenset({("gone", "jax", "gpu-h200")}))
 )
 def test_a_reference_is_written_as_its_field_asks(expression, text):
     assert resolve(expression, KNOWN).text == text
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("selu/*@jax", "selu/jit@jax"),
+        ("selu/*@tensorflow", "selu/eager@tensorflow"),
+        ("selu/[!j]*@*", "selu/eager@jax"),
+        ("selu/* on gpu-h200", "selu/jit@jax on gpu-h200"),
+        ("selu/*@tensorflow / selu/*@jax", "selu/eager@tensorflow / selu/jit@jax"),
+    ],
+)
+def test_the_fastest_is_looked_up_where_it_was_measured(expression, found):
+    for order in (MADE.items(), reversed(MADE.items())):
+        assert fastest(expression, known(dict(order), outdated=KNOWN.outdated)) == found
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("selu/*@torch", "was not measured there"),
+        ("selu/*@jax on tpu-v5e", "was not measured there"),
+        # What was measured of other code might be faster.
+        ("*@jax on gpu-h200", "was not measured there"),
+        ("gone@jax on gpu-h200", "was not measured there"),
+    ],
+)
+def test_what_is_fastest_is_not_known_where_something_is_missing(expression, problem):
+    with pytest.raises(NotRecorded, match=problem):
+        fastest(expression, KNOWN)
+
+
+@pytest.mark.parametrize("pattern", ["sleu/*@jax", "selu/*@jaxx"])
+def test_a_pattern_of_nothing_is_a_problem(pattern):
+    with pytest.raises(ReferenceProblem, match="no measurement matches") as found:
+        fastest(f"{pattern} / selu/*@jax", KNOWN)
+    assert not isinstance(found.value, NotRecorded)
+    with pytest.raises(NotRecorded):
+        fastest(pattern, known(MADE, partial=True))
 
 
 def test_a_number_knows_its_device():

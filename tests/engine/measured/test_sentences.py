@@ -17,7 +17,7 @@ def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
     )
     project.page(
         "b/uses",
-        "It took {measured}`slow@python`,",
+        "It took {measured}`slow@python`, and the fastest {fastest}`*@python`,",
         "{measured}`slow@python.first_call / fast@python.first_call` as long.",
         "{verdict}`slow@python.first_call / fast@python.first_call in 3.. ? holds : wrong`,",
         "{verdict}`out of date`.",
@@ -27,15 +27,17 @@ def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
     page = soup(project, "b/uses")
     assert [found.text for found in page.select(".measured")] == [
         "500 ms (one process)",
+        "125 ms (one process)",
         "4.00× (one process)",
     ]
+    assert page.select_one("[data-measured='fast@python']")
     first = page.select_one(".measured")
     assert first["tabindex"] == "0"
     assert page.find(id=first["aria-describedby"]).text == (
         "slow: python 1.2.3 on A processor, 2026-01-02. 1 process of 5 rounds, 1.0 cores busy."
     )
     notes = [found["aria-describedby"] for found in page.select(".noted [tabindex]")]
-    assert len(set(notes)) == len(notes) == 3
+    assert len(set(notes)) == len(notes) == 4
     assert all(page.find(id=note)["role"] == "tooltip" for note in notes)
     assert [(found.text, found["class"]) for found in page.select(".verdict")] == [
         ("holds", ["verdict", "verdict-holds"]),
@@ -59,6 +61,10 @@ PROBLEMS = {
     "one of two": (
         "{compared}`x@python / xx@python`",
         "no measurement is called 'xx@python'; the nearest are x@python",
+    ),
+    "pattern": (
+        "{fastest}`y*@python / x*@python`",
+        "no measurement matches 'y*@python'; the nearest are x@python",
     ),
     "form": ("{measured}`x`", "'x' is not of the form name@framework"),
     "verdict": ("{verdict}`splendid`", "'splendid' is no verdict; there are: holds"),
