@@ -108,6 +108,15 @@ def test_a_process_that_keeps_its_memory_gets_no_new_one(framework, function):
     assert faults[selu.KEEPING] < 0.1 * faults[""]
 
 
+def test_a_first_call_does_not_wait_for_the_imports_of_its_process(monkeypatch, tmp_path):
+    ready = tmp_path / "ready"
+    slow = f"import time; time.sleep(0.2); open({str(ready)!r}, 'w'); call = lambda: None"
+    monkeypatch.setitem(selu.SET_UP, "jax", slow)
+    with selu.in_own_process("jax", selu.selu, (2,)) as call:
+        assert ready.exists()
+        assert call() >= 0
+
+
 def test_a_function_that_fails_in_its_process_is_no_time():
     with selu.in_own_process("jax", selu.selu_tensorflow, (2,)) as call:
         with pytest.raises(ValueError):

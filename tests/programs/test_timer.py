@@ -1125,6 +1125,28 @@ def test_a_hundredth_of_a_second_disturbs_nobody(monkeypatch):
     assert timer.disturbed_since((6.9, 3.0))
 
 
+WORKS_AND_WAITS = """
+import time
+while time.process_time() < 0.5:
+    pass
+input("done")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux says what children have taken")
+def test_a_process_that_was_started_to_work_disturbs_nobody(monkeypatch):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    others = timer.taken_by_children()
+    with subprocess.Popen([sys.executable, "-c", WORKS_AND_WAITS], **pipes) as process:
+        process.stdout.read(4)
+        assert timer.taken_by_children() - others > 0.4
+    assert timer.taken_by_children() == others
+    taken, children = iter([(5.0, 1.0), (10.0, 4.0)]), iter([2.0, 7.0])
+    monkeypatch.setattr(timer, "taken_by_others", lambda: next(taken))
+    monkeypatch.setattr(timer, "taken_by_children", lambda: next(children))
+    assert not timer.measure("x", sum, [1]).disturbed
+
+
 def test_where_the_system_says_nothing_nothing_is_disturbed(monkeypatch, tmp_path):
     system(monkeypatch, tmp_path)
     assert timer.taken_by_others() == (0, 0)
