@@ -46,8 +46,8 @@ def decoder(numbers):
 
 def test_the_tokens_are_those_without_a_cache(weights, expected):
     assert len(set(expected)) > 4
-    for write in (decoding.write, decoding.write_in_one):
-        tokens, _ = write(weights, cache_of(weights), FIRST, SIZE.heads, COUNT)
+    for write, number in ((decoding.write, range(COUNT)), (decoding.write_in_one, COUNT)):
+        tokens, _ = write(weights, cache_of(weights), FIRST, SIZE.heads, number)
         assert tokens[0].tolist() == expected
 
 
@@ -69,6 +69,20 @@ def test_texts_are_the_same_each_time(weights, numbers, expected):
         for key, text in texts.items():
             assert [text()[0].tolist() for _ in range(2)] == [expected] * 2, key
     assert {"steps@jax", "scan@jax", "eager@torch"} <= texts.keys()
+
+
+def test_positions_lie_on_the_device_before_the_clock_starts(weights, monkeypatch):
+    given = []
+
+    def noted(weights, cache, token, position, heads):
+        given.append(position)
+        return token, cache
+
+    monkeypatch.setattr(decoding, "next_token", noted)
+    decoding.texts_jax(weights, SIZE.heads, SIZE.length, 2)["steps@jax"]()
+    decoding.steps_of_jax(weights, SIZE.heads, SIZE.length, 2)()
+    assert [int(each) for each in given] == [0, 1, 0]
+    assert all(isinstance(each, jax.Array) for each in given)
 
 
 def test_single_steps_write_the_same(weights, decoder, expected):

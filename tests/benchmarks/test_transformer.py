@@ -1,3 +1,4 @@
+import re
 import types
 
 import jax
@@ -75,6 +76,26 @@ def test_matmuls_are_of_bfloat16_or_of_full_float32():
     assert not any("HIGHEST" in line for line in short)
     own = [line for line in short if "bf16" in line.partition("->")[0]]
     assert len(own) == len(short)
+
+
+def test_a_matmul_of_rows_is_a_matmul():
+    x = np.random.default_rng(0).standard_normal((3, 4, 4), np.float32)
+    weights = np.float32([[1, 2], [3, 4], [5, 6], [7, 8]])
+    found = transformer.product(x, weights, jnp.float32)
+    np.testing.assert_allclose(found, x @ weights, rtol=1e-5)
+    change = np.ones_like(found)
+    exact = np.einsum("abi,abo->io", x, change)
+    for args in ((x, change), (transformer.rows(x), transformer.rows(change))):
+        gradient = transformer.weights_gradient(args[0], weights, args[1])
+        np.testing.assert_allclose(gradient, exact, rtol=1e-4)
+        assert transformer.multiplied_in(args[0], weights, args[1]) == "f32"
+
+
+def test_all_matmuls_of_weights_have_two_axes():
+    of_weights = [line for line in matmuls(jnp.bfloat16) if "batching_dims" not in line]
+    shapes = [re.findall(r"tensor<([\dx]+)xbf16>", line) for line in of_weights]
+    assert len(shapes) == 3 * 5
+    assert {one.count("x") for of_line in shapes for one in of_line} == {1}
 
 
 def test_one_layer_is_compiled_however_many_there_are():
