@@ -55,7 +55,7 @@ def test_a_donated_array_cannot_be_read(raises_declared):
 def test_a_ref_is_increased_where_it_is():
     ref = jax.new_ref(jnp.zeros(3))
     address = ref.unsafe_buffer_pointer()
-    jax_docs.increase(ref)
+    assert jax_docs.increase(ref) == 1
     assert ref[...].tolist() == [1, 1, 1] and ref.unsafe_buffer_pointer() == address
 
 
