@@ -72,16 +72,22 @@ def standardized(x):
     return jax.nn.standardize(x, epsilon=EPSILON)
 
 
+def linear(x, weights):
+    """Return `x`, (…, in), times `weights`, (in, out), in one matmul."""
+    rows = x.reshape(-1, x.shape[-1])
+    return (rows @ weights).reshape(*x.shape[:-1], -1)
+
+
 def block(params, x):
     """Return a transformer block of `x`, (batch, length, width)."""
     batch, length, _ = x.shape
-    heads = (standardized(x) @ params["qkv"]).reshape(
-        batch, length, 3, HEADS, -1
-    )
+    heads = linear(standardized(x), params["qkv"])
+    heads = heads.reshape(batch, length, 3, HEADS, -1)
     q, k, v = jnp.moveaxis(heads, 2, 0)
-    attended = jax.nn.dot_product_attention(q, k, v)
-    x = x + attended.reshape(x.shape) @ params["out"]
-    return x + jax.nn.relu(standardized(x) @ params["up"]) @ params["down"]
+    attended = jax.nn.dot_product_attention(q, k, v).reshape(x.shape)
+    x = x + linear(attended, params["out"])
+    hidden = jax.nn.relu(linear(standardized(x), params["up"]))
+    return x + linear(hidden, params["down"])
 
 
 def standardized_torch(x):

@@ -173,3 +173,14 @@ def test_operations_are_counted_in_the_program_that_runs():
         "  ROOT %t = (f32[2]{0}, f32[2]{0}) tuple(%f, %d)\n}\n"
     )
     assert steps.steps_counted("mlp", 4, program)[1] == 2
+
+
+def test_matmuls_of_weights_have_two_axes():
+    weights, x, _ = steps.draw("block", 2)
+    products = [
+        equation.invars
+        for equation in jax.make_jaxpr(steps.block)(weights, x).eqns
+        if equation.primitive.name == "dot_general"
+    ]
+    ours = [left for left, right in products if right.aval.shape in steps.SHAPES["block"].values()]
+    assert [left.aval.ndim for left in ours] == [2, 2, 2, 2]
