@@ -2,6 +2,7 @@
 
 import ast
 import pathlib
+import re
 import runpy
 
 import pytest
@@ -48,6 +49,24 @@ def test_every_folder_is_an_extension_that_conf_py_lists():
     folders = sorted(path.parent.name for path in ENGINE.glob("*/__init__.py"))
     assert folders == sorted((*EXTENSIONS, LIBRARY))
     assert tuple(listed[: len(EXTENSIONS)]) == EXTENSIONS
+
+
+def classes(*folders):
+    """Return the classes that the style sheets of extensions select."""
+    sheets = (
+        path.read_text("utf8") for name in folders for path in ENGINE.glob(f"{name}/**/*.css")
+    )
+    return {name for sheet in sheets for name in re.findall(r"\.([a-z][\w-]+)", sheet)}
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith((CORE, LIBRARY))])
+def test_the_core_selects_no_class_of_a_feature(name):
+    # The last two are of MyST-NB.
+    others = classes(*FEATURES) - classes(CORE, LIBRARY) - {"collapsed", "expanded"}
+    nodes = ast.walk(ast.parse(MODULES[name].read_text("utf8")))
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    selected = {name for text in map(str, texts) for name in re.findall(r"\.([\w-]+)", text)}
+    assert not selected & others
 
 
 def test_each_folder_says_what_its_modules_are_for():
