@@ -69,6 +69,14 @@ def test_the_core_selects_no_class_of_a_feature(name):
     assert not selected & others
 
 
+@pytest.mark.parametrize("feature", FEATURES)
+def test_who_draws_loads_the_styles_of_drawings(feature):
+    folder = ENGINE / feature
+    own = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+    draws = any(LIBRARY in imported(path) for path in own)
+    assert ('"drawing.css"' in (folder / "__init__.py").read_text("utf8")) == draws
+
+
 def test_each_folder_says_what_its_modules_are_for():
     for name, path in MODULES.items():
         folder = path.parent if path.name != "__init__.py" else path.parent.parent
