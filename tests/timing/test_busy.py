@@ -1,0 +1,177 @@
+"""Calls beside a neighbour: the neighbour, the processes, and what is recorded of them."""
+
+import json
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+from snippets.programs import timer
+from snippets.timing import busy
+
+PROGRAMS = pathlib.Path(__file__).parents[2] / "snippets" / "programs"
+
+
+def state(process):
+    """Return the letter that the system has for what a process does."""
+    stat = pathlib.Path(f"/proc/{process.pid}/stat").read_text("utf8")
+    return stat.rpartition(")")[2].split()[0]
+
+
+def until(said):
+    """Wait until something is so."""
+    for _ in range(1000):
+        if said():
+            return True
+        busy.time.sleep(0.01)
+    return False
+
+
+@pytest.fixture
+def neighbour():
+    found = busy.Neighbour()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def child(monkeypatch):
+    """Return a function that makes a child process, in which the timer is found."""
+    monkeypatch.setenv("PYTHONPATH", str(PROGRAMS))
+    made = []
+
+    def make(works=busy.works_numpy, **given):
+        made.append(busy.Child(works, **given))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_all_frameworks_compute_the_same():
+    a, numbers = (each.astype(np.float64) for each in busy.draw())
+    weights, tanh = 0.05 * a, np.tanh(a @ (0.05 * a))
+    exact = {
+        "matmul": a @ a,
+        "chain": busy.chain(numbers),
+        "step": weights - 0.1 * a.T @ (2 / tanh.size * tanh * (1 - tanh**2)),
+    }
+    makers = busy.works_jax, busy.works_torch, busy.works_tensorflow, busy.works_numpy
+    for works in makers:
+        for name, call in works().items():
+            found = call()
+            found = found.detach() if hasattr(found, "detach") else found
+            np.testing.assert_allclose(found, exact[name], rtol=1e-4, atol=1e-3, err_msg=name)
+
+
+def test_each_work_is_one_of_every_framework():
+    makers = busy.works_jax, busy.works_torch, busy.works_tensorflow, busy.works_numpy
+    assert len({tuple(works()) for works in makers}) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no process can be pinned")
+def test_the_neighbour_keeps_to_one_core_and_counts_only_at_work(neighbour):
+    assert neighbour.pinned
+    assert os.sched_getaffinity(neighbour.process.pid) == {max(os.sched_getaffinity(0))}
+    assert until(lambda: state(neighbour.process) == "T")
+    with neighbour.at_work():
+        before = neighbour.computed
+        assert until(lambda: neighbour.computed > before)
+    assert until(lambda: state(neighbour.process) == "T")
+
+
+def test_the_neighbour_rests_even_where_a_call_raises(neighbour):
+    with pytest.raises(ZeroDivisionError), neighbour.at_work():
+        raise ZeroDivisionError
+    assert until(lambda: state(neighbour.process) == "T")
+
+
+def test_without_pinning_the_page_says_so(monkeypatch):
+    monkeypatch.delattr(os, "sched_setaffinity", raising=False)
+    free = busy.Neighbour()
+    assert not free.pinned
+    free.close()
+
+
+def test_a_child_has_the_variables_of_its_setting_alone(child, monkeypatch):
+    monkeypatch.setenv("GOMP_SPINCOUNT", "7")
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    as_it_comes, less = child(), child(setting="spinning_less")
+    settings = [each.ask("matmul", 0)["settings"] for each in (as_it_comes, less)]
+    names = "GOMP_SPINCOUNT", "OPENBLAS_THREAD_TIMEOUT", "OMP_NUM_THREADS"
+    assert [settings[0].get(name) for name in names] == [None, None, None]
+    assert [settings[1].get(name) for name in names] == ["30000", "20", None]
+
+
+def test_a_child_that_ends_is_an_error(child):
+    ended = child()
+    ended.process.kill()
+    ended.process.wait()
+    with pytest.raises(RuntimeError, match="ended without an answer"):
+        ended.ask("matmul", 1)
+
+
+class Pretending:
+    """A child or neighbour that computes for as long as it says."""
+
+    computed, working = 0.0, False
+
+    @busy.contextlib.contextmanager
+    def at_work(self):
+        Pretending.working = True
+        yield
+        Pretending.working = False
+
+    def run(self, name, calls):
+        self.computed += 1
+        each = 3e-3 if Pretending.working else 1e-3
+        return each * calls, 2 * each * calls
+
+    def ask(self, name, calls):
+        known = busy.Measurement(
+            *("", "torch", "cpu", "some cpu", [], "float32", "highest", None, None, {}, {}),
+            *("2026-01-31T00:00:00+00:00", 0.5, 1, [1.0], None, 1.0, False),
+        )
+        return busy.dataclasses.asdict(known)
+
+
+@pytest.mark.parametrize(("others", "disturbed"), [(0.0, False), (30.0, True)])
+def test_what_is_on_purpose_does_not_disturb(monkeypatch, others, disturbed):
+    child, neighbour = Pretending(), Pretending()
+    looks = iter([0.0, 1.0])
+
+    def taken():
+        look = next(looks)
+        return (child.computed + neighbour.computed + look * others, 10 * look)
+
+    for module in (busy, timer):
+        monkeypatch.setattr(module, "taken_by_others", taken)
+    found = busy.compare_busy("step", {"eager@torch": child}, neighbour)
+    assert found.ratio("eager/busy@torch", "eager/calm@torch").value == pytest.approx(3.0)
+    assert {each.disturbed for each in found.alternatives.values()} == {disturbed}
+
+
+def test_the_record_is_what_the_schema_allows_with_the_names_of_the_page():
+    jsonschema = pytest.importorskip("jsonschema")
+    found = busy.compare_busy("step", {"eager@torch": Pretending()}, Pretending())
+    schema = json.loads((PROGRAMS / "measurement.schema.json").read_text("utf8"))
+    jsonschema.validate(found.record(), schema)
+    references = [each.reference for each in found.alternatives.values()]
+    assert references == ["busy/step/eager/calm@torch", "busy/step/eager/busy@torch"]
+
+
+def test_a_real_child_is_timed_calm_and_beside_the_neighbour(child, neighbour):
+    found = busy.compare_busy("matmul", {"eager@numpy": child()}, neighbour)
+    assert list(found.alternatives) == ["eager/calm@numpy", "eager/busy@numpy"]
+    for each in found.alternatives.values():
+        assert (each.framework, each.device_kind, each.shape[0]) == ("numpy", "cpu", [512, 512])
+    assert neighbour.computed > 0
+
+
+def test_the_timer_would_have_called_it_disturbed(neighbour):
+    before = busy.taken_by_others()
+    with neighbour.at_work():
+        busy.time.sleep(0.5)
+    assert busy.disturbed_since(before)
