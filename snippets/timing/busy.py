@@ -150,9 +150,11 @@ def answer(works):
     from timer import Timed, rest
 
     gc.disable()
-    timed = {name: Timed(call) for name, call in works.items()}
+    timed = {}
     for line in sys.stdin:
         name, calls = json.loads(line)
+        if name not in timed:
+            timed[name] = Timed(works[name])
         if calls:
             rest()
             timed[name].run(1)
