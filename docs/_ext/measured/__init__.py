@@ -5,9 +5,10 @@ reads the JSON schema that lies beside the timer, and refuses records it does no
 joins records of several processes, and `slices` says whether they measured the same. `ranges` has
 the range of a number over processes, and `texts` how both are written. `references` gives the
 numbers, ratios and verdicts that `sentences` ask for; `tables`, `charts` and `rooflines` show many
-measurements at once, where `directives` ask for them. `book_measurements` has those of the whole
-book. `feature` is what this adds to the core, and `options` has the schema and the sources of
-quotes. In `static` a reader's own are computed and drawn as the book's.
+measurements at once, where `directives` ask for them, and `fastest` compares the frameworks at some
+work. `book_measurements` has those of the whole book. `feature` is what this adds to the core, and
+`options` has the schema and the sources of quotes. In `static` a reader's own are computed and
+drawn as the book's.
 """
 
 from typing import Any
@@ -19,7 +20,7 @@ def setup(app: Any) -> dict[str, Any]:
     import drawing
     from executed.assets import add_assets
 
-    from . import book_measurements, directives, sentences
+    from . import book_measurements, directives, fastest, sentences
 
     add_assets(app, drawing.__file__, "drawing.css")
     add_assets(app, __file__, "measured.css", "machine.css")
@@ -28,4 +29,5 @@ def setup(app: Any) -> dict[str, Any]:
     book_measurements.setup(app)
     sentences.setup(app)
     directives.setup(app)
+    fastest.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

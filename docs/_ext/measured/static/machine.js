@@ -43,7 +43,8 @@
 
   document.addEventListener("DOMContentLoaded", async () => {
     const there = (name) => document.querySelector(name) !== null;
-    const data = there(".measurement-data, .measurement-numbers, .roofline-data, .measurement-names");
+    const shown = [".measurement-data", ".measurement-numbers", ".fastest-data", ".roofline-data"];
+    const data = there([...shown, ".measurement-names"].join());
     const given = brought() || kept();
     if (kept()) offer(true);
     if (!there(".machine-file, .possible-time") && !(data && given)) return;

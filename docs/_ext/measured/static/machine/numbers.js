@@ -3,7 +3,8 @@
 // its author asked for.
 (() => {
   "use strict";
-  const { YOURS, record, about, CLOCKS, rangeOf, valueOf, fieldText, digits } = window.machine;
+  const { YOURS, LABEL, record, about, CLOCKS, rangeOf, valueOf, secondsOf } = window.machine;
+  const { fieldText, secondsText, digits } = window.machine;
   const { median, medianRatio, spread, numberOf, fixed, rounded, decimals, between, ranged } =
     window.machine;
   const { element } = window.book;
@@ -137,5 +138,41 @@
       const found = parts && read(parts, condition);
       if (found) show(number, found.text);
     }
+  }
+
+  // Of some work the best of each framework, and the best of all against the next: as in fastest.py.
+  const against = (one, other) => {
+    const ratio = ratioOf(["latency", one], ["latency", other]);
+    if (ratio) return ratio;
+    const [above, below] = [one, other].map((each) => rangeOf(each, "latency"));
+    const [low, high] = [above.low / below.high, above.high / below.low];
+    return { low, high, value: above.value / below.value, count: Math.min(above.count, below.count) };
+  };
+  const fastest = (references, frameworks) => {
+    const measured = references.map((name) => record.measurements.get(name)).filter(Boolean);
+    measured.sort((one, other) => secondsOf(one) - secondsOf(other));
+    const found = [...Map.groupBy(measured, (each) => each.framework).values()].map(([each]) => each);
+    const names = found.map(({ framework }) => frameworks[framework]);
+    if (found.length < 2 || found.some(({ processes }) => processes.length < 2)) {
+      const times = found.map((each, n) => `${names[n]} ${secondsText(secondsOf(each))}`);
+      return { text: times.join(", ") || "–", leading: "" };
+    }
+    const ratio = against(found[0], found[1]);
+    const two = found.slice(0, 2).map(({ framework }) => framework);
+    if (isTold(ratio)) return { text: `${names[0]}, ${compared(ratio)} than ${names[1]}`, leading: two[0] };
+    const joined = names.slice(0, 2).join(isEqual(ratio) ? " and " : " or ");
+    return { text: `${joined}: ${compared(ratio)}`, leading: two.join(" ") };
+  };
+  for (const data of document.querySelectorAll(".fastest-data")) {
+    const { works, frameworks } = JSON.parse(data.textContent);
+    const table = data.nextElementSibling.querySelector("table");
+    const head = element("th", { className: "head", scope: "col", title: about(record) }, LABEL);
+    table.tHead.rows[0].append(head);
+    works.forEach((references, n) => {
+      const { text, leading } = fastest(references, frameworks);
+      const said = element("span", {}, text);
+      said.dataset.leading = leading;
+      table.tBodies[0].rows[n].append(element("td", {}, element("p", {}, said)));
+    });
   }
 })();

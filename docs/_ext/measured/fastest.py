@@ -1,0 +1,189 @@
+"""Which framework is fastest at some work: the best of each against the best of the next."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Self
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from drawing.numbers import seconds_text
+from executed.book import book_of
+from executed.names import nearest
+from executed.nodes import noted, table_node, table_note
+from executed.options import Options
+from executed.waiting import FillIn
+
+from . import book_measurements
+from .book_measurements import known_on, place_measured
+from .directives import data_node
+from .ranges import Range
+from .schema import Measurement
+from .tables import DAGGER, by_device, notes_below
+from .texts import compared, sampling
+
+logger = logging.getLogger(__name__)
+# What the largest array of a work is called up to so many elements.
+SIZES = {10_000: "small", 1_000_000: "medium", math.inf: "large"}
+OUTDATED = "not recorded with this code"
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """Some work in words, and what does it: names of measurements, or what these begin with.
+
+    Those `besides` have such a name, too, and do other work.
+    """
+
+    words: str
+    entries: tuple[str, ...]
+    besides: frozenset[str]
+
+    @classmethod
+    def from_line(cls, line: str) -> Self:
+        """Read a line such as `CNN: training_step/cnn tuned/cnn -tuned/cnn/other`."""
+        words, _, names = line.rpartition(": ")
+        entries = tuple(name for name in names.split() if not name.startswith("-"))
+        if not words or not entries:
+            raise ValueError(f"'{line}' is not of the form WORDS: NAMES")
+        besides = (name[1:] for name in names.split() if name.startswith("-"))
+        return cls(words.strip(), entries, frozenset(besides))
+
+    def counts(self, name: str) -> bool:
+        """Say whether a measurement of this name is of this work."""
+        return name not in self.besides and not with_parent(name).isdisjoint(self.entries)
+
+
+def with_parent(name: str) -> set[str]:
+    """Return a name, and what it says before the alternative."""
+    return {name, name.rpartition("/")[0]}
+
+
+def best(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """Return the fastest measurement of each framework, the fastest first."""
+    found: dict[str, Measurement] = {}
+    for each in sorted(measurements, key=lambda each: each.seconds):
+        found.setdefault(each.framework, each)
+    return list(found.values())
+
+
+def against(one: Measurement, other: Measurement) -> Range:
+    """Return how many times as long one takes as another, of one device.
+
+    Unless they took turns, the range is the widest that both of theirs allow.
+    """
+    if ratio := one.ratio(other):
+        return ratio
+    above, below = one.range(), other.range()
+    assert above is not None and below is not None
+    ends = above.low / below.high, above.high / below.low
+    return Range(above.value / below.value, *ends, min(above.count, below.count))
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """Which framework is fastest, in words; `leading` are those that may be, if that is told."""
+
+    text: str
+    leading: tuple[str, ...] = ()
+
+
+def answer(found: Sequence[Measurement], options: Options) -> Answer:
+    """Say which of the best is fastest, and how far the next is; of one process, all times."""
+    names = [options.framework_label(each.framework) for each in found]
+    if len(found) < 2 or any(len(each.processes) < 2 for each in found):
+        times = (seconds_text(each.seconds) for each in found)
+        return Answer(", ".join(map(" ".join, zip(names, times, strict=True))))
+    leading = tuple(each.framework for each in found[:2])
+    ratio = against(*found[:2])
+    if ratio.differs:
+        return Answer(f"{names[0]}, {compared(ratio)} than {names[1]}", leading[:1])
+    joined = " and " if ratio.is_equal else " or "
+    return Answer(f"{joined.join(names[:2])}: {compared(ratio)}", leading)
+
+
+def size_of(found: Iterable[Measurement]) -> str:
+    """Say how large the largest array of a work is; nothing where no record has one."""
+    shapes = itertools.chain.from_iterable(each.shape for each in found)
+    largest = max(map(math.prod, shapes), default=0)
+    return next(words for limit, words in SIZES.items() if largest <= limit) if largest else ""
+
+
+def _cell(found: Sequence[Measurement], outdated: bool, options: Options) -> nodes.Node:
+    """Return what is said of one device, with a note of the best entry of each framework."""
+    if outdated or not found:
+        return nodes.Text(OUTDATED if outdated else "–")
+    entries = (
+        f"{options.framework_label(each.framework)} {seconds_text(each.seconds)} ({each.name})"
+        for each in found
+    )
+    said, remarks = answer(found, options), notes_below([], found, options)
+    note = " ".join([f"{'; '.join(entries)}.", sampling(found[0]), *remarks])
+    number = noted("", said.text, note=note, classes=["measured", "long"])
+    number["data"] = {"data-leading": " ".join(said.leading)}
+    earlier = any(each.earlier for each in found)
+    mark = nodes.superscript("", DAGGER, classes=["earlier"]) if earlier else nodes.Text("")
+    return nodes.inline("", "", number, mark)
+
+
+def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
+    """Return the table of a place, and before it what a script needs to know of it."""
+    _report_unknown(page, node)
+    book, every = book_of(page.env), book_measurements.measurements(page.env)
+    options, outdated = book.options, known_on(page).outdated
+    found = [[each for each in every if work.counts(each.name)] for work in node["works"]]
+    groups = [by_device(of_work) for of_work in found]
+    devices = dict.fromkeys([book.home, *itertools.chain.from_iterable(groups)])
+    rows, shown = [], list[Measurement]()
+    for work, of_work, group in zip(node["works"], found, groups, strict=True):
+        words: nodes.Node = nodes.Text(work.words)
+        if of_work:
+            uri = book.relative_uri(page.env.docname, of_work[0].page)
+            words = nodes.reference("", work.words, refuri=uri, internal=True)
+        gone = {device for name, _, device in outdated if work.counts(name)}
+        bests = {device: best(group.get(device, ())) for device in devices}
+        rows.append([words, *(_cell(bests[each], each in gone, options) for each in devices)])
+        shown += itertools.chain.from_iterable(bests.values())
+    head = ["", *map(options.label, devices)]
+    table = table_node(head, rows, classes=["measurements", "fastest"])
+    alone = by_device(each for each in shown if len(each.processes) < 2)
+    table += [table_note(each) for each in notes_below([*map(options.label, alone)], shown, options)]
+    data = {
+        "sizes": [*map(size_of, found)],
+        "works": [[*dict.fromkeys(each.reference for each in of_work)] for of_work in found],
+        "frameworks": {framework.name: framework.label for framework in options.registry},
+    }
+    return [data_node(page.env, "fastest-data", data), table]
+
+
+def _report_unknown(page: FillIn, node: nodes.Element) -> None:
+    """Warn of what no measurement of any device is called."""
+    known = known_on(page)
+    names = set().union(*(with_parent(name) for name, *_ in (*known.known, *known.outdated)))
+    for name in itertools.chain.from_iterable((*w.entries, *w.besides) for w in node["works"]):
+        if name not in names and not known.partial:
+            message = f"no measurement is called '{name}'{nearest(name, sorted(names))}"
+            logger.warning(message, location=node, type="book", subtype="measured")
+
+
+class FastestDirective(SphinxDirective):
+    """A table of which framework is fastest at works, each a line of the content."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the table."""
+        try:
+            works = [Work.from_line(line) for line in self.content if line.strip()]
+        except ValueError as problem:
+            raise self.error(str(problem)) from None
+        return [place_measured(self, _table, works=works)]
+
+
+def setup(app: Sphinx) -> None:
+    """Register the directive."""
+    app.add_directive("measurement-fastest", FastestDirective)

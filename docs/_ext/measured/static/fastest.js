@@ -1,0 +1,66 @@
+// Choose among the rows of the tables that say which framework is fastest: by the section that they
+// stand in, the size of their arrays, the device, and who is fastest. Without scripts all are there.
+(() => {
+  "use strict";
+  const { element } = window.book;
+  const NAMES = { small: "up to 10⁴ elements", medium: "up to 10⁶ elements", large: "more elements" };
+
+  const tablesOf = (data) => {
+    const { sizes, frameworks } = JSON.parse(data.textContent);
+    const table = data.nextElementSibling.querySelector("table");
+    const section = table.closest("section");
+    const title = section.querySelector("h1, h2, h3").firstChild.textContent.trim();
+    const rows = [...table.tBodies[0].rows].map((row, n) => ({ row, size: sizes[n] }));
+    return { section, title, rows, frameworks, heads: [...table.tHead.rows[0].cells].slice(1) };
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const bar = document.querySelector(".fastest-filter");
+    const tables = [...document.querySelectorAll(".fastest-data")].map(tablesOf);
+    if (!bar || !tables.length) return;
+    const said = element("p", { className: "fastest-said" });
+    said.setAttribute("role", "status");
+
+    const select = (name, label, choices) => {
+      const options = [["", "all"], ...choices].map(([value, text]) => new Option(text, value));
+      const made = element("select", { id: `fastest-${name}` }, ...options);
+      bar.append(element("p", {}, element("label", { htmlFor: made.id, textContent: label }), made));
+      made.addEventListener("change", () => show());
+      return made;
+    };
+    const leading = (cell) => (cell.querySelector("[data-leading]")?.dataset.leading ?? "").split(" ");
+    const cells = tables.flatMap(({ rows }) => rows.flatMap(({ row }) => [...row.cells]));
+    const leaders = new Set(cells.flatMap(leading));
+    const labels = Object.entries(tables[0].frameworks).filter(([name]) => leaders.has(name));
+    const kinds = tables.map(({ title }) => [title, title]);
+    const devices = tables[0].heads.map(({ textContent }) => [textContent, textContent]);
+    const kind = select("kind", "Kind of work", kinds);
+    const size = select("size", "Size", Object.entries(NAMES));
+    const device = select("device", "Device", devices);
+    const framework = select("framework", "Fastest, or among the two that may be", labels);
+
+    const show = () => {
+      let [shown, all] = [0, 0];
+      for (const { section, title, rows, heads } of tables) {
+        const out = heads.map(({ textContent }) => device.value && textContent !== device.value);
+        heads.forEach((head, n) => { head.hidden = out[n]; });
+        let left = 0;
+        for (const each of rows) {
+          const of = [...each.row.cells].slice(1);
+          of.forEach((cell, n) => { cell.hidden = out[n] ?? false; });
+          const led = of.some((cell) => !cell.hidden && leading(cell).includes(framework.value));
+          const fits = (!size.value || each.size === size.value) && (!framework.value || led);
+          each.row.hidden = !fits;
+          left += fits;
+        }
+        section.hidden = (kind.value && title !== kind.value) || !left;
+        shown += section.hidden ? 0 : left;
+        all += rows.length;
+      }
+      said.textContent = `${shown} of ${all} rows`;
+    };
+    bar.append(said);
+    bar.hidden = false;
+    show();
+  });
+})();
