@@ -29,7 +29,8 @@ from .texts import compared, sampling
 logger = logging.getLogger(__name__)
 # What the largest array of a work is called up to so many elements.
 SIZES = {10_000: "small", 1_000_000: "medium", math.inf: "large"}
-OUTDATED = "not recorded with this code"
+# What stands where other code was measured, and what is said of it below.
+GONE, OUTDATED = "–", "–: not recorded on {} with this code."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +117,7 @@ def size_of(found: Iterable[Measurement]) -> str:
 def _cell(found: Sequence[Measurement], outdated: bool, options: Options) -> nodes.Node:
     """Return what is said of one device, with a note of the best entry of each framework."""
     if outdated or not found:
-        return nodes.Text(OUTDATED if outdated else "–")
+        return nodes.Text(GONE if outdated else "")
     entries = (
         f"{options.framework_label(each.framework)} {seconds_text(each.seconds)} ({each.name})"
         for each in found
@@ -137,21 +138,24 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     options, outdated = book.options, known_on(page).outdated
     found = [[each for each in every if work.counts(each.name)] for work in node["works"]]
     groups = [by_device(of_work) for of_work in found]
-    devices = dict.fromkeys([book.home, *itertools.chain.from_iterable(groups)])
-    rows, shown = [], list[Measurement]()
+    devices = dict.fromkeys([book.home, *(each.device for each in every)])
+    rows, shown, gaps = [], list[Measurement](), dict[str, None]()
     for work, of_work, group in zip(node["works"], found, groups, strict=True):
         words: nodes.Node = nodes.Text(work.words)
         if of_work:
             uri = book.relative_uri(page.env.docname, of_work[0].page)
             words = nodes.reference("", work.words, refuri=uri, internal=True)
-        gone = {device for name, _, device in outdated if work.counts(name)}
+        gone = dict.fromkeys(device for name, _, device in outdated if work.counts(name))
+        gaps |= gone
         bests = {device: best(group.get(device, ())) for device in devices}
         rows.append([words, *(_cell(bests[each], each in gone, options) for each in devices)])
         shown += itertools.chain.from_iterable(bests.values())
     head = ["", *map(options.label, devices)]
     table = table_node(head, rows, classes=["measurements", "fastest"])
     alone = by_device(each for each in shown if len(each.processes) < 2)
-    table += [table_note(each) for each in notes_below([*map(options.label, alone)], shown, options)]
+    notes = notes_below([*map(options.label, alone)], shown, options)
+    notes += [OUTDATED.format(options.label(device)) for device in devices if device in gaps]
+    table += map(table_note, notes)
     data = {
         "sizes": [*map(size_of, found)],
         "works": [[*dict.fromkeys(each.reference for each in of_work)] for of_work in found],
