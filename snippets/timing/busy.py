@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 
@@ -21,8 +20,8 @@ from snippets.programs.timer import (
     Measurement,
     display,
     disturbed_since,
+    taken_by_children,
     taken_by_others,
-    text_of,
     turns,
 )
 
@@ -144,8 +143,8 @@ def answer(works):
     """Time the calls that lines of standard input ask for.
 
     A line is the name of one of the `works` and a number of calls. Printed
-    are what is known of it, where the number is 0, or their seconds, those
-    of processors, and the processor time of this process so far.
+    are what is known of it, where the number is 0, or their seconds and
+    those of processors.
     """
     from timer import Timed, rest
 
@@ -158,7 +157,7 @@ def answer(works):
         if calls:
             rest()
             timed[name].run(1)
-            reply = [*timed[name].run(calls), time.process_time()]
+            reply = timed[name].run(calls)
         else:
             known = timed[name].measurement(name, False, [1.0])
             reply = dataclasses.asdict(known)
@@ -168,7 +167,7 @@ def answer(works):
 def program(works, using=()):
     """Return the source of a process that answers for one of the above."""
     needed = [draw, chain, *using, works, answer]
-    imports = "import dataclasses, functools, gc, json, sys, time"
+    imports = "import dataclasses, functools, gc, json, sys"
     call = f"answer({works.__name__}())"
     sources = map(inspect.getsource, needed)
     return "\n".join([imports, "import numpy as np", *sources, call])
@@ -192,7 +191,6 @@ class Child:
             env=kept | variables,
             text=True,
         )
-        self.computed = 0.0
 
     def ask(self, name, calls):
         """Return its answer; RuntimeError where it ended without one."""
@@ -203,11 +201,6 @@ class Child:
         if not line:
             raise RuntimeError("a child process ended without an answer")
         return json.loads(line)
-
-    def run(self, name, calls):
-        """Return the seconds of calls there, and those of processors."""
-        *taken, self.computed = self.ask(name, calls)
-        return taken
 
     def close(self):
         """End the process."""
@@ -235,13 +228,6 @@ class Neighbour:
         finally:
             self.process.send_signal(signal.SIGSTOP)
 
-    @property
-    def computed(self):
-        """Its processor time in seconds, as far as the system tells."""
-        stat = text_of(f"/proc/{self.process.pid}/stat").rpartition(")")[2]
-        ticks = stat.split()[11:13] or [0]
-        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
-
     def close(self):
         """End it."""
         self.process.kill()
@@ -262,7 +248,7 @@ class InCompany:
     def seconds(self):
         """Return the time of one call, the mean of one sample."""
         with self.company():
-            elapsed, used = self.child.run(self.work, self.calls)
+            elapsed, used = self.child.ask(self.work, self.calls)
         self.elapsed, self.used = self.elapsed + elapsed, self.used + used
         return elapsed / self.calls
 
@@ -283,7 +269,7 @@ def compare_busy(work, children, neighbour):
 
     `children` maps keys such as 'eager@torch' to processes. In each round
     each takes a sample by itself and one while the neighbour counts, in
-    random order. What it and they compute is not the work of others.
+    random order. What these processes compute is not the work of others.
     """
     companies = {"calm": contextlib.nullcontext, "busy": neighbour.at_work}
     pairs = itertools.product(children.items(), companies.items())
@@ -293,11 +279,9 @@ def compare_busy(work, children, neighbour):
         name = f"{label}/{company}@{framework}"
         timed[name] = InCompany(child, work, with_it)
         names[name] = f"busy/{work}/{label}/{company}"
-    counted = [neighbour, *children.values()]
-    before, own = taken_by_others(), sum(each.computed for each in counted)
+    before, own = taken_by_others(), taken_by_children()
     samples = turns([each.seconds for each in timed.values()])
-    own = sum(each.computed for each in counted) - own
-    disturbed = disturbed_since(before, own=own)
+    disturbed = disturbed_since(before, taken_by_children() - own)
     found = {
         key: each.measurement(names[key], latency, disturbed)
         for (key, each), latency in zip(timed.items(), samples, strict=True)

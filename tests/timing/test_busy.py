@@ -1,10 +1,14 @@
 """Calls beside a neighbour: the neighbour, the processes, and what is recorded of them."""
 
+import contextlib
+import dataclasses
 import json
 import os
 import pathlib
+import time
 
 import numpy as np
+import psutil
 import pytest
 
 from snippets.programs import timer
@@ -19,12 +23,17 @@ def state(process):
     return stat.rpartition(")")[2].split()[0]
 
 
+def computed(process):
+    """Return the processor seconds of a process."""
+    return sum(psutil.Process(process.pid).cpu_times()[:2])
+
+
 def until(said):
     """Wait until something is so."""
     for _ in range(1000):
         if said():
             return True
-        busy.time.sleep(0.01)
+        time.sleep(0.01)
     return False
 
 
@@ -77,8 +86,8 @@ def test_the_neighbour_keeps_to_one_core_and_counts_only_at_work(neighbour):
     assert os.sched_getaffinity(neighbour.process.pid) == {max(os.sched_getaffinity(0))}
     assert until(lambda: state(neighbour.process) == "T")
     with neighbour.at_work():
-        before = neighbour.computed
-        assert until(lambda: neighbour.computed > before)
+        before = computed(neighbour.process)
+        assert until(lambda: computed(neighbour.process) > before)
     assert until(lambda: state(neighbour.process) == "T")
 
 
@@ -114,48 +123,44 @@ def test_a_child_that_ends_is_an_error(child):
 
 
 class Pretending:
-    """A child or neighbour that computes for as long as it says."""
+    """A child and a neighbour that compute for as long as they say."""
 
-    computed, working = 0.0, False
+    working = False
 
-    @busy.contextlib.contextmanager
+    @contextlib.contextmanager
     def at_work(self):
-        Pretending.working = True
+        self.working = True
         yield
-        Pretending.working = False
-
-    def run(self, name, calls):
-        self.computed += 1
-        each = 3e-3 if Pretending.working else 1e-3
-        return each * calls, 2 * each * calls
+        self.working = False
 
     def ask(self, name, calls):
+        each = 3e-3 if self.working else 1e-3
+        if calls:
+            return each * calls, 2 * each * calls
         known = busy.Measurement(
             *("", "torch", "cpu", "some cpu", [], "float32", "highest", None, None, {}, {}),
             *("2026-01-31T00:00:00+00:00", 0.5, 1, [1.0], None, 1.0, False),
         )
-        return busy.dataclasses.asdict(known)
+        return dataclasses.asdict(known)
 
 
 @pytest.mark.parametrize(("others", "disturbed"), [(0.0, False), (30.0, True)])
 def test_what_is_on_purpose_does_not_disturb(monkeypatch, others, disturbed):
-    child, neighbour = Pretending(), Pretending()
-    looks = iter([0.0, 1.0])
-
-    def taken():
-        look = next(looks)
-        return (child.computed + neighbour.computed + look * others, 10 * look)
-
+    # Beside the others' there are fifty seconds of processes that this one has started.
+    taken, own = iter([(0.0, 0.0), (50.0 + others, 60.0)]), iter([7.0, 57.0])
+    monkeypatch.setattr(busy, "taken_by_children", lambda: next(own))
     for module in (busy, timer):
-        monkeypatch.setattr(module, "taken_by_others", taken)
-    found = busy.compare_busy("step", {"eager@torch": child}, neighbour)
+        monkeypatch.setattr(module, "taken_by_others", lambda: next(taken))
+    both = Pretending()
+    found = busy.compare_busy("step", {"eager@torch": both}, both)
     assert found.ratio("eager/busy@torch", "eager/calm@torch").value == pytest.approx(3.0)
     assert {each.disturbed for each in found.alternatives.values()} == {disturbed}
 
 
 def test_the_record_is_what_the_schema_allows_with_the_names_of_the_page():
     jsonschema = pytest.importorskip("jsonschema")
-    found = busy.compare_busy("step", {"eager@torch": Pretending()}, Pretending())
+    both = Pretending()
+    found = busy.compare_busy("step", {"eager@torch": both}, both)
     schema = json.loads((PROGRAMS / "measurement.schema.json").read_text("utf8"))
     jsonschema.validate(found.record(), schema)
     references = [each.reference for each in found.alternatives.values()]
@@ -167,11 +172,11 @@ def test_a_real_child_is_timed_calm_and_beside_the_neighbour(child, neighbour):
     assert list(found.alternatives) == ["eager/calm@numpy", "eager/busy@numpy"]
     for each in found.alternatives.values():
         assert (each.framework, each.device_kind, each.shape[0]) == ("numpy", "cpu", [512, 512])
-    assert neighbour.computed > 0
+    assert computed(neighbour.process) > 0
 
 
 def test_the_timer_would_have_called_it_disturbed(neighbour):
     before = busy.taken_by_others()
     with neighbour.at_work():
-        busy.time.sleep(0.5)
+        time.sleep(0.5)
     assert busy.disturbed_since(before)
