@@ -224,6 +224,11 @@ def tanhs_in_a_loop(x):
     return jax.lax.fori_loop(0, 8, lambda _, x: jnp.tanh(x), x)
 
 
+def tanhs_of_quarters(x):
+    """Return the sum of the four quarters of `tanhs(x)`, for `x` of (n,)."""
+    return sum(tanhs(quarter) for quarter in x.reshape(4, -1))
+
+
 def tanhs_torch(x):
     """Return tanh eight times of `x`, a PyTorch tensor of any shape."""
     for _ in range(8):
