@@ -183,6 +183,41 @@ book_variables = (
     "OPAL_* PRTE_* PMIX_* LD_LIBRARY_PATH CC CXX"
 ).split()
 
+# What makers publish of the devices that JAX calls so: bytes a second between memory and chip, and
+# operations a second by dtype. NVIDIA's for TF32 and bfloat16 assume sparsity; these are half. In
+# the dtype to which they are `shortened`, matmuls of float32 are computed unless told otherwise.
+book_peaks = {
+    "NVIDIA H200": {
+        "bandwidth": 4.8e12,
+        "rates": {
+            **{"float64": 67e12, "float32": 67e12},
+            **{"TF32": 989e12 / 2, "bfloat16": 1979e12 / 2},
+        },
+        "shortened": "TF32",
+        "source": "https://www.nvidia.com/en-us/data-center/h200/",
+    },
+    "NVIDIA A100-SXM4-80GB": {
+        "bandwidth": 2.039e12,
+        "rates": {
+            **{"float64": 19.5e12, "float32": 19.5e12},
+            **{"TF32": 312e12 / 2, "bfloat16": 624e12 / 2},
+        },
+        "shortened": "TF32",
+        "source": "https://www.nvidia.com/en-us/data-center/a100/",
+    },
+    "TPU v5 lite": {
+        "bandwidth": 819e9,
+        "rates": {"bfloat16": 197e12},
+        "shortened": "bfloat16",
+        "source": "https://docs.cloud.google.com/tpu/docs/v5e",
+    },
+    "TPU v6 lite": {
+        "bandwidth": 1.638e12,
+        "rates": {"bfloat16": 918e12},
+        "shortened": "bfloat16",
+        "source": "https://docs.cloud.google.com/tpu/docs/v6e",
+    },
+}
 # The devices that programs are compiled for, none of which has to be here: how JAX describes them,
 # on how many a step is compiled, and what the compiler needs (docs/_compile/compiling.py).
 CUDA = {"platform": "cuda", "packages": ["jax-cuda13-plugin", "nvidia-cuda-nvcc"]}
@@ -209,11 +244,25 @@ book_targets = {
         },
     },
     "gpu-h200": CUDA
-    | {"label": "NVIDIA H200", "figures": "docs/_targets/gpu-h200.txtpb", "chips": [8]},
-    "gpu-a100": CUDA | {"label": "NVIDIA A100", "figures": "docs/_targets/gpu-a100.txtpb"},
+    | {
+        **{"label": "NVIDIA H200", "figures": "docs/_targets/gpu-h200.txtpb", "chips": [8]},
+        "peaks": book_peaks["NVIDIA H200"],
+    },
+    "gpu-a100": CUDA
+    | {
+        **{"label": "NVIDIA A100", "figures": "docs/_targets/gpu-a100.txtpb"},
+        "peaks": book_peaks["NVIDIA A100-SXM4-80GB"],
+    },
     "tpu-v5e": TPU
-    | {"label": "TPU v5e", "topology": "v5e:{side}x{side}", "chips": [1, 4, 16, 64, 256]},
-    "tpu-v6e": TPU | {"label": "TPU v6e", "topology": "v6e:{side}x{side}"},
+    | {
+        **{"label": "TPU v5e", "topology": "v5e:{side}x{side}", "chips": [1, 4, 16, 64, 256]},
+        "peaks": book_peaks["TPU v5 lite"],
+    },
+    "tpu-v6e": TPU
+    | {
+        **{"label": "TPU v6e", "topology": "v6e:{side}x{side}"},
+        "peaks": book_peaks["TPU v6 lite"],
+    },
 }
 book_compile_command = "nox -s compile"
 # Pages load only what they use of the theme (docs/_ext/light/asset_bundle.py).

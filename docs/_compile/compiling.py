@@ -18,7 +18,7 @@ from compiled import programs as records
 from compiled.declared import Program, ProgramError
 from compiled.options import Target
 
-from . import hlo, jaxprs
+from . import hlo, jaxprs, traffic
 
 ABSTRACT = re.compile(r"(?P<dtype>[a-z]+\d+|bool)\[(?P<dims>[^\]]*)\]")
 DIM = re.compile(r"(?:chips|\d+)(?:\*(?:chips|\d+))*(?:@\w+)?")
@@ -135,17 +135,17 @@ def _program_record(
             kernels=read.kernels(),
             copies=len(read.copies()),
             loops=read.loops,
+            traffic=traffic.traffic(read),
             cost=cost(made),
             memory=memory(made),
         )
-    before = cost(traced.lower())
     return records.ProgramRecord(
         **head,
         jaxpr=str(traced.jaxpr).splitlines(),
         operations=jaxprs.operations(traced.jaxpr.jaxpr),
         picture=jaxprs.picture(traced.jaxpr.jaxpr),
         stablehlo=[records.Lowered(names, text.splitlines()) for text, names in lowered.items()],
-        unoptimized=before and records.Counts(before.flops, before.transcendentals, before.bytes),
+        unoptimized=cost(traced.lower()),
         targets=compiled,
     )
 
@@ -198,16 +198,13 @@ def collectives(text: str) -> list[records.Collective]:
     return [records.Collective(kind, len(sizes[kind]), sum(sizes[kind])) for kind in sorted(sizes)]
 
 
-def cost(compiled: Any) -> records.Cost | None:
+def cost(compiled: Any) -> records.Counts | None:
     """Return the compiler's counts of a program, or None where it gives none."""
     analysis = compiled.cost_analysis()
     if not analysis:
         return None
     names = "flops", "transcendentals", "bytes accessed"
-    flops, transcendentals, size = (_whole(analysis.get(name, 0.0)) for name in names)
-    # Each step that the compiler cannot estimate counts as -1 second.
-    estimate = analysis.get("optimal_seconds") or 0.0
-    return records.Cost(flops, transcendentals, size, estimate if estimate > 0 else None)
+    return records.Counts(*(_whole(analysis.get(name, 0.0)) for name in names))
 
 
 def _whole(number: float) -> float:

@@ -108,6 +108,18 @@ class Instruction:
         return f"{self.opcode} {target[1]}" if target else self.opcode
 
     @property
+    def operands(self) -> list[str]:
+        """The names of what it takes."""
+        taken = self.text.partition(f" {self.opcode}(")[2].partition(")")[0]
+        return re.findall(r"%([\w.-]+)", taken)
+
+    @property
+    def counts(self) -> bool:
+        """Whether all of its result are whole numbers or truth values, one of each."""
+        types = TYPE.findall(self.shape)
+        return all(not dims and dtype[0] in "sup" for dtype, dims in types)
+
+    @property
     def operation(self) -> str | None:
         """The operation of the jaxpr that it comes from, or None."""
         name = OP_NAME.search(self.text)
@@ -122,6 +134,7 @@ class Optimized:
     def __init__(self, lines: Iterable[str]) -> None:
         """Read the computations and their instructions."""
         self.computations: dict[str, list[Instruction]] = {}
+        self.named: dict[str, Instruction] = {}
         self.entry = ""
         current: list[Instruction] | None = None
         for number, line in enumerate(lines, 1):
@@ -133,7 +146,9 @@ class Optimized:
             elif current is not None and (instruction := INSTRUCTION.match(line.strip())):
                 names = re.findall(r"%([\w.-]+)", " ".join(CALLED.findall(line)))
                 parts = instruction["name"], instruction["opcode"], instruction["shape"]
-                current.append(Instruction(number, *parts, tuple(names), line))
+                made = Instruction(number, *parts, tuple(names), line)
+                self.named[made.name] = made
+                current.append(made)
 
     def _walk(self, name: str) -> Iterator[Instruction]:
         for instruction in self.computations.get(name, ()):
@@ -142,12 +157,20 @@ class Optimized:
                 yield from self._walk(called)
 
     def steps(self) -> list[Instruction]:
-        """Return the instructions that a device is told to run: of the entry, and of loops."""
+        """Return the instructions that a device is told to run: of the entry, and of loops.
+
+        What only counts the rounds of a loop, or asks whether there is another, is none of them.
+        """
         return [
             i
             for i in self._walk(self.entry)
-            if i.opcode not in CONTROL | FREE and i.what not in NAMED_ONLY
+            if i.opcode not in CONTROL | FREE and i.what not in NAMED_ONLY and not self._counts(i)
         ]
+
+    def _counts(self, step: Instruction) -> bool:
+        """Say whether a step makes numbers that count, out of nothing else."""
+        taken = [self.named[name] for name in step.operands if name in self.named]
+        return step.counts and all(operand.counts for operand in taken)
 
     def kernels(self) -> list[Kernel]:
         """Return the kernels in the order of the text; copies and what only ends are none."""

@@ -52,8 +52,8 @@ def test_selu_is_one_fused_kernel_everywhere(recorded):
 def test_selu_reads_once_and_writes_once(recorded):
     record = recorded("fusion.selu")
     array = 4 * 4096 * 4096
-    for target in ("cpu", "tpu-v5e", "tpu-v6e"):
-        assert record.targets[target].cost.bytes == 2 * array
+    for compiled in record.targets.values():
+        assert compiled.traffic == 2 * array
     assert record.unoptimized.bytes > 8 * array
 
 
@@ -75,4 +75,6 @@ def test_tpus_compute_the_powers_twice(softmax):
         assert sum("exp" in inside for inside in operations) == 2
         cost, before = softmax.targets[target].cost, softmax.unoptimized
         assert cost.transcendentals == 2 * before.transcendentals
-        assert cost.bytes > 3 * softmax.targets["cpu"].cost.bytes
+        array = softmax.targets[target].memory.arguments
+        assert softmax.targets[target].traffic == pytest.approx(3 * array, abs=8)
+        assert cost.bytes > 7 * array

@@ -32,10 +32,11 @@ def test_gradient_is_the_derivative_of_the_error():
 def test_a_scan_stays_a_loop_with_kernels_in_it(recorded):
     record = recorded("loops.running_average")
     for facts in record.targets.values():
-        program = facts
-        assert program.loops
-        inside = [set(kernel.operations) for kernel in program.kernels]
+        assert facts.loops
+        inside = [set(kernel.operations) for kernel in facts.kernels]
         assert any({"mul", "add"} <= operations for operations in inside)
+        # Neither the condition of the loop nor its counter is one.
+        assert "lt" not in set().union(*inside) and {"add"} not in inside
     # 256 entries, three operations each: those of one round.
     assert record.targets["cpu"].cost.flops < 4 * 256
 

@@ -12,6 +12,7 @@ import pytest
 
 from _compile import compiling, hlo, jaxprs
 from _compile.__main__ import find_all
+from _compile.traffic import traffic
 from compiled import program_files as store
 from compiled.options import compile_targets, programs_folder
 from executed.options import Options
@@ -97,6 +98,14 @@ def test_what_is_said_of_a_program_stands_in_its_text(program):
         text = hlo.Optimized(compiled.hlo)
         assert text.kernels() == compiled.kernels
         assert (len(text.copies()), text.loops) == (compiled.copies, compiled.loops)
+        assert traffic(text) == compiled.traffic
+
+
+@pytest.mark.parametrize("program", COMPILED, ids=lambda program: program.name)
+def test_the_bytes_counted_in_a_text_are_those_that_the_compiler_counts(program):
+    # Only the CPU's have no other memory. What counts a loop's rounds is left out in the text.
+    compiled = record_of(program).targets["cpu"]
+    assert 0 <= compiled.cost.bytes - compiled.traffic <= (400 if compiled.loops else 0)
 
 
 @pytest.mark.skipif(bool(ABSENT), reason=f"compiling for all devices needs {', '.join(ABSENT)}")

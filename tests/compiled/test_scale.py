@@ -77,9 +77,3 @@ def test_weak_scaling(record):
     assert len({run.memory.total for run in many}) == 1
     gradients = 4 * record.parameters
     assert alone.memory.temporaries < gradients <= many[0].memory.temporaries
-
-
-def test_there_is_no_estimate_with_collectives(record):
-    for run in record.runs:
-        if run.collectives and run.cost:
-            assert run.cost.estimate is None

@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 from collections.abc import Mapping
 
+from drawing.peaks import Peaks
 from executed.options import Count, Options, Table, option
 
 
@@ -18,6 +19,7 @@ class Target:
     chips: on how many of them a step for many devices is compiled.
     packages: the distributions whose versions a record names.
     environment: variables that the compiler must find when it starts.
+    peaks: what its maker publishes that it can do; see `drawing.peaks.Peaks`.
     """
 
     platform: str
@@ -27,6 +29,7 @@ class Target:
     chips: tuple[Count, ...] = ()
     packages: tuple[str, ...] = ()
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    peaks: Peaks | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,9 +3,10 @@
 import dataclasses
 from typing import Annotated, Any
 
+from drawing.peaks import Peaks
 from executed.typed_json import Rule
 
-FORM = 2
+FORM = 3
 # Stands among targets for the program before optimizing.
 BEFORE = "before"
 
@@ -17,18 +18,6 @@ class Counts:
     flops: float
     transcendentals: float
     bytes: float
-
-    @property
-    def intensity(self) -> float | None:
-        """Floating-point operations for each byte."""
-        return self.flops / self.bytes if self.bytes else None
-
-
-@dataclasses.dataclass(frozen=True)
-class Cost(Counts):
-    """The same of an optimized program, and the seconds that the compiler expects."""
-
-    estimate: float | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,14 +87,18 @@ class Kernel:
 
 @dataclasses.dataclass(frozen=True)
 class Compiled:
-    """A program for one target, with what its text says: kernels, copies, whether it has loops."""
+    """A program for one target, with what its text says: kernels, copies, whether it has loops.
+
+    `traffic` is how many bytes its steps read from main memory and write to it.
+    """
 
     device: str
     hlo: list[str]
     kernels: list[Kernel]
     copies: int
     loops: bool
-    cost: Cost | None
+    traffic: int
+    cost: Counts | None
     memory: Memory
 
 
@@ -128,7 +121,7 @@ class Run:
     chips: int
     batch: int
     collectives: list[Collective]
-    cost: Cost | None
+    cost: Counts | None
     memory: Memory
 
     @property
@@ -166,16 +159,25 @@ class ProgramRecord(Head):
     unoptimized: Counts | None
     targets: dict[str, Compiled]
 
-    def number(self, target: str, name: str) -> float | None:
-        """Return one of its numbers, or None where the compiler gives none."""
-        if target == BEFORE:
-            return getattr(self.unoptimized, name, None)
+    def number(self, target: str, name: str, peaks: Peaks | None = None) -> float | None:
+        """Return one of its numbers, or None where there is none; `least` is by published peaks."""
         compiled = self.targets.get(target)
-        if compiled is None or (name == "estimate" and compiled.loops):
-            return None
+        counts = compiled.cost if compiled else self.unoptimized
+        moved = compiled.traffic if compiled else getattr(self.unoptimized, "bytes", None)
+        if name == "bytes":
+            return moved
+        if name == "intensity":
+            return counts.flops / moved if counts and moved else None
         if name == "kernels":
-            return len(compiled.kernels)
-        return getattr(compiled.memory, name, getattr(compiled.cost, name, None))
+            return len(compiled.kernels) if compiled else None
+        if name != "least":
+            return getattr(counts, name, getattr(compiled and compiled.memory, name, None))
+        # Of what is in a loop the rounds are not known. Where the compiler counts nothing, the
+        # operations are those before optimizing.
+        counts = counts or self.unoptimized
+        if compiled is None or compiled.loops or peaks is None or counts is None:
+            return None
+        return peaks.seconds(compiled.traffic, counts.flops)
 
 
 @dataclasses.dataclass(frozen=True)

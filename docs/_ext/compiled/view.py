@@ -20,6 +20,7 @@ from sphinx.util.template import FileRenderer
 
 from drawing.lines import Point, line_chart
 from drawing.numbers import seconds_text
+from drawing.peaks import Peaks
 from executed.book import book_of
 from executed.names import nearest
 from executed.nodes import noted
@@ -28,7 +29,7 @@ from executed.store.states import Standing, State
 
 from . import program_files
 from .declared import Program, ProgramError, chapter, find
-from .options import CompiledOptions, compile_targets, programs_folder
+from .options import CompiledOptions, Target, compile_targets, programs_folder
 from .programs import BEFORE, Head, ProgramRecord, Run
 
 TEMPLATES = pathlib.Path(__file__).parent
@@ -109,9 +110,9 @@ def chart(runs: Sequence[Run], shown: str, labels: Mapping[str, str], title: str
 FIELDS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "flops": ("floating-point operations", lambda value: amount(value, "FLOP")),
     "transcendentals": ("exp, tanh and the like", amount),
-    "bytes": ("bytes read and written", lambda value: amount(value, "B")),
+    "bytes": ("bytes from and to main memory", lambda value: amount(value, "B")),
     "intensity": ("FLOP per byte", lambda value: f"{float(f'{value:.3g}'):,.10g}"),
-    "estimate": ("estimate of the compiler", seconds_text),
+    "least": ("least possible time", seconds_text),
     "arguments": ("memory: arguments", lambda value: amount(value, "B")),
     "results": ("memory: results", lambda value: amount(value, "B")),
     "temporaries": ("memory: temporaries", lambda value: amount(value, "B")),
@@ -119,9 +120,9 @@ FIELDS: dict[str, tuple[str, Callable[[Any], str]]] = {
 }
 
 
-def field_text(record: ProgramRecord, target: str, name: str) -> str:
+def field_text(record: ProgramRecord, target: str, name: str, peaks: Peaks | None = None) -> str:
     """Write a number of a record with its unit, or a dash."""
-    value = record.number(target, name)
+    value = record.number(target, name, peaks)
     return "–" if value is None else FIELDS[name][1](value)
 
 
@@ -143,10 +144,14 @@ class _Place:
     get_location: Callable[[], str]
 
     @property
+    def targets(self) -> dict[str, Target]:
+        """The targets, in the order of conf.py."""
+        return compile_targets(book_of(self.env).options)
+
+    @property
     def labels(self) -> dict[str, str]:
-        """What readers call each target, in the order of conf.py."""
-        targets = compile_targets(book_of(self.env).options)
-        return {name: target.label for name, target in targets.items()}
+        """What readers call each target."""
+        return {name: target.label for name, target in self.targets.items()}
 
     def warn(self, message: object) -> None:
         """Report what is wrong at this line."""
@@ -165,8 +170,8 @@ class _Place:
 
         Raises SnippetError or ProgramError.
         """
-        book = book_of(self.env)
-        library, targets = book.library, compile_targets(book.options)
+        book, targets = book_of(self.env), self.targets
+        library = book.library
         if not targets:
             raise ProgramError("book_targets of conf.py names no device to compile for")
         program = find(library, written, kind, chapter(self.env.docname))
@@ -198,7 +203,8 @@ class CompiledDirective(_Place, SphinxDirective):
 
     def facts(self, program: Program, record: Any) -> dict[str, Any]:
         """Return what only the template of this directive asks for."""
-        return {"on": [name for name in self.labels if record and name in record.targets]}
+        on = [name for name in self.targets if record and name in record.targets]
+        return {"on": on, "peaks": {name: self.targets[name].peaks for name in on}}
 
 
 class ScaleDirective(CompiledDirective):
@@ -231,7 +237,7 @@ class ScaleDirective(CompiledDirective):
 
 
 class CompiledRole(_Place, SphinxRole):
-    """A number of a record: ``{compiled}`products.matrix_product@tpu-v5e.estimate```."""
+    """A number of a record: ``{compiled}`products.matrix_product@tpu-v5e.bytes```."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """Return the number as a text."""
@@ -251,12 +257,12 @@ class CompiledRole(_Place, SphinxRole):
         program, record, state = self.look_up(match["name"], "COMPILED")
         if record is None:
             return [nodes.inline("", "not compiled yet", classes=["not-recorded"])]
-        if record.number(target, name) is None:
+        peaks = self.targets[target].peaks if target in self.targets else None
+        if record.number(target, name, peaks) is None:
             raise ProgramError(f"there is no {name} of {program.name} for {target}")
-        label = "the compiler's estimate, not a measurement" if name == "estimate" else name
-        note = f"{program.name}, {devices[target]}: {label}; compiled with "
+        note = f"{program.name}, {devices[target]}: {FIELDS[name][0]}; compiled with "
         note += f"{versions(record)}, {record.date[:10]}"
-        text = field_text(record, target, name)
+        text = field_text(record, target, name, peaks)
         shown: list[nodes.Node] = [noted("", text, note=note, classes=["compiled"])]
         if state.standing is Standing.EARLIER:
             earlier = f" (earlier code, {record.date[:10]})"

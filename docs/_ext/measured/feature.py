@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from drawing.numbers import seconds_text
 from executed.hooks import Conclusion, Feature, FeatureError, PageResults
 from executed.options import Options
 from executed.run.page_run import Failure
@@ -13,11 +14,14 @@ from executed.store.outputs import content, kind_of
 
 from . import processes
 from .options import MeasuredOptions
-from .schema import Schema, SchemaError, single
+from .rooflines import Costs, by_pattern
+from .schema import Measurement, Schema, SchemaError, single
 from .slices import slices
 from .texts import lines
 
 NAME = "measured"
+# Says in the head of a page how many arrays as large as the first a call reads or writes at least.
+HEAD = "arrays"
 
 
 class MeasurementKind:
@@ -98,6 +102,11 @@ class Measured(Feature):
         records: list[dict[str, Any]] = []
         outdated: list[tuple[str, str, str]] = []
         failures = []
+        try:
+            moved = by_pattern(str(taken.page.notebook.metadata.get(HEAD, "")))
+        except ValueError:
+            message = f"'{HEAD}' in the head must say such as a/b=2 a/*=1"
+            return Conclusion(failures=(Failure(1, message),))
         for result in taken.results:
             for cell in taken.page.cells:
                 made = result.outputs.cell(cell.key) if result.outputs else None
@@ -116,7 +125,10 @@ class Measured(Feature):
                         made_at["earlier"] = "method"
                     elif made and made.standing:
                         made_at["earlier"] = "code"
-                    records += [measurement | made_at for measurement in measurements]
+                    for plain in measurements:
+                        bounded, problem = self._bounded(plain | made_at, Costs(moved, {}))
+                        records.append(bounded)
+                        failures += [Failure(cell.line, problem)] if problem else []
         if not records and not outdated and not failures:
             return Conclusion()
         return Conclusion(
@@ -125,6 +137,17 @@ class Measured(Feature):
             {device: _counted(records, device) for device in _devices(records)},
             {record["device"]: record["processor"] for record in reversed(records)},
         )
+
+    def _bounded(self, plain: dict[str, Any], costs: Costs) -> tuple[dict[str, Any], str]:
+        """Return a measurement with the least possible time, and that it took less, if it did."""
+        measurement = Measurement.from_plain(plain)
+        peaks = self.options.of(MeasuredOptions).peaks.get(measurement.device_kind or "")
+        least = costs.least(measurement, peaks) if peaks else None
+        if least is None:
+            return plain, ""
+        took, limit = seconds_text(measurement.seconds), seconds_text(least)
+        problem = f"{measurement.reference} took {took}, less than the {limit} of published peaks"
+        return plain | {"least": least}, problem if measurement.seconds < least else ""
 
     def _records(self, outputs: Iterable[Any]) -> list[dict[str, Any]]:
         """Return the records among the outputs of a cell, each once."""

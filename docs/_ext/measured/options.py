@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 
+from drawing.peaks import Peaks
 from executed.options import Table, option
 
 
@@ -21,10 +22,12 @@ class MeasuredOptions(Table):
 
     measurements: the JSON schema of a measurement, a file; without it no output is one.
     sources: sources that may be quoted, {key: {title, author, url}}.
+    peaks: what is published of devices, {what frameworks call it: peaks}; see `Peaks`.
     """
 
     measurements: str = option("", "env")
     sources: Mapping[str, Source] = option(dict, "env")
+    peaks: Mapping[str, Peaks] = option(dict, "env")
 
 
 OPTIONS = MeasuredOptions

@@ -7,14 +7,14 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from drawing.numbers import ratio_text
+from drawing.numbers import ratio_text, seconds_text
 from executed.names import nearest
 
 from .ranges import Range
 from .schema import CLOCKS, Measurement
 from .texts import calls_ranged, field_text, sampling, seconds_ranged, times
 
-FIELDS = (*CLOCKS, "rate", "error")
+FIELDS = (*CLOCKS, "rate", "error", "least")
 REFERENCE = re.compile(
     r"(?P<name>[^\s@*?\[\]]+)@(?P<framework>\w+)(?:\.(?P<field>\w+))?(?: on (?P<device>[\w-]+))?"
 )
@@ -108,7 +108,9 @@ class Quantity:
     def origin(self) -> str:
         """Where it comes from, in words."""
         origins = "; ".join(measurement.origin for measurement in self.sources)
-        return f"{origins}. {sampling(self.sources[0])}"
+        least = self.sources[0].least if len(self.sources) == 1 else None
+        limit = f" By published peaks at least {seconds_text(least)}." if least else ""
+        return f"{origins}. {sampling(self.sources[0])}{limit}"
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""Rooflines: what memory and arithmetic allow of an operation, and what was reached."""
+"""Rooflines: what memory and arithmetic allow of an operation, and what was reached.
+
+Of a device whose maker publishes its peaks, what they allow, too.
+"""
 
 import dataclasses
 import fnmatch
@@ -8,11 +11,14 @@ from typing import NamedTuple
 
 from drawing.lines import Point, line_chart
 from drawing.numbers import digits, rate_text
+from drawing.peaks import Peaks
 from executed.options import Options
 
 from .charts import looks
 from .schema import Measurement
 
+# What records call the precision of float32 that nothing rounds.
+FULL = ("highest", "float32")
 BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 
 
@@ -41,6 +47,12 @@ class Costs(NamedTuple):
         if operations is None:
             return measurement
         return dataclasses.replace(measurement, work=operations * _numbers(measurement))
+
+    def least(self, measurement: Measurement, peaks: Peaks) -> float | None:
+        """Return the seconds that a call takes at least; None where nothing is known of it."""
+        rounded = measurement.dtype == "float32" and measurement.precision not in FULL
+        dtype = "" if rounded else measurement.dtype
+        return peaks.seconds(self.moved(measurement), measurement.work or 0, dtype) or None
 
 
 def by_pattern(text: str) -> dict[str, float]:

@@ -139,7 +139,8 @@ class Measurement:
     """A record that the schema allows, with the page that made it and the device it is of.
 
     `comparison` is what it took turns in, if it did. `earlier` says what has changed since, but for
-    the code that was measured: other `code` of its page, or the `method`.
+    the code that was measured: other `code` of its page, or the `method`. `least` are the seconds
+    that a call takes at least by published peaks, where that is known.
     """
 
     name: str
@@ -158,6 +159,7 @@ class Measurement:
     device: str = ""
     comparison: str = ""
     earlier: str = ""
+    least: float | None = None
 
     @classmethod
     def from_plain(cls, record: Mapping[str, Any]) -> Self:

@@ -1,10 +1,13 @@
 """Tables of measurements, as texts."""
 
 import collections
+import itertools
+import urllib.parse
 from collections.abc import Iterable, Sequence
 
 from executed.options import Options
 
+from .options import MeasuredOptions
 from .schema import CLOCKS, Measurement
 from .texts import ALONE, field_text
 
@@ -16,6 +19,7 @@ COLUMNS = {
     "dtype": "dtype",
     "precision": "float32 matmuls",
     "latency": "latency",
+    "least": "at least",
     "throughput": "throughput",
     "first_call": "first call",
     "rate": "rate",
@@ -30,7 +34,7 @@ SINCE = {
     "method": "the method has changed since",
 }
 # A column of what a table's device may not have.
-SOMETIMES = ("throughput",)
+SOMETIMES = ("throughput", "least")
 
 
 def grid(
@@ -41,9 +45,10 @@ def grid(
     Where a column is of one process in all rows, a note says so in place of each number. A dagger
     leads to the note on what has changed since something was measured.
     """
+    beside = [[column, "least"] if column == "latency" else [column] for column in columns]
     shown = [
         column
-        for column in columns
+        for column in itertools.chain(*beside)
         if column not in SOMETIMES or any(getattr(row, column) is not None for row in measurements)
     ]
     alone = [
@@ -58,6 +63,10 @@ def grid(
     for row, measurement in zip(rows, measurements, strict=True):
         row[0] += DAGGER if measurement.earlier else ""
     notes = notes_below([COLUMNS[column] for column in alone], measurements, options)
+    peaks = options.of(MeasuredOptions).peaks
+    kinds = dict.fromkeys(row.device_kind or "" for row in measurements if row.least)
+    sources = (urllib.parse.urlsplit(peaks[kind].source).hostname for kind in kinds)
+    notes += [f"At least: by the peaks that {source} publishes." for source in sources]
     return [COLUMNS[column] for column in shown], rows, notes
 
 

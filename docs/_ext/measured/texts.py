@@ -28,6 +28,8 @@ def field_text(field: str, measurement: Measurement, with_range: bool = True) ->
         return rate_text(value)
     if field == "error":
         return f"{value:.1e}"
+    if field == "least":
+        return seconds_text(value)
     return str(value)
 
 

@@ -55,6 +55,35 @@ def test_kernels_are_the_steps_that_compute():
     assert not program.loops
 
 
+LOOP = """
+%body.1 (state: (s32[], f32[4,8])) -> (s32[], f32[4,8]) {
+  %round = s32[]{:T(128)} get-tuple-element(%state), index=0
+  %rows = f32[4,8]{1,0:T(8,128)} get-tuple-element(%state), index=1
+  %copied = s32[]{:T(128)S(6)} copy(%round)
+  %next = s32[]{:T(128)} add(%copied, %one)
+  %is_first = pred[]{:T(512)S(6)} compare(%copied, %zero), direction=EQ
+  %best = s32[]{:T(128)} reduce(%rows, %zero), dimensions={0,1}, to_apply=%largest
+  ROOT %doubled = f32[4,8]{1,0:T(8,128)} add(%rows, %rows)
+}
+
+%condition.1 (state: (s32[], f32[4,8])) -> pred[] {
+  %of_it = s32[] get-tuple-element(%state), index=0
+  ROOT %lt = pred[] fusion(%of_it), kind=kLoop, calls=%compared
+}
+
+ENTRY %main (x: f32[4,8]) -> f32[4,8] {
+  ROOT %while.1 = (s32[], f32[4,8]{1,0}) while(%x), condition=%condition.1, body=%body.1
+}
+"""
+
+
+def test_what_counts_the_rounds_of_a_loop_is_no_kernel():
+    program = hlo.Optimized(LOOP.splitlines())
+    assert program.loops
+    assert [kernel.name for kernel in program.kernels()] == ["best", "doubled"]
+    assert program.copies() == []
+
+
 COLLECTIVES = """
 ENTRY %main (x: f32[8]) -> f32[8] {
   %a = (f32[8]{0}, bf16[4,2]{1,0:T(8,128)}, f32[]) all-reduce(%x, %y, %z), to_apply=%region

@@ -30,11 +30,21 @@ def undeclared(x):
     return x
 '''
 TPU = {"platform": "tpu", "packages": ["a-compiler"]}
+
+
+def peaks(bandwidth, shortened, rate):
+    """Return what a maker publishes, in bytes and operations a second."""
+    source = f"https://maker.example/{shortened}"
+    rates = {"float32": rate / 1000, shortened: rate}
+    return {"bandwidth": bandwidth, "rates": rates, "shortened": shortened, "source": source}
+
+
+H200, V5E = peaks(256e6, "TF32", 8e6), peaks(128e6, "bfloat16", 5e12)
 TARGETS = {
     "cpu": {"label": "CPU", "platform": "cpu"},
-    "gpu-h200": {"label": "NVIDIA H200", "platform": "cuda", "chips": [8]},
+    "gpu-h200": {"label": "NVIDIA H200", "platform": "cuda", "chips": [8], "peaks": H200},
     "gpu-a100": {"label": "NVIDIA A100", "platform": "cuda"},
-    "tpu-v5e": TPU | {"label": "TPU v5e", "chips": [1, 4, 16, 64, 256]},
+    "tpu-v5e": TPU | {"label": "TPU v5e", "chips": [1, 4, 16, 64, 256], "peaks": V5E},
     "tpu-v6e": TPU | {"label": "TPU v6e"},
 }
 LABELS = {name: facts["label"] for name, facts in TARGETS.items()}
@@ -59,7 +69,7 @@ MEMORY = {"arguments": 128, "results": 128, "temporaries": 0}
 
 def head(program):
     return {
-        "form": 2,
+        "form": 3,
         "function": program.name,
         "source": program.key,
         "arguments": program.arguments,
@@ -90,9 +100,8 @@ def record_of(program):
                 "kernels": [KERNEL],
                 "copies": 0,
                 "loops": False,
-                "cost": None
-                if target.startswith("gpu")
-                else COST | {"estimate": 1.5e-6 if target == "tpu-v5e" else None},
+                "traffic": 256,
+                "cost": None if target.startswith("gpu") else COST,
                 "memory": MEMORY,
             }
             for target in TARGETS
@@ -114,7 +123,7 @@ def scale_record_of(program):
                 "collectives": [{"kind": "all-reduce", "count": 1, "bytes": 404}]
                 if chips > 1
                 else [],
-                "cost": COST | {"estimate": None},
+                "cost": COST,
                 "memory": MEMORY,
             }
             for case in program.arguments

@@ -100,8 +100,8 @@ def test_a_record_of_an_unknown_device_is_unreadable(book):
         (lambda path: path.write_text("[]"), "its content is [], and must be a dictionary"),
         (lambda path: path.write_bytes(b"\xff\xfe"), "UTF-8"),
         (
-            lambda path: replaced(path, '"form": 2', '"form": 1'),
-            "its content['form'] is 1, and must be 2",
+            lambda path: replaced(path, '"form": 3', '"form": 2'),
+            "its content['form'] is 2, and must be 3",
         ),
         (
             lambda path: replaced(path, '"flops": 32', '"flops": "32"'),
@@ -124,7 +124,7 @@ def test_a_record_is_read_as_it_was_written(book):
     scaled = book.find("code.double", "SCALED")
     record = store.parse(text_of(record_of(book.program)), scaled=False)
     assert record.picture.edges[0].to == 1
-    assert record.targets["tpu-v5e"].cost.estimate == 1.5e-6
+    assert record.targets["tpu-v5e"].traffic == 256
     assert record.targets["gpu-h200"].cost is None
     assert written(record) == text_of(record_of(book.program))
     steps = store.parse(text_of(scale_record_of(scaled)), scaled=True)
