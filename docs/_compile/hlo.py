@@ -102,10 +102,15 @@ class Instruction:
     text: str
 
     @property
+    def kind(self) -> str:
+        """The opcode, also of what only starts it."""
+        return self.opcode.removesuffix("-start")
+
+    @property
     def what(self) -> str:
-        """The opcode, or the routine from outside that it calls."""
+        """Its kind, or the routine from outside that it calls."""
         target = CUSTOM_CALL.search(self.text)
-        return f"{self.opcode} {target[1]}" if target else self.opcode
+        return f"{self.kind} {target[1]}" if target else self.kind
 
     @property
     def operands(self) -> list[str]:
@@ -172,6 +177,16 @@ class Optimized:
         taken = [self.named[name] for name in step.operands if name in self.named]
         return step.counts and all(operand.counts for operand in taken)
 
+    def result(self, instruction: Instruction) -> str:
+        """Return the type of what an instruction makes, or what it starts when that is done."""
+        done = instruction.kind + "-done"
+        ends = [
+            i.shape
+            for i in self.named.values()
+            if i.opcode == done and instruction.name in i.operands
+        ]
+        return ends[0] if ends and instruction.kind != instruction.opcode else instruction.shape
+
     def kernels(self) -> list[Kernel]:
         """Return the kernels in the order of the text; copies and what only ends are none."""
         return [
@@ -195,7 +210,7 @@ class Optimized:
         waiting, seen, size = [instruction], set(), 0
         while waiting:
             inner = waiting.pop()
-            if inner.opcode not in FREE and inner.opcode != "fusion":
+            if inner.opcode not in FREE and inner.kind != "fusion":
                 size += 1
                 if inner.operation:
                     operations[inner.operation] = None
@@ -210,25 +225,22 @@ class Optimized:
             line=instruction.line,
             what=instruction.what,
             operations=tuple(operations),
-            fused=instruction.opcode == "fusion" and size > 1,
+            fused=instruction.kind == "fusion" and size > 1,
         )
 
     def collectives(self) -> list[tuple[str, int]]:
         """Return (kind, bytes of its result) for each collective that is started."""
         return [
-            (kind, _result_bytes(instruction.shape, instruction.opcode))
+            (instruction.kind, _bytes(self.result(instruction)))
             for computation in self.computations.values()
             for instruction in computation
-            if (kind := instruction.opcode.removesuffix("-start")) in COLLECTIVES
+            if instruction.kind in COLLECTIVES
         ]
 
 
-def _result_bytes(shape: str, opcode: str) -> int:
+def _bytes(shape: str) -> int:
     sizes = []
     for dtype, dims in TYPE.findall(shape):
         bits = 8 if dtype == "pred" else int(re.findall(r"\d+", dtype)[0])
         sizes.append(math.prod(map(int, filter(None, dims.split(",")))) * bits // 8)
-    # Those that start carry their inputs and their results, one after the other.
-    if opcode in ("all-gather-start", "collective-permute-start"):
-        sizes = sizes[len(sizes) // 2 :] if opcode == "all-gather-start" else sizes[1:2]
     return sum(sizes)

@@ -1,5 +1,6 @@
 """Count the bytes that the steps of an optimized program read from main memory and write to it."""
 
+import dataclasses
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,8 +57,9 @@ def traffic(program: Optimized) -> int:
     for step in program.steps():
         if step.opcode.endswith(("-done", "-update")):
             continue
+        step = dataclasses.replace(step, shape=program.result(step))
         inner = [i for name in step.called for i in program.computations.get(name, ())]
-        inside = inner if step.opcode == "fusion" else []
+        inside = inner if step.kind == "fusion" else []
         total += _written(step, inside, named)
         for number, name in enumerate(step.operands):
             if name not in step.operands[:number]:
@@ -68,8 +70,6 @@ def traffic(program: Optimized) -> int:
 
 def _read(step: Instruction, number: int, name: str, inside: Iterable[Instruction]) -> float:
     """Return the most bytes that a step reads of an argument."""
-    if step.opcode == "slice-start":
-        return sizes(step.shape)[1] or [n for n, _ in _arrays(step.shape)][1]
     if not inside:
         return _used(name, [step])
     parameters = (i for i in inside if re.search(rf" parameter\({number}\)", i.text))
@@ -83,7 +83,7 @@ def _used(name: str, among: Iterable[Instruction]) -> float:
         of_it = user.operands[0] == name and name not in user.operands[1:]
         if user.opcode in NAMES:
             total += _used(user.name, among)
-        elif of_it and user.opcode in SLICES:
+        elif of_it and user.kind in SLICES:
             total += _whole(user)
         elif not (of_it and user.opcode == "dynamic-update-slice"):
             return math.inf
@@ -94,13 +94,10 @@ def _written(
     step: Instruction, inside: Sequence[Instruction], named: Mapping[str, Instruction]
 ) -> int:
     """Return the bytes that a step writes."""
-    written = sizes(step.shape)
-    if step.opcode in ("copy-start", "slice-start"):
-        # They name what they write, what they read and a flag, in this order or the other.
-        return written[step.opcode == "slice-start"]
+    written = sum(sizes(step.shape))
     last = next((i for i in inside if "ROOT " in i.text), step)
     while last.opcode in NAMES and inside:
         last = named[last.operands[0]]
     if last.opcode == "dynamic-update-slice":
-        return min(sum(written), _whole(named[last.operands[1]]))
-    return sum(written)
+        return min(written, _whole(named[last.operands[1]]))
+    return written

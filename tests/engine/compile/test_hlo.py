@@ -56,6 +56,12 @@ def test_kernels_are_the_steps_that_compute():
 
 
 LOOP = """
+%two (taken: f32[4,8]) -> f32[4,8] {
+  %taken = f32[4,8]{1,0} parameter(0)
+  %squared = f32[4,8]{1,0} multiply(%taken, %taken)
+  ROOT %negated = f32[4,8]{1,0} negate(%squared)
+}
+
 %body.1 (state: (s32[], f32[4,8])) -> (s32[], f32[4,8]) {
   %round = s32[]{:T(128)} get-tuple-element(%state), index=0
   %rows = f32[4,8]{1,0:T(8,128)} get-tuple-element(%state), index=1
@@ -63,6 +69,8 @@ LOOP = """
   %next = s32[]{:T(128)} add(%copied, %one)
   %is_first = pred[]{:T(512)S(6)} compare(%copied, %zero), direction=EQ
   %best = s32[]{:T(128)} reduce(%rows, %zero), dimensions={0,1}, to_apply=%largest
+  %begun = ((f32[4,8]{1,0}), f32[4,8]{1,0}, u32[]) fusion-start(%rows), kind=kLoop, calls=%two
+  %ended = f32[4,8]{1,0} fusion-done(%begun)
   ROOT %doubled = f32[4,8]{1,0:T(8,128)} add(%rows, %rows)
 }
 
@@ -80,7 +88,9 @@ ENTRY %main (x: f32[4,8]) -> f32[4,8] {
 def test_what_counts_the_rounds_of_a_loop_is_no_kernel():
     program = hlo.Optimized(LOOP.splitlines())
     assert program.loops
-    assert [kernel.name for kernel in program.kernels()] == ["best", "doubled"]
+    best, begun, doubled = program.kernels()
+    assert (best.name, begun.name, doubled.name) == ("best", "begun", "doubled")
+    assert (begun.what, begun.fused, doubled.fused) == ("fusion", True, False)
     assert program.copies() == []
 
 
@@ -92,6 +102,9 @@ ENTRY %main (x: f32[8]) -> f32[8] {
   %d = (f32[2]{0}, f32[8]{0}) all-gather-start(%x), dimensions={0}
   %e = f32[8]{0} all-gather-done(%d)
   %f = (f32[8]{0}, f32[8]{0}, u32[], u32[]) collective-permute-start(%x)
+  %done = f32[8]{0} collective-permute-done(%f)
+  %h = ((f32[8]{0}), f32[8]{0}) all-reduce-start(%x), to_apply=%region
+  %i = f32[8]{0} all-reduce-done(%h)
   %g = pred[3]{0} all-to-all(%x)
 }
 """
@@ -101,5 +114,5 @@ def test_collectives_are_counted_once_with_the_bytes_of_their_results():
     found = hlo.Optimized(COLLECTIVES.splitlines()).collectives()
     assert found == [
         *(("all-reduce", 32 + 16 + 4), ("all-reduce", 32), ("all-gather", 32)),
-        *(("collective-permute", 32), ("all-to-all", 3)),
+        *(("collective-permute", 32), ("all-reduce", 32), ("all-to-all", 3)),
     ]

@@ -37,6 +37,7 @@ ENTRY %main (x: f32[8,128]) -> f32[8,128] {
   %most = f32[8]{0:T(256)S(1)} reduce(%x, %low), dimensions={1}, to_apply=%maximum
   %done = f32[8,128]{1,0:T(8,128)S(1)} copy-done(%start)
   %part = ((f32[8,128]{1,0:T(8,128)}), f32[8,64]{1,0:T(8,64)S(1)}, s32[]) slice-start(%x), slice={}
+  %half = f32[8,64]{1,0:T(8,64)S(1)} slice-done(%part)
   %powers = f32[8,128]{1,0:T(8,128)S(1)} subtract(%done, %done)
   ROOT %sum = f32[8,128]{1,0:T(8,128)} add(%powers, %most)
 }
@@ -54,7 +55,7 @@ FUSED = """
   %rows = f32[1000,256]{1,0} parameter(0)
   %at = s32[] parameter(1)
   %renamed = f32[1000,1,256]{2,1,0} bitcast(%rows)
-  %row = f32[1,1,256]{2,1,0} dynamic-slice(%renamed, %at, %zero, %zero), dynamic_slice_sizes={1,1,256}
+  %row = f32[1,1,256]{2,1,0} dynamic-slice(%renamed, %at, %zero, %zero), dynamic_slice_sizes={}
   ROOT %flat = f32[256]{0} bitcast(%row)
 }
 
@@ -70,7 +71,9 @@ ENTRY %main (x: f32[1000,256], n: s32[]) -> f32[1000,256] {
   %x = f32[1000,256]{1,0} parameter(0)
   %n = s32[] parameter(1)
   %one = f32[256]{0} fusion(%x, %n), kind=kLoop, calls=%cut_out
-  ROOT %result = f32[1000,256]{1,0} fusion(%x, %one, %n), kind=kLoop, calls=%put_in
+  %start = ((f32[1000,256]{1,0}, f32[256]{0}, s32[]), f32[1000,256]{1,0}, u32[]) \
+fusion-start(%x, %one, %n), kind=kLoop, calls=%put_in
+  ROOT %result = f32[1000,256]{1,0} fusion-done(%start)
 }
 """
 
