@@ -183,7 +183,7 @@ book_variables = (
     "OPAL_* PRTE_* PMIX_* LD_LIBRARY_PATH CC CXX"
 ).split()
 
-# What makers publish of the devices that JAX calls so: bytes a second between memory and chip, and
+# What vendors publish of the devices that JAX calls so: bytes a second between memory and chip, and
 # operations a second by dtype. NVIDIA's for TF32 and bfloat16 assume sparsity; these are half. In
 # the dtype to which they are `shortened`, matmuls of float32 are computed unless told otherwise.
 book_peaks = {

@@ -42,9 +42,8 @@ def kernels(record, target):
 def test_gpus_make_one_matmul_of_three(record, target):
     assert "concatenate(" in text(record, target)
     assert kernels(record, target)[0].operations == ("dot_general",)
-    softmax = [k for k in kernels(record, target) if k.name.startswith("triton_softmax")]
-    assert len(softmax) == 1
-    assert any(set(k.operations) == {"dot_general", "div"} for k in kernels(record, target))
+    (softmax,) = [k for k in kernels(record, target) if k.name.startswith("triton_softmax")]
+    assert {"div", "reduce_max", "exp", "reduce_sum"} <= set(softmax.operations)
 
 
 def test_a_cpu_has_a_matmul_and_the_softmax_in_one_kernel(record):

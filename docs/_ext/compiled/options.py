@@ -19,7 +19,7 @@ class Target:
     chips: on how many of them a step for many devices is compiled.
     packages: the distributions whose versions a record names.
     environment: variables that the compiler must find when it starts.
-    peaks: what its maker publishes that it can do; see `drawing.peaks.Peaks`.
+    peaks: what its vendor publishes that it can do; see `drawing.peaks.Peaks`.
     """
 
     platform: str

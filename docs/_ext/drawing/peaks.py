@@ -1,4 +1,4 @@
-"""What a device can do at most, as its maker publishes it."""
+"""What a device can do at most, as its vendor publishes it."""
 
 import dataclasses
 from collections.abc import Mapping

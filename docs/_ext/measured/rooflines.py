@@ -1,6 +1,6 @@
 """Rooflines: what memory and arithmetic allow of an operation, and what was reached.
 
-Of a device whose maker publishes its peaks, what they allow, too.
+Of a device whose vendor publishes its peaks, what they allow, too.
 """
 
 import dataclasses

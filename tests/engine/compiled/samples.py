@@ -33,8 +33,8 @@ TPU = {"platform": "tpu", "packages": ["a-compiler"]}
 
 
 def peaks(bandwidth, shortened, rate):
-    """Return what a maker publishes, in bytes and operations a second."""
-    source = f"https://maker.example/{shortened}"
+    """Return what a vendor publishes, in bytes and operations a second."""
+    source = f"https://vendor.example/{shortened}"
     rates = {"float32": rate / 1000, shortened: rate}
     return {"bandwidth": bandwidth, "rates": rates, "shortened": shortened, "source": source}
 

@@ -140,7 +140,7 @@ def test_costs_are_a_table_with_the_least_times_by_published_peaks(site):
     assert rows["bytes from and to main memory"] == ["256 B"] * 6
     # An H200 is held up by its operations, counted before optimizing, and a v5e by the bytes.
     assert rows["least possible time"] == ["–", "–", "4 µs", "–", "2 µs", "–"]
-    sources = page(site, "a/code").select(".compile-stages a[href^='https://maker.example']")
+    sources = page(site, "a/code").select(".compile-stages a[href^='https://vendor.example']")
     assert [(link.get_text(), link["href"].rpartition("/")[2]) for link in sources] == [
         *(("NVIDIA H200", "TF32"), ("TPU v5e", "bfloat16"))
     ]

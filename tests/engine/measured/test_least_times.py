@@ -13,7 +13,7 @@ PEAKS = {
     "bandwidth": 4e3,
     "rates": {"float32": 1e3, "TF32": 1e4, "float64": 500},
     "shortened": "TF32",
-    "source": "https://maker.example/card",
+    "source": "https://vendor.example/card",
 }
 CONF = f'book_peaks = {{"A card": {PEAKS!r}}}'
 CARD = "device_kind='A card', shape=[[10, 100], [7]]"
@@ -71,7 +71,7 @@ def test_a_table_and_a_sentence_say_it_where_it_is_known(project, noting):
     ]
     assert "at least" not in second.text
     notes = [note.text for note in shown.select(".table-note")]
-    assert notes.count("At least: by the peaks that maker.example publishes.") == 1
+    assert notes.count("At least: by the peaks that vendor.example publishes.") == 1
     number, least = shown.select(".noted > .measured")
     assert least.text == "2 s"
     spoken = shown.find(id=number["aria-describedby"]).text
