@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import statistics
 import time
 
 import numpy as np
@@ -14,7 +15,9 @@ import pytest
 from snippets.programs import timer
 from snippets.timing import busy
 
-PROGRAMS = pathlib.Path(__file__).parents[2] / "snippets" / "programs"
+ROOT = pathlib.Path(__file__).parents[2]
+PROGRAMS = ROOT / "snippets" / "programs"
+RECORD = ROOT / "docs" / "_recorded" / "cpu" / "timing" / "busy.ipynb"
 
 
 def state(process):
@@ -180,3 +183,33 @@ def test_the_timer_would_have_called_it_disturbed(neighbour):
     with neighbour.at_work():
         time.sleep(0.5)
     assert busy.disturbed_since(before)
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """Return the median time of each call on the page, {name@framework: seconds}."""
+    if not RECORD.exists():
+        pytest.skip("the page is not recorded")
+    found = {}
+    for cell in json.loads(RECORD.read_text("utf8"))["cells"]:
+        for output in cell.get("outputs", []):
+            record = output.get("data", {}).get(timer.RECORD_TYPE, {})
+            for each in record.get("alternatives", []):
+                of_each = (statistics.median(one["latency"]) for one in each["processes"])
+                found[f"{each['name']}@{each['framework']}"] = statistics.median(of_each)
+    return found
+
+
+def lost(recorded, work, way):
+    """Return how many times as long a call takes beside the neighbour."""
+    label, framework = way.split("@")
+    name = f"busy/{work}/{label}"
+    return recorded[f"{name}/busy@{framework}"] / recorded[f"{name}/calm@{framework}"]
+
+
+def test_the_page_says_who_loses_most_and_what_helps(recorded):
+    least = max(lost(recorded, "step", way) for way in ("jit@jax", "graph@tensorflow"))
+    assert lost(recorded, "step", "eager@torch") > 2 * least
+    assert lost(recorded, "step", "eager@numpy") > least
+    passive, eager = (f"busy/step/{way}/busy@torch" for way in ("passive", "eager"))
+    assert recorded[passive] < recorded[eager] / 2

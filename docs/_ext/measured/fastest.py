@@ -138,14 +138,14 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     options, outdated = book.options, known_on(page).outdated
     found = [[each for each in every if work.counts(each.name)] for work in node["works"]]
     groups = [by_device(of_work) for of_work in found]
-    devices = dict.fromkeys([book.home, *(each.device for each in every)])
-    rows, shown, gaps = [], list[Measurement](), dict[str, None]()
+    devices = dict.fromkeys([book.home, *itertools.chain.from_iterable(groups)])
+    rows, shown, gaps = [], list[Measurement](), set[str]()
     for work, of_work, group in zip(node["works"], found, groups, strict=True):
         words: nodes.Node = nodes.Text(work.words)
         if of_work:
             uri = book.relative_uri(page.env.docname, of_work[0].page)
             words = nodes.reference("", work.words, refuri=uri, internal=True)
-        gone = dict.fromkeys(device for name, _, device in outdated if work.counts(name))
+        gone = {device for name, _, device in outdated if work.counts(name)}
         gaps |= gone
         bests = {device: best(group.get(device, ())) for device in devices}
         rows.append([words, *(_cell(bests[each], each in gone, options) for each in devices)])
@@ -154,7 +154,7 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     table = table_node(head, rows, classes=["measurements", "fastest"])
     alone = by_device(each for each in shown if len(each.processes) < 2)
     notes = notes_below([*map(options.label, alone)], shown, options)
-    notes += [OUTDATED.format(options.label(device)) for device in devices if device in gaps]
+    notes += [OUTDATED.format(options.label(device)) for device in sorted(gaps)]
     table += map(table_note, notes)
     data = {
         "sizes": [*map(size_of, found)],

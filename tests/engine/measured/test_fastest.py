@@ -136,3 +136,81 @@ def test_a_name_that_nothing_bears_is_a_warning_with_the_nearest(project, noting
     assert len(build.warnings) == 1
     wrong = name.removeprefix("work -")
     assert f"no measurement is called '{wrong}'; the nearest are work" in build.warnings[0]
+
+
+BAR = '```{raw} html\n<div class="fastest-filter finder" role="group" hidden></div>\n```'
+TABLES = """---
+orphan: true
+scripts: fastest.js
+---
+
+# Fastest
+
+{bar}
+
+## Small work
+
+```{{measurement-fastest}}
+a: work/a
+b: work/b
+```
+
+## Large work
+
+```{{measurement-fastest}}
+c: work/c
+```
+"""
+RACE = """
+def race(name, size, **seconds):
+    made = [
+        measured(f"{name}/way", [1.0], framework, shape=[[size]], processes=[
+            measured("", [each] * 5)["processes"][0] for _ in range(10)
+        ])
+        for framework, each in seconds.items()
+    ]
+    leave({"version": 3, "method": 2, "name": name, "alternatives": made})
+
+
+race("work/a", 10, jax=1.0, torch=3.0)
+race("work/b", 10**7, jax=2.0, torch=1.0)
+race("work/c", 10**7, jax=1.0, torch=1.0)
+"""
+
+
+@pytest.fixture(scope="module")
+def tables(lasting, served, browser):
+    """Open a page with tables and a bar to choose among their rows."""
+    lasting.page("a/page", lasting.cell(RACE, snippet="a.notes.leave a.notes.measured"))
+    lasting.page("b/tables").write_text(TABLES.format(bar=BAR), "utf8")
+    build = lasting.build()
+    assert build.green, build.output
+    with served(lasting.root / "build" / "html") as address:
+        page = browser.new_page()
+        page.goto(f"{address}/b/tables.html")
+        page.get_by_label("Kind of work").wait_for()
+        yield page
+        page.close()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ({}, "abc"),
+        ({"Kind of work": "Large work"}, "c"),
+        ({"Size": "small"}, "a"),
+        ({"Size": "large"}, "bc"),
+        ({"Fastest": "jax"}, "ac"),
+        ({"Fastest": "torch", "Kind of work": "Small work"}, "b"),
+        ({"Fastest": "torch", "Size": "small"}, ""),
+        ({"Device": "CPU"}, "abc"),
+    ],
+)
+def test_rows_are_chosen_by_kind_size_device_and_who_is_fastest(tables, chosen, words):
+    for label in ("Kind of work", "Size", "Device", "Fastest"):
+        tables.get_by_label(label).select_option(chosen.get(label, ""))
+    shown = tables.locator("table.fastest tbody td:first-child:visible").all_inner_texts()
+    assert "".join(shown) == words
+    assert tables.get_by_role("status").inner_text() == f"{len(words)} of 3 rows"
+    titles = tables.locator("h2:visible").all_inner_texts()
+    assert len(titles) == ("a" in words or "b" in words) + ("c" in words)

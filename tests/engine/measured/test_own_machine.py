@@ -133,6 +133,26 @@ def duels():
     return "\n".join([DUEL, *cells]), asked
 
 
+def races():
+    """Return cells that leave comparisons of frameworks, and a table of which is fastest."""
+    chance = random.Random(4)
+    cells, lines = [], []
+    for number, (wide, factor) in enumerate(itertools.product(WIDTHS, FACTORS)):
+        name, count = f"race/{number}", chance.choice([1, 2, 3, 8, 10])
+        scales = {"jax": 1e-4, "torch": 1e-4 * factor, "numpy": 1e-4 * chance.uniform(0.9, 9)}
+        sides = {
+            framework: [
+                [scale * chance.uniform(1 - wide, 1 + wide) for _ in range(5)] for _ in range(count)
+            ]
+            for framework, scale in scales.items()
+        }
+        cells.append(f"race({name!r}, {sides!r})")
+        lines.append(f"{number}: {name}")
+        # The best of each may not have taken turns.
+        lines.append(f"{number} and before: {name} race/{max(0, number - 1)}")
+    return "\n".join([RACE, *cells]), "\n".join(["```{measurement-fastest}", *lines, "```"])
+
+
 # Equal ones, ones that cannot be told, and ones that can; some near the edge.
 WIDTHS, FACTORS = (0.001, 0.05, 0.06, 0.5), (1, 1.015, 1.025, 1.05, 1.6, 9, 700)
 DUEL = """
@@ -143,6 +163,18 @@ def duel(name, sides):
             for process in processes
         ])
         for side, processes in sides.items()
+    ]
+    leave({"version": 3, "method": 2, "name": name, "alternatives": made})
+"""
+
+
+RACE = """
+def race(name, sides):
+    made = [
+        measured(f"{name}/way", [1.0], framework, processes=[
+            measured("", latency)["processes"][0] for latency in processes
+        ])
+        for framework, processes in sides.items()
     ]
     leave({"version": 3, "method": 2, "name": name, "alternatives": made})
 """
@@ -176,6 +208,8 @@ def book(lasting):
         "{measured}`duel/0/slow@python` and {measured}`duel/0/fast@python`. |",
         *(each for each in asked if "duel/0/" in each),
     )
+    cells, table = races()
+    lasting.page("a/races", lasting.cell(cells, snippet="a.notes.leave a.notes.measured"), table)
     lasting.page("a/switches", "```{measurement-settings}\n```")
     lasting.page("b/index", "```{measurement-names}\n```", *of_page("index", "raw"))
     roofline = of_page("roofline", "measurement-chart")
@@ -217,8 +251,13 @@ def whole(book):
 
 @pytest.fixture(scope="module")
 def turns(book):
-    """Return a file of all comparisons of the book."""
-    records = [each for each in book.records() if "comparison" in each]
+    """Return a file of all comparisons of the book but those of frameworks."""
+    return compared(book, "duel/")
+
+
+def compared(book, begins):
+    """Return a file of the comparisons of the book whose names begin so."""
+    records = [each for each in book.records() if each.get("comparison", "").startswith(begins)]
     file = file_of(records)
     duels = itertools.groupby(file["records"], lambda each: each["name"].rpartition("/")[0])
     file["records"] = [
@@ -346,6 +385,18 @@ def test_numbers_are_those_of_the_book_for_the_same_records(page, address, turns
     words = " ".join(own for *_, own in numbers)
     kinds = ("about equal", "cannot tell", "× slower", "× faster", "never", "1 call ", "calls (")
     assert not [kind for kind in kinds if kind not in words]
+
+
+def test_the_fastest_are_those_of_the_book_for_the_same_records(page, address, book):
+    page.evaluate(PASTE, json.dumps(compared(book, "race/")))
+    page.goto(f"{address}/a/races.html")
+    page.locator("table.fastest th", has_text="Your machine").wait_for()
+    (head, *rows) = cells(page.locator("table.fastest"))
+    assert head == ["", "CPU", "Your machine"]
+    shown = page.locator("table.fastest td:nth-child(2) .measured").all_inner_texts()
+    assert [own for *_, own in rows] == shown
+    kinds = (" faster ", " than NumPy", "about equal", "cannot tell", ", NumPy ")
+    assert not [kind for kind in kinds if kind not in " ".join(shown)]
 
 
 def test_a_number_in_a_sentence_has_the_readers_behind_it(page, address, turns):

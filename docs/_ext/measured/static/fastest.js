@@ -33,11 +33,12 @@
     const leaders = new Set(cells.flatMap(leading));
     const labels = Object.entries(tables[0].frameworks).filter(([name]) => leaders.has(name));
     const kinds = tables.map(({ title }) => [title, title]);
-    const devices = tables[0].heads.map(({ textContent }) => [textContent, textContent]);
+    const named = tables.flatMap(({ heads }) => heads.map(({ textContent }) => textContent));
+    const devices = [...new Set(named)].map((name) => [name, name]);
     const kind = select("kind", "Kind of work", kinds);
     const size = select("size", "Size", Object.entries(NAMES));
     const device = select("device", "Device", devices);
-    const framework = select("framework", "Fastest, or among the two that may be", labels);
+    const framework = select("framework", "Fastest", labels);
 
     const show = () => {
       let [shown, all] = [0, 0];
@@ -48,12 +49,14 @@
         for (const each of rows) {
           const of = [...each.row.cells].slice(1);
           of.forEach((cell, n) => { cell.hidden = out[n] ?? false; });
-          const led = of.some((cell) => !cell.hidden && leading(cell).includes(framework.value));
-          const fits = (!size.value || each.size === size.value) && (!framework.value || led);
+          const told = of.filter((cell) => !cell.hidden && cell.querySelector("[data-leading]"));
+          const led = told.some((cell) => leading(cell).includes(framework.value));
+          const there = (!device.value || told.length) && (!framework.value || led);
+          const fits = there && (!size.value || each.size === size.value);
           each.row.hidden = !fits;
-          left += fits;
+          left += !each.row.hidden;
         }
-        section.hidden = (kind.value && title !== kind.value) || !left;
+        section.hidden = Boolean(kind.value && title !== kind.value) || !left;
         shown += section.hidden ? 0 : left;
         all += rows.length;
       }
