@@ -129,12 +129,12 @@ def field_text(record: ProgramRecord, target: str, name: str, peaks: Peaks | Non
 @functools.cache
 def renderer() -> FileRenderer:
     """Return what fills in the templates."""
-    made = FileRenderer([TEMPLATES])
-    made.env.trim_blocks = made.env.lstrip_blocks = True
+    templates = FileRenderer([TEMPLATES])
+    templates.env.trim_blocks = templates.env.lstrip_blocks = True
     functions = (amount, chart, counted, escaped, field_text, shapes, versions)
-    made.env.filters |= {function.__name__: function for function in functions}
-    made.env.globals["FIELDS"] = FIELDS
-    return made
+    templates.env.filters |= {function.__name__: function for function in functions}
+    templates.env.globals["FIELDS"] = FIELDS
+    return templates
 
 
 class _Place:
@@ -157,7 +157,7 @@ class _Place:
         """Report what is wrong at this line."""
         logger.warning(str(message), location=self.get_location(), type="book", subtype="compiled")
 
-    def known(self, what: str, name: str, names: Iterable[str]) -> str:
+    def checked(self, what: str, name: str, names: Iterable[str]) -> str:
         """Return a name that is among `names`; raises ProgramError, with the nearest names."""
         names = list(names)
         if name not in names:
@@ -228,10 +228,10 @@ class ScaleDirective(CompiledDirective):
 
     def facts(self, program: Program, record: Any) -> dict[str, Any]:
         """Return what to show, of which runs, and what a chart is called."""
-        shown = self.known("way", self.options.get("show", "table"), ("source", "table", *AXES))
+        shown = self.checked("way", self.options.get("show", "table"), ("source", "table", *AXES))
         case = self.options.get("case")
         if case is not None:
-            self.known("case", case, program.arguments)
+            self.checked("case", case, program.arguments)
         runs = [run for run in record.runs if case in (None, run.case)] if record else []
         return {"show": shown, "runs": runs, "title": " ".join(self.content)}
 
@@ -252,8 +252,8 @@ class CompiledRole(_Place, SphinxRole):
         if not match:
             raise ProgramError(f"'{self.text}' is not of the form function@device.field")
         devices = {**self.labels, BEFORE: "before optimizing"}
-        target = self.known("device", match["target"], devices)
-        name = self.known("field", match["field"], FIELDS)
+        target = self.checked("device", match["target"], devices)
+        name = self.checked("field", match["field"], FIELDS)
         program, record, state = self.look_up(match["name"], "COMPILED")
         if record is None:
             return [nodes.inline("", "not compiled yet", classes=["not-recorded"])]

@@ -51,18 +51,18 @@ def all_records(env: BuildEnvironment) -> list[dict[str, Any]]:
 
 
 # What was made of the records of an environment, for as long as they are the same ones.
-_KNOWN_RECORDS: weakref.WeakKeyDictionary[
+_FROM_RECORDS: weakref.WeakKeyDictionary[
     BuildEnvironment, list[tuple[dict[str, Any], Measurement]]
 ] = weakref.WeakKeyDictionary()
 
 
 def measurements(env: BuildEnvironment) -> list[Measurement]:
     """Return the measurements of the whole book, in the order of pages and cells."""
-    records, known = all_records(env), _KNOWN_RECORDS.get(env, [])
-    if [id(record) for record in records] != [id(record) for record, _ in known]:
-        known = [(record, Measurement.from_plain(record)) for record in records]
-        _KNOWN_RECORDS[env] = known
-    return [measurement for _, measurement in known]
+    records, cached = all_records(env), _FROM_RECORDS.get(env, [])
+    if [id(record) for record in records] != [id(record) for record, _ in cached]:
+        cached = [(record, Measurement.from_plain(record)) for record in records]
+        _FROM_RECORDS[env] = cached
+    return [measurement for _, measurement in cached]
 
 
 def matching(env: BuildEnvironment, patterns: Iterable[str]) -> list[Measurement]:
@@ -75,7 +75,7 @@ def matching(env: BuildEnvironment, patterns: Iterable[str]) -> list[Measurement
     ]
 
 
-def known(env: BuildEnvironment) -> Measurements:
+def known_measurements(env: BuildEnvironment) -> Measurements:
     """Return what pages may name: all that was measured on any device."""
     book = book_of(env)
     by_name: dict[tuple[str, str], dict[str, Measurement]] = {}
@@ -103,7 +103,7 @@ _KNOWN: weakref.WeakKeyDictionary[FillIn, Measurements] = weakref.WeakKeyDiction
 def known_on(page: FillIn) -> Measurements:
     """Return the same for what fills in the places of one page, computed once."""
     if page not in _KNOWN:
-        _KNOWN[page] = known(page.env)
+        _KNOWN[page] = known_measurements(page.env)
     return _KNOWN[page]
 
 

@@ -66,10 +66,10 @@ def with_parent(name: str) -> set[str]:
 
 def best(measurements: Iterable[Measurement]) -> list[Measurement]:
     """Return the fastest measurement of each framework, the fastest first."""
-    found: dict[str, Measurement] = {}
+    fastest: dict[str, Measurement] = {}
     for each in sorted(measurements, key=lambda each: each.seconds):
-        found.setdefault(each.framework, each)
-    return list(found.values())
+        fastest.setdefault(each.framework, each)
+    return list(fastest.values())
 
 
 def against(one: Measurement, other: Measurement) -> Range:
@@ -93,40 +93,40 @@ class Answer:
     leading: tuple[str, ...] = ()
 
 
-def answer(found: Sequence[Measurement], options: Options) -> Answer:
+def answer(bests: Sequence[Measurement], options: Options) -> Answer:
     """Say which of the best is fastest, and how far the next is; of one process, all times."""
-    names = [options.framework_label(each.framework) for each in found]
-    if len(found) < 2 or any(len(each.processes) < 2 for each in found):
-        times = (seconds_text(each.seconds) for each in found)
+    names = [options.framework_label(each.framework) for each in bests]
+    if len(bests) < 2 or any(len(each.processes) < 2 for each in bests):
+        times = (seconds_text(each.seconds) for each in bests)
         return Answer(", ".join(map(" ".join, zip(names, times, strict=True))))
-    leading = tuple(each.framework for each in found[:2])
-    ratio = against(*found[:2])
+    leading = tuple(each.framework for each in bests[:2])
+    ratio = against(*bests[:2])
     if ratio.differs:
         return Answer(f"{names[0]}, {compared(ratio)} than {names[1]}", leading[:1])
     joined = " and " if ratio.is_equal else " or "
     return Answer(f"{joined.join(names[:2])}: {compared(ratio)}", leading)
 
 
-def size_of(found: Iterable[Measurement]) -> str:
+def size_of(measurements: Iterable[Measurement]) -> str:
     """Say how large the largest array of a work is; nothing where no record has one."""
-    shapes = itertools.chain.from_iterable(each.shape for each in found)
+    shapes = itertools.chain.from_iterable(each.shape for each in measurements)
     largest = max(map(math.prod, shapes), default=0)
     return next(words for limit, words in SIZES.items() if largest <= limit) if largest else ""
 
 
-def _cell(found: Sequence[Measurement], outdated: bool, options: Options) -> nodes.Node:
+def _cell(bests: Sequence[Measurement], outdated: bool, options: Options) -> nodes.Node:
     """Return what is said of one device, with a note of the best entry of each framework."""
-    if outdated or not found:
+    if outdated or not bests:
         return nodes.Text(GONE if outdated else "")
     entries = (
         f"{options.framework_label(each.framework)} {seconds_text(each.seconds)} ({each.name})"
-        for each in found
+        for each in bests
     )
-    said, remarks = answer(found, options), notes_below([], found, options)
-    note = " ".join([f"{'; '.join(entries)}.", sampling(found[0]), *remarks])
-    number = noted("", said.text, note=note, classes=["measured", "long"])
-    number["data"] = {"data-leading": " ".join(said.leading)}
-    earlier = any(each.earlier for each in found)
+    sentence, remarks = answer(bests, options), notes_below([], bests, options)
+    note = " ".join([f"{'; '.join(entries)}.", sampling(bests[0]), *remarks])
+    number = noted("", sentence.text, note=note, classes=["measured", "long"])
+    number["data"] = {"data-leading": " ".join(sentence.leading)}
+    earlier = any(each.earlier for each in bests)
     mark = nodes.superscript("", DAGGER, classes=["earlier"]) if earlier else nodes.Text("")
     return nodes.inline("", "", number, mark)
 
@@ -136,11 +136,11 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     _report_unknown(page, node)
     book, every = book_of(page.env), book_measurements.measurements(page.env)
     options, outdated = book.options, known_on(page).outdated
-    found = [[each for each in every if work.counts(each.name)] for work in node["works"]]
-    groups = [by_device(of_work) for of_work in found]
+    by_work = [[each for each in every if work.counts(each.name)] for work in node["works"]]
+    groups = [by_device(of_work) for of_work in by_work]
     devices = dict.fromkeys([book.home, *itertools.chain.from_iterable(groups)])
     rows, shown, gaps = [], list[Measurement](), set[str]()
-    for work, of_work, group in zip(node["works"], found, groups, strict=True):
+    for work, of_work, group in zip(node["works"], by_work, groups, strict=True):
         words: nodes.Node = nodes.Text(work.words)
         if of_work:
             uri = book.relative_uri(page.env.docname, of_work[0].page)
@@ -157,8 +157,8 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     notes += [OUTDATED.format(options.label(device)) for device in sorted(gaps)]
     table += map(table_note, notes)
     data = {
-        "sizes": [*map(size_of, found)],
-        "works": [[*dict.fromkeys(each.reference for each in of_work)] for of_work in found],
+        "sizes": [*map(size_of, by_work)],
+        "works": [[*dict.fromkeys(each.reference for each in of_work)] for of_work in by_work],
         "frameworks": {framework.name: framework.label for framework in options.registry},
     }
     return [data_node(page.env, "fastest-data", data), table]

@@ -134,14 +134,14 @@ class Reached(NamedTuple):
 
 def reached(points: Iterable[Measurement], roofs: Roofs, costs: Costs) -> list[Reached]:
     """Return what was reached, of those points of which all is known."""
-    known = []
+    points_reached = []
     for point in points:
         moved = costs.moved(point)
         if point.work and moved and point.dtype in roofs.rates:
             intensity = point.work / moved
             roof = roofs.at(intensity, point.dtype)
-            known.append(Reached(point, intensity, point.work / point.seconds, roof))
-    return known
+            points_reached.append(Reached(point, intensity, point.work / point.seconds, roof))
+    return points_reached
 
 
 def drawing(points: Sequence[Reached], roofs: Roofs, options: Options, title: str) -> str:
