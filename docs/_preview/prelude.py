@@ -1,9 +1,6 @@
 """Let a build that only previews measurements take few samples, at any moment.
 
-It is executed before the first cell of a page, in its folder, whose copy of the timer is changed:
-two rounds are enough, or the first if it takes half a second, and functions of similar speed may
-have different numbers of calls. ROUNDS stays: experiments without a clock depend on it, and readers
-are asked what comes out.
+It is executed before the first cell of a page, in its folder, whose copy of the timer it changes.
 
 What torch.compile finds out once on a machine takes it ten seconds, which every page would pay
 anew: of vector instructions it believes the processor, and its headers it takes from where all
@@ -17,14 +14,7 @@ import pathlib
 
 if (_timer := pathlib.Path("timer.py")).exists():
     with _timer.open("a") as _file:
-        _file.write(
-            "\nLONGEST_REST, PATIENCE, FIRST_LOOK, COUNTED = 0.0, 0.0, 0.0, 1\n\n\n"
-            "def enough(count, start):\n"
-            "    return count >= 2 or time.perf_counter() - start > 0.5\n\n\n"
-            "def choose_calls(timed, calls=None):\n"
-            "    for key, each in timed.items():\n"
-            "        each.calls = option_of(calls, key) or each.enough_calls()\n"
-        )
+        _file.write("\nPREVIEW, LONGEST_REST = True, 0.0\n")
     del _file
 
 os.environ |= {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}

@@ -421,7 +421,6 @@ class TimedElsewhere(Timed):
             "prepare", source, name
         )
         self.framework, self.kind, self.calls = "jax", "cpu", None
-        self.last = self.elapsed = self.used = 0.0
         self.run(1)
 
     def run(self, calls):
@@ -454,10 +453,12 @@ def across(name, function, processes, *, using=()):
         for key, process in processes.items()
     }
     before, computed = taken_by_others(), computed_by(processes)
-    samples = take_samples(timed)
+    samples, dropped = take_samples(timed)
     disturbed = disturbed_since(before, own=computed_by(processes) - computed)
     found = {
-        key: each.measurement(f"{name}/{key}", disturbed, *samples[key])
+        key: each.measurement(
+            f"{name}/{key}", disturbed, *samples[key], dropped=dropped
+        )
         for key, each in timed.items()
     }
     comparison = Comparison(name, found)

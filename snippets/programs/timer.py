@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import datetime
 import gc
+import hashlib
 import importlib.metadata
 import itertools
 import math
@@ -16,6 +17,8 @@ import statistics
 import sys
 import threading
 import time
+import typing
+from concurrent import futures
 
 RECORD_TYPE = "application/vnd.jax-measured.record+json"
 # Raised by hand: where a record has another form, and where its numbers mean something else.
@@ -40,9 +43,13 @@ LONGEST_REST = 0.2
 # Seconds. To a longer call it is little to wake threads and fill caches, and a call before it that
 # does not count would double what it takes to be timed.
 WARMS_ITSELF = 0.02
+# A build that only previews what pages measure: two rounds, at any moment.
+PREVIEW = False
 # It takes 0.1 ms: long beside the clock, and short beside the sample before and after which it is
 # done.
 COUNTED = 4000
+# To hash as many bytes takes as long, and other threads need not wait for it as for counting.
+HASHED = bytes(100_000)
 # Seconds. What is fast has to be known before the first sample; where a slow phase outlasts this,
 # whatever is faster later corrects it.
 FIRST_LOOK = 0.25
@@ -51,13 +58,15 @@ FIRST_LOOK = 0.25
 SLOW = 1.5
 # Seconds. Some machines are never calm, and on these no more is lost than LONG.
 PATIENCE = 0.5
+# Of the cores that a function keeps busy at best. With less it had lost one of two, or half of one.
+FEWER = 0.6
 # The share of ranges that may miss the true median: the usual one.
 MISSED = 0.05
 # Of two whose ratio is not known to a tenth nobody should read that they are equal.
 ALIKE = 1.1
 # In ten processes a function against itself has come out up to 1.5 % away from 1 (timer/same of
-# docs/timing/timer.md), by where code and arrays lie in memory.
-INDISTINCT = 1.02
+# docs/timing/timer.md), by where code and arrays lie in memory, and others report 3 %.
+INDISTINCT = 1.03
 # Of one core. An idle system takes a few hundredths for itself, a program at work all of one.
 TAKEN = 0.25
 # The system counts in hundredths of a second, and rounds eight numbers of which a sum is made.
@@ -112,6 +121,7 @@ class Measurement:
     `latency` has a time for each round, of calls whose results were waited for, the
     mean of `calls` in a row. `throughput`, on an accelerator, is that of calls which
     are dispatched together. `cores` is the processor time over the elapsed time.
+    `dropped` is the number of rounds left out, see `steady`.
     """
 
     name: str
@@ -132,6 +142,7 @@ class Measurement:
     throughput: list | None
     cores: float | None
     disturbed: bool
+    dropped: int = 0
 
     @property
     def median(self):
@@ -154,11 +165,14 @@ class Measurement:
             "throughput",
             "cores",
         ]
-        process = {name: known.pop(name) for name in [*names, "disturbed"]}
+        names += ["disturbed", "dropped"]
+        process = {name: known.pop(name) for name in names}
         for name in ("first_call", "latency", "throughput"):
             process[name] = rounded(process[name])
         if self.throughput is None:
             del process["throughput"]
+        if not self.dropped:
+            del process["dropped"]
         return {
             "version": VERSION,
             "method": METHOD,
@@ -175,6 +189,8 @@ class Measurement:
         if self.throughput:
             each = in_unit(statistics.median(self.throughput))
             parts.append(f"{each} each of many")
+        if self.dropped:
+            parts.append(f"rounds dropped: {self.dropped}")
         return ", ".join([*parts, "disturbed"] if self.disturbed else parts)
 
     def _repr_mimebundle_(self, include=None, exclude=None):
@@ -185,8 +201,8 @@ class Measurement:
 class Ratio:
     """How many times as long one alternative takes as another, in this process.
 
-    `value` is the median of the rounds' ratios. The range from `low` to `high` is that
-    of `middle`.
+    `value` is the median of the rounds' ratios, see `median_ratio`. The range from `low`
+    to `high` is that of `middle`.
     """
 
     value: float
@@ -199,9 +215,15 @@ class Ratio:
         return max(self.high, 1 / self.low)
 
     @property
+    def equal(self):
+        """True where the range lies within 10 % of 1, and holds it or nearly does."""
+        near = max(self.value, 1 / self.value) <= INDISTINCT
+        return self.away <= ALIKE and (near or self.low <= 1 <= self.high)
+
+    @property
     def different(self):
-        """True where the range leaves out 1, and goes further than 2 % from it."""
-        return not self.low <= 1 <= self.high and self.away > INDISTINCT
+        """True where the two are not equal and the range leaves out 1."""
+        return not self.equal and not self.low <= 1 <= self.high
 
     def __repr__(self):
         if self.different:
@@ -210,7 +232,7 @@ class Ratio:
                 ends = 1 / self.value, 1 / self.high, 1 / self.low
             value, low, high = map(as_factor, ends)
             return f"{value}× {'slower' if self.value > 1 else 'faster'} ({low}–{high})"
-        if self.away <= ALIKE:
+        if self.equal:
             percent = max(1, math.ceil(100 * self.away - 100))
             return f"about equal (within {percent} %)"
         return f"cannot tell ({as_factor(self.low)}–{as_factor(self.high)}×)"
@@ -227,7 +249,7 @@ class Comparison:
         """Return how many times as long the one takes as the other, as a `Ratio`."""
         rounds = (self.alternatives[key].latency for key in (above, below))
         ratios = [one / other for one, other in zip(*rounds, strict=True)]
-        return Ratio(statistics.median(ratios), *middle(ratios))
+        return Ratio(median_ratio(ratios), *middle(ratios))
 
     def record(self):
         """Return what is known, as plain data: a record of measurement.schema.json."""
@@ -299,6 +321,16 @@ def middle(values):
     return ordered[rank], ordered[-1 - rank]
 
 
+def median_ratio(ratios):
+    """Return the median, of an even number the geometric mean of the two in the middle.
+
+    So the ratio the other way round is the inverse.
+    """
+    return math.sqrt(
+        statistics.median_low(ratios) * statistics.median_high(ratios)
+    )
+
+
 def arrays_in(value):
     """Yield the arrays of any framework in nested lists, tuples and dictionaries."""
     if isinstance(value, dict):
@@ -337,7 +369,7 @@ def library(framework):
 def waiter(framework):
     """Return the function that blocks until a result of `framework` exists.
 
-    JAX waits for the arrays themselves. PyTorch and TensorFlow compute at once
+    JAX waits for the arrays themselves; for others see `waiter_for_refs`. PyTorch and TensorFlow compute at once
     on a CPU, and wait for the whole device where there is an accelerator.
     """
     module = library(framework)
@@ -352,11 +384,28 @@ def waiter(framework):
     return no_wait
 
 
+def waiter_for_refs(args):
+    """Return what waits for a function of JAX that returned no array, but changed refs.
+
+    JAX waits for no ref, so an element of each among `args` is read: a call of its own.
+    ValueError where there is none, or a time would be that of handing over the work.
+    """
+    jax = library("jax")
+    refs = [each for each in arrays_in(args) if isinstance(each, jax.Ref)]
+    if not refs:
+        raise ValueError(
+            "the function returns no array to wait for, and no ref is among its arguments; let it "
+            "return one that it computes, or pass `wait`"
+        )
+    peek = jax.jit(lambda refs: [ref[(0,) * ref.ndim] for ref in refs])
+    return lambda result: jax.block_until_ready(peek(refs))
+
+
 def device_kind(framework, array):
     """Name the kind of device that holds `array`, such as 'cpu' or 'NVIDIA H200'."""
     module = library(framework)
     if framework == "jax":
-        return next(iter(array.devices())).device_kind
+        return next(iter(array.sharding.device_set)).device_kind
     if framework == "torch":
         cuda = array.is_cuda
         return (
@@ -401,7 +450,7 @@ def where_it_ran(framework, arrays, device=None):
         return places[0] if places else default_kind(framework)
     kind = getattr(device, "device_kind", device)
     if kind != device:
-        places = [place for each in held for place in each.devices()]
+        places = [place for each in held for place in each.sharding.device_set]
     if places and device not in places:
         others = " and ".join(sorted(set(map(str, places))))
         raise ValueError(
@@ -566,25 +615,27 @@ def time_calls(function, args, wait, settle, calls):
 def enough(count, start):
     """Say whether `count` rounds since `start` are enough: 9, or 5 in half a second."""
     long = time.perf_counter() - start > LONG
+    if PREVIEW:
+        return long or count >= 2
     return count >= (LONG_ROUNDS if long else ROUNDS)
 
 
 def threads_running():
-    """Return how many other threads of this process run, or would if they could.
+    """Return how many threads run or could: of this process, and of all others.
 
-    Linux says so; elsewhere the answer is 0. Asking each of them takes a while, so the
-    whole machine is asked first: the fourth figure of its load is what runs just now.
+    This thread does not count. Linux says so; elsewhere the answer is (0, 0). Asking each
+    thread takes a while, so the whole machine is asked first: the fourth figure of its
+    load is what runs just now.
     """
-    running, folder = 0, "/proc/self/task"
-    load = text_of("/proc/loadavg").split()
-    if load and load[3].startswith("1/"):
-        return 0
-    for thread in os.listdir(folder) if os.path.isdir(folder) else []:
+    load, folder = text_of("/proc/loadavg").split(), "/proc/self/task"
+    everywhere = int(load[3].partition("/")[0]) - 1 if load else 0
+    if (load and everywhere < 1) or not os.path.isdir(folder):
+        return 0, 0
+    own = 0
+    for thread in os.listdir(folder):
         state = text_of(f"{folder}/{thread}/stat").rpartition(")")[2].split()
-        running += state[:1] == ["R"] and thread != str(
-            threading.get_native_id()
-        )
-    return running
+        own += state[:1] == ["R"] and thread != str(threading.get_native_id())
+    return own, max(0, everywhere - own)
 
 
 def rest():
@@ -594,7 +645,7 @@ def rest():
     next: those of OpenBLAS for 100 ms, those of OpenMP for 10. That slows others down.
     """
     end = time.perf_counter() + LONGEST_REST
-    while threads_running() and time.perf_counter() < end:
+    while threads_running()[0] and time.perf_counter() < end:
         time.sleep(0.001)
 
 
@@ -606,39 +657,69 @@ def count_to(number):
     return time.perf_counter() - start
 
 
+def hash_on(core, together):
+    """Return the seconds that a core takes to hash, in step with what is `together`."""
+    os.sched_setaffinity(0, {core})
+    together.wait()
+    start = time.perf_counter()
+    hashlib.blake2b(HASHED)
+    return time.perf_counter() - start
+
+
 class Moments:
     """Takes samples in calm moments of the processor, while patience lasts.
 
     A core of a virtual machine is often half of a real one. While the other half works
     for somebody else it gives about half of its speed, and no counter of the system
-    tells. `lost` are the seconds spent on waiting and on samples thrown away.
+    tells. A function with several threads also waits for the slowest of its cores. `lost`
+    are the seconds spent on waiting and on samples thrown away.
     """
 
-    fastest = math.inf
+    fastest: typing.ClassVar = {}
 
     def __init__(self):
         """Start with all patience; the first of a process learns what is fast."""
-        if Moments.fastest == math.inf:
-            end = time.perf_counter() + FIRST_LOOK
-            Moments.fastest = count_to(COUNTED)
-            while time.perf_counter() < end:
-                Moments.fastest = min(Moments.fastest, count_to(COUNTED))
-        self.lost, self.calm = 0.0, self.look()
+        self.cores = ()
+        if hasattr(os, "sched_setaffinity"):
+            self.cores = sorted(os.sched_getaffinity(0))
+        self.hashing = futures.ThreadPoolExecutor(len(self.cores) or 1)
+        self.together = threading.Barrier(len(self.cores) or 1)
+        self.lost, self.calm = 0.0, True
+        if PREVIEW:
+            return
+        end = time.perf_counter() + FIRST_LOOK * (not Moments.fastest)
+        self.calm = self.look()
+        while time.perf_counter() < end:
+            self.calm = self.look()
 
     def look(self):
-        """Say whether counting takes at most half longer than it ever did here."""
+        """Say whether no other program runs, and all cores are about as fast as ever.
+
+        One counts, and then all hash at once. None may take half longer than it ever did.
+        """
         rest()
-        seconds = count_to(COUNTED)
-        Moments.fastest = min(Moments.fastest, seconds)
-        return seconds <= SLOW * Moments.fastest
+        _, others = threads_running()
+        seconds = {None: count_to(COUNTED)}
+        pairs = [self.cores, [self.together] * len(self.cores)]
+        seconds |= zip(
+            self.cores, self.hashing.map(hash_on, *pairs), strict=True
+        )
+        for core, each in seconds.items():
+            Moments.fastest[core] = min(each, Moments.fastest.get(core, each))
+        return not others and all(
+            each <= SLOW * Moments.fastest[core]
+            for core, each in seconds.items()
+        )
 
     def take(self, sample):
         """Return `sample()` from between two calm moments, in the end any."""
         while True:
             start, calm = time.perf_counter(), self.calm
-            patient = self.lost < PATIENCE
+            patient = self.lost < PATIENCE and not PREVIEW
             if calm or not patient:
                 seconds = sample()
+            if PREVIEW:
+                return seconds
             self.calm = self.look()
             if (calm and self.calm) or not patient:
                 return seconds
@@ -660,6 +741,26 @@ def turns(samplers, seed=0, moments=None):
             take = samplers[number]
             samples[number].append(moments.take(take) if moments else take())
     return samples
+
+
+def steady(cores):
+    """Return the rounds in which no function had far fewer cores than in its best.
+
+    Takes, for each function, how many cores it kept busy in each round. With fewer than
+    0.6 of the most, and a quarter of a core less, another program had the rest. All are
+    returned where no more than half would be left: then it is the function's own way.
+    """
+    rounds = range(len(cores[0]))
+    least = [min(FEWER * max(each), max(each) - TAKEN) for each in cores]
+    kept = [
+        number
+        for number in rounds
+        if all(
+            each[number] >= enough
+            for each, enough in zip(cores, least, strict=True)
+        )
+    ]
+    return kept if 2 * len(kept) > len(rounds) else list(rounds)
 
 
 @contextlib.contextmanager
@@ -720,6 +821,8 @@ def disturbed_since(before, own=0.0):
 class Timed:
     """A function that is ready to be timed: called once, and asked what it works on."""
 
+    last = cores = elapsed = used = 0.0
+
     def __init__(
         self,
         function,
@@ -741,6 +844,8 @@ class Timed:
         arrays = list(arrays_in([result, args, bound]))
         self.framework = framework or next(map(framework_of, arrays), "python")
         self.settle = waiters.get(self.framework) or waiter(self.framework)
+        if self.framework == "jax" and result is None and wait is None:
+            self.settle = waiter_for_refs([args, bound])
         self.wait = wait or self.settle
         self.wait(result)
         self.first_call = time.perf_counter() - start
@@ -752,7 +857,6 @@ class Timed:
         self.shape = [list(x.shape) for x in shown]
         self.dtype = dtype_name(shown[0]) if shown else ""
         self.function, self.args, self.calls = function, args, None
-        self.last = self.elapsed = self.used = 0.0
 
     def run(self, calls):
         """Return the seconds of `calls` calls in a row, and those of processors."""
@@ -771,6 +875,7 @@ class Timed:
             self.run(1)
         elapsed, used = self.run(self.calls)
         self.elapsed, self.used = self.elapsed + elapsed, self.used + used
+        self.cores = used / elapsed
         self.last = elapsed / self.calls
         return self.last
 
@@ -820,6 +925,7 @@ class Timed:
         latency,
         throughput=None,
         *,
+        dropped=0,
         precision=None,
         work=None,
         error=None,
@@ -844,6 +950,7 @@ class Timed:
             throughput=throughput,
             cores=round(self.used / self.elapsed, 1) if self.elapsed else None,
             disturbed=disturbed,
+            dropped=dropped,
         )
 
 
@@ -861,7 +968,7 @@ def choose_calls(timed, calls=None):
     """
     for key, each in timed.items():
         each.calls = option_of(calls, key) or each.enough_calls()
-    if calls is None:
+    if calls is None and not PREVIEW:
         moments = Moments()
         seconds = {
             key: moments.take(each.latency) for key, each in timed.items()
@@ -876,14 +983,36 @@ def choose_calls(timed, calls=None):
 def take_samples(timed, calls=None):
     """Let each `Timed` of a dictionary take its samples; they take turns.
 
-    Returns for each key a list: its latencies and, on an accelerator, throughputs.
+    Returns for each key a list: its latencies and, on an accelerator, throughputs. All
+    are of the same rounds. Returns also how many were left out, see `steady`.
     """
+
+    def with_cores(each, take):
+        return lambda: (take(), each.cores)
+
     with no_garbage_collection():
         choose_calls(timed, calls)
-        samplers = {key: each.samplers() for key, each in timed.items()}
-        flat = itertools.chain.from_iterable(samplers.values())
-        samples = iter(turns(list(flat), moments=Moments()))
-    return {key: [next(samples) for _ in own] for key, own in samplers.items()}
+        samplers = {
+            key: [with_cores(each, take) for take in each.samplers()]
+            for key, each in timed.items()
+        }
+        flat = list(itertools.chain.from_iterable(samplers.values()))
+        turned = iter(turns(flat, moments=Moments()))
+    samples = {
+        key: [next(turned) for _ in own] for key, own in samplers.items()
+    }
+    busy = [
+        [cores for _, cores in samples[key][0]]
+        for key, each in timed.items()
+        if each.kind == "cpu"
+    ]
+    count = len(next(iter(samples.values()))[0])
+    kept = steady(busy) if busy else range(count)
+    chosen = {
+        key: [[clock[number][0] for number in kept] for clock in own]
+        for key, own in samples.items()
+    }
+    return chosen, count - len(kept)
 
 
 def measured(timed, names, calls, **said):
@@ -892,13 +1021,14 @@ def measured(timed, names, calls, **said):
     `said` are `precision`, `work` and `error`, one for all or dictionaries.
     """
     before, own = taken_by_others(), taken_by_children()
-    samples = take_samples(timed, calls)
+    samples, dropped = take_samples(timed, calls)
     disturbed = disturbed_since(before, taken_by_children() - own)
     return {
         key: each.measurement(
             names[key],
             disturbed,
             *samples[key],
+            dropped=dropped,
             **{
                 option: option_of(value, key) for option, value in said.items()
             },

@@ -20,7 +20,7 @@ def clock(monkeypatch):
     """Let all three timers read one clock that only fake functions move."""
     fake = Clock()
     monkeypatch.setattr(timer.time, "perf_counter", fake)
-    monkeypatch.setattr(timer.Moments, "fastest", 0.0)
+    monkeypatch.setattr(timer.Moments, "fastest", {None: 0.0})
     monkeypatch.setattr(timeit.Timer.__init__, "__defaults__", ("pass", "pass", fake, None))
     monkeypatch.setattr(timeit.repeat, "__defaults__", ("pass", "pass", fake, 5, 1000000, None))
     stock = torch.utils.benchmark.Timer

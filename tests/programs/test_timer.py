@@ -68,7 +68,8 @@ class Clock:
 
     def __init__(self):
         self.now = 0.0
-        self.spinning = 0.0
+        self.spinning = self.beside = 0.0
+        self.second_core = lambda now: 1.0
         self.slowness = lambda now: 1.0
 
     def __call__(self):
@@ -83,6 +84,11 @@ class Clock:
         start = self.now
         self.work(number * 25e-9)
         return self.now - start
+
+    def hash_on(self, core, together):
+        """Return the seconds that hashing takes on a core, which is nothing to the clock."""
+        second = core != min(os.sched_getaffinity(0))
+        return 1e-4 * (self.second_core(self.now) if second else self.slowness(self.now))
 
     def sleep(self, seconds):
         self.now += seconds
@@ -105,9 +111,12 @@ def faked(monkeypatch):
     fake = Clock()
     monkeypatch.setattr(timer.time, "perf_counter", fake)
     monkeypatch.setattr(timer.time, "sleep", fake.sleep)
-    monkeypatch.setattr(timer, "threads_running", lambda: fake.now < fake.spinning)
+    monkeypatch.setattr(
+        timer, "threads_running", lambda: (fake.now < fake.spinning, fake.now < fake.beside)
+    )
     monkeypatch.setattr(timer, "count_to", fake.count_to)
-    monkeypatch.setattr(timer.Moments, "fastest", math.inf)
+    monkeypatch.setattr(timer, "hash_on", fake.hash_on)
+    monkeypatch.setattr(timer.Moments, "fastest", {})
     # Time for nine rounds of the calls below, which take longer than those that need waking.
     monkeypatch.setattr(timer, "LONG", 1.0)
     return fake
@@ -483,6 +492,129 @@ def test_samples_from_slow_moments_are_taken_again(clock):
     assert clock.now < 1
 
 
+def test_samples_are_taken_again_where_the_second_core_is_slow(clock):
+    """Counting in one thread, as fast as ever, would not notice."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("this process has one core")
+    slow = lambda now: 2.0 if now % 0.1 > 0.05 else 1.0  # noqa: E731
+    clock.second_core = slow
+
+    def two_threads():
+        clock.now += 0.003 * slow(clock.now)
+
+    found = timer.measure("a", two_threads, calls=1)
+    assert found.latency == pytest.approx(timer.ROUNDS * [0.003])
+
+
+def test_no_sample_is_taken_while_another_program_runs(clock):
+    timer.Moments()
+    clock.beside = clock.now + 0.3
+    found = timer.measure("a", lambda: clock.sleep(0.003 if clock.now > 0.3 else 0.03), calls=1)
+    assert found.latency == pytest.approx(timer.ROUNDS * [0.003])
+
+
+def test_each_core_is_asked():
+    """Each thread runs on the core that it is to ask, whatever the others do."""
+    if not hasattr(os, "sched_setaffinity"):
+        pytest.skip("this system does not let a thread choose its core")
+    before, moments, places = os.sched_getaffinity(0), timer.Moments(), {}
+
+    def hash_on(core, together):
+        seconds = timer_hash_on(core, together)
+        places[core] = os.sched_getaffinity(0)
+        return seconds
+
+    timer_hash_on, timer.hash_on = timer.hash_on, hash_on
+    try:
+        moments.look()
+    finally:
+        timer.hash_on = timer_hash_on
+    assert places == {core: {core} for core in before}
+    assert os.sched_getaffinity(0) == before
+
+
+@pytest.mark.parametrize(
+    ("cores", "kept"),
+    [
+        ([[2.0, 2.0, 1.0, 2.0, 1.9]], [0, 1, 3, 4]),
+        ([[1.0, 1.0, 1.0], [1.7, 1.0, 1.6]], [0, 2]),
+        ([[1.0, 0.45, 1.0]], [0, 2]),
+        ([[1.7, 1.1, 1.5, 1.3]], [0, 1, 2, 3]),
+        # So little that the clock of processor time may err.
+        ([[0.02, 0.3, 0.0]], [0, 1, 2]),
+        # More often than not: the function itself has two ways.
+        ([[2.0, 1.0, 1.0, 2.0, 1.0]], [0, 1, 2, 3, 4]),
+    ],
+)
+def test_rounds_that_lacked_a_core_are_dropped(cores, kept):
+    assert timer.steady(cores) == kept
+
+
+def test_dropped_rounds_are_those_of_all_and_the_record_says_how_many(clock, monkeypatch):
+    cores = itertools.chain([2.0, 2.0, 2.0, 1.0], itertools.repeat(2.0))
+    monkeypatch.setattr(timer, "time_calls", lambda function, *_: (function(), 0.02 * next(cores)))
+
+    def lasting(seconds):
+        def function():
+            clock.now += seconds
+            return seconds
+
+        return function
+
+    found = timer.compare("a", {"a": lasting(0.02), "b": lasting(0.02)}, calls=1)
+    for each in found.alternatives.values():
+        assert len(each.latency) == timer.ROUNDS - 1
+        assert each.record()["processes"][0]["dropped"] == 1
+        assert "rounds dropped: 1" in repr(each)
+
+
+def test_what_only_changes_a_ref_is_waited_for():
+    """The read of an element comes after all that the function does."""
+    ref = jax.new_ref(jnp.zeros(2_000_000))
+
+    @jax.jit
+    def change(ref):
+        ref[...] = jnp.sin(jnp.tanh(ref[...] + 1)) + ref[...]
+
+    timed = timer.Timed(change, (ref,), "jax")
+    returns = min(timer.time_calls(change, (ref,), timer.no_wait, timed.wait, 1) for _ in range(5))
+    waits = min(timer.time_calls(change, (ref,), timed.wait, timed.wait, 1) for _ in range(5))
+    assert waits[0] > returns[0]
+
+
+def test_what_returns_nothing_cannot_be_timed_in_jax():
+    with pytest.raises(ValueError, match="no array to wait for"):
+        timer.measure("a", lambda: None, framework="jax")
+    timer.measure("a", lambda: None, framework="jax", wait=timer.no_wait)
+
+
+def test_a_preview_takes_two_rounds_at_any_moment(clock, monkeypatch):
+    monkeypatch.setattr(timer, "PREVIEW", True)
+    clock.beside = math.inf
+    found = timer.measure("a", clock.takes(0.02), calls=1)
+    assert len(found.latency) == 2
+    assert clock.now < 0.2
+
+
+def test_a_ratio_and_its_inverse_agree():
+    found = timer.Comparison("a", {"a": a_measurement([1.0, 2.0]), "b": a_measurement([1.0, 1.0])})
+    there, back = found.ratio("a", "b"), found.ratio("b", "a")
+    assert there.value == pytest.approx(1 / back.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "words"),
+    [
+        (1.02, 1.02, 1.02, "about equal (within 2 %)"),
+        (1.025, 1.01, 1.06, "about equal (within 6 %)"),
+        (1.04, 1.03, 1.05, "1.04× slower (1.03–1.05)"),
+        (0.98, 0.97, 0.99, "about equal (within 4 %)"),
+    ],
+)
+def test_two_percent_is_about_equal(value, low, high, words):
+    assert repr(timer.Ratio(value, low, high)) == words
+
+
 def test_patience_with_a_slow_processor_ends(clock):
     timer.Moments().look()
     clock.slowness, start = lambda now: 1.8, clock.now
@@ -559,7 +691,7 @@ def test_a_sample_is_long_enough_although_the_search_met_a_slow_moment(clock):
 def test_a_process_that_starts_in_a_slow_moment_learns_what_is_fast(clock):
     clock.slowness = lambda now: 1.8 if now < timer.FIRST_LOOK / 2 else 1.0
     moments = timer.Moments()
-    assert timer.Moments.fastest == pytest.approx(timer.COUNTED * 25e-9)
+    assert timer.Moments.fastest[None] == pytest.approx(timer.COUNTED * 25e-9)
     clock.slowness = lambda now: 1.8
     assert not moments.look()
 
@@ -621,7 +753,7 @@ def test_the_record_is_what_the_schema_beside_the_timer_says(clock, rules, frame
     assert m.framework == framework
     assert problems(rules, m.record()) == []
     assert set(m.record()) == set(rules["$defs"]["measurement"]["properties"])
-    known = set(rules["$defs"]["process"]["properties"]) - {"throughput"}
+    known = set(rules["$defs"]["process"]["properties"]) - {"throughput", "dropped"}
     assert set(m.record()["processes"][0]) == known
     assert rules["mediaType"] == timer.RECORD_TYPE
     assert rules["method"] == timer.METHOD
@@ -757,7 +889,9 @@ def test_a_range_with_1_is_never_called_a_difference(value, below, above):
 
 
 def test_a_comparison_is_one_record_with_its_alternatives(clock, rules):
-    found, _ = in_turns(clock, {"jax": noisy(0.04, 1), "b@torch": noisy(0.02, 2)})
+    found, _ = in_turns(
+        clock, {"jax": noisy(0.04, 1), "b@torch": noisy(0.02, 2)}, wait=timer.no_wait
+    )
     record = json.loads(json.dumps(found.record()))
     assert problems(rules, record) == []
     assert record["name"] == "a"
@@ -1167,13 +1301,13 @@ def test_threads_are_counted_by_their_state(monkeypatch, tmp_path):
     monkeypatch.setattr(timer.os.path, "isdir", lambda folder: True)
     monkeypatch.setattr(timer.threading, "get_native_id", lambda: 3)
     known["/proc/loadavg"] = "0.52 0.58 0.59 2/85 1234\n"
-    assert timer.threads_running() == 1
+    assert timer.threads_running()[0] == 1
     known["/proc/loadavg"] = "0.52 0.58 0.59 1/85 1234\n"
-    assert timer.threads_running() == 0
+    assert timer.threads_running() == (0, 0)
     del known["/proc/loadavg"]
-    assert timer.threads_running() == 1
+    assert timer.threads_running()[0] == 1
     monkeypatch.setattr(timer.os.path, "isdir", lambda folder: False)
-    assert timer.threads_running() == 0
+    assert timer.threads_running() == (0, 0)
 
 
 @pytest.mark.parametrize(
