@@ -21,6 +21,7 @@ def clock(monkeypatch):
     fake = Clock()
     monkeypatch.setattr(timer.time, "perf_counter", fake)
     monkeypatch.setattr(timer.Moments, "fastest", {None: 0.0})
+    monkeypatch.setattr(timer, "threads_running", lambda: (0, 0))
     monkeypatch.setattr(timeit.Timer.__init__, "__defaults__", ("pass", "pass", fake, None))
     monkeypatch.setattr(timeit.repeat, "__defaults__", ("pass", "pass", fake, 5, 1000000, None))
     stock = torch.utils.benchmark.Timer
