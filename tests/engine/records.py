@@ -46,8 +46,14 @@ def note(name, seconds, framework="python", process=None, **fields):
     leave(measured(name, [seconds] * 5, framework, process, **fields))
 
 
-def contest(name, *ratios):
-    """Leave the record of a comparison of `slow` and `fast`: a ratio for each of its rounds."""
+def contest(name, *ratios, apart=False):
+    """Leave the record of a comparison of `slow` and `fast`: a ratio for each of its rounds.
+
+    Each round may be of a process of its own, `apart` from the others.
+    """
     slow = measured(f"{name}/slow", [0.25 * ratio for ratio in ratios])
     fast = measured(f"{name}/fast", [0.25] * len(ratios))
+    for each in (slow, fast) if apart else ():
+        (alone,) = each["processes"]
+        each["processes"] = [alone | {"latency": [seconds]} for seconds in alone["latency"]]
     leave({"version": 3, "method": 2, "name": name, "alternatives": [slow, fast]})

@@ -11,7 +11,8 @@ from sphinx.application import Sphinx
 class noted(nodes.Inline, nodes.TextElement):
     """A text that can be focused; its attribute `note` is shown beside it when it is.
 
-    `data` are attributes for scripts of the page.
+    `data` are attributes for scripts of the page. `places` are those of dots on a line below the
+    note, in percent.
     """
 
 
@@ -26,7 +27,10 @@ def _visit(self: Any, node: noted) -> None:
 def _depart(self: Any, node: noted) -> None:
     """Close the text, and write the note after it, which the style sheet hides."""
     note = f'<span class="note" role="tooltip" id="note-{self.book_notes}">'
-    self.body.append(f"</span>{note}{html.escape(node['note'])}</span></span>")
+    dots = "".join(f"M{place} 3h0" for place in node.get("places", ()))
+    line = f'<svg class="dots" viewBox="-3 0 106 6" aria-hidden="true"><path d="{dots}"/></svg>'
+    text = html.escape(node["note"]) + line * bool(dots)
+    self.body.append(f"</span>{note}{text}</span></span>")
 
 
 def table_node(

@@ -1,7 +1,8 @@
 """The range of a number over processes, and of a ratio: order statistics.
 
 The unit is a process. Its own number is the median of its samples, or of the ratios of its rounds;
-the number that is shown is the median of the processes' numbers.
+the number that is shown is the median of the processes' numbers. A single process has no range: its
+rounds say nothing of the next process. `middle` of the timer and `ends` of record.js are its twins.
 """
 
 import dataclasses
@@ -12,9 +13,11 @@ from typing import Self
 
 # A range misses the median of what the numbers are drawn from in at most this part of all draws.
 MISSES = 0.05
-# Up to which distance from 1 two are called equal, and within which they are so although 1 is
-# outside of the range.
-EQUAL, INDISTINCT = 0.10, 0.02
+# How far from 1 the range of a ratio may go where two are called equal, and how far its value where 1
+# is outside of the range: code layout alone moves a function by that much.
+EQUAL, INDISTINCT = 0.10, 0.03
+# Two groups of processes: the factor between them, and the fewest in one.
+GAP, FEWEST = 1.3, 2
 
 
 def ends(numbers: Sequence[float]) -> tuple[float, float]:
@@ -36,18 +39,51 @@ def ends(numbers: Sequence[float]) -> tuple[float, float]:
 class Range:
     """A number with its range; `count` is the number of processes, 0 where nothing says it.
 
-    The range of a single process is that of its rounds, if they are known.
+    A single process has no range: its ends are the number itself. `processes` are the numbers of
+    each, in order.
     """
 
     value: float
     low: float
     high: float
     count: int
+    processes: tuple[float, ...] = dataclasses.field(default=(), compare=False)
 
     @classmethod
-    def of(cls, numbers: Sequence[float], count: int | None = None) -> Self:
+    def of(cls, numbers: Sequence[float]) -> Self:
         """Return the median of numbers with its range."""
-        return cls(statistics.median(numbers), *ends(numbers), count or len(numbers))
+        median = statistics.median(numbers)
+        return cls(median, *ends(numbers), len(numbers), tuple(sorted(numbers)))
+
+    @classmethod
+    def of_ratios(cls, ratios: Sequence[float]) -> Self:
+        """Return the same of ratios, such that the ratio the other way round is the inverse."""
+        return dataclasses.replace(cls.of(ratios), value=median_ratio(ratios))
+
+    @property
+    def groups(self) -> tuple[tuple[float, ...], ...]:
+        """The processes in two groups, of which the median is one or the other; else empty.
+
+        At least two lie on either side of the widest gap, which is a factor of `GAP` and wider than
+        both groups: single strays are no group.
+        """
+        ordered = self.processes
+        sides = range(FEWEST, len(ordered) - FEWEST + 1)
+        split = max(sides, key=lambda n: ordered[n] / ordered[n - 1], default=0)
+        if not split:
+            return ()
+        widths = ordered[split - 1] / ordered[0], ordered[-1] / ordered[split]
+        wide = ordered[split] / ordered[split - 1] > max(GAP, *widths)
+        return (ordered[:split], ordered[split:]) if wide else ()
+
+    @property
+    def places(self) -> list[int]:
+        """Where each process lies between the first and the last, in percent, by logarithms."""
+        if len(self.processes) < 2 or self.processes[0] <= 0 or math.isinf(self.processes[-1]):
+            return []
+        first, last = (math.log(self.processes[n]) for n in (0, -1))
+        width = (last - first) or 1
+        return [round(100 * (math.log(each) - first) / width) for each in self.processes]
 
     @property
     def numbers(self) -> tuple[float, float, float]:
@@ -61,23 +97,25 @@ class Range:
 
     @property
     def is_equal(self) -> bool:
-        """Whether a ratio is close enough to 1 to be called equal."""
-        return self.distance <= math.log1p(EQUAL if self.low <= 1 <= self.high else INDISTINCT)
+        """Whether a ratio of several processes is close enough to 1 to be called equal."""
+        near = self.low <= 1 <= self.high or abs(math.log(self.value)) <= math.log1p(INDISTINCT)
+        return near and not self.is_alone and self.distance <= math.log1p(EQUAL)
 
     @property
     def differs(self) -> bool:
-        """Whether a ratio lies on one side of 1."""
-        return not self.is_equal and not self.low <= 1 <= self.high
+        """Whether a ratio of several processes lies on one side of 1."""
+        return not self.is_alone and not self.is_equal and not self.low <= 1 <= self.high
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is of one process, which says nothing of others."""
+        return self.count == 1
 
     @property
     def inverse(self) -> "Range":
         """The ratio the other way round."""
-        return Range(1 / self.value, 1 / self.high, 1 / self.low, self.count)
-
-    @property
-    def bare(self) -> "Range":
-        """The same where something else says of how many processes it is."""
-        return dataclasses.replace(self, count=0)
+        inverses = tuple(1 / each for each in reversed(self.processes))
+        return Range(1 / self.value, 1 / self.high, 1 / self.low, self.count, inverses)
 
     def scaled(self, factor: float) -> "Range":
         """Return the number in another unit."""
@@ -87,14 +125,12 @@ class Range:
 def ratio_of_rounds(rounds: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Range:
     """Return the ratio of two that took turns, from the samples of each process.
 
-    The ratio of a process is the median of the ratios of its rounds. A single process has the range
-    of these.
+    The ratio of a process is the median of the ratios of its rounds.
     """
     ratios = [
         [one / other for one, other in zip(above, below, strict=True)] for above, below in rounds
     ]
-    numbers = ratios[0] if len(ratios) == 1 else [*map(median_ratio, ratios)]
-    return Range(median_ratio(numbers), *ends(numbers), len(ratios))
+    return Range.of_ratios([*map(median_ratio, ratios)])
 
 
 def median_ratio(ratios: Sequence[float]) -> float:

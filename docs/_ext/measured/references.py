@@ -12,7 +12,7 @@ from executed.names import nearest
 
 from .ranges import Range
 from .schema import CLOCKS, Measurement
-from .texts import calls_ranged, field_text, sampling, seconds_ranged, times
+from .texts import BESIDE, calls_ranged, field_text, in_groups, sampling, times
 
 FIELDS = (*CLOCKS, "rate", "error", "least")
 REFERENCE = re.compile(
@@ -93,24 +93,31 @@ Term = tuple[str, Measurement]
 class Quantity:
     """A number, how it is written, and the measurements that it comes from.
 
-    `range` is there where it comes from processes, and `brief` is then the text without their
-    number, for a table that says it once. `wordy` is a text that is no number.
+    `range` is there where it comes from processes. `wordy` is a text that is no number.
     """
 
     value: float
     text: str
     sources: tuple[Measurement, ...]
     range: Range | None = None
-    brief: str = ""
     wordy: bool = False
+
+    @property
+    def brief(self) -> str:
+        """The text for a table that says once that all its numbers are of one process."""
+        return self.text.removesuffix(BESIDE)
 
     @property
     def origin(self) -> str:
         """Where it comes from, in words."""
         origins = "; ".join(measurement.origin for measurement in self.sources)
-        least = self.sources[0].least if len(self.sources) == 1 else None
-        limit = f" By published peaks at least {seconds_text(least)}." if least else ""
-        return f"{origins}. {sampling(self.sources[0])}{limit}"
+        one = len(self.sources) == 1
+        texts = [f"{origins}.", sampling(self.sources[0])]
+        if self.range:
+            texts += in_groups(self.range, seconds_text if one else ratio_text)
+        if one and (least := self.sources[0].least):
+            texts.append(f"By published peaks at least {seconds_text(least)}.")
+        return " ".join(texts)
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -120,7 +127,7 @@ class Quantity:
     @property
     def is_alone(self) -> bool:
         """Whether it is of one process, and says so."""
-        return self.range is not None and self.range.count == 1
+        return self.range is not None and self.range.is_alone
 
 
 def resolve(
@@ -139,8 +146,7 @@ def resolve(
     ((field, measurement),) = terms
     text, value = field_text(field, measurement), getattr(measurement, field)
     seconds = measurement.range(field) if field in CLOCKS else None
-    brief = seconds_ranged(seconds.bare) if seconds else text
-    return Quantity(value, text, (measurement,), seconds, brief)
+    return Quantity(value, text, (measurement,), seconds)
 
 
 def fastest(expression: str, measurements: Measurements) -> str:
@@ -195,10 +201,9 @@ def paid(expression: str, measurements: Measurements) -> Quantity:
     if calls is None:
         message = f"the measurement of '{parts[0].strip()}' has no first_call"
         raise NotRecorded(message, first.device)
-    faster = ratio.range.differs and ratio.range.value < 1
+    faster = (ratio.range.differs or ratio.is_alone) and ratio.range.value < 1
     if calls.high == 1 or (faster and calls.high < math.inf):
-        brief = calls_ranged(calls.bare)
-        return Quantity(calls.value, calls_ranged(calls), ratio.sources, calls, brief)
+        return Quantity(calls.value, calls_ranged(calls), ratio.sources, calls)
     text = "never" if ratio.range.differs or ratio.range.is_equal else UNDECIDED
     return Quantity(calls.value, text, ratio.sources, wordy=True)
 
@@ -223,9 +228,8 @@ def _ratio(expression: str, terms: Sequence[Term], write: Callable[[Range], str]
     sources, several = (above, below), above.device != below.device
     clocked = field in CLOCKS and other in CLOCKS
     if clocked and (ratio := above.ratio(below, (field, other))):
-        return Quantity(
-            ratio.value, write(ratio), sources, ratio, write(ratio.bare), not ratio.differs
-        )
+        wordy = not (ratio.differs or ratio.is_alone)
+        return Quantity(ratio.value, write(ratio), sources, ratio, wordy)
     # Each of two machines has its own processes.
     if not clocked or (several and " on " in expression):
         value = getattr(above, field) / getattr(below, other)
@@ -290,7 +294,7 @@ def verdict(text: str, measurements: Measurements) -> tuple[str, Quantity | None
 
     Either a verdict by itself, or `reference in low..high ? verdict : verdict`,
     where one bound may be left out. A ratio whose interval lies on both sides of a bound
-    decides nothing. Raises ReferenceProblem.
+    decides nothing, and neither does one process. Raises ReferenceProblem.
     """
     match = CONDITION.fullmatch(text)
     verdicts = [words.strip() for words in (match.groups()[2:] if match else (text,))]
@@ -305,6 +309,8 @@ def verdict(text: str, measurements: Measurements) -> tuple[str, Quantity | None
         return verdicts[0], None
     low, high = _bounds(match[2])
     quantity = resolve(match[1], measurements)
+    if quantity.is_alone:
+        return UNDECIDED, quantity
     least = quantity.range.low if quantity.range else quantity.value
     most = quantity.range.high if quantity.range else quantity.value
     if low <= least and most <= high:

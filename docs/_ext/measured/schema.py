@@ -100,7 +100,7 @@ class Process:
     `latency` holds a number for each round, of calls whose result was waited for; `throughput`
     the same of calls that were handed over one after the other. `calls` is how many a number of
     `latency` is the mean of. `cores` is how many cores it kept busy meanwhile, and `disturbed`
-    whether other processes did too.
+    whether other processes did too. `dropped` is the number of rounds that were left out.
     """
 
     date: str
@@ -110,6 +110,7 @@ class Process:
     throughput: tuple[float, ...] = ()
     cores: float | None = None
     disturbed: bool = False
+    dropped: int = 0
 
     @classmethod
     def from_plain(cls, record: Mapping[str, Any]) -> Self:
@@ -200,7 +201,7 @@ class Measurement:
             return ratio_of_rounds([(one.latency, another.latency) for one, another in pairs])
         numbers = [(one.number(clocks[0]), another.number(clocks[1])) for one, another in pairs]
         ratios = [above / below for above, below in numbers if above is not None and below]
-        return Range.of(ratios) if ratios else None
+        return Range.of_ratios(ratios) if ratios else None
 
     def calls_until_paid(self, other: Self) -> Range | None:
         """Return from how many calls on it takes no longer in all than another, if ever.

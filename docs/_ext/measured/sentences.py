@@ -135,7 +135,8 @@ def _number(
     """Return a number with its note, and still without its text."""
     spoken = [f"{quantity.text}."] if verdict else []
     remarks = notes_below([], quantity.sources, book_of(page.env).options)
-    number = noted("", note=" ".join([*spoken, quantity.origin, *remarks]))
+    places = quantity.range.places if quantity.range else []
+    number = noted("", note=" ".join([*spoken, quantity.origin, *remarks]), places=places)
     number["classes"] += _classes(verdict)
     number["classes"] += ["in-words"] * quantity.wordy
     number["classes"] += ["long"] * (len(quantity.text) > UNBROKEN)

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from drawing.numbers import rate_text, seconds_text, unit_of
@@ -11,8 +11,9 @@ from .ranges import Range
 from .schema import CLOCKS, Measurement, single
 
 DIGITS = (2, 3)
-# What is said of a number that has no range between processes.
+# What is said of a number that has no range between processes, and beside it.
 ALONE = "one process"
+BESIDE = f" ({ALONE})"
 
 
 def field_text(field: str, measurement: Measurement, with_range: bool = True) -> str:
@@ -62,7 +63,15 @@ def sampling(measurement: Measurement) -> str:
     text += f", {statistics.median(cores):.1f} cores busy." if cores else "."
     if disturbed := sum(process.disturbed for process in processes):
         text += f" The machine did other work during {disturbed} of them."
+    if dropped := sum(process.dropped for process in processes):
+        text += f" Left out for want of a core: {dropped} of {sum(rounds) + dropped} rounds."
     return text
+
+
+def in_groups(number: Range, write: Callable[[float], str]) -> list[str]:
+    """Say where the processes fall into two groups."""
+    texts = [f"{len(each)} around {write(statistics.median(each))}" for each in number.groups]
+    return [f"The processes fall into two groups: {' and '.join(texts)}."] if texts else []
 
 
 def _decimals(number: Range) -> int:
@@ -93,10 +102,10 @@ def ranged(number: Range, unit: str = "") -> str:
 
 
 def _around(number: Range, low: str, high: str) -> str:
-    """Write in brackets what is said beside a number."""
-    between = f"{low}–{high}" if number.low < number.high else ""
-    around = ", ".join(filter(None, (between, ALONE if number.count == 1 else "")))
-    return f" ({around})" if around else ""
+    """Write in brackets what is said beside a number: its range, or that it has none."""
+    if number.is_alone:
+        return BESIDE
+    return f" ({low}–{high})" if number.low < number.high else ""
 
 
 def seconds_ranged(number: Range) -> str:
@@ -113,7 +122,12 @@ def calls_ranged(number: Range) -> str:
 
 
 def compared(number: Range) -> str:
-    """Say in one of three ways how a ratio compares the first with the second."""
+    """Say in one of three ways how a ratio compares the first with the second.
+
+    One process decides nothing: what it measured stands without such words.
+    """
+    if number.is_alone:
+        return f"{_alone(number)} the time{BESIDE}"
     if number.differs:
         word = "slower" if number.value > 1 else "faster"
         return ranged(number if number.value > 1 else number.inverse, f"× {word}")
@@ -122,12 +136,18 @@ def compared(number: Range) -> str:
 
 def times(number: Range) -> str:
     """Write a ratio as a factor, or say that it is none that can be told from 1."""
+    if number.is_alone:
+        return _alone(number) + BESIDE
     return ranged(number, "×") if number.differs else _not_told(number)
 
 
+def _alone(number: Range) -> str:
+    """Write the ratio of one process: two digits."""
+    return f"{_rounded(number.value, 1 - math.floor(math.log10(number.value)))}×"
+
+
 def _not_told(number: Range) -> str:
-    alone = f", {ALONE}" if number.count == 1 else ""
     if number.is_equal:
-        percent = math.ceil(100 * math.expm1(number.distance)) or 1
-        return f"about equal (within {percent} %{alone})"
-    return f"cannot tell ({_rounded(number.low, 1)}–{_rounded(number.high, 1)}×{alone})"
+        percent = math.ceil(100 * math.expm1(number.distance) - 1e-9) or 1
+        return f"about equal (within {percent} %)"
+    return f"cannot tell ({_rounded(number.low, 1)}–{_rounded(number.high, 1)}×)"

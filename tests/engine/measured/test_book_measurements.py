@@ -212,4 +212,4 @@ def test_numbers_of_a_forged_recording_are_refused_or_short(project, noting):
     path.write_text(text.replace('"first_call": 1.5', '"first_call": 1e9', 1), "utf8")
     assert project.build("-D", "book_recorded=1").green
     shown = soup(project, "c/uses").select_one(".measured").text
-    assert shown == "667000000× (one process)"
+    assert shown == "670000000× (one process)"

@@ -40,7 +40,7 @@ def test_the_range_of_ten_is_from_the_second_to_the_ninth():
         # The unit is that of the number as it is written.
         (Range(0.000998, 0.00096, 0.00134, 10), "1.00 ms (0.96–1.34)"),
         (Range(0.5, 0.5, 0.5, 10), "500 ms"),
-        (Range(0.5, 0.4, 0.6, 1), "500 ms (400–600, one process)"),
+        (Range(0.5, 0.4, 0.6, 1), "500 ms (one process)"),
         (Range(0.5, 0.5, 0.5, 1), "500 ms (one process)"),
     ],
 )
@@ -61,24 +61,17 @@ def test_seconds_have_no_digit_that_their_range_does_not_bear(found, text):
         (Range(1.05, 1.03, 1.08, 10), "1.05× slower (1.03–1.08)", "1.05× (1.03–1.08)"),
         # What is told lies on one side of 1 as it is written, too.
         (Range(1.4, 1.02, 1.5, 10), "1.4× slower (1.02–1.5)", "1.4× (1.02–1.5)"),
-        (Range(1.01, 1.004, 1.03, 10), "1.01× slower (1.004–1.03)", "1.01× (1.004–1.03)"),
+        (Range(1.04, 1.004, 1.06, 10), "1.04× slower (1.004–1.06)", "1.04× (1.004–1.06)"),
+        # Code layout alone moves a function by so much.
+        (Range(1.02, 1.02, 1.02, 10), "about equal (within 2 %)", "about equal (within 2 %)"),
+        (Range(1.02, 1.01, 1.08, 10), "about equal (within 8 %)", "about equal (within 8 %)"),
+        (Range(1.02, 1.01, 1.12, 10), "1.02× slower (1.01–1.1)", "1.02× (1.01–1.1)"),
         (Range(0.8, 0.7, 0.997, 10), "1.2× faster (1.003–1.4)", "0.80× (0.70–0.997)"),
-        (
-            Range(2.2, 2.04, 2.38, 1),
-            "2.2× slower (2.0–2.4, one process)",
-            "2.2× (2.0–2.4, one process)",
-        ),
-        (Range(2.0, 2.0, 2.0, 1), "2.00× slower (one process)", "2.00× (one process)"),
-        (
-            Range(1.2, 0.9, 1.4, 1),
-            "cannot tell (0.90–1.4×, one process)",
-            "cannot tell (0.90–1.4×, one process)",
-        ),
-        (
-            Range(1.0, 0.97, 1.03, 1),
-            "about equal (within 4 %, one process)",
-            "about equal (within 4 %, one process)",
-        ),
+        # One process says nothing of others.
+        (Range(2.2, 2.2, 2.2, 1), "2.2× the time (one process)", "2.2× (one process)"),
+        (Range(0.5, 0.5, 0.5, 1), "0.50× the time (one process)", "0.50× (one process)"),
+        (Range(123.4, 123.4, 123.4, 1), "120× the time (one process)", "120× (one process)"),
+        (Range(1.0, 1.0, 1.0, 1), "1.0× the time (one process)", "1.0× (one process)"),
     ],
 )
 def test_a_ratio_is_told_in_one_of_three_ways(found, text, factor):
@@ -91,8 +84,8 @@ def test_a_ratio_is_told_in_one_of_three_ways(found, text, factor):
         (0.92, 1.09, True, False),
         (0.9, 1.05, False, False),
         (1.0, 1.2, False, False),
-        (1.005, 1.019, True, False),
-        (1.005, 1.03, False, True),
+        (1.005, 1.05, True, False),
+        (1.005, 1.08, False, True),
         (0.5, 0.9, False, True),
     ],
 )
@@ -104,7 +97,7 @@ def test_what_lies_on_one_side_is_told_unless_it_is_as_good_as_equal(low, high, 
 def test_a_ratio_is_that_of_the_rounds_and_not_of_medians():
     # The medians are 2 and 3.
     found = ratio_of_rounds([([1.0, 2.0, 9.0], [1.0, 4.0, 3.0])])
-    assert found == Range(1.0, 0.5, 3.0, 1)
+    assert found == Range(1.0, 1.0, 1.0, 1)
 
 
 def test_the_ratio_the_other_way_round_is_the_inverse():
@@ -122,6 +115,31 @@ def test_over_processes_it_is_the_median_of_their_ratios():
     # The medians of the processes are 10, 20, 30 and 10, 5, 10.
     rounds = [([10.0], [10.0]), ([20.0], [5.0]), ([30.0], [10.0])]
     assert ratio_of_rounds(rounds) == Range(3.0, 1.0, 4.0, 3)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "groups"),
+    [
+        ([650, 651, 655, 660, 662, 670, 940, 950, 951, 960], [6, 4]),
+        ([650, 651, 655, 660, 662, 670, 680, 690, 700, 960], []),
+        ([650, 690, 730, 780, 830, 880, 930, 990, 1050, 1110], []),
+        # The gap between two groups is wider than these.
+        ([100, 150, 200, 270, 360, 600, 800, 1100, 1500, 2000], []),
+        ([1.0], []),
+        ([], []),
+    ],
+)
+def test_two_modes_are_two_groups_of_processes(numbers, groups):
+    found = Range(1.0, 1.0, 1.0, len(numbers), tuple(numbers))
+    assert [len(group) for group in found.groups] == groups
+
+
+def test_the_places_of_processes_are_by_logarithms():
+    assert Range.of([1.0, 100.0, 10.0]).places == [0, 50, 100]
+    assert Range.of([2.0, 2.0]).places == [0, 0]
+    assert Range.of([3.0]).places == []
+    assert Range.of([3.0, float("inf")]).places == []
+    assert Range.of([1.0, 4.0, 100.0]).inverse.places == [0, 70, 100]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
     assert [found.text for found in page.select(".measured")] == [
         "500 ms (one process)",
         "125 ms (one process)",
-        "4.00× (one process)",
+        "4.0× (one process)",
     ]
     assert page.select_one("[data-measured='fast@python']")
     first = page.select_one(".measured")
@@ -40,7 +40,7 @@ def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
     assert len(set(notes)) == len(notes) == 4
     assert all(page.find(id=note)["role"] == "tooltip" for note in notes)
     assert [(found.text, found["class"]) for found in page.select(".verdict")] == [
-        ("holds", ["verdict", "verdict-holds"]),
+        ("cannot tell", ["verdict", "verdict-cannot-tell"]),
         ("out of date", ["verdict", "verdict-out-of-date"]),
     ]
     (quote,) = page.select("a.quoted")
@@ -229,9 +229,15 @@ def test_a_source_is_linked_once_in_a_paragraph_and_in_a_row(project):
 
 
 def test_a_ratio_of_one_comparison_is_shown_with_its_range(project, comparing):
-    project.page("b/one", project.cell("contest('x', 1.9, 2.0, 2.1)", "a.contests.contest"))
-    project.page("b/two", project.cell("contest('y', 0.9, 1.02, 1.4)", "a.contests.contest"))
-    project.page("b/three", project.cell("contest('z', 0.97, 1.0, 1.03)", "a.contests.contest"))
+    project.page(
+        "b/one", project.cell("contest('x', 1.9, 2.0, 2.1, apart=True)", "a.contests.contest")
+    )
+    project.page(
+        "b/two", project.cell("contest('y', 0.9, 1.02, 1.4, apart=True)", "a.contests.contest")
+    )
+    project.page(
+        "b/three", project.cell("contest('z', 0.97, 1.0, 1.03, apart=True)", "a.contests.contest")
+    )
     ratios = [f"`{name}/slow@python / {name}/fast@python`" for name in "xyz"]
     project.page(
         "x/uses",
@@ -244,17 +250,20 @@ def test_a_ratio_of_one_comparison_is_shown_with_its_range(project, comparing):
     build = project.build()
     assert build.green, build.output
     page = soup(project, "x/uses")
-    unsure = "cannot tell (0.90–1.4×, one process)", "about equal (within 4 %, one process)"
+    unsure = "cannot tell (0.90–1.4×)", "about equal (within 4 %)"
     assert [each.text for each in page.select(".noted > .measured")] == [
-        "2.0× (1.9–2.1, one process)",
+        "2.0× (1.9–2.1)",
         *unsure,
-        "2.0× slower (1.9–2.1, one process)",
+        "2.0× slower (1.9–2.1)",
         *unsure,
-        "2.0× faster (1.9–2.1, one process)",
+        "2.0× faster (1.9–2.1)",
     ]
     # Words may be broken into lines, a number and its unit may not.
     assert [each.text for each in page.select(".in-words")] == [*unsure] * 2
     assert [each.text for each in page.select(".noted > .verdict")] == ["cannot tell", "holds"]
+    # Each process is a dot behind its number, by logarithms.
+    dots = page.select_one(".noted .note > svg.dots path")["d"]
+    assert dots == "M0 3h0M51 3h0M100 3h0"
 
 
 def test_a_ratio_of_different_moments_is_red_at_its_line(project, noting):

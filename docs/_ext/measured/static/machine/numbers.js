@@ -8,21 +8,28 @@
   const { median, medianRatio, spread, numberOf, fixed, rounded, decimals, between, ranged } =
     window.machine;
   const { element } = window.book;
-  const [EQUAL, INDISTINCT] = [0.1, 0.02];
+  const [EQUAL, INDISTINCT] = [0.1, 0.03];
   const UNDECIDED = "cannot tell";
 
   const away = ({ low, high }) => Math.max(Math.abs(Math.log(low)), Math.abs(Math.log(high)));
   const holdsOne = ({ low, high }) => low <= 1 && high >= 1;
-  const isEqual = (ratio) => away(ratio) <= Math.log1p(holdsOne(ratio) ? EQUAL : INDISTINCT);
-  const isTold = (ratio) => !isEqual(ratio) && !holdsOne(ratio);
+  const isAlone = ({ count }) => count === 1;
+  const isNear = ({ value }) => Math.abs(Math.log(value)) <= Math.log1p(INDISTINCT);
+  const isEqual = (ratio) =>
+    !isAlone(ratio) && (holdsOne(ratio) || isNear(ratio)) && away(ratio) <= Math.log1p(EQUAL);
+  const isTold = (ratio) => !isAlone(ratio) && !isEqual(ratio) && !holdsOne(ratio);
   const notTold = (ratio) => {
-    const alone = ratio.count === 1 ? ", one process" : "";
-    const percent = Math.ceil(100 * Math.expm1(away(ratio))) || 1;
-    if (isEqual(ratio)) return `about equal (within ${percent} %${alone})`;
-    return `${UNDECIDED} (${rounded(ratio.low, 1)}–${rounded(ratio.high, 1)}×${alone})`;
+    const percent = Math.ceil(100 * Math.expm1(away(ratio)) - 1e-9) || 1;
+    if (isEqual(ratio)) return `about equal (within ${percent} %)`;
+    return `${UNDECIDED} (${rounded(ratio.low, 1)}–${rounded(ratio.high, 1)}×)`;
   };
-  const times = (ratio) => (isTold(ratio) ? ranged(ratio, "×") : notTold(ratio));
+  const alone = ({ value }) => `${rounded(value, 1 - Math.floor(Math.log10(value)))}×`;
+  const times = (ratio) => {
+    if (isAlone(ratio)) return `${alone(ratio)} (one process)`;
+    return isTold(ratio) ? ranged(ratio, "×") : notTold(ratio);
+  };
   const compared = (ratio) => {
+    if (isAlone(ratio)) return `${alone(ratio)} the time (one process)`;
     if (!isTold(ratio)) return notTold(ratio);
     const { value, low, high, count } = ratio;
     const inverse = { value: 1 / value, low: 1 / high, high: 1 / low, count };
@@ -50,12 +57,12 @@
     if (clocks.every((each) => each === "latency")) {
       const rounds = pairs.map(([one, another]) =>
         one.latency.map((seconds, n) => seconds / another.latency[n]));
-      const numbers = rounds.length === 1 ? rounds[0] : rounds.map(medianRatio);
-      return { ...spread(numbers, rounds.length), value: medianRatio(numbers) };
+      const numbers = rounds.map(medianRatio);
+      return { ...spread(numbers), value: medianRatio(numbers) };
     }
     const ratios = pairs.map(([one, another]) => numberOf(one, clock) / numberOf(another, other));
     const known = ratios.filter((ratio) => ratio > 0 && ratio < Infinity);
-    return known.length ? spread(known) : null;
+    return known.length ? { ...spread(known), value: medianRatio(known) } : null;
   };
   const callsUntilPaid = (own, other) => {
     const calls = own.processes.flatMap(({ first_call: first, latency }, n) => {
@@ -72,8 +79,8 @@
     const [value, other] = parts.map(([field, each]) => valueOf(each, field));
     const timed = parts.every(([field]) => CLOCKS.includes(field));
     if (!second) {
-      const { low, high } = timed ? rangeOf(first[1], first[0]) : { low: value, high: value };
-      return { low, high, text: fieldText(...first) };
+      const range = timed ? rangeOf(first[1], first[0]) : { low: value, high: value };
+      return { ...range, text: fieldText(...first) };
     }
     if (!timed) return { low: value / other, high: value / other, text: ratioText(value / other) };
     const ratio = ratioOf(first, second);
@@ -83,7 +90,7 @@
     const ratio = ratioOf(first, second);
     const calls = ratio && callsUntilPaid(first[1], second[1]);
     if (!calls) return null;
-    const faster = isTold(ratio) && ratio.value < 1;
+    const faster = (isTold(ratio) || isAlone(ratio)) && ratio.value < 1;
     if (calls.high === 1 || (faster && calls.high < Infinity)) return { text: callsText(calls) };
     return { text: isTold(ratio) || isEqual(ratio) ? "never" : UNDECIDED };
   };
@@ -93,7 +100,8 @@
     const found = resolved(parts, times);
     if (!found) return null;
     const out = found.high < low || found.low > high ? outside : UNDECIDED;
-    const said = low <= found.low && found.high <= high ? inside : out;
+    const told = low <= found.low && found.high <= high ? inside : out;
+    const said = isAlone(found) ? UNDECIDED : told;
     return { text: found.text.startsWith(said) ? found.text : `${said}: ${found.text}` };
   };
   const ROLES = {

@@ -77,9 +77,9 @@
     return [ordered[rank], ordered[draws - 1 - rank]];
   };
 
-  const spread = (numbers, count = numbers.length) => {
+  const spread = (numbers) => {
     const [low, high] = ends(numbers);
-    return { value: median(numbers), low, high, count };
+    return { value: median(numbers), low, high, count: numbers.length };
   };
   const numberOf = (process, clock) =>
     Array.isArray(process[clock]) ? median(process[clock]) : process[clock];
@@ -134,8 +134,8 @@
   };
   // A number with its range, from their texts.
   const between = ({ low, high, count }, [value, ...ends], unit) => {
-    const range = low < high ? [ends.join("–")] : [];
-    const around = [...range, ...(count === 1 ? ["one process"] : [])].join(", ");
+    const range = low < high ? ends.join("–") : "";
+    const around = count === 1 ? "one process" : range;
     return `${value}${unit}${around && ` (${around})`}`;
   };
   const ranged = (found, unit) => {
@@ -299,7 +299,11 @@
       const distribution = distributionOf(each);
       if (distribution) versions.add(`${distribution} ${each.versions[distribution]}`);
     }
-    return [file.machine, ...versions, file.date.slice(0, 10)].join(", ");
+    const count = Math.min(...[...measurements.values()].map(({ processes }) => processes.length));
+    const misses = 2 ** (count - 1);
+    // Of six and more a range misses no more than one in twenty.
+    const few = count > 1 && count < 6 ? [`a range of ${count} processes misses 1 median in ${misses}`] : [];
+    return [file.machine, ...versions, file.date.slice(0, 10), ...few].join(", ");
   };
 
   Object.assign(window.machine, {
