@@ -59,6 +59,14 @@ class OutputKind(Protocol):
         """Return in how many processes all such outputs of a page were made."""
         ...
 
+    def moments(self, outputs: PageOutputs) -> Sequence[str]:
+        """Return when the processes ran in which such outputs were made, as ISO dates."""
+        ...
+
+    def disturbed(self, outputs: PageOutputs) -> bool:
+        """Say whether the outputs of a process are not to be kept, for it was disturbed."""
+        ...
+
     def joined(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
         """Return former outputs with what a further process gave; None where they are not alike."""
         ...

@@ -53,6 +53,14 @@ class MeasurementKind:
         """Return in how many processes all of it was measured."""
         return processes.count(outputs, self.schema)
 
+    def moments(self, outputs: PageOutputs) -> Sequence[str]:
+        """Return when its processes ran."""
+        return processes.moments(outputs, self.schema)
+
+    def disturbed(self, outputs: PageOutputs) -> bool:
+        """Say whether other programs kept cores busy while something of it was measured."""
+        return processes.disturbed(outputs, self.schema)
+
     def joined(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
         """Return former outputs with what another process measured."""
         return processes.accumulated(former, new, self.schema)

@@ -22,10 +22,26 @@ SAME = frozenset(
 
 def count(run: PageOutputs, schema: Schema) -> float:
     """Return in how many processes all was measured that the outputs of a page hold, if any."""
-    records = itertools.chain(*(_records(cell.outputs, schema) for cell in run.cells))
-    counts = (len(part["processes"]) for plain in records for part in parts(plain))
+    counts = map(len, _all(run, schema))
     # What holds no measurement is not to be measured again.
     return min(counts, default=math.inf)
+
+
+def moments(run: PageOutputs, schema: Schema) -> list[str]:
+    """Return when the processes of a page ran, by what each measured first."""
+    return [process["date"] for process in next(_all(run, schema), [])]
+
+
+def disturbed(run: PageOutputs, schema: Schema) -> bool:
+    """Say whether anything of a page was measured while other programs kept cores busy."""
+    return any(process["disturbed"] for process in itertools.chain(*_all(run, schema)))
+
+
+def _all(run: PageOutputs, schema: Schema) -> Iterator[list[dict[str, Any]]]:
+    """Yield the processes of each measurement among the outputs of a page."""
+    for cell in run.cells:
+        for plain in _records(cell.outputs, schema):
+            yield from (part["processes"] for part in parts(plain))
 
 
 def accumulated(former: PageOutputs, new: PageOutputs, schema: Schema) -> PageOutputs | None:

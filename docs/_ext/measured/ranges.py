@@ -13,8 +13,8 @@ from typing import Self
 
 # A range misses the median of what the numbers are drawn from in at most this part of all draws.
 MISSES = 0.05
-# How far from 1 the range of a ratio may go where two are called equal, and how far its value where 1
-# is outside of the range: code layout alone moves a function by that much.
+# How far from 1 the range of a ratio may go where two are called equal, and how far its value where
+# 1 is outside of the range: code layout alone moves a function by that much.
 EQUAL, INDISTINCT = 0.10, 0.03
 # Two groups of processes: the factor between them, and the fewest in one.
 GAP, FEWEST = 1.3, 2

@@ -5,16 +5,19 @@ It needs the frameworks and the group `record` of pyproject.toml, but neither Sp
     PYTHONPATH=docs/_ext python -m executed.commands.record [--changed] [--again] [page ...]
 
 What the cache of this machine holds already is recorded without being executed. Pages that measure
-are executed in ten processes; those that were recorded before, of the same code and versions,
-count. A page of which only other code has changed is executed once, for what it prints.
+are executed in ten processes, spread over an hour; those that were recorded before, of the same
+code and versions, count, and those that other programs disturbed do not. A page of which only other
+code has changed is executed once, for what it prints.
 """
 
 import argparse
 import contextlib
 import dataclasses
+import datetime
 import math
 import os
 import sys
+import time
 from collections.abc import Iterable, Sequence
 
 from .. import files
@@ -32,6 +35,10 @@ from ..store.sanitising import Refused
 
 # Of ten numbers the second and the ninth are the ends of a range.
 PROCESSES = 10
+# A machine has other moods an hour later. Minutes between the first process and the last.
+SPREAD = 60
+# How often a process that was disturbed is repeated at once.
+TRIES = 3
 
 
 def read_pages(
@@ -97,6 +104,8 @@ class Recorder:
         self.options, self.recordings = options, recordings
         self.problems: list[str] = []
         self.failed: set[str] = set()
+        self.disturbed: set[str] = set()
+        self.counted: set[str] = set()
 
     def record(self, pages: Iterable[Page], again: bool = False, anew: bool = True) -> None:
         """Execute pages, those `again` that the cache holds, and write their recordings.
@@ -113,19 +122,51 @@ class Recorder:
             again,
         )
 
-    def measure(self, pages: Sequence[Page], processes: int, again: bool) -> None:
+    def measure(
+        self, pages: Sequence[Page], processes: int, again: bool, minutes: float = SPREAD
+    ) -> None:
         """Record pages that measure: a process of each, and so on until all have as many.
 
-        So the processes of a page are spread over the whole time. Each is kept at once. With
+        So the processes of a page are spread over the whole time, which is so many `minutes` at
+        least. Each is kept at once, but for one that other programs disturbed: it is repeated. With
         `again` none of those counts that were recorded before.
         """
+        anew, due = {page.docname for page in pages if again}, list(pages)
         for number in range(1, processes + 1):
-            anew = again and number == 1
-            due = [page for page in pages if page.docname not in self.failed]
-            due = [page for page in due if anew or self._processes(page) < number]
-            if due:
+            due = self._due(pages, number, anew)
+            if number > 1 and due:
+                _wait(self._free(due), minutes * 60 * (number - 1) / (processes - 1))
+            for _ in range(TRIES):
+                if not due:
+                    break
                 _say(f"process {number} of {processes}: {len(due)} pages")
-                self.record(due, again=True, anew=anew)
+                for fresh in (True, False):
+                    self.record([p for p in due if (p.docname in anew) is fresh], True, fresh)
+                anew -= self.counted
+                # Of those that were disturbed now or before one may still be missing.
+                due = self._due(pages, number, anew)
+                due = [page for page in due if page.docname in self.disturbed]
+        for page in due:
+            count = 0 if page.docname in anew else self._processes(page)
+            self.problems.append(
+                f"{self.options.pages}/{page.docname}.md: it has {count} of {processes} processes; "
+                "other programs disturbed the rest. Repeat the command when nothing else runs"
+            )
+
+    def _due(self, pages: Sequence[Page], number: int, anew: set[str]) -> list[Page]:
+        """Return the pages that lack their process of that number."""
+        left = [page for page in pages if page.docname not in self.failed]
+        return [page for page in left if page.docname in anew or self._processes(page) < number]
+
+    def _free(self, pages: Iterable[Page]) -> datetime.datetime | None:
+        """Return when the first process of any of the pages ran, the latest of them."""
+        firsts = [
+            min(map(datetime.datetime.fromisoformat, moments))
+            for page in pages
+            for kind in self.recordings.kinds
+            if (outputs := self._former(page)[1]) and (moments := kind.moments(outputs))
+        ]
+        return max(firsts, default=None)
 
     def _former(self, page: Page) -> tuple[str, PageOutputs | None]:
         """Return a page's recording, and whether it is 'current', 'earlier', or from 'elsewhere'.
@@ -153,6 +194,11 @@ class Recorder:
             self.problems += [f"{file}:{f.line}: {f.message}" for f in result.failures]
             return
         outputs = result.outputs
+        if result.page.benchmark and any(k.disturbed(outputs) for k in self.recordings.kinds):
+            _say(f"      {result.page.docname}: disturbed by other programs, so it does not count")
+            self.disturbed.add(result.page.docname)
+            self.failed.remove(result.page.docname)
+            return
         standing, former = self._former(result.page)
         if former and standing != "elsewhere" and not anew:
             for kind in self.recordings.kinds:
@@ -170,6 +216,7 @@ class Recorder:
             )
             return
         self.failed.remove(result.page.docname)
+        self.counted.add(result.page.docname)
         left = sorted({cell.missing for cell in outputs.cells if cell.missing})
         missing = f", but for cells that need {' or '.join(left)}" if left else ""
         if path is None:
@@ -180,6 +227,18 @@ class Recorder:
 
 def _say(line: str) -> None:
     print(line, flush=True)
+
+
+def _wait(first: datetime.datetime | None, seconds: float) -> None:
+    """Sleep until so many seconds after the first process, and say so."""
+    if first is None:
+        return
+    until = first + datetime.timedelta(seconds=seconds)
+    left = (until - datetime.datetime.now(datetime.UTC)).total_seconds()
+    if left > 0:
+        clock = until.astimezone().strftime("%H:%M")
+        _say(f"waiting until {clock}, so that the processes are spread; see --minutes")
+        time.sleep(left)
 
 
 def differences(outputs: PageOutputs, page: Page, options: Options) -> list[str]:
@@ -222,6 +281,12 @@ def main() -> None:
         default=PROCESSES,
         help="in how many processes pages measure, those recorded before with them; 10 by default",
     )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=SPREAD,
+        help="over how long the processes of a page are spread at least; 60 by default",
+    )
     arguments = parser.parse_args()
     if arguments.processes < 1:
         parser.error("--processes must be 1 or more")
@@ -246,7 +311,7 @@ def main() -> None:
             print(f"what is recorded on {name} comes from elsewhere; here are {differ}{anew}")
         recorder = Recorder(options, recordings)
         recorder.record([page for page in selected if not page.benchmark], arguments.again)
-        recorder.measure(measuring, arguments.processes, arguments.again)
+        recorder.measure(measuring, arguments.processes, arguments.again, arguments.minutes)
         problems += recorder.problems
     for problem in problems:
         print(f"not recorded: {problem}", file=sys.stderr)

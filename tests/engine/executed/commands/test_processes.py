@@ -1,5 +1,6 @@
 """A recorder executes pages that measure in several processes, and keeps what each measured."""
 
+import datetime
 import json
 import re
 import signal
@@ -237,6 +238,43 @@ def test_a_page_that_measures_more_than_before_is_measured_anew(project, noting)
     page.write_text(page.read_text("utf8") + more, "utf8")
     project.recorded("--changed", *two)
     assert [latencies(each) for each in records(read(project, "x"))] == [[3.0, 4.0]] * 2
+
+
+@pytest.mark.parametrize("again", [[], ["--again"]])
+def test_a_process_that_was_disturbed_is_repeated_and_kept_nowhere(project, noting, again):
+    timed(project, "x", fields=", process={'disturbed': number in (1, 2)}")
+    done = project.recorded("--processes", "3", *again)
+    assert measured(project, "x") == [1.0, 4.0, 5.0]
+    assert done.stdout.count("a/x: disturbed by other programs, so it does not count") == 2
+
+
+def test_a_page_on_a_machine_that_is_never_calm_says_what_it_lacks(project, noting):
+    timed(project, "x", fields=", process={'disturbed': number > 0}")
+    timed(project, "y")
+    done = project.record("--processes", "2")
+    assert done.returncode == 1
+    assert "docs/a/x.md: it has 1 of 2 processes; other programs disturbed the rest" in done.stderr
+    assert measured(project, "x") == [1.0]
+    assert measured(project, "y") == [1.0, 2.0]
+
+
+def test_what_is_measured_anew_and_disturbed_at_first_begins_anew(project, noting):
+    timed(project, "x", fields=", process={'disturbed': number == 2}")
+    project.recorded("--processes", "2")
+    project.recorded("--processes", "2", "--again")
+    assert measured(project, "x") == [4.0, 5.0]
+
+
+def test_the_processes_of_a_page_wait_for_their_time(project, noting):
+    """The second of two is due so many minutes after the first, which ran just now."""
+    now = "__import__('datetime').datetime.now(__import__('datetime').UTC).isoformat()"
+    timed(project, "x", fields=f", process={{'date': {now}}}")
+    done = project.recorded("--processes", "2", "--minutes", "0.05")
+    assert "waiting until" in done.stdout
+    dates = [each["date"] for each in records(read(project, "x"))[0]["processes"]]
+    first, second = map(datetime.datetime.fromisoformat, dates)
+    assert second - first >= datetime.timedelta(seconds=3)
+    assert "waiting" not in project.recorded("--processes", "2", "--minutes", "0").stdout
 
 
 def test_a_page_that_is_to_be_measured_again_keeps_nothing(project, noting):
