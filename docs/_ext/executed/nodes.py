@@ -27,7 +27,8 @@ def _visit(self: Any, node: noted) -> None:
 def _depart(self: Any, node: noted) -> None:
     """Close the text, and write the note after it, which the style sheet hides."""
     note = f'<span class="note" role="tooltip" id="note-{self.book_notes}">'
-    dots = "".join(f"M{place} 3h0" for place in node.get("places", ()))
+    places: list[int] = node.get("places", [])
+    dots = "".join(f"M{place} 3h0" for place in places)
     line = f'<svg class="dots" viewBox="-3 0 106 6" aria-hidden="true"><path d="{dots}"/></svg>'
     text = html.escape(node["note"]) + line * bool(dots)
     self.body.append(f"</span>{note}{text}</span></span>")
