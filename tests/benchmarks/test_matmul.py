@@ -1,6 +1,7 @@
 import contextlib
 import itertools
 import os
+import pathlib
 import re
 import types
 import warnings
@@ -14,6 +15,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from executed.options import Options
+from measured.options import MeasuredOptions
 from snippets.benchmarks import matmul
 
 CONTESTANTS = (matmul.NUMPY, matmul.JAX, matmul.TORCH, matmul.TENSORFLOW)
@@ -295,6 +298,13 @@ def test_what_c_code_prints_is_caught_and_the_output_is_put_back(capfd):
         matmul.printed(switch, lambda: 1 / 0)
     os.write(1, b"free")
     assert capfd.readouterr().out == "free"
+
+
+def test_the_page_has_the_peaks_of_the_options():
+    options = Options.from_file(pathlib.Path(__file__).parents[2] / "conf.py")
+    for name, peaks in options.of(MeasuredOptions).peaks.items():
+        shown = matmul.PUBLISHED_PEAKS.get(name.replace(" lite", "e"), {})
+        assert shown.items() <= peaks.rates.items(), name
 
 
 def a_rate(rate, kind="cpu", precision="float32"):

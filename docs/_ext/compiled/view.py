@@ -110,7 +110,7 @@ def chart(runs: Sequence[Run], shown: str, labels: Mapping[str, str], title: str
 FIELDS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "flops": ("floating-point operations", lambda value: amount(value, "FLOP")),
     "transcendentals": ("exp, tanh and the like", amount),
-    "bytes": ("bytes from and to main memory", lambda value: amount(value, "B")),
+    "bytes": ("main memory traffic", lambda value: amount(value, "B")),
     "intensity": ("FLOP per byte", lambda value: f"{float(f'{value:.3g}'):,.10g}"),
     "least": ("least possible time", seconds_text),
     "arguments": ("memory: arguments", lambda value: amount(value, "B")),

@@ -137,7 +137,7 @@ def test_costs_are_a_table_with_the_least_times_by_published_peaks(site):
     }
     assert rows["floating-point operations"] == ["32 FLOP", "32 FLOP", "–", "–", *["32 FLOP"] * 2]
     assert rows["FLOP per byte"][0] == "0.125"
-    assert rows["bytes from and to main memory"] == ["256 B"] * 6
+    assert rows["main memory traffic"] == ["256 B"] * 6
     # An H200 is held up by its operations, counted before optimizing, and a v5e by the bytes.
     assert rows["least possible time"] == ["–", "–", "4 µs", "–", "2 µs", "–"]
     sources = page(site, "a/code").select(".compile-stages a[href^='https://vendor.example']")
