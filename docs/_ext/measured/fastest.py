@@ -150,7 +150,7 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         bests = {device: best(group.get(device, ())) for device in devices}
         rows.append([words, *(_cell(bests[each], each in gone, options) for each in devices)])
         shown += itertools.chain.from_iterable(bests.values())
-    head = ["", *map(options.label, devices)]
+    head = ["work", *map(options.label, devices)]
     table = table_node(head, rows, classes=["measurements", "fastest"])
     alone = by_device(each for each in shown if len(each.processes) < 2)
     notes = notes_below([*map(options.label, alone)], shown, options)
