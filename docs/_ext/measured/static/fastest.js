@@ -3,7 +3,11 @@
 (() => {
   "use strict";
   const { element } = window.book;
-  const NAMES = { small: "up to 10⁴ elements", medium: "up to 10⁶ elements", large: "more elements" };
+  const NAMES = {
+    small: "small, up to 10⁴ elements",
+    medium: "medium, up to 10⁶ elements",
+    large: "large, more elements",
+  };
 
   const tablesOf = (data) => {
     const { sizes, frameworks } = JSON.parse(data.textContent);
