@@ -19,12 +19,16 @@ MOST_LETTERS = 26
 
 
 class Point(NamedTuple):
-    """A number over another, with what is said where somebody points at it, and its range."""
+    """A number over another, with what is said where somebody points at it, and its range.
+
+    Where points stand alone, the highest of a `name` has it beside it.
+    """
 
     x: float
     y: float
     hint: str = ""
     spread: tuple[float, float] | None = None
+    name: str = ""
 
 
 class Axes(NamedTuple):
@@ -82,6 +86,8 @@ def line_chart(
         marks = [_mark(point, axes) for point in points]
         text = _text(names[name], axes.x(points[-1].x))
         parts.append(svg.element("g", *strokes, *marks, text, class_="series", style=ink.style))
+    if roofs:
+        parts += _point_names([point for points in lines.values() for point in points], axes)
     left = max(len(svg.number(value)) for value in axes.up) * svg.LETTER + 10
     widths = [len(word) for name in names.values() if not name.inside for word in name.words]
     margins = math.ceil(left), math.ceil(max(widths) * svg.BOLD + 12)
@@ -154,6 +160,23 @@ def _strokes(points: Sequence[tuple[float, float]], axes: Axes) -> list[str]:
     return [
         svg.element("line", x1=axes.x(x1), y1=axes.y(y1), x2=axes.x(x2), y2=axes.y(y2))
         for (x1, y1), (x2, y2) in itertools.pairwise(points)
+    ]
+
+
+def _point_names(points: Sequence[Point], axes: Axes) -> list[str]:
+    """Write each name of points once, beside the highest: those above one another apart."""
+    highest: dict[str, Point] = {}
+    for point in sorted(points, key=lambda point: point.y):
+        if point.name:
+            highest[point.name] = point
+    columns: dict[str, dict[str, tuple[float, float]]] = {}
+    for name, point in highest.items():
+        column = columns.setdefault(axes.x(point.x), {})
+        column[name] = axes.y(point.y) - svg.LINE / 2, svg.LINE
+    return [
+        svg.text(name, class_="point-name", x=x, dx=8, y=top + svg.LINE * 0.75)
+        for x, column in columns.items()
+        for name, top in svg.apart(column, BOTTOM).items()
     ]
 
 

@@ -103,12 +103,15 @@ def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     matching = [*map(costs.with_work, _matching(page, node, "patterns"))]
     ceilings, streams = (_matching(page, node, name) for name in ("ceiling", "bandwidth"))
     points, fastest = by_device(matching), by_device(streams)
+    known = by_device(book_measurements.measurements(page.env))
     figures, devices = {}, {}
     for device, group in by_device(ceilings).items():
         below = points.get(device, [])
-        if limits := rooflines.roofs(below, group, fastest.get(device, []), costs):
+        of_all = [*known[device], *below]
+        if limits := rooflines.roofs(of_all, group, fastest.get(device, []), costs):
             devices[options.label(device)] = limits
             reached = rooflines.reached(below, limits, costs)
+            _check_roof(node, [point for point in reached if point.is_above])
             figures[device] = _roofline_figure(page, node, limits, reached)
     styles = charts.looks(matching, "intensity", "framework", options)
     data = {
@@ -124,6 +127,16 @@ def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     return device_tabs(page.env, figures, data_node(page.env, "roofline-data", data)) or (
         not_recorded(node)
     )
+
+
+def _check_roof(node: nodes.Element, above: Sequence[rooflines.Reached]) -> None:
+    """Warn of points above what the figure calls a limit."""
+    for point in above:
+        message = (
+            f"{point.measurement.reference} on {point.measurement.device} lies above its roof "
+            f"({', '.join(point.texts)}): add what is faster to ':bandwidth:', or leave it out"
+        )
+        logger.warning(message, location=node, type="book", subtype="measured")
 
 
 def _roofline_figure(

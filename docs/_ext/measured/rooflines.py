@@ -81,24 +81,24 @@ class Roofs(NamedTuple):
 
 
 def roofs(
-    points: Iterable[Measurement],
+    known: Iterable[Measurement],
     ceilings: Sequence[Measurement],
     streams: Iterable[Measurement],
     costs: Costs,
 ) -> Roofs | None:
     """Return the roofs of the device that all measurements are of, if they were measured.
 
-    The fastest of the `ceilings` of a dtype is its roof, or a faster point: none that computes lies
-    above its roof, or it would be none. The fastest of `streams` is the bandwidth. On a machine
-    with an accelerator some were measured beside it, and do not count.
+    Of a dtype of `ceilings` the fastest of all that is `known` is the roof, whatever page measured
+    it. The fastest of `streams` is the bandwidth. On a machine with an accelerator some were
+    measured beside it, and do not count.
     """
     computing: dict[str, list[Measurement]] = {}
     for ceiling in ceilings:
         if ceiling.rate:
             computing.setdefault(ceiling.dtype, []).append(ceiling)
-    for point in points:
-        if point.rate and point.dtype in computing:
-            computing[point.dtype].append(point)
+    for each in known:
+        if each.rate and each.dtype in computing:
+            computing[each.dtype].append(each)
     fastest = {
         dtype: max(measurements, key=lambda measurement: measurement.rate or 0)
         for dtype, measurements in computing.items()
@@ -120,6 +120,13 @@ class Reached(NamedTuple):
     intensity: float
     rate: float
     roof: float
+
+    @property
+    def is_above(self) -> bool:
+        """Whether it lies above the roof with all of its range, so that the roof is none."""
+        seconds = self.measurement.range()
+        slowest = seconds.high if seconds else self.measurement.seconds
+        return (self.measurement.work or 0) / slowest > self.roof
 
     @property
     def texts(self) -> list[str]:
@@ -151,7 +158,8 @@ def drawing(points: Sequence[Reached], roofs: Roofs, options: Options, title: st
     for point in points:
         label = styles[point.measurement.reference].label
         hint = f"{point.measurement.name}, {label}: {', '.join(point.texts)}"
-        series.setdefault(label, []).append(Point(point.intensity, point.rate / 1e9, hint))
+        named = Point(point.intensity, point.rate / 1e9, hint, None, point.measurement.alternative)
+        series.setdefault(label, []).append(named)
     intensities = [point.intensity for point in points]
     least, most = min(intensities), max(intensities)
     lines = {}

@@ -64,6 +64,14 @@ def test_no_point_that_computes_lies_above_its_roof():
     assert roofs([], [PRODUCT, faster], COPIES, COSTS) == limits
 
 
+def test_a_point_above_a_roof_with_all_its_range_is_told():
+    limits = roofs([], [PRODUCT], COPIES, COSTS)
+    cached = measured("a/pass/some", 1e-9, [1000])
+    slow = measured("a/pass/some", 1e-3, [1000])
+    fast, below = reached(map(COSTS.with_work, [cached, slow]), limits, COSTS)
+    assert fast.is_above and not below.is_above
+
+
 def test_there_is_no_roofline_without_both_roofs():
     assert roofs(COPIES, [], COPIES, COSTS) is None
     assert roofs([], COPIES, COPIES, COSTS) is None
@@ -90,6 +98,7 @@ def test_a_drawing_has_the_roofs_and_unconnected_points():
     svg = drawing(points_below(limits), limits, options, "Roofs")
     assert "float32: 2 GFLOP/s" in svg
     assert svg.count('class="point"') == 2
+    assert re.findall(r'class="point-name"[^>]*>([^<]+)<', svg) == ["some", "product"]
     series = re.search(r'<g class="series".*', svg)[0]
     assert "<line" not in series
 

@@ -17,11 +17,12 @@
       return { ...each, work, bytes: bytesOf(each, arrays), label, ink };
     });
 
+  // Of each dtype of a ceiling the fastest of all that was measured, whatever page it is of.
   const roofsOf = ({ ceilings, moved }, points) => {
     const highest = new Map();
-    const computing = measurements.filter(({ name, work }) => work && ceilings.includes(name));
-    const dtypes = computing.map(({ dtype }) => dtype);
-    for (const each of [...computing, ...points.filter(({ dtype }) => dtypes.includes(dtype))]) {
+    const working = measurements.filter(({ work }) => work);
+    const dtypes = working.filter(({ name }) => ceilings.includes(name)).map(({ dtype }) => dtype);
+    for (const each of [...working, ...points].filter(({ dtype }) => dtypes.includes(dtype))) {
       const best = highest.get(each.dtype);
       if (!best || rateOf(each) > rateOf(best)) highest.set(each.dtype, each);
     }
