@@ -16,6 +16,8 @@ BOTTOM = TOP + HEIGHT
 WIDEST_NAME = 15
 # Of the numbers under an axis that is as narrow as on a phone.
 MOST_LETTERS = 26
+# Up to which factor the names of points would lie on one another.
+CLOSE = 1.5
 
 
 class Point(NamedTuple):
@@ -164,20 +166,31 @@ def _strokes(points: Sequence[tuple[float, float]], axes: Axes) -> list[str]:
 
 
 def _point_names(points: Sequence[Point], axes: Axes) -> list[str]:
-    """Write each name of points once, beside the highest: those above one another apart."""
+    """Write each name of points once: above the highest, or beside several that lie close."""
     highest: dict[str, Point] = {}
     for point in sorted(points, key=lambda point: point.y):
         if point.name:
             highest[point.name] = point
-    columns: dict[str, dict[str, tuple[float, float]]] = {}
-    for name, point in highest.items():
-        column = columns.setdefault(axes.x(point.x), {})
-        column[name] = axes.y(point.y) - svg.LINE / 2, svg.LINE
-    return [
-        svg.text(name, class_="point-name", x=x, dx=8, y=top + svg.LINE * 0.75)
-        for x, column in columns.items()
-        for name, top in svg.apart(column, BOTTOM).items()
-    ]
+    columns: list[list[Point]] = []
+    for point in sorted(highest.values()):
+        if columns and point.x <= CLOSE * columns[-1][-1].x:
+            columns[-1].append(point)
+        else:
+            columns.append([point])
+    parts = []
+    for column in columns:
+        x, wanted = axes.x(column[-1].x), {}
+        for point in column:
+            wanted[point.name] = axes.y(point.y) - svg.LINE / 2, svg.LINE
+        tops = svg.apart(wanted, BOTTOM)
+        if len(column) == 1:
+            tops = {name: top - svg.LINE for name, top in tops.items()}
+        beside = {"dx": 8} if len(column) > 1 else {"text-anchor": "middle"}
+        parts += [
+            svg.text(name, class_="point-name", x=x, y=top + svg.LINE * 0.75, **beside)
+            for name, top in tops.items()
+        ]
+    return parts
 
 
 def _mark(point: Point, axes: Axes) -> str:
