@@ -167,7 +167,7 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
 def _report_unknown(page: FillIn, node: nodes.Element) -> None:
     """Warn of what no measurement of any device is called."""
     known = known_on(page)
-    names = set().union(*(with_parent(name) for name, *_ in (*known.known, *known.outdated)))
+    names = set().union(*(with_parent(name) for name, *_ in (*known.by_name, *known.outdated)))
     for name in itertools.chain.from_iterable((*w.entries, *w.besides) for w in node["works"]):
         if name not in names and not known.partial:
             message = f"no measurement is called '{name}'{nearest(name, sorted(names))}"

@@ -117,24 +117,24 @@ class Measured(Feature):
             return Conclusion(failures=(Failure(1, message),))
         for result in taken.results:
             for cell in taken.page.cells:
-                made = result.outputs.cell(cell.key) if result.outputs else None
-                for record in self._records(made.outputs) if made else ():
+                cell_outputs = result.outputs.cell(cell.key) if result.outputs else None
+                for record in self._records(cell_outputs.outputs) if cell_outputs else ():
                     if problem := self.kind.problem(record):
                         failures.append(Failure(cell.line, f"the cell displays {problem}"))
                         continue
                     measurements = single(record)
-                    if made and not made.kind_stands:
+                    if cell_outputs and not cell_outputs.kind_stands:
                         outdated += [
                             (m["name"], m["framework"], result.device) for m in measurements
                         ]
                         continue
-                    made_at = {"page": taken.page.docname, "device": result.device}
+                    origin = {"page": taken.page.docname, "device": result.device}
                     if record["method"] < self.schema.method:
-                        made_at["earlier"] = "method"
-                    elif made and made.standing:
-                        made_at["earlier"] = "code"
+                        origin["earlier"] = "method"
+                    elif cell_outputs and cell_outputs.standing:
+                        origin["earlier"] = "code"
                     for plain in measurements:
-                        bounded, problem = self._bounded(plain | made_at, Costs(moved, {}))
+                        bounded, problem = self._bounded(plain | origin, Costs(moved, {}))
                         records.append(bounded)
                         failures += [Failure(cell.line, problem)] if problem else []
         if not records and not outdated and not failures:
@@ -159,13 +159,13 @@ class Measured(Feature):
 
     def _records(self, outputs: Iterable[Any]) -> list[dict[str, Any]]:
         """Return the records among the outputs of a cell, each once."""
-        found: list[dict[str, Any]] = []
+        records: list[dict[str, Any]] = []
         for output in outputs:
             if self.kind and kind_of(output, [self.kind]):
                 record = content(output, self.kind)
-                if record not in found:
-                    found.append(record)
-        return found
+                if record not in records:
+                    records.append(record)
+        return records
 
 
 FEATURE = Measured

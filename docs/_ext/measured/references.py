@@ -51,7 +51,7 @@ class NotRecorded(ReferenceProblem):
 class Measurements:
     """All measurements of a book, and what else its pages may name.
 
-    known: {(name, framework): {device: measurement}}, the device of the site first.
+    by_name: {(name, framework): {device: measurement}}, the device of the site first.
     home: the device of the site.
     devices, frameworks: all that there are.
     partial: whether there are cells that were executed nowhere, or failed: they may have the
@@ -59,7 +59,7 @@ class Measurements:
     outdated: {(name, framework, device)} of what was measured of other code than that of today.
     """
 
-    known: Mapping[tuple[str, str], Mapping[str, Measurement]]
+    by_name: Mapping[tuple[str, str], Mapping[str, Measurement]]
     home: str
     devices: Iterable[str]
     frameworks: Iterable[str]
@@ -71,14 +71,14 @@ class Measurements:
         """The devices on which something ran elsewhere than on a CPU."""
         return frozenset(
             device
-            for by_device in self.known.values()
+            for by_device in self.by_name.values()
             for device, measurement in by_device.items()
             if measurement.device_kind not in (None, "cpu")
         )
 
     def problem(self, patterns: Iterable[str]) -> str | None:
         """Say which of the patterns over names match no measurement of any device."""
-        names = {name for name, *_ in (*self.known, *self.outdated)}
+        names = {name for name, *_ in (*self.by_name, *self.outdated)}
         unknown = [pattern for pattern in patterns if not fnmatch.filter(names, pattern)]
         if not unknown or self.partial:
             return None
@@ -164,18 +164,18 @@ def fastest(expression: str, measurements: Measurements) -> str:
 
 def _fastest(pattern: str, device: str, measurements: Measurements) -> str:
     """Return what takes least time on a device of all that matches a pattern."""
-    found = [key for key in measurements.known if fnmatch.fnmatchcase("@".join(key), pattern)]
+    matching = [key for key in measurements.by_name if fnmatch.fnmatchcase("@".join(key), pattern)]
     gone = [key for *key, where in measurements.outdated if where == device]
     outdated = any(fnmatch.fnmatchcase("@".join(key), pattern) for key in gone)
     latencies = {
         "@".join(key): by_device[device].latency
-        for key in found
-        if device in (by_device := measurements.known[key])
+        for key in matching
+        if device in (by_device := measurements.by_name[key])
     }
     if latencies and not outdated:
         return min(latencies, key=lambda reference: latencies[reference])
-    if not (found or outdated or measurements.partial):
-        near = nearest(pattern, sorted(map("@".join, measurements.known)))
+    if not (matching or outdated or measurements.partial):
+        near = nearest(pattern, sorted(map("@".join, measurements.by_name)))
         raise ReferenceProblem(f"no measurement matches '{pattern}'{near}")
     raise NotRecorded(f"'{pattern}' was not measured there", device, outdated)
 
@@ -257,7 +257,7 @@ def _term(text: str, measurements: Measurements) -> Term:
     if device and device not in measurements.devices:
         near = nearest(device, measurements.devices)
         raise ReferenceProblem(f"'{text}': there is no device '{device}'{near}")
-    by_device = measurements.known.get((name, framework), {})
+    by_device = measurements.by_name.get((name, framework), {})
     measurement = by_device.get(device or next(iter(by_device), ""))
     if measurement is None:
         raise _missing(text, name, framework, device, measurements)
@@ -277,7 +277,7 @@ def _missing(
     )
     if device in outdated or (not device and outdated):
         return NotRecorded(f"{name} with {framework}", device or outdated[0], outdated=True)
-    if outdated or measurements.known.get((name, framework)):
+    if outdated or measurements.by_name.get((name, framework)):
         return NotRecorded(f"'{text}' was not measured there", device)
     refused = f"no measurement is called '{text}'"
     if framework not in measurements.frameworks:
@@ -285,7 +285,7 @@ def _missing(
         return ReferenceProblem(f"{refused}: there is no framework '{framework}'{near}")
     if measurements.partial:
         return NotRecorded(f"{name} with {framework}", device)
-    references = sorted(f"{name}@{framework}" for name, framework in measurements.known)
+    references = sorted(f"{name}@{framework}" for name, framework in measurements.by_name)
     return ReferenceProblem(f"{refused}{nearest(f'{name}@{framework}', references)}")
 
 

@@ -78,8 +78,8 @@ class Schema:
 
 def record(output: NotebookNode, schema: Schema) -> dict[str, Any] | None:
     """Return the record of a measurement that an output holds, or None."""
-    found = output.get("data", {}).get(schema.media_type)
-    return None if found is None else dict(found) if isinstance(found, dict) else {}
+    data = output.get("data", {}).get(schema.media_type)
+    return None if data is None else dict(data) if isinstance(data, dict) else {}
 
 
 def parts(record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -165,8 +165,8 @@ class Measurement:
     @classmethod
     def from_plain(cls, record: Mapping[str, Any]) -> Self:
         """Return the measurement of a record that may have a page and a device."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        values = {name: value for name, value in record.items() if name in known}
+        names = {field.name for field in dataclasses.fields(cls)}
+        values = {name: value for name, value in record.items() if name in names}
         values["shape"] = tuple(tuple(map(int, lengths)) for lengths in record["shape"])
         values["processes"] = tuple(map(Process.from_plain, record["processes"]))
         return cls(**values)

@@ -71,9 +71,9 @@ class QuotedRole(SphinxRole):
         sources = book_of(self.env).options.of(MeasuredOptions).sources
         source = sources.get(key.strip())
         if not separator or source is None:
-            known = ", ".join(sources) or "none"
+            names = ", ".join(sources) or "none"
             message = (
-                f"quoted must name a source of book_sources ({known}), then ': ' and the text"
+                f"quoted must name a source of book_sources ({names}), then ': ' and the text"
                 + (nearest(key.strip(), sources) if separator else "")
             )
             logger.warning(message, location=self.get_location(), type="book", subtype="quoted")

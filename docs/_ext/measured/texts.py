@@ -36,9 +36,9 @@ def field_text(field: str, measurement: Measurement, with_range: bool = True) ->
 
 def lines(record: Mapping[str, Any]) -> str:
     """Write what a record says, a line for each measurement, and how the first compares."""
-    first, *others = known = [Measurement.from_plain(plain) for plain in single(record)]
+    first, *others = measurements = [Measurement.from_plain(plain) for plain in single(record)]
     texts = []
-    for measurement in known:
+    for measurement in measurements:
         name = f"{measurement.name} [{measurement.framework}]"
         text = f"{name} {field_text('latency', measurement)}"
         for words, field in (("of many", "throughput"), ("first call", "first_call")):

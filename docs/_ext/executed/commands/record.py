@@ -42,11 +42,11 @@ TRIES = 3
 
 
 def read_pages(
-    names: Sequence[str], options: Options, found_features: Iterable[Feature] = ()
+    names: Sequence[str], options: Options, loaded: Iterable[Feature] = ()
 ) -> tuple[list[Page], list[str]]:
     """Return the pages with code, all or those named, and the problems met."""
     paths = options.page_files
-    cell_options = {name for feature in found_features for name in feature.cell_options}
+    cell_options = {name for feature in loaded for name in feature.cell_options}
     library = Library.of(options)
     pages, problems = [], []
     for name in names or paths:
