@@ -3,9 +3,19 @@
 import itertools
 import statistics
 
-from snippets.programs.timer import PACKAGES, Ratio, in_unit, middle
+from snippets.programs.timer import (
+    PACKAGES,
+    Ratio,
+    as_factor,
+    in_unit,
+    middle,
+)
 
 FEWEST = 3
+
+
+# Of six and more processes a range misses the true median in one of twenty cases or fewer.
+ENOUGH = 6
 
 
 def parts(record):
@@ -75,8 +85,10 @@ def cells_of(part, devices, numbers):
     of = numbers[chosen][called] if chosen else None
     if of is None or of["shape"] != part["shape"]:
         return [*row, "–"]
-    alone = " (one process)" if 1 in (len(own), len(of["latency"])) else ""
-    return [*row, f"{against(own, of['latency'])}{alone}"]
+    ratio = against(own, of["latency"])
+    if 1 in (len(own), len(of["latency"])):
+        return [*row, f"{as_factor(ratio.value)}× the time (one process)"]
+    return [*row, str(ratio)]
 
 
 def together(one, other):
@@ -149,6 +161,16 @@ def table(content, found):
     )
     where = content["machine"], origin(first["versions"]), content["date"][:10]
     lines.append(f"yours: {'; '.join(where)}")
+    fewest = min(
+        len(part["processes"])
+        for record in content["records"]
+        for part in parts(record)
+    )
+    if 1 < fewest < ENOUGH:
+        lines.append(
+            f"A range of {fewest} processes misses the true median in one of "
+            f"{2 ** (fewest - 1)} cases; --processes 10 makes that one of fifty."
+        )
     for device in devices:
         last = max(
             found["numbers"][device].values(), key=lambda each: each["date"]
