@@ -111,7 +111,8 @@ def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         if limits := rooflines.roofs(of_all, group, fastest.get(device, []), costs):
             devices[options.label(device)] = limits
             reached = rooflines.reached(below, limits, costs)
-            _check_roof(node, [point for point in reached if point.is_above])
+            for point in filter(lambda point: point.is_above, reached):
+                logger.warning(point.problem, location=node, type="book", subtype="measured")
             figures[device] = _roofline_figure(page, node, limits, reached)
     styles = charts.looks(matching, "intensity", "framework", options)
     data = {
@@ -127,16 +128,6 @@ def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     return device_tabs(page.env, figures, data_node(page.env, "roofline-data", data)) or (
         not_recorded(node)
     )
-
-
-def _check_roof(node: nodes.Element, above: Sequence[rooflines.Reached]) -> None:
-    """Warn of points above what the figure calls a limit."""
-    for point in above:
-        message = (
-            f"{point.measurement.reference} on {point.measurement.device} lies above its roof "
-            f"({', '.join(point.texts)}): add what is faster to ':bandwidth:', or leave it out"
-        )
-        logger.warning(message, location=node, type="book", subtype="measured")
 
 
 def _roofline_figure(

@@ -116,8 +116,9 @@ class Measured(Feature):
             message = f"'{HEAD}' in the head must say such as a/b=2 a/*=1"
             return Conclusion(failures=(Failure(1, message),))
         for result in taken.results:
+            outputs = result.outputs and processes.undisturbed(result.outputs, self.schema)
             for cell in taken.page.cells:
-                cell_outputs = result.outputs.cell(cell.key) if result.outputs else None
+                cell_outputs = outputs.cell(cell.key) if outputs else None
                 for record in self._records(cell_outputs.outputs) if cell_outputs else ():
                     if problem := self.kind.problem(record):
                         failures.append(Failure(cell.line, f"the cell displays {problem}"))

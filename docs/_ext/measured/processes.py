@@ -37,6 +37,26 @@ def disturbed(run: PageOutputs, schema: Schema) -> bool:
     return any(process["disturbed"] for process in itertools.chain(*_all(run, schema)))
 
 
+def undisturbed(run: PageOutputs, schema: Schema) -> PageOutputs:
+    """Return the outputs of a page without its processes that were disturbed, if others are left.
+
+    All that a page measures is of the same processes, so one that was disturbed goes everywhere.
+    """
+    lists = [[process["disturbed"] for process in processes] for processes in _all(run, schema)]
+    calm = [not any(flags) for flags in zip(*lists, strict=False)]
+    if len({*map(len, lists)}) != 1 or all(calm) or not any(calm):
+        return run
+
+    def without(plain: dict[str, Any], _: dict[str, Any]) -> dict[str, Any]:
+        left = [
+            {**part, "processes": [*itertools.compress(part["processes"], calm)]}
+            for part in parts(plain)
+        ]
+        return {**plain, "alternatives": left} if "alternatives" in plain else left[0]
+
+    return _merged(run, run, schema, without) or run
+
+
 def _all(run: PageOutputs, schema: Schema) -> Iterator[list[dict[str, Any]]]:
     """Yield the processes of each measurement among the outputs of a page."""
     for cell in run.cells:

@@ -129,6 +129,15 @@ class Reached(NamedTuple):
         return (self.measurement.work or 0) / slowest > self.roof
 
     @property
+    def problem(self) -> str:
+        """What is wrong with a point above its roof."""
+        where = f"{self.measurement.reference} on {self.measurement.device}"
+        return (
+            f"{where} lies above its roof ({', '.join(self.texts)}): add what is faster to "
+            "':bandwidth:', or leave the point out"
+        )
+
+    @property
     def texts(self) -> list[str]:
         """What a table says of it: intensity, rate, roof, share."""
         return [

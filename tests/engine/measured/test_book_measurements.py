@@ -213,3 +213,18 @@ def test_numbers_of_a_forged_recording_are_refused_or_short(project, noting):
     assert project.build("-D", "book_recorded=1").green
     shown = soup(project, "c/uses").select_one(".measured").text
     assert shown == "670000000× (one process)"
+
+
+def test_a_process_that_was_disturbed_is_not_published(project, noting):
+    """It goes from all that its page measured, whose processes are the same."""
+    each = "[{'disturbed': %s, 'latency': [1.0 + n] * 5} for n in range(3)]"
+    code = "\n".join(
+        f"note('{name}', 1.0, processes=measured('', [1.0])['processes'] and "
+        f"[measured('', [1.0], process=p)['processes'][0] for p in {each % of}])"
+        for name, of in (("x", "n == 1"), ("y", "False"))
+    )
+    project.page("b/one", project.cell(code, "a.notes.note"))
+    project.page("c/uses", "{measured}`x@python` {measured}`y@python`", notebook=False)
+    project.built()
+    shown = [each.text for each in soup(project, "c/uses").select(".measured")]
+    assert shown == ["2.0 s (1.0–3.0)"] * 2
