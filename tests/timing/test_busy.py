@@ -209,7 +209,8 @@ def lost(recorded, work, way):
 
 def test_the_page_says_who_loses_most_and_what_helps(recorded):
     least = max(lost(recorded, "step", way) for way in ("jit@jax", "graph@tensorflow"))
-    assert lost(recorded, "step", "eager@torch") > 2 * least
-    assert lost(recorded, "step", "eager@numpy") > least
-    passive, eager = (f"busy/step/{way}/busy@torch" for way in ("passive", "eager"))
-    assert recorded[passive] < recorded[eager] / 2
+    for way in ("eager@torch", "compiled@torch", "eager@numpy"):
+        assert lost(recorded, "step", way) > 1.2 * least
+    assert lost(recorded, "step", "one_thread@torch") < 1.1
+    one, several = (f"busy/step/{way}/calm@torch" for way in ("one_thread", "eager"))
+    assert recorded[one] > recorded[several]
