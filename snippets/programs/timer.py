@@ -713,17 +713,16 @@ class Moments:
 
     def take(self, sample):
         """Return `sample()` from between two calm moments, in the end any."""
-        while True:
+        while not PREVIEW:
             start, calm = time.perf_counter(), self.calm
-            patient = self.lost < PATIENCE and not PREVIEW
+            patient = self.lost < PATIENCE
             if calm or not patient:
                 seconds = sample()
-            if PREVIEW:
-                return seconds
             self.calm = self.look()
             if (calm and self.calm) or not patient:
                 return seconds
             self.lost += time.perf_counter() - start
+        return sample()
 
 
 def turns(samplers, seed=0, moments=None):

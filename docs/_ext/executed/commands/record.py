@@ -131,17 +131,18 @@ class Recorder:
         least. Each is kept at once, but for one that other programs disturbed: it is repeated. With
         `again` none of those counts that were recorded before.
         """
-        anew, due = {page.docname for page in pages if again}, list(pages)
+        anew = {page.docname for page in pages if again}
         for number in range(1, processes + 1):
             due = self._due(pages, number, anew)
             if number > 1 and due:
-                _wait(self._free(due), minutes * 60 * (number - 1) / (processes - 1))
+                _wait(self._begun(due), minutes * 60 * (number - 1) / (processes - 1))
             for _ in range(TRIES):
                 if not due:
                     break
                 _say(f"process {number} of {processes}: {len(due)} pages")
                 for fresh in (True, False):
-                    self.record([p for p in due if (p.docname in anew) is fresh], True, fresh)
+                    if part := [page for page in due if (page.docname in anew) is fresh]:
+                        self.record(part, again=True, anew=fresh)
                 anew -= self.counted
                 # Of those that were disturbed now or before one may still be missing.
                 due = self._due(pages, number, anew)
@@ -158,7 +159,7 @@ class Recorder:
         left = [page for page in pages if page.docname not in self.failed]
         return [page for page in left if page.docname in anew or self._processes(page) < number]
 
-    def _free(self, pages: Iterable[Page]) -> datetime.datetime | None:
+    def _begun(self, pages: Iterable[Page]) -> datetime.datetime | None:
         """Return when the first process of any of the pages ran, the latest of them."""
         firsts = [
             min(map(datetime.datetime.fromisoformat, moments))
