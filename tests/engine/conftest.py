@@ -456,7 +456,7 @@ book_measurements = "measurement.schema.json"
 sys.path.insert(0, {engine!r})
 html_static_path = [{static!r}]
 templates_path = [{templates!r}]
-html_logo = html_favicon = None
+html_logo, html_favicon = None, {mark!r}
 book_search, book_card, book_preview_prelude = False, "", ""
 """
 
@@ -468,6 +468,7 @@ def use_theme(project):
             conf=str(REPOSITORY / "conf.py"),
             engine=str(project.engine),
             static=str(REPOSITORY / "docs" / "_static"),
+            mark=str(REPOSITORY / "docs" / "_static" / "mark.svg"),
             templates=str(REPOSITORY / "docs" / "_templates"),
         )
     )
