@@ -18,8 +18,8 @@ release = (
 )
 # What the book can do, each an extension in a folder of docs/_ext.
 extensions = [
-    *("executed", "measured", "compiled", "errors", "predicted", "pictures", "light", "published"),
-    *("myst_nb", "sphinx_design", "sphinx_copybutton", "sphinx_reredirects"),
+    *("executed", "measured", "compiled", "errors", "predicted", "pictures", "exercised", "light"),
+    *("published", "myst_nb", "sphinx_design", "sphinx_copybutton", "sphinx_reredirects"),
 ]
 exclude_patterns = ["_ext", "_templates"]
 
@@ -61,7 +61,11 @@ redirects = {
 redirect_html_template_file = "_templates/redirect.html"
 
 # What many pages share is a file that they import.
-book_modules = {"programs.timer": "timer", "programs.launcher": "launcher"}
+book_modules = {
+    "programs.timer": "timer",
+    "programs.launcher": "launcher",
+    "programs.practice": "practice",
+}
 # What a record of the timer holds.
 book_measurements = "snippets/programs/measurement.schema.json"
 

@@ -18,6 +18,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 RECORD_TYPE = "application/vnd.jax-measured.record+json"
 PACKAGE = "jax_measured"
 SHOWN = "table.py"
+# How checks import what they count with, in the book and in the package.
+PRACTICE = "from snippets.programs.practice import", "from ..practice import"
 
 
 def module(path: pathlib.Path) -> Any:
@@ -101,8 +103,13 @@ class BookHook(BuildHookInterface):  # type: ignore[misc]
             "book.json": json.dumps(book(root, self.metadata.version), ensure_ascii=False),
             SHOWN: shown.replace("from snippets.programs.timer import", "from .timer import"),
         }
+        for kind in ("exercises", "solutions", "checks"):
+            for path in (root / "snippets" / "learn" / kind).glob("*.py"):
+                text = path.read_text("utf8")
+                files[f"{kind}/{path.name}"] = text.replace(*PRACTICE)
         for name, text in files.items():
             path = pathlib.Path(self.folder.name, name)
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, "utf8")
             build_data["force_include"][str(path)] = f"{PACKAGE}/{name}"
 

@@ -288,8 +288,19 @@ def compiled_names(path):
     return {(definition.module, definition.name) for definition in excerpt.definitions}
 
 
+def solutions(path):
+    """Return (module, name) of every definition in the solutions that a page shows."""
+    written = re.findall(r"\{solution\} (\S+)", path.read_text("utf8"))
+    # Elsewhere it is an example of how it is written.
+    written = written if docname(path).startswith("learn/") else []
+    chapter = docname(path).rpartition("/")[0].replace("/", ".")
+    excerpt = LIBRARY.excerpt([LIBRARY.find(each, chapter) for each in written])
+    return {(definition.module, definition.name) for definition in excerpt.definitions}
+
+
 def test_every_snippet_is_shown_on_a_page():
-    shown = set().union(*(shown_names(path) | compiled_names(path) for path in PAGES))
+    kinds = shown_names, compiled_names, solutions
+    shown = set().union(*(kind(path) for path in PAGES for kind in kinds))
     hidden = []
     for path in MODULES:
         module = module_of(path)
@@ -307,12 +318,20 @@ def users(path):
     return sum(bool(modules.get(module_of(path))) for modules in shown)
 
 
+def page_and_test(path):
+    """Return the page and the test of a module; those of exercises are the lesson's."""
+    relative = path.relative_to(ROOT / "snippets")
+    page, test = relative.with_suffix(".md"), relative.with_name(f"test_{relative.name}")
+    if page.parent.parent.name == "learn":
+        page, test = page.parents[1] / page.name, test.parents[1] / "exercises" / test.name
+    return ROOT / "docs" / page, ROOT / "tests" / test
+
+
 def test_every_module_has_a_page_or_several_and_a_test():
     for path in MODULES:
-        relative = path.relative_to(ROOT / "snippets")
-        page = ROOT / "docs" / relative.with_suffix(".md")
+        page, test = page_and_test(path)
         assert page.exists() or users(path) > 1, name(path)
-        assert (ROOT / "tests" / relative.with_name(f"test_{relative.name}")).exists(), name(path)
+        assert test.exists(), name(path)
 
 
 def is_shown(node):
@@ -380,8 +399,7 @@ def test_snippets_hold_no_comments():
 def test_every_declared_error_is_tested_and_shown():
     pages = "\n".join(page.read_text("utf8") for page in PAGES)
     for path in MODULES:
-        relative = path.relative_to(ROOT / "snippets")
-        test = (ROOT / "tests" / relative.with_name(f"test_{relative.name}")).read_text("utf8")
+        test = page_and_test(path)[1].read_text("utf8")
         for error in LIBRARY.module(module_of(path)).expected_errors:
             assert re.search(rf"raises_declared\([^)]*\b{error}\b", test), f"{error} is not tested"
             assert re.search(rf":snippet:.*\b{error}\b", pages), f"{error} is not shown"

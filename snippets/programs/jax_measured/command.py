@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 
-from . import cells, results, surroundings
+from . import cells, practising, results, surroundings
 from .table import table
 
 # What is measured where nothing is named: two to three minutes on two cores.
@@ -383,7 +383,22 @@ def main(arguments=None):
     showing.add_argument(
         "--line", action="store_true", help="as one line instead"
     )
+    practised = commands.add_parser(
+        "practice", help="the exercises of the lessons, checked as you save"
+    )
+    practised.add_argument(
+        "folder", nargs="?", default="jax-exercises", help="where they are"
+    )
+    practised.add_argument(
+        "--once", action="store_true", help="check all of them, and end"
+    )
+    solving = commands.add_parser("solution", help="print a solution")
+    solving.add_argument("name", help="of an exercise")
     given = parser.parse_args(arguments)
+    if given.command == "practice":
+        return practising.practise(given.folder, given.once)
+    if given.command == "solution":
+        return practising.solution(given.name)
     if given.command == "list":
         return listed()
     if given.command == "run":

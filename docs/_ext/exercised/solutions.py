@@ -1,0 +1,58 @@
+"""What follows the task of an exercise: a hint and a solution, folded, and a tick of the reader."""
+
+import html
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from executed.book import book_of
+from executed.source.code import joined
+from executed.source.snippets import Library, SnippetError
+from executed.tabs import fold, raw
+
+CLASS = "exercise-help"
+
+
+def code(library: Library, written: str, chapter: str) -> str:
+    """Return a snippet with all that it needs; raises SnippetError."""
+    excerpt = library.excerpt([library.find(written, chapter)])
+    lines = dict.fromkeys(line for each in excerpt.imports for line in each.lines.splitlines())
+    return joined(["\n".join(lines), *(definition.source for definition in excerpt.definitions)])
+
+
+class SolutionDirective(SphinxDirective):
+    """The solution of an exercise, a snippet, and as content a hint."""
+
+    has_content = True
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return both, folded, and a tick; the page shows them behind the cells of the exercise."""
+        self.assert_has_content()
+        library = book_of(self.env).library
+        written = self.arguments[0]
+        chapter = self.env.docname.rpartition("/")[0].replace("/", ".")
+        try:
+            solution = code(library, written, chapter)
+            module = library.find(written, chapter).module
+        except SnippetError as error:
+            raise self.error(str(error)) from None
+        for name in library.reached([module]):
+            self.env.note_dependency(str(library.path(name)))
+        exercise = html.escape(f"{self.env.docname}#{written.rpartition('.')[2]}")
+        tick = f'<label class="exercise-solved" hidden><input type="checkbox" value="{exercise}">'
+        return [
+            nodes.container(
+                "",
+                *fold("A hint", *self.parse_content_to_nodes()),
+                *fold("A solution", nodes.literal_block(solution, solution, language="python")),
+                raw(f"{tick} Solved</label>"),
+                classes=[CLASS],
+            )
+        ]
+
+
+def setup(app: Sphinx) -> None:
+    """Register the directive."""
+    app.add_directive("solution", SolutionDirective)

@@ -1,0 +1,89 @@
+"""Says whether an answer to an exercise is right, and if not, what is not right yet."""
+
+import contextlib
+import inspect
+import textwrap
+import traceback
+import typing
+
+import jax
+
+TRACED = "/jax/core/compile/jaxpr_trace_duration"
+COMPILED = "/jax/core/compile/backend_compile_duration"
+
+
+def judge(check, answer):
+    """Print that an answer passes its check, or what is not right yet.
+
+    `check` is called with the answer, and raises AssertionError with words for its author.
+    """
+    problem = problem_of(check, answer)
+    print(
+        "Right."
+        if problem is None
+        else textwrap.fill(f"Not yet: {problem}", 79)
+    )
+
+
+def problem_of(check, answer):
+    """Return what is not right about an answer, in words; None where everything is."""
+    try:
+        check(answer)
+    except AssertionError as wrong:
+        return str(wrong)
+    except NotImplementedError:
+        return f"write `{_name(answer)}`; it has no body"
+    except (
+        Exception
+    ) as error:  # The answer is somebody's program, and may raise anything.
+        return f"{_first_line(error)}{_place(error, answer)}"
+    return None
+
+
+def _name(answer):
+    return getattr(answer, "__name__", type(answer).__name__)
+
+
+def _first_line(error):
+    said = str(error).strip().split("\n")[0].removesuffix(".")
+    return (
+        f"it raises {type(error).__name__}: {said}"
+        if said
+        else f"it raises {type(error).__name__}"
+    )
+
+
+def _place(error, answer):
+    """Return in which line of the answer an error was raised; empty where in none."""
+    code = getattr(inspect.unwrap(answer), "__code__", None)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [
+        frame
+        for frame in frames
+        if code and frame.filename == code.co_filename and frame.line
+    ]
+    return f", at `{own[-1].line.strip()}`" if own else ""
+
+
+class Counts(typing.NamedTuple):
+    """The functions that were traced, by their names, and the programs that were compiled."""
+
+    traces: list[str]
+    compilations: list[str]
+
+
+@contextlib.contextmanager
+def counted():
+    """Yield the Counts of what JAX traces and XLA compiles within a block."""
+    counts = Counts([], [])
+    lists = {TRACED: counts.traces, COMPILED: counts.compilations}
+
+    def listen(event, seconds, fun_name="", **details):
+        if event in lists:
+            lists[event].append(fun_name)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield counts
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)

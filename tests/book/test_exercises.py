@@ -1,0 +1,69 @@
+"""The exercises of the lessons: each has a task on its page, a solution and a check."""
+
+import ast
+import importlib
+import re
+
+import pytest
+
+from snippets.programs.practice import problem_of
+from tests.book import pages
+
+LEARN = pages.ROOT / "snippets" / "learn"
+LESSONS = sorted(path.stem for path in (LEARN / "exercises").glob("[a-z]*.py"))
+
+
+def module(kind, lesson):
+    return importlib.import_module(f"snippets.learn.{kind}.{lesson}")
+
+
+def checks(lesson):
+    """Return {exercise: check} of a lesson, in the order of its module."""
+    found = vars(module("checks", lesson)).items()
+    own = {key: value for key, value in found if key.startswith("check_")}
+    return {key.removeprefix("check_"): value for key, value in own.items()}
+
+
+EXERCISES = [(lesson, name) for lesson in LESSONS for name in checks(lesson)]
+
+
+@pytest.mark.parametrize(("lesson", "name"), EXERCISES)
+def test_the_solution_is_right_and_the_task_is_not(lesson, name):
+    check = checks(lesson)[name]
+    assert problem_of(check, getattr(module("solutions", lesson), name)) is None
+    assert problem_of(check, getattr(module("exercises", lesson), name))
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_check_speaks_in_words(lesson):
+    tree = ast.parse((LEARN / "checks" / f"{lesson}.py").read_text("utf8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assert):
+            assert node.msg, f"{lesson}.py:{node.lineno}: an assert without words"
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_three_wrong_answers_to_each_are_told_different_things(lesson):
+    wrong = importlib.import_module(f"tests.learn.exercises.test_{lesson}").WRONG
+    for name, check in checks(lesson).items():
+        said = {words for of, _, words in wrong if of is check}
+        assert len(said) >= 3, f"{lesson}.{name}: {said}"
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_lesson_has_three_exercises_each_with_its_check_and_its_solution(lesson):
+    text = pages.paths()[f"learn/{lesson}"].read_text("utf8")
+    names = list(checks(lesson))
+    assert len(names) >= 3
+    for name in names:
+        task = text.index(f":snippet: exercises.{lesson}.{name}\n")
+        check = text.index(f"\njudge(check_{name}, {name})\n", task)
+        text.index(f":::{{solution}} solutions.{lesson}.{name}\n", check)
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_exercises_run_in_a_folder_of_their_own(lesson):
+    for kind in ("exercises", "solutions", "checks"):
+        text = (LEARN / kind / f"{lesson}.py").read_text("utf8")
+        borrowed = set(re.findall(r"^from (snippets\.[\w.]+)", text, re.MULTILINE))
+        assert borrowed <= ({"snippets.programs.practice"} if kind == "checks" else set())

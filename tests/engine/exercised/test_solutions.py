@@ -1,0 +1,92 @@
+"""Behind the task of an exercise: a hint and a solution, folded, and a tick that stays."""
+
+import pytest
+
+SOLUTION = "```{solution} a.solved.double\nAdd *x* to itself.\n```"
+SNIPPET = (
+    "import math\n\n\ndef low(x): return x\n\n\ndef double(x): return low(x) * math.prod([2])\n"
+)
+
+
+@pytest.fixture
+def exercise(project):
+    """Return a project with a page of one exercise."""
+    project.snippet("a.task", "def double(x): return x\n")
+    project.snippet("a.solved", SNIPPET)
+    task = project.cell("print(double(1))", snippet="a.task.double")
+    project.page("a/one", task, SOLUTION, "Prose behind it.")
+    return project
+
+
+def test_hint_and_solution_are_folded_and_the_solution_is_not_executed(exercise):
+    exercise.built()
+    hint, solution = exercise.soup("a/one").select(".exercise-help > details")
+    assert hint.summary.text == "A hint" and hint.em.text == "x"
+    assert solution.summary.text == "A solution"
+    assert "import math" in solution.pre.text and "def low" in solution.pre.text
+    assert solution.pre.text.rstrip().endswith("math.prod([2])")
+    assert exercise.outputs("a/one") == ["1"]
+
+
+def test_a_page_follows_its_solution(exercise):
+    exercise.built()
+    exercise.snippet("a.solved", SNIPPET.replace("[2]", "[2, 1]"))
+    exercise.built()
+    assert "math.prod([2, 1])" in exercise.soup("a/one").select_one(".exercise-help").text
+
+
+def test_a_notebook_has_the_task_and_neither_hint_nor_solution(exercise):
+    exercise.built()
+    text = "\n".join(cell.source for cell in exercise.notebook("a/one").cells)
+    assert "Prose behind it." in text and "def double(x): return x" in text
+    assert "to itself" not in text and "math.prod" not in text and "Solved" not in text
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (SOLUTION.replace("double", "duble"), "there is no snippet 'a.solved.duble'"),
+        ("```{solution} a.solved.double\n```", "Content block expected"),
+    ],
+)
+def test_an_author_is_told_what_is_wrong_at_its_line(project, written, said):
+    project.snippet("a.solved", SNIPPET)
+    project.page("a/one", project.cell("0"), written)
+    build = project.build()
+    assert not build.green and said in build.output
+    assert "a/one.md:" in build.output
+
+
+@pytest.fixture(scope="module")
+def site(lasting, served):
+    """Build a page with an exercise, and one that lists lessons; yield the site's address."""
+    lasting.snippet("a.solved", SNIPPET)
+    lasting.page("a/one", lasting.cell("0"), SOLUTION)
+    lessons = ":::{container} lessons\n[The lesson](a/one.md)\n:::"
+    lasting.page("list", lessons, lasting.cell("0"))
+    lasting.recorded()
+    lasting.built()
+    with served(lasting.root / "build" / "html") as address:
+        yield address
+
+
+def test_a_tick_stays_and_is_counted_in_the_list(browser, site):
+    page = browser.new_context().new_page()
+    page.goto(f"{site}/a/one.html")
+    page.get_by_label("Solved").check()
+    page.reload()
+    assert page.get_by_label("Solved").is_checked()
+    page.goto(f"{site}/list.html")
+    assert page.locator(".exercises-solved").inner_text() == "1 solved"
+    page.goto(f"{site}/a/one.html")
+    page.get_by_label("Solved").uncheck()
+    page.goto(f"{site}/list.html")
+    assert page.locator(".exercises-solved").count() == 0
+
+
+def test_without_scripts_there_is_no_tick(browser, site):
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto(f"{site}/a/one.html")
+    assert not page.get_by_text("Solved").is_visible()
+    page.get_by_text("A solution").click()
+    assert page.get_by_text("math.prod").is_visible()

@@ -1,0 +1,129 @@
+"""The judge of exercises, and the command that gives them as files and checks what is saved."""
+
+import os
+import shutil
+import subprocess
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from snippets.programs import practice
+from tests.book import pages
+
+LEARN = pages.ROOT / "snippets" / "learn"
+
+
+def check_double(double):
+    if double(2) != 4:
+        raise AssertionError("2 doubled is 4")
+
+
+def broken(x):
+    return x.double
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda x: 2 * x, None),
+        (lambda x: x, "2 doubled is 4"),
+        (broken, "it raises AttributeError: 'int' object has no attribute 'double', "),
+        (jax.jit(broken), "at `return x.double`"),
+    ],
+)
+def test_an_answer_is_judged_in_words(answer, said, capsys):
+    problem = practice.problem_of(check_double, answer)
+    assert problem is None if said is None else said in problem
+    practice.judge(check_double, answer)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed == ("Right." if problem is None else f"Not yet: {problem}")
+
+
+def test_what_has_no_body_is_to_be_written():
+    def double(x):
+        raise NotImplementedError
+
+    assert practice.problem_of(check_double, double) == "write `double`; it has no body"
+
+
+def test_traces_and_compilations_are_counted_within_the_block():
+    @jax.jit
+    def twice(x):
+        return x * 2
+
+    with practice.counted() as counts:
+        twice(jnp.ones(3))
+        twice(jnp.ones(3))
+        twice(jnp.ones(4))
+    assert counts.traces.count("twice") == 2
+    assert counts.compilations.count("jit(twice)") == 2
+    twice(jnp.ones(5))
+    assert counts.traces.count("twice") == 2
+
+
+def lines(text):
+    """Return the lines of a text with those that were wrapped joined again."""
+    return text.replace("\n    ", " ").splitlines()
+
+
+def test_all_exercises_are_files_that_are_checked(command, tmp_path):
+    first = command("practice", "here", "--once")
+    assert first.returncode == 1
+    files = sorted((tmp_path / "here").glob("*.py"))
+    given = sorted(path.read_text("utf8") for path in (LEARN / "exercises").glob("[a-z]*.py"))
+    assert sorted(path.read_text("utf8") for path in files) == given
+    assert "✓" not in first.stdout
+    assert f"To read: lesson {int(files[0].name[:2])}, " in first.stdout
+
+
+def test_what_is_solved_is_kept_and_nothing_is_overwritten(command, tmp_path):
+    here = tmp_path / "here"
+    here.mkdir()
+    shutil.copy(LEARN / "solutions" / "arrays.py", here / "02_arrays.py")
+    said = lines(command("practice", "here", "--once").stdout)
+    assert {"  ✓ mask_diagonal", "  ✓ histogram", "  ✓ augment"} <= set(said)
+    solved = (LEARN / "solutions" / "arrays.py").read_text("utf8")
+    assert (here / "02_arrays.py").read_text("utf8") == solved
+    assert '"arrays.augment"' in (here / ".solved.json").read_text("utf8")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def mask_diagonal(:", "line 1 is no Python: "),
+        ("import no_such_package", "no_such_package is not installed"),
+        ("1 / 0", "the file raises ZeroDivisionError: division by zero"),
+        ("", "the file defines no `mask_diagonal`"),
+        ("import os; os._exit(3)", "the program ended with status 3"),
+    ],
+)
+def test_a_file_that_cannot_be_checked_says_why(command, tmp_path, text, said):
+    (tmp_path / "02_arrays.py").write_text(text)
+    found = lines(command("practice", ".", "--once").stdout)
+    assert any(line.startswith(f"  ✗ mask_diagonal: {said}") for line in found)
+
+
+def test_a_file_is_checked_when_it_is_saved(installed, tmp_path):
+    words = [installed / "bin" / "jax-measured", "practice", "here"]
+    own = {"PYTHONPATH": str(installed), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=os.environ | own, stdout=subprocess.PIPE, encoding="utf8"
+    ) as process:
+        try:
+            said = ""
+            while "To read" not in said:
+                said += process.stdout.readline()
+            shutil.copy(LEARN / "solutions" / "arrays.py", tmp_path / "here" / "02_arrays.py")
+            while "✓ augment" not in said:
+                line = process.stdout.readline()
+                assert line, said
+                said += line
+        finally:
+            process.kill()
+
+
+def test_a_solution_is_printed(command):
+    expected = (LEARN / "solutions" / "arrays.py").read_text("utf8")
+    assert command("solution", "histogram").stdout == expected
+    assert command("solution", "nothing").returncode == 2
