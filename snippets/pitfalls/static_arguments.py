@@ -9,6 +9,7 @@ import jax.numpy as jnp
 EXPECTED_ERRORS = {
     "activate_by_dynamic_name": (TypeError, "Error interpreting argument to"),
     "with_label": (TypeError, "which is not a valid JAX type"),
+    "call_jitted_method": (TypeError, "static_argnums"),
     "updated_by_map": (ValueError, "pytree structure error"),
 }
 
@@ -53,6 +54,20 @@ class Scaler:
     def apply(self, x):
         """Return `x` times the factor at the time of tracing."""
         return self.factor * x
+
+
+class TracedScaler(Scaler):
+    """A scaler whose method is jitted as if it were a function of arrays."""
+
+    @jax.jit
+    def apply(self, x):
+        """Return `x` times the factor."""
+        return self.factor * x
+
+
+def call_jitted_method():
+    """Pass an ordinary object through jit, as `self`; raises TypeError."""
+    return TracedScaler(2.0).apply(1.0)
 
 
 @jax.tree_util.register_dataclass

@@ -212,3 +212,7 @@ def test_a_dictionary_arrives_sorted():
 )
 def test_structures_must_match(raises_declared, one, other):
     raises_declared(static_arguments.updated_by_map, one, other)
+
+
+def test_self_is_not_an_array(raises_declared):
+    raises_declared(static_arguments.call_jitted_method)

@@ -334,23 +334,6 @@ def test_a_view_of_numpy_keeps_a_donated_array():
     assert (view[0], result[0]) == (1, 2)
 
 
-def test_a_side_effect_happens_once_per_trace(monkeypatch):
-    arrays.square_and_log.clear_cache()
-    monkeypatch.setattr(arrays, "CALLS", [])
-    assert [int(arrays.square_and_log(x)) for x in (1, 2, 3)] == [1, 4, 9]
-    assert len(arrays.CALLS) == 1
-    arrays.square_and_log(jnp.ones(3))
-    assert len(arrays.CALLS) == 2
-
-
-def test_a_count_that_is_passed_is_right():
-    calls = 0
-    for x in (1, 2, 3):
-        square, calls = arrays.square_and_count(x, calls)
-        assert square == x * x
-    assert calls == 3
-
-
 def test_a_list_of_the_function_itself_is_harmless():
     @jax.jit
     def powers(x):
@@ -426,3 +409,23 @@ def test_refs_count_like_numpy_unless_told_otherwise():
     jax.ref.addupdate(every, bins, jnp.ones(4, jnp.int32))
     assert once[...].tolist() == [1, 0, 1]
     assert every[...].tolist() == [1, 0, 3]
+
+
+def test_a_ref_changes_where_it_is_also_from_several_functions():
+    ref = jax.new_ref(jnp.zeros((), jnp.int32))
+    assert [int(arrays.add_to_ref(ref, n)) for n in (1, 2, 3)] == [1, 3, 6]
+    jax.jit(lambda: arrays.add_to_ref(ref, 1))()
+    assert ref[...] == 7
+
+
+def test_the_limits_of_a_ref():
+    ref = jax.new_ref(jnp.zeros((), jnp.int32))
+    with pytest.raises(ValueError, match="cannot be returned"):
+        jax.jit(lambda n: jax.new_ref(n))(1)
+    with pytest.raises(ValueError, match="only one reference"):
+        jax.jit(lambda a, b: a[...] + b[...])(ref, ref)
+    with pytest.raises(Exception, match="unbatched array reference"):
+        jax.vmap(arrays.add_to_ref, in_axes=(None, 0))(ref, jnp.arange(3))
+    # Of JAX 0.10, and of 0.12.
+    with pytest.raises((ValueError, TypeError), match=r"cotangent type|Ref-typed argument"):
+        jax.grad(lambda r: r[...] ** 2)(jax.new_ref(3.0))

@@ -4,11 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from snippets.start import state
+from snippets.learn import state
 
 
 def test_the_object_counts_without_jit():
@@ -27,10 +26,6 @@ def test_a_static_self_stops_counting_too():
     counter = state.Counter()
     add = jax.jit(state.Counter.add, static_argnums=0)
     assert [int(add(counter, 1)) for _ in range(3)] == [1, 1, 1]
-
-
-def test_self_is_not_an_array(raises_declared):
-    raises_declared(state.call_jitted_method)
 
 
 @given(st.lists(st.integers(-100, 100), max_size=6))
@@ -67,52 +62,9 @@ def test_a_frozen_tally_refuses_the_assignment():
         state.assign_to_tally(frozen(jnp.zeros(5, jnp.int16)), 1)
 
 
-def test_a_ref_changes_where_it_is_also_from_several_functions():
-    ref = jax.new_ref(jnp.zeros((), jnp.int32))
-    assert [int(state.add_to_ref(ref, n)) for n in (1, 2, 3)] == [1, 3, 6]
-    jax.jit(lambda: state.add_to_ref(ref, 1))()
-    assert ref[...] == 7
-
-
-def test_the_limits_of_a_ref():
-    ref = jax.new_ref(jnp.zeros((), jnp.int32))
-    with pytest.raises(ValueError, match="cannot be returned"):
-        jax.jit(lambda n: jax.new_ref(n))(1)
-    with pytest.raises(ValueError, match="only one reference"):
-        jax.jit(lambda a, b: a[...] + b[...])(ref, ref)
-    with pytest.raises(Exception, match="unbatched array reference"):
-        jax.vmap(state.add_to_ref, in_axes=(None, 0))(ref, jnp.arange(3))
-    # Of JAX 0.10, and of 0.12.
-    with pytest.raises((ValueError, TypeError), match=r"cotangent type|Ref-typed argument"):
-        jax.grad(lambda r: r[...] ** 2)(jax.new_ref(3.0))
-
-
-def test_modules_of_torch_and_tensorflow_count():
-    torch_counter, tensorflow_counter = state.TorchCounter(), state.TensorFlowCounter()
+def test_a_module_of_torch_counts():
+    torch_counter = state.TorchCounter()
     assert [int(torch_counter(1)) for _ in range(3)] == [1, 2, 3]
-    assert [int(tensorflow_counter.add(1)) for _ in range(3)] == [1, 2, 3]
-
-
-@given(st.integers(0, 2**31 - 1))
-@settings(max_examples=10, deadline=None)
-def test_batch_norm_equals_torch(seed):
-    numbers = np.random.default_rng(seed)
-    layer = torch.nn.BatchNorm1d(3, affine=False)
-    statistics = state.first_statistics(3)
-    for _ in range(3):
-        x = numbers.normal(2, 3, (8, 3)).astype(np.float32)
-        expected = layer(torch.from_numpy(x)).numpy()
-        statistics, y = state.batch_norm_train(statistics, x)
-        np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(statistics.mean, layer.running_mean.numpy(), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(statistics.var, layer.running_var.numpy(), rtol=1e-5)
-    layer.eval()
-    np.testing.assert_allclose(
-        state.batch_norm_predict(statistics, x),
-        layer(torch.from_numpy(x)).numpy(),
-        rtol=1e-4,
-        atol=1e-5,
-    )
 
 
 def start():
@@ -176,3 +128,20 @@ def test_batches_follow_the_line():
     assert x.shape == (3, 5, 2)
     np.testing.assert_allclose(y, 3 * x[..., 0] - x[..., 1] + 1, rtol=1e-6)
     assert pytest.approx(0.9) == state.MOMENTUM
+
+
+def test_a_side_effect_happens_once_per_trace(monkeypatch):
+    state.square_and_log.clear_cache()
+    monkeypatch.setattr(state, "CALLS", [])
+    assert [int(state.square_and_log(x)) for x in (1, 2, 3)] == [1, 4, 9]
+    assert len(state.CALLS) == 1
+    state.square_and_log(jnp.ones(3))
+    assert len(state.CALLS) == 2
+
+
+def test_a_count_that_is_passed_is_right():
+    calls = 0
+    for x in (1, 2, 3):
+        square, calls = state.square_and_count(x, calls)
+        assert square == x * x
+    assert calls == 3
