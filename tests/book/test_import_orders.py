@@ -6,6 +6,7 @@ import pytest
 
 from executed.run import imports
 from executed.run.schedule import execute_all
+from executed.source.code import imported_modules
 from executed.source.pages import read_page
 from executed.source.snippets import Library
 from tests.book import pages as book
@@ -26,8 +27,8 @@ def imports_of(page):
     """Return cells that import what those of a page do, and touch what those touch."""
     cells = []
     for cell in page.cells:
-        names = [n for n in imports.imported(cell.source, anywhere=True) if n in REGISTERED]
-        now = imports.imported(cell.source)
+        names = [n for n in imported_modules(cell.source, anywhere=True) if n in REGISTERED]
+        now = imported_modules(cell.source)
         touched = (
             ["import os", "os.environ['TOUCHED'] = ''"]
             if imports.TOUCHES.search(cell.source)
@@ -47,7 +48,7 @@ def orders():
     found = {}
     for page in map(book.page, book.paths()):
         cells = imports_of(page) if page else ()
-        names = [n for cell in cells for n in imports.imported(cell, anywhere=True)]
+        names = [n for cell in cells for n in imported_modules(cell, anywhere=True)]
         if not BOTH <= set(names):
             continue
         before = imports.warm_modules(cells, OPTIONS.registry)
