@@ -73,8 +73,12 @@ class Counts(typing.NamedTuple):
 
 
 @contextlib.contextmanager
-def counted():
-    """Yield the Counts of what JAX traces and XLA compiles within a block."""
+def counting():
+    """Yield the Counts of what JAX traces and XLA compiles within a block.
+
+    What was compiled before is forgotten, so a check that is repeated counts the same.
+    """
+    jax.clear_caches()
     counts = Counts([], [])
     lists = {TRACED: counts.traces, COMPILED: counts.compilations}
 

@@ -56,7 +56,7 @@ def test_a_lesson_has_three_exercises_each_with_its_check_and_its_solution(lesso
     names = list(checks(lesson))
     assert len(names) >= 3
     for name in names:
-        task = text.index(f":snippet: exercises.{lesson}.{name}\n")
+        task = re.search(rf"^:snippet:.* exercises\.{lesson}\.{name}\b", text, re.MULTILINE).end()
         check = text.index(f"\njudge(check_{name}, {name})\n", task)
         text.index(f":::{{solution}} solutions.{lesson}.{name}\n", check)
 
