@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import re
 import textwrap
 import traceback
 import typing
@@ -33,9 +34,8 @@ def problem_of(check, answer):
         return str(wrong)
     except NotImplementedError:
         return f"write `{_name(answer)}`; it has no body"
-    except (
-        Exception
-    ) as error:  # The answer is somebody's program, and may raise anything.
+    # It is somebody's program, and may raise anything.
+    except Exception as error:
         return f"{_first_line(error)}{_place(error, answer)}"
     return None
 
@@ -46,6 +46,12 @@ def _name(answer):
 
 def _first_line(error):
     said = str(error).strip().split("\n")[0].removesuffix(".")
+    # Its address is another one in each process.
+    said = re.sub(
+        r"<(?:function|PjitFunction of)? ?<?(\w+)[^>]* at 0x[0-9a-f]+>+",
+        r"`\1`",
+        said,
+    )
     return (
         f"it raises {type(error).__name__}: {said}"
         if said

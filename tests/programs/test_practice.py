@@ -30,6 +30,8 @@ def broken(x):
         (lambda x: x, "2 doubled is 4"),
         (broken, "it raises AttributeError: 'int' object has no attribute 'double', "),
         (jax.jit(broken), "at `return x.double`"),
+        (lambda x: x + broken, "it raises TypeError: unsupported operand type(s)"),
+        (lambda x: {}[broken], "it raises KeyError: `broken`"),
     ],
 )
 def test_an_answer_is_judged_in_words(answer, said, capsys):
