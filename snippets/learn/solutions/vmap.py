@@ -1,0 +1,43 @@
+"""Lesson 7, vmap: solutions."""
+
+import jax
+import jax.numpy as jnp
+
+
+def distances(xs, ys):
+    """Return the distance of each of `xs` (m, n) to each of `ys` (k, n)."""
+
+    def distance(x, y):
+        return jnp.sqrt(jnp.sum((x - y) ** 2))
+
+    to_all = jax.vmap(distance, in_axes=(None, 0))
+    return jax.vmap(to_all, in_axes=(0, None))(xs, ys)
+
+
+def prefix_means(sequences, lengths):
+    """Return the mean of the first `length` elements of each sequence.
+
+    `sequences` (rows, n) are padded to one length, and `lengths` (rows,), at
+    least 1, say how many elements of each are its own.
+    """
+
+    def prefix_mean(sequence, length):
+        is_own = jnp.arange(len(sequence)) < length
+        return jnp.mean(sequence, where=is_own)
+
+    return jax.vmap(prefix_mean)(sequences, lengths)
+
+
+def gradient_norms(loss, params, batch):
+    """Return the norm of the gradient that each example has alone, (rows,).
+
+    `loss` takes parameters, a pytree, and one example; `batch` is a pytree of
+    arrays whose first axis counts the examples. The norm is the square root
+    of the sum of the squares of all elements of a gradient.
+    """
+
+    def norm(example):
+        leaves = jax.tree.leaves(jax.grad(loss)(params, example))
+        return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in leaves))
+
+    return jax.vmap(norm)(batch)
