@@ -31,6 +31,12 @@ def problem_of(check, answer):
     try:
         check(answer)
     except AssertionError as wrong:
+        # Libraries assert as well, and not for readers.
+        if (
+            "site-packages"
+            in traceback.extract_tb(wrong.__traceback__)[-1].filename
+        ):
+            return f"{_first_line(wrong)}{_place(wrong, answer)}"
         return str(wrong)
     except NotImplementedError:
         return f"write `{_name(answer)}`; it has no body"

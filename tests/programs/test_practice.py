@@ -6,6 +6,7 @@ import subprocess
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from snippets.programs import practice
@@ -30,6 +31,7 @@ def broken(x):
         (lambda x: x, "2 doubled is 4"),
         (broken, "it raises AttributeError: 'int' object has no attribute 'double', "),
         (jax.jit(broken), "at `return x.double`"),
+        (lambda x: np.testing.assert_equal(x, 3), "it raises AssertionError: "),
         (lambda x: x + broken, "it raises TypeError: unsupported operand type(s)"),
         (lambda x: {}[broken], "it raises KeyError: `broken`"),
     ],
