@@ -12,7 +12,7 @@ ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| \[([^\]]+)\]\(([^)#]+)\.md[^)]*\) \|$
 # What is no prose: code, heads of pages and directives, roles.
 CODE = (
     r"\A---\n.*?^---\n|^```\{(?:code-cell|toctree|literalinclude)\}.*?^```|^```\w*\n.*?^```"
-    r"|^:[\w-]+:[^\n]*$|\{[\w-]+\}`[^`]*`|`[^`]*`"
+    r"|^:[\w-]+:[^\n]*$|^:::\{solution\}[^\n]*$|\{[\w-]+\}`[^`]*`|`[^`]*`"
 )
 # What is no running text either: headings, the answers of questions.
 UNREAD = re.compile(rf"{CODE}|^#+ [^\n]*$|^- [^\n]* ~ [^\n]*$", re.M | re.S)
