@@ -98,14 +98,18 @@ def test_functions_are_compared_on_the_same_numbers():
 )
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="settings of glibc")
 def test_a_process_that_keeps_its_memory_gets_no_new_one(framework, function):
-    above_the_limit, faults = (3000, 3000), {}
-    # It may take some calls until all memory that is needed has been kept.
-    for tunables, calls in (("", 3), (selu.KEEPING, 10)):
+    above_the_limit = 3000, 3000
+
+    def fewest(tunables, calls):
         with selu.in_own_process(framework, function, above_the_limit, tunables) as call:
             call()
-            faults[tunables] = min(call() for _ in range(calls))
-    assert faults[""] > 3000
-    assert faults[selu.KEEPING] < 0.1 * faults[""]
+            return min(call() for _ in range(calls))
+
+    new = fewest("", 3)
+    assert new > 3000
+    # It may take some calls until all memory that is needed has been kept. Where another thread
+    # held glibc's first arena when a process began to allocate, it never is.
+    assert any(fewest(selu.KEEPING, 10) < 0.1 * new for _ in range(5))
 
 
 def test_a_first_call_does_not_wait_for_the_imports_of_its_process(monkeypatch, tmp_path):
