@@ -1,0 +1,34 @@
+"""Lesson 13, several processes: solutions."""
+
+
+def rows_of(count, process, processes):
+    """Return the rows (start, stop) of `count` that a process loads.
+
+    Processes have equally many rows, one after the other in the order of
+    their numbers. Rows that are left over are loaded by nobody.
+    """
+    own = count // processes
+    return process * own, (process + 1) * own
+
+
+def log_mean(losses, process, mean_over_processes, write):
+    """Let process 0 write the mean loss of all processes, every 10 steps.
+
+    `losses` are those of a process, one for each step. The function
+    `mean_over_processes` is a collective: it returns once all processes have
+    called it. `write` takes a text.
+    """
+    for step, loss in enumerate(losses):
+        if step % 10 == 0:
+            mean = mean_over_processes(loss)
+            if process == 0:
+                write(f"step {step}: {mean}")
+
+
+def step_to_restore(saved):
+    """Return the last step of which all processes have saved their shards.
+
+    `saved` has a list of steps for each process, in any order, because one
+    may have been killed before it had written; None if there is no such step.
+    """
+    return max(set.intersection(*map(set, saved)), default=None)
