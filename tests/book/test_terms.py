@@ -18,7 +18,7 @@ CODE = (
 UNREAD = re.compile(rf"{CODE}|^#+ [^\n]*$|^- [^\n]* ~ [^\n]*$", re.M | re.S)
 LINK = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]\([^)]*\)")
 # Looked up by whoever meets one of its errors or words; what it explains is linked to from pages.
-REFERENCE = re.compile("pitfalls/|start/translation|(.*/)?index$")
+REFERENCE = re.compile("pitfalls/|start/translation|terms$|(.*/)?index$")
 WORDS = {
     "remat": r"remat(?:ernali\w+)?",
     "activation": "activations",
@@ -45,6 +45,8 @@ def order(name="index"):
     found = [name]
     for entries in TREE.findall((DOCS / f"{name}.md").read_text("utf8")):
         for entry in entries.splitlines():
+            # A page may have another title there: Title <page>.
+            entry = re.sub(r"^.*<(.+)>$", r"\1", entry)
             if entry and not entry.startswith(":"):
                 found += order(posixpath.normpath(posixpath.join(posixpath.dirname(name), entry)))
     return found
