@@ -10,7 +10,7 @@ from tests.book.test_terms import TREE, UNREAD
 INDEX = (pages.ROOT / "docs" / "index.md").read_text("utf8")
 LISTED = re.findall(r"^(\d+) · (.+) <(.+)>$", INDEX, re.MULTILINE)
 LESSONS = [page for _, _, page in LISTED]
-# The first has no exercises yet, and is measured.
+# The first is measured, and longer.
 OTHERS = LESSONS[1:]
 WORDS, CELLS = 1600, 12
 

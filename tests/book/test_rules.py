@@ -291,8 +291,8 @@ def compiled_names(path):
 def solutions(path):
     """Return (module, name) of every definition in the solutions that a page shows."""
     written = re.findall(r"\{solution\} (\S+)", path.read_text("utf8"))
-    # Elsewhere it is an example of how it is written.
-    written = written if docname(path).startswith("learn/") else []
+    # There it is an example of how it is written.
+    written = [] if docname(path) == "contributing" else written
     chapter = docname(path).rpartition("/")[0].replace("/", ".")
     excerpt = LIBRARY.excerpt([LIBRARY.find(each, chapter) for each in written])
     return {(definition.module, definition.name) for definition in excerpt.definitions}
@@ -323,7 +323,8 @@ def page_and_test(path):
     relative = path.relative_to(ROOT / "snippets")
     page, test = relative.with_suffix(".md"), relative.with_name(f"test_{relative.name}")
     if page.parent.parent.name == "learn":
-        page, test = page.parents[1] / page.name, test.parents[1] / "exercises" / test.name
+        lesson = "start" if page.stem == "ten_minutes" else "learn"
+        page, test = pathlib.Path(lesson, page.name), test.parents[1] / "exercises" / test.name
     return ROOT / "docs" / page, ROOT / "tests" / test
 
 
