@@ -105,8 +105,8 @@ def train_steps(params, opt_state, batches):
     """Do a step for each batch along the first axis, in one compiled loop."""
 
     def step(state, batch):
-        *state, value = train_step(*state, batch)
-        return tuple(state), value
+        params, opt_state, value = train_step(*state, batch)
+        return (params, opt_state), value
 
     state, losses = jax.lax.scan(step, (params, opt_state), batches)
     return *state, losses

@@ -26,6 +26,12 @@ def page(name):
     return read_page(name, paths()[name], LIBRARY)
 
 
+def with_exercises(lesson):
+    """Return the page that has the exercises of a lesson, by the name of their modules."""
+    elsewhere = {"ten_minutes": "start/ten_minutes", "project": "project/generation"}
+    return elsewhere.get(lesson, f"learn/{lesson}")
+
+
 def costs(name):
     """Return what a page declares its operations to move and to do, for its roofline."""
     text = paths()[name].read_text("utf8")

@@ -52,8 +52,7 @@ def test_three_wrong_answers_to_each_are_told_different_things(lesson):
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_lesson_has_three_exercises_each_with_its_check_and_its_solution(lesson):
-    paths = pages.paths()
-    text = paths.get(f"learn/{lesson}", paths.get(f"start/{lesson}")).read_text("utf8")
+    text = pages.paths()[pages.with_exercises(lesson)].read_text("utf8")
     names = list(checks(lesson))
     assert len(names) >= 3
     for name in names:

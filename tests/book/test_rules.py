@@ -323,8 +323,8 @@ def page_and_test(path):
     relative = path.relative_to(ROOT / "snippets")
     page, test = relative.with_suffix(".md"), relative.with_name(f"test_{relative.name}")
     if page.parent.parent.name == "learn":
-        lesson = "start" if page.stem == "ten_minutes" else "learn"
-        page, test = pathlib.Path(lesson, page.name), test.parents[1] / "exercises" / test.name
+        test = test.parents[1] / "exercises" / test.name
+        page = pathlib.Path(pages.with_exercises(page.stem)).with_suffix(".md")
     return ROOT / "docs" / page, ROOT / "tests" / test
 
 

@@ -55,6 +55,11 @@ def check_histogram(histogram):
     assert counts.tolist() == [1, 0, 2, 0], (
         f"of 0, 2, 2, 7 and -1 it counts {counts}, not [1 0 2 0]"
     )
+    others = histogram(jnp.array([-2, -1, 11, 0]), 12)
+    assert others.sum() == 2, (
+        f"of -2, -1, 11 and 0, with 12 numbers, it counts {others.sum()}, "
+        "where 11 and 0 count"
+    )
 
 
 def check_augment(augment):
@@ -89,4 +94,11 @@ def check_augment(augment):
     )
     assert noise.std(axis=0).min() > 0.05, (
         "all images have the same noise; draw an array of their whole shape"
+    )
+    flipped = other[:, 0, 0] > other[:, 0, -1]
+    others = other - jnp.where(
+        flipped[:, None, None], images[:, :, ::-1], images
+    )
+    assert not jnp.allclose(noise, others, atol=1e-3), (
+        "two keys give the same noise; draw it from the key that is passed"
     )

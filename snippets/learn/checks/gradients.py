@@ -12,8 +12,8 @@ def check_penalised_gradient(penalised_gradient):
     grads = penalised_gradient(params, x, y, 0.25)
     structure = jax.tree.structure(params)
     assert jax.tree.structure(grads) == structure, (
-        f"it returns {jax.tree.structure(grads)}, where a gradient for w and "
-        f"one for b are wanted, {structure}"
+        f"it returns a {type(grads).__name__}, where a dictionary with a "
+        "gradient for w and one for b is wanted"
     )
     w, b = np.array([1.0, -1.0]), 0.5
     error = x @ w + b - y
@@ -65,6 +65,10 @@ def check_curvature(curvature):
     hessian = np.diag(6 * x) + 1
     right = hessian @ v
     found = curvature(f, x, v)
+    assert not isinstance(found, tuple), (
+        f"it returns {len(found)} values; `jax.jvp` returns the gradient and "
+        "how it changes, and the change is wanted"
+    )
     assert not np.allclose(found, np.diag(hessian) * v), (
         "only the diagonal of the Hessian is used"
     )

@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from snippets.programs.practice import counting
+
 
 def check_entries(entries):
     """Raise AssertionError unless the number is that of the traces."""
@@ -69,7 +71,8 @@ def check_train(train):
         w = w - 0.1 * v
         plain = plain - 0.1 * inputs.T @ (inputs @ plain - y)
     params = {"w": jnp.zeros(2)}
-    found = train(params, batches, 0.1, 0.9)
+    with counting() as counts:
+        found = train(params, batches, 0.1, 0.9)
     assert jax.tree.structure(found) == jax.tree.structure(params), (
         f"it returns {jax.tree.structure(found)}, not the parameters"
     )
@@ -81,4 +84,8 @@ def check_train(train):
     assert np.allclose(found["w"], w), (
         f"after three steps the parameters are {found['w']}, not {w}; the "
         "velocity is updated first, and the parameter with the new velocity"
+    )
+    assert counts.traces.count("step") == 1, (
+        "right, but no jitted `step` is traced once for all batches; keep "
+        "`jax.jit`, and the name"
     )

@@ -9,7 +9,7 @@ from snippets.programs.practice import counting
 def check_limited(limited):
     """Raise AssertionError unless one program serves all limits."""
     assert hasattr(limited, "lower"), (
-        "it is not compiled any more; keep `jax.jit`"
+        "`limited` itself is not jitted any more; keep `jax.jit`"
     )
     x = jnp.array([-1.0, 0.5, 3.0])
     found = limited(x, kind="relu", limit=2.0)
@@ -55,6 +55,14 @@ def check_descend(descend):
     assert compiled == 1, (
         f"two calls with different rates need {compiled} compilations; define "
         "the jitted function once, outside, and pass the rate"
+    )
+    with counting() as counts:
+        descend(x, 0.5, 4)
+        descend(x, 0.5, 5)
+    compiled = len(counts.compilations)
+    assert compiled == 1, (
+        f"four steps and five need {compiled} compilations; compile the step, "
+        "and not the loop around it"
     )
 
 

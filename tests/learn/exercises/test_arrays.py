@@ -42,6 +42,10 @@ def counted_clipped_without_padding(ids, size):
     return jnp.zeros(size, jnp.int32).at[inside].add(1)
 
 
+def minus_one_alone(ids, size):
+    return jnp.zeros(size, jnp.int32).at[jnp.where(ids == -1, size, ids)].add(1)
+
+
 def counted_as_floats(ids, size):
     return jnp.zeros(size).at[jnp.where(ids < 0, size, ids)].add(1)
 
@@ -59,6 +63,12 @@ def augmented(key, images, noise_shape=None, flips=None, seed=None, scale=0.1):
 
 def with_a_key_of_its_own(key, images):
     return augmented(key, images, seed=1)
+
+
+def constant_noise(key, images):
+    flip = jax.random.bernoulli(key, 0.5, (len(images), 1, 1))
+    noise = 0.1 * jax.random.normal(jax.random.key(7), images.shape)
+    return jnp.where(flip, images[:, :, ::-1], images) + noise
 
 
 def all_flipped_together(key, images):
@@ -81,9 +91,11 @@ WRONG = [
     (checks.check_histogram, counted_padding, "-1 is counted as the last number"),
     (checks.check_histogram, counted_clipped, "both 7 and -1 are counted as 3"),
     (checks.check_histogram, counted_clipped_without_padding, "7 is counted as 3"),
+    (checks.check_histogram, minus_one_alone, "of -2, -1, 11 and 0"),
     (checks.check_histogram, counted_as_floats, "the counts are float32"),
     (checks.check_histogram, counted_by_bincount, "it counts [2 0 2 0]"),
     (checks.check_augment, with_a_key_of_its_own, "two keys give the same images"),
+    (checks.check_augment, constant_noise, "two keys give the same noise"),
     (checks.check_augment, all_flipped_together, "draw for each of them"),
     (checks.check_augment, the_same_noise_for_all, "all images have the same noise"),
     (checks.check_augment, too_much_noise, "a standard deviation of 1.04, not 0.1"),

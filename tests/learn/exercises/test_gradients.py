@@ -62,6 +62,10 @@ def of_the_diagonal(f, x, v):
     return jnp.diag(jax.hessian(f)(x)) * v
 
 
+def both_of_jvp(f, x, v):
+    return jax.jvp(jax.grad(f), (x,), (v,))
+
+
 def as_a_number(f, x, v):
     return v @ jax.hessian(f)(x) @ v
 
@@ -78,12 +82,17 @@ WRONG = [
     (checks.check_penalised_gradient, without_penalty, "without the penalty"),
     (checks.check_penalised_gradient, with_the_bias, "the bias is penalised as well"),
     (checks.check_penalised_gradient, with_absolute_values, "the gradient for w is"),
-    (checks.check_penalised_gradient, for_w_alone, "a gradient for w and one for b"),
+    (
+        checks.check_penalised_gradient,
+        for_w_alone,
+        "a dictionary with a gradient for w and one for b",
+    ),
     (checks.check_td_gradient, td_through_both, "also goes through the target"),
     (checks.check_td_gradient, td_through_nothing, "the gradient is zero"),
     (checks.check_td_gradient, td_through_the_target, "through the target alone"),
     (checks.check_td_gradient, td_without_the_factor, "it returns [-1."),
     (checks.check_curvature, of_the_diagonal, "only the diagonal"),
+    (checks.check_curvature, both_of_jvp, "it returns 2 values"),
     (checks.check_curvature, as_a_number, "it has the shape ()"),
     (checks.check_curvature, with_the_hessian, "right, but with 2000 inputs"),
     (checks.check_curvature, of_the_gradient, "it returns ["),

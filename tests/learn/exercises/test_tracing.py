@@ -54,6 +54,13 @@ def one_operation_at_a_time(x, rate, steps):
     return x
 
 
+@jax.jit(static_argnames="steps")
+def one_program_for_each_count(x, rate, steps):
+    for _ in range(steps):
+        x = x - rate * jnp.tanh(x)
+    return x
+
+
 def one_step_too_few(x, rate, steps):
     return solutions.descend(x, rate, steps - 1)
 
@@ -85,13 +92,14 @@ def without_jit(w, x, y, size):
 
 
 WRONG = [
-    (checks.check_limited, not_compiled, "it is not compiled any more"),
+    (checks.check_limited, not_compiled, "`limited` itself is not jitted any more"),
     (checks.check_limited, all_static, "three limits need 3 compilations"),
     (checks.check_limited, only_relu, "it does not return the tanh"),
     (checks.check_limited, without_limit, "the relu of"),
     (checks.check_descend, one_program_for_each_call, "two calls with different rates need 2"),
     (checks.check_descend, one_program_for_each_rate, "define the jitted function once"),
     (checks.check_descend, one_operation_at_a_time, "a step consists of 3 programs"),
+    (checks.check_descend, one_program_for_each_count, "four steps and five need 2"),
     (checks.check_descend, one_step_too_few, "after four steps it returns"),
     (checks.check_descend, one_partial_for_each_step, "four steps need 4 compilations"),
     (checks.check_evaluate, full_batches_alone, "the last two of ten rows are left out"),

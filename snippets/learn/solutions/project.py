@@ -1,0 +1,40 @@
+"""Lesson 15, a small language model: solutions."""
+
+import jax
+import jax.numpy as jnp
+
+
+def windows(text, length):
+    """Return tokens and targets, (count, length): as many as fit into `text`.
+
+    `text` is an array of tokens (n,). Windows do not overlap, and the target
+    of each token is the token behind it.
+    """
+    count = (len(text) - 1) // length
+    tokens = text[: count * length].reshape(count, length)
+    targets = text[1 : count * length + 1].reshape(count, length)
+    return tokens, targets
+
+
+def masked_loss(logits, targets):
+    """Return the mean of -log p(target) over the targets that are none of -1.
+
+    Logits are (rows, length, tokens), targets (rows, length), of which -1
+    stands for padding.
+    """
+    losses = -jnp.take_along_axis(
+        jax.nn.log_softmax(logits), targets[..., None], axis=-1
+    )
+    return losses[..., 0].mean(where=targets >= 0)
+
+
+def sample(key, logits, temperature, top):
+    """Return a token for each row of logits (rows, tokens), drawn with `key`.
+
+    Of each row the `top` most likely tokens may come, with probabilities
+    from their logits divided by the temperature. It works under `jit`, with
+    a static `top` and a traced temperature.
+    """
+    values, tokens = jax.lax.top_k(logits, top)
+    drawn = jax.random.categorical(key, values / temperature)
+    return jnp.take_along_axis(tokens, drawn[:, None], axis=1)[:, 0]
