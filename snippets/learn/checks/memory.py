@@ -36,6 +36,16 @@ def check_batches_of(batches_of):
         "epoch 1 of one seed is epoch 0 of the next, so runs with different "
         "seeds see the same orders"
     )
+    ever = {
+        row
+        for n in range(30)
+        for rows in orders(seed=0, epoch=n)
+        for row in rows
+    }
+    assert len(ever) == 10, (
+        f"in 30 epochs only {len(ever)} of 10 examples occur; each epoch is to "
+        "leave out others"
+    )
     resumed = orders(seed=0, epoch=0, start=1)
     assert resumed == first[1:], (
         f"from batch 1 on it returns {resumed}, and the whole epoch is {first}"

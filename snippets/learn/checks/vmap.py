@@ -20,7 +20,7 @@ def check_distances(distances):
     assert not np.allclose(found, right**2), "it returns squared distances"
     assert np.allclose(found, right), f"it returns {found}, not {right}"
     few, many = (
-        len(jax.make_jaxpr(distances)(jnp.ones((n, 2)), ys).eqns)
+        len(jax.make_jaxpr(distances)(jnp.ones((n, 2)), jnp.ones((n, 2))).eqns)
         for n in (3, 30)
     )
     assert many == few, (
@@ -44,6 +44,14 @@ def check_prefix_means(prefix_means):
         "the padding counts as well, the two 9 at the end of the first"
     )
     assert np.allclose(found, [2.0, 3.0]), f"it returns {found}, not [2. 3.]"
+    few, many = (
+        len(jax.make_jaxpr(prefix_means)(jnp.ones((n, 4)), jnp.arange(n)).eqns)
+        for n in (3, 30)
+    )
+    assert many == few, (
+        f"three sequences need {few} operations, thirty {many}; map one "
+        "function over all of them"
+    )
 
 
 def check_gradient_norms(gradient_norms):
@@ -73,4 +81,16 @@ def check_gradient_norms(gradient_norms):
     )
     assert np.allclose(found, right), (
         f"the norms are {right}, and it returns {found}"
+    )
+    few, many = (
+        len(
+            jax.make_jaxpr(gradient_norms, static_argnums=0)(
+                loss, params, (jnp.ones((n, 2)), jnp.ones(n))
+            ).eqns
+        )
+        for n in (3, 30)
+    )
+    assert many == few, (
+        f"three examples need {few} operations, thirty {many}; let `jax.vmap` "
+        "map the gradient of one"
     )

@@ -23,6 +23,15 @@ def with_an_epsilon(v):
     return v / jnp.sqrt(jnp.sum(v**2) + 1e-2)
 
 
+def each_element_repaired(v):
+    length = jnp.linalg.norm(jnp.where(v == 0, 1.0, v))
+    return jnp.where(jnp.any(v != 0), v / length, 0.0)
+
+
+def not_below_a_limit(v):
+    return v / jnp.sqrt(jnp.maximum(jnp.sum(v**2), 1e-3))
+
+
 def with_a_constant_length(v):
     length = jax.lax.stop_gradient(jnp.sqrt(jnp.sum(v**2)))
     return jnp.where(length > 0, v / jnp.where(length > 0, length, 1), 0.0)
@@ -84,6 +93,8 @@ WRONG = [
     (checks.check_unit, divided, "for zeros it returns [nan nan]"),
     (checks.check_unit, jax.jit(by_if), "it raises TracerBoolConversionError"),
     (checks.check_unit, with_an_epsilon, "the unit vector of"),
+    (checks.check_unit, each_element_repaired, "only a vector of zeros alone"),
+    (checks.check_unit, not_below_a_limit, "only a vector of zeros alone"),
     (checks.check_unit, with_a_constant_length, "the derivatives at"),
     (checks.check_unit, exercises.unit, "the value at zeros is right"),
     (checks.check_smoothed, smoothed_from_zero, "the first value is 0.5"),

@@ -25,6 +25,12 @@ def sum_of_seed_and_epoch(count, size, seed, epoch, start=0):
     return [order[i * size : (i + 1) * size] for i in range(start, count // size)]
 
 
+def the_first_eight(count, size, seed, epoch, start=0):
+    whole = count // size
+    order = np.random.default_rng((seed, epoch)).permutation(whole * size)
+    return [order[i * size : (i + 1) * size] for i in range(start, whole)]
+
+
 def from_an_example_on(count, size, seed, epoch, start=0):
     order = np.random.default_rng((seed, epoch)).permutation(count)[start:]
     return [order[i * size : (i + 1) * size] for i in range(len(order) // size)]
@@ -87,6 +93,7 @@ WRONG = [
     (checks.check_batches_of, one_order, "all epochs have the same order"),
     (checks.check_batches_of, never_the_same, "no run can be repeated"),
     (checks.check_batches_of, sum_of_seed_and_epoch, "epoch 1 of one seed"),
+    (checks.check_batches_of, the_first_eight, "only 8 of 10 examples occur"),
     (checks.check_batches_of, from_an_example_on, "from batch 1 on"),
     (checks.check_batches_of, drawn_with_repetition, "an example occurs twice"),
     (checks.check_batches_of, exercises.batches_of, "the batches have sizes [4, 4, 2]"),

@@ -35,6 +35,17 @@ def divided_by_all(sequences, lengths):
     return jnp.mean(jnp.where(is_own, sequences, 0), axis=1)
 
 
+def prefixes_in_a_loop(sequences, lengths):
+    pairs = zip(sequences, lengths, strict=True)
+    is_own = jnp.arange(sequences.shape[1])
+    return jnp.stack([row.mean(where=is_own < length) for row, length in pairs])
+
+
+def norms_in_a_loop(loss, params, batch):
+    rows = [jax.tree.map(lambda x, n=n: x[n : n + 1], batch) for n in range(len(batch[0]))]
+    return jnp.concatenate([solutions.gradient_norms(loss, params, row) for row in rows])
+
+
 def mean_of_means(sequences, lengths):
     return jnp.mean(solutions.prefix_means(sequences, lengths))
 
@@ -67,7 +78,9 @@ WRONG = [
     (checks.check_distances, exercises.distances, "three points need"),
     (checks.check_prefix_means, with_padding, "the padding counts as well"),
     (checks.check_prefix_means, divided_by_all, "divided by the padded length"),
+    (checks.check_prefix_means, prefixes_in_a_loop, "three sequences need"),
     (checks.check_prefix_means, mean_of_means, "two sequences have two means"),
+    (checks.check_gradient_norms, norms_in_a_loop, "three examples need"),
     (checks.check_gradient_norms, of_the_mean, "it has the shape ()"),
     (checks.check_gradient_norms, the_squares, "these are the squares"),
     (checks.check_gradient_norms, of_the_weights, "a norm takes all leaves"),
