@@ -84,8 +84,9 @@ def check_mean_of(mean_of):
     assert traces, "no jitted `update` is called; keep its name"
     assert traces == 1, (
         f"`update` is traced {traces} times, for arrays of one shape; "
-        "`jax.explain_cache_misses` says what differs: a Python number is not "
-        "of the type that `update` returns"
+        "`jax.explain_cache_misses` says what differs: a Python number, "
+        "and `jnp.array` of one, has a weak type, and what `update` returns "
+        "has not"
         if traces == 2
         else f"`update` is traced {traces} times; what changes in each "
         "iteration must not be static"

@@ -62,7 +62,11 @@ def check_head(head):
 def check_with_decay(with_decay):
     """Raise AssertionError unless matrices alone are decayed."""
     optimizer = with_decay(0.1, 0.5)
-    params = {"norm": {"scale": jnp.ones(3)}, "kernel": jnp.ones((3, 2))}
+    params = {
+        "norm": {"scale": jnp.ones(3)},
+        "kernel": jnp.ones((3, 2)),
+        "convolution": jnp.ones((3, 3, 2, 4)),
+    }
     grads = jax.tree.map(jnp.zeros_like, params)
     updates, _ = optimizer.update(grads, optimizer.init(params), params)
     scale, kernel = updates["norm"]["scale"], updates["kernel"]
@@ -70,6 +74,9 @@ def check_with_decay(with_decay):
     assert np.allclose(kernel, -0.05), (
         f"the kernel of ones is decayed by {float(kernel[0, 0])}, not by the "
         "rate times the decay, 0.1 * 0.5"
+    )
+    assert jnp.any(updates["convolution"]), (
+        "the kernel of a convolution, of four axes, is not decayed"
     )
     assert not jnp.any(scale), (
         "the scale of the norm is decayed as well; `optax.adamw` takes a mask"

@@ -34,7 +34,7 @@ def check_log_mean(log_mean):
             calls[process].append(loss)
             return loss / 2
 
-        losses = [float(step) for step in range(25)]
+        losses = [float(step + 100 * process) for step in range(25)]
         log_mean(losses, process, mean, texts[process].append)
     assert len(calls[0]) == len(calls[1]), (
         f"process 0 calls the collective {len(calls[0])} times, and process 1 "
@@ -44,6 +44,10 @@ def check_log_mean(log_mean):
     assert len(calls[0]) == 3, (
         f"the mean of 25 steps is taken {len(calls[0])} times; every tenth "
         "step needs it, 0, 10 and 20"
+    )
+    assert calls[1] == [100.0, 110.0, 120.0], (
+        f"process 1 passes {calls[1]} to the collective, which are not its "
+        "losses of steps 0, 10 and 20"
     )
     assert not texts[1], "process 1 writes as well"
     assert texts[0] == ["step 0: 0.0", "step 10: 5.0", "step 20: 10.0"], (
@@ -66,5 +70,9 @@ def check_step_to_restore(step_to_restore):
         f"one process has lost step 200, the other never wrote 300: all have "
         f"saved step 100 alone, and it returns {found}"
     )
+    found = step_to_restore([[100, 200], [200, 300], [200]])
+    assert found == 200, f"all three have saved step 200, it returns {found}"
+    found = step_to_restore([[0], [0]])
+    assert found == 0, f"all have saved step 0, and it returns {found}"
     found = step_to_restore([[100], []])
     assert found is None, f"no step is complete, and it returns {found}"

@@ -24,6 +24,7 @@ def check_specs_of(specs_of):
         "odd": (50, 24),
         "prime": (101, 103),
         "square": (64, 64),
+        "thousand": (40, 25),
         "count": (),
     }
     params = {
@@ -39,6 +40,7 @@ def check_specs_of(specs_of):
         "odd": jax.P(None, "data"),
         "prime": jax.P(),
         "square": jax.P("data"),
+        "thousand": jax.P("data"),
         "count": jax.P(),
     }
     reasons = {
@@ -48,9 +50,13 @@ def check_specs_of(specs_of):
         "odd": "8 divides 24, and not 50",
         "prime": "8 divides none of its axes",
         "square": "the first of two equal axes is meant",
+        "thousand": "it has 1000 elements, and 8 divides 40",
         "count": "it has no axis",
     }
     for name, shape in shapes.items():
+        assert isinstance(found[name], jax.P), (
+            f"an array {shape} gets {found[name]}, which is no `jax.P`"
+        )
         spec = tuple(found[name])
         spec = spec[: max((n + 1 for n, a in enumerate(spec) if a), default=0)]
         assert spec == tuple(right[name]), (

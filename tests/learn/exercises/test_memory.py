@@ -99,7 +99,7 @@ WRONG = [
     (checks.check_batches_of, exercises.batches_of, "the batches have sizes [4, 4, 2]"),
     (checks.check_mixed_step, exercises.mixed_step, "are lost in bfloat16"),
     (checks.check_mixed_step, in_float32, "nothing is computed in bfloat16"),
-    (checks.check_mixed_step, rounded_before, "the matmul is not in bfloat16"),
+    (checks.check_mixed_step, rounded_before, "the matmul multiplies numbers that are not"),
     (checks.check_mixed_step, squared_in_bfloat16, "the error is squared in bfloat16"),
     (checks.check_mixed_step, wrong_way, "after the step"),
     (checks.check_deep_loss, another_loss, "another gradient"),
