@@ -103,3 +103,13 @@ def counting():
         yield counts
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def mesh_of_eight():
+    """Return an explicit mesh of eight CPU devices, with an axis "data"."""
+    devices = jax.devices("cpu")[:8]
+    assert len(devices) == 8, (
+        f"there are {len(devices)} devices; start with "
+        '`jax.config.update("jax_num_cpu_devices", 8)`, before anything else'
+    )
+    return jax.make_mesh((8,), ("data",), devices=devices)

@@ -8,17 +8,15 @@ from sphinx.util.docutils import SphinxDirective
 
 from executed.book import book_of
 from executed.source.code import joined
-from executed.source.snippets import Library, SnippetError
+from executed.source.snippets import Definition, Library, SnippetError
 from executed.tabs import fold, raw
 
-CLASS = "exercise-help"
 
-
-def code(library: Library, written: str, chapter: str) -> str:
+def code(library: Library, definition: Definition) -> str:
     """Return a snippet with all that it needs; raises SnippetError."""
-    excerpt = library.excerpt([library.find(written, chapter)])
+    excerpt = library.excerpt([definition])
     lines = dict.fromkeys(line for each in excerpt.imports for line in each.lines.splitlines())
-    return joined(["\n".join(lines), *(definition.source for definition in excerpt.definitions)])
+    return joined(["\n".join(lines), *(each.source for each in excerpt.definitions)])
 
 
 class SolutionDirective(SphinxDirective):
@@ -34,11 +32,11 @@ class SolutionDirective(SphinxDirective):
         written = self.arguments[0]
         chapter = self.env.docname.rpartition("/")[0].replace("/", ".")
         try:
-            solution = code(library, written, chapter)
-            module = library.find(written, chapter).module
+            definition = library.find(written, chapter)
+            solution = code(library, definition)
         except SnippetError as error:
             raise self.error(str(error)) from None
-        for name in library.reached([module]):
+        for name in library.reached([definition.module]):
             self.env.note_dependency(str(library.path(name)))
         exercise = html.escape(f"{self.env.docname}#{written.rpartition('.')[2]}")
         tick = f'<label class="exercise-solved" hidden><input type="checkbox" value="{exercise}">'
@@ -48,7 +46,7 @@ class SolutionDirective(SphinxDirective):
                 *fold("A hint", *self.parse_content_to_nodes()),
                 *fold("A solution", nodes.literal_block(solution, solution, language="python")),
                 raw(f"{tick} Solved</label>"),
-                classes=[CLASS],
+                classes=["exercise-help"],
             )
         ]
 

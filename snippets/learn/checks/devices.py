@@ -4,15 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-
-def mesh_of_eight():
-    """Return an explicit mesh of eight CPU devices, with an axis "data"."""
-    devices = jax.devices("cpu")[:8]
-    assert len(devices) == 8, (
-        f"there are {len(devices)} devices; start with "
-        '`jax.config.update("jax_num_cpu_devices", 8)`, before anything else'
-    )
-    return jax.make_mesh((8,), ("data",), devices=devices)
+from snippets.programs.practice import mesh_of_eight
 
 
 def check_place_batch(place_batch):
