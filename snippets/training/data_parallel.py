@@ -100,12 +100,15 @@ def mean_of_gradients(loss, count):
     return gradient
 
 
-def draw_curves(curves):
-    """Draw {name: losses}; the axis of losses is logarithmic."""
+def draw_curves(curves, steps=None):
+    """Draw {name: losses}; the axis of losses is logarithmic.
+
+    Each curve has a loss for each step, or as many, spread over `steps`.
+    """
     logs = {name: np.log10(losses) for name, losses in curves.items()}
     top = math.ceil(max(log.max() for log in logs.values()))
     bottom = math.floor(min(log.min() for log in logs.values()))
-    steps = max(map(len, logs.values()))
+    steps = steps or max(map(len, logs.values()))
     parts = [label(265, 290, "step"), label(60, 290, 1)]
     parts.append(label(460, 290, steps))
     for power in range(bottom, top + 1):

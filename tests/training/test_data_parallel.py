@@ -226,6 +226,8 @@ def test_drawn_curves_lie_where_their_losses_are():
     texts = re.findall(r">([^<]+)</text>", svg)
     assert {"one", "two", "0.1", "1", "10", "step", "3"} <= set(texts)
     assert "currentColor" in svg
+    spread = data_parallel.draw_curves({"one": curves["one"]}, steps=200).data
+    assert "Loss over 200 steps" in spread and ">200</text>" in spread
 
 
 def test_the_axis_is_explicit_and_types_say_what_is_sharded(batch, loss):
