@@ -1,13 +1,12 @@
 """A training run that is saved, killed, resumed and moved to a mesh."""
 
-import functools
-import inspect
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 
+import cloudpickle
 import grain
 import jax
 import jax.numpy as jnp
@@ -38,18 +37,12 @@ EXPECTED_ERRORS = {
     "spec_of": (AttributeError, "object has no attribute 'spec'"),
 }
 
-IMPORTS = """import functools
-import os
-import pathlib
-import signal
+# Calls a function that was written to a file with its arguments.
+CALL = """import pickle, sys
 
-import grain
-import jax
-import jax.numpy as jnp
-import numpy as np
-import optax
-import orbax.checkpoint as ocp
-from flax import nnx
+with open(sys.argv[1], "rb") as file:
+    function, arguments = pickle.load(file)
+function(*arguments)
 """
 
 
@@ -95,18 +88,17 @@ def first_state(key):
     }
 
 
-@functools.cache
 def compiled_step():
     """Return the training step of the network."""
     apply, _, _ = split_nnx(network(nnx.Rngs(0)))
     return make_step(gradient_of(cross_entropy(apply)), optimizer())
 
 
-def train(state, batches, steps):
+def train(step, state, batches, steps):
     """Return the state after some steps, and the losses, float32 (steps,)."""
     losses = []
     for _ in range(steps):
-        params, stats, opt_state, value = compiled_step()(
+        params, stats, opt_state, value = step(
             state["params"], state["stats"], state["opt_state"], next(batches)
         )
         state = {
@@ -140,32 +132,34 @@ def restore(manager, like, batches):
 def train_and_die(folder, die_at):
     """Train and save every ten steps; kill this process during a save."""
     state, batches = first_state(jax.random.key(0)), example_batches()
-    manager = ocp.CheckpointManager(folder)
+    step, manager = compiled_step(), ocp.CheckpointManager(folder)
     while True:
-        state, _ = train(state, batches, steps=10)
+        state, _ = train(step, state, batches, steps=10)
         save(manager, state, batches)
         if state["step"] == die_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run_programs(folder, programs):
-    """Run programs side by side, each in a process; return how they ended.
+    """Run functions side by side, each in a process; return how they ended.
 
-    A program is (devices, functions, arguments): it has so many virtual
-    devices, and calls the last of the functions. It is written to the folder,
-    and has two minutes. Returned are the exit status and what it wrote to
-    standard error.
+    A program is (devices, function, arguments): it has so many virtual
+    devices, and two minutes. `cloudpickle` writes the function to the folder,
+    with those of a notebook that it calls. Returned are the exit status and
+    what it wrote to standard error.
     """
     running = []
     try:
-        for number, (devices, functions, arguments) in enumerate(programs):
-            sources = [inspect.getsource(function) for function in functions]
-            path = pathlib.Path(folder) / f"program_{number}.py"
-            call = f"{functions[-1].__name__}{arguments!r}"
-            path.write_text("\n\n".join([IMPORTS, *sources, call]))
+        for number, (devices, *call) in enumerate(programs):
+            path = pathlib.Path(folder) / f"program_{number}.pickle"
+            path.write_bytes(cloudpickle.dumps(call))
+            variables = {
+                "JAX_NUM_CPU_DEVICES": str(devices),
+                "PYTHONPATH": os.pathsep.join(sys.path),
+            }
             process = subprocess.Popen(
-                [sys.executable, path],
-                env=os.environ | {"JAX_NUM_CPU_DEVICES": str(devices)},
+                [sys.executable, "-c", CALL, path],
+                env=os.environ | variables,
                 stderr=subprocess.PIPE,
                 text=True,
             )

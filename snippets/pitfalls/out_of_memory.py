@@ -1,5 +1,7 @@
 """Where memory goes, and how to get the same result with less of it."""
 
+import pathlib
+
 import jax
 import jax.numpy as jnp
 
@@ -76,3 +78,15 @@ def moved_average(average, x):
 def moved_average_in_place(average, x):
     """Return the same in the memory of `average`, which is donated."""
     return 0.9 * average + 0.1 * x
+
+
+def mappings():
+    """Return how many memory mappings this process has; 0 if not on Linux."""
+    maps = pathlib.Path("/proc/self/maps")
+    return len(maps.read_text().splitlines()) if maps.exists() else 0
+
+
+@jax.jit
+def total(x):
+    """Return the sum of sin(x), a number; compiled for each shape of x."""
+    return jnp.sin(x).sum()

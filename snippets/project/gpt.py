@@ -1,6 +1,9 @@
 """A small GPT on the source of Python's standard library."""
 
+import functools
+import os
 import pathlib
+import signal
 import sysconfig
 from typing import NamedTuple
 
@@ -9,7 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import orbax.checkpoint as ocp
 import torch
+from flax import nnx
+from jax import export
+from safetensors.numpy import save_file
 
 from snippets.models.modules import (
     first_linear,
@@ -23,6 +30,9 @@ from snippets.models.steps import (
     make_step,
     stateless,
 )
+from snippets.programs.launcher import launch
+from snippets.training.data_parallel import axis_of_devices
+from snippets.training.sharded_parameters import gathered, sharded_over
 
 MODULES = (
     *(
@@ -153,15 +163,75 @@ def layer(params, x, heads):
     return x + mlp(params, x)
 
 
+def look_up(table, tokens):
+    """Return the rows (..., width) of tokens, sharded as the tokens are."""
+    sharding = jax.typeof(tokens).sharding
+    rows = jax.NamedSharding(sharding.mesh, jax.P(*sharding.spec, None))
+    return table.at[tokens].get(out_sharding=rows)
+
+
 def gpt(params, tokens, heads):
     """Return logits (rows, length, tokens) of tokens (rows, length)."""
-    x = params["embedding"][tokens] + params["positions"][: tokens.shape[1]]
+    x = look_up(params["embedding"], tokens)
+    x = x + params["positions"][: tokens.shape[1]]
 
     def apply_layer(x, params):
         return layer(params, x, heads), None
 
     x, _ = jax.lax.scan(apply_layer, x, params["layers"])
     return layer_norm(params["norm"], x) @ params["embedding"].T
+
+
+class NnxLayer(nnx.Module):
+    """One layer in Flax NNX: x (rows, length, width) to an array like it."""
+
+    def __init__(self, config, *, rngs):
+        width = config.width
+        self.heads = config.heads
+        self.norm1 = nnx.LayerNorm(width, epsilon=1e-5, rngs=rngs)
+        self.qkv = nnx.Linear(width, 3 * width, rngs=rngs)
+        self.out = nnx.Linear(width, width, rngs=rngs)
+        self.norm2 = nnx.LayerNorm(width, epsilon=1e-5, rngs=rngs)
+        self.up = nnx.Linear(width, 4 * width, rngs=rngs)
+        self.down = nnx.Linear(4 * width, width, rngs=rngs)
+
+    def __call__(self, x):
+        """Return x after attention and the MLP."""
+        qkv = split_heads(self.qkv(self.norm1(x)), self.heads)
+        y = jax.nn.dot_product_attention(*qkv, is_causal=True)
+        x = x + self.out(y.reshape(x.shape))
+        y = nnx.gelu(self.up(self.norm2(x)), approximate=False)
+        return x + self.down(y)
+
+
+class NnxGpt(nnx.Module):
+    """The model in Flax NNX; its parameters have the names of `init_gpt`."""
+
+    def __init__(self, config, *, rngs):
+        def small(rows):
+            values = jax.random.normal(rngs.params(), (rows, config.width))
+            return nnx.Param(0.02 * values)
+
+        @nnx.split_rngs(splits=config.layers)
+        @nnx.vmap
+        def make_layers(rngs):
+            return NnxLayer(config, rngs=rngs)
+
+        self.embedding = small(config.tokens)
+        self.positions = small(config.length)
+        self.layers = make_layers(rngs)
+        self.norm = nnx.LayerNorm(config.width, epsilon=1e-5, rngs=rngs)
+
+    def __call__(self, tokens):
+        """Return logits (rows, length, tokens) of tokens (rows, length)."""
+
+        @nnx.scan(in_axes=(nnx.Carry, 0), out_axes=nnx.Carry)
+        def apply_layers(x, layer):
+            return layer(x)
+
+        table = self.embedding[...]
+        x = look_up(table, tokens) + self.positions[: tokens.shape[1]]
+        return self.norm(apply_layers(x, self.layers)) @ table.T
 
 
 def make_schedule(steps, rate):
@@ -179,7 +249,7 @@ def make_optimizer(steps, rate=3e-3, decay=0.1):
 
     def kernels(params):
         return jax.tree.map_with_path(
-            lambda path, _: path[-1].key == "kernel", params
+            lambda path, _: "'kernel'" in jax.tree_util.keystr(path), params
         )
 
     return optax.chain(
@@ -193,18 +263,27 @@ def make_optimizer(steps, rate=3e-3, decay=0.1):
     )
 
 
+def gpt_loss(config):
+    """Return the loss of (params, {}, (tokens, targets)), and {}."""
+    return cross_entropy(stateless(lambda p, x: gpt(p, x, config.heads)))
+
+
+def make_gpt_step(config, steps, change=lambda loss: loss):
+    """Return the step of a run of so many steps; `change` wraps the loss."""
+    gradient = gradient_of(change(gpt_loss(config)))
+    return make_step(gradient, make_optimizer(steps))
+
+
 def train_gpt(first, data, validation, config, steps):
     """Train for a number of steps; return parameters and a loss curve.
 
     The curve has (step, loss of training, loss of validation) some ten times.
     """
-    optimizer = make_optimizer(steps)
-    loss = cross_entropy(stateless(lambda p, x: gpt(p, x, config.heads)))
-    step = make_step(gradient_of(loss), optimizer)
+    optimizer, step = make_optimizer(steps), make_gpt_step(config, steps)
     params = jax.tree.map(jnp.copy, first)
     state, curve = (params, {}, optimizer.init(params)), []
     held_back = batches(validation, config.length, size=64)[0]
-    of_validation = jax.jit(loss)
+    of_validation = jax.jit(gpt_loss(config))
     for number in range(steps):
         *state, value = step(*state, data[number])
         if number % max(steps // 10, 1) == 0 or number == steps - 1:
@@ -244,6 +323,72 @@ def train_torch(model, data, steps, rate=3e-3):
         optimizer.step()
         losses.append(loss.item())
     return np.array(losses, np.float32)
+
+
+def first_state(key, config, steps):
+    """Return the state at the start of a run of so many steps."""
+    params = init_gpt(key, config)
+    opt_state = make_optimizer(steps).init(params)
+    return {"params": params, "opt_state": opt_state, "step": jnp.int32(0)}
+
+
+def state_on(mesh, config, steps):
+    """Return the shapes, dtypes and shardings of a state, as a pytree.
+
+    Each array is sharded along its first axis that the mesh's size divides.
+    """
+    make = functools.partial(first_state, config=config, steps=steps)
+    shapes = jax.eval_shape(make, jax.random.key(0))
+    return jax.tree.map(
+        lambda x, sharding: jax.ShapeDtypeStruct(
+            x.shape, x.dtype, sharding=sharding
+        ),
+        shapes,
+        sharded_over(mesh, shapes),
+    )
+
+
+def start_on(mesh, key, config, steps):
+    """Return the first state, of which each device makes its shards."""
+    layout = jax.tree.map(lambda x: x.sharding, state_on(mesh, config, steps))
+    make = functools.partial(first_state, config=config, steps=steps)
+    return jax.jit(make, out_shardings=layout)(key)
+
+
+def continue_run(step, state, data, until):
+    """Take the steps up to `until`; return the state and float32 losses.
+
+    The number of a step is the number of its batch.
+    """
+    losses = []
+    for number in range(int(state["step"]), until):
+        batch = jax.device_put(data[number], jax.P("data"))
+        params, _, opt_state, value = step(
+            state["params"], {}, state["opt_state"], batch
+        )
+        state = {
+            "params": params,
+            "opt_state": opt_state,
+            "step": state["step"] + 1,
+        }
+        losses.append(value)
+    return state, np.stack(losses)
+
+
+def train_until_killed(folder, config, steps, killed_at):
+    """Train on all devices, and save every ten steps; dies in a save."""
+    mesh = axis_of_devices(jax.devices())
+    jax.set_mesh(mesh)
+    data = batches(source(), config.length, size=16)
+    state = start_on(mesh, jax.random.key(0), config, steps)
+    step = make_gpt_step(config, steps, gathered)
+    manager = ocp.CheckpointManager(folder)
+    while True:
+        until = int(state["step"]) + 10
+        state, _ = continue_run(step, state, data, until)
+        manager.save(until, args=ocp.args.StandardSave(state))
+        if until == killed_at:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def empty_cache(params, config, rows):
@@ -309,6 +454,117 @@ def encode(text):
 def decode(tokens):
     """Return the text of tokens (characters,)."""
     return bytes(np.asarray(tokens, np.uint8)).decode("ascii")
+
+
+def matrix_elements(params):
+    """Return the number of elements by which a token is multiplied."""
+    return sum(
+        leaf.size
+        for path, leaf in jax.tree.leaves_with_path(params)
+        if path[-1].key in ("kernel", "embedding")
+    )
+
+
+def named(params):
+    """Return parameters as {name: array}, in the order of their leaves."""
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="."): x
+        for path, x in jax.tree.leaves_with_path(params)
+    }
+
+
+def export_writer(params, config, count):
+    """Return the greedy `generate` of prompts of any length, exported.
+
+    Its arguments are {name: parameter} and a prompt (1, length), int32.
+    """
+
+    def write(tensors, prompt):
+        leaves = [tensors[name] for name in named(params)]
+        tree = jax.tree.unflatten(jax.tree.structure(params), leaves)
+        return generate(tree, prompt, jax.random.key(0), 0.0, config, count)
+
+    shape = export.symbolic_shape(
+        "1, length", constraints=[f"length <= {count}"]
+    )
+    prompt = jax.ShapeDtypeStruct(shape, jnp.int32)
+    return export.export(jax.jit(write))(named(params), prompt)
+
+
+def serve_once(port, folder):
+    """Answer one request: a prompt in, the text out, both ASCII."""
+    import http.server
+
+    import numpy as np
+    from jax import export
+    from safetensors.numpy import load_file
+
+    program = (folder / "program.bin").read_bytes()
+    write = export.deserialize(bytearray(program)).call
+    params = load_file(folder / "params.safetensors")
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            prompt = self.rfile.read(int(self.headers["Content-Length"]))
+            tokens = np.frombuffer(prompt, np.uint8).astype(np.int32)
+            text = write(params, tokens[None])[0]
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(np.asarray(text, np.uint8).tobytes())
+
+    class Server(http.server.HTTPServer):
+        allow_reuse_port = True  # the launcher holds the port as well
+
+    Server(("localhost", port), Handler).handle_request()
+
+
+def ask(port):
+    """Send a prompt as soon as somebody listens, and print the answer."""
+    import time
+    import urllib.error
+    import urllib.request
+
+    for _ in range(500):
+        try:
+            with urllib.request.urlopen(
+                f"http://localhost:{port}", data=b"def "
+            ) as answer:
+                return print(repr(answer.read().decode("ascii")))
+        except urllib.error.URLError:
+            time.sleep(0.1)
+    raise TimeoutError("nobody has listened for 50 seconds")
+
+
+def serve_or_ask():
+    """Be the server as process 0, and the client as process 1."""
+    import os
+    import pathlib
+
+    port = int(os.environ["PORT"])
+    if os.environ["NUMBER"] == "0":
+        serve_once(port, pathlib.Path(os.environ["FOLDER"]))
+    else:
+        ask(port)
+
+
+def serve(folder, params, exported):
+    """Write the files, and run a server and a client; return both, Finished.
+
+    Raises RuntimeError where one of them fails.
+    """
+    (folder / "program.bin").write_bytes(exported.serialize())
+    save_file(jax.device_get(named(params)), folder / "params.safetensors")
+
+    def variables(port, count, number):
+        return {
+            "PORT": str(port),
+            "FOLDER": str(folder),
+            "NUMBER": str(number),
+        }
+
+    return launch(
+        serve_or_ask, 2, 1, uses=[serve_once, ask], variables=variables
+    )
 
 
 class TorchGpt(torch.nn.Module):

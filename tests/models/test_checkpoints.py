@@ -4,23 +4,8 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 
-from snippets.models import checkpoints, steps
+from snippets.models import checkpoints
 
-PROGRAM = [
-    steps.split_nnx,
-    steps.cross_entropy,
-    steps.gradient_of,
-    steps.make_step,
-    checkpoints.network,
-    checkpoints.optimizer,
-    checkpoints.first_state,
-    checkpoints.compiled_step,
-    checkpoints.example,
-    checkpoints.example_batches,
-    checkpoints.save,
-    checkpoints.train,
-    checkpoints.train_and_die,
-]
 LOSSES = [3.0, 1.0, 2.0, 4.0, 5.0]
 
 
@@ -29,8 +14,8 @@ def folder(tmp_path_factory):
     """Return a folder with a run that was killed, and an array from sixteen devices."""
     folder = tmp_path_factory.mktemp("checkpoints")
     programs = [
-        (1, PROGRAM, (str(folder / "run"), 30)),
-        (16, [checkpoints.save_on_sixteen], (str(folder / "sixteen"),)),
+        (1, checkpoints.train_and_die, (str(folder / "run"), 30)),
+        (16, checkpoints.save_on_sixteen, (str(folder / "sixteen"),)),
     ]
     with pytest.MonkeyPatch.context() as patch:
         # The bits are compared with those of this process.
@@ -55,7 +40,7 @@ def like():
 @pytest.fixture(scope="module")
 def uninterrupted():
     state = checkpoints.first_state(jax.random.key(0))
-    return checkpoints.train(state, checkpoints.example_batches(), 40)
+    return checkpoints.train(checkpoints.compiled_step(), state, checkpoints.example_batches(), 40)
 
 
 def test_a_save_that_was_killed_leaves_the_last_whole_one(folder, manager):
@@ -70,7 +55,7 @@ def test_a_resumed_run_has_the_same_bits(manager, like, uninterrupted):
     assert jax.dtypes.issubdtype(generator["key"].dtype, jax.dtypes.prng_key)
     assert generator["count"][...] == 20
     assert (state["step"], batches.get_state()["next_index"]) == (20, 20)
-    state, losses = checkpoints.train(state, batches, 20)
+    state, losses = checkpoints.train(checkpoints.compiled_step(), state, batches, 20)
     whole, all_losses = uninterrupted
     assert np.array_equal(losses, all_losses[20:])
     assert checkpoints.same_bits(state, whole)
@@ -78,7 +63,9 @@ def test_a_resumed_run_has_the_same_bits(manager, like, uninterrupted):
 
 def test_without_the_position_of_the_data_the_losses_differ(manager, like, uninterrupted):
     state = checkpoints.restore(manager, like, checkpoints.example_batches())
-    state, losses = checkpoints.train(state, checkpoints.example_batches(), 20)
+    state, losses = checkpoints.train(
+        checkpoints.compiled_step(), state, checkpoints.example_batches(), 20
+    )
     assert not (losses == uninterrupted[1][20:]).any()
     assert not checkpoints.same_bits(state, uninterrupted[0])
 
@@ -87,7 +74,7 @@ def test_a_save_goes_through_where_a_killed_one_lies(tmp_path, like):
     state, batches = checkpoints.first_state(jax.random.key(0)), checkpoints.example_batches()
     (tmp_path / "10.orbax-checkpoint-tmp").mkdir()
     with ocp.CheckpointManager(tmp_path) as manager:
-        state, _ = checkpoints.train(state, batches, 10)
+        state, _ = checkpoints.train(checkpoints.compiled_step(), state, batches, 10)
         checkpoints.save(manager, state, batches)
         manager.wait_until_finished()
         assert manager.latest_step() == 10
@@ -103,7 +90,7 @@ def test_a_state_moves_to_a_mesh_and_goes_on(manager, like, uninterrupted):
     batches = checkpoints.example_batches()
     on_one = checkpoints.restore(manager, like, batches)
     assert checkpoints.same_bits(jax.device_get(on_one["params"]), jax.device_get(state["params"]))
-    _, losses = checkpoints.train(state, batches, 20)
+    _, losses = checkpoints.train(checkpoints.compiled_step(), state, batches, 20)
     assert np.allclose(losses, uninterrupted[1][20:], atol=1e-5)
 
 

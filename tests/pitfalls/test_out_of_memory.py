@@ -1,6 +1,10 @@
+import gc
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from snippets.pitfalls import out_of_memory
 
@@ -46,3 +50,16 @@ def test_an_output_reuses_the_memory_of_a_donated_argument():
     expected = out_of_memory.moved_average(jnp.zeros(3), jnp.ones(3))
     found = out_of_memory.moved_average_in_place(jnp.zeros(3), jnp.ones(3))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux lists them")
+def test_programs_take_mappings_until_they_are_forgotten():
+    out_of_memory.total(jnp.ones(7))
+    before = out_of_memory.mappings()
+    for size in range(100, 120):
+        out_of_memory.total(jnp.ones(size))
+    held = out_of_memory.mappings()
+    assert held - before > 40
+    jax.clear_caches()
+    gc.collect()
+    assert out_of_memory.mappings() < held - 40

@@ -5,12 +5,18 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 import torch
+from flax import nnx
+from jax._src.core import ShardingTypeError
 
-from snippets.models import steps
+from snippets.models import checkpoints, modules, steps
 from snippets.project import gpt
+from snippets.training import data_parallel, sharded_parameters
 
+DEVICES = jax.devices("cpu")
+STEPS = 20
 CONFIG = gpt.Config(length=16, width=32, heads=2, layers=2)
 
 
@@ -61,6 +67,30 @@ def test_the_module_of_pytorch_is_the_function():
     np.testing.assert_allclose(gpt.gpt(params(), tokens, CONFIG.heads), expected, atol=1e-5)
 
 
+def test_the_module_of_nnx_is_the_function_and_trains_alike():
+    model = modules.into_nnx(gpt.NnxGpt(CONFIG, rngs=nnx.Rngs(1)), params(), {})
+    data = [batch(number=number) for number in range(3)]
+    np.testing.assert_allclose(
+        model(data[0][0]), gpt.gpt(params(), data[0][0], CONFIG.heads), atol=1e-5
+    )
+    apply, *rest = steps.split_nnx(model)
+    optimizer = gpt.make_optimizer(10)
+    step = steps.make_step(steps.gradient_of(steps.cross_entropy(apply)), optimizer)
+    *_, losses_nnx = steps.train(step, *rest, optimizer.init(rest[0]), data)
+    start = jax.tree.map(jnp.copy, params())
+    plain = gpt.make_gpt_step(CONFIG, 10)
+    *_, losses = steps.train(plain, start, {}, optimizer.init(start), data)
+    np.testing.assert_allclose(losses, losses_nnx, rtol=1e-5)
+
+
+def test_a_new_module_of_nnx_has_the_variance_of_a_new_tree():
+    new = nnx.to_pure_dict(nnx.state(gpt.NnxGpt(CONFIG, rngs=nnx.Rngs(1)), nnx.Param))
+    modules.require_same_shapes(new, params())
+    np.testing.assert_allclose(new["embedding"].std(), params()["embedding"].std(), rtol=0.1)
+    up = new["layers"]["up"]["kernel"]
+    assert (up[0] != up[1]).any()
+
+
 def test_both_train_alike():
     data = [batch(number=number) for number in range(5)]
     losses_torch = gpt.train_torch(gpt.TorchGpt(params(), CONFIG), data, steps=10)
@@ -92,6 +122,78 @@ def test_a_run_returns_a_curve_that_falls():
     assert jax.tree.structure(found) == jax.tree.structure(params())
 
 
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """Return the folder of a run on eight devices that was killed in its save of step 20."""
+    folder = tmp_path_factory.mktemp("run")
+    arguments = str(folder / "run"), CONFIG, STEPS, 20
+    with pytest.MonkeyPatch.context() as patch:
+        # The losses are compared with those of this process.
+        patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+        patch.delenv("XLA_FLAGS", raising=False)
+        ((status, text),) = checkpoints.run_programs(
+            folder, [(8, gpt.train_until_killed, arguments)]
+        )
+    assert status == -9, text
+    return folder / "run"
+
+
+@functools.cache
+def run_alone():
+    """Return the losses of a run on one device."""
+    state = jax.device_get(gpt.first_state(jax.random.key(0), CONFIG, STEPS))
+    data = gpt.batches(text(), CONFIG.length, 16)
+    with jax.set_mesh(data_parallel.axis_of_devices(DEVICES[:1])):
+        return gpt.continue_run(gpt.make_gpt_step(CONFIG, STEPS), state, data, until=STEPS)[1]
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_eight_devices_have_the_losses_of_one_and_share_the_work(sharded):
+    mesh = data_parallel.axis_of_devices(DEVICES)
+    data = gpt.batches(text(), CONFIG.length, 16)
+    with jax.set_mesh(mesh):
+        state = gpt.start_on(mesh, jax.random.key(0), CONFIG, STEPS)
+        change = sharded_parameters.gathered
+        if not sharded:
+            state, change = jax.device_put(jax.device_get(state), jax.P()), lambda loss: loss
+        step = gpt.make_gpt_step(CONFIG, STEPS, change)
+        rows = jax.device_put(data[0], jax.P("data"))
+        found = data_parallel.collectives(step, state["params"], {}, state["opt_state"], rows)
+        assert "all-reduce" in found and ("all-gather" in found) == sharded
+        held = sharded_parameters.bytes_on_each_device(state)
+        whole = sum(x.nbytes for x in jax.tree.leaves(state))
+        assert len(set(held.values())) == 1 and (
+            held[0] < whole / 7 if sharded else held[0] == whole
+        )
+        state, losses = gpt.continue_run(step, state, data, until=STEPS)
+    assert int(state["step"]) == STEPS
+    assert "data" in str(jax.typeof(state["params"]["layers"]["up"]["kernel"])) or not sharded
+    np.testing.assert_allclose(losses, run_alone(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("count", [8, 4, 1])
+def test_a_killed_run_goes_on_with_the_same_losses(killed, count):
+    mesh = data_parallel.axis_of_devices(DEVICES[:count])
+    data = gpt.batches(text(), CONFIG.length, 16)
+    with ocp.CheckpointManager(killed) as manager, jax.set_mesh(mesh):
+        assert manager.latest_step() == 10
+        like = gpt.state_on(mesh, CONFIG, STEPS)
+        state = manager.restore(10, args=ocp.args.StandardRestore(like))
+        step = gpt.make_gpt_step(CONFIG, STEPS, sharded_parameters.gathered)
+        _, losses = gpt.continue_run(step, state, data, until=STEPS)
+    np.testing.assert_allclose(losses, run_alone()[10:], rtol=1e-4)
+
+
+def test_an_index_that_says_nothing_of_its_result_is_refused():
+    mesh = data_parallel.axis_of_devices(DEVICES)
+    with jax.set_mesh(mesh):
+        tokens = jax.device_put(batch(rows=8)[0], jax.P("data"))
+        table = jax.device_put(params()["embedding"], jax.P())
+        with pytest.raises(ShardingTypeError, match="out_sharding"):
+            table[tokens]
+        assert jax.typeof(gpt.look_up(table, tokens)).sharding.spec == jax.P("data", None, None)
+
+
 def test_a_cache_changes_no_logit():
     tokens, _ = batch()
     at_once = gpt.gpt(params(), tokens, CONFIG.heads)
@@ -109,6 +211,25 @@ def test_greedy_is_what_pytorch_writes():
     expected = gpt.greedy_torch(gpt.TorchGpt(params(), CONFIG), prompt, CONFIG.length)
     np.testing.assert_array_equal(found, expected)
     assert gpt.decode(found[0]).startswith("def f")
+
+
+def test_one_exported_program_takes_prompts_of_all_lengths_and_is_served(tmp_path):
+    exported = gpt.export_writer(params(), CONFIG, 12)
+    for written in "d", "def ", "def f(x):":
+        prompt = gpt.encode(written)
+        found = exported.call(gpt.named(params()), prompt)
+        greedy = gpt.generate(params(), prompt, jax.random.key(0), 0.0, CONFIG, 12)
+        np.testing.assert_array_equal(found, greedy)
+    _, client = gpt.serve(tmp_path, params(), exported)
+    prompt = gpt.encode("def ")
+    greedy = gpt.generate(params(), prompt, jax.random.key(0), 0.0, CONFIG, 12)
+    assert client.text.strip() == repr(gpt.decode(greedy[0]))
+
+
+def test_a_token_is_multiplied_by_matrices_and_embedding_alone():
+    width = CONFIG.width
+    expected = CONFIG.tokens * width + CONFIG.layers * (3 + 1 + 4 + 4) * width**2
+    assert gpt.matrix_elements(params()) == expected
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0])
