@@ -59,8 +59,10 @@ def check_smoothed(smoothed):
 
 def check_root(root):
     """Raise AssertionError unless it stops in time, on the right number."""
+    evaluations = []
 
     def square(x):
+        jax.debug.callback(lambda: evaluations.append(1))
         return x**2 - 2
 
     def flat(x):
@@ -77,6 +79,11 @@ def check_root(root):
     assert steps == 3, (
         f"it says that it took {steps} steps; the first value below the "
         "tolerance comes after 3"
+    )
+    jax.effects_barrier()
+    assert len(evaluations) < 40, (
+        f"it says 3 steps, and evaluates the function {len(evaluations)} "
+        "times; the loop itself has to end"
     )
     assert found(2**0.5, 1e-3, 50)[1] == 0, (
         "it takes a step although it begins at a root"

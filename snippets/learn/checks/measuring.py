@@ -5,6 +5,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 
 class Device:
@@ -44,6 +45,11 @@ class Result:
 
     def __float__(self):
         return float(self.block_until_ready().number)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(float(self), dtype)
+
+    item = __float__
 
 
 def check_seconds(seconds):

@@ -119,3 +119,12 @@ def check_first_state(first_state):
         "`init` makes whole arrays on one device before they are sharded; "
         "call it inside of a function jitted with `out_shardings`"
     )
+    with jax.set_mesh(mesh):
+        jaxpr = jax.make_jaxpr(lambda key: first_state(init, key, shardings))(
+            jax.random.key(0)
+        )
+    moved = {"device_put", "reshard"} & {e.primitive.name for e in jaxpr.eqns}
+    assert not moved, (
+        "whole arrays are made, if in a compiled function, and sharded after "
+        "that; a function jitted with `out_shardings` makes shards alone"
+    )

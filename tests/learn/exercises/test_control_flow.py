@@ -89,6 +89,16 @@ def checked_at_the_end(f, x, tolerance, limit):
     return x, steps + 1
 
 
+def masked_to_the_limit(f, x, tolerance, limit):
+    def step(_, state):
+        x, steps = state
+        goes_on = jnp.abs(f(x)) >= tolerance
+        new = x - f(x) / jax.grad(f)(x)
+        return jnp.where(goes_on, new, x), steps + goes_on
+
+    return jax.lax.fori_loop(0, limit, step, (jnp.asarray(x), 0))
+
+
 WRONG = [
     (checks.check_unit, divided, "for zeros it returns [nan nan]"),
     (checks.check_unit, jax.jit(by_if), "it raises TracerBoolConversionError"),
@@ -102,6 +112,7 @@ WRONG = [
     (checks.check_smoothed, with_the_rate_reversed, "not [1. 2. 2.5]"),
     (checks.check_smoothed, exercises.smoothed, "lines for 10 steps and"),
     (checks.check_root, to_the_limit, "it goes on to the limit"),
+    (checks.check_root, masked_to_the_limit, "the loop itself has to end"),
     (checks.check_root, counted_from_one, "it says that it took 4 steps"),
     (checks.check_root, without_a_limit, "the limit is 5"),
     (checks.check_root, by_while, "it raises TracerBoolConversionError"),

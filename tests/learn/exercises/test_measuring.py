@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 
 from snippets.learn.checks import measuring as checks
@@ -85,6 +86,25 @@ WRONG = [
     (checks.check_flops_of_gradient, half, "a product and a sum are two"),
     (checks.check_flops_of_gradient, one_too_many, "the program has matmuls of"),
 ]
+
+
+def read_as(convert):
+    def train(step, state, batches, every):
+        losses = []
+        for number, batch in enumerate(batches):
+            state, loss = step(state, batch)
+            if number % every == 0:
+                losses.append(loss)
+        return state, [convert(loss) for loss in losses]
+
+    return train
+
+
+@pytest.mark.parametrize(
+    "convert", [float, lambda loss: loss.item(), lambda loss: float(np.asarray(loss))]
+)
+def test_losses_may_be_read_in_any_way(convert):
+    assert problem_of(checks.check_train, read_as(convert)) is None
 
 
 @pytest.mark.parametrize(("check", "answer", "said"), WRONG)

@@ -59,6 +59,15 @@ def squared_in_bfloat16(params, batch, rate):
     return step(params, batch, rate, error="bfloat16")
 
 
+def multiplied_in_bfloat16(params, batch, rate):
+    def loss(params):
+        x, y, low = jax.tree.map(lambda leaf: leaf.astype("bfloat16"), (*batch, params))
+        e = x @ low["kernel"] + low["bias"] - y
+        return jnp.mean((e * e).astype("float32"))
+
+    return jax.tree.map(lambda p, g: p - rate * g, params, jax.grad(loss)(params))
+
+
 def wrong_way(params, batch, rate):
     return step(params, batch, -rate)
 
@@ -101,6 +110,7 @@ WRONG = [
     (checks.check_mixed_step, in_float32, "nothing is computed in bfloat16"),
     (checks.check_mixed_step, rounded_before, "the matmul multiplies numbers that are not"),
     (checks.check_mixed_step, squared_in_bfloat16, "the error is squared in bfloat16"),
+    (checks.check_mixed_step, multiplied_in_bfloat16, "the error is squared in bfloat16"),
     (checks.check_mixed_step, wrong_way, "after the step"),
     (checks.check_deep_loss, another_loss, "another gradient"),
     (checks.check_deep_loss, exercises.deep_loss, "MiB beside its arguments"),

@@ -74,6 +74,11 @@ def whole_averages(init, key, shardings):
     return params, zeros, zeros
 
 
+def moved(init, key, shardings):
+    params = jax.device_put(jax.jit(init)(key), shardings)
+    return params, *(jax.tree.map(jnp.zeros_like, params) for _ in range(2))
+
+
 def ones(init, key, shardings):
     params, average, _ = solutions.first_state(init, key, shardings)
     return params, average, jax.tree.map(lambda x: x + 1, average)
@@ -89,6 +94,7 @@ WRONG = [
     (checks.check_gradient, of_one_shard, "the gradient is ["),
     (checks.check_gradient, divided_twice, "0.125 times as large"),
     (checks.check_first_state, exercises.first_state, "`init` makes whole arrays"),
+    (checks.check_first_state, moved, "sharded after that"),
     (checks.check_first_state, parameters_alone, "it returns 1 pytrees"),
     (checks.check_first_state, whole_averages, "a device holds (64, 32)"),
     (checks.check_first_state, ones, "do not begin at zero"),
