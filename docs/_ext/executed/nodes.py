@@ -1,4 +1,4 @@
-"""Nodes of a page that features share: tables, notes below them, and texts with a note."""
+"""Nodes of a page that features share: tables, folds, notes below them, and texts with a note."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -59,6 +59,18 @@ def table_node(
 def table_note(text: str) -> nodes.paragraph:
     """Return a note below a table."""
     return nodes.paragraph("", text, classes=["table-note"])
+
+
+def fold(summary: str, *inside: nodes.Node, class_: str = "") -> list[nodes.Node]:
+    """Return nodes that a reader sees who opens a summary."""
+    mark = f' class="{class_}"' if class_ else ""
+    start = f"<details{mark}><summary>{html.escape(summary)}</summary>"
+    return [raw(start), *inside, raw("</details>")]
+
+
+def raw(text: str) -> nodes.raw:
+    """Return HTML that stands as it is."""
+    return nodes.raw("", text, format="html")
 
 
 def setup(app: Sphinx) -> None:

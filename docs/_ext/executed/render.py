@@ -29,10 +29,11 @@ from myst_nb.sphinx_ import (
 
 from .book import ShownPage, book_of
 from .hooks import Feature
+from .nodes import fold, raw
 from .options import Options
 from .panels import Note, Panel
 from .source.pages import Page
-from .tabs import fold, raw, tab_set
+from .tabs import tab_set
 
 CELLS = re.compile(r"\{(code|raw)-cell\}")
 

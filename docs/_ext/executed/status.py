@@ -11,11 +11,10 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 from .book import Book, BuiltPage, Outcome, book_of
-from .nodes import table_node
+from .nodes import raw, table_node
 from .options import Options
 from .store.output_format import RunMetadata
 from .store.states import Standing
-from .tabs import raw
 from .waiting import FillIn, place
 
 HEAD = ("page", "executed (UTC)", "took", "kernel", "this build")

@@ -1,6 +1,5 @@
-"""Nodes that several parts of a page are made of: tabs that switch together, and folds."""
+"""Tabs that switch together: of frameworks, and of devices."""
 
-import html
 from collections.abc import Iterable, Mapping
 
 from docutils import nodes
@@ -50,15 +49,3 @@ def tab_set(group: str, items: Iterable[tuple[str, str, list[nodes.Node]]]) -> n
         content = create_component("tab-content", classes=classes, children=children)
         tabs += create_component("tab-item", classes=["sd-tab-item"], children=[head, content])
     return tabs
-
-
-def fold(summary: str, *inside: nodes.Node, class_: str = "") -> list[nodes.Node]:
-    """Return nodes that a reader sees who opens a summary."""
-    mark = f' class="{class_}"' if class_ else ""
-    start = f"<details{mark}><summary>{html.escape(summary)}</summary>"
-    return [raw(start), *inside, raw("</details>")]
-
-
-def raw(text: str) -> nodes.raw:
-    """Return HTML that stands as it is."""
-    return nodes.raw("", text, format="html")

@@ -3,7 +3,7 @@
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-from .tabs import fold
+from .nodes import fold
 
 # Messages of JAX explain themselves in further paragraphs, and end with an address.
 LONGEST = 3

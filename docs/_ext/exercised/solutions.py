@@ -7,9 +7,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from executed.book import book_of
+from executed.nodes import fold, raw
 from executed.source.code import joined
 from executed.source.snippets import Definition, Library, SnippetError
-from executed.tabs import fold, raw
 
 
 def code(library: Library, definition: Definition) -> str:

@@ -18,8 +18,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from drawing.numbers import rate_text
 from executed.book import book_of
-from executed.nodes import table_node, table_note
-from executed.tabs import fold, tab_set
+from executed.nodes import fold, table_node, table_note
+from executed.tabs import tab_set
 from executed.waiting import FillIn
 
 from . import book_measurements, charts, rooflines

@@ -11,7 +11,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from executed.book import book_of
-from executed.tabs import fold, raw
+from executed.nodes import fold, raw
 
 from .feature import NAME, NOT_BEFORE_A_CELL
 from .questions import PredictionError, read
