@@ -221,12 +221,29 @@ def nested(flat):
     return tree
 
 
+def require_untied(module):
+    """Raise ValueError where two layers share a parameter.
+
+    Two copies of it would be trained apart.
+    """
+    names = {}
+    for name, tensor in module.named_parameters(remove_duplicate=False):
+        first = names.setdefault(id(tensor), name)
+        if first != name:
+            raise ValueError(
+                f"{name} and {first} are one parameter; make a tree with one "
+                "leaf for it, and use that twice"
+            )
+
+
 def from_torch(module):
     """Return (params, stats): copies of a module's arrays, under NNX's names.
 
     `stats` are the running mean and variance of batch norms. Raises TypeError
-    for a kind of layer that is not in `LAYOUTS`.
+    for a kind of layer that is not in `LAYOUTS`, and ValueError for a
+    parameter that two layers share.
     """
+    require_untied(module)
     params, stats = {}, {}
     for path, layer in module.named_modules():
         start = f"{path}." if path else ""

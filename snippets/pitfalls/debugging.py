@@ -44,6 +44,12 @@ def sum_of_logs(xs):
     return jax.lax.scan(add, 0.0, xs)[0]
 
 
+def sum_of_roots(x):
+    """Add up the roots of what is positive; the derivative at 0 is nan."""
+    roots = jnp.sqrt(x)
+    return jnp.where(x > 0, roots, 0.0).sum()
+
+
 def log_or_zero(x):
     """Return log x, and 0 for x ≤ 0; the logarithm is computed for both."""
     return jnp.where(x > 0, jnp.log(x), 0.0)

@@ -132,8 +132,19 @@ def mean_by_product(x, mask):
 
 
 def mean_where(x, mask):
-    """Average what `mask` keeps; the rest is not read."""
+    """Average what `mask` keeps; the rest does not count."""
     return x.mean(where=mask)
+
+
+def error_masked_last(a, x, y, mask):
+    """Return the mean squared error of a·x where `mask` is set."""
+    return jnp.mean((a * x - y) ** 2, where=mask)
+
+
+def error_masked_first(a, x, y, mask):
+    """Return the same; a nan that is masked reaches no derivative."""
+    known = jnp.where(mask, y, 0.0)
+    return jnp.mean((a * x - known) ** 2, where=mask)
 
 
 def sum_of_distances(points):

@@ -422,11 +422,14 @@ def next_logits(params, cache, token, position, heads):
 
 
 @jax.jit(static_argnames=("config", "count"))
-def generate(params, prompt, key, temperature, config, count):
+def generate(params, prompt, key, temperature, config, count, lengths=None):
     """Return prompt (rows, length) and what follows, `count` tokens in all.
 
     With temperature 0 each token is the most likely one; else it is drawn.
+    `lengths` (rows,) are those of prompts that are padded to one length.
     """
+    length = prompt.shape[1]
+    lengths = jnp.full(len(prompt), length) if lengths is None else lengths
 
     def step(carry, position):
         cache, token = carry
@@ -437,8 +440,8 @@ def generate(params, prompt, key, temperature, config, count):
         scaled = logits / jnp.where(temperature > 0, temperature, 1.0)
         drawn = jax.random.categorical(own, scaled)
         new = jnp.where(temperature > 0, drawn, logits.argmax(axis=-1))
-        given = prompt[:, jnp.minimum(position + 1, prompt.shape[1] - 1)]
-        token = jnp.where(position + 1 < prompt.shape[1], given, new)
+        given = prompt[:, jnp.minimum(position + 1, length - 1)]
+        token = jnp.where(position + 1 < lengths, given, new)
         return (cache, token), token
 
     first = empty_cache(params, config, len(prompt)), prompt[:, 0]
@@ -474,43 +477,47 @@ def named(params):
 
 
 def export_writer(params, config, count):
-    """Return the greedy `generate` of prompts of any length, exported.
+    """Return the greedy `generate` of padded prompts, exported.
 
-    Its arguments are {name: parameter} and a prompt (1, length), int32.
+    Its arguments are {name: parameter}, prompts (1, count) and their lengths
+    (1,), both int32.
     """
 
-    def write(tensors, prompt):
+    def write(tensors, prompt, lengths):
         leaves = [tensors[name] for name in named(params)]
         tree = jax.tree.unflatten(jax.tree.structure(params), leaves)
-        return generate(tree, prompt, jax.random.key(0), 0.0, config, count)
+        key = jax.random.key(0)
+        return generate(tree, prompt, key, 0.0, config, count, lengths)
 
-    shape = export.symbolic_shape(
-        "1, length", constraints=[f"length <= {count}"]
-    )
-    prompt = jax.ShapeDtypeStruct(shape, jnp.int32)
-    return export.export(jax.jit(write))(named(params), prompt)
+    prompt = jax.ShapeDtypeStruct((1, count), jnp.int32)
+    lengths = jax.ShapeDtypeStruct((1,), jnp.int32)
+    return export.export(jax.jit(write))(named(params), prompt, lengths)
 
 
 def serve_once(port, folder):
     """Answer one request: a prompt in, the text out, both ASCII."""
     import http.server
 
+    import jax
     import numpy as np
-    from jax import export
     from safetensors.numpy import load_file
 
     program = (folder / "program.bin").read_bytes()
-    write = export.deserialize(bytearray(program)).call
-    params = load_file(folder / "params.safetensors")
+    exported = jax.export.deserialize(bytearray(program))
+    params, write = load_file(folder / "params.safetensors"), exported.call
+    tokens = np.zeros(exported.in_avals[-2].shape, np.int32)
+    write = (
+        jax.jit(write).lower(params, tokens, np.ones(1, np.int32)).compile()
+    )
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             prompt = self.rfile.read(int(self.headers["Content-Length"]))
-            tokens = np.frombuffer(prompt, np.uint8).astype(np.int32)
-            text = write(params, tokens[None])[0]
+            tokens[0, : len(prompt)] = np.frombuffer(prompt, np.uint8)
+            text = write(params, tokens, np.array([len(prompt)], np.int32))
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(np.asarray(text, np.uint8).tobytes())
+            self.wfile.write(np.asarray(text[0], np.uint8).tobytes())
 
     class Server(http.server.HTTPServer):
         allow_reuse_port = True  # the launcher holds the port as well

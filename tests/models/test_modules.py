@@ -323,3 +323,10 @@ def test_fixes_of_the_errors():
     assert not modules.replace_weight().weight.any()
     layer = nnx.Dropout(0.5, rngs=nnx.Rngs(0))
     nnx.grad(lambda layer: layer(x).sum())(layer)
+
+
+def test_a_parameter_that_two_layers_share_is_refused():
+    tied = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+    tied[1].weight = tied[0].weight
+    with pytest.raises(ValueError, match=r"1\.weight and 0\.weight are one parameter"):
+        modules.from_torch(tied)

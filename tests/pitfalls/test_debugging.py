@@ -250,3 +250,13 @@ def test_the_log_is_silent_and_speaks_again(capsys):
         jax.jit(lambda x: x * 5)(1.0)
     assert (logger.propagate, logger.handlers) == before
     assert "compilation" not in capsys.readouterr().err
+
+
+def test_an_infinite_derivative_has_a_line_and_its_nan_has_none():
+    def lines(switch):
+        with switch(True), pytest.raises(FloatingPointError) as info:
+            jax.grad(debugging.sum_of_roots)(jnp.array([0.0, 1.0]))
+        return [entry.name for entry in traceback.extract_tb(info.value.__traceback__)]
+
+    assert "sum_of_roots" in lines(jax.debug_infs)
+    assert "sum_of_roots" not in lines(jax.debug_nans)

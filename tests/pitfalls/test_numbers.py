@@ -19,6 +19,15 @@ def silent():
         yield
 
 
+def test_a_mask_behind_a_nan_spoils_the_derivative_alone():
+    x, y = jnp.arange(1.0, 4.0), jnp.array([2.0, jnp.nan, 5.0])
+    mask = ~jnp.isnan(y)
+    late, late_gradient = jax.value_and_grad(numbers.error_masked_last)(1.0, x, y, mask)
+    value, gradient = jax.value_and_grad(numbers.error_masked_first)(1.0, x, y, mask)
+    assert late == value and jnp.isnan(late_gradient)
+    np.testing.assert_allclose(gradient, np.mean([2 * (1 - 2) * 1, 2 * (3 - 5) * 3]))
+
+
 def test_a_label_out_of_bounds_can_be_told_from_labels_by_fill():
     labels = jnp.array([7, 8, 9])
     assert [int(labels.at[i].get(mode="fill", fill_value=-1)) for i in (3, -4, 1)] == [-1, -1, 8]

@@ -213,11 +213,30 @@ def test_greedy_is_what_pytorch_writes():
     assert gpt.decode(found[0]).startswith("def f")
 
 
+PROMPTS = "d", "def ", "def f(x):"
+
+
+def padded(written):
+    rows = np.zeros((len(written), 12), np.int32)
+    for row, one in zip(rows, written, strict=True):
+        row[: len(one)] = gpt.encode(one)
+    return rows, np.array([len(one) for one in written], np.int32)
+
+
+def test_rows_of_different_lengths_are_written_as_each_by_itself():
+    key = jax.random.key(0)
+    prompts, lengths = padded(PROMPTS)
+    found = gpt.generate(params(), prompts, key, 0.0, CONFIG, 12, lengths)
+    for row, written in zip(found, PROMPTS, strict=True):
+        alone = gpt.generate(params(), gpt.encode(written), key, 0.0, CONFIG, 12)
+        np.testing.assert_array_equal(row, alone[0])
+
+
 def test_one_exported_program_takes_prompts_of_all_lengths_and_is_served(tmp_path):
     exported = gpt.export_writer(params(), CONFIG, 12)
-    for written in "d", "def ", "def f(x):":
+    for written in PROMPTS:
+        found = exported.call(gpt.named(params()), *padded([written]))
         prompt = gpt.encode(written)
-        found = exported.call(gpt.named(params()), prompt)
         greedy = gpt.generate(params(), prompt, jax.random.key(0), 0.0, CONFIG, 12)
         np.testing.assert_array_equal(found, greedy)
     _, client = gpt.serve(tmp_path, params(), exported)
