@@ -161,6 +161,7 @@ book_frameworks = {
     "equinox": {"packages": ["equinox"]},
     "orbax": {"packages": ["orbax-checkpoint"]},
     "grain": {"packages": ["grain"]},
+    "cloudpickle": {"packages": ["cloudpickle"]},
     "transformers": {"packages": ["transformers"]},
     "safetensors": {"packages": ["safetensors"]},
     "tokenizers": {"packages": ["tokenizers"]},

@@ -97,3 +97,31 @@ def refuse_unsharded(tree, limit):
             name = jax.tree_util.keystr(path)
             raise ValueError(f"the {x.nbytes} bytes of {name} are not sharded")
     return tree
+
+
+@jax.jit
+def step(weights, x):
+    """Return weights (64, 64) after a gradient step on x (n, 64)."""
+
+    def loss(weights):
+        return jnp.mean((jnp.tanh(x @ weights) @ weights.T) ** 2)
+
+    return weights - 1e-3 * jax.grad(loss)(weights)
+
+
+def sum_of_steps(steps, wait):
+    """Return the sum of weights after some steps on eight devices.
+
+    Each step has an all-reduce. `wait` says whether each is waited for.
+    """
+    mesh = jax.make_mesh((8,), ("data",))
+    rows = jax.NamedSharding(mesh, jax.P("data"))
+    x = jax.device_put(jnp.ones((128, 64)), rows)
+    weights = jax.device_put(
+        jnp.ones((64, 64)) / 64, jax.NamedSharding(mesh, jax.P())
+    )
+    for _ in range(steps):
+        weights = step(weights, x)
+        if wait:
+            weights.block_until_ready()
+    return round(float(weights.sum()), 2)

@@ -206,8 +206,7 @@ def train(step, params, stats, opt_state, data):
     losses = []
     for batch in data:
         params, stats, opt_state, value = step(params, stats, opt_state, batch)
-        losses.append(value)
-    # Read at the end: a float of each would wait for each step.
+        losses.append(float(value))
     return params, stats, opt_state, np.array(losses, np.float32)
 
 

@@ -371,8 +371,8 @@ def continue_run(step, state, data, until):
             "opt_state": opt_state,
             "step": state["step"] + 1,
         }
-        losses.append(value)
-    return state, np.stack(losses)
+        losses.append(float(value))
+    return state, np.array(losses, np.float32)
 
 
 def train_until_killed(folder, config, steps, killed_at):

@@ -1,4 +1,5 @@
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -202,3 +203,38 @@ def test_refuse_unsharded(raises_declared):
     error = raises_declared(pitfalls.refuse_unsharded, {"a": split, "b": copied}, 255)
     assert "['b']" in str(error)
     raises_declared(pitfalls.refuse_unsharded, [jnp.ones(8)], 1)
+
+
+# The limits are shortened; the last of them ends the process.
+WAITING = """
+import os
+os.environ["XLA_FLAGS"] = (
+    "--xla_cpu_collective_call_warn_stuck_timeout_seconds=2 "
+    "--xla_cpu_collective_call_terminate_timeout_seconds=5"
+)
+os.environ["JAX_NUM_CPU_DEVICES"] = "8"
+from snippets.devices import pitfalls
+print(pitfalls.sum_of_steps(100, wait={}))
+"""
+
+
+def steps_of_a_process(wait):
+    return subprocess.run(
+        [sys.executable, "-c", WAITING.format(wait)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_steps_that_are_waited_for_end_and_others_from_jax_0_12_on():
+    with jax.set_mesh(jax.make_mesh((8,), ("data",), devices=CPUS)):
+        expected = f"{pitfalls.sum_of_steps(100, wait=True)}\n"
+    waited = steps_of_a_process(True)
+    assert waited.stdout == expected, waited.stderr
+    in_a_line = steps_of_a_process(False)
+    if jax.__version_info__ >= (0, 12):
+        assert in_a_line.stdout == expected, in_a_line.stderr
+    else:
+        assert in_a_line.returncode == -signal.SIGABRT
+        assert "Expected 8 threads to join the rendezvous" in in_a_line.stderr

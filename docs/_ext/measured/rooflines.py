@@ -88,16 +88,17 @@ def roofs(
 ) -> Roofs | None:
     """Return the roofs of the device that all measurements are of, if they were measured.
 
-    Of a dtype of `ceilings` the fastest of all that is `known` is the roof, whatever page measured
-    it. The fastest of `streams` is the bandwidth. On a machine with an accelerator some were
-    measured beside it, and do not count.
+    Of a dtype of `ceilings` the fastest of all that is `known` of their processors is the roof,
+    whatever page measured it. The fastest of `streams` is the bandwidth. On a machine with an
+    accelerator some were measured beside it, and do not count.
     """
+    processors = {ceiling.processor for ceiling in ceilings}
     computing: dict[str, list[Measurement]] = {}
     for ceiling in ceilings:
         if ceiling.rate:
             computing.setdefault(ceiling.dtype, []).append(ceiling)
     for each in known:
-        if each.rate and each.dtype in computing:
+        if each.rate and each.dtype in computing and each.processor in processors:
             computing[each.dtype].append(each)
     fastest = {
         dtype: max(measurements, key=lambda measurement: measurement.rate or 0)

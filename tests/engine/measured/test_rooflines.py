@@ -60,6 +60,9 @@ def test_no_point_that_computes_lies_above_its_roof():
     other_dtype = dataclasses.replace(faster, dtype="bfloat16", work=9e9)
     limits = roofs([faster, other_dtype], [PRODUCT], COPIES, COSTS)
     assert limits.rates == {"float32": pytest.approx(5e9)}
+    elsewhere = dataclasses.replace(faster, processor="another processor")
+    limits_here = roofs([elsewhere], [PRODUCT], COPIES, COSTS)
+    assert limits_here.rates == {"float32": pytest.approx(2e9)}
     assert roofs([PRODUCT], [PRODUCT], COPIES, COSTS).rates == {"float32": pytest.approx(2e9)}
     assert roofs([], [PRODUCT, faster], COPIES, COSTS) == limits
 
