@@ -37,7 +37,6 @@ EXPECTED_ERRORS = {
     "spec_of": (AttributeError, "object has no attribute 'spec'"),
 }
 
-# Calls a function that was written to a file with its arguments.
 CALL = """import pickle, sys
 
 with open(sys.argv[1], "rb") as file:

@@ -520,7 +520,7 @@ def serve_once(port, folder):
             self.wfile.write(np.asarray(text[0], np.uint8).tobytes())
 
     class Server(http.server.HTTPServer):
-        allow_reuse_port = True  # the launcher holds the port as well
+        allow_reuse_port = True
 
     Server(("localhost", port), Handler).handle_request()
 
