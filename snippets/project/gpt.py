@@ -19,6 +19,7 @@ from jax import export
 from safetensors.numpy import save_file
 
 from snippets.models.modules import (
+    dotted,
     first_linear,
     first_norm,
     layer_norm,
@@ -468,14 +469,6 @@ def matrix_elements(params):
     )
 
 
-def named(params):
-    """Return parameters as {name: array}, in the order of their leaves."""
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="."): x
-        for path, x in jax.tree.leaves_with_path(params)
-    }
-
-
 def export_writer(params, config, count):
     """Return the greedy `generate` of padded prompts, exported.
 
@@ -484,14 +477,14 @@ def export_writer(params, config, count):
     """
 
     def write(tensors, prompt, lengths):
-        leaves = [tensors[name] for name in named(params)]
+        leaves = [tensors[name] for name in dotted(params)]
         tree = jax.tree.unflatten(jax.tree.structure(params), leaves)
         key = jax.random.key(0)
         return generate(tree, prompt, key, 0.0, config, count, lengths)
 
     prompt = jax.ShapeDtypeStruct((1, count), jnp.int32)
     lengths = jax.ShapeDtypeStruct((1,), jnp.int32)
-    return export.export(jax.jit(write))(named(params), prompt, lengths)
+    return export.export(jax.jit(write))(dotted(params), prompt, lengths)
 
 
 def serve_once(port, folder):
@@ -560,7 +553,7 @@ def serve(folder, params, exported):
     Raises RuntimeError where one of them fails.
     """
     (folder / "program.bin").write_bytes(exported.serialize())
-    save_file(jax.device_get(named(params)), folder / "params.safetensors")
+    save_file(jax.device_get(dotted(params)), folder / "params.safetensors")
 
     def variables(port, count, number):
         return {

@@ -235,7 +235,7 @@ def test_rows_of_different_lengths_are_written_as_each_by_itself():
 def test_one_exported_program_takes_prompts_of_all_lengths_and_is_served(tmp_path):
     exported = gpt.export_writer(params(), CONFIG, 12)
     for written in PROMPTS:
-        found = exported.call(gpt.named(params()), *padded([written]))
+        found = exported.call(modules.dotted(params()), *padded([written]))
         prompt = gpt.encode(written)
         greedy = gpt.generate(params(), prompt, jax.random.key(0), 0.0, CONFIG, 12)
         np.testing.assert_array_equal(found, greedy)
