@@ -240,8 +240,7 @@ def from_torch(module):
     """Return (params, stats): copies of a module's arrays, under NNX's names.
 
     `stats` are the running mean and variance of batch norms. Raises TypeError
-    for a kind of layer that is not in `LAYOUTS`, and ValueError for a
-    parameter that two layers share.
+    for a layer that is not in `LAYOUTS`, ValueError for a shared parameter.
     """
     require_untied(module)
     params, stats = {}, {}

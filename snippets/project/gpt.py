@@ -426,8 +426,7 @@ def next_logits(params, cache, token, position, heads):
 def generate(params, prompt, key, temperature, config, count, lengths=None):
     """Return prompt (rows, length) and what follows, `count` tokens in all.
 
-    With temperature 0 each token is the most likely one; else it is drawn.
-    `lengths` (rows,) are those of prompts that are padded to one length.
+    Temperature 0 takes the most likely token. Padded prompts have `lengths`.
     """
     length = prompt.shape[1]
     lengths = jnp.full(len(prompt), length) if lengths is None else lengths

@@ -233,8 +233,9 @@ def test_steps_that_are_waited_for_end_and_others_from_jax_0_12_on():
     waited = steps_of_a_process(True)
     assert waited.stdout == expected, waited.stderr
     in_a_line = steps_of_a_process(False)
-    if jax.__version_info__ >= (0, 12):
-        assert in_a_line.stdout == expected, in_a_line.stderr
-    else:
+    if jax.__version_info__ < (0, 12) and in_a_line.returncode:
+        # Whether the threads run out depends on the cores: a machine with many ends the loop.
         assert in_a_line.returncode == -signal.SIGABRT
         assert "Expected 8 threads to join the rendezvous" in in_a_line.stderr
+    else:
+        assert in_a_line.stdout == expected, in_a_line.stderr
