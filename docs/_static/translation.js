@@ -1,4 +1,4 @@
-// Filter the rows of the translation table. Without scripts all are shown.
+// Filter the rows of tables such as the translation's. Without scripts all are shown.
 (() => {
   "use strict";
 
@@ -7,9 +7,10 @@
     const bodies = cells.flatMap((cell) => [...cell.querySelectorAll("tbody")]);
     const rows = bodies.map((body) => ({ body, text: body.textContent.toLowerCase() }));
     const label = "Filter the rows";
+    const examples = bodies[0].closest("table").dataset.examples;
     const { input, output } = window.book.fieldAbove(cells[0], "translation-filter", label, {
       type: "search",
-      placeholder: "cat, gather, einsum, differs",
+      placeholder: examples ?? "cat, gather, einsum, differs",
     });
 
     const filter = () => {

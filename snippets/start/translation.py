@@ -1,11 +1,9 @@
 """The same operations in PyTorch, TensorFlow and JAX, as code that is run."""
 
 import dataclasses
-import html
 import inspect
 import logging
 import math
-import textwrap
 import warnings
 from collections.abc import Callable
 
@@ -16,6 +14,8 @@ import optax
 import tensorflow as tf
 import torch
 import torch.nn.functional as F
+
+from snippets.start.rows import code, element
 
 FRAMEWORKS = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
 LABELS = FRAMEWORKS | {"numpy": "NumPy"}
@@ -112,15 +112,6 @@ def evaluate(function, framework, given):
             return plain(function(**arrays))
         except Exception as error:
             return error
-
-
-def code(function):
-    """Return the code of a function: what it returns, and what is before."""
-    source = textwrap.dedent(inspect.getsource(function)).strip()
-    if function.__name__ == "<lambda>":
-        return source.removesuffix(",").partition(": ")[2]
-    body = textwrap.dedent(source.partition("\n")[2])
-    return "".join(body.rsplit("return ", 1))
 
 
 def plain(value):
@@ -270,12 +261,6 @@ def as_text(row, found):
             *(f"  all give {said[name]}" for name in said if name == "all"),
         ]
     )
-
-
-def element(tag, text, **attributes):
-    """Return an HTML element that holds text."""
-    given = "".join(f' {name}="{value}"' for name, value in attributes.items())
-    return f"<{tag}{given}>{html.escape(text, quote=False)}</{tag}>"
 
 
 def as_html(row, found):
