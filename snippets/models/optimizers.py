@@ -1,0 +1,223 @@
+"""Parts of a training step: frozen layers, groups, decay, averages."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import torch
+from flax import nnx
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from snippets.models.modules import name_of
+from snippets.models.steps import (
+    NnxMlp,
+    gradient_of,
+    make_step,
+    moving_average,
+    train,
+)
+
+EXPECTED_ERRORS = {
+    "step_of_nnx": (
+        ValueError,
+        "pytree structure error: different types at key path",
+    ),
+}
+
+
+def by_name(label):
+    """Return a function of params: the pytree of label(name) of each leaf.
+
+    Names are such as "2.kernel", "layers.2.kernel" or "layers.2.weight".
+    """
+
+    def labels(params):
+        return jax.tree.map_with_path(
+            lambda path, leaf: label(name_of(path).removesuffix(".value")),
+            params,
+        )
+
+    return labels
+
+
+def is_last(name):
+    """Say whether a leaf belongs to the last of three layers."""
+    return "2." in name
+
+
+def is_kernel(name):
+    """Say whether a leaf is a matrix of weights."""
+    return name.endswith(("kernel", "weight"))
+
+
+def torch_mlp(params):
+    """Return PyTorch's module with copies of the layers of `init_mlp`."""
+    layers = []
+    for layer in params:
+        linear = torch.nn.Linear(*layer["kernel"].shape)
+        linear.weight.data = torch.tensor(np.array(layer["kernel"].T))
+        linear.bias.data = torch.tensor(np.array(layer["bias"]))
+        layers += [linear, torch.nn.Tanh()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def losses_of(loss, optimizer, params, data):
+    """Train a copy of params; return the trained ones and the losses."""
+    params = jax.tree.map(jnp.copy, params)
+    step = make_step(gradient_of(loss), optimizer)
+    params, _, _, losses = train(
+        step, params, {}, optimizer.init(params), data
+    )
+    return params, losses
+
+
+def train_torch(module, optimizer, data, largest=None, schedule=None):
+    """Take a step for each batch of (images, labels); return the losses.
+
+    Gradients are clipped to the norm `largest`.
+    """
+    losses = []
+    for images, labels in data:
+        optimizer.zero_grad()
+        logits = module(torch.tensor(images))
+        value = torch.nn.functional.cross_entropy(
+            logits, torch.tensor(labels).long()
+        )
+        value.backward()
+        if largest:
+            torch.nn.utils.clip_grad_norm_(module.parameters(), largest)
+        optimizer.step()
+        if schedule:
+            schedule.step()
+        losses.append(value.item())
+    return np.array(losses, np.float32)
+
+
+def last_alone(rate):
+    """Return Adam for the last layer; the others stay as they are."""
+    parts = {True: optax.adam(rate), False: optax.set_to_zero()}
+    return optax.partition(parts, by_name(is_last))
+
+
+def two_rates(rate, last_rate):
+    """Return Adam with a rate of its own for the last layer."""
+    parts = {True: optax.adam(last_rate), False: optax.adam(rate)}
+    return optax.partition(parts, by_name(is_last))
+
+
+def decayed_kernels(rate, decay):
+    """Return AdamW that decays kernels, and no biases."""
+    return optax.adamw(rate, weight_decay=decay, mask=by_name(is_kernel))
+
+
+def with_warmup(rate, warmup, steps, largest):
+    """Return AdamW with clipped gradients and a rate that rises, then falls.
+
+    The rate rises in `warmup` steps and falls to zero along a cosine.
+    """
+    schedule = optax.warmup_cosine_decay_schedule(0.0, rate, warmup, steps)
+    return optax.chain(
+        optax.clip_by_global_norm(largest), optax.adamw(schedule)
+    )
+
+
+def torch_warmup(optimizer, warmup, steps):
+    """Return the schedule of `with_warmup` for an optimizer of PyTorch."""
+
+    def share(step):
+        if step < warmup:
+            return step / warmup
+        done = (step - warmup) / (steps - warmup)
+        return 0.5 * (1 + np.cos(np.pi * done))
+
+    return torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+
+
+def in_steps(optimizer, parts):
+    """Return an optimizer that moves the parameters in each parts-th step."""
+    return optax.MultiSteps(optimizer, every_k_schedule=parts)
+
+
+def train_averaged(step, params, opt_state, data, decay):
+    """Train; return parameters, and their exponential moving average."""
+    average = jax.tree.map(jnp.copy, params)
+    for batch in data:
+        params, _, opt_state, _ = step(params, {}, opt_state, batch)
+        average = moving_average(average, params, decay)
+    return params, average
+
+
+def train_torch_averaged(module, optimizer, data, decay):
+    """Train; return the module of averages that PyTorch keeps."""
+    averaged = AveragedModel(module, multi_avg_fn=get_ema_multi_avg_fn(decay))
+    averaged.update_parameters(module)
+    for batch in data:
+        train_torch(module, optimizer, [batch])
+        averaged.update_parameters(module)
+    return averaged.module
+
+
+def lbfgs(loss, params, batch, steps):
+    """Return params after steps of L-BFGS on one batch, and the losses."""
+    optimizer = optax.lbfgs()
+
+    def value_of(params):
+        return loss(params, {}, batch)[0]
+
+    value_and_grad = optax.value_and_grad_from_state(value_of)
+
+    @jax.jit
+    def step(params, opt_state):
+        value, grads = value_and_grad(params, state=opt_state)
+        updates, opt_state = optimizer.update(
+            grads,
+            opt_state,
+            params,
+            value=value,
+            grad=grads,
+            value_fn=value_of,
+        )
+        return optax.apply_updates(params, updates), opt_state, value
+
+    opt_state, losses = optimizer.init(params), []
+    for _ in range(steps):
+        params, opt_state, value = step(params, opt_state)
+        losses.append(float(value))
+    return params, np.array(losses, np.float32)
+
+
+def lbfgs_torch(module, batch, steps):
+    """Take steps of PyTorch's L-BFGS on one batch; return the losses."""
+    images, labels = torch.tensor(batch[0]), torch.tensor(batch[1]).long()
+    optimizer = torch.optim.LBFGS(
+        module.parameters(), max_iter=1, line_search_fn="strong_wolfe"
+    )
+
+    def closure():
+        optimizer.zero_grad()
+        value = torch.nn.functional.cross_entropy(module(images), labels)
+        value.backward()
+        return value
+
+    losses = [optimizer.step(closure).item() for _ in range(steps)]
+    return np.array(losses, np.float32)
+
+
+def step_of_nnx(labels):
+    """Take a step with nnx.Optimizer; `labels` are as optax.partition takes.
+
+    Raises ValueError where they are a pytree of `nnx.state`.
+    """
+    model = NnxMlp(rngs=nnx.Rngs(0))
+    parts = {True: optax.adam(1e-3), False: optax.set_to_zero()}
+    optimizer = nnx.Optimizer(
+        model, optax.partition(parts, labels(model)), wrt=nnx.Param
+    )
+    grads = nnx.grad(lambda model: model(jnp.ones((2, 64))).sum())(model)
+    optimizer.update(model, grads)
+    return model
+
+
+def labels_of_state(model):
+    """Return labels as a pytree like the parameters of an NNX module."""
+    return by_name(is_last)(nnx.state(model, nnx.Param))

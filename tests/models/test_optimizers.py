@@ -1,0 +1,141 @@
+"""Recipes for optimizers, against PyTorch's."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+import torch
+from flax import nnx
+
+from snippets.models import optimizers, steps
+
+TRAINING, TEST = steps.digits()
+DATA = steps.batches(*TRAINING, epochs=1)
+PARAMS = steps.init_mlp(jax.random.key(0))
+LOSS = steps.cross_entropy(steps.stateless(steps.mlp))
+
+
+def models():
+    """Return {library: parameters}."""
+    _, in_nnx, _ = steps.split_nnx(steps.NnxMlp(rngs=nnx.Rngs(0)))
+    _, in_equinox, _ = steps.split_equinox(steps.EquinoxMlp(key=jax.random.key(0)))
+    return {"plain": PARAMS, "nnx": in_nnx, "equinox": in_equinox}
+
+
+def adamw(module):
+    kernels, biases = list(module.parameters())[::2], list(module.parameters())[1::2]
+    return torch.optim.AdamW(
+        [{"params": kernels}, {"params": biases, "weight_decay": 0.0}], 1e-3, weight_decay=0.1
+    )
+
+
+def two_rates(module):
+    return torch.optim.Adam(
+        [
+            {"params": module[:-1].parameters(), "lr": 1e-4},
+            {"params": module[-1].parameters(), "lr": 1e-2},
+        ]
+    )
+
+
+def last_alone(module):
+    module[:-1].requires_grad_(False)
+    return torch.optim.Adam(module.parameters(), 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "in_torch"),
+    [
+        (optimizers.last_alone(1e-3), last_alone),
+        (optimizers.two_rates(1e-4, 1e-2), two_rates),
+        (optimizers.decayed_kernels(1e-3, 0.1), adamw),
+    ],
+    ids=["frozen", "rates", "decay"],
+)
+def test_groups_train_as_in_pytorch(optimizer, in_torch):
+    trained, losses = optimizers.losses_of(LOSS, optimizer, PARAMS, DATA)
+    module = optimizers.torch_mlp(PARAMS)
+    np.testing.assert_allclose(
+        losses, optimizers.train_torch(module, in_torch(module), DATA), rtol=1e-4
+    )
+    np.testing.assert_allclose(trained[0]["kernel"], module[0].weight.detach().numpy().T, atol=1e-4)
+    plain = optimizers.losses_of(LOSS, optax.adam(1e-3), PARAMS, DATA)[1]
+    assert not np.allclose(losses, plain, rtol=1e-4)
+
+
+def test_what_is_frozen_stays_and_has_no_state():
+    frozen, _ = optimizers.losses_of(LOSS, optimizers.last_alone(1e-3), PARAMS, DATA[:2])
+    for before, after in zip(PARAMS[:2], frozen[:2], strict=True):
+        np.testing.assert_array_equal(before["kernel"], after["kernel"])
+    assert not np.array_equal(PARAMS[2]["kernel"], frozen[2]["kernel"])
+    sizes = [
+        sum(leaf.nbytes for leaf in jax.tree.leaves(optimizer.init(PARAMS)))
+        for optimizer in (optax.adam(1e-3), optimizers.last_alone(1e-3))
+    ]
+    assert sizes[1] < sizes[0] / 10
+
+
+@pytest.mark.parametrize("name", ["plain", "nnx", "equinox"])
+def test_names_are_those_of_layers_in_each_library(name):
+    params = models()[name]
+    last = jax.tree.leaves(optimizers.by_name(optimizers.is_last)(params))
+    kernels = jax.tree.leaves(optimizers.by_name(optimizers.is_kernel)(params))
+    assert sum(last) == 2 and sum(kernels) == 3 and len(last) == 6
+    for leaf, kernel in zip(jax.tree.leaves(params), kernels, strict=True):
+        assert (leaf.ndim == 2) == kernel
+    optimizers.last_alone(1e-3).init(params)
+
+
+def test_a_schedule_with_clipping_as_in_pytorch():
+    count = len(DATA)
+    optimizer = optimizers.with_warmup(1e-3, 4, count, 0.5)
+    _, losses = optimizers.losses_of(LOSS, optimizer, PARAMS, DATA)
+    module = optimizers.torch_mlp(PARAMS)
+    in_torch = torch.optim.AdamW(module.parameters(), 1e-3, weight_decay=1e-4)
+    schedule = optimizers.torch_warmup(in_torch, 4, count)
+    expected = optimizers.train_torch(module, in_torch, DATA, 0.5, schedule)
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+    unclipped = optimizers.losses_of(
+        LOSS, optimizers.with_warmup(1e-3, 4, count, 1e9), PARAMS, DATA
+    )[1]
+    assert not np.allclose(losses, unclipped, rtol=1e-4)
+
+
+def test_four_calls_of_multisteps_are_one_step_of_the_whole_batch():
+    optimizer = optimizers.in_steps(optax.adam(1e-3), 4)
+    three, _ = optimizers.losses_of(LOSS, optimizer, PARAMS, DATA[:3])
+    assert steps.largest_difference(three, PARAMS) == 0
+    moved, _ = optimizers.losses_of(LOSS, optimizer, PARAMS, DATA[:4])
+    four = [np.concatenate(arrays) for arrays in zip(*DATA[:4], strict=True)]
+    at_once, _ = optimizers.losses_of(LOSS, optax.adam(1e-3), PARAMS, [four])
+    assert steps.largest_difference(moved, at_once) < 1e-5
+
+
+def test_the_average_is_pytorchs_and_fits_into_a_module():
+    adam = optax.adam(1e-3)
+    step = steps.make_step(steps.gradient_of(LOSS), adam)
+    copy = jax.tree.map(jnp.copy, PARAMS)
+    trained, average = optimizers.train_averaged(step, copy, adam.init(PARAMS), DATA, 0.9)
+    module = optimizers.torch_mlp(PARAMS)
+    in_torch = torch.optim.Adam(module.parameters(), 1e-3)
+    averaged = optimizers.train_torch_averaged(module, in_torch, DATA, 0.9)
+    expected = averaged[0].weight.detach().numpy().T
+    np.testing.assert_allclose(average[0]["kernel"], expected, atol=1e-5)
+    assert steps.largest_difference(trained, average) > 1e-3
+
+
+def test_lbfgs_reaches_what_pytorch_reaches():
+    _, losses = optimizers.lbfgs(LOSS, PARAMS, DATA[0], 20)
+    expected = optimizers.lbfgs_torch(optimizers.torch_mlp(PARAMS), DATA[0], 20)
+    np.testing.assert_allclose(losses[0], expected[0], rtol=1e-5)
+    assert losses[-1] < 1e-2 and expected[-1] < 1e-2
+    assert (np.diff(losses) < 0).all()
+
+
+def test_labels_as_a_pytree_of_nnx_are_refused_and_as_a_function_taken(raises_declared):
+    raises_declared(optimizers.step_of_nnx, optimizers.labels_of_state)
+    before = steps.NnxMlp(rngs=nnx.Rngs(0))
+    after = optimizers.step_of_nnx(lambda model: optimizers.by_name(optimizers.is_last))
+    np.testing.assert_array_equal(before.layers[0].kernel[...], after.layers[0].kernel[...])
+    assert not np.array_equal(before.layers[2].kernel[...], after.layers[2].kernel[...])
