@@ -23,7 +23,9 @@ LAYOUTS = {
 X = np.random.default_rng(0).normal(size=(8, 16)).astype(np.float32)
 W = np.random.default_rng(1).normal(size=(16, 8)).astype(np.float32)
 IDS = np.array([3, 1])
-ROWS, COLUMNS, WHOLE = P("x"), P(None, "x"), P()
+ROWS = P("x")
+COLUMNS = P(None, "x")
+REPLICATED = P()
 
 
 @dataclasses.dataclass
@@ -173,7 +175,7 @@ class Elementwise:
     )
     column = Operation(
         lambda x: x * x[:, :1],
-        lambda x: x * reshard(x, WHOLE)[:, :1],
+        lambda x: x * reshard(x, REPLICATED)[:, :1],
     )
     transposed = Operation(
         lambda x: x[:, :8] + x[:, :8].T,
@@ -231,7 +233,9 @@ class Reductions:
     segments = Operation(
         lambda x: jax.ops.segment_sum(x, IDS[[0, 1] * 4], 4),
         lambda x: (
-            jnp.zeros((4, 16)).at[IDS[[0, 1] * 4]].add(x, out_sharding=WHOLE)
+            jnp.zeros((4, 16))
+            .at[IDS[[0, 1] * 4]]
+            .add(x, out_sharding=REPLICATED)
         ),
     )
 
@@ -259,11 +263,13 @@ class Sorting:
     )
     unique = Operation(
         lambda x: jnp.unique(x, size=4),
-        lambda x: jnp.unique(reshard(x, WHOLE), size=4),
+        lambda x: jnp.unique(reshard(x, REPLICATED), size=4),
     )
     nonzero = Operation(
         lambda x: jnp.nonzero(x.sum(axis=1) > 0, size=3)[0],
-        lambda x: jnp.nonzero(reshard(x.sum(axis=1), WHOLE) > 0, size=3)[0],
+        lambda x: jnp.nonzero(reshard(x.sum(axis=1), REPLICATED) > 0, size=3)[
+            0
+        ],
     )
 
 
@@ -297,7 +303,7 @@ class Indexing:
     )
     gather = Operation(
         lambda x: x[IDS],
-        lambda x: x.at[IDS].get(out_sharding=WHOLE),
+        lambda x: x.at[IDS].get(out_sharding=REPLICATED),
     )
     along = Operation(
         lambda x: jnp.take_along_axis(x, x.argmax(axis=1, keepdims=True), 1),
@@ -311,7 +317,7 @@ class Indexing:
     )
     diagonal = Operation(
         lambda x: jnp.diagonal(x),
-        lambda x: jnp.diagonal(reshard(x, WHOLE)),
+        lambda x: jnp.diagonal(reshard(x, REPLICATED)),
     )
 
 
@@ -412,7 +418,7 @@ class Matmuls:
     )
     outer = Operation(
         lambda x: jnp.outer(x.sum(axis=1), x.sum(axis=1)),
-        lambda x: jnp.outer(x.sum(axis=1), reshard(x.sum(axis=1), WHOLE)),
+        lambda x: jnp.outer(x.sum(axis=1), reshard(x.sum(axis=1), REPLICATED)),
     )
     convolution = Operation(
         lambda x: lax.conv_general_dilated(
@@ -424,13 +430,13 @@ class Matmuls:
     )
     solve = Operation(
         lambda x: jnp.linalg.solve(jnp.eye(8), x),
-        lambda x: auto_axes(jnp.linalg.solve, out_sharding=WHOLE)(
+        lambda x: auto_axes(jnp.linalg.solve, out_sharding=REPLICATED)(
             jnp.eye(8), x
         ),
     )
     svd = Operation(
         lambda x: jnp.linalg.svd(x, compute_uv=False),
-        lambda x: jnp.linalg.svd(reshard(x, WHOLE), compute_uv=False),
+        lambda x: jnp.linalg.svd(reshard(x, REPLICATED), compute_uv=False),
     )
     attention = Operation(
         lambda x: jax.nn.dot_product_attention(*[x.reshape(8, 4, 2, 2)] * 3),
@@ -523,7 +529,7 @@ def sum_once(w, batches):
     """Return the same; the devices add up their sums after the last batch."""
     total = reshard(jnp.zeros_like(w), P(unreduced={"x"}))
     total = add_gradients(reshard(w, P(reduced={"x"})), total, batches)
-    return reshard(total, WHOLE)
+    return reshard(total, REPLICATED)
 
 
 def collectives_in_loops(function, *args):

@@ -7,7 +7,7 @@ from snippets.programs.launcher import readable
 FRAME = re.compile(r'File "(?:.*/)?([^"/]+)", line \d+ in (\S+)')
 
 
-def stands_in(text):
+def blocked_in(text):
     """Reduce what a process wrote to its lines and, in a dump, its calls.
 
     The call in which it stood comes first. Line numbers are dropped.
@@ -17,7 +17,7 @@ def stands_in(text):
     if not calls:
         return printed.strip()
     shown = [calls[0], *(c for c in calls[1:] if c.startswith("process_"))]
-    return "\n".join([printed.strip(), "stands in", *shown]).strip()
+    return "\n".join([printed.strip(), "blocked in", *shown]).strip()
 
 
 def raised_in(text):
@@ -40,33 +40,23 @@ def summed(value):
     return float(jnp.sum(x))
 
 
-def stuck_program(address, count, number):
-    """Add up a number twice; process 1 is stuck before the second time."""
-    import time
-
-    import jax
-
-    jax.distributed.initialize(address, count, number)
-    print(0, summed(1), flush=True)
-    if number == 1:
-        time.sleep(60)
-    print(1, summed(1), flush=True)
-
-
 def watched_program(address, count, number):
-    """Do the same; each process may take three seconds for a step."""
+    """Add up a number twice; process 1 is stuck before the second time.
+
+    A step that takes three seconds says where it is.
+    """
     import faulthandler
     import time
 
     import jax
 
     jax.distributed.initialize(address, count, number)
-    print(0, summed(1), flush=True)
-    faulthandler.dump_traceback_later(3, exit=True)
-    if number == 1:
-        time.sleep(60)
-    print(1, summed(1), flush=True)
-    faulthandler.cancel_dump_traceback_later()
+    summed(0)
+    for step in range(2):
+        faulthandler.dump_traceback_later(3)
+        if (step, number) == (1, 1):
+            time.sleep(600)
+        print(step, summed(1), flush=True)
 
 
 def full_pipe_program(address, count, number):
@@ -80,12 +70,12 @@ def full_pipe_program(address, count, number):
         os.write(log, b"a step, and what it printed\n" * 10_000)
 
     jax.distributed.initialize(address, count, number)
-    print(0, summed(1), flush=True)
+    summed(0)
     _, log = os.pipe()
-    faulthandler.dump_traceback_later(3, exit=True)
+    faulthandler.dump_traceback_later(3)
     if number == 1:
         report(log)
-    print(1, summed(1), flush=True)
+    print(0, summed(1), flush=True)
 
 
 def skip_program(address, count, number):
@@ -95,24 +85,23 @@ def skip_program(address, count, number):
     import jax
 
     jax.distributed.initialize(address, count, number)
+    summed(0)
+    faulthandler.dump_traceback_later(4)
     for step in range(4):
-        faulthandler.dump_traceback_later(3, exit=True)
-        if (step, number) == (1, 1):
-            continue
-        print(step, summed(10**step), flush=True)
+        if (step, number) != (1, 1):
+            print(step, summed(10**step), flush=True)
 
 
 def checked_program(address, count, number):
-    """Do the same, and check at each step that all take the same one."""
+    """Do the same, and compare the number of the step before each sum."""
     import jax
     from jax.experimental import multihost_utils
 
     jax.distributed.initialize(address, count, number)
     for step in range(4):
-        if (step, number) == (1, 1):
-            continue
-        multihost_utils.sync_global_devices(f"step {step}")
-        print(step, summed(10**step), flush=True)
+        if (step, number) != (1, 1):
+            multihost_utils.sync_global_devices(f"step {step}")
+            print(step, summed(10**step), flush=True)
 
 
 def check_same_program(function, *args):
@@ -125,7 +114,7 @@ def check_same_program(function, *args):
 
     text = jax.jit(function).lower(*args).as_text()
     number = np.uint32(zlib.crc32(text.encode()))
-    multihost_utils.assert_equal(number, "processes have other programs")
+    multihost_utils.assert_equal(number, "processes have different programs")
 
 
 def other_program(address, count, number, check=False):
@@ -142,7 +131,7 @@ def other_program(address, count, number, check=False):
         return x.sum()
 
     jax.distributed.initialize(address, count, number)
-    faulthandler.dump_traceback_later(5, exit=True)
+    faulthandler.dump_traceback_later(4)
     mesh = jax.make_mesh((jax.device_count(),), ("data",))
     rows = jax.NamedSharding(mesh, jax.P("data"))
     own = np.ones((4, 3), np.float32)
@@ -176,10 +165,10 @@ def slow_program(address, count, number):
 
 
 def limited_program(address, count, number):
-    """Wait two seconds at most for the others in a collective on CPUs."""
+    """Wait five seconds at most for the others in a collective on CPUs."""
     import os
 
-    os.environ["XLA_FLAGS"] = "--xla_cpu_collective_timeout_seconds=2"
+    os.environ["XLA_FLAGS"] = "--xla_cpu_collective_timeout_seconds=5"
     import time
 
     import jax
@@ -188,10 +177,9 @@ def limited_program(address, count, number):
     print(0, summed(1), flush=True)
     try:
         if number == 0:
-            time.sleep(6)
+            time.sleep(8)
         else:
             print(1, summed(1), flush=True)
     except (jax.errors.JaxRuntimeError, ValueError) as error:
         print("caught", str(error).rpartition("] ")[2], flush=True)
-        time.sleep(2)
     os._exit(0)

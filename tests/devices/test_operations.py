@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from snippets.devices import operations
-from snippets.devices.operations import COLUMNS, LAYOUTS, ROWS, WHOLE, X
+from snippets.devices.operations import COLUMNS, LAYOUTS, REPLICATED, ROWS, X
 from snippets.devices.resharding import collectives
 
 CPUS = jax.devices("cpu")
@@ -105,6 +105,8 @@ def test_the_gradient_of_a_fourier_transform_along_a_sharded_last_axis_fails(spe
     if spec == ROWS:
         assert np.isfinite(transformed(x)).all()
     else:
+        if jax.__version_info__ > (0, 12, 0, 1):
+            pytest.skip("look whether XLA has mended it, and whether the page still says so")
         with pytest.raises(jax.errors.JaxRuntimeError, match=r"RET_CHECK failure .*fft_thunk"):
             transformed(x).block_until_ready()
 
@@ -121,7 +123,7 @@ def test_auto_axes_and_explicit_axes(capsys):
 
 
 def test_unreduced_gradients_are_added_up_once():
-    w = jax.device_put(operations.W, WHOLE)
+    w = jax.device_put(operations.W, REPLICATED)
     batches = jax.device_put(np.stack([X, X + 1, X - 1]), jax.P(None, "x"))
     expected = sum(jax.grad(operations.loss)(operations.W, batch) for batch in np.asarray(batches))
     for function, inside in ((operations.sum_in_each, 1), (operations.sum_once, 0)):
