@@ -13,7 +13,6 @@ from snippets.models.steps import (
     NnxMlp,
     gradient_of,
     make_step,
-    moving_average,
     train,
 )
 
@@ -42,7 +41,7 @@ def by_name(label):
 
 def is_last(name):
     """Say whether a leaf belongs to the last of three layers."""
-    return "2." in name
+    return name.split(".")[-2] == "2"
 
 
 def is_kernel(name):
@@ -138,23 +137,29 @@ def in_steps(optimizer, parts):
     return optax.MultiSteps(optimizer, every_k_schedule=parts)
 
 
-def train_averaged(step, params, opt_state, data, decay):
+@jax.jit
+def averaged(average, params, decay):
+    """Return the average, a share 1 - decay nearer to the parameters."""
+    return optax.incremental_update(params, average, step_size=1 - decay)
+
+
+def train_averaged(step, params, stats, opt_state, data, decay):
     """Train; return parameters, and their exponential moving average."""
     average = jax.tree.map(jnp.copy, params)
     for batch in data:
-        params, _, opt_state, _ = step(params, {}, opt_state, batch)
-        average = moving_average(average, params, decay)
+        params, stats, opt_state, _ = step(params, stats, opt_state, batch)
+        average = averaged(average, params, decay)
     return params, average
 
 
 def train_torch_averaged(module, optimizer, data, decay):
     """Train; return the module of averages that PyTorch keeps."""
-    averaged = AveragedModel(module, multi_avg_fn=get_ema_multi_avg_fn(decay))
-    averaged.update_parameters(module)
+    average = AveragedModel(module, multi_avg_fn=get_ema_multi_avg_fn(decay))
+    average.update_parameters(module)
     for batch in data:
         train_torch(module, optimizer, [batch])
-        averaged.update_parameters(module)
-    return averaged.module
+        average.update_parameters(module)
+    return average.module
 
 
 def lbfgs(loss, params, batch, steps):
@@ -211,7 +216,7 @@ def step_of_nnx(labels):
     model = NnxMlp(rngs=nnx.Rngs(0))
     parts = {True: optax.adam(1e-3), False: optax.set_to_zero()}
     optimizer = nnx.Optimizer(
-        model, optax.partition(parts, labels(model)), wrt=nnx.Param
+        model, optax.partition(parts, labels), wrt=nnx.Param
     )
     grads = nnx.grad(lambda model: model(jnp.ones((2, 64))).sum())(model)
     optimizer.update(model, grads)
