@@ -1,0 +1,206 @@
+"""Simulations: walks that end, equations that change, implicit solutions."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.integrate
+from jax import lax
+
+EXPECTED_ERRORS = {
+    "rate_of_change": (
+        ValueError,
+        "Reverse-mode differentiation does not work for lax.while_loop",
+    ),
+}
+
+
+def noise(key, path, step):
+    """Return a normal number for a step of a path; same for equal numbers."""
+    return jax.random.normal(
+        jax.random.fold_in(jax.random.fold_in(key, path), step)
+    )
+
+
+def steps_to_exit(key, path, level, limit):
+    """Return the steps until a random walk leaves (-level, level).
+
+    It takes `limit` steps at most.
+    """
+
+    def inside(state):
+        position, step = state
+        return (jnp.abs(position) < level) & (step < limit)
+
+    def move(state):
+        position, step = state
+        return position + noise(key, path, step), step + 1
+
+    return lax.while_loop(inside, move, (0.0, 0))[1]
+
+
+@jax.jit(static_argnames=("count", "lanes"))
+def refilled(key, count, lanes, level, limit):
+    """Return the steps of `count` walks, and the iterations that it took.
+
+    `lanes` walks go on at a time. One that ends makes room for the next.
+    """
+
+    def going(state):
+        return (state["path"] < count).any()
+
+    def move(state):
+        path, step = state["path"], state["step"] + 1
+        moved = jax.vmap(noise, (None, 0, 0))(key, path, step - 1)
+        position = state["position"] + moved
+        ended = (jnp.abs(position) >= level) | (step == limit)
+        found = state["found"].at[jnp.where(ended, path, count)]
+        waiting = state["next"] + jnp.cumsum(ended) - 1
+        return {
+            "position": jnp.where(ended, 0.0, position),
+            "step": jnp.where(ended, 0, step),
+            "path": jnp.where(ended, waiting, path),
+            "next": state["next"] + ended.sum(),
+            "found": found.set(step, mode="drop"),
+            "iterations": state["iterations"] + 1,
+        }
+
+    start = {
+        "position": jnp.zeros(lanes),
+        "step": jnp.zeros(lanes, jnp.int32),
+        "path": jnp.arange(lanes),
+        "next": jnp.int32(lanes),
+        "found": jnp.zeros(count, jnp.int32),
+        "iterations": jnp.int32(0),
+    }
+    state = lax.while_loop(going, move, start)
+    return state["found"], state["iterations"]
+
+
+def pendulum(y, friction):
+    """Return the derivative of (angle, speed) of a pendulum."""
+    angle, speed = y
+    return jnp.array([speed, -jnp.sin(angle) - friction * speed])
+
+
+def runge_kutta(f, y, h, *args):
+    """Return y after a step h of the classic method of fourth order."""
+    k1 = f(y, *args)
+    k2 = f(y + h / 2 * k1, *args)
+    k3 = f(y + h / 2 * k2, *args)
+    k4 = f(y + h * k3, *args)
+    return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+
+
+@jax.jit(static_argnames="steps")
+def swing(friction, y, time, steps):
+    """Return (angle, speed) at a time, after so many equal steps."""
+
+    def step(y, _):
+        return runge_kutta(pendulum, y, time / steps, friction), None
+
+    return lax.scan(step, y, length=steps)[0]
+
+
+def swing_scipy(friction, y, time):
+    """Return the same by SciPy, with a tolerance of 1e-10."""
+
+    def f(_, y):
+        return [y[1], -np.sin(y[0]) - friction * y[1]]
+
+    solved = scipy.integrate.solve_ivp(
+        f, (0, time), y, method="DOP853", rtol=1e-10, atol=1e-10
+    )
+    return solved.y[:, -1]
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def swing_adjoint(friction, y, time, steps):
+    """Return what `swing` does; its gradient keeps no steps.
+
+    The backward pass solves the equation backwards in time, together with
+    that of the gradient (the adjoint equation; Pontryagin, 1962).
+    """
+    return swing(friction, y, time, steps)
+
+
+def _swing_forward(friction, y, time, steps):
+    end = swing(friction, y, time, steps)
+    return end, (friction, end, time)
+
+
+def _swing_backward(steps, residuals, g):
+    friction, end, time = residuals
+
+    def backwards(state, friction):
+        y, g = state[:2], state[2:4]
+        f, pull = jax.vjp(pendulum, y, friction)
+        g_y, g_friction = pull(g)
+        return jnp.concatenate([-f, g_y, g_friction[None]])
+
+    def step(state, _):
+        return runge_kutta(backwards, state, time / steps, friction), None
+
+    state = jnp.concatenate([end, g, jnp.zeros(1)])
+    state, _ = lax.scan(step, state, length=steps)
+    return state[4], state[2:4], pendulum(end, friction) @ g
+
+
+swing_adjoint.defvjp(_swing_forward, _swing_backward)
+
+
+def newton(mean, eccentricity):
+    """Return the solution E of E - eccentricity * sin(E) = mean."""
+
+    def far(state):
+        last, now, count = state
+        return (jnp.abs(now - last) > 1e-6) & (count < 50)
+
+    def step(state):
+        _, now, count = state
+        error = now - eccentricity * jnp.sin(now) - mean
+        derivative = 1 - eccentricity * jnp.cos(now)
+        return now, now - error / derivative, count + 1
+
+    start = jnp.asarray(mean, float)
+    return lax.while_loop(far, step, (start + 1, start, 0))[1]
+
+
+def rate_of_change(mean, eccentricity):
+    """Differentiate `newton`; raises ValueError, for it is a while_loop."""
+    return jax.grad(newton)(mean, eccentricity)
+
+
+def kepler(mean, eccentricity):
+    """Return what `newton` does, with the derivative of the solution."""
+
+    def equation(E):
+        return E - eccentricity * jnp.sin(E) - mean
+
+    return lax.custom_root(
+        equation,
+        jnp.asarray(mean, float),
+        lambda _, start: newton(mean, eccentricity),
+        lambda tangent, y: y / tangent(1.0),
+    )
+
+
+def recurrence(a, b):
+    """Return h with h[t] = a[t] * h[t - 1] + b[t], one step at a time."""
+
+    def step(h, ab):
+        h = ab[0] * h + ab[1]
+        return h, h
+
+    return lax.scan(step, 0.0, (a, b))[1]
+
+
+def recurrence_by_pairs(a, b):
+    """Return the same; pairs of steps are combined, then pairs of pairs."""
+
+    def combine(first, second):
+        (a1, b1), (a2, b2) = first, second
+        return a1 * a2, b1 * a2 + b2
+
+    return lax.associative_scan(combine, (a, b))[1]
