@@ -114,6 +114,12 @@ def seconds_ranged(number: Range) -> str:
     return ranged(number.scaled(scale), f" {unit}")
 
 
+def calls_text(value: float) -> str:
+    """Write a number of calls, a whole one."""
+    calls = math.ceil(value)
+    return f"{calls} call{'s' * (calls != 1)}"
+
+
 def calls_ranged(number: Range) -> str:
     """Write a number of calls with its range: whole ones, and no digit that the range lacks."""
     places = min(_decimals(number), 0)
