@@ -205,9 +205,7 @@ def paid(expression: str, measurements: Measurements) -> Quantity:
         raise NotRecorded(message, first.device)
     faster = (ratio.range.differs or ratio.is_alone) and ratio.range.value < 1
     if calls.high == 1 or (faster and calls.high < math.inf):
-        return Quantity(
-            calls.value, calls_ranged(calls), ratio.sources, calls, write=calls_text
-        )
+        return Quantity(calls.value, calls_ranged(calls), ratio.sources, calls, write=calls_text)
     text = "never" if ratio.range.differs or ratio.range.is_equal else UNDECIDED
     return Quantity(calls.value, text, ratio.sources, wordy=True)
 
