@@ -94,7 +94,7 @@ class Quantity:
     """A number, how it is written, and the measurements that it comes from.
 
     `range` is there where it comes from processes. `wordy` is a text that is no number. `write`
-    writes one number of the range, where that is neither seconds nor a ratio.
+    writes one number of the range.
     """
 
     value: float
@@ -102,7 +102,7 @@ class Quantity:
     sources: tuple[Measurement, ...]
     range: Range | None = None
     wordy: bool = False
-    write: Callable[[float], str] | None = None
+    write: Callable[[float], str] = ratio_text
 
     @property
     def brief(self) -> str:
@@ -116,7 +116,7 @@ class Quantity:
         one = len(self.sources) == 1
         texts = [f"{origins}.", sampling(self.sources[0])]
         if self.range:
-            texts += in_groups(self.range, self.write or (seconds_text if one else ratio_text))
+            texts += in_groups(self.range, self.write)
         if one and (least := self.sources[0].least):
             texts.append(f"By published peaks at least {seconds_text(least)}.")
         return " ".join(texts)
@@ -148,7 +148,7 @@ def resolve(
     ((field, measurement),) = terms
     text, value = field_text(field, measurement), getattr(measurement, field)
     seconds = measurement.range(field) if field in CLOCKS else None
-    return Quantity(value, text, (measurement,), seconds)
+    return Quantity(value, text, (measurement,), seconds, write=seconds_text)
 
 
 def fastest(expression: str, measurements: Measurements) -> str:

@@ -123,8 +123,8 @@ def calls_text(value: float) -> str:
 def calls_ranged(number: Range) -> str:
     """Write a number of calls with its range: whole ones, and no digit that the range lacks."""
     places = min(_decimals(number), 0)
-    value, low, high = (f"{round(math.ceil(part), places)}" for part in number.numbers)
-    return f"{value} call{'s' * (value != '1')}" + _around(number, low, high)
+    value, low, high = (round(math.ceil(part), places) for part in number.numbers)
+    return calls_text(value) + _around(number, f"{low}", f"{high}")
 
 
 def compared(number: Range) -> str:
