@@ -2,6 +2,7 @@ import sys
 
 import pytest
 import torch
+import torch._dynamo.testing
 import torch.utils.checkpoint
 
 from snippets.claims import pytorch_docs

@@ -12,7 +12,7 @@ from executed.names import nearest
 
 from .ranges import Range
 from .schema import CLOCKS, Measurement
-from .texts import BESIDE, calls_ranged, field_text, in_groups, sampling, times
+from .texts import BESIDE, calls_ranged, calls_text, field_text, in_groups, sampling, times
 
 FIELDS = (*CLOCKS, "rate", "error", "least")
 REFERENCE = re.compile(
@@ -93,7 +93,8 @@ Term = tuple[str, Measurement]
 class Quantity:
     """A number, how it is written, and the measurements that it comes from.
 
-    `range` is there where it comes from processes. `wordy` is a text that is no number.
+    `range` is there where it comes from processes. `wordy` is a text that is no number. `write`
+    writes one number of the range.
     """
 
     value: float
@@ -101,6 +102,7 @@ class Quantity:
     sources: tuple[Measurement, ...]
     range: Range | None = None
     wordy: bool = False
+    write: Callable[[float], str] = ratio_text
 
     @property
     def brief(self) -> str:
@@ -114,7 +116,7 @@ class Quantity:
         one = len(self.sources) == 1
         texts = [f"{origins}.", sampling(self.sources[0])]
         if self.range:
-            texts += in_groups(self.range, seconds_text if one else ratio_text)
+            texts += in_groups(self.range, self.write)
         if one and (least := self.sources[0].least):
             texts.append(f"By published peaks at least {seconds_text(least)}.")
         return " ".join(texts)
@@ -146,7 +148,7 @@ def resolve(
     ((field, measurement),) = terms
     text, value = field_text(field, measurement), getattr(measurement, field)
     seconds = measurement.range(field) if field in CLOCKS else None
-    return Quantity(value, text, (measurement,), seconds)
+    return Quantity(value, text, (measurement,), seconds, write=seconds_text)
 
 
 def fastest(expression: str, measurements: Measurements) -> str:
@@ -203,7 +205,7 @@ def paid(expression: str, measurements: Measurements) -> Quantity:
         raise NotRecorded(message, first.device)
     faster = (ratio.range.differs or ratio.is_alone) and ratio.range.value < 1
     if calls.high == 1 or (faster and calls.high < math.inf):
-        return Quantity(calls.value, calls_ranged(calls), ratio.sources, calls)
+        return Quantity(calls.value, calls_ranged(calls), ratio.sources, calls, write=calls_text)
     text = "never" if ratio.range.differs or ratio.range.is_equal else UNDECIDED
     return Quantity(calls.value, text, ratio.sources, wordy=True)
 

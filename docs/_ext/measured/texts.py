@@ -114,11 +114,17 @@ def seconds_ranged(number: Range) -> str:
     return ranged(number.scaled(scale), f" {unit}")
 
 
+def calls_text(value: float) -> str:
+    """Write a number of calls, a whole one."""
+    calls = math.ceil(value)
+    return f"{calls} call{'s' * (calls != 1)}"
+
+
 def calls_ranged(number: Range) -> str:
     """Write a number of calls with its range: whole ones, and no digit that the range lacks."""
     places = min(_decimals(number), 0)
-    value, low, high = (f"{round(math.ceil(part), places)}" for part in number.numbers)
-    return f"{value} call{'s' * (value != '1')}" + _around(number, low, high)
+    value, low, high = (round(math.ceil(part), places) for part in number.numbers)
+    return calls_text(value) + _around(number, f"{low}", f"{high}")
 
 
 def compared(number: Range) -> str:

@@ -469,6 +469,13 @@ def test_calls_until_a_first_call_has_paid(processes, text):
     assert paid("ours@jax / other@jax", first_calls(*processes)).text == text
 
 
+def test_two_groups_of_counts_are_told_as_calls():
+    counts = paid(
+        "ours@jax / other@jax", first_calls(*[(1.5, 0.5, 1.0)] * 6, *[(3.5, 0.5, 1.0)] * 4)
+    )
+    assert counts.origin.endswith("two groups: 6 around 2 calls and 4 around 6 calls.")
+
+
 @given(st.floats(1e-6, 1), st.floats(1e-6, 1), st.floats(1e-6, 100))
 def test_it_pays_at_the_first_count_at_which_the_totals_meet(other, own, first):
     calls = paid("ours@jax / other@jax", first_calls(*[(first, own, other)] * 2))
