@@ -114,40 +114,55 @@ def record(program: Program, targets: Mapping[str, Target], command: str) -> rec
 def _program_record(
     head: dict[str, Any], program: Program, targets: Mapping[str, Target]
 ) -> records.ProgramRecord:
-    from jax.sharding import SingleDeviceSharding
-
     function = load(program)
     traced = function.trace(*abstract(program.arguments))
     lowered: dict[str, list[str]] = {}
-    compiled = {}
+    compiled, refused = {}, {}
     for name, target in targets.items():
+        try:
+            compiled[name] = _compiled(function, program.arguments, target)
+        except Exception as error:
+            refused[name] = said(error)
+            print(f"{program.title}: refused for {target.label}", flush=True)
+            continue
         text = traced.lower(lowering_platforms=(target.platform,)).as_text().rstrip()
         lowered.setdefault(text, []).append(name)
-        device = devices_of(target)[0]
-        here = SingleDeviceSharding(device)
-        arguments = abstract(program.arguments, placed=lambda _, here=here: here)  # type: ignore[misc]
-        made = compile_for(function, arguments)
-        lines = hlo.cleaned(made.as_text())
-        read = hlo.Optimized(lines)
-        compiled[name] = records.Compiled(
-            device=device.device_kind,
-            hlo=lines,
-            kernels=read.kernels(),
-            copies=len(read.copies()),
-            loops=read.loops,
-            traffic=traffic.traffic(read),
-            cost=cost(made),
-            memory=memory(made),
-        )
     return records.ProgramRecord(
         **head,
         jaxpr=str(traced.jaxpr).splitlines(),
         operations=jaxprs.operations(traced.jaxpr.jaxpr),
         picture=jaxprs.picture(traced.jaxpr.jaxpr),
         stablehlo=[records.Lowered(names, text.splitlines()) for text, names in lowered.items()],
-        unoptimized=cost(traced.lower()),
+        unoptimized=None if refused else cost(traced.lower()),
         targets=compiled,
+        refused=refused,
     )
+
+
+def _compiled(function: Any, arguments: Any, target: Target) -> records.Compiled:
+    from jax.sharding import SingleDeviceSharding
+
+    device = devices_of(target)[0]
+    here = SingleDeviceSharding(device)
+    made = compile_for(function, abstract(arguments, placed=lambda _: here))
+    lines = hlo.cleaned(made.as_text())
+    read = hlo.Optimized(lines)
+    return records.Compiled(
+        device=device.device_kind,
+        hlo=lines,
+        kernels=read.kernels(),
+        copies=len(read.copies()),
+        loops=read.loops,
+        traffic=traffic.traffic(read),
+        cost=cost(made),
+        memory=memory(made),
+    )
+
+
+def said(error: Exception) -> str:
+    """Return what an error says, without the addresses and listings below its first paragraph."""
+    paragraph, _, _ = str(error).strip().partition("\n\n")
+    return f"{type(error).__name__}: {paragraph}"
 
 
 def _scale_record(

@@ -39,7 +39,7 @@ def state(
     if isinstance(record, ScaleRecord):
         compiled_for = [run.target for run in record.runs]
     else:
-        compiled_for = list(record.targets)
+        compiled_for = [*record.targets, *record.refused]
     if unknown := [name for name in compiled_for if name not in targets]:
         return None, State(Standing.UNREADABLE, (f"it is of the unknown device '{unknown[0]}'",))
     changed = []
@@ -58,7 +58,7 @@ def state(
 def lacking(record: Record, program: Program, targets: Mapping[str, Target]) -> list[str]:
     """Return the targets that a record should have and has not."""
     if not isinstance(record, ScaleRecord):
-        return [name for name in targets if name not in record.targets]
+        return [name for name in targets if name not in {*record.targets, *record.refused}]
     present = {(run.case, run.target, run.chips) for run in record.runs}
     return [
         name

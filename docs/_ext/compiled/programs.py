@@ -150,7 +150,10 @@ class Head:
 
 @dataclasses.dataclass(frozen=True)
 class ProgramRecord(Head):
-    """A function compiled for one device of each target."""
+    """A function compiled for one device of each target.
+
+    `refused` has what the compiler of a target said where it did not compile it.
+    """
 
     jaxpr: list[str]
     operations: dict[str, int]
@@ -158,6 +161,7 @@ class ProgramRecord(Head):
     stablehlo: list[Lowered]
     unoptimized: Counts | None
     targets: dict[str, Compiled]
+    refused: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def number(self, target: str, name: str, peaks: Peaks | None = None) -> float | None:
         """Return one of its numbers, or None where there is none; `least` is by published peaks."""

@@ -1,7 +1,8 @@
 """The list of declared errors; not how an error looks, which is `executed/tracebacks.py`.
 
 `outcomes` is what a page's errors came to; `version_files` keeps what other versions of a package
-gave, which `record_versions` records. `beside` shows it beside a cell, `listing` all of it.
+gave, which `record_versions` records. `beside` shows it beside a cell, `listing` all of it, and
+`changed` what became another error.
 `feature` is what this adds to the core, and `options` has what conf.py says of versions.
 """
 
@@ -13,8 +14,9 @@ def setup(app: Any) -> dict[str, Any]:
     # Imported here, because commands use this package without Sphinx.
     from executed.assets import add_assets
 
-    from . import listing
+    from . import changed, listing
 
     add_assets(app, __file__, "errors.css")
     listing.setup(app)
+    app.add_directive("errors-changed", changed.ErrorsChangedDirective)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -132,13 +132,13 @@ def error_text(outcome: Text) -> str:
 
 def differing(error: DeclaredError) -> Iterator[tuple[str, str, Text]]:
     """Return where other versions raise something else: the first and the last, and what came."""
-    for outcome, group in itertools.groupby(error.versions.items(), lambda item: _key(item[1])):
+    for outcome, group in itertools.groupby(error.versions.items(), lambda item: meaning(item[1])):
         items = list(group)
-        if error.here is None or outcome != _key(error.here):
+        if error.here is None or outcome != meaning(error.here):
             yield items[0][0], items[-1][0], items[0][1]
 
 
-def _key(outcome: Text) -> tuple[str, list[str]]:
+def meaning(outcome: Text) -> tuple[str, list[str]]:
     """Return what two outcomes have in common that say the same.
 
     Words in another order do: some messages write out a set.

@@ -1,0 +1,61 @@
+"""A table of the errors whose type or message changed from one version to the next."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from executed.book import Book, book_of
+from executed.nodes import table_node
+from executed.waiting import place
+
+from .beside import label
+from .listing import ERRORS, all_errors, error_text, meaning
+from .options import ErrorOptions
+from .outcomes import DeclaredError
+
+
+class Change(NamedTuple):
+    """What an error said up to one version, and what from the next one on."""
+
+    page: str
+    last: str
+    first: str
+    before: str
+    after: str
+
+
+def changes(errors: Iterable[DeclaredError]) -> Iterator[Change]:
+    """Return how errors changed between versions in which each was raised, every pair once."""
+    known = set()
+    for error in errors:
+        said = list(error.versions.items())
+        for (last, before), (first, after) in zip(said, said[1:], strict=False):
+            if meaning(before) != meaning(after):
+                texts = [error_text(each).partition("\n")[0] for each in (before, after)]
+                change = Change(error.page, last, first, *texts)
+                if change[1:] not in known and any(texts):
+                    known.add(change[1:])
+                    yield change
+
+
+def _table(page: Any, node: nodes.Element) -> nodes.Node:
+    book: Book = book_of(page.env)
+    package = book.options.of(ErrorOptions).versions.package
+    rows: list[list[nodes.Node | str]] = []
+    for change in changes(all_errors(page.env)):
+        last, first = (name.removeprefix(f"{package}-") for name in (change.last, change.first))
+        uri = book.relative_uri(page.env.docname, change.page)
+        link = nodes.reference("", change.page, refuri=uri, internal=True)
+        texts = [nodes.literal(text, text) if text else "no error" for text in change[3:]]
+        rows.append([link, f"{last} → {first}", *texts])
+    return table_node(["raised on", label(book.options), "before", "since"], rows)
+
+
+class ErrorsChangedDirective(SphinxDirective):
+    """The place of the table."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place, filled in when the page is written."""
+        return [place(self, _table, ERRORS)]

@@ -1,0 +1,328 @@
+"""Kernels in Pallas: softmax, RMSNorm, a tiled matmul and attention."""
+
+import contextlib
+import functools
+import io
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+COMPILED = {
+    "softmax": ["float32[16384,1024]"],
+    "matmul": ["bfloat16[4096,4096]", "bfloat16[4096,4096]"],
+    "attention": [
+        "float32[8,2048,128]",
+        "float32[8,2048,128]",
+        "float32[8,2048,128]",
+    ],
+    "narrow_softmax": ["float32[16384,1024]"],
+    "large_softmax": ["float32[16384,1024]"],
+    "sorted_rows": ["float32[16384,1024]"],
+}
+EXPECTED_ERRORS = {
+    "without_a_rule": (Exception, "differentiat|jvp|JVP|Linearization"),
+}
+
+
+def softmax_kernel(x_ref, out_ref):
+    """Write the softmax of each row of a block."""
+    x = x_ref[...]
+    exps = jnp.exp(x - jnp.max(x, axis=-1, keepdims=True))
+    out_ref[...] = exps / jnp.sum(exps, axis=-1, keepdims=True)
+
+
+def softmax(x, rows=128, interpret=False):
+    """Return the softmax of each row of x, float32[m,n], by a kernel.
+
+    A block has `rows` rows, of which m must be a multiple. `interpret` is
+    that of `pallas_call`: False, True or `pltpu.InterpretParams`.
+    """
+    block = pl.BlockSpec((rows, x.shape[1]), lambda i: (i, 0))
+    return pl.pallas_call(
+        softmax_kernel,
+        grid=(x.shape[0] // rows,),
+        in_specs=[block],
+        out_specs=block,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        interpret=interpret,
+    )(x)
+
+
+def rms_norm_kernel(x_ref, scale_ref, out_ref):
+    """Write the rows of a block, divided by their root mean square."""
+    x = x_ref[...]
+    mean = jnp.mean(x * x, axis=-1, keepdims=True)
+    out_ref[...] = x * jax.lax.rsqrt(mean + 1e-6) * scale_ref[...]
+
+
+def rms_norm(x, scale, rows=128, interpret=False):
+    """Return RMSNorm of the rows of x, float32[m,n], by a kernel.
+
+    `scale` has shape (n,); the formula is that of Zhang and Sennrich 2019,
+    section 4, with 1e-6 under the root. The rest is as in `softmax`.
+    """
+    block = pl.BlockSpec((rows, x.shape[1]), lambda i: (i, 0))
+    shared = pl.BlockSpec((1, x.shape[1]), lambda i: (0, 0))
+    return pl.pallas_call(
+        rms_norm_kernel,
+        grid=(x.shape[0] // rows,),
+        in_specs=[block, shared],
+        out_specs=block,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        interpret=interpret,
+    )(x, scale[None])
+
+
+def matmul_kernel(a_ref, b_ref, out_ref, sum_ref):
+    """Add the product of two blocks to the accumulator; write it at the end."""
+
+    @pl.when(pl.program_id(2) == 0)
+    def start():
+        sum_ref[...] = jnp.zeros_like(sum_ref)
+
+    sum_ref[...] += jnp.dot(
+        a_ref[...], b_ref[...], preferred_element_type=jnp.float32
+    )
+
+    @pl.when(pl.program_id(2) == pl.num_programs(2) - 1)
+    def finish():
+        out_ref[...] = sum_ref[...].astype(out_ref.dtype)
+
+
+def matmul(a, b, tile=512, interpret=False):
+    """Return a @ b in the dtype of a, (m, k) @ (k, n), in square tiles.
+
+    All sizes must be multiples of `tile`. Sums are float32.
+    """
+    (m, k), n = a.shape, b.shape[1]
+    return pl.pallas_call(
+        matmul_kernel,
+        grid=(m // tile, n // tile, k // tile),
+        in_specs=[
+            pl.BlockSpec((tile, tile), lambda i, j, step: (i, step)),
+            pl.BlockSpec((tile, tile), lambda i, j, step: (step, j)),
+        ],
+        out_specs=pl.BlockSpec((tile, tile), lambda i, j, step: (i, j)),
+        out_shape=jax.ShapeDtypeStruct((m, n), a.dtype),
+        scratch_shapes=[pltpu.VMEM((tile, tile), jnp.float32)],
+        interpret=interpret,
+    )(a, b)
+
+
+def attention_kernel(
+    query_ref, key_ref, value_ref, out_ref, top_ref, total_ref, sum_ref
+):
+    """Add what one block of keys contributes to one block of queries.
+
+    The largest score of each query so far, the sum of its exponentials and
+    its weighted values stay in scratch memory (Dao et al. 2022, algorithm 1).
+    """
+
+    @pl.when(pl.program_id(2) == 0)
+    def start():
+        top_ref[...] = jnp.full_like(top_ref, -jnp.inf)
+        total_ref[...] = jnp.zeros_like(total_ref)
+        sum_ref[...] = jnp.zeros_like(sum_ref)
+
+    query = query_ref[...] / math.sqrt(query_ref.shape[-1])
+    scores = jnp.dot(query, key_ref[...].T, preferred_element_type=jnp.float32)
+    top = jnp.maximum(top_ref[...], scores.max(axis=-1, keepdims=True))
+    exps = jnp.exp(scores - top)
+    before = jnp.exp(top_ref[...] - top)
+    total_ref[...] = before * total_ref[...] + exps.sum(-1, keepdims=True)
+    sum_ref[...] = before * sum_ref[...] + jnp.dot(
+        exps, value_ref[...], preferred_element_type=jnp.float32
+    )
+    top_ref[...] = top
+
+    @pl.when(pl.program_id(2) == pl.num_programs(2) - 1)
+    def finish():
+        out_ref[...] = (sum_ref[...] / total_ref[...]).astype(out_ref.dtype)
+
+
+def attention(query, key, value, tile=256, interpret=False):
+    """Return attention, (heads, time, width), without its matrix of scores.
+
+    The number of positions must be a multiple of `tile`.
+    """
+    heads, time, width = query.shape
+    queries = pl.BlockSpec((None, tile, width), lambda h, i, j: (h, i, 0))
+    keys = pl.BlockSpec((None, tile, width), lambda h, i, j: (h, j, 0))
+    return pl.pallas_call(
+        attention_kernel,
+        grid=(heads, time // tile, time // tile),
+        in_specs=[queries, keys, keys],
+        out_specs=queries,
+        out_shape=jax.ShapeDtypeStruct(query.shape, query.dtype),
+        scratch_shapes=[
+            pltpu.VMEM((tile, 1), jnp.float32),
+            pltpu.VMEM((tile, 1), jnp.float32),
+            pltpu.VMEM((tile, width), jnp.float32),
+        ],
+        interpret=interpret,
+    )(query, key, value)
+
+
+def plain_attention(query, key, value):
+    """Return the same by its formula, with all scores at once."""
+    scores = query @ key.mT / math.sqrt(query.shape[-1])
+    return jax.nn.softmax(scores) @ value
+
+
+def without_a_rule(x):
+    """Differentiate through a kernel with scratch memory as it is."""
+    return jax.grad(lambda x: matmul(x, x, 128, interpret=True).sum())(x)
+
+
+def softmax_gradient_kernel(y_ref, g_ref, out_ref):
+    """Write the gradient of a block from its softmax y and the one of y."""
+    y, g = y_ref[...], g_ref[...]
+    out_ref[...] = y * (g - jnp.sum(y * g, axis=-1, keepdims=True))
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def softmax_with_gradient(x, rows=128, interpret=False):
+    """Return `softmax`, whose gradient is a kernel, too."""
+    return softmax(x, rows, interpret)
+
+
+def softmax_forward(x, rows, interpret):
+    """Return the softmax, and as residual the same."""
+    y = softmax(x, rows, interpret)
+    return y, y
+
+
+def softmax_backward(rows, interpret, y, g):
+    """Return the gradient of x from the residual and the gradient of y."""
+    block = pl.BlockSpec((rows, y.shape[1]), lambda i: (i, 0))
+    gradient = pl.pallas_call(
+        softmax_gradient_kernel,
+        grid=(y.shape[0] // rows,),
+        in_specs=[block, block],
+        out_specs=block,
+        out_shape=jax.ShapeDtypeStruct(y.shape, y.dtype),
+        interpret=interpret,
+    )(y, g)
+    return (gradient,)
+
+
+softmax_with_gradient.defvjp(softmax_forward, softmax_backward)
+
+
+def with_gradient_of(reference, kernel):
+    """Return `kernel`, with the gradient that JAX derives of `reference`.
+
+    Both take the same arrays. The forward pass runs the kernel; the backward
+    pass computes the reference again.
+    """
+
+    @jax.custom_vjp
+    def call(*arrays):
+        return kernel(*arrays)
+
+    def forward(*arrays):
+        return kernel(*arrays), arrays
+
+    def backward(arrays, g):
+        return jax.vjp(reference, *arrays)[1](g)
+
+    call.defvjp(forward, backward)
+    return call
+
+
+def row_sums_kernel(x_ref, out_ref):
+    """Add the rows of a block to the result, which all blocks share."""
+
+    @pl.when(pl.program_id(0) == 0)
+    def start():
+        out_ref[...] = jnp.zeros_like(out_ref)
+
+    out_ref[...] += jnp.sum(x_ref[...], axis=0, keepdims=True)
+
+
+def row_sums(x, semantics, interpret, rows=128):
+    """Return the sum of all rows of x, float32[m,n], shape (1, n).
+
+    `semantics` is "arbitrary", blocks in order, or "parallel", where the
+    cores of a chip may share them.
+    """
+    return pl.pallas_call(
+        row_sums_kernel,
+        grid=(x.shape[0] // rows,),
+        in_specs=[pl.BlockSpec((rows, x.shape[1]), lambda i: (i, 0))],
+        out_specs=pl.BlockSpec((1, x.shape[1]), lambda i: (0, 0)),
+        out_shape=jax.ShapeDtypeStruct((1, x.shape[1]), x.dtype),
+        compiler_params=pltpu.CompilerParams(dimension_semantics=(semantics,)),
+        interpret=interpret,
+    )(x)
+
+
+def races(function):
+    """Say whether the interpreter reports a race in a call of `function`.
+
+    It prints a race, and from JAX 0.12 on it raises one.
+    """
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            jax.block_until_ready(function())
+    except Exception as error:
+        pltpu.reset_tpu_interpret_mode_state()
+        return "race" in str(error).lower()
+    return "race" in printed.getvalue().lower()
+
+
+def narrow_softmax(x):
+    """Take blocks of 100 rows, which no tile of eight rows divides."""
+    return softmax(x, rows=100)
+
+
+def large_softmax(x):
+    """Take the whole array as one block."""
+    return softmax(x, rows=x.shape[0])
+
+
+def sort_kernel(x_ref, out_ref):
+    """Sort each row of a block."""
+    out_ref[...] = jnp.sort(x_ref[...], axis=-1)
+
+
+def sorted_rows(x, rows=128):
+    """Return the rows of x sorted, by a kernel."""
+    block = pl.BlockSpec((rows, x.shape[1]), lambda i: (i, 0))
+    return pl.pallas_call(
+        sort_kernel,
+        grid=(x.shape[0] // rows,),
+        in_specs=[block],
+        out_specs=block,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+    )(x)
+
+
+def bytes_moved(grid, blocks):
+    """Return the bytes that a grid moves between main memory and a chip.
+
+    `blocks` has, for each argument and result, how its index follows from
+    that of the grid, and its bytes. A block is moved again whenever its index
+    is another than one step before.
+    """
+    total = 0
+    for index, size in blocks:
+        steps = [index(*at) for at in itertools.product(*map(range, grid))]
+        total += size * sum(1 for _ in itertools.groupby(steps))
+    return total
+
+
+def matmul_bytes(size, tile, itemsize=2):
+    """Return the bytes that `matmul` moves for square matrices."""
+    block = tile * tile * itemsize
+    blocks = [
+        (lambda i, j, step: (i, step), block),
+        (lambda i, j, step: (step, j), block),
+        (lambda i, j, step: (i, j), block),
+    ]
+    return bytes_moved((size // tile,) * 3, blocks)

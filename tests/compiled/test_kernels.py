@@ -1,0 +1,107 @@
+"""Pallas kernels against their formulas, interpreted and as a TPU would run them."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental.pallas import tpu as pltpu
+
+from snippets.compiled import kernels
+
+X = jax.random.normal(jax.random.key(0), (256, 128))
+MODES = [True, pltpu.InterpretParams()]
+
+
+@pytest.fixture(params=MODES, ids=["plain", "tpu"])
+def interpret(request):
+    return request.param
+
+
+def close(found, expected, tolerance=1e-5):
+    np.testing.assert_allclose(
+        np.float32(found), np.float32(expected), rtol=tolerance, atol=tolerance
+    )
+
+
+def test_softmax(interpret):
+    close(kernels.softmax(X, 64, interpret), jax.nn.softmax(X))
+
+
+def test_rms_norm(interpret):
+    scale = jnp.linspace(0.5, 2, 128)
+    expected = X / np.sqrt(np.mean(X**2, axis=-1, keepdims=True) + 1e-6) * scale
+    close(kernels.rms_norm(X, scale, 64, interpret), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_matmul_of_tiles_that_differ(interpret, dtype):
+    a = X.astype(dtype)
+    b = jax.random.normal(jax.random.key(1), (128, 384), dtype)
+    exact = np.float64(a) @ np.float64(b)
+    # One step of bfloat16 is 2**-8.
+    close(kernels.matmul(a, b, 128, interpret), exact, 1e-4 if dtype == "float32" else 2**-7)
+
+
+def test_attention_with_scores_of_any_size(interpret):
+    query, key, value = 4 * jax.random.normal(jax.random.key(2), (3, 2, 128, 64))
+    expected = kernels.plain_attention(query, key, value)
+    close(kernels.attention(query, key, value, 64, interpret), expected, 1e-4)
+
+
+def test_the_gradient_of_softmax(interpret):
+    weights = jax.random.normal(jax.random.key(3), X.shape)
+    found = jax.grad(lambda x: jnp.sum(weights * kernels.softmax_with_gradient(x, 64, interpret)))
+    expected = jax.grad(lambda x: jnp.sum(weights * jax.nn.softmax(x)))
+    close(found(X), expected(X))
+
+
+def test_the_gradient_of_a_reference():
+    arrays = jax.random.normal(jax.random.key(2), (3, 1, 64, 32))
+    kernel = functools.partial(kernels.attention, tile=32, interpret=True)
+    call = kernels.with_gradient_of(kernels.plain_attention, kernel)
+    for number in range(3):
+        found = jax.grad(lambda *qkv: jnp.sum(jnp.sin(call(*qkv))), number)(*arrays)
+        plain = jax.grad(lambda *qkv: jnp.sum(jnp.sin(kernels.plain_attention(*qkv))), number)
+        close(found, plain(*arrays), 1e-4)
+
+
+def test_a_kernel_with_scratch_memory_has_no_gradient_of_its_own():
+    kind, message = kernels.EXPECTED_ERRORS["without_a_rule"]
+    with pytest.raises(kind, match=message):
+        kernels.without_a_rule(jnp.ones((128, 128)))
+
+
+def test_a_race_is_found_where_two_cores_share_a_sum_and_nowhere_else():
+    two = pltpu.InterpretParams(num_cores_or_threads=2, detect_races=True)
+    close(kernels.row_sums(X, "arbitrary", two, 64)[0], X.sum(0), 1e-4)
+    assert not kernels.races(lambda: kernels.row_sums(X, "arbitrary", two, 64))
+    assert kernels.races(lambda: kernels.row_sums(X, "parallel", two, 64))
+    # The state that an error leaves behind is gone.
+    assert not kernels.races(lambda: kernels.row_sums(X, "arbitrary", two, 64))
+
+
+def test_another_error_is_no_race():
+    def fails():
+        raise ValueError("nothing to do with it")
+
+    assert not kernels.races(fails)
+
+
+def test_bytes_by_hand():
+    # Two by two by two tiles of 4 by 4 float32: A is read twice, and so is B.
+    assert kernels.matmul_bytes(8, 4, itemsize=4) == (8 + 8 + 4) * 64
+    assert kernels.matmul_bytes(8, 8, itemsize=4) == 3 * 8 * 8 * 4
+    # A block that stays is moved once.
+    assert kernels.bytes_moved((5,), [(lambda i: 0, 10), (lambda i: i, 1)]) == 15
+
+
+@pytest.mark.parametrize("name", ["narrow_softmax", "large_softmax", "sorted_rows"])
+def test_what_is_refused_by_a_compiler_is_right_by_its_formula(name):
+    # Interpreted, none of these shapes or operations is a problem.
+    x = jax.random.normal(jax.random.key(4), (200, 128))
+    with pltpu.force_tpu_interpret_mode():
+        found = getattr(kernels, name)(x) if name != "sorted_rows" else kernels.sorted_rows(x, 100)
+    expected = jnp.sort(x, axis=-1) if name == "sorted_rows" else jax.nn.softmax(x)
+    close(found, expected)
