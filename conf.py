@@ -173,6 +173,7 @@ book_frameworks = {
         "optional": True,
         "forkable": False,
     },
+    "scipy": {"label": "SciPy", "packages": ["scipy"]},
     "numpy": {
         "label": "NumPy",
         "packages": ["numpy"],

@@ -68,7 +68,7 @@ JAX_VERSIONS = [
 ]
 
 # The pages that compare these versions.
-YEARS = ["appendix/years"]
+YEARS = ["appendix/upgrades", "appendix/years"]
 
 # Files for hosts, by the schema that they follow.
 HOSTS = {
@@ -201,7 +201,7 @@ def jax_versions(session, version):
 
 @nox.session
 def jax_years(session):
-    """Record the page that compares versions of JAX: all that jax_versions can install, in turns.
+    """Record the pages that compare versions of JAX: all that jax_versions can install.
 
     Nothing else should run on the machine meanwhile.
     """

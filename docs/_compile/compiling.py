@@ -21,6 +21,7 @@ from compiled.options import Target
 from . import hlo, jaxprs, traffic
 
 ABSTRACT = re.compile(r"(?P<dtype>[a-z]+\d+|bool)\[(?P<dims>[^\]]*)\]")
+KERNEL_CODE = re.compile(r'backend_config = "(?:[^"\\]|\\.)*"')
 DIM = re.compile(r"(?:chips|\d+)(?:\*(?:chips|\d+))*(?:@\w+)?")
 
 
@@ -125,7 +126,7 @@ def _program_record(
             refused[name] = said(error)
             print(f"{program.title}: refused for {target.label}", flush=True)
             continue
-        text = traced.lower(lowering_platforms=(target.platform,)).as_text().rstrip()
+        text = "\n".join(stablehlo(traced.lower(lowering_platforms=(target.platform,))))
         lowered.setdefault(text, []).append(name)
     return records.ProgramRecord(
         **head,
@@ -157,6 +158,12 @@ def _compiled(function: Any, arguments: Any, target: Target) -> records.Compiled
         cost=cost(made),
         memory=memory(made),
     )
+
+
+def stablehlo(lowered: Any) -> list[str]:
+    """Return the lines of a lowered program; the code of a kernel in it is left out."""
+    text = KERNEL_CODE.sub('backend_config = "…"', lowered.as_text())
+    return list(text.rstrip().splitlines())
 
 
 def said(error: Exception) -> str:

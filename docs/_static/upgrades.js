@@ -1,4 +1,4 @@
-// Show only what changed between two versions that the reader chooses. Without scripts all is shown.
+// Show only what changed between two versions that the reader chooses; without scripts, all.
 (() => {
   "use strict";
 
@@ -11,6 +11,7 @@
     const versions = [...new Set(rows.flatMap(({ pair }) => pair))].sort(order);
     const place = document.querySelector(".upgrade-choice");
     const output = document.createElement("output");
+    if (!place || !rows.length) return;
 
     const show = () => {
       const low = versions.indexOf(from.value);
@@ -20,7 +21,8 @@
         row.hidden = !(low < since && since <= high);
       }
       const shown = rows.filter(({ row }) => !row.hidden).length;
-      output.textContent = low < high ? `${shown} of ${rows.length} changes` : "choose a later one";
+      output.textContent = low < high
+        ? `${shown} of ${rows.length} changes` : "choose a later version to go to";
     };
     const choice = (words, chosen) => {
       const label = document.createElement("label");

@@ -1,6 +1,7 @@
 """What each version of JAX has: public names, their parameters, defaults."""
 
 import dataclasses
+import enum
 import html
 import importlib
 import inspect
@@ -11,6 +12,8 @@ import re
 import subprocess
 import sys
 import warnings
+
+from snippets.appendix.years import in_order
 
 MODULES = [
     "jax",
@@ -24,13 +27,20 @@ MODULES = [
     "jax.errors",
     "jax.experimental",
     "jax.experimental.checkify",
+    "jax.experimental.export",
+    "jax.experimental.host_callback",
+    "jax.experimental.layout",
+    "jax.experimental.maps",
     "jax.experimental.multihost_utils",
     "jax.experimental.pallas",
+    "jax.experimental.pallas.tpu",
+    "jax.experimental.pjit",
     "jax.experimental.shard_map",
     "jax.experimental.sparse",
     "jax.export",
     "jax.extend.backend",
     "jax.extend.core",
+    "jax.extend.ffi",
     "jax.extend.linear_util",
     "jax.ffi",
     "jax.flatten_util",
@@ -73,7 +83,8 @@ MODULES = [
 def public_names(modules):
     """Return {name: its parameters}, None for what has none that are known.
 
-    What begins with an underscore is left out, and modules in modules are.
+    Left out are modules in modules, and what begins with an underscore or is
+    of Python's standard library.
     """
     found = {}
     for module in modules:
@@ -83,13 +94,33 @@ def public_names(modules):
             continue
         for name in dir(loaded):
             value = getattr(loaded, name, None)
-            if name.startswith("_") or inspect.ismodule(value):
+            home = str(getattr(value, "__module__", "")).split(".")[0]
+            foreign = inspect.ismodule(value) or name.startswith("_")
+            if foreign or home in sys.stdlib_module_names:
                 continue
             try:
-                parameters = [*inspect.signature(value).parameters]
+                signature = inspect.signature(value)
             except (TypeError, ValueError):
-                parameters = None
-            found[f"{module}.{name}"] = parameters
+                signature = None
+            # What Python says of an enum depends on the version of Python.
+            known = signature and not isinstance(value, enum.EnumMeta)
+            found[f"{module}.{name}"] = known and [
+                str(each).split(":")[0].split("=")[0].strip()
+                for each in signature.parameters.values()
+            ]
+    return found
+
+
+def retired_names(modules):
+    """Return the names that modules have with a warning, or once had."""
+    found = []
+    for module in modules:
+        try:
+            loaded = importlib.import_module(module)
+        except (ImportError, AttributeError):
+            continue
+        names = getattr(loaded, "_deprecations", {})
+        found += [f"{module}.{name}" for name in names]
     return found
 
 
@@ -98,13 +129,14 @@ def outcomes(names):
     found = {}
     for full in names:
         module, _, name = full.rpartition(".")
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            try:
-                getattr(importlib.import_module(module), name)
-            except (ImportError, AttributeError) as error:
-                found[full] = f"{type(error).__name__}: {error}"
-                continue
+        try:
+            loaded = importlib.import_module(module)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                getattr(loaded, name)
+        except (ImportError, AttributeError) as error:
+            found[full] = f"{type(error).__name__}: {error}"
+            continue
         found[full] = "".join(
             f"{each.category.__name__}: {each.message}" for each in said[:1]
         )
@@ -128,7 +160,7 @@ def ask(python, function, *arguments):
     Raises CalledProcessError where it fails there.
     """
     source = f"""
-import importlib, inspect, json, sys, warnings
+import enum, importlib, inspect, json, sys, warnings
 {inspect.getsource(function)}
 print(json.dumps({function.__name__}(*json.load(sys.stdin))))
 """
@@ -159,8 +191,7 @@ def all_pythons():
     found = {}
     for python in [sys.executable, *filter(None, pythons)]:
         found.setdefault(ask(python, version), python)
-    order = sorted(found, key=lambda text: [*map(int, text.split("."))])
-    return {each: found[each] for each in order}
+    return {each: found[each] for each in sorted(found, key=in_order)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,15 +208,16 @@ class Change:
 
     def texts(self):
         """Return what a table shows: names, versions, and what is said."""
-        return [", ".join(self.names), f"{self.last} → {self.first}", self.said]
+        versions = f"{self.last} → {self.first}"
+        return [", ".join(self.names), versions, self.said]
 
 
-def gone_in(present, version):
+def gone_in(present, retired, version):
     """Return the names that another version has, and this one has not.
 
-    `present` maps versions to what `public_names` returns in them.
+    The first two map versions to their `public_names` and `retired_names`.
     """
-    every = {*itertools.chain(*present.values())}
+    every = {*itertools.chain(*present.values(), *retired.values())}
     return sorted(every - present[version].keys())
 
 
@@ -225,7 +257,7 @@ def is_error(outcome):
 
 
 def without(said, name):
-    """Return a message with … for a name, or nothing if that is all it says."""
+    """Return a message with … for a name; nothing if that is all it says."""
     said = re.sub(rf"\b{re.escape(name)}\b", "…", said.strip())
     nothing = r"AttributeError: module '[\w.]+' has no attribute '…'"
     return "" if re.fullmatch(nothing, said) else said
@@ -237,15 +269,18 @@ def lost_parameters(present):
     for last, first in itertools.pairwise(present):
         for name in sorted(present[last].keys() & present[first].keys()):
             before, after = present[last][name], present[first][name]
-            if None not in (before, after) and (lost := [*difference(before, after)]):
+            lost = lost_of(before or (), after) if after else []
+            if lost:
                 now = f"{name.rpartition('.')[2]}({', '.join(after)})"
                 changes.append(Change((name, *lost), last, first, now))
     return changes
 
 
-def difference(before, after):
-    """Return what is in one list and not in the other."""
-    return (each for each in before if each not in after)
+def lost_of(before, after):
+    """Return the parameters that are gone, unless `after` takes any."""
+    if any(each.startswith("**") for each in after):
+        return []
+    return [each for each in before if each not in after]
 
 
 def changed_defaults(values):
@@ -280,5 +315,8 @@ class Changes:
             names, versions, said = map(html.escape, each.texts())
             cells = f"<td><code>{names}</code></td><td>{versions}</td>"
             rows.append(f"<tr>{cells}<td>{said}</td></tr>")
+        style = (
+            'style="table-layout: fixed; width: 100%; overflow-wrap: anywhere"'
+        )
         head = f"<thead><tr>{head}</tr></thead>"
-        return f"<table>{head}<tbody>{''.join(rows)}</tbody></table>"
+        return f"<table {style}>{head}<tbody>{''.join(rows)}</tbody></table>"

@@ -84,11 +84,12 @@ def adapted_torch(module, adapters):
 
 
 def quantize(x, axis):
-    """Return int8 and a float32 scale along an axis: x is about their product.
+    """Return int8 and a float32 scale along an axis; int8 * scale is about x.
 
-    The largest element along the axis becomes 127 or -127.
+    The largest magnitude along the axis becomes 127.
     """
     scale = jnp.abs(x).max(axis=axis, keepdims=True) / 127
+    scale = jnp.where(scale == 0, 1, scale)
     return jnp.round(x / scale).astype(jnp.int8), scale
 
 
@@ -104,12 +105,12 @@ def quantize_layers(params):
 
 
 def weights_in_int8(x, layer):
-    """Return x @ kernel; the int8 kernel becomes float as it is read."""
+    """Return x @ kernel, with the int8 kernel converted to float first."""
     return x @ layer["kernel"].astype(x.dtype) * layer["scale"]
 
 
 def all_in_int8(x, layer):
-    """Return about x @ kernel, with products of int8 added up in int32."""
+    """Return about x @ kernel, by an int8 matmul that sums in int32."""
     rows, scale = quantize(x, axis=1)
     total = jax.lax.dot(
         rows, layer["kernel"], preferred_element_type=jnp.int32
@@ -126,10 +127,10 @@ def quantized_mlp(params, x, matmul):
 
 
 def quantize_torch(kernel):
-    """Return the int8 of a kernel (inputs, outputs) by PyTorch's function."""
+    """Return a kernel (inputs, outputs) in int8, by PyTorch's function."""
     weight = torch.tensor(np.array(kernel.T))
     scales = weight.abs().amax(dim=1) / 127
-    zeros = torch.zeros_like(scales)
+    zeros = torch.zeros_like(scales, dtype=torch.int64)
     quantized = torch.quantize_per_channel(
         weight, scales, zeros, 0, torch.qint8
     )

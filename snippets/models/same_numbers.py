@@ -24,8 +24,9 @@ def compared(tree, other):
     )
     if all(np.array_equal(x, y) for x, y in pairs):
         return "the same bits"
-    apart = max(np.abs(np.subtract(x, y)).max() for x, y in pairs)
-    return f"differ by {apart / max(np.abs(x).max() for x, _ in pairs):.0e}"
+    distance = max(np.abs(np.subtract(x, y)).max() for x, y in pairs)
+    largest = max(np.abs(x).max() for x, _ in pairs)
+    return f"differ by {distance / largest:.0e}"
 
 
 def gradient(params, batch):

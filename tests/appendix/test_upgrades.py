@@ -1,7 +1,11 @@
 """What went from one version of JAX to the next, from what versions say of themselves."""
 
+import enum
+import os
 import subprocess
 import sys
+import types
+import warnings
 
 import jax
 import pytest
@@ -18,15 +22,6 @@ def test_this_version_has_what_it_says():
     assert not {"jax.numpy.linalg", "jax._src"} & names.keys()
 
 
-def test_each_module_is_one_of_some_version_that_is_supported():
-    names = upgrades.ask(sys.executable, upgrades.public_names, upgrades.MODULES)
-    found = {name.rpartition(".")[0] for name in names}
-    gone = {"jax.experimental.shard_map", "jax.interpreters.xla", "jax.util", "jax.lib.xla_bridge"}
-    gone |= {"jax.lib.xla_client", "jax.lib.xla_extension", "jax.core", "jax.interpreters.pxla"}
-    gone |= {"jax.lib", "jax.interpreters.partial_eval"}
-    assert set(upgrades.MODULES) - found <= gone
-
-
 def test_what_using_a_name_comes_to():
     found = upgrades.ask(
         sys.executable, upgrades.outcomes, ["jax.jit", "jax.no_such_name", "jax.no.such"]
@@ -37,8 +32,14 @@ def test_what_using_a_name_comes_to():
 
 
 def test_the_oldest_python_comes_first_and_each_version_once(monkeypatch):
-    monkeypatch.setenv("JAX_PYTHONS", sys.executable)
-    assert upgrades.all_pythons() == {jax.__version__: sys.executable}
+    versions = {sys.executable: "0.12.0.1", "a": "0.9.2", "b": "0.10.2", "c": "0.9.2"}
+    monkeypatch.setattr(upgrades, "ask", lambda python, function: versions[python])
+    monkeypatch.setenv("JAX_PYTHONS", "a:b:c".replace(":", os.pathsep))
+    assert upgrades.all_pythons() == {"0.9.2": "a", "0.10.2": "b", "0.12.0.1": sys.executable}
+
+
+def test_this_python_says_its_version():
+    assert upgrades.ask(sys.executable, upgrades.version) == jax.__version__
 
 
 def test_a_python_that_fails_is_an_error():
@@ -70,21 +71,56 @@ def test_a_name_went_when_it_first_raises_an_error():
 
 def test_names_that_a_version_lacks_are_those_of_all_others():
     present = {"0.9.2": {"jax.a": None, "jax.b": None}, "0.10.2": {"jax.b": None, "jax.c": None}}
-    assert upgrades.gone_in(present, "0.9.2") == ["jax.c"]
-    assert upgrades.gone_in(present, "0.10.2") == ["jax.a"]
+    retired = {"0.9.2": ["jax.old"], "0.10.2": []}
+    assert upgrades.gone_in(present, retired, "0.9.2") == ["jax.c", "jax.old"]
+    assert upgrades.gone_in(present, retired, "0.10.2") == ["jax.a", "jax.old"]
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """Return a module with a name that warns, one that is gone, an enum and a standard function."""
+
+    def old(name):
+        if name == "warns":
+            warnings.warn("use new", DeprecationWarning, stacklevel=2)
+            return 1
+        raise AttributeError(f"made.{name} was removed; use new")
+
+    made = types.ModuleType("made")
+    made.__getattr__ = old
+    made._deprecations = {"warns": None, "gone": None}
+    made.new = lambda x, *rest, key=1, **more: x
+    made.Colour = enum.Enum("Colour", "RED")
+    made.partial = __import__("functools").partial
+    monkeypatch.setitem(sys.modules, "made", made)
+    return made
+
+
+def test_names_come_from_a_module_and_from_what_it_has_retired(module):
+    module.Colour.__module__ = module.new.__module__ = "made"
+    assert upgrades.public_names(["made"]) == {
+        "made.Colour": None,
+        "made.new": ["x", "*rest", "key", "**more"],
+    }
+    assert upgrades.retired_names(["made", "no.such.module"]) == ["made.warns", "made.gone"]
+    assert upgrades.outcomes(["made.warns", "made.gone", "made.new"]) == {
+        "made.warns": "DeprecationWarning: use new",
+        "made.gone": "AttributeError: made.gone was removed; use new",
+        "made.new": "",
+    }
 
 
 def test_a_parameter_that_a_function_lost():
-    present = {
-        "0.9.2": {"jax.f": ["x", "old"], "jax.g": ["x"], "jax.h": ["x"]},
-        "0.10.2": {"jax.f": ["x", "new"], "jax.g": ["x", "more"], "jax.h": None},
-    }
+    before = {"jax.f": ["x", "old"], "jax.g": ["x"], "jax.h": ["x"], "jax.i": ["x"]}
+    after = {"jax.f": ["x", "new"], "jax.g": ["x", "more"], "jax.h": None, "jax.i": ["**any"]}
+    present = {"0.9.2": before, "0.10.2": after}
     expected = [Change(("jax.f", "old"), "0.9.2", "0.10.2", "f(x, new)")]
     assert upgrades.lost_parameters(present) == expected
 
 
 def test_a_default_that_changed_and_one_that_went():
-    values = {"0.9.2": {"jax_a": "1", "jax_b": "2", "jax_c": "3"}, "0.10.2": {"jax_a": "1", "jax_b": "3"}}
+    before = {"jax_a": "1", "jax_b": "2", "jax_c": "3"}
+    values = {"0.9.2": before, "0.10.2": {"jax_a": "1", "jax_b": "3"}}
     assert [change.texts() for change in upgrades.changed_defaults(values)] == [
         ["jax_b", "0.9.2 → 0.10.2", "2 → 3"],
         ["jax_c", "0.9.2 → 0.10.2", "3 → no such option"],
@@ -92,7 +128,8 @@ def test_a_default_that_changed_and_one_that_went():
 
 
 def test_the_table_shows_each_change_as_text_and_as_html():
-    table = upgrades.Changes([Change(("jax.f", "g"), "0.9.2", "0.10.2", "a < b")], ["name", "JAX", "why"])
+    change = Change(("jax.f", "g"), "0.9.2", "0.10.2", "a < b")
+    table = upgrades.Changes([change], ["name", "JAX", "why"])
     assert repr(table) == "jax.f, g | 0.9.2 → 0.10.2 | a < b"
     assert "<td><code>jax.f, g</code></td><td>0.9.2 → 0.10.2</td><td>a &lt; b</td>" in (
         table._repr_html_()

@@ -34,6 +34,14 @@ def record_of(program):
     return record
 
 
+def for_the_cpu(program):
+    """Return the record of a program; a kernel of a TPU is none for a CPU."""
+    record = record_of(program)
+    if "cpu" in record.refused:
+        pytest.skip(record.refused["cpu"])
+    return record
+
+
 def same_version(record):
     if record.versions["jax"] != jax.__version__:
         pytest.skip(f"recorded with jax {record.versions['jax']}, here is {jax.__version__}")
@@ -46,6 +54,7 @@ def test_every_function_that_a_module_declares_can_be_found():
         *("selu", "softmax", "matrix_product", "convolution"),
         *("attention_layer", "running_average", "gradient"),
         *("loop_gradient", "loop_remat_gradient", "scan_gradient", "scan_remat_gradient"),
+        *("attention", "plain_attention", "narrow_softmax", "large_softmax", "sorted_rows"),
     }
     assert {path.name for path in RECORDS.glob("*.json")} == set(PROGRAMS)
 
@@ -67,12 +76,12 @@ def test_tracing_and_lowering_give_what_was_recorded(program):
         for target in part.targets:
             platform = TARGETS[target].platform
             lowered = traced.lower(lowering_platforms=(platform,))
-            assert lowered.as_text().rstrip().splitlines() == part.text
+            assert compiling.stablehlo(lowered) == part.text
 
 
 @pytest.mark.parametrize("program", COMPILED, ids=lambda program: program.name)
 def test_the_program_for_the_cpu_has_the_recorded_operations_and_sizes(program):
-    record = record_of(program)
+    record = for_the_cpu(program)
     same_version(record)
     function = compiling.load(program)
     arguments = compiling.abstract(program.arguments)
@@ -104,7 +113,7 @@ def test_what_is_said_of_a_program_stands_in_its_text(program):
 @pytest.mark.parametrize("program", COMPILED, ids=lambda program: program.name)
 def test_the_bytes_counted_in_a_text_are_those_that_the_compiler_counts(program):
     # Only the CPU's have no other memory. What counts a loop's rounds is left out in the text.
-    compiled = record_of(program).targets["cpu"]
+    compiled = for_the_cpu(program).targets["cpu"]
     assert 0 <= compiled.cost.bytes - compiled.traffic <= (400 if compiled.loops else 0)
 
 

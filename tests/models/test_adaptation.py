@@ -83,6 +83,11 @@ def test_int8_is_pytorchs_and_within_half_a_step(params):
     assert adaptation.bytes_of(small) < 0.27 * adaptation.bytes_of(params)
 
 
+def test_a_column_of_zeros_stays_zero():
+    quantized, scale = adaptation.quantize(jnp.array([[0.0, 1.0], [0.0, -2.0]]), axis=0)
+    assert quantized.tolist() == [[0, 64], [0, -127]] and scale.tolist()[0][0] == 1.0
+
+
 @pytest.mark.parametrize("matmul", [adaptation.weights_in_int8, adaptation.all_in_int8])
 def test_a_quantized_network_predicts_nearly_the_same(params, matmul):
     small, exact = adaptation.quantize_layers(params), steps.mlp(params, TEST[0])
@@ -91,7 +96,7 @@ def test_a_quantized_network_predicts_nearly_the_same(params, matmul):
     assert (logits.argmax(axis=1) == exact.argmax(axis=1)).mean() > 0.98
 
 
-def test_products_of_int8_are_added_up_in_int32(params):
+def test_an_int8_matmul_accumulates_in_int32(params):
     (layer, *_), x = adaptation.quantize_layers(params), jnp.asarray(TEST[0])
     rows, scale = adaptation.quantize(x, axis=1)
     total = np.asarray(rows, np.int64) @ np.asarray(layer["kernel"], np.int64)

@@ -26,12 +26,8 @@ def test_a_program_gives_the_same_bits_again():
     assert all(
         same_numbers.compared(first, way(PARAMS, DATA[0])) == "the same bits" for way in ways
     )
-    texts = {launch(same_numbers.gradient_program, 1, 1, variables=once)[0].text for _ in "ab"}
+    texts = {launch(same_numbers.gradient_program, 1, 1)[0].text for _ in "ab"}
     assert len(texts) == 1 and int(texts.pop()) > 0
-
-
-def once(port, count, number):
-    return {"UNUSED": ""}
 
 
 @pytest.mark.parametrize(
@@ -49,15 +45,17 @@ def test_ways_that_are_equal_on_paper_are_nearly_equal(way):
     assert steps.largest_difference(first, other) < 1e-5
 
 
-def test_a_difference_grows_in_training():
-    adam = optax.adam(1e-3)
+def test_a_difference_in_one_bit_grows_in_training():
+    optimizer = optax.adam(1e-3)
     loss = steps.cross_entropy(steps.stateless(steps.mlp))
-    step = steps.make_step(steps.gradient_of(loss), adam)
-    other = jax.tree.map(lambda x: x + 1e-6, PARAMS)
-    start = PARAMS, other, adam.init(PARAMS)
-    found = same_numbers.distances(step, *start, DATA, (1, len(DATA)))
-    assert list(found) == [1, len(DATA)]
-    assert all(text.startswith("differ by ") for text in found.values())
+    step = steps.make_step(steps.gradient_of(loss), optimizer)
+    other = jax.tree.map(jnp.copy, PARAMS)
+    kernel = other[0]["kernel"]
+    other[0]["kernel"] = kernel.at[0, 0].set(jnp.nextafter(kernel[0, 0], jnp.inf))
+    start = PARAMS, other, optimizer.init(PARAMS)
+    found = same_numbers.distances(step, *start, DATA * 3, (1, 3 * len(DATA)))
+    first, last = (float(text.split()[-1]) for text in found.values())
+    assert last > first > 0
     same = same_numbers.distances(step, PARAMS, PARAMS, start[2], DATA[:2], (2,))
     assert same == {2: "the same bits"}
 
@@ -68,4 +66,3 @@ def test_pytorchs_gradient_of_one_thread_is_the_same_again():
     np.testing.assert_array_equal(one, again)
     expected = same_numbers.gradient(PARAMS, DATA[0])[0]["kernel"]
     np.testing.assert_allclose(one.T, expected, atol=1e-6)
-    assert jnp.isfinite(expected).all()

@@ -1,5 +1,6 @@
 """A table of the errors whose type or message changed from one version to the next."""
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -27,15 +28,15 @@ class Change(NamedTuple):
 
 
 def changes(errors: Iterable[DeclaredError]) -> Iterator[Change]:
-    """Return how errors changed between versions in which each was raised, every pair once."""
+    """Return how errors changed between versions in which the cell ran, every pair once."""
     known = set()
     for error in errors:
-        said = list(error.versions.items())
-        for (last, before), (first, after) in zip(said, said[1:], strict=False):
+        for (last, before), (first, after) in itertools.pairwise(error.versions.items()):
             if meaning(before) != meaning(after):
-                texts = [error_text(each).partition("\n")[0] for each in (before, after)]
-                change = Change(error.page, last, first, *texts)
-                if change[1:] not in known and any(texts):
+                # The first paragraph, in which they differ.
+                texts = [error_text(each).partition("\n\n")[0] for each in (before, after)]
+                change = Change(error.page, last, first, *(" ".join(t.split()) for t in texts))
+                if change[1:] not in known:
                     known.add(change[1:])
                     yield change
 

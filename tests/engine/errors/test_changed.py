@@ -32,7 +32,7 @@ def test_each_step_between_versions_has_a_row(project):
     project.page("one", RAISING)
     project.page("table", TABLE)
     project.recorded_on("1.0", "one", says(ename=""))
-    project.recorded_on("2.0", "one", says(ename="TypeError", evalue="pears are out\nlook"))
+    project.recorded_on("2.0", "one", says(ename="TypeError", evalue="pears are\nout\n\nlook"))
     project.recorded_on("3.0", "one", says(ename="ValueError", evalue="no pears, 17 apples"))
     build = project.build()
     assert build.green, build.output
