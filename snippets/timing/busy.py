@@ -1,4 +1,4 @@
-"""What a neighbour on one core costs code that runs on two."""
+"""What a neighbour on a core costs, and having one core alone."""
 
 import contextlib
 import dataclasses
@@ -176,11 +176,14 @@ def program(works, using=()):
 class Child:
     """A process of its own, for threads are set up as libraries load."""
 
-    def __init__(self, works, using=(), setting=None):
+    def __init__(self, works, using=(), setting=None, cores=None):
         """Let it answer for `works`, which may call functions `using`.
 
-        Of the variables that steer threads it has those of the setting.
+        Of the variables that steer threads it has those of the setting. It
+        has so many cores, or all; AttributeError where the system does not
+        pin processes.
         """
+        self.works, self.using = works, using
         variables = SETTINGS.get(setting, {})
         steering = set().union(*SETTINGS.values())
         kept = {k: v for k, v in os.environ.items() if k not in steering}
@@ -191,6 +194,13 @@ class Child:
             env=kept | variables,
             text=True,
         )
+        if cores:
+            usable = sorted(os.sched_getaffinity(0))
+            os.sched_setaffinity(self.process.pid, usable[:cores])
+
+    def with_cores(self, cores):
+        """Return another process for the same works, which has these cores."""
+        return Child(self.works, self.using, cores=cores)
 
     def ask(self, name, calls):
         """Return its answer; RuntimeError where it ended without one."""
@@ -237,7 +247,7 @@ class Neighbour:
 class InCompany:
     """A call in a child process, timed in some company: calm or busy."""
 
-    def __init__(self, child, work, company):
+    def __init__(self, child, work, company=contextlib.nullcontext):
         """Make a few calls, to know how many fill a sample."""
         self.child, self.work, self.company = child, work, company
         self.calls, self.elapsed, self.used = 3, 0.0, 0.0
@@ -264,12 +274,31 @@ class InCompany:
         return Measurement(**known)
 
 
+def compare_children(name, timed, names):
+    """Let calls in child processes take turns, and show the `Comparison`.
+
+    `timed` and `names` map keys such as 'eager@torch' to an `InCompany` and
+    to the name of its measurement. What these processes compute is not the
+    work of others.
+    """
+    before, own = taken_by_others(), taken_by_children()
+    samples = turns([each.seconds for each in timed.values()])
+    disturbed = disturbed_since(before, taken_by_children() - own)
+    measured = {
+        key: each.measurement(names[key], latency, disturbed)
+        for (key, each), latency in zip(timed.items(), samples, strict=True)
+    }
+    comparison = Comparison(name, measured)
+    display(comparison)
+    return comparison
+
+
 def compare_busy(work, children, neighbour):
-    """Time a work in child processes that take turns, calm and busy.
+    """Time a work in child processes, calm and busy.
 
     `children` maps keys such as 'eager@torch' to processes. In each round
     each takes a sample by itself and one while the neighbour counts, in
-    random order. What these processes compute is not the work of others.
+    random order.
     """
     companies = {"calm": contextlib.nullcontext, "busy": neighbour.at_work}
     pairs = itertools.product(children.items(), companies.items())
@@ -279,13 +308,19 @@ def compare_busy(work, children, neighbour):
         name = f"{label}/{company}@{framework}"
         timed[name] = InCompany(child, work, with_it)
         names[name] = f"busy/{work}/{label}/{company}"
-    before, own = taken_by_others(), taken_by_children()
-    samples = turns([each.seconds for each in timed.values()])
-    disturbed = disturbed_since(before, taken_by_children() - own)
-    found = {
-        key: each.measurement(names[key], latency, disturbed)
-        for (key, each), latency in zip(timed.items(), samples, strict=True)
-    }
-    comparison = Comparison(f"busy/{work}", found)
-    display(comparison)
-    return comparison
+    return compare_children(f"busy/{work}", timed, names)
+
+
+def compare_cores(work, by_cores):
+    """Time a work in child processes that have different numbers of cores.
+
+    `by_cores` maps words such as 'one' to `children` of `compare_busy`.
+    """
+    timed, names = {}, {}
+    for cores, children in by_cores.items():
+        for key, child in children.items():
+            label, _, framework = key.partition("@")
+            name = f"{label}/{cores}@{framework}"
+            timed[name] = InCompany(child, work)
+            names[name] = f"cores/{cores}/{work}/{label}"
+    return compare_children(f"cores/{work}", timed, names)

@@ -6,6 +6,9 @@ from its file, and asks for nothing outside of the site. Lighthouse looks at the
 named on the command line, for a phone: alone on the machine, because it measures, but beside the
 rest where less speed is asked for than the book's target. A table says what was found, and the
 exit status whether anything misses its target.
+
+The search is asked what held.toml and counted.toml list, and answers with pages: of the first file
+so many must come first, and among the first three, as HELD says; of the second that is only told.
 """
 
 import argparse
@@ -22,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import tomllib
 import urllib.parse
 
 from playwright.sync_api import sync_playwright
@@ -42,6 +46,8 @@ LIMITS = 100 * KIB, 500 * KIB
 # A page's own pictures and code, which are counted apart from what every page weighs.
 OWN = "article svg, article img, article .highlight, article pre"
 SCORES = {"performance": 99, "accessibility": 100, "best-practices": 100, "seo": 100}
+# The parts of the queries in held.toml whose page comes first, and among the first three.
+HELD = 0.8, 0.95
 SIGHTS = [(390, "dark"), (1280, "light")]
 NARROWEST = 360
 PICTURES = {".svg", ".png", ".jpg", ".webp", ".gif"}
@@ -81,6 +87,54 @@ def serve(site):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}"
+
+
+def queries(name):
+    """Return {what is searched for: pages one of which should come first} of a file."""
+    return tomllib.loads((HERE / name).read_text("utf8"))
+
+
+def search(address, asked, chromium):
+    """Return {query: the first pages that the search of a site answers with}."""
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page()
+        found = {}
+        for words in asked:
+            page.goto(f"{address}/search.html?{urllib.parse.urlencode({'q': words})}")
+            page.wait_for_selector(".search-found li, .search-said:not(:empty)")
+            links = page.eval_on_selector_all(".search-found > li > a", "all => all.map(a => a.href)")
+            found[words] = [page_of(url) for url in links[:3]]
+        browser.close()
+    return found
+
+
+def page_of(url):
+    """Return the page that an address leads to, such as a/page."""
+    return urllib.parse.urlsplit(url).path.strip("/").removesuffix(".html")
+
+
+def rated(asked, found):
+    """Return the parts of queries whose page comes first, and in the first three, and the others."""
+    first = [words for words, pages in asked.items() if {*found[words][:1]} & {*pages}]
+    among = [words for words, pages in asked.items() if {*found[words]} & {*pages}]
+    other = [words for words in asked if words not in first]
+    return len(first) / len(asked), len(among) / len(asked), other
+
+
+def show_search(address, chromium):
+    """Print how the search does; say whether it reaches its targets."""
+    good = True
+    for name in ("held.toml", "counted.toml"):
+        asked = queries(name)
+        found = search(address, asked, chromium)
+        *parts, other = rated(asked, found)
+        print(f"{name}: {parts[0]:.0%} of {len(asked)} first, {parts[1]:.0%} in three")
+        for words in other if name == "held.toml" else ():
+            print(f"    {words}: {', '.join(found[words]) or 'nothing'}")
+        if name == "held.toml":
+            good = all(part >= least for part, least in zip(parts, HELD, strict=True))
+    return good
 
 
 def pages_of(site):
@@ -296,7 +350,8 @@ def main():
                             f"{size / KIB:.0f} KiB {kind}, {limit / KIB:.0f} at most"
                         )
     show(names, weights, scores, faults)
-    return 1 if any(faults[name] for name in names) else 0
+    found = given.only or show_search(address, chromium)
+    return 1 if not found or any(faults[name] for name in names) else 0
 
 
 def show(names, weights, scores, faults):

@@ -178,6 +178,27 @@ def test_a_real_child_is_timed_calm_and_beside_the_neighbour(child, neighbour):
     assert computed(neighbour.process) > 0
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no process can be pinned")
+def test_a_child_of_one_core_has_no_other(child):
+    every = child()
+    one = every.with_cores(1)
+    assert os.sched_getaffinity(one.process.pid) == {min(os.sched_getaffinity(0))}
+    assert os.sched_getaffinity(every.process.pid) == os.sched_getaffinity(0)
+    assert one.ask("matmul", 0)["framework"] == "numpy"
+    one.close()
+
+
+def test_one_core_is_compared_with_all(monkeypatch):
+    monkeypatch.setattr(busy, "disturbed_since", lambda *_: False)
+    slow, fast = Pretending(), Pretending()
+    slow.working = True
+    by_cores = {"all": {"eager@torch": fast}, "one": {"eager@torch": slow}}
+    found = busy.compare_cores("step", by_cores)
+    assert found.ratio("eager/one@torch", "eager/all@torch").value == pytest.approx(3.0)
+    references = [each.reference for each in found.alternatives.values()]
+    assert references == ["cores/all/step/eager@torch", "cores/one/step/eager@torch"]
+
+
 def test_the_timer_would_have_called_it_disturbed(neighbour):
     before = busy.taken_by_others()
     with neighbour.at_work():

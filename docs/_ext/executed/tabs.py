@@ -10,7 +10,10 @@ from .book import book_of
 
 
 class FrameworkTabs(SphinxTransform):
-    """Make tabs of neighbouring cells that are each of a framework, in the order of the page."""
+    """Make tabs of neighbouring cells that are each of a framework, in the order of the page.
+
+    Open is the one that conf.py names first.
+    """
 
     default_priority = 20
 
@@ -26,8 +29,10 @@ class FrameworkTabs(SphinxTransform):
         cells: dict[str, list[nodes.Node]] = {}
         while place < len(parent) and (name := _framework(parent[place])):
             cells.setdefault(name, []).append(parent.pop(place))
-        label = book_of(self.env).options.framework_label
-        tabs = tab_set("framework", [(name, label(name), cells[name]) for name in cells])
+        options = book_of(self.env).options
+        chosen = min(cells, key=[entry.name for entry in options.registry].index)
+        items = [(name, options.framework_label(name), cells[name]) for name in cells]
+        tabs = tab_set("framework", items, chosen)
         parent.insert(place, tabs)
 
 
@@ -39,8 +44,13 @@ def _framework(node: nodes.Node) -> str:
     return metadata.get("framework", "")
 
 
-def tab_set(group: str, items: Iterable[tuple[str, str, list[nodes.Node]]]) -> nodes.Element:
-    """Return tabs, each (key, label, nodes), that switch together with others of their group."""
+def tab_set(
+    group: str, items: Iterable[tuple[str, str, list[nodes.Node]]], chosen: str = ""
+) -> nodes.Element:
+    """Return tabs, each (key, label, nodes), that switch together with others of their group.
+
+    Open is the one with the key `chosen`, or the first.
+    """
     tabs = create_component("tab-set", classes=["sd-tab-set", f"{group}-tabs"])
     for key, label, children in items:
         head = nodes.rubric("", label, classes=["sd-tab-label"])
@@ -48,4 +58,5 @@ def tab_set(group: str, items: Iterable[tuple[str, str, list[nodes.Node]]]) -> n
         classes = ["sd-tab-content", f"{group}-tab"]
         content = create_component("tab-content", classes=classes, children=children)
         tabs += create_component("tab-item", classes=["sd-tab-item"], children=[head, content])
+        tabs[-1]["selected"] = key == chosen
     return tabs

@@ -1,10 +1,12 @@
 """An index for Pagefind, which finds words section by section and loads only what a search needs.
 
 It is given copies of the built pages with the names of sections at their headings, where it looks
-for them. It is made again only where a page has changed.
+for them, and below its title the words by which readers look for a page: `search` of its head. It
+is made again only where a page has changed.
 """
 
 import asyncio
+import html
 import json
 import pathlib
 import shutil
@@ -27,6 +29,8 @@ SURFACES = ("pagefind-*ui*", "pagefind-highlight.js", "playground")
 NOTES = (".note", ".device-notice", ".device-missing", ".provenance")
 SKIPPED = [".headerlink", ".sd-tab-label", ".prev-next-footer", "script", "style", "svg", *NOTES]
 ROOT, TRIES = "article", 3
+# What the words of a page count for; a title counts for 7.
+WORDS = '<p data-pagefind-weight="8" data-pagefind-meta="description[title]" title="{}">{}</p>'
 HEADINGS = ", ".join(f"section[id] > h{level}" for level in range(1, 7))
 
 
@@ -41,8 +45,10 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     site, index = pathlib.Path(app.outdir), pathlib.Path(app.outdir, FOLDER, ENTRY)
     if not is_behind(index, app) and _pages(index):
         return
-    uris = map(app.builder.get_target_uri, sorted(app.env.found_docs))
-    texts = {uri: (site / uri).read_text("utf8") for uri in uris}
+    texts = {}
+    for docname in sorted(app.env.found_docs):
+        uri, words = app.builder.get_target_uri(docname), app.env.metadata[docname].get("search", "")
+        texts[uri] = searched((site / uri).read_text("utf8"), words)
     expected = sum(f"<{ROOT}" in text for text in texts.values())
     # Pagefind may be ended before it has written all that it says it has.
     for _ in range(TRIES):
@@ -73,7 +79,7 @@ async def _index(texts: dict[str, str], folder: pathlib.Path) -> None:
         for uri, text in texts.items():
             page = pathlib.Path(marked, uri)
             page.parent.mkdir(parents=True, exist_ok=True)
-            page.write_text(with_named_headings(text), "utf8")
+            page.write_text(text, "utf8")
         # In one go: after each answer Pagefind's client for Python sleeps for a tenth of a second.
         async with PagefindIndex(config=config) as index:
             await index.add_directory(marked)
@@ -82,14 +88,20 @@ async def _index(texts: dict[str, str], folder: pathlib.Path) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def with_named_headings(text: str) -> str:
-    """Return a page in which a heading has the name of its section."""
+def searched(text: str, words: str = "") -> str:
+    """Return a page in which a heading has the name of its section, with words to be found by."""
     tree = LexborHTMLParser(text)
     for heading in tree.css(HEADINGS):
         if (section := heading.parent) and (name := section.attributes.get("id")):
             heading.attrs["id"] = name
             del section.attrs["id"]
-    return tree.html or ""
+    title, said = tree.css_first(f"{ROOT} h1"), tree.css_first('meta[name="description"]')
+    text = tree.html or ""
+    if not words or title is None:
+        return text
+    about = said.attributes["content"] if said else ""
+    below = WORDS.format(html.escape(about or ""), html.escape(words))
+    return text.replace(title.html or "", f"{title.html}{below}", 1)
 
 
 def setup(app: Sphinx) -> None:

@@ -28,7 +28,7 @@ def site(tmp_path, monkeypatch):
     builder = types.SimpleNamespace(format="html", get_target_uri=lambda name: f"{name}.html")
     values = {"extensions": ["light"], "book_search": True}
     book = types.SimpleNamespace(options=Options.from_values(values, tmp_path))
-    env = types.SimpleNamespace(found_docs={"one"}, book=book)
+    env = types.SimpleNamespace(found_docs={"one"}, book=book, metadata={"one": {}})
     app = types.SimpleNamespace(outdir=tmp_path, builder=builder, env=env)
     return app, written
 
@@ -38,10 +38,24 @@ def test_a_heading_has_the_name_of_its_section_so_that_a_search_leads_there():
         '<html><head></head><body><section class="a" id="one"><span></span><h1>One</h1>'
         '<section id="two"><p>Words.</p><h2>Two</h2></section></section></body></html>'
     )
-    assert search.with_named_headings(page) == (
+    assert search.searched(page) == (
         '<html><head></head><body><section class="a"><span></span><h1 id="one">One</h1>'
         '<section><p>Words.</p><h2 id="two">Two</h2></section></section></body></html>'
     )
+
+
+def test_the_words_of_a_page_are_below_its_title_in_what_is_searched():
+    page = (
+        '<html><head><meta name="description" content="All of it."></head><body><h1>Theme</h1>'
+        '<article><section id="one"><h1>One</h1><p>Words.</p></section></article></body></html>'
+    )
+    found = search.searched(page, "a < b, recompile")
+    assert (
+        '<article><section><h1 id="one">One</h1><p data-pagefind-weight="8" '
+        'data-pagefind-meta="description[title]" title="All of it.">a &lt; b, recompile</p>'
+        "<p>Words.</p>"
+    ) in found
+    assert found.count("data-pagefind-weight") == 1
 
 
 def test_an_index_that_is_written_empty_is_written_again(site):

@@ -6,6 +6,10 @@
   const { element, load: script } = window.book;
   const root = document.documentElement.dataset.content_root;
   const SHOWN = { dialog: 6, page: 30 };
+  // With fewer results than that it is asked again without words that mean little: each must occur.
+  const FEW = 3;
+  const LITTLE = new Set(("a an and are as at be by can do does for from how i in into is it my of on "
+    + "or should that the this to versus vs what when where which why will with you your").split(" "));
   let engine;
 
   const pagefind = async () => {
@@ -34,16 +38,26 @@
   // Pagefind escapes the text of an excerpt; the marks in it are its own.
   const quote = (excerpt) => element("p", { innerHTML: excerpt });
 
-  const show = (place, results, words) => {
-    const items = results.map(({ meta, url, excerpt, sub_results: sections }) => {
-      const parts = sections.filter((section) => section.url !== url).slice(0, 3);
+  const show = (place, found, words) => {
+    const items = found.map(({ meta, url, excerpt, sub_results: sections }) => {
+      const parts = sections.filter(({ title }) => title !== meta.title).slice(0, 3);
       const inner = parts.map((part) => entry(part.title, part.url, quote(part.excerpt)));
-      return entry(meta.title, url, inner.length ? element("ul", {}, ...inner) : quote(excerpt));
+      const about = meta.description
+        ? element("p", { textContent: meta.description }) : quote(excerpt);
+      return entry(meta.title, url, inner.length ? element("ul", {}, ...inner) : about);
     });
-    const textContent = results.length ? "" : `Nothing found for “${words}”.`;
+    const textContent = found.length ? "" : `Nothing found for “${words}”.`;
     const said = element("p", { className: "search-said", textContent });
     said.setAttribute("role", "status");
     place.replaceChildren(said, element("ul", { className: "search-found" }, ...items));
+  };
+
+  const results = async (index, words) => {
+    const { results: all } = await index.search(words);
+    const told = words.split(/\s+/).filter((word) => !LITTLE.has(word.toLowerCase())).join(" ");
+    if (all.length >= FEW || !told || told === words.trim()) return all;
+    const known = new Set(all.map(({ id }) => id));
+    return [...all, ...(await index.search(told)).results.filter(({ id }) => !known.has(id))];
   };
 
   document.addEventListener("DOMContentLoaded", () => {
@@ -66,9 +80,9 @@
           place.replaceChildren();
           return true;
         }
-        const { results } = await found.search(words);
         const limit = inDialog ? SHOWN.dialog : SHOWN.page;
-        const data = await Promise.all(results.slice(0, limit).map((result) => result.data()));
+        const all = (await results(found, words)).slice(0, limit);
+        const data = await Promise.all(all.map((result) => result.data()));
         if (input.value === words) show(place, data, words);
         return true;
       };

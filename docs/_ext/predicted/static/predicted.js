@@ -28,3 +28,15 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const answer of answers) answer.addEventListener("click", () => pick(answer));
   }
 });
+// On paper nobody opens anything.
+(() => {
+  "use strict";
+  let opened = [];
+  window.addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("details.predict-output:not([open])")];
+    for (const output of opened) output.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const output of opened) output.open = false;
+  });
+})();
