@@ -2,6 +2,7 @@
 
 import enum
 import os
+import pathlib
 import subprocess
 import sys
 import types
@@ -12,6 +13,8 @@ import pytest
 
 from snippets.appendix import upgrades
 from snippets.appendix.upgrades import Change
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def test_this_version_has_what_it_says():
@@ -134,3 +137,35 @@ def test_the_table_shows_each_change_as_text_and_as_html():
     assert "<td><code>jax.f, g</code></td><td>0.9.2 → 0.10.2</td><td>a &lt; b</td>" in (
         table._repr_html_()
     )
+
+
+ROWS = """
+<div class="upgrade-choice" hidden></div>
+<article><table><tbody>
+<tr><td>jax.a</td><td>0.4.31 → 0.9.2</td><td>went</td></tr>
+<tr><td>jax.b</td><td>0.9.2 → 0.10.2</td><td>went</td></tr>
+<tr><td>jax.c</td><td>0.10.2 → 0.12.0.1</td><td>went</td></tr>
+<tr><td>no change</td><td>at all</td></tr>
+</tbody></table></article>
+"""
+
+
+def test_the_page_shows_what_lies_between_the_two_versions(browser):
+    page = browser.new_page()
+    page.set_content(ROWS)
+    page.add_script_tag(path=ROOT / "docs" / "_static" / "upgrades.js")
+    page.evaluate("document.dispatchEvent(new Event('DOMContentLoaded'))")
+
+    def shown():
+        return page.locator("tr:visible td:first-child").all_inner_texts()
+
+    assert shown() == ["jax.a", "jax.b", "jax.c", "no change"]
+    first, last = page.get_by_label("from JAX"), page.get_by_label("to")
+    assert first.locator("option").all_inner_texts() == ["0.4.31", "0.9.2", "0.10.2", "0.12.0.1"]
+    first.select_option("0.9.2")
+    last.select_option("0.10.2")
+    assert shown() == ["jax.b", "no change"]
+    assert page.locator("output").inner_text() == "1 of 3 changes"
+    first.select_option("0.10.2")
+    assert page.locator("output").inner_text() == "choose a later version to go to"
+    page.close()
