@@ -10,10 +10,7 @@ from .book import book_of
 
 
 class FrameworkTabs(SphinxTransform):
-    """Make tabs of neighbouring cells that are each of a framework, in the order of the page.
-
-    Open is the one that conf.py names first.
-    """
+    """Make tabs of neighbouring cells that are each of a framework; open is conf.py's first."""
 
     default_priority = 20
 
@@ -32,8 +29,7 @@ class FrameworkTabs(SphinxTransform):
         options = book_of(self.env).options
         chosen = min(cells, key=[entry.name for entry in options.registry].index)
         items = [(name, options.framework_label(name), cells[name]) for name in cells]
-        tabs = tab_set("framework", items, chosen)
-        parent.insert(place, tabs)
+        parent.insert(place, tab_set("framework", items, chosen))
 
 
 def _framework(node: nodes.Node) -> str:
@@ -47,10 +43,7 @@ def _framework(node: nodes.Node) -> str:
 def tab_set(
     group: str, items: Iterable[tuple[str, str, list[nodes.Node]]], chosen: str = ""
 ) -> nodes.Element:
-    """Return tabs, each (key, label, nodes), that switch together with others of their group.
-
-    Open is the one with the key `chosen`, or the first.
-    """
+    """Return tabs, each (key, label, nodes), which switch together; `chosen` is open, or the first."""
     tabs = create_component("tab-set", classes=["sd-tab-set", f"{group}-tabs"])
     for key, label, children in items:
         head = nodes.rubric("", label, classes=["sd-tab-label"])
