@@ -1,6 +1,6 @@
 """Tabs that switch together: of frameworks, and of devices."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
@@ -34,22 +34,21 @@ class FrameworkTabs(SphinxTransform):
 
 def _framework(node: nodes.Node) -> str:
     """Return the framework of a cell, empty for all that is none."""
-    if not isinstance(node, nodes.container) or node.get("nb_element") != "cell_code":
-        return ""
-    metadata: Mapping[str, str] = node.get("cell_metadata", {})
-    return metadata.get("framework", "")
+    if isinstance(node, nodes.container) and node.get("nb_element") == "cell_code":
+        return str(node.get("cell_metadata", {}).get("framework", ""))
+    return ""
 
 
 def tab_set(
     group: str, items: Iterable[tuple[str, str, list[nodes.Node]]], chosen: str = ""
 ) -> nodes.Element:
-    """Return tabs, each (key, label, nodes), which switch together; `chosen` is open, or the first."""
+    """Return tabs, each (key, label, nodes), that switch together; open is `chosen`, or the first."""
     tabs = create_component("tab-set", classes=["sd-tab-set", f"{group}-tabs"])
     for key, label, children in items:
         head = nodes.rubric("", label, classes=["sd-tab-label"])
         head["sync_id"], head["sync_group"] = key, group
         classes = ["sd-tab-content", f"{group}-tab"]
         content = create_component("tab-content", classes=classes, children=children)
-        tabs += create_component("tab-item", classes=["sd-tab-item"], children=[head, content])
-        tabs[-1]["selected"] = key == chosen
+        both, is_open = [head, content], key == chosen
+        tabs += create_component("tab-item", ["sd-tab-item"], children=both, selected=is_open)
     return tabs
