@@ -17,18 +17,6 @@ from measured.schema import Measurement, parts, record
 # Recorded before processes that were disturbed were repeated and all were spread over an hour, or
 # in fewer than ten on the machine that recorded them last. `nox -s record -- PAGE` takes one off.
 NOT_YET = {
-    "appendix/other_timers": {"close"},
-    "benchmarks/attention_bfloat16": {"close"},
-    "benchmarks/ceilings": {"close"},
-    "benchmarks/sorting": {"close"},
-    "claims/pytorch_docs": {"close"},
-    "devices/resharding": {"close"},
-    "models/memory": {"close"},
-    "pitfalls/unrolled_loops": {"close"},
-    "start/gradients": {"close"},
-    "timing/busy": {"close"},
-    "timing/timer": {"close"},
-    "timing/wrong_timings": {"close"},
 }
 
 OPTIONS = Options.from_file()
