@@ -103,8 +103,10 @@ def public_names(modules):
             except (TypeError, ValueError):
                 signature = None
             # What Python says of an enum depends on the version of Python.
-            known = signature and not isinstance(value, enum.EnumMeta)
-            found[f"{module}.{name}"] = known and [
+            if signature is None or isinstance(value, enum.EnumMeta):
+                found[f"{module}.{name}"] = None
+                continue
+            found[f"{module}.{name}"] = [
                 str(each).split(":")[0].split("=")[0].strip()
                 for each in signature.parameters.values()
             ]

@@ -104,6 +104,7 @@ def seats(expert, experts, capacity):
     """
     wanted = jax.nn.one_hot(expert, experts)
     number = (jnp.cumsum(wanted, axis=0) * wanted).sum(axis=-1) - 1
+    number = number.astype(int)
     return wanted[:, :, None] * jax.nn.one_hot(number, capacity)[:, None]
 
 

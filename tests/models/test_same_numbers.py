@@ -1,5 +1,7 @@
 """What changes bits: held where it follows from JAX, not from a machine."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,7 +28,8 @@ def test_a_program_gives_the_same_bits_again():
     assert all(
         same_numbers.compared(first, way(PARAMS, DATA[0])) == "the same bits" for way in ways
     )
-    texts = {launch(same_numbers.gradient_program, 1, 1)[0].text for _ in "ab"}
+    once = functools.partial(launch, same_numbers.gradient_program, 1, 1)
+    texts = {once(variables=lambda *numbers: {})[0].text for _ in "ab"}
     assert len(texts) == 1 and int(texts.pop()) > 0
 
 
@@ -51,9 +54,9 @@ def test_a_difference_in_one_bit_grows_in_training():
     step = steps.make_step(steps.gradient_of(loss), optimizer)
     other = jax.tree.map(jnp.copy, PARAMS)
     kernel = other[0]["kernel"]
-    other[0]["kernel"] = kernel.at[0, 0].set(jnp.nextafter(kernel[0, 0], jnp.inf))
+    other[0]["kernel"] = kernel.at[20, 0].set(jnp.nextafter(kernel[20, 0], jnp.inf))
     start = PARAMS, other, optimizer.init(PARAMS)
-    found = same_numbers.distances(step, *start, DATA * 3, (1, 3 * len(DATA)))
+    found = same_numbers.distances(step, *start, DATA * 9, (1, 9 * len(DATA)))
     first, last = (float(text.split()[-1]) for text in found.values())
     assert last > first > 0
     same = same_numbers.distances(step, PARAMS, PARAMS, start[2], DATA[:2], (2,))

@@ -18,8 +18,9 @@ def mesh(axis):
 def test_a_pipeline_computes_what_its_layers_do_in_a_row(microbatches):
     x = jax.random.normal(jax.random.key(1), (microbatches, 2, 16))
     with mesh("stages"):
-        found = jax.jit(stages.pipeline)(WEIGHTS, x)
-        gradient = jax.jit(jax.grad(lambda w: jnp.sum(jnp.sin(stages.pipeline(w, x)))))(WEIGHTS)
+        weights = jax.device_put(WEIGHTS, jax.P("stages"))
+        found = jax.jit(stages.pipeline)(weights, x)
+        gradient = jax.jit(jax.grad(lambda w: jnp.sum(jnp.sin(stages.pipeline(w, x)))))(weights)
     np.testing.assert_allclose(found, stages.in_a_row(WEIGHTS, x), rtol=1e-4, atol=1e-5)
     expected = jax.grad(lambda w: jnp.sum(jnp.sin(stages.in_a_row(w, x))))(WEIGHTS)
     np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-4)
@@ -35,8 +36,9 @@ def test_the_idle_share_is_counted():
 def test_attention_in_a_ring_is_attention():
     query, key, value = 3 * jax.random.normal(jax.random.key(2), (3, 32, 16))
     with mesh("time"):
-        found = jax.jit(stages.ring_attention)(query, key, value)
-        gradient = jax.jit(jax.grad(lambda k: jnp.sum(stages.ring_attention(query, k, value) ** 2)))(key)
+        q, k, v = jax.device_put([query, key, value], jax.P("time"))
+        found = jax.jit(stages.ring_attention)(q, k, v)
+        gradient = jax.jit(jax.grad(lambda k: jnp.sum(stages.ring_attention(q, k, v) ** 2)))(k)
     np.testing.assert_allclose(found, stages.attention(query, key, value), rtol=1e-4, atol=1e-5)
     expected = jax.grad(lambda k: jnp.sum(stages.attention(query, k, value) ** 2))(key)
     np.testing.assert_allclose(gradient, expected, rtol=1e-3, atol=1e-4)
@@ -47,12 +49,14 @@ def test_experts_with_enough_seats_lose_no_token():
     gate = jax.random.normal(jax.random.key(3), (16, 8))
     exact = stages.every_expert(WEIGHTS, gate, x)
     with mesh("experts"):
-        found, lost = jax.jit(stages.experts_by(8))(WEIGHTS, gate, x)
-        few, lost_of_few = jax.jit(stages.experts_by(1))(WEIGHTS, gate, x)
+        sharded, rows = jax.device_put((WEIGHTS, x), jax.P("experts"))
+        found, lost = jax.jit(stages.experts_by(8))(sharded, gate, rows)
+        few, lost_of_few = jax.jit(stages.experts_by(1))(sharded, gate, rows)
     assert lost == 0
     np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-5)
     # What has a seat is right, and what has none is zero.
-    gone = np.all(np.asarray(few) == 0, axis=1)
+    few = np.asarray(few)
+    gone = np.all(few == 0, axis=1)
     assert gone.sum() == lost_of_few > 0
     np.testing.assert_allclose(few[~gone], exact[~gone], rtol=1e-4, atol=1e-5)
 
