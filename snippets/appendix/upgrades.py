@@ -122,7 +122,8 @@ def retired_names(modules):
         except (ImportError, AttributeError):
             continue
         names = getattr(loaded, "_deprecations", {})
-        found += [f"{module}.{name}" for name in names]
+        if isinstance(names, dict):
+            found += [f"{module}.{name}" for name in names]
     return found
 
 

@@ -1,9 +1,17 @@
 """A trained model, adapted with few parameters, and in fewer bytes."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+
+
+def transposed(images):
+    """Return images (n, 64) with rows and columns exchanged."""
+    squares = images.reshape(-1, 8, 8).swapaxes(1, 2)
+    return np.ascontiguousarray(squares.reshape(-1, 64))
 
 
 def init_lora(key, params, rank):
@@ -131,7 +139,8 @@ def quantize_torch(kernel):
     weight = torch.tensor(np.array(kernel.T))
     scales = weight.abs().amax(dim=1) / 127
     zeros = torch.zeros_like(scales, dtype=torch.int64)
-    quantized = torch.quantize_per_channel(
-        weight, scales, zeros, 0, torch.qint8
-    )
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        quantized = torch.quantize_per_channel(
+            weight, scales, zeros, 0, torch.qint8
+        )
     return quantized.int_repr().numpy().T

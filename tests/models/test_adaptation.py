@@ -11,7 +11,7 @@ from snippets.models import adaptation, optimizers, steps
 
 TRAINING, TEST = steps.digits()
 DATA = steps.batches(*TRAINING, epochs=1)
-INVERTED = [(1 - images, labels) for images, labels in DATA]
+NEW_TASK = [(adaptation.transposed(images), labels) for images, labels in DATA]
 ADAM = optax.adam(1e-3)
 
 
@@ -33,8 +33,14 @@ def trained_adapters(params, adapters):
     """Return adapters after an epoch, the frozen layers, and the losses."""
     step = steps.make_step(steps.gradient_of(steps.cross_entropy(adaptation.adapted)), ADAM)
     start = jax.tree.map(jnp.copy, (adapters, params))
-    trained, frozen, _, losses = steps.train(step, *start, ADAM.init(adapters), INVERTED)
+    trained, frozen, _, losses = steps.train(step, *start, ADAM.init(adapters), NEW_TASK)
     return trained, frozen, losses
+
+
+def test_transposing_twice_changes_nothing():
+    images, _ = DATA[0]
+    assert images[0].reshape(8, 8).T.ravel().tolist() == adaptation.transposed(images)[0].tolist()
+    np.testing.assert_array_equal(adaptation.transposed(adaptation.transposed(images)), images)
 
 
 def test_adapters_change_nothing_at_the_start(params, adapters):
@@ -49,7 +55,7 @@ def test_adapters_train_as_in_pytorch_and_all_else_stays(params, adapters):
     assert steps.largest_difference(frozen, params) == 0
     module = adaptation.adapted_torch(optimizers.torch_mlp(params), adapters)
     trainable = [each for each in module.parameters() if each.requires_grad]
-    expected = optimizers.train_torch(module, torch.optim.Adam(trainable, 1e-3), INVERTED)
+    expected = optimizers.train_torch(module, torch.optim.Adam(trainable, 1e-3), NEW_TASK)
     np.testing.assert_allclose(losses, expected, rtol=1e-3)
     assert losses[-1] < losses[0]
     np.testing.assert_allclose(
