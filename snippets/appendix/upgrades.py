@@ -84,7 +84,8 @@ def public_names(modules):
     """Return {name: its parameters}, None for what has none that are known.
 
     Left out are modules in modules, and what begins with an underscore or is
-    of Python's standard library.
+    of Python's standard library. Of an enum, what Python says of parameters
+    depends on the version of Python.
     """
     found = {}
     for module in modules:
@@ -102,7 +103,6 @@ def public_names(modules):
                 signature = inspect.signature(value)
             except (TypeError, ValueError):
                 signature = None
-            # What Python says of an enum depends on the version of Python.
             if signature is None or isinstance(value, enum.EnumMeta):
                 found[f"{module}.{name}"] = None
                 continue

@@ -372,7 +372,7 @@ class Shapes:
     stack = Operation(
         lambda x: jnp.stack([x, x]),
     )
-    split = Operation(
+    sections = Operation(
         lambda x: jnp.split(x, 2, axis=0)[1],
     )
     pad = Operation(
@@ -403,7 +403,7 @@ class Shapes:
 
 
 class Matmuls:
-    """Products, convolutions and decompositions."""
+    """Matmuls, convolutions and decompositions."""
 
     weights = Operation(
         lambda x: x @ W,

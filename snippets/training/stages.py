@@ -43,7 +43,7 @@ def pipeline(weights, x):
 
 
 def idle_share(stages, microbatches):
-    """Return the part of the time in which a stage has no microbatch."""
+    """Return the share of the time in which a stage has no microbatch."""
     return (stages - 1) / (stages - 1 + microbatches)
 
 
@@ -109,7 +109,7 @@ def seats(expert, experts, capacity):
 
 
 def experts_by(capacity):
-    """Return `every_expert` with one expert, and a part of x, on each device.
+    """Return `every_expert` with one expert, and a shard of x, on each device.
 
     Each device sends each expert at most `capacity` rows. It also returns
     how many rows found no seat (Fedus et al. 2021, section 2.2).
