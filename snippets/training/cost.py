@@ -128,9 +128,7 @@ LAYOUTS = {
 
 def compiled(way, size, mesh):
     """Return the gradient of `loss`, compiled for one of the LAYOUTS."""
-    up, down, tokens = (
-        jax.NamedSharding(mesh, spec) for spec in LAYOUTS[way]
-    )
+    up, down, tokens = (jax.NamedSharding(mesh, spec) for spec in LAYOUTS[way])
     params = [
         (jax.device_put(one, up), jax.device_put(other, down))
         for one, other in first_params(size)

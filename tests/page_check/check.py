@@ -103,7 +103,9 @@ def search(address, asked, chromium):
         for words in asked:
             page.goto(f"{address}/search.html?{urllib.parse.urlencode({'q': words})}")
             page.wait_for_selector(".search-found li, .search-said:not(:empty)")
-            links = page.eval_on_selector_all(".search-found > li > a", "all => all.map(a => a.href)")
+            links = page.eval_on_selector_all(
+                ".search-found > li > a", "all => all.map(a => a.href)"
+            )
             found[words] = [page_of(url) for url in links[:3]]
         browser.close()
     return found
@@ -115,7 +117,7 @@ def page_of(url):
 
 
 def rated(asked, found):
-    """Return the parts of queries whose page comes first, and in the first three, and the others."""
+    """Return the parts of queries whose page comes first, and in three, and those not first."""
     first = [words for words, pages in asked.items() if {*found[words][:1]} & {*pages}]
     among = [words for words, pages in asked.items() if {*found[words]} & {*pages}]
     other = [words for words in asked if words not in first]

@@ -42,7 +42,7 @@ def _framework(node: nodes.Node) -> str:
 def tab_set(
     group: str, items: Iterable[tuple[str, str, list[nodes.Node]]], chosen: str = ""
 ) -> nodes.Element:
-    """Return tabs, each (key, label, nodes), that switch together; `chosen` or the first is open."""
+    """Return tabs, each (key, label, nodes), that switch together; `chosen` or the first opens."""
     tabs = create_component("tab-set", classes=["sd-tab-set", f"{group}-tabs"])
     for key, label, children in items:
         head = nodes.rubric("", label, classes=["sd-tab-label"])

@@ -47,7 +47,10 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
         return
     texts = {}
     for docname in sorted(app.env.found_docs):
-        uri, words = app.builder.get_target_uri(docname), app.env.metadata[docname].get("search", "")
+        uri, words = (
+            app.builder.get_target_uri(docname),
+            app.env.metadata[docname].get("search", ""),
+        )
         texts[uri] = searched((site / uri).read_text("utf8"), words)
     expected = sum(f"<{ROOT}" in text for text in texts.values())
     # Pagefind may be ended before it has written all that it says it has.
