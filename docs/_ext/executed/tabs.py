@@ -1,6 +1,6 @@
 """Tabs that switch together: of frameworks, and of devices."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
@@ -35,7 +35,8 @@ class FrameworkTabs(SphinxTransform):
 def _framework(node: nodes.Node) -> str:
     """Return the framework of a cell, empty for all that is none."""
     if isinstance(node, nodes.container) and node.get("nb_element") == "cell_code":
-        return str(node.get("cell_metadata", {}).get("framework", ""))
+        metadata: Mapping[str, str] = node.get("cell_metadata", {})
+        return metadata.get("framework", "")
     return ""
 
 
