@@ -30,7 +30,9 @@ NOTES = (".note", ".device-notice", ".device-missing", ".provenance")
 SKIPPED = [".headerlink", ".sd-tab-label", ".prev-next-footer", "script", "style", "svg", *NOTES]
 ROOT, TRIES = "article", 3
 # What the words of a page count for; a title counts for 7.
-WORDS = '<p data-pagefind-weight="8" data-pagefind-meta="description[title]" title="{}">{}</p>'
+WORDS = (
+    '<p data-pagefind-weight="8" data-pagefind-meta="words, description[title]" title="{}">{}</p>'
+)
 HEADINGS = ", ".join(f"section[id] > h{level}" for level in range(1, 7))
 
 

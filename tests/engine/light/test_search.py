@@ -52,7 +52,7 @@ def test_the_words_of_a_page_are_below_its_title_in_what_is_searched():
     found = search.searched(page, "a < b, recompile")
     assert (
         '<article><section><h1 id="one">One</h1><p data-pagefind-weight="8" '
-        'data-pagefind-meta="description[title]" title="All of it.">a &lt; b, recompile</p>'
+        'data-pagefind-meta="words, description[title]" title="All of it.">a &lt; b, recompile</p>'
         "<p>Words.</p>"
     ) in found
     assert found.count("data-pagefind-weight") == 1

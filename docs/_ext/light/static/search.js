@@ -54,10 +54,21 @@
 
   const results = async (index, words) => {
     const { results: all } = await index.search(words);
-    const told = words.split(/\s+/).filter((word) => !LITTLE.has(word.toLowerCase())).join(" ");
+    const told = telling(words).join(" ");
     if (all.length >= FEW || !told || told === words.trim()) return all;
     const known = new Set(all.map(({ id }) => id));
     return [...all, ...(await index.search(told)).results.filter(({ id }) => !known.has(id))];
+  };
+  const telling = (words) => words.trim().split(/\s+/).filter((word) => !LITTLE.has(word.toLowerCase()));
+
+  // How well the title of a page, or one of the words at its head, says what is searched for.
+  const fitting = ({ meta: { title, words = "" } }, asked) => {
+    const phrases = [title, ...words.split(", ")].map((phrase) => phrase.toLowerCase());
+    const parts = telling(asked.toLowerCase());
+    if (!parts.length) return 0;
+    const has = (text) => parts.every((part) => text.includes(part));
+    if (phrases.includes(asked.trim().toLowerCase())) return 3;
+    return phrases.some(has) ? 2 : Number(has(phrases.join(" ")));
   };
 
   document.addEventListener("DOMContentLoaded", () => {
@@ -80,10 +91,10 @@
           place.replaceChildren();
           return true;
         }
-        const limit = inDialog ? SHOWN.dialog : SHOWN.page;
-        const all = (await results(found, words)).slice(0, limit);
+        const all = (await results(found, words)).slice(0, SHOWN.page);
         const data = await Promise.all(all.map((result) => result.data()));
-        if (input.value === words) show(place, data, words);
+        data.sort((one, other) => fitting(other, words) - fitting(one, words));
+        if (input.value === words) show(place, inDialog ? data.slice(0, SHOWN.dialog) : data, words);
         return true;
       };
       let waiting;
