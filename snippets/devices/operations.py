@@ -42,13 +42,13 @@ class Outcome:
 
     `error` is that of `call`, after which `instead` was taken. `sent` and
     `backward` count the collectives of the result and of its gradient; the
-    second is None where there is no gradient.
+    second is None where there is no gradient, and an error if refused.
     """
 
     error: Exception | None
     result: str
     sent: dict
-    backward: dict | None
+    backward: dict | Exception | None
 
 
 def costs(function, x):
@@ -63,7 +63,10 @@ def costs(function, x):
 
     g = np.ones(result.shape, result.dtype)
     g = jax.device_put(g, result.sharding.spec)
-    return str(result), sent, collectives(backward, x, g)
+    try:
+        return str(result), sent, collectives(backward, x, g)
+    except ShardingTypeError as error:
+        return str(result), sent, error
 
 
 def outcome(operation, x):
@@ -102,7 +105,8 @@ def sends(found):
     """Return what the result and its gradient send, in words."""
     if found.backward is None:
         return f"{found.result}, sends {counted(found.sent)}"
-    back = counted(found.backward)
+    refused = isinstance(found.backward, Exception)
+    back = "refused" if refused else counted(found.backward)
     return f"{found.result}, sends {counted(found.sent)}; backward {back}"
 
 

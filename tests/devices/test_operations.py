@@ -54,7 +54,7 @@ def test_what_works_equals_the_unsharded_result_and_has_its_gradient(name):
         np.testing.assert_allclose(
             result.astype(jnp.float32), expected.astype(jnp.float32), rtol=1e-4, atol=1e-4
         )
-        if found.backward is not None:
+        if isinstance(found.backward, dict):
             np.testing.assert_allclose(
                 gradient(function, x),
                 gradient(operation.call, jnp.asarray(X)),
