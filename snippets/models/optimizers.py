@@ -174,14 +174,8 @@ def lbfgs(loss, params, batch, steps):
     @jax.jit
     def step(params, opt_state):
         value, grads = value_and_grad(params, state=opt_state)
-        updates, opt_state = optimizer.update(
-            grads,
-            opt_state,
-            params,
-            value=value,
-            grad=grads,
-            value_fn=value_of,
-        )
+        more = {"value": value, "grad": grads, "value_fn": value_of}
+        updates, opt_state = optimizer.update(grads, opt_state, params, **more)
         return optax.apply_updates(params, updates), opt_state, value
 
     opt_state, losses = optimizer.init(params), []

@@ -106,6 +106,7 @@ def record_of(program):
             }
             for target in TARGETS
         },
+        "refused": {},
     }
 
 
