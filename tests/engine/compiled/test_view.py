@@ -54,6 +54,18 @@ def with_a_loop(record):
     return record
 
 
+def refused_by(*targets):
+    def change(record):
+        for target in targets:
+            del record["targets"][target]
+        record["refused"] = {target: "ValueError: blocks of 100" for target in targets}
+        if not record["targets"]:
+            record["stablehlo"] = []
+        return record
+
+    return change
+
+
 @pytest.fixture(scope="module")
 def site(empty_project, tmp_path_factory):
     """A site with a page for each way to show a record, built once."""
@@ -64,7 +76,9 @@ def site(empty_project, tmp_path_factory):
     recorded(book, "lowered", change=of_two_kinds)
     recorded(book, "loop", change=with_a_loop)
     recorded(book, "code", "SCALED")
-    for module in ("code", "lowered", "loop"):
+    recorded(book, "refused", change=refused_by("cpu", "gpu-h200"))
+    recorded(book, "nowhere", change=refused_by(*LABELS))
+    for module in ("code", "lowered", "loop", "refused", "nowhere"):
         project.page(f"a/{module}", VIEW.format(module), notebook=False)
     project.page("a/both", directive("compiled", "code.both"), notebook=False)
     numbers = [role("code.double@tpu-v5e.least"), role("code.double@cpu.temporaries")]
@@ -170,6 +184,18 @@ def test_what_is_in_a_loop_has_no_least_time(site):
     text = page(site, "a/loop").get_text()
     assert "4 µs" in text and "2 µs" not in text
     assert "counts what is in a loop once" in text
+
+
+def test_what_a_compiler_refuses_has_a_tab_with_its_words(site):
+    some, none = (page(site, f"a/{name}") for name in ("refused", "nowhere"))
+    labels = [label.get_text().strip() for label in some.select(".stage-tabs > label")]
+    assert labels == ["jaxpr", "picture", "StableHLO", "optimized HLO", "cost", "refused"]
+    said = some.select(".stage-tabs > .stage-tab")[-1]
+    assert said.p.text == f"For {LABELS['cpu']}, {LABELS['gpu-h200']}:"
+    assert said.pre.text.strip() == "ValueError: blocks of 100"
+    # Where nobody compiles it, that comes first, and there is no cost.
+    labels = [label.get_text().strip() for label in none.select(".stage-tabs > label")]
+    assert labels == ["refused", "jaxpr", "picture"]
 
 
 def test_a_sentence_can_hold_a_number(site):
