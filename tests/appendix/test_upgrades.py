@@ -32,6 +32,7 @@ def test_what_using_a_name_comes_to():
     assert found["jax.jit"] == ""
     assert found["jax.no_such_name"].startswith("AttributeError: module 'jax' has no attribute")
     assert upgrades.is_error(found["jax.no.such"])
+    assert not upgrades.is_error("ModuleNotFoundError: No module named 'absl'")
 
 
 def test_the_oldest_python_comes_first_and_each_version_once(monkeypatch):
