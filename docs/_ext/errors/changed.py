@@ -1,5 +1,6 @@
 """A table of the errors whose type or message changed from one version to the next."""
 
+import html
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from executed.book import Book, book_of
-from executed.nodes import table_node
+from executed.nodes import raw, table_node
 from executed.waiting import place
 
 from .beside import label
@@ -49,8 +50,9 @@ def _table(page: Any, node: nodes.Element) -> nodes.Node:
         last, first = (name.removeprefix(f"{package}-") for name in (change.last, change.first))
         uri = book.relative_uri(page.env.docname, change.page)
         link = nodes.reference("", change.page, refuri=uri, internal=True)
-        texts = [nodes.literal(text, text) if text else "no error" for text in change[3:]]
-        rows.append([link, f"{last} → {first}", *texts])
+        # A literal of docutils has an element for each word.
+        codes = (f"<code>{html.escape(text)}</code>" if text else "no error" for text in change[3:])
+        rows.append([link, f"{last} → {first}", *map(raw, codes)])
     return table_node(["raised on", label(book.options), "before", "since"], rows)
 
 
