@@ -53,7 +53,8 @@ def _table(page: Any, node: nodes.Element) -> nodes.Node:
         # A literal of docutils has an element for each word.
         codes = (f"<code>{html.escape(text)}</code>" if text else "no error" for text in change[3:])
         rows.append([link, f"{last} → {first}", *map(raw, codes)])
-    return table_node(["raised on", label(book.options), "before", "since"], rows)
+    heads = ["raised on", label(book.options), "before", "since"]
+    return table_node(heads, rows, classes=["changed-errors"])
 
 
 class ErrorsChangedDirective(SphinxDirective):
