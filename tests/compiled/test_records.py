@@ -64,6 +64,15 @@ def test_a_record_is_current(program):
     assert record_of(program)
 
 
+def test_only_kernels_are_refused_and_only_where_pallas_has_no_backend_or_a_page_shows_it():
+    refused = {p.name: {*record_of(p).refused} for p in COMPILED if record_of(p).refused}
+    elsewhere = {name for name, target in TARGETS.items() if target.platform != "tpu"}
+    shown = {"narrow_softmax", "large_softmax", "sorted_rows"}
+    for name in ("softmax", "attention"):
+        assert refused.pop(f"compiled.kernels.{name}") == elsewhere
+    assert refused == {f"compiled.kernels.{name}": {*TARGETS} for name in shown}
+
+
 @pytest.mark.parametrize("program", COMPILED, ids=lambda program: program.name)
 def test_tracing_and_lowering_give_what_was_recorded(program):
     record = record_of(program)
