@@ -57,11 +57,6 @@ def adapted_by_merging(adapters, params, x, train=True):
     return adapted_mlp(merged(params, adapters), nothing, x), params
 
 
-def bytes_of(tree):
-    """Return the bytes of all arrays of a pytree."""
-    return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
-
-
 class AdaptedLinear(torch.nn.Module):
     """A linear layer of PyTorch that is frozen, with an adapter beside it."""
 

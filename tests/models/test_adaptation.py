@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from snippets.models import adaptation, optimizers, steps
+from snippets.models.memory import nbytes
 
 TRAINING, TEST = steps.digits()
 DATA = steps.batches(*TRAINING, epochs=1)
@@ -66,8 +67,8 @@ def test_adapters_train_as_in_pytorch_and_all_else_stays(params, adapters):
 
 
 def test_adapters_need_little_state_and_merging_needs_memory(params, adapters):
-    state = adaptation.bytes_of(ADAM.init(adapters))
-    assert state < adaptation.bytes_of(ADAM.init(params)) / 10
+    state = nbytes(ADAM.init(adapters))
+    assert state < nbytes(ADAM.init(params)) / 10
     few = [x[:8] for x in DATA[0]]
     needed = [
         steps.temporary_bytes(steps.gradient_of(steps.cross_entropy(apply)), adapters, params, few)
@@ -86,7 +87,7 @@ def test_int8_is_pytorchs_and_within_half_a_step(params):
     same = quantized == adaptation.quantize_torch(kernel)
     assert same.mean() > 0.999
     small = adaptation.quantize_layers(params)
-    assert adaptation.bytes_of(small) < 0.27 * adaptation.bytes_of(params)
+    assert nbytes(small) < 0.27 * nbytes(params)
 
 
 def test_a_column_of_zeros_stays_zero():
