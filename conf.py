@@ -323,6 +323,16 @@ html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL") or os.environ.get("BO
 repository = os.environ.get("BOOK_REPOSITORY", "").removesuffix(".git")
 if repository.startswith("https://github.com/"):
     book_notebooks = f"{repository}/blob/notebooks"
+# Below each page.
+footer = (
+    'Code: <a href="https://www.apache.org/licenses/LICENSE-2.0">Apache 2.0</a>. '
+    'Text: <a href="https://creativecommons.org/licenses/by/4.0/">CC BY 4.0</a>.'
+)
+if repository:
+    footer += f' <a href="{repository}/issues">Report a mistake</a>'
+# Where a host shows it in place of a page that is not there.
+html_additional_pages = {"404": "404.html"}
+html_context = {"site_address": html_baseurl}
 html_logo = "docs/_static/mark.svg"
 html_favicon = "docs/_static/mark.svg"
 html_static_path = ["docs/_static"]
@@ -341,5 +351,7 @@ html_theme_options = {
     "navbar_persistent": [],
     "article_header_end": ["device-switch.html", "article-header-buttons.html"],
     "use_download_button": True,
+    "footer_content_items": ["copyright.html", "extra-footer.html"],
+    "extra_footer": footer,
     "show_toc_level": 2,
 }

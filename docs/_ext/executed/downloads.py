@@ -23,6 +23,9 @@ from .frameworks import Framework, first_imports
 from .hooks import Feature
 from .markdown import markdown, say_once
 
+# What the theme's menu of downloads calls by endings.
+OFFERED = {".ipynb": "Notebook", ".md": "Markdown", ".pdf": "Print"}
+
 
 def prose(
     body: str, doctree: nodes.document, address: str, features: Sequence[Feature]
@@ -195,16 +198,30 @@ def add_launchers(
         "Colab": f"https://colab.research.google.com/github/{address.removeprefix('https://github.com/')}",
         "Kaggle": f"https://kaggle.com/kernels/welcome?src={address}",
     }
-    for group in context.get("header_buttons", ()):
-        if group.get("label") == "download-buttons":
-            group["tooltip"] = "Download or run this page"
-            button = {"type": "link", "icon": "fas fa-play", "tooltip": "Run this page there"}
-            group["buttons"][1:1] = [
-                button | {"text": name, "url": url} for name, url in services.items()
-            ]
+    for group in _menus(context):
+        group["tooltip"] = "Download or run this page"
+        button = {"type": "link", "icon": "fas fa-play", "tooltip": "Run this page there"}
+        group["buttons"][1:1] = [button | {"text": name, "url": url} for name, url in services.items()]
+
+
+def name_downloads(
+    app: Sphinx, docname: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Say in words what the theme's menu of downloads offers."""
+    for button in [button for group in _menus(context) for button in group["buttons"]]:
+        button["text"] = OFFERED.get(button["text"], button["text"])
+
+
+def _menus(context: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        group
+        for group in context.get("header_buttons", ())
+        if group.get("label") == "download-buttons"
+    ]
 
 
 def setup(app: Sphinx) -> None:
     """Register the events; the theme reads the context, and adds its buttons, at priority 501."""
     app.connect("html-page-context", add_notebook, priority=400)
     app.connect("html-page-context", add_launchers, priority=502)
+    app.connect("html-page-context", name_downloads, priority=503)

@@ -23,6 +23,13 @@ window.book = (() => {
     const words = element("label", { htmlFor: name, textContent: label });
     const form = element("form", { className: `finder ${name}` }, words, input, output);
     form.addEventListener("submit", (event) => event.preventDefault());
+    // What another page hands over, behind the field's name: it is nothing to keep in an address.
+    const handed = `#${name}=`;
+    if (location.hash.startsWith(handed)) {
+      input.value = decodeURIComponent(location.hash.slice(handed.length));
+      history.replaceState(null, "", "#");
+      queueMicrotask(() => input.dispatchEvent(new Event("input")));
+    }
     return { form, input, output };
   };
 

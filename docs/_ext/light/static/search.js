@@ -47,9 +47,23 @@
       return entry(meta.title, url, inner.length ? element("ul", {}, ...inner) : about);
     });
     const textContent = found.length ? "" : `Nothing found for “${words}”.`;
+    say(place, textContent, element("ul", { className: "search-found" }, ...items));
+  };
+
+  const say = (place, textContent, ...below) => {
     const said = element("p", { className: "search-said", textContent });
     said.setAttribute("role", "status");
-    place.replaceChildren(said, element("ul", { className: "search-found" }, ...items));
+    place.replaceChildren(said, ...below);
+  };
+
+  // From the field into what is found, and on from there.
+  const walk = (dialog) => (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const stops = [...dialog.querySelectorAll("input[name=q], .search-found a")];
+    const next = step && stops[stops.indexOf(document.activeElement) + step];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
   };
 
   const results = async (index, words) => {
@@ -80,12 +94,17 @@
       const input = form.querySelector("input[name=q]");
       const inDialog = form.closest("#pst-search-dialog");
       let place = inDialog ? null : document.querySelector("#search-results");
+      if (inDialog) {
+        place = element("div", { className: "search-results" });
+        inDialog.append(place);
+        inDialog.addEventListener("keydown", walk(inDialog));
+      }
       const answer = async (words) => {
+        if (words && !place.childElementCount) say(place, "Searching…");
         const found = await load();
-        if (!found) return false;
-        if (!place) {
-          place = element("div", { className: "search-results" });
-          inDialog.append(place);
+        if (!found) {
+          place.replaceChildren();
+          return false;
         }
         if (!words.trim()) {
           place.replaceChildren();
