@@ -18,6 +18,9 @@
       for (const { body, text } of rows) body.hidden = !words.every((word) => text.includes(word));
       const found = rows.filter(({ body }) => !body.hidden).length;
       output.textContent = `${words.length ? `${found} of ` : ""}${rows.length} rows`;
+      if (found) return;
+      const href = `${document.documentElement.dataset.content_root}search.html?q=${encodeURIComponent(input.value)}`;
+      output.append(". ", window.book.element("a", { href }, "Search the book"));
     };
 
     // What is found first comes into view below the field, which stays where it is.
