@@ -39,6 +39,17 @@ FLAT = """(element) => {
 }"""
 
 
+# A drawing without the names of points, and without what it holds beside its own.
+ALONE = """(svg) => {
+  const beside = ".point-name, .point:has(> .other), g.other, circle.other";
+  for (const each of svg.querySelectorAll(beside)) each.remove();
+  for (const each of svg.querySelectorAll(".value")) {
+    each.textContent = each.textContent.split(" ○ ")[0];
+  }
+  svg.style.removeProperty("--right");
+}"""
+
+
 def of_page(name, what):
     """Return the parts of a page of the book that are such a directive."""
     text = (CHAPTER / f"{name}.md").read_text("utf8")
@@ -321,10 +332,11 @@ def numbers_apart(words):
 def are_alike(drawing, other):
     """Compare two drawings: their elements and texts, and nearly all digits of their numbers.
 
-    Beside the points of a reader's roofline stand no names: each says its own when pointed at.
+    Beside the points of a reader's roofline stand no names: each says its own when pointed at. What
+    a reader measured has the book's beside it, in hollow marks and as a ratio.
     """
     for each in (drawing, other):
-        each.evaluate("svg => svg.querySelectorAll('.point-name').forEach((name) => name.remove())")
+        each.evaluate(ALONE)
     (texts, numbers), (own_texts, own_numbers) = (
         numbers_apart(each.evaluate(FLAT)) for each in (drawing, other)
     )
