@@ -82,7 +82,7 @@ def rows(
 def lanes(groups: Mapping[str, Sequence[Row]], title: str, heading: str, last: float) -> str:
     """Return a drawing of lanes: the rows of a group end to end over seconds, up to the last."""
     step = next(n for n in svg.round_numbers(last / 6, last) if 6 * n >= last)
-    ticks = {n * step / last: seconds_text(n * step) for n in range(1, int(last / step) + 1)}
+    ticks = {n * step / last: seconds_text(n * step) for n in range(1, int(last / step + 1e-9) + 1)}
     lines = []
     for number, (name, group) in enumerate(groups.items()):
         label = svg.text(name, class_="label", y=14)

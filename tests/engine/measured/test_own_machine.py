@@ -358,6 +358,11 @@ def test_charts_and_tables_are_those_of_the_book_for_the_same_records(page, addr
         of_book, of_reader = place.locator("> .sd-tab-content").all()
         drawn = [each.locator("svg") for each in (of_book, of_reader)]
         if drawn[0].count():
+            marks = [each.locator(".bar").count() for each in drawn]
+            assert drawn[1].locator("circle.other").count() == marks[0] == marks[1]
+            ratios = [each.split(" ○ ") for each in drawn[1].locator(".value").all_inner_texts()]
+            # Of the same numbers.
+            assert {ratio for _, ratio in ratios} <= {"1×"}
             are_alike(*drawn)
         assert cells(of_reader.locator("table")) == cells(of_book.locator("table"))
 
