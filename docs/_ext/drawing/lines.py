@@ -201,12 +201,12 @@ def _level(label: str, y: float) -> str:
 
 
 def _roof_names(roofs: Mapping[str, Sequence[tuple[float, float]]], axes: Axes) -> Iterable[str]:
-    """Write the name of each roof at the left end of its flat part: above the highest one."""
-    starts = {label: points[-2] for label, points in roofs.items()}
-    highest = max(y for _, y in starts.values())
-    for label, (x, y) in starts.items():
-        top = axes.y(y) + (-6 if y == highest else 14)
-        yield svg.text(label, class_="roof", x=axes.x(x), y=top, dx=6)
+    """Write the name of each roof left of its flat part, where nothing can be reached."""
+    wanted = {
+        label: (axes.y(points[-1][1]) - svg.LINE, svg.LINE) for label, points in roofs.items()
+    }
+    for label, top in svg.apart(wanted, BOTTOM).items():
+        yield svg.text(label, class_="roof", x=axes.x(roofs[label][-2][0]), dx=-6, y=top + 12)
 
 
 def _strokes(points: Sequence[Sequence[Any]], axes: Axes, class_: str = "") -> str:

@@ -99,9 +99,9 @@ def _ticks(texts: Mapping[float, str]) -> Iterable[str]:
     for number, (place, text) in enumerate(texts.items()):
         x = svg.percent(place)
         kind = "x-tick seldom" if crowded and number % 2 else "x-tick"
-        last = " last" if number == len(texts) - 1 else ""
+        edge = {0: " first", len(texts) - 1: " last"}.get(number, "")
         yield svg.element("rect", class_="grid", x=x, y=24)
-        yield svg.text(text, class_=kind + last, x=x, y=40)
+        yield svg.text(text, class_=kind + edge, x=x, y=40)
 
 
 def _value(row: Row) -> str:

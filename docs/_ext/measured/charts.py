@@ -114,7 +114,7 @@ def chart(
 
 def beside(device: str, x: str) -> str:
     """Say below a chart what its hollow marks are."""
-    ratio = ", and behind ○ its number as a multiple of this one" if x == "name" else ""
+    ratio = "; behind ○, its number divided by this one" if x == "name" else ""
     return f"○ {device}{ratio}."
 
 

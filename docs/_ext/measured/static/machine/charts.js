@@ -57,9 +57,10 @@
     const place = dots ? placing(ticks[0], ticks.at(-1)) : (value) => value / most;
     const crowded = crowds(ticks.map(write));
     const grid = ticks.flatMap((tick, n) => {
-      const [at, last] = [percent(place(tick)), n === ticks.length - 1 ? " last" : ""];
+      const at = percent(place(tick));
+      const edge = { 0: " first", [ticks.length - 1]: " last" }[n] ?? "";
       const kind = crowded && n % 2 ? "x-tick seldom" : "x-tick";
-      return [svg("rect", { class: "grid", x: at, y: 24 }), label(kind + last, at, 40, write(tick))];
+      return [svg("rect", { class: "grid", x: at, y: 24 }), label(kind + edge, at, 40, write(tick))];
     });
     const circle = (kind, value) => svg("circle", { class: kind, cx: percent(place(value)), cy: 10, r: 5 });
     const lower = (x1, x2, ...at) => line(x1, x2, ...at, { class: "spread" });
@@ -192,12 +193,12 @@
       return svg("tspan", { style: end.ink }, `${sign} ${name} `);
     });
     if (roofs.length) {
-      const starts = roofs.map(([name, points]) => [name, ...points.at(-2)]);
-      const top = Math.max(...starts.map(([, , value]) => value));
-      parts.push(...starts.map(([name, size, value]) => {
-        const at = { x: x(size), y: y(value) + (value === top ? -6 : 14), dx: 6 };
-        return svg("text", { class: "roof", ...at }, name);
-      }), svg("text", { class: "legend", y: bottom + 60 }, ...legend));
+      const named = roofs.map(([name, points]) =>
+        ({ name, at: x(points.at(-2)[0]), top: y(points.at(-1)[1]) - LINE, height: LINE }));
+      setApart(named, bottom);
+      parts.push(...named.map(({ name, at, top }) =>
+        svg("text", { class: "roof", x: at, dx: -6, y: top + 12 }, name)),
+      svg("text", { class: "legend", y: bottom + 60 }, ...legend));
     }
     const left = longest(ticks.map(write)) * LETTER + 10;
     const style = sideways(left, longest(outside.flatMap(({ words }) => words)) * BOLD + 24);
@@ -352,8 +353,8 @@
     const byName = chart.x === "name";
     const made = byName ? rows(drawn, chart, write)
       : lines(drawn, { across, write, axis: wordsOf(beside, ".x-label") });
-    const ratio = byName ? ", and behind ○ its number as a multiple of yours" : "";
-    const hollow = html("p", { class: "table-note" }, `○ ${data.home[1]}${ratio}.`);
+    const ratio = byName ? "; behind ○, its number divided by yours" : "";
+    const hollow = html("p", { class: "table-note" }, `○ ${data.home[1]} of this book${ratio}.`);
     addTab(beside, data, ...figure(made, beside), hollow, folded("The numbers as a table", numbers));
   }
   if (count || document.querySelector(".yours")) {
