@@ -1,7 +1,7 @@
 """Draw measurements: bars over names, or lines over sizes, with values and their ranges."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from drawing import svg
 from drawing.lines import Point, line_chart
@@ -59,7 +59,7 @@ class Form(NamedTuple):
     x: str = "size"
     y: str = "latency"
     series: str = "framework"
-    logarithmic: bool = False
+    scale: str = "linear"
     counted: str = "size"
     words: Mapping[str, str] = {}
 
@@ -76,8 +76,7 @@ def chart(
 
     All are of one device, and those `elsewhere` of another, which have hollow marks on the same
     axis. `options` name and colour frameworks. The largest of `ceilings` is a line across a chart
-    over sizes. With `logarithmic` there are dots in place of bars; lines are always on logarithmic
-    axes.
+    over sizes.
     """
     y, (factor, heading, write) = form.y, SCALES[form.y]
     styles = looks(measurements, form, options)
@@ -104,7 +103,7 @@ def chart(
     if form.x == "name":
         within = [getattr(each, y) * factor for each in elsewhere]
         ordered = {group: best_first(each, y) for group, each in bars.items()}
-        return rows(ordered, title, heading, "chart", form.logarithmic, write, within)
+        return rows(ordered, title, heading, "chart", form.scale == "logarithmic", write, within)
     limit = max((getattr(ceiling, y) for ceiling in ceilings), default=None)
     levels = {f"ceiling {rate_text(limit)}": limit * factor} if limit else {}
     inks = {look.label: look.ink for look in styles.values()}
@@ -121,6 +120,22 @@ def beside(device: str, x: str) -> str:
 def by_part(text: str) -> dict[str, str]:
     """Read what stands for parts of names, such as `mlp=MLP; cnn=CNN`; raises ValueError."""
     return {part.strip(): words.strip() for part, words in (p.split("=") for p in text.split(";"))}
+
+
+def data(drawn: Sequence[Measurement], form: Form, options: Options, home: str) -> dict[str, Any]:
+    """Return what a script needs to draw a reader's numbers so, beside those of the home device."""
+    ordered = sorted(drawn, key=lambda each: each.device == home)
+    held = {each.reference: getattr(each, form.y) for each in ordered}
+    looked = looks(drawn, form, options).items()
+    return {
+        "x": form.x,
+        "y": form.y,
+        "scale": SCALES[form.y].factor,
+        "logarithmic": form.scale == "logarithmic",
+        "looks": {
+            name: [look.label, look.ink.style, look.group, held[name]] for name, look in looked
+        },
+    }
 
 
 def best_first(of_group: Iterable[Row], y: str) -> list[Row]:

@@ -208,29 +208,13 @@ def _data(
         "references": _references(matching),
     }
     if drawn:
-        looks = charts.looks(drawn, _form(node), options)
-        scale = charts.SCALES[node["y"]].factor
-        # With its own look stands what the reader's is held against.
-        shown = by_device(drawn)
-        held = {each.reference: each for each in [*drawn, *shown.get(book_of(page.env).home, [])]}
-        data["chart"] = {
-            "x": node["x"],
-            "y": node["y"],
-            "scale": scale,
-            "logarithmic": node["scale"] == "logarithmic",
-            "looks": {
-                name: [look.label, look.ink.style, look.group, getattr(held[name], node["y"])]
-                for name, look in looks.items()
-            },
-            "ceilings": _references(ceilings),
-        }
+        limits, home = _references(ceilings), book_of(page.env).home
+        data["chart"] = charts.data(drawn, _form(node), options, home) | {"ceilings": limits}
     return data_node(page.env, "measurement-data", data)
 
 
 def _form(node: nodes.Element) -> charts.Form:
-    logarithmic = node["scale"] == "logarithmic"
-    axes = node["x"], node["y"], node["series"]
-    return charts.Form(*axes, logarithmic, node["counted"], node["words"])
+    return charts.Form(*(node[name] for name in charts.Form._fields))
 
 
 def _grid(page: FillIn, node: nodes.Element, matching: Sequence[Measurement]) -> nodes.Element:
@@ -247,10 +231,8 @@ def _figure(
     drawn: Mapping[str, Sequence[Measurement]],
     ceilings: Sequence[Measurement],
 ) -> nodes.Element:
-    """Return what a chart shows of one device, with the other that was recorded beside it."""
     options, here = book_of(page.env).options, matching[0].device
-    home = book_of(page.env).home
-    other = next((each for each in (home, *drawn) if each in drawn and each != here), "")
+    other = next((device for device in drawn if device != here), "")
     shown, elsewhere = drawn[here], drawn.get(other, [])
     svg = charts.chart(shown, _form(node), options, node["caption"], ceilings, elsewhere)
     figure = figure_node(svg, node)

@@ -218,7 +218,7 @@ def test_the_ceiling_is_a_line_at_the_highest_rate():
 
 def test_dots_on_a_logarithmic_scale_are_between_its_numbers():
     given = [measurement(f"t/{n}", n / 4, n, 4 * n) for n in (0.01, 0.1, 1.0, 0.03)]
-    drawn = chart(given, "name", logarithmic=True)
+    drawn = chart(given, "name", scale="logarithmic")
     assert texts(drawn, "x-tick") == ["1 ms", "10 ms", "100 ms", "1 s", "10 s"]
     dots = [float(dot.get("cx").rstrip("%")) for dot in elements(drawn, "circle", "bar")]
     assert dots == pytest.approx([25, 50, 75, 36.93])
@@ -227,7 +227,7 @@ def test_dots_on_a_logarithmic_scale_are_between_its_numbers():
 
 def test_an_axis_of_less_than_two_decades_ends_close_to_its_numbers():
     given = [measurement("a", 0.7e-3), measurement("b", 3e-3)]
-    drawn = chart(given, "name", logarithmic=True)
+    drawn = chart(given, "name", scale="logarithmic")
     assert texts(drawn, "x-tick") == ["500 µs", "1 ms", "2 ms", "5 ms"]
 
 

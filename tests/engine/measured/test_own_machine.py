@@ -43,6 +43,7 @@ FLAT = """(element) => {
 ALONE = """(svg) => {
   const beside = ".point-name, .point:has(> .other), g.other, circle.other";
   for (const each of svg.querySelectorAll(beside)) each.remove();
+  for (const each of svg.querySelectorAll(".point")) each.tabIndex = 0;
   for (const each of svg.querySelectorAll(".value")) {
     each.textContent = each.textContent.split(" ○ ")[0];
   }
