@@ -277,7 +277,7 @@ def test_another_device_has_hollow_marks_on_the_same_axis_and_its_ratio_behind_t
 
 
 def test_the_name_of_a_line_that_ends_early_hides_no_point():
-    points = {"goes on": [(1, 460), (4, 290), (16, 250), (256, 250)], "ends early": [(8, 205)]}
+    points = {"goes on": [(1, 460), (4, 290), (16, 225), (256, 225)], "ends early": [(8, 205)]}
     for beside in ((), [(4, 230), (16, 190)]):
         drawn = line_chart(points | ({"lies below": beside} if beside else {}), "x", "y", "t")
         (name,) = [text for text in elements(drawn, "text", "inside") if "early" in text[0].text]
