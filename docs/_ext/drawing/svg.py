@@ -11,6 +11,8 @@ from executed.frameworks import Colour
 LETTER = 6.8
 BOLD = 8.2
 LINE = 15
+# Of the numbers under an axis that is as narrow as on a phone.
+MOST_LETTERS = 26
 # For what has no colour of its own.
 INKS = (
     Colour("#0d6e78", "#5fd0dc"),
@@ -48,14 +50,14 @@ def text(content: str, **attributes: object) -> str:
     return element("text", html.escape(content), **attributes)
 
 
-def point(hint: str, *children: str, style: str = "") -> str:
+def point(hint: str, *children: str, style: str = "", class_: str = "") -> str:
     """Write a part of a drawing that says something where somebody points at it, or tabs to it."""
     return element(
         "g",
         element("title", html.escape(hint)),
         *children,
         text(hint, class_="said", y=12),
-        class_="point",
+        class_=f"point {class_}".rstrip(),
         style=style,
         tabindex=0,
         role="img",
@@ -64,16 +66,18 @@ def point(hint: str, *children: str, style: str = "") -> str:
 
 def drawing(
     parts: Sequence[str],
-    height: float,
+    size: str,
     title: str,
     heading: str,
     class_: str,
-    margins: tuple[int, int] = (0, 0),
+    margins: tuple[float, float],
 ) -> str:
     """Write a drawing: its title for those who do not see it, and a heading on its first line.
 
-    What is pointed at takes the place of the heading. `margins` are pixels at the left and right.
+    What is pointed at takes the place of the heading. `size` is what the style sheet makes its
+    height of, and `margins` are pixels at the left and right.
     """
+    left, right = map(math.ceil, margins)
     return element(
         "svg",
         element("title", html.escape(title)),
@@ -82,8 +86,7 @@ def drawing(
         xmlns="http://www.w3.org/2000/svg",
         class_=f"drawing {class_}",
         role="group",
-        height=math.ceil(height),
-        style=f"--left:{margins[0]}px;--right:{margins[1]}px" if any(margins) else "",
+        style=f"--left:{left}px;--right:{right}px;{size}",
     )
 
 

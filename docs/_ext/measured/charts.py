@@ -1,11 +1,11 @@
 """Draw measurements: bars over names, or lines over sizes, with values and their ranges."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from drawing import svg
 from drawing.lines import Point, line_chart
-from drawing.numbers import rate_text
+from drawing.numbers import rate_text, seconds_text
 from drawing.rows import Row, rows
 from executed.frameworks import Colour
 from executed.options import Options
@@ -15,28 +15,30 @@ from .texts import field_text
 
 
 class Scale(NamedTuple):
-    """How numbers are drawn: times a factor, with the words of an axis and of bars without one."""
+    """How numbers are drawn: times a factor, what they are in words, and how an axis has them."""
 
     factor: float
-    axis: str
     heading: str
+    write: Callable[[float], str] = seconds_text
 
 
 SCALES = {
-    "latency": Scale(
-        1e3, "milliseconds, of a call that is waited for", "time of a call that is waited for"
-    ),
-    "throughput": Scale(1e3, "milliseconds, of one call of many", "time of one call of many"),
-    "first_call": Scale(1e3, "milliseconds, of the first call", "time of the first call"),
-    "rate": Scale(1e-9, "GFLOP/s", "rate"),
+    "latency": Scale(1, "time of a call that is waited for"),
+    "throughput": Scale(1, "time of one call of many"),
+    "first_call": Scale(1, "time of the first call"),
+    "rate": Scale(1e-9, "GFLOP/s", svg.number),
 }
 
 
 class Look(NamedTuple):
-    """What stands for a measurement in a chart: the label of its row or of its line, its colour."""
+    """What stands for a measurement in a chart: the label of its row or its line, and its colour.
+
+    Rows are in groups; a group without a name has no heading.
+    """
 
     label: str
     ink: Colour
+    group: str = ""
 
 
 def drawable(measurements: Iterable[Measurement], x: str, y: str) -> list[Measurement]:
@@ -48,63 +50,121 @@ def drawable(measurements: Iterable[Measurement], x: str, y: str) -> list[Measur
     ]
 
 
+class Form(NamedTuple):
+    """What a chart is of: `x` and `y`, the field `series` by which measurements are grouped.
+
+    `counted` says what sizes are, and `words` what stands for parts of names.
+    """
+
+    x: str = "size"
+    y: str = "latency"
+    series: str = "framework"
+    scale: str = "linear"
+    counted: str = "size"
+    words: Mapping[str, str] = {}
+
+
 def chart(
     measurements: Sequence[Measurement],
-    x: str,
-    y: str,
-    series: str,
+    form: Form,
     options: Options,
     title: str,
     ceilings: Sequence[Measurement] = (),
-    logarithmic: bool = False,
+    elsewhere: Sequence[Measurement] = (),
 ) -> str:
     """Return an SVG of measurements that can be drawn: bars over names, or lines over sizes.
 
-    All are of one device. `series` is the field by which they are grouped. `options` name
-    and colour frameworks, and names of bars lack the parts that all of them begin with. The
-    largest of `ceilings` is a line across a chart over sizes. With `logarithmic` there are dots in
-    place of bars; lines are always on logarithmic axes.
+    All are of one device, and those `elsewhere` of another, which have hollow marks on the same
+    axis. `options` name and colour frameworks. The largest of `ceilings` is a line across a chart
+    over sizes.
     """
-    factor, axis, heading = SCALES[y]
-    styles = looks(measurements, x, series, options)
-    bars, lines = [], dict[str, list[Point]]()
+    y, (factor, heading, write) = form.y, SCALES[form.y]
+    styles = looks(measurements, form, options)
+    others = {each.reference: each for each in elsewhere}
+    bars, lines, hollow = dict[str, list[Row]](), dict[str, list[Point]](), dict[str, list[Point]]()
     for measurement in measurements:
-        label, ink = styles[measurement.reference]
+        label, ink, group = styles[measurement.reference]
         value, spread = getattr(measurement, y) * factor, _spread(measurement, y)
-        text = field_text(y, measurement)
-        if x == "name":
+        other = others.get(measurement.reference)
+        if form.x == "name":
+            text = field_text(y, measurement)
             hint = f"{options.framework_label(measurement.framework)}: {text}"
             brief = field_text(y, measurement, with_range=False)
-            bars.append(Row(label, brief, 0, value, hint, ink, spread))
-        else:
-            size = measurement.size or 0
-            hint = f"{label}, {svg.number(size)}: {text}"
-            lines.setdefault(label, []).append(Point(size, value, hint, spread))
-    if x == "name":
-        heading = f"{axis}, logarithmic scale" if logarithmic else heading
-        return rows({"": bars}, title, heading, "chart", logarithmic)
+            beside = getattr(other, y) * factor if other else None
+            row = Row(label, brief, 0, value, hint, ink, spread, beside)
+            bars.setdefault(group, []).append(row)
+            continue
+        for each, into in ((measurement, lines), (other, hollow)):
+            if each:
+                where = f"{options.label(each.device)}, " if each is other else ""
+                hint = f"{where}{label}, {svg.number(each.size or 0)}: {field_text(y, each)}"
+                point = Point(each.size or 0, getattr(each, y) * factor, hint, _spread(each, y))
+                into.setdefault(label, []).append(point)
+    if form.x == "name":
+        within = [getattr(each, y) * factor for each in elsewhere]
+        ordered = {group: best_first(each, y) for group, each in bars.items()}
+        return rows(ordered, title, heading, "chart", form.scale == "logarithmic", write, within)
     limit = max((getattr(ceiling, y) for ceiling in ceilings), default=None)
     levels = {f"ceiling {rate_text(limit)}": limit * factor} if limit else {}
-    return line_chart(lines, "size", axis, title, inks=dict(styles.values()), levels=levels)
+    inks = {look.label: look.ink for look in styles.values()}
+    axes = form.counted, heading
+    return line_chart(lines, *axes, title, inks=inks, levels=levels, others=hollow, write=write)
 
 
-def looks(
-    measurements: Sequence[Measurement], x: str, series: str, options: Options
-) -> dict[str, Look]:
+def beside(device: str, x: str) -> str:
+    """Say below a chart what its hollow marks are."""
+    ratio = "; behind ○, its number divided by this one" if x == "name" else ""
+    return f"○ {device}{ratio}."
+
+
+def by_part(text: str) -> dict[str, str]:
+    """Read what stands for parts of names, such as `mlp=MLP; cnn=CNN`; raises ValueError."""
+    return {part.strip(): words.strip() for part, words in (p.split("=") for p in text.split(";"))}
+
+
+def data(drawn: Sequence[Measurement], form: Form, options: Options, home: str) -> dict[str, Any]:
+    """Return what a script needs to draw a reader's numbers so, beside those of the home device."""
+    ordered = sorted(drawn, key=lambda each: each.device == home)
+    held = {each.reference: getattr(each, form.y) for each in ordered}
+    looked = looks(drawn, form, options).items()
+    return {
+        "x": form.x,
+        "y": form.y,
+        "scale": SCALES[form.y].factor,
+        "logarithmic": form.scale == "logarithmic",
+        "looks": {
+            name: [look.label, look.ink.style, look.group, held[name]] for name, look in looked
+        },
+    }
+
+
+def best_first(of_group: Iterable[Row], y: str) -> list[Row]:
+    """Return rows with the best first; names that are numbers, as of versions, keep their order."""
+    sign = -1 if y == "rate" else 1
+    return sorted(of_group, key=lambda row: 0 if row.label[:1].isdigit() else sign * row.end)
+
+
+def looks(measurements: Sequence[Measurement], form: Form, options: Options) -> dict[str, Look]:
     """Return what stands for each measurement of a chart, by its reference."""
     several = len({measurement.framework for measurement in measurements}) > 1
     names = short(measurement.name for measurement in measurements)
-    groups = list(dict.fromkeys(getattr(measurement, series) for measurement in measurements))
+    firsts = {name: name.partition("/")[0] for name in names.values() if "/" in name}
+    grouped = len(set(firsts.values())) < len(firsts) == len(set(names.values()))
+    groups = list(dict.fromkeys(getattr(each, form.series) for each in measurements))
     styles = {}
     for measurement in measurements:
-        framework, group = measurement.framework, getattr(measurement, series)
-        label = options.framework_label(framework) if series == "framework" else group
-        if x == "name":
+        framework, of = measurement.framework, getattr(measurement, form.series)
+        label = options.framework_label(framework) if form.series == "framework" else of
+        group = ""
+        if form.x == "name":
             suffix = f" · {options.framework_label(framework)}" if several else ""
-            label = names[measurement.name] + suffix
-        colour = options.colour(framework) if series == "framework" else None
-        ink = colour or svg.INKS[groups.index(group) % len(svg.INKS)]
-        styles[measurement.reference] = Look(label, ink)
+            parts = names[measurement.name].split("/")
+            words = [form.words.get(part, part.replace("_", " ")) for part in parts]
+            group = words.pop(0) if grouped else ""
+            label = ", ".join(words) + suffix
+        colour = options.colour(framework) if form.series == "framework" else None
+        ink = colour or svg.INKS[groups.index(of) % len(svg.INKS)]
+        styles[measurement.reference] = Look(label, ink, group)
     return styles
 
 

@@ -34,6 +34,7 @@ RULES = "book_has_settings"
 ROOFLINE = ("ceiling", "bandwidth", "arrays")
 DEFAULTS: dict[str, Any] = {
     **{"x": "name", "y": "latency", "series": "framework", "scale": "linear"},
+    **{"counted": "size", "words": {}},
     **{"columns": DEFAULT_COLUMNS, "ceiling": [], "bandwidth": [], "arrays": {}, "operations": {}},
 }
 
@@ -87,15 +88,16 @@ def _chart(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         logger.warning(message, location=node, type="book", subtype="measured")
     ceilings = charts.drawable(_matching(page, node, "ceiling"), "name", node["y"])
     groups, limits = by_device(matching), by_device(ceilings)
+    shown = by_device(drawn)
     figures = {
-        device: _figure(page, node, groups[device], group, limits.get(device, []))
-        for device, group in by_device(drawn).items()
+        device: _figure(page, node, groups[device], shown, limits.get(device, []))
+        for device in shown
     }
-    shown = _with_outdated(page, node, figures)
-    if not shown:
+    tabs = _with_outdated(page, node, figures)
+    if not tabs:
         return not_recorded(node)
     data = _data(page, node, matching, drawn, ceilings)
-    return [*device_tabs(page.env, shown, data), *_rules(page)]
+    return [*device_tabs(page.env, tabs, data), *_rules(page)]
 
 
 def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
@@ -114,14 +116,14 @@ def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
             for point in filter(lambda point: point.is_above, reached):
                 logger.warning(point.problem, location=node, type="book", subtype="measured")
             figures[device] = _roofline_figure(page, node, limits, reached)
-    styles = charts.looks(matching, "intensity", "framework", options)
+    styles = charts.looks(matching, charts.Form("intensity"), options)
     data = {
         "ceilings": _references(ceilings),
         "moved": {stream.reference: costs.declared(stream.name)[0] for stream in streams},
         "points": {
             point.reference: [*costs.declared(point.name), label, ink.style]
             for point in matching
-            for label, ink in [styles[point.reference]]
+            for label, ink, _ in [styles[point.reference]]
         },
         "devices": devices,
     }
@@ -206,16 +208,13 @@ def _data(
         "references": _references(matching),
     }
     if drawn:
-        looks = charts.looks(drawn, node["x"], node["series"], options)
-        data["chart"] = {
-            "x": node["x"],
-            "y": node["y"],
-            "scale": charts.SCALES[node["y"]].factor,
-            "logarithmic": node["scale"] == "logarithmic",
-            "looks": {name: [look.label, look.ink.style] for name, look in looks.items()},
-            "ceilings": _references(ceilings),
-        }
+        limits, home = _references(ceilings), book_of(page.env).home
+        data["chart"] = charts.data(drawn, _form(node), options, home) | {"ceilings": limits}
     return data_node(page.env, "measurement-data", data)
+
+
+def _form(node: nodes.Element) -> charts.Form:
+    return charts.Form(*(node[name] for name in charts.Form._fields))
 
 
 def _grid(page: FillIn, node: nodes.Element, matching: Sequence[Measurement]) -> nodes.Element:
@@ -229,14 +228,17 @@ def _figure(
     page: FillIn,
     node: nodes.Element,
     matching: Sequence[Measurement],
-    drawn: Sequence[Measurement],
+    drawn: Mapping[str, Sequence[Measurement]],
     ceilings: Sequence[Measurement],
 ) -> nodes.Element:
-    axes, options = (node["x"], node["y"], node["series"]), book_of(page.env).options
-    logarithmic = node["scale"] == "logarithmic"
-    svg = charts.chart(drawn, *axes, options, node["caption"], ceilings, logarithmic)
+    options, here = book_of(page.env).options, matching[0].device
+    other = next((device for device in drawn if device != here), "")
+    shown, elsewhere = drawn[here], drawn.get(other, [])
+    svg = charts.chart(shown, _form(node), options, node["caption"], ceilings, elsewhere)
     figure = figure_node(svg, node)
-    figure += [table_note(note) for note in notes_below([], drawn, options)]
+    if {each.reference for each in shown} & {each.reference for each in elsewhere}:
+        figure += table_note(charts.beside(options.label(other), node["x"]))
+    figure += [table_note(note) for note in notes_below([], shown, options)]
     figure += fold("The numbers as a table", _grid(page, node, matching))
     return figure
 
@@ -330,6 +332,8 @@ class ChartDirective(MeasurementsDirective):
         "y": lambda text: directives.choice(text, tuple(charts.SCALES)),
         "series": lambda text: directives.choice(text, ("framework", "alternative")),
         "scale": lambda text: directives.choice(text, ("linear", "logarithmic")),
+        "counted": str.strip,
+        "words": charts.by_part,
         "columns": _columns,
         "ceiling": str.split,
         "bandwidth": str.split,

@@ -14,7 +14,7 @@ from drawing.numbers import digits, rate_text
 from drawing.peaks import Peaks
 from executed.options import Options
 
-from .charts import looks
+from .charts import Form, looks
 from .schema import Measurement
 
 # What records call the precision of float32 that nothing rounds.
@@ -163,20 +163,23 @@ def reached(points: Iterable[Measurement], roofs: Roofs, costs: Costs) -> list[R
 
 def drawing(points: Sequence[Reached], roofs: Roofs, options: Options, title: str) -> str:
     """Return an SVG of points beneath the roofs of their device."""
-    styles = looks([point.measurement for point in points], "intensity", "framework", options)
+    styles = looks([point.measurement for point in points], Form("intensity"), options)
     series: dict[str, list[Point]] = {}
     for point in points:
         label = styles[point.measurement.reference].label
         hint = f"{point.measurement.name}, {label}: {', '.join(point.texts)}"
         named = Point(point.intensity, point.rate / 1e9, hint, None, point.measurement.alternative)
         series.setdefault(label, []).append(named)
-    intensities = [point.intensity for point in points]
-    least, most = min(intensities), max(intensities)
+    bends = {dtype: rate / roofs.bandwidth for dtype, rate in roofs.rates.items()}
+    reached = [point.intensity for point in points]
+    start, most = min(*reached, min(bends.values()) / 2), max(*reached, 2 * max(bends.values()))
+    # Memory's line, which all roofs share, is drawn once; each roof has a flat part.
+    highest = max(bends, key=bends.__getitem__)
     lines = {}
-    for dtype, rate in roofs.rates.items():
-        ends = {least, min(max(rate / roofs.bandwidth, least), most), most}
-        line = [(intensity, roofs.at(intensity, dtype) / 1e9) for intensity in sorted(ends)]
-        lines[f"{dtype}: {rate_text(rate)}"] = line
+    for dtype, bend in bends.items():
+        places = [*([start] if dtype == highest else []), bend, most]
+        line = [(place, roofs.at(place, dtype) / 1e9) for place in places]
+        lines[f"{dtype}: {rate_text(roofs.rates[dtype])}"] = line
     label = "operations for each byte that has to be moved"
-    inks = dict(styles.values())
+    inks = {look.label: look.ink for look in styles.values()}
     return line_chart(series, label, "GFLOP/s", title, inks=inks, roofs=lines)

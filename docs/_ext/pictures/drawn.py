@@ -3,7 +3,8 @@
 import copy
 import dataclasses
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import nbformat
 
@@ -11,7 +12,7 @@ from executed.panels import Panel
 from executed.run.page_run import Failure
 from executed.source.pages import Cell, Page
 
-from .reading import NoPicture, picture
+from .reading import TIMELINE, NoPicture, picture
 
 
 def drawn(
@@ -22,12 +23,17 @@ def drawn(
     Of a page that `failed`, the cells that gave nothing are not to blame.
     """
     page_panels, failures = [], []
+    timelines: dict[str, list[str]] = {}
+    for cell, cell_panels in zip(page.cells, panels, strict=True):
+        if cell.node.metadata.get("picture") == TIMELINE:
+            for panel in filter(lambda panel: panel.outputs and not panel.earlier, cell_panels):
+                timelines.setdefault(panel.device, []).append(_printed(panel)[1] or "")
     for cell, cell_panels in zip(page.cells, panels, strict=True):
         if "picture" in cell.node.metadata:
             try:
                 cell_panels = [
                     # What other code gave may have been meant for another picture, or for none.
-                    panel if panel.earlier else _drawn(cell, panel, failed)
+                    panel if panel.earlier else _drawn(cell, panel, failed, timelines)
                     for panel in cell_panels
                 ]
             except NoPicture as problem:
@@ -36,21 +42,28 @@ def drawn(
     return page_panels, tuple(failures)
 
 
-def _drawn(cell: Cell, panel: Panel, failed: bool) -> Panel:
+def _printed(panel: Panel) -> tuple[Any, str | None]:
+    """Return the output that holds the data of a panel, and their text."""
+    results = (o for o in reversed(panel.visible) if o.output_type == "execute_result")
+    data = next(results, None)
+    return data, data["data"].get("text/plain") if data else None
+
+
+def _drawn(cell: Cell, panel: Panel, failed: bool, timelines: Mapping[str, Sequence[str]]) -> Panel:
     if panel.outputs is None:
         return panel
     kind, caption = (str(cell.node.metadata.get(name, "")) for name in ("picture", "caption"))
     if not caption:
         raise NoPicture(f"the picture '{kind}' needs ':caption:', one sentence on what it shows")
-    shown = copy.deepcopy(panel.visible)
-    data = next((o for o in reversed(shown) if o.output_type == "execute_result"), None)
+    data, printed = _printed(panel)
     if data is None and failed:
         return panel
-    printed = data["data"].get("text/plain") if data else None
-    html_of = _figure(kind, picture(kind, printed), caption, printed or "")
+    drawing = picture(kind, printed, timelines.get(panel.device, ()))
+    html_of = _figure(kind, drawing, caption, printed or "")
     content = {"text/plain": printed, "text/html": html_of}
     output = nbformat.v4.new_output("display_data", content)
-    return dataclasses.replace(panel, shown=[output if o is data else o for o in shown])
+    shown = [output if o is data else copy.deepcopy(o) for o in panel.visible]
+    return dataclasses.replace(panel, shown=shown)
 
 
 def _figure(kind: str, drawing: str, caption: str, printed: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from drawing import svg
 from drawing.numbers import seconds_text
-from drawing.rows import Row, rows
+from drawing.rows import Row, lanes, rows
 from executed.frameworks import Colour
 from executed.typed_json import NOT_NEGATIVE, Rule
 
@@ -46,18 +46,18 @@ def _ink(number: int) -> Colour:
     return svg.INKS[number % len(svg.INKS)]
 
 
-def timeline(events: Sequence[tuple[str, str, float, float]]) -> str:
-    """Draw events beneath the name of their lane, each from its start to its end."""
-    lanes: dict[str, list[Row]] = {}
+def timeline(events: Sequence[tuple[str, str, float, float]], last: float = 0) -> str:
+    """Draw events in their lanes, each from its start to its end, on an axis up to the last."""
+    lanes_of: dict[str, list[Row]] = {}
+    kinds = list(dict.fromkeys(label for _, label, *_ in events))
     for lane, label, start, end in events:
         if start > end:
             raise ValueError(f"'{label}' ends before it starts")
-        lanes.setdefault(lane, [])
-        ink = _ink(list(lanes).index(lane))
         hint = f"{lane}, {label}: from {seconds_text(start)} to {seconds_text(end)}"
-        lanes[lane].append(Row(label, seconds_text(end - start), start, end, hint, ink))
-    last = max(end for *_, end in events)
-    return rows(lanes, "Timeline", f"from 0 to {seconds_text(last)}", "timeline")
+        row = Row(label, "", start, end, hint, _ink(kinds.index(label)))
+        lanes_of.setdefault(lane, []).append(row)
+    end = max(end for *_, end in events)
+    return lanes(lanes_of, "Timeline", f"{seconds_text(end)} in all", max(end, last) or 1)
 
 
 def stages(times: Sequence[tuple[str, float]]) -> str:

@@ -1,20 +1,29 @@
 """Read the data of a picture from what a cell printed."""
 
 import ast
+import contextlib
 import json
+from collections.abc import Iterable
+from typing import Any
 
 from executed import typed_json
 from executed.names import nearest
 
-from .kinds import KINDS
+from .kinds import KINDS, timeline
+
+# The kind whose pictures on a page have one scale.
+TIMELINE = "timeline"
 
 
 class NoPicture(Exception):
     """What a cell gave cannot be drawn; the message says why and what is expected."""
 
 
-def picture(kind: str, printed: str | None) -> str:
-    """Return the HTML of a picture of the data that a cell printed; raises NoPicture."""
+def picture(kind: str, printed: str | None, beside: Iterable[str] = ()) -> str:
+    """Return the HTML of a picture of the data that a cell printed; raises NoPicture.
+
+    It has the scale of the timelines `beside` it on its page, of which some may be none.
+    """
     entry = KINDS.get(kind)
     if entry is None:
         raise NoPicture(
@@ -26,15 +35,27 @@ def picture(kind: str, printed: str | None) -> str:
             f"nothing; it must give {entry.expected}"
         )
     try:
-        # As JSON has them: lists for tuples, texts for keys.
-        data = json.loads(json.dumps(ast.literal_eval(printed.strip())))
+        data = _data(printed)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         raise NoPicture(
             f"the picture '{kind}' is drawn from {entry.expected}, written as plain lists, dicts, "
             f"texts and numbers; the cell gave {printed.strip()[:80]}"
         ) from None
     try:
-        return entry.draw(typed_json.typed(entry.form, data))
+        typed = typed_json.typed(entry.form, data)
+        return timeline(typed, _last(beside)) if kind == TIMELINE else entry.draw(typed)
     except ValueError as wrong:
         problem = str(wrong).strip()
     raise NoPicture(f"the picture '{kind}' is drawn from {entry.expected}; {problem}") from None
+
+
+def _data(printed: str) -> Any:
+    """Return data as JSON has them: lists for tuples, texts for keys."""
+    return json.loads(json.dumps(ast.literal_eval(printed.strip())))
+
+
+def _last(timelines: Iterable[str]) -> float:
+    """Return the last moment of several timelines."""
+    with contextlib.suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return max((end for each in timelines for *_, end in _data(each)), default=0)
+    return 0

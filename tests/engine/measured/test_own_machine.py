@@ -39,6 +39,18 @@ FLAT = """(element) => {
 }"""
 
 
+# A drawing without the names of points, and without what it holds beside its own.
+ALONE = """(svg) => {
+  const beside = ".point-name, .point:has(> .other), g.other, circle.other";
+  for (const each of svg.querySelectorAll(beside)) each.remove();
+  for (const each of svg.querySelectorAll(".point")) each.tabIndex = 0;
+  for (const each of svg.querySelectorAll(".value")) {
+    each.textContent = each.textContent.split(" ○ ")[0];
+  }
+  svg.style.removeProperty("--right");
+}"""
+
+
 def of_page(name, what):
     """Return the parts of a page of the book that are such a directive."""
     text = (CHAPTER / f"{name}.md").read_text("utf8")
@@ -321,10 +333,11 @@ def numbers_apart(words):
 def are_alike(drawing, other):
     """Compare two drawings: their elements and texts, and nearly all digits of their numbers.
 
-    Beside the points of a reader's roofline stand no names: each says its own when pointed at.
+    Beside the points of a reader's roofline stand no names: each says its own when pointed at. What
+    a reader measured has the book's beside it, in hollow marks and as a ratio.
     """
     for each in (drawing, other):
-        each.evaluate("svg => svg.querySelectorAll('.point-name').forEach((name) => name.remove())")
+        each.evaluate(ALONE)
     (texts, numbers), (own_texts, own_numbers) = (
         numbers_apart(each.evaluate(FLAT)) for each in (drawing, other)
     )
@@ -346,6 +359,11 @@ def test_charts_and_tables_are_those_of_the_book_for_the_same_records(page, addr
         of_book, of_reader = place.locator("> .sd-tab-content").all()
         drawn = [each.locator("svg") for each in (of_book, of_reader)]
         if drawn[0].count():
+            marks = [each.locator(".bar").count() for each in drawn]
+            assert drawn[1].locator("circle.other").count() == marks[0] == marks[1]
+            ratios = [each.split(" ○ ") for each in drawn[1].locator(".value").all_text_contents()]
+            # Of the same numbers.
+            assert {ratio for _, ratio in ratios} <= {"1×"}
             are_alike(*drawn)
         assert cells(of_reader.locator("table")) == cells(of_book.locator("table"))
 
@@ -445,6 +463,34 @@ def test_a_number_of_another_kind_of_device_has_none_beside_it(page, address, bo
         beside(page, address, file_of([other | {"device_kind": kind}]), "a/other")
         sentence = page.locator("p", has_text="It takes").inner_text()
         assert ["yours" in part for part in sentence.split(", on a GPU ")] == expected
+
+
+FOCUSED = "document.activeElement.querySelector('title')?.textContent"
+
+
+def test_a_drawing_is_one_stop_for_tab_and_arrow_keys_go_through_it(page, address):
+    page.goto(f"{address}/a/charts.html")
+    drawing = page.locator("svg.rows").first
+    titles = drawing.locator(".point > title").all_text_contents()
+    assert drawing.locator(".point[tabindex='0']").count() == 1
+    drawing.locator(".point").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(FOCUSED) == titles[1]
+    page.keyboard.press("Tab")
+    assert not drawing.evaluate("svg => svg.contains(document.activeElement)")
+    # It is where it was.
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate(FOCUSED) == titles[1]
+    # Each number of a table can still be reached, and the table left.
+    page.goto(f"{address}/a/few.html")
+    numbers = page.locator("table .noted > [tabindex]")
+    assert numbers.count() == 3
+    numbers.first.focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    assert numbers.last.evaluate("each => each === document.activeElement")
 
 
 def test_what_is_removed_leaves_pages_as_they_were_also_open_ones(page, address, turns):

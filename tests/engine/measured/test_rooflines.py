@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import xml.etree.ElementTree as ET
 
 import pytest
 
@@ -104,6 +105,34 @@ def test_a_drawing_has_the_roofs_and_unconnected_points():
     assert re.findall(r'class="point-name"[^>]*>([^<]+)<', svg) == ["some", "product"]
     series = re.search(r'<g class="series".*', svg)[0]
     assert "<line" not in series
+
+
+def test_roofs_reach_beyond_their_bends_wherever_the_points_are():
+    limits = roofs([], [PRODUCT, dataclasses.replace(PRODUCT, dtype="bfloat16")], COPIES, COSTS)
+    limits = limits._replace(rates=limits.rates | {"bfloat16": 2 * limits.rates["float32"]})
+    (point,) = reached([COSTS.with_work(measured("a/pass/some", 1e-3, [10, 10]))], limits, COSTS)
+    root = ET.fromstring(drawing([point], limits, Options(), "Roofs"))
+    ceilings = [each for each in root.iter() if each.get("class") == "ceiling"]
+    lines = [
+        [(float(e.get("x1")[:-1]), float(e.get("x2")[:-1])) for e in each] for each in ceilings
+    ]
+    # The flat part of each, and the line of memory once.
+    assert sorted(map(len, lines)) == [1, 2]
+    assert all(end - start > 5 for each in lines for start, end in each)
+    names = [each for each in root.iter() if each.get("class") == "roof"]
+    bends = sorted(each[-1][0] for each in lines)
+    assert sorted(float(each.get("x")[:-1]) for each in names) == bends
+    assert len({each.get("y") for each in names}) == 2
+
+
+def test_each_framework_has_a_mark_and_is_in_the_legend():
+    limits = roofs([], [PRODUCT], COPIES, COSTS)
+    points = [dataclasses.replace(PRODUCT, framework=name) for name in ("jax", "torch")]
+    svg = drawing(reached(points, limits, COSTS), limits, Options(), "Roofs")
+    legend = re.search(r'<text class="legend".*?</text>', svg)[0]
+    assert re.findall(r">([^<]+)</tspan>", legend) == ["● jax ", "■ torch "]
+    assert svg.count('class="bar"') == svg.count('class="bar square"') == 1
+    assert 'class="name' not in svg
 
 
 @pytest.mark.parametrize("text", ["a/*", "a/*=", "a/*=two"])

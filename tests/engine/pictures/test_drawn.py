@@ -23,6 +23,14 @@ def test_a_picture_is_drawn_over_its_data(project):
     assert "picture" not in page.select_one(".cell_input").get_text()
 
 
+def test_timelines_of_a_page_have_one_scale(project):
+    options = ":picture: timeline\n:caption: Before and after.\n"
+    project.page("a/one", *(cell(f"[('a', 'b', 0, {end})]", options) for end in (4, 1)))
+    assert project.build().green
+    page = BeautifulSoup(project.html("a/one"), "html.parser")
+    assert [bar["width"] for bar in page.select("figure .bar")] == ["100%", "25%"]
+
+
 def test_the_notebook_to_download_holds_the_data_alone(project):
     project.page("a/one", cell("[('run', 0.25)]"))
     assert project.build().green

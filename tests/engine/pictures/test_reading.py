@@ -43,7 +43,8 @@ def test_a_picture_has_no_colour_of_one_theme_and_no_width_in_pixels_but_for_til
     assert not re.search(r'(?:fill|stroke|color)="|viewBox|<script|\bid=', html)
     assert "&lt;work&gt;" in html or kind != "timeline"
     for style in re.findall(r'style="([^"]*)"', html):
-        assert re.fullmatch(r"--light:#\w{6};--dark:#\w{6}", style)
+        for part in style.split(";"):
+            assert re.fullmatch(r"--(light|dark):#\w{6}|--(left|right):\d+px|--(n|rows):\d+", part)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("tree", "placement")])
@@ -55,7 +56,7 @@ def test_every_bar_can_be_tabbed_to(kind):
 
 def test_events_stand_beneath_their_lane_from_start_to_end():
     page = drawn("timeline", FITTING["timeline"])
-    assert [node.text() for node in page.css(".group")] == ["Python", "device"]
+    assert [node.text() for node in page.css(".label")] == ["Python", "device"]
     assert said("timeline", FITTING["timeline"]) == [
         "Python, call: from 0 ns to 1 ms",
         "device, <work>: from 1 ms to 20 ms",
@@ -64,6 +65,26 @@ def test_events_stand_beneath_their_lane_from_start_to_end():
         ("0%", "5%"),
         ("5%", "95%"),
     ]
+
+
+def test_a_lane_is_one_row_with_its_events_end_to_end_over_an_axis_of_times():
+    events = [
+        ("Python", "load", 0, 0.05),
+        ("Python", "step", 0.05, 0.051),
+        ("device", "x", 0, 0.15),
+    ]
+    page = drawn("timeline", events)
+    lanes = [len(lane.css(".bar")) for lane in page.css("g.row")]
+    assert lanes == [2, 1]
+    # What does not fit is said where somebody points at it.
+    assert [node.text() for node in page.css(".inside")] == ["load", "x"]
+    assert [node.text() for node in page.css(".x-tick")] == ["0", "50 ms", "100 ms", "150 ms"]
+
+
+def test_a_timeline_has_the_scale_of_those_beside_it():
+    html = picture("timeline", "[('a', 'b', 0, 1)]", ["[('a', 'b', 0, 4)]", "[('a', 'b', 0, 1)]"])
+    assert html.count('width="25%"') == 1
+    assert picture("timeline", "[('a', 'b', 0, 1)]", ["no data"]).count('width="100%"') == 1
 
 
 def test_stages_follow_one_another():

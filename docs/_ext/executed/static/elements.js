@@ -45,5 +45,31 @@ window.book = (() => {
     return { input, output };
   };
 
+  // Of the numbers of a paragraph, a table or a drawing one is a stop for Tab: the first, or where
+  // somebody was. Arrow keys go on from there to the others. Without scripts each is a stop.
+  const STOPS = ":is(.noted > [tabindex], .point[tabindex])";
+  const group = (stop) => stop.closest("svg, table") ?? stop.closest("p, li, dd, section");
+  const rove = () => {
+    const seen = new Set();
+    for (const stop of document.querySelectorAll(STOPS)) {
+      stop.setAttribute("tabindex", seen.has(group(stop)) ? -1 : 0);
+      seen.add(group(stop));
+    }
+  };
+  document.addEventListener("DOMContentLoaded", rove);
+  // Where scripts have drawn more.
+  document.addEventListener("devices", rove);
+  document.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step || event.altKey || event.ctrlKey || event.metaKey || !event.target.matches?.(STOPS)) return;
+    const stops = [...group(event.target).querySelectorAll(STOPS)];
+    const next = stops[stops.indexOf(event.target) + step];
+    event.preventDefault();
+    if (!next) return;
+    event.target.setAttribute("tabindex", -1);
+    next.setAttribute("tabindex", 0);
+    next.focus();
+  });
+
   return { element, load, field, fieldAbove };
 })();

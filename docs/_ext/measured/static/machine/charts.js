@@ -3,8 +3,11 @@
 (async () => {
   "use strict";
   const { DEVICE, LABEL, record, about, distributionOf } = window.machine;
-  const { CLOCKS, rangeOf, valueOf, sizeOf, fieldText, rateText } = window.machine;
-  const [TOP, HEIGHT, ROW, LINE] = [40, 250, 38, 15];
+  const { CLOCKS, rangeOf, valueOf, sizeOf, fieldText, rateText, secondsText, ratioText } = window.machine;
+  const [TOP, HEIGHT, LINE] = [40, 250, 15];
+  // As in rows.py and lines.py.
+  const [LETTER, BOLD, FAR] = [6.8, 8.2, 30];
+  const MARKS = [["", "●"], ["square", "■"], ["diamond", "◆"], ["flat", "▬"]];
 
   const filled = (made, given, children) => {
     for (const [key, value] of Object.entries(given)) {
@@ -37,40 +40,56 @@
   const placing = (low, high) => (value) =>
     high > low ? (Math.log(value) - Math.log(low)) / (Math.log(high) - Math.log(low)) : 0.5;
 
-  const point = (said, style, ...children) =>
-    svg("g", { class: "point", style, tabindex: 0, role: "img" }, svg("title", {}, said),
+  const point = (said, style, kind, ...children) =>
+    svg("g", { class: `point${kind}`, style, tabindex: 0, role: "img" }, svg("title", {}, said),
       ...children, svg("text", { class: "said", y: 12 }, said));
 
-  // What is drawn: {label, ink, value, text, said, spread}, and over sizes also {size}.
-  const rows = (drawn, { logarithmic }) => {
-    const values = drawn.flatMap(({ value, spread }) => [value, ...spread]);
+  const sideways = (left, right) => `--left:${Math.ceil(left)}px;--right:${Math.ceil(right)}px;`;
+  const longest = (texts) => Math.max(0, ...texts.map(({ length }) => length));
+  const crowds = (texts) => texts.join("").length > 26;
+
+  // What is drawn: {label, ink, group, value, text, said, spread, other}, and over sizes also {size}.
+  const rows = (drawn, { logarithmic, y }, write) => {
+    const values = drawn.flatMap(({ value, spread, other }) => [value, ...spread, other]);
     const most = Math.max(...values);
-    const ticks = logarithmic ? roundNumbers(Math.min(...values), most, [1]) : [];
-    const place = logarithmic ? placing(ticks[0], ticks.at(-1)) : (value) => value / most;
-    const bottom = 24 + ROW * drawn.length;
+    const dots = logarithmic || most > FAR * Math.min(...values);
+    const ticks = dots ? roundNumbers(Math.min(...values), most) : [];
+    const place = dots ? placing(ticks[0], ticks.at(-1)) : (value) => value / most;
+    const crowded = crowds(ticks.map(write));
     const grid = ticks.flatMap((tick, n) => {
       const at = percent(place(tick));
       const edge = { 0: " first", [ticks.length - 1]: " last" }[n] ?? "";
-      return [line(at, at, 24, bottom, { class: "grid" }),
-        label(`x-tick${edge}`, at, bottom + 14, plain(tick))];
+      const kind = crowded && n % 2 ? "x-tick seldom" : "x-tick";
+      return [svg("rect", { class: "grid", x: at, y: 24 }), label(kind + edge, at, 40, write(tick))];
     });
-    const long = (end) => Math.max(0.003, end);
-    const band = (top) => ({ height: 10, y: top + 20 });
-    const bars = drawn.map(({ value, spread, said, ink, text, label: name }, n) => {
-      const top = 24 + ROW * n;
-      const end = place(value);
-      const at = spread.map(place).map(percent);
-      const bar = logarithmic
-        ? svg("circle", { class: "bar", cx: percent(end), cy: top + 25, r: 6 })
-        : svg("rect", { class: "bar", x: "0%", width: percent(long(end)), ...band(top) });
-      const ends = at.map((x) => line(x, x, top + 21, top + 29, { class: "spread" }));
-      return point(said, ink,
-        svg("rect", { class: "reach", width: "100%", height: ROW - 2, y: top }),
-        svg("text", { y: top + 13 }, name, svg("tspan", { class: "value", dx: 8 }, text)),
-        svg("rect", { class: "track", width: "100%", ...band(top) }), bar,
-        ...(at.length ? [line(...at, top + 25, top + 25, { class: "spread" })] : []), ...ends);
-    });
-    return { parts: [...grid, ...bars], height: bottom + (ticks.length ? 18 : 0), kind: "rows " };
+    const circle = (kind, value) => svg("circle", { class: kind, cx: percent(place(value)), cy: 10, r: 5 });
+    const lower = (x1, x2, ...at) => line(x1, x2, ...at, { class: "spread" });
+    const whole = ({ text, value, other }) => `${text} ○ ${ratioText(other / value)}`;
+    const row = (each, n) => {
+      const at = each.spread.map(place).map(percent);
+      const width = percent(Math.max(0.003, place(each.value)));
+      const bar = svg("rect", { class: "bar", x: "0%", width, height: 12, y: 4 });
+      return point(each.said, `--n:${n};${each.ink}`, " row",
+        svg("rect", { class: "reach", width: "100%", height: 20 }),
+        label("label", undefined, 14, each.label), label("value", "100%", 14, whole(each)),
+        svg("g", { class: "marks" }, svg("rect", { class: "track", width: "100%", height: 1, y: 9.5 }),
+          ...(dots ? [] : [bar]), ...(at.length ? [lower(...at, 10, 10)] : []),
+          ...at.map((x) => lower(x, x, 6, 14)), circle("other", each.other),
+          ...(dots ? [circle("bar", each.value)] : [])));
+    };
+    const parts = [];
+    const sign = y === "rate" ? -1 : 1;
+    const rank = ({ label: [first], value }) => (/\d/.test(first) ? 0 : sign * value);
+    for (const [group, of] of Map.groupBy(drawn, (each) => each.group)) {
+      const style = `--n:${parts.length}`;
+      if (group) parts.push(svg("text", { class: "group", y: 15, style }, group));
+      of.sort((one, other) => rank(one) - rank(other));
+      for (const each of of) parts.push(row(each, parts.length));
+    }
+    const left = longest(drawn.map((each) => each.label)) * LETTER + 12;
+    const style = sideways(left, longest(drawn.map(whole)) * BOLD + 12);
+    const kind = `rows ${dots ? "axis " : ""}`;
+    return { parts: [...grid, ...parts], kind, style: `${style}--rows:${parts.length}` };
   };
 
   const wrapped = (words) =>
@@ -93,61 +112,97 @@
     }
   };
 
+  // Where a name beside the end of a line, [side, top], covers least of what is drawn.
+  const freest = (ends, [at, middle], words) => {
+    const [height, wide] = [LINE * words.length, 10 + longest(words) * BOLD];
+    const between = ([x1, y1], [x2, y2]) => Array.from({ length: 8 }, (_, n) =>
+      [x1 + ((x2 - x1) * (n + 1)) / 9, y1 + ((y2 - y1) * (n + 1)) / 9, 1]);
+    const places = ends.flatMap((line) => line.flatMap((end, n) =>
+      [[...end, 9], ...(n ? between(line[n - 1], end) : [])]));
+    const covered = ([side, top], width) => {
+      const start = at * width - (side === "left" ? wide : -10);
+      const inside = places.filter(([across, down]) => start - 4 < across * width &&
+        across * width < start + wide && top - 4 < down && down < top + height + 4);
+      const over = start < 0 || start + wide > width + 60 ? 20 : 0;
+      return inside.reduce((sum, [, , count]) => sum + count, over);
+    };
+    const choices = ["right", "left"].flatMap((side) =>
+      [middle - 5 - height, middle + 5].map((top) => [side, top]));
+    const hidden = choices.map((choice) => covered(choice, 230) + covered(choice, 560));
+    return choices[hidden.indexOf(Math.min(...hidden))];
+  };
+
   // `across` are lines of one value. Beneath `roofs`, each [name, points], points stand alone.
-  const lines = (drawn, { across = [], roofs = [], axis = "size" }) => {
-    const values = drawn.flatMap(({ value, spread }) => [value, ...spread]);
-    const more = [...across, ...roofs.flatMap(([, points]) => points)];
-    values.push(...more.map((each) => each.at(-1)));
+  const lines = (drawn, { across = [], roofs = [], axis, write = plain }) => {
+    const values = drawn.flatMap(({ value, spread, other = value }) => [value, ...spread, other]);
+    const limits = roofs.flatMap(([, points]) => points);
+    values.push(...[...across, ...limits].map((each) => each.at(-1)));
     const ticks = roundNumbers(Math.min(...values), Math.max(...values));
-    const own = [...new Set(drawn.map(({ size }) => size))].sort((one, other) => one - other);
+    const found = [...drawn.map(({ size }) => size), ...limits.map(([size]) => size)];
+    const own = [...new Set(found)].sort((one, other) => one - other);
     const last = own.at(-1);
     const sizes = roofs.length ? roundNumbers(own[0], last, [1]) : own;
     const [part, level] = [placing(sizes[0], sizes.at(-1)), placing(ticks[0], ticks.at(-1))];
     const x = (size) => percent(part(size));
     const y = (value) => Number((TOP + HEIGHT * (1 - level(value))).toFixed(2));
-    const joined = (points) => points.slice(1).map(([size, value], n) =>
-      line(x(points[n][0]), x(size), y(points[n][1]), y(value)));
-    const crowded = sizes.length > 6 || sizes.map(plain).join("").length > 26;
+    const joined = (points, kind) => points.length < 2 ? [] : [svg("g", { class: kind },
+      ...points.slice(1).map(([size, value], n) =>
+        line(x(points[n][0]), x(size), y(points[n][1]), y(value))))];
+    const crowded = sizes.length > 6 || crowds(sizes.map(plain));
     const bottom = TOP + HEIGHT;
     const parts = ticks.flatMap((tick) => [
       line(undefined, "100%", y(tick), y(tick), { class: "grid" }),
-      svg("text", { class: "y-tick", dx: -8, y: y(tick) + 4 }, plain(tick)),
+      svg("text", { class: "y-tick", dx: -8, y: y(tick) + 4 }, write(tick)),
     ]);
     parts.push(...sizes.map((size, n) =>
       label(n % 2 && crowded ? "x-tick seldom" : "x-tick", x(size), bottom + 18, plain(size))));
     parts.push(label("x-label", "50%", bottom + 38, axis));
     parts.push(...across.map(([name, value]) => svg("g", { class: "ceiling" },
       line(undefined, "100%", y(value), y(value)), svg("text", { x: 4, y: y(value) - 5 }, name))));
-    parts.push(...roofs.map(([name, points]) => {
-      const [size, value] = points.at(-1);
-      const said = svg("text", { x: x(size), y: y(value) - 5, "text-anchor": "end" }, name);
-      return svg("g", { class: "ceiling" }, ...joined(points), said);
-    }));
+    parts.push(...roofs.flatMap(([, points]) => joined(points, "ceiling")));
     const series = [...Map.groupBy(drawn, (each) => each.label)].map(([name, points]) => {
       points.sort((one, other) => one.size - other.size || one.value - other.value);
       const [words, end] = [wrapped(name), points.at(-1)];
       const height = LINE * words.length;
+      const places = points.map(({ size, value }) => [part(size), y(value)]);
       const outside = end.size === last;
-      const top = y(end.value) - (outside ? height / 2 : height + 5);
-      return { points, words, end, outside, height, top };
+      return { name, points, words, end, places, outside, height, top: y(end.value) - height / 2 };
     });
-    const outside = series.filter((each) => each.outside);
+    const outside = roofs.length ? [] : series.filter((each) => each.outside);
     setApart(outside, bottom + 6);
-    for (const { points, words, end, outside: out, top } of series) {
+    const mark = (kind, said, size, value, spread) => point(said, undefined, "",
+      svg("circle", { class: "reach", cx: x(size), cy: y(value), r: 11 }),
+      ...(spread.length ? [line(x(size), x(size), ...spread.map(y), { class: "spread" })] : []),
+      ["bar", "other"].includes(kind) ? svg("circle", { class: kind, cx: x(size), cy: y(value), r: 4 })
+        : svg("rect", { class: kind, x: x(size), y: y(value) }));
+    const all = series.map(({ places }) => places);
+    const legend = series.map(({ name, points, words, end, places, outside: out, top }, n) => {
+      const [side, beside] = out ? ["", top] : freest(all, places.at(-1), words);
+      const [kind, sign] = MARKS[roofs.length ? n % 4 : 0];
+      const others = points.filter(({ other }) => other);
+      const elsewhere = others.map(({ size, other }) => [size, other]);
+      const hollow = others.map(({ saidOther, size, other }) => mark("other", saidOther, size, other, []));
       const strokes = roofs.length ? [] : joined(points.map(({ size, value }) => [size, value]));
-      const marks = points.map(({ size, value, spread, said }) => point(said, undefined,
-        svg("circle", { class: "reach", cx: x(size), cy: y(value), r: 11 }),
-        ...(spread.length ? [line(x(size), x(size), ...spread.map(y), { class: "spread" })] : []),
-        svg("circle", { class: "bar", cx: x(size), cy: y(value), r: 4 })));
-      const spans = words.map((word, n) =>
-        svg("tspan", { x: x(end.size), dx: 10, dy: n ? LINE : undefined }, word));
-      parts.push(svg("g", { class: "series", style: end.ink }, ...strokes, ...marks,
-        svg("text", { class: out ? "name" : "name inside", y: top + 11 }, ...spans)));
+      const marks = points.map(({ size, value, spread, said }) =>
+        mark(kind ? `bar ${kind}` : "bar", said, size, value, spread));
+      const spans = words.map((word, nth) =>
+        svg("tspan", { x: x(end.size), dx: side === "left" ? -10 : 10, dy: nth ? LINE : undefined }, word));
+      const named = svg("text", { class: out ? "name" : `name inside ${side}`, y: beside + 11 }, ...spans);
+      parts.push(svg("g", { class: "series", style: end.ink }, ...joined(elsewhere, "other"), ...hollow,
+        ...strokes, ...marks, ...(roofs.length ? [] : [named])));
+      return svg("tspan", { style: end.ink }, `${sign} ${name} `);
+    });
+    if (roofs.length) {
+      const named = roofs.map(([name, points]) =>
+        ({ name, at: x(points.at(-2)[0]), top: y(points.at(-1)[1]) - LINE, height: LINE }));
+      setApart(named, bottom);
+      parts.push(...named.map(({ name, at, top }) =>
+        svg("text", { class: "roof", x: at, dx: -6, y: top + 12 }, name)),
+      svg("text", { class: "legend", y: bottom + 60 }, ...legend));
     }
-    const left = Math.ceil(Math.max(...ticks.map((tick) => plain(tick).length)) * 6.8 + 10);
-    const longest = Math.max(...outside.flatMap(({ words }) => words.map(({ length }) => length)));
-    const style = `--left:${left}px;--right:${Math.ceil(longest * 8.2 + 12)}px`;
-    return { parts, height: bottom + 46, kind: "", style };
+    const left = longest(ticks.map(write)) * LETTER + 10;
+    const style = sideways(left, longest(outside.flatMap(({ words }) => words)) * BOLD + 24);
+    return { parts, kind: "", style: `${style}height:${bottom + (roofs.length ? 68 : 46)}px` };
   };
 
   const spreadOf = (each, { y, scale }) => {
@@ -156,25 +211,28 @@
     const ends = y === "rate" ? [each.work / high, each.work / low] : [low, high];
     return low === high ? [] : ends.map((end) => end * scale);
   };
-  const drawnOf = (found, { chart, frameworks }) => {
+  const drawnOf = (found, { chart, frameworks, home }) => {
     const { x, y, scale } = chart;
+    const written = (value) => (y === "rate" ? rateText : secondsText)(value);
     const can = ([name, each]) =>
       name in chart.looks && valueOf(each, y) && (x === "name" || sizeOf(each));
     return found.filter(can).map(([name, each]) => {
-      const [words, ink] = chart.looks[name];
+      const [words, ink, group, book] = chart.looks[name];
       const size = sizeOf(each);
       const who = x === "name" ? frameworks[each.framework] : `${words}, ${plain(size)}`;
       const said = `${who}: ${fieldText(y, each)}`;
       const numbers = { value: valueOf(each, y) * scale, spread: spreadOf(each, chart) };
       const text = fieldText(y, each, false);
-      return { label: words, ink, size, text, said, ...numbers };
+      const saidOther = `${home[1]}, ${who}: ${written(book)}`;
+      return { label: words, ink, group, size, text, said, other: book * scale, saidOther, ...numbers };
     });
   };
 
   // A drawing, with the words of the one beside it, and its caption.
-  const figure = ({ parts, height, kind, style }, beside) => {
-    const words = (which) => beside.querySelector(`svg > ${which}`).textContent;
-    const given = { class: `drawing ${kind}chart`, role: "group", height, style };
+  const wordsOf = (beside, which) => beside.querySelector(`svg > ${which}`)?.textContent;
+  const figure = ({ parts, kind, style }, beside) => {
+    const words = (which) => wordsOf(beside, which);
+    const given = { class: `drawing ${kind}chart`, role: "group", style };
     const heading = svg("text", { class: "heading", y: 12 }, words(".heading"));
     return [svg("svg", given, svg("title", {}, words("title")), heading, ...parts),
       beside.querySelector(".chart-caption").cloneNode(true)];
@@ -291,8 +349,13 @@
     const limits = of(chart.ceilings).map(([, each]) => valueOf(each, chart.y)).filter(Boolean);
     const limit = Math.max(...limits);
     const across = limits.length ? [[`ceiling ${rateText(limit)}`, limit * chart.scale]] : [];
-    const made = chart.x === "name" ? rows(drawn, chart) : lines(drawn, { across });
-    addTab(beside, data, ...figure(made, beside), folded("The numbers as a table", numbers));
+    const write = chart.y === "rate" ? plain : secondsText;
+    const byName = chart.x === "name";
+    const made = byName ? rows(drawn, chart, write)
+      : lines(drawn, { across, write, axis: wordsOf(beside, ".x-label") });
+    const ratio = byName ? "; behind ○, its number divided by yours" : "";
+    const hollow = html("p", { class: "table-note" }, `○ ${data.home[1]} of this book${ratio}.`);
+    addTab(beside, data, ...figure(made, beside), hollow, folded("The numbers as a table", numbers));
   }
   if (count || document.querySelector(".yours")) {
     const words = "Charts and tables show it; a number has yours beside it, if your file has it for " +

@@ -4,7 +4,7 @@
 (() => {
   "use strict";
   const { YOURS, LABEL, record, about, CLOCKS, rangeOf, valueOf, secondsOf } = window.machine;
-  const { fieldText, secondsText, digits } = window.machine;
+  const { fieldText, secondsText, ratioText } = window.machine;
   const { median, medianRatio, spread, numberOf, fixed, rounded, decimals, between, ranged } =
     window.machine;
   const { element } = window.book;
@@ -34,10 +34,6 @@
     const { value, low, high, count } = ratio;
     const inverse = { value: 1 / value, low: 1 / high, high: 1 / low, count };
     return value > 1 ? ranged(ratio, "× slower") : ranged(inverse, "× faster");
-  };
-  const ratioText = (ratio) => {
-    const texts = (ratio >= 100 ? [3] : [2, 3, 4]).map((count) => digits(ratio, count));
-    return `${texts.find((text) => Number(text) !== 1) ?? "1"}×`;
   };
   const callsText = (calls) => {
     const places = Math.min(decimals(calls), 0);

@@ -149,6 +149,10 @@
     const [unit, scale] = unitOf(value);
     return `${digits(value * scale, 3)} ${unit}`;
   };
+  const ratioText = (ratio) => {
+    const texts = (ratio >= 100 ? [3] : [2, 3, 4]).map((count) => digits(ratio, count));
+    return `${texts.find((text) => Number(text) !== 1) ?? "1"}×`;
+  };
   const fieldText = (field, measurement, withRange = true) => {
     const value = valueOf(measurement, field);
     if (value === null) return "–";
@@ -308,7 +312,7 @@
 
   Object.assign(window.machine, {
     ...{ CLOCKS, read, line, about, distributionOf, rangeOf, valueOf, secondsOf, sizeOf },
-    ...{ fieldText, rateText, secondsText, digits },
+    ...{ fieldText, rateText, secondsText, ratioText, digits },
     ...{ median, medianRatio, spread, numberOf, fixed, rounded, decimals, between, ranged },
   });
 })();

@@ -53,10 +53,12 @@
     const beside = place.nextElementSibling;
     if (!reached.length) return addTab(beside, data, numbers);
     const sizes = reached.map(({ size }) => size);
-    const [least, most] = [Math.min(...sizes), Math.max(...sizes)];
+    const bends = Object.values(rates).map((rate) => rate / bandwidth);
+    const start = Math.min(...sizes, Math.min(...bends) / 2);
+    const steepest = Math.max(...bends);
+    const most = Math.max(...sizes, 2 * steepest);
     const roofs = Object.entries(rates).map(([dtype, rate]) => {
-      const bend = Math.min(Math.max(rate / bandwidth, least), most);
-      const ends = [...new Set([least, bend, most])];
+      const ends = [...(rate / bandwidth === steepest ? [start] : []), rate / bandwidth, most];
       const points = ends.map((size) => [size, Math.min(rate, size * bandwidth) / 1e9]);
       return [`${dtype}: ${rateText(rate)}`, points];
     });
