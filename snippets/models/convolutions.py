@@ -2,12 +2,10 @@
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 import torch
 from flax import nnx
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from snippets.models.modules import linear
 from snippets.models.steps import batches, digits
@@ -253,26 +251,3 @@ def kernel_after_flatten(kernel, height, width):
     """
     kernel = kernel.reshape(-1, height, width, kernel.shape[-1])
     return kernel.transpose(1, 2, 0, 3).reshape(-1, kernel.shape[-1])
-
-
-def train_averaged(params, stats, batches):
-    """Return an average of the parameters, and the last statistics."""
-    opt_state = OPTIMIZER.init(params)
-    average = jax.tree.map(jnp.copy, params)
-    for batch in batches:
-        params, stats, opt_state, _ = train_step(
-            params, stats, opt_state, batch
-        )
-        average = optax.incremental_update(params, average, step_size=0.1)
-    return average, stats
-
-
-def train_averaged_torch(model, batches):
-    """Return a copy of the module that has an average of its parameters."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
-    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
-    average.update_parameters(model)
-    for batch in batches:
-        torch_step(model, optimizer, batch)
-        average.update_parameters(model)
-    return average

@@ -166,17 +166,6 @@ def test_same_padding_with_a_stride_is_not_padding_of_one():
     np.testing.assert_allclose(page.conv(params, image, stride=2), expected, atol=1e-5)
 
 
-def test_the_average_is_that_of_torch(data):
-    batches = data[0][:6]
-    module = new_cnn()
-    params, stats = from_torch(module)
-    average, stats = page.train_averaged(params, stats, batches)
-    theirs, of_buffers = from_torch(page.train_averaged_torch(module, batches).module)
-    assert difference(average, theirs) < 1e-5
-    assert difference(stats, of_buffers) < 1e-5
-    assert difference(average, from_torch(module)[0]) > 1e-3
-
-
 def test_batches_are_not_donated(data):
     batches = data[0][:1]
     params, stats = from_torch(new_cnn())
