@@ -21,10 +21,10 @@
         row.cells[1].style.visibility = number < step ? "visible" : "hidden";
         row.classList.toggle("now", !again && number === step - 1);
       });
-      next.textContent = traced ? "Call it again" : "Run the next line";
+      next.textContent = traced || again ? "Call it again" : "Run the next line";
       next.disabled = again;
       said.textContent = again
-        ? `The program ran, and none of these lines did. In the first call and the second, ${counts}.`
+        ? `The program ran, and none of these lines (${counts}).`
         : traced ? "The function has returned, and its equations are the program." : "";
     };
     next.addEventListener("click", () => { step += 1; show(); });
