@@ -200,6 +200,9 @@ def leave_gaps(table: nodes.table) -> None:
     gaps = {gap: gap.astext() for gap in _outdated(table)}
     for gap in gaps:
         gap.children, gap["outdated"] = [nodes.Text("–")], False
+        # Of "– against –" one dash says all.
+        if gap.parent[0] is not gap and gap.parent[0] in gaps and not _numbers(gap.parent):
+            gap.parent.children = gap.parent.children[:1]
     _add_below(table, [f"–: {text}." for text in dict.fromkeys(gaps.values())])
 
 
