@@ -1,8 +1,8 @@
 """Make the logs for tests/pitfalls/test_log_reader.py: each cause of a retrace, in one JAX.
 
 `python tests/pitfalls/make_logs.py` adds to logs/jax-VERSION.json a log for each case below that
-is not in it, with the Python that runs it. It needs jax and numpy only. Cases of "development" may be looked at to
-make the reader better, those that are "held" are only counted.
+is not in it, with the Python that runs it. It needs jax and numpy only. Cases of "development" may
+be looked at to make the reader better, those that are "held" are only counted.
 """
 
 import dataclasses

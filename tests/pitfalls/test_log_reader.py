@@ -248,9 +248,7 @@ def labelled(log, label):
         "Nov 27 14:22:33 ",
     ],
 )
-@pytest.mark.parametrize(
-    "name", ["last_batch", "four_lengths", "images", "dtypes", "body_of_a_scan"]
-)
+@pytest.mark.parametrize("name", ["last_batch", "four_lengths", "images", "body_of_a_scan"])
 def test_what_a_launcher_writes_before_each_line_does_not_matter(reader, label, name):
     functions, unknown, said = reader(labelled(LOGS["0.12.0.1"][name], label))
     assert functions == wanted(name, "0.12.0.1")
