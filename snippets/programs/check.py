@@ -82,7 +82,7 @@ TRANSFORMS = set(
 )
 MAPS = {"jax.tree.map", "jax.tree_map", "jax.tree_util.tree_map"}
 # Packages whose functions take and return arrays of JAX, and do not wait for them.
-ON_JAX = ("equinox.", "flax.", "haiku.", "optax.", "jaxopt.", "penzai.")
+ON_JAX = ("equinox.", "flax.", "haiku.", "optax.", "jaxopt.", "ott.")
 KEYS = {"key", "PRNGKey", "split", "fold_in", "wrap_key_data"}
 JAX_OPERATIONS = (
     *("jax.numpy.", "jax.lax.", "jax.nn.", "jax.scipy."),
@@ -120,7 +120,7 @@ METHODS = set(
     sum mean std var min max dot matmul mm astype reshape transpose ravel flatten
     argmax argmin cumsum prod sort argsort clip round all any conj copy repeat take
     set add multiply trace diagonal squeeze swapaxes to cuda float double half relu
-    softmax backward pow exp log sqrt sigmoid tanh get apply
+    softmax backward pow exp log sqrt sigmoid tanh get apply forward
     """.split()
 )
 FLOAT64 = set(
@@ -259,6 +259,7 @@ class Jit:
     kind: str
     made: int
     warm: set
+    static: tuple = ()
 
 
 @dataclasses.dataclass(eq=False)
@@ -428,7 +429,7 @@ def fences(text):
         at += 1
         # A cell without a language is one of the page's kernel.
         language = found[4] or ("python" if found[3] == "{code-cell}" else "-")
-        if PYTHON.match(language):
+        if PYTHON.match(language.strip("{.}")):
             yield start, "\n".join(without_options(without_prompts(code)))
 
 
@@ -1256,8 +1257,12 @@ class Follower:
 
     def implicit(self, node, values):
         """Note NumPy arrays that JAX has to convert."""
-        for array in arrays(values, "numpy"):
-            self.note("convert", node, upto=array.made)
+        for number, value in enumerate(values):
+            # A tuple that comes later, such as a shape, has numbers.
+            listed = isinstance(value, Seq) and number == 0
+            for array in value.items if listed else [value]:
+                if isinstance(array, Array) and array.kind == "numpy":
+                    self.note("convert", node, upto=array.made)
 
     def of_compare(self, node, scope):
         """Return the result of a comparison."""
@@ -1394,6 +1399,7 @@ class Follower:
                     if isinstance(k, str)
                 )
         self.current = scope
+        self.moved(node.func, [*args, *kwargs.values()], scope)
         for region in spans([*args, *kwargs.values()]):
             region.text += " " + texts(node)
         result = self.call(function, args, kwargs, node)
@@ -1402,6 +1408,19 @@ class Follower:
         ):
             self.wait(args, node)
         return result
+
+    def moved(self, function, args, scope):
+        """Note that a model of another package was moved to a GPU."""
+        name = getattr(function, "attr", "")
+        if name != "cuda" and not (name == "to" and any(map(on_gpu, args))):
+            return
+        owner = function.value
+        while isinstance(owner, (ast.Call, ast.Attribute)):
+            owner = owner.func if isinstance(owner, ast.Call) else owner.value
+        if isinstance(owner, ast.Name):
+            if isinstance(scope.find(owner.id), Unknown):
+                model = Array("torch", gpu=True, made=len(self.events))
+                scope.names[owner.id] = model
 
     def call(self, function, args, kwargs, node):
         """Return what a call returns."""
@@ -1499,6 +1518,10 @@ class Follower:
         first = not function.warm or not (
             {None, known} & function.warm or known is None
         )
+        constants = static_values(function.static, args, kwargs)
+        if constants:
+            first = first or constants not in function.warm
+            function.warm.add(constants)
         traced = [as_traced(value) for value in args]
         self.tracing.append(set())
         try:
@@ -1589,6 +1612,8 @@ class Follower:
         if isinstance(owner, Method) and owner.name == "lowered":
             if name == "compile":
                 self.note("lower", node)
+                if isinstance(owner.owner, Jit):
+                    owner.owner.warm.add(None)
                 return Jit(owner.owner, "jax", len(self.events), {None})
             return owner
         if isinstance(owner, Method) and owner.name == "timer":
@@ -1714,8 +1739,7 @@ class Follower:
         if path.startswith(("torch.", "tensorflow.")):
             return self.torch_or_tensorflow(path, name, args, kwargs, node)
         if path.startswith(ON_JAX):
-            known = arrays(values, "jax") or self.tracing
-            if known:
+            if arrays(values) or self.tracing:
                 return self.work("jax", node, name, values)
             return Ref(f"{path}()")
         return self.python(path, name, args, kwargs, node)
@@ -1762,6 +1786,10 @@ class Follower:
             return self.attribute(args[0], str(getattr(args[1], "value", "")))
         if path in ("builtins.len", "builtins.isinstance", "builtins.hasattr"):
             return Unknown()
+        found = arrays(values, "jax")
+        if name[:1].isupper() and found:
+            # A container that another file defines.
+            return max(found, key=lambda array: array.at)
         if SYNC.search(name):
             self.wait(None, node)
         self.wait(values, node)
@@ -1785,9 +1813,17 @@ class Follower:
                 if kind == "torch" and not inner.gpu
                 else Jit(inner, kind, 0, set())
             )
+        static = [
+            v.value
+            for key, given in kwargs.items()
+            if key in ("static_argnums", "static_argnames")
+            for v in flat([given])
+            if isinstance(v, Const)
+        ]
         made = getattr(inner, "made", -1)
         self.note("jit", node, upto=made)
-        return Jit(inner, kind, made, set() if warm is None else warm)
+        warm = set() if warm is None else warm
+        return Jit(inner, kind, made, warm, tuple(static))
 
     def converted(self, path, args, kwargs, node):
         """Return an array of a framework, made from another or from numbers."""
@@ -2060,6 +2096,15 @@ def part(value, made=None):
             (v for v in value.items if isinstance(v, (Array, Span))), Unknown()
         )
     return Unknown()
+
+
+def static_values(static, args, kwargs):
+    """Return the values of static arguments as a text, empty if one is unknown."""
+    given = dict(enumerate(args), **{str(k): v for k, v in kwargs.items()})
+    found = {key: given[key] for key in static if key in given}
+    if not all(isinstance(value, Const) for value in found.values()):
+        return ""
+    return " ".join(f"{key}={value.value!r}" for key, value in found.items())
 
 
 def as_traced(value):
