@@ -15,6 +15,7 @@ import re
 import sys
 import textwrap
 import typing
+import warnings
 
 BOOK = ""
 RULES = {
@@ -609,6 +610,7 @@ class Follower:
         self.tics, self.entered, self.module = [], set(), Scope()
         self.lines = {}
         self.unread = []
+        self.returned = False
         self.current = self.module
 
     def follow(self, cells):
@@ -870,6 +872,8 @@ class Follower:
         """Follow statements; return what they return, if anything."""
         result = None
         for statement in statements:
+            if self.returned:
+                break
             self.steps += 1
             if self.steps > MOST_STEPS:
                 raise TooMuch
@@ -963,8 +967,13 @@ class Follower:
                 self.wait([value], target)
 
     def do_if(self, node, scope):
-        """Follow both branches: each may be the one."""
+        """Follow both branches, unless texts are compared that are known."""
         test = self.value(node.test, scope)
+        if isinstance(test, Const) and isinstance(test.value, bool):
+            taken = node.body if test.value else node.orelse
+            result = self.block(taken, scope)
+            self.returned = bool(taken) and isinstance(taken[-1], ast.Return)
+            return result
         self.wait([test], node)
         first, second = (
             self.block(node.body, scope),
@@ -974,6 +983,22 @@ class Follower:
             # Nobody knows whether the last iteration has done it.
             self.wait(None, node, "jax")
         return second if first is None or is_nothing(first) else first
+
+    def do_match(self, node, scope):
+        """Follow the case of a known text, or all: each may be the one."""
+        subject = self.value(node.subject, scope)
+        self.wait([subject], node)
+        known = [
+            case
+            for case in node.cases
+            if isinstance(subject, Const)
+            and getattr(getattr(case.pattern, "value", None), "value", self)
+            == subject.value
+        ]
+        results = [
+            self.block(case.body, scope) for case in known or node.cases
+        ]
+        return next((result for result in results if result is not None), None)
 
     def do_for(self, node, scope):
         """Follow a loop: with each known element, or twice."""
@@ -1270,6 +1295,12 @@ class Follower:
             self.value(inner, scope)
             for inner in (node.left, *node.comparators)
         ]
+        known = [v.value for v in values if isinstance(v, Const)]
+        texts = [v for v in known if isinstance(v, str)]
+        if len(values) == len(texts) == 2:
+            if isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+                equal = texts[0] == texts[1]
+                return Const(equal == isinstance(node.ops[0], ast.Eq))
         return self.compute(node, "", values)
 
     def of_boolop(self, node, scope):
@@ -1506,6 +1537,7 @@ class Follower:
             return self.block(function.node.body, scope) or Const(None)
         finally:
             self.cell, self.depth = cell, self.depth - 1
+            self.returned = False
             self.names.pop()
 
     def call_compiled(self, function, args, kwargs, node):
@@ -1539,7 +1571,8 @@ class Follower:
         gpu = {"torch": any(a.gpu for a in arrays(values)), "jax": True}.get(
             function.kind, self.tensorflow_gpu
         )
-        made = self.work(function.kind, node, "compiled", values, gpu)
+        dtype = "" if values or function.kind != "jax" else "float32"
+        made = self.work(function.kind, node, "compiled", values, gpu, dtype)
         self.events[made.made].names |= names
         return as_result(result, made)
 
@@ -1689,12 +1722,6 @@ class Follower:
                 made.ran = self.known.setdefault(key, set())
             return made
         if path == "functools.partial" and args:
-            if (
-                isinstance(args[0], Ref)
-                and args[0].path in COMPILERS
-                and len(args) == 1
-            ):
-                return args[0]
             return Partial(args[0], args[1:], kwargs, len(self.events))
         if path in ("functools.wraps", "functools.lru_cache"):
             return Ref("identity")
@@ -2218,6 +2245,8 @@ def main(arguments=None):
     )
     given = parser.parse_args(arguments)
     status = 0
+    # What Python thinks of the texts in a file is not asked here.
+    warnings.simplefilter("ignore", SyntaxWarning)
     for path in given.files:
         if path.suffix not in EXTENSIONS:
             parser.error(f"{path} is none of {', '.join(EXTENSIONS)}")
