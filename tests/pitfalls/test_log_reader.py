@@ -268,7 +268,7 @@ def test_of_several_processes_the_first_is_read(reader):
     ("last", "kept"), [("    _per_ra", 0), ("    _per_rank id=2 defined at fit.py:4\n  but se", 1)]
 )
 @pytest.mark.parametrize("prefix", ["", "2026-05-03 03:33:2{} jax._src.pjit WARNING: "])
-def test_a_line_that_was_cut_off_is_blamed_on_no_function(reader, last, kept, prefix):
+def test_a_truncated_line_is_blamed_on_no_function(reader, last, kept, prefix):
     head = f"{prefix}TRACING CACHE MISS at fit.py:9:4 (main):\n  never seen function:\n"
     heads = [head.format(second) for second in range(4)]
     whole = [f"{head}    _per_rank id=1 defined at fit.py:4\n" for head in heads]
