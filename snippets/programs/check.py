@@ -13,7 +13,9 @@ import json
 import pathlib
 import re
 import sys
+import textwrap
 import typing
+import warnings
 
 BOOK = ""
 RULES = {
@@ -31,7 +33,11 @@ RULES = {
     ),
     "jit": (
         "timing/wrong_timings.html#compiling-again-in-every-iteration",
-        "`{}` wraps a function again in every iteration.",
+        "`{}` wraps a function again in every iteration or call.",
+    ),
+    "wrap": (
+        "timing/check.html#wrapping-is-not-compiling",
+        "`{}` only wraps: nothing is compiled or computed in this timing.",
     ),
     "convert": (
         "timing/wrong_timings.html#conversion-inside-the-loop",
@@ -44,6 +50,10 @@ RULES = {
     "unused": (
         "timing/check.html#work-that-the-compiler-drops",
         "The compiler drops or merges `{}`: the result does not depend on all of it.",
+    ),
+    "captured": (
+        "timing/check.html#work-that-the-compiler-drops",
+        "`{}` takes no argument: the compiler may compute its result beforehand.",
     ),
 }
 EXTENSIONS = (".py", ".ipynb", ".md")
@@ -72,6 +82,8 @@ TRANSFORMS = set(
     """.split()
 )
 MAPS = {"jax.tree.map", "jax.tree_map", "jax.tree_util.tree_map"}
+# Packages whose functions take and return arrays of JAX, and do not wait for them.
+ON_JAX = ("equinox.", "flax.", "haiku.", "optax.", "jaxopt.", "ott.")
 KEYS = {"key", "PRNGKey", "split", "fold_in", "wrap_key_data"}
 JAX_OPERATIONS = (
     *("jax.numpy.", "jax.lax.", "jax.nn.", "jax.scipy."),
@@ -95,6 +107,7 @@ WAITS_FOR_ALL = {
     "tensorflow.test.experimental.sync_devices": "tensorflow",
     "jax.effects_barrier": "jax",
 }
+NOT_FOLDED = re.compile(r"random|_loop|scan|\bcum|\bkey\b")
 LEAVES = {"item", "tolist", "numpy", "__array__", "cpu", "block_until_ready"}
 NO_WORK = set(
     """
@@ -108,7 +121,7 @@ METHODS = set(
     sum mean std var min max dot matmul mm astype reshape transpose ravel flatten
     argmax argmin cumsum prod sort argsort clip round all any conj copy repeat take
     set add multiply trace diagonal squeeze swapaxes to cuda float double half relu
-    softmax backward pow exp log sqrt sigmoid tanh get apply
+    softmax backward pow exp log sqrt sigmoid tanh get apply forward
     """.split()
 )
 FLOAT64 = set(
@@ -126,13 +139,20 @@ INTENDED = {
     "dtype": r"float64|double|f64",
 }
 MAGIC = re.compile(r"^(\s*)(?:\w+\s*=\s*)?%(timeit|time)\b[ \t]*(.*)$")
-OPTIONS = re.compile(r"(?:-[nrpv]\s*\d+|-[tcqo]+)(?:\s+|$)")
+OPTIONS = re.compile(r"(?:-[nrpv]\s*[\d$]\w*|-[tcqo]+)(?:\s+|$)")
 FENCE = re.compile(
-    r"^(\s*)(`{3,}|~{3,}) *\{?(?:code-cell|code-block|code)?\}? *(\S*)"
+    r"^(\s*)(`{3,}|~{3,}) *(\{code-cell\}|\{code-block\}|\{code\})? *(\S*)"
 )
-PYTHON = re.compile(r"(i?python3?|py|jupyter-python|pycon)?$", re.IGNORECASE)
+PYTHON = re.compile(r"(i?python3?|py|jupyter-python|pycon)$", re.IGNORECASE)
 SYNC = re.compile(r"sync|block|wait|ready|barrier", re.IGNORECASE)
-ACCELERATOR = re.compile(r"(cuda|mps|xpu|gpu)", re.IGNORECASE)
+ACCELERATOR = re.compile(r"(/device:|/)?(cuda|mps|xpu|gpu)", re.IGNORECASE)
+# A comment that only says what a line does is none on what its timing includes.
+COMPILES = re.compile(r"compil|trac(e|ing)", re.IGNORECASE)
+ON_TIME = re.compile(
+    r"measur|tim(e|es|ing)\b|includ|cost|overhead|first|1st|warm|cold|trigger",
+    re.IGNORECASE,
+)
+JUST_IN_TIME = re.compile(r"just.in.time", re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -229,6 +249,7 @@ class Partial:
     kwargs: dict
     made: int
     warm: set = dataclasses.field(default_factory=set)
+    ran: set = dataclasses.field(default_factory=set)
 
 
 @dataclasses.dataclass(eq=False)
@@ -239,6 +260,7 @@ class Jit:
     kind: str
     made: int
     warm: set
+    static: tuple = ()
 
 
 @dataclasses.dataclass(eq=False)
@@ -249,6 +271,7 @@ class Klass:
     scope: typing.Any
     methods: dict
     module: bool = False
+    on_jax: bool = False
 
 
 @dataclasses.dataclass(eq=False)
@@ -299,6 +322,8 @@ class Region:
     mixed: bool = False
     certain: bool = True
     waits: tuple = ()
+    where: tuple = ()
+    depth: int = 0
 
 
 @dataclasses.dataclass
@@ -315,6 +340,7 @@ class Event:
     dtype: str = ""
     names: frozenset = frozenset()
     origins: frozenset = frozenset()
+    depth: int = 0
 
 
 class Scope:
@@ -402,7 +428,9 @@ def fences(text):
             at += 1
         code = [line[len(found[1]) :] for line in lines[start:at]]
         at += 1
-        if found[3] and PYTHON.match(found[3]):
+        # A cell without a language is one of the page's kernel.
+        language = found[4] or ("python" if found[3] == "{code-cell}" else "-")
+        if PYTHON.match(language.strip("{.}")):
             yield start, "\n".join(without_options(without_prompts(code)))
 
 
@@ -515,6 +543,13 @@ def dropped(node):
             yield statement.value
 
 
+def may_be_folded(node):
+    """Return whether the compiler may compute a function without arguments."""
+    spec = node.args
+    given = spec.args or spec.kwonlyargs or spec.vararg or spec.kwarg
+    return not given and not NOT_FOLDED.search(ast.unparse(node))
+
+
 def is_read(name):
     """Return whether a name is read here."""
     return isinstance(name.ctx, ast.Load)
@@ -561,10 +596,12 @@ class Follower:
         self.x64 = "enable_x64" in text.lower()
         self.tensorflow_gpu = bool(
             re.search(
-                r"device\([^)]*GPU|physical_devices\(.GPU|gpu_device", text
+                r"device\([^)]*GPU|physical_devices\(.GPU|gpu_device",
+                text,
+                re.IGNORECASE,
             )
         )
-        self.torch_gpu = self.sweeping = False
+        self.torch_gpu = self.sweeping = self.tensorflow_placed = False
         self.events, self.regions, self.findings = [], [], set()
         self.tracing, self.yields, self.functions = [], [], []
         self.names = []
@@ -572,6 +609,8 @@ class Follower:
         self.steps = self.depth = self.origins = self.cell = 0
         self.tics, self.entered, self.module = [], set(), Scope()
         self.lines = {}
+        self.unread = []
+        self.returned = False
         self.current = self.module
 
     def follow(self, cells):
@@ -581,11 +620,14 @@ class Follower:
             self.lines[cell.number] = cell.text.split("\n")
             try:
                 tree = parse(cell.text)
-            except (SyntaxError, ValueError):
+            except (SyntaxError, ValueError) as error:
+                line = getattr(error, "lineno", None) or 1
+                self.unread.append((cell.number, line))
                 continue
             self.quietly(self.block, tree.body, self.module)
         self.sweeping, self.steps = True, 0
-        for function in list(self.functions):
+        # Those that are defined meanwhile are followed, too.
+        for function in self.functions:
             if function.node not in self.entered:
                 self.cell = function.cell
                 self.quietly(self.call, function, [], {}, function.node)
@@ -612,7 +654,9 @@ class Follower:
         """Note an event, unless it happens while a function is traced."""
         if self.tracing:
             return -1
-        self.events.append(Event(kind, self.where(node), short(node), **more))
+        event = Event(kind, self.where(node), short(node), **more)
+        event.depth = self.depth
+        self.events.append(event)
         return len(self.events) - 1
 
     def work(self, kind, node, name, args, gpu=True, dtype="", shape=None):
@@ -655,11 +699,17 @@ class Follower:
         above = lines[first - 1].strip() if 0 < first <= len(lines) else ""
         found = [above] if above.startswith("#") else []
         found += [line.partition("#")[2] for line in lines[first : stop[1]]]
-        return " ".join(found)
+        found = [JUST_IN_TIME.sub("", comment) for comment in found]
+        return " ".join(
+            comment
+            for comment in found
+            if not COMPILES.search(comment) or ON_TIME.search(comment)
+        )
 
-    def close(self, start, stop, text, **more):
+    def close(self, start, stop, text, where, **more):
         """Note a timing, unless it is a total around others."""
-        region = Region(start, stop, text, **more)
+        region = Region(start, stop, text, where=where, **more)
+        region.depth = self.depth
         region.certain = region.certain and not self.sweeping
         inner = any(
             start <= r.start
@@ -721,11 +771,19 @@ class Follower:
         """Find functions that are compiled again in every iteration."""
         made = [event for _, event in events if event.kind == "jit"]
         places = [event.where for event in made]
-        again = [event for event in made if places.count(event.where) > 1]
-        if any(event.kind == "lower" for _, event in events) or self.means(
-            region, "jit"
-        ):
+        kinds = {event.kind for _, event in events}
+        if made and not kinds & {"call", "work", "lower"}:
+            self.find("wrap", made[-1])
             return []
+        if "lower" in kinds or self.means(region, "jit"):
+            return []
+        # A new function, made within a function that is called in the timing.
+        again = [
+            event
+            for event in made
+            if places.count(event.where) > 1
+            or (event.depth > region.depth and event.upto >= region.start)
+        ]
         for event in again:
             self.find("jit", event)
         return again
@@ -735,7 +793,10 @@ class Follower:
         if self.means(region, "convert"):
             return
         converted = [event for _, event in events if event.kind == "convert"]
-        if any(event.kind == "work" and event.names for _, event in events):
+        if any(
+            event.kind == "work" and event.names and event.framework != "numpy"
+            for _, event in events
+        ):
             for event in converted:
                 if event.upto < region.start:
                     self.find("convert", event)
@@ -769,6 +830,8 @@ class Follower:
         for _, event in events:
             inner = getattr(event.value, "inner", None)
             if event.kind == "call" and isinstance(inner, Func):
+                if event.upto == 0 and may_be_folded(inner.node):
+                    self.find("captured", event)
                 for node in (
                     dropped(inner.node) if hasattr(inner.node, "name") else ()
                 ):
@@ -809,6 +872,8 @@ class Follower:
         """Follow statements; return what they return, if anything."""
         result = None
         for statement in statements:
+            if self.returned:
+                break
             self.steps += 1
             if self.steps > MOST_STEPS:
                 raise TooMuch
@@ -902,13 +967,38 @@ class Follower:
                 self.wait([value], target)
 
     def do_if(self, node, scope):
-        """Follow both branches: each may be the one."""
-        self.wait([self.value(node.test, scope)], node)
+        """Follow both branches, unless texts are compared that are known."""
+        test = self.value(node.test, scope)
+        if isinstance(test, Const) and isinstance(test.value, bool):
+            taken = node.body if test.value else node.orelse
+            result = self.block(taken, scope)
+            self.returned = bool(taken) and isinstance(taken[-1], ast.Return)
+            return result
+        self.wait([test], node)
         first, second = (
             self.block(node.body, scope),
             self.block(node.orelse, scope),
         )
+        if arrays([test], "jax"):
+            # Nobody knows whether the last iteration has done it.
+            self.wait(None, node, "jax")
         return second if first is None or is_nothing(first) else first
+
+    def do_match(self, node, scope):
+        """Follow the case of a known text, or all: each may be the one."""
+        subject = self.value(node.subject, scope)
+        self.wait([subject], node)
+        known = [
+            case
+            for case in node.cases
+            if isinstance(subject, Const)
+            and getattr(getattr(case.pattern, "value", None), "value", self)
+            == subject.value
+        ]
+        results = [
+            self.block(case.body, scope) for case in known or node.cases
+        ]
+        return next((result for result in results if result is not None), None)
 
     def do_for(self, node, scope):
         """Follow a loop: with each known element, or twice."""
@@ -968,6 +1058,15 @@ class Follower:
                 self.attribute(value, "__exit__"), [Unknown()] * 3, {}, node
             )
             return result
+        if isinstance(value, Method) and value.name == "device":
+            before = self.tensorflow_gpu, self.tensorflow_placed
+            self.tensorflow_gpu = on_gpu(value.owner) or (
+                before[0] and not isinstance(value.owner, Const)
+            )
+            self.tensorflow_placed = isinstance(value.owner, Const)
+            result = body()
+            self.tensorflow_gpu, self.tensorflow_placed = before
+            return result
         if isinstance(value, Method) and value.name == "with":
             results = []
             bound = Unknown()
@@ -980,7 +1079,8 @@ class Follower:
         if isinstance(value, Ref) and value.path == "quantecon.Timer()":
             start = len(self.events)
             result = body()
-            self.span(start, self.comments(self.where(node), self.end(node)))
+            words = self.comments(self.where(node), self.end(node))
+            self.span(start, words, self.where(node))
             return result
         return body()
 
@@ -991,6 +1091,7 @@ class Follower:
     def timed_by_magic(self, node, call, scope):
         """Follow what a magic of IPython times."""
         kind, options = (argument.value for argument in call.args)
+        self.note("clock", call)
         start, words = (
             len(self.events),
             self.comments(self.where(node), self.last(node)),
@@ -998,7 +1099,13 @@ class Follower:
         for _ in range(2 if kind == "timeit" else 1):
             self.block(node.body, scope)
         count = "-n" in options
-        self.span(start, words, certain=kind == "time" or count, mixed=count)
+        self.span(
+            start,
+            words,
+            self.where(node),
+            certain=kind == "time" or count,
+            mixed=count,
+        )
 
     def last(self, node):
         """Return the last place in a block."""
@@ -1006,11 +1113,12 @@ class Follower:
             getattr(n, "end_lineno", 0) or 0 for n in ast.walk(node)
         )
 
-    def span(self, start, text, **more):
+    def span(self, start, text, where, **more):
         """Close a region at this moment; return its time."""
         if self.tracing:
             return Unknown()
-        return Span([self.close(start, len(self.events), text, **more)])
+        stop = len(self.events)
+        return Span([self.close(start, stop, text, where, **more)])
 
     def do_functiondef(self, node, scope):
         """Bind a function, with its decorators."""
@@ -1042,7 +1150,10 @@ class Follower:
         methods = {
             name: v for name, v in inner.names.items() if isinstance(v, Func)
         }
-        scope.names[node.name] = Klass(node, scope, methods, module)
+        on_jax = any(
+            isinstance(b, Ref) and b.path.startswith(ON_JAX) for b in bases
+        )
+        scope.names[node.name] = Klass(node, scope, methods, module, on_jax)
 
     def value(self, node, scope):
         """Return the value of an expression."""
@@ -1135,7 +1246,7 @@ class Follower:
                 + f" {right.name} {left.name}"
             )
             words += " " + texts(node)
-            region = self.close(right.at, left.at, words)
+            region = self.close(right.at, left.at, words, right.where)
             return Span([region]) if not self.tracing else Unknown()
         regions = spans([left, right])
         if regions:
@@ -1171,8 +1282,12 @@ class Follower:
 
     def implicit(self, node, values):
         """Note NumPy arrays that JAX has to convert."""
-        for array in arrays(values, "numpy"):
-            self.note("convert", node, upto=array.made)
+        for number, value in enumerate(values):
+            # A tuple that comes later, such as a shape, has numbers.
+            listed = isinstance(value, Seq) and number == 0
+            for array in value.items if listed else [value]:
+                if isinstance(array, Array) and array.kind == "numpy":
+                    self.note("convert", node, upto=array.made)
 
     def of_compare(self, node, scope):
         """Return the result of a comparison."""
@@ -1180,6 +1295,12 @@ class Follower:
             self.value(inner, scope)
             for inner in (node.left, *node.comparators)
         ]
+        known = [v.value for v in values if isinstance(v, Const)]
+        texts = [v for v in known if isinstance(v, str)]
+        if len(values) == len(texts) == 2:
+            if isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+                equal = texts[0] == texts[1]
+                return Const(equal == isinstance(node.ops[0], ast.Eq))
         return self.compute(node, "", values)
 
     def of_boolop(self, node, scope):
@@ -1309,6 +1430,7 @@ class Follower:
                     if isinstance(k, str)
                 )
         self.current = scope
+        self.moved(node.func, [*args, *kwargs.values()], scope)
         for region in spans([*args, *kwargs.values()]):
             region.text += " " + texts(node)
         result = self.call(function, args, kwargs, node)
@@ -1317,6 +1439,19 @@ class Follower:
         ):
             self.wait(args, node)
         return result
+
+    def moved(self, function, args, scope):
+        """Note that a model of another package was moved to a GPU."""
+        name = getattr(function, "attr", "")
+        if name != "cuda" and not (name == "to" and any(map(on_gpu, args))):
+            return
+        owner = function.value
+        while isinstance(owner, (ast.Call, ast.Attribute)):
+            owner = owner.func if isinstance(owner, ast.Call) else owner.value
+        if isinstance(owner, ast.Name):
+            if isinstance(scope.find(owner.id), Unknown):
+                model = Array("torch", gpu=True, made=len(self.events))
+                scope.names[owner.id] = model
 
     def call(self, function, args, kwargs, node):
         """Return what a call returns."""
@@ -1351,6 +1486,8 @@ class Follower:
                 )
             if function.kind != "jax":
                 return dataclasses.replace(function, at=-1)
+            # What a transformation returned is a function, too.
+            return self.work("jax", node, "call", [function, *values])
         if SYNC.search(short(node)):
             self.wait(None, node)
         self.wait(values, node)
@@ -1400,6 +1537,7 @@ class Follower:
             return self.block(function.node.body, scope) or Const(None)
         finally:
             self.cell, self.depth = cell, self.depth - 1
+            self.returned = False
             self.names.pop()
 
     def call_compiled(self, function, args, kwargs, node):
@@ -1412,6 +1550,10 @@ class Follower:
         first = not function.warm or not (
             {None, known} & function.warm or known is None
         )
+        constants = static_values(function.static, args, kwargs)
+        if constants:
+            first = first or constants not in function.warm
+            function.warm.add(constants)
         traced = [as_traced(value) for value in args]
         self.tracing.append(set())
         try:
@@ -1423,11 +1565,14 @@ class Follower:
             self.tracing[-1] |= names
             return result if arrays([result]) else Array("jax", "float32")
         function.warm.add(known)
-        self.note("call", node, value=function, first=first)
+        # Without arguments it computes from constants.
+        count = len(values) if function.kind == "jax" else -1
+        self.note("call", node, value=function, first=first, upto=count)
         gpu = {"torch": any(a.gpu for a in arrays(values)), "jax": True}.get(
             function.kind, self.tensorflow_gpu
         )
-        made = self.work(function.kind, node, "compiled", values, gpu)
+        dtype = "" if values or function.kind != "jax" else "float32"
+        made = self.work(function.kind, node, "compiled", values, gpu, dtype)
         self.events[made.made].names |= names
         return as_result(result, made)
 
@@ -1446,6 +1591,14 @@ class Follower:
             self.call(function.inner, [as_traced(v) for v in args], {}, node)
         finally:
             names = self.tracing.pop()
+        if isinstance(function.inner, Jit) and not self.tracing:
+            # It is compiled again, for a batch or a derivative.
+            shapes = tuple(array.shape for array in arrays(values))
+            known = None if None in shapes else shapes
+            first = not function.ran
+            function.ran.add(known)
+            called = dataclasses.replace(function, warm=function.ran)
+            self.note("call", node, value=called, first=first)
         made = self.work("jax", node, "transformed", values)
         if self.tracing:
             self.tracing[-1] |= names
@@ -1492,6 +1645,8 @@ class Follower:
         if isinstance(owner, Method) and owner.name == "lowered":
             if name == "compile":
                 self.note("lower", node)
+                if isinstance(owner.owner, Jit):
+                    owner.owner.warm.add(None)
                 return Jit(owner.owner, "jax", len(self.events), {None})
             return owner
         if isinstance(owner, Method) and owner.name == "timer":
@@ -1502,6 +1657,9 @@ class Follower:
             return Array("torch", gpu=True, made=len(self.events))
         if name == "to" and isinstance(owner, Instance):
             return owner
+        if isinstance(owner, Instance) and owner.klass.on_jax:
+            if arrays(values, "jax") or self.tracing:
+                return self.work("jax", node, name, values)
         if SYNC.search(name):
             self.wait(None, node)
         self.wait(values, node)
@@ -1556,16 +1714,14 @@ class Follower:
         if path in COMPILERS:
             return self.compiled(path, args, kwargs, node)
         if path in TRANSFORMS and args:
-            return Partial(
+            made = Partial(
                 args[0], [], {"__transform__": True}, len(self.events)
             )
+            if isinstance(args[0], Jit):
+                key = path, id(args[0].warm)
+                made.ran = self.known.setdefault(key, set())
+            return made
         if path == "functools.partial" and args:
-            if (
-                isinstance(args[0], Ref)
-                and args[0].path in COMPILERS
-                and len(args) == 1
-            ):
-                return args[0]
             return Partial(args[0], args[1:], kwargs, len(self.events))
         if path in ("functools.wraps", "functools.lru_cache"):
             return Ref("identity")
@@ -1609,6 +1765,10 @@ class Follower:
             return self.numpy(path, name, args, kwargs, node)
         if path.startswith(("torch.", "tensorflow.")):
             return self.torch_or_tensorflow(path, name, args, kwargs, node)
+        if path.startswith(ON_JAX):
+            if arrays(values) or self.tracing:
+                return self.work("jax", node, name, values)
+            return Ref(f"{path}()")
         return self.python(path, name, args, kwargs, node)
 
     def mapped(self, function, tree, node):
@@ -1653,6 +1813,10 @@ class Follower:
             return self.attribute(args[0], str(getattr(args[1], "value", "")))
         if path in ("builtins.len", "builtins.isinstance", "builtins.hasattr"):
             return Unknown()
+        found = arrays(values, "jax")
+        if name[:1].isupper() and found:
+            # A container that another file defines.
+            return max(found, key=lambda array: array.at)
         if SYNC.search(name):
             self.wait(None, node)
         self.wait(values, node)
@@ -1676,9 +1840,17 @@ class Follower:
                 if kind == "torch" and not inner.gpu
                 else Jit(inner, kind, 0, set())
             )
-        self.note("jit", node)
-        made = getattr(inner, "made", len(self.events))
-        return Jit(inner, kind, made, set() if warm is None else warm)
+        static = [
+            v.value
+            for key, given in kwargs.items()
+            if key in ("static_argnums", "static_argnames")
+            for v in flat([given])
+            if isinstance(v, Const)
+        ]
+        made = getattr(inner, "made", -1)
+        self.note("jit", node, upto=made)
+        warm = set() if warm is None else warm
+        return Jit(inner, kind, made, warm, tuple(static))
 
     def converted(self, path, args, kwargs, node):
         """Return an array of a framework, made from another or from numbers."""
@@ -1707,9 +1879,7 @@ class Follower:
             self.note("convert", node, upto=source.made)
         else:
             self.wait([source], node)
-        at = self.note(
-            "work", node, framework=kind, value=gpu and kind == "jax"
-        )
+        at = self.note("work", node, framework=kind, value=False)
         made = self.fresh(
             kind, dtype or source.dtype, source.shape, source.origin, gpu
         )
@@ -1719,6 +1889,13 @@ class Follower:
     def jax(self, path, name, args, kwargs, node):
         """Return what a function of JAX returns."""
         values = [*args, *kwargs.values()]
+        if path in ("jax.jvp", "jax.vjp", "jax.linearize") and args:
+            return self.call_partial(
+                Partial(args[0], [], {"__transform__": True}, 0),
+                args[1:],
+                {},
+                node,
+            )
         if not path.startswith(JAX_OPERATIONS):
             return Unknown()
         if path.startswith("jax.random.") and name in KEYS:
@@ -1818,16 +1995,21 @@ class Follower:
             if SYNC.search(name):
                 self.wait(None, node, kind)
             return Unknown()
-        if path.startswith(
-            ("tensorflow.config", "tensorflow.device", "tensorflow.keras")
-        ):
+        if path == "tensorflow.device" and args:
+            return Method(args[0], "device")
+        if path.startswith(("tensorflow.config", "tensorflow.keras")):
             return Unknown()
         gpu = any(on_gpu(v) for v in values) or any(
             a.gpu for a in arrays(values)
         )
-        gpu = gpu or (
-            self.tensorflow_gpu if kind == "tensorflow" else self.torch_gpu
-        )
+        if kind == "tensorflow":
+            if self.tensorflow_placed and not self.tensorflow_gpu:
+                # What comes from a GPU is copied, which waits.
+                self.wait(values, node)
+                gpu = False
+            gpu = gpu or self.tensorflow_gpu
+        else:
+            gpu = gpu or self.torch_gpu
         name = {"mm": "matmul", "dot": "matmul"}.get(name, name)
         if path.startswith("torch.nn.") and name[:1].isupper():
             return Array(
@@ -1852,7 +2034,7 @@ class Follower:
         if name in ("toc", "tac") and self.tics:
             start, where = self.tics[-1]
             words = self.comments(where, self.where(node))
-            return self.span(start, words)
+            return self.span(start, words, where)
         return Unknown()
 
     def timed_by_library(self, timer, name, args, kwargs, node):
@@ -1870,6 +2052,7 @@ class Follower:
             scope.names.update(offered.items)
         setup = options.get("setup", given[1] if len(given) > 1 else None)
         self.run(setup, scope, node)
+        self.note("clock", node)
         start = len(self.events)
         for _ in range(2):
             self.run(statement, scope, node)
@@ -1879,19 +2062,24 @@ class Follower:
         mixed = name == "timeit"
         waits = ("torch",) if theirs else ()
         first = self.span(
-            start, words, certain=certain, mixed=mixed, waits=waits
+            start,
+            words,
+            self.where(node),
+            certain=certain,
+            mixed=mixed,
+            waits=waits,
         )
         if name != "repeat":
             return first
         start = len(self.events)
         self.run(statement, scope, node)
-        return Seq([first, self.span(start, words)])
+        return Seq([first, self.span(start, words, self.where(node))])
 
     def run(self, code, scope, node):
         """Run a function, or a text of code, that a timer was given."""
         if isinstance(code, Const) and isinstance(code.value, str):
             try:
-                tree = ast.parse(code.value)
+                tree = ast.parse(textwrap.dedent(code.value))
             except SyntaxError:
                 return
             for inner in ast.walk(tree):
@@ -1935,6 +2123,15 @@ def part(value, made=None):
             (v for v in value.items if isinstance(v, (Array, Span))), Unknown()
         )
     return Unknown()
+
+
+def static_values(static, args, kwargs):
+    """Return the values of static arguments as a text, empty if one is unknown."""
+    given = dict(enumerate(args), **{str(k): v for k, v in kwargs.items()})
+    found = {key: given[key] for key in static if key in given}
+    if not all(isinstance(value, Const) for value in found.values()):
+        return ""
+    return " ".join(f"{key}={value.value!r}" for key, value in found.items())
 
 
 def as_traced(value):
@@ -1992,8 +2189,39 @@ def check(path):
 
     Raises OSError and ValueError where the file cannot be read.
     """
-    cells = read_cells(pathlib.Path(path))
-    return Follower("\n".join(cell.text for cell in cells)).follow(cells)
+    return examine(path)[0]
+
+
+def examine(path):
+    """Return the findings in a file, and one line that says what was read.
+
+    Raises OSError and ValueError where the file cannot be read.
+    """
+    path = pathlib.Path(path)
+    cells = read_cells(path)
+    follower = Follower("\n".join(cell.text for cell in cells))
+    findings = follower.follow(cells)
+    if follower.unread and path.suffix == ".py":
+        _, line = follower.unread[0]
+        raise ValueError(f"line {line} is no Python; nothing was read")
+    count = len({region.where for region in follower.regions})
+    said = ", ".join(
+        [counted(len(cells), "cell") + " of Python"] * (path.suffix != ".py")
+        + [counted(count, "timing") if count else "no timing"]
+    )
+    for number, line in follower.unread:
+        said += f"; cell {number} is no Python (line {line}), and was not read"
+    lines = sorted({(f.cell, f.line) for f in findings})
+    if lines:
+        said += f"; {counted(len(lines), 'line')} above may be wrong"
+    elif count:
+        said += "; none looks wrong" if count > 1 else "; it looks right"
+    return findings, said
+
+
+def counted(number, word):
+    """Return a number with its word, in the plural where there are several."""
+    return f"{number} {word}{'s' * (number != 1)}"
 
 
 def report(path, finding, book=BOOK):
@@ -2017,17 +2245,20 @@ def main(arguments=None):
     )
     given = parser.parse_args(arguments)
     status = 0
+    # What Python thinks of the texts in a file is not asked here.
+    warnings.simplefilter("ignore", SyntaxWarning)
     for path in given.files:
         if path.suffix not in EXTENSIONS:
             parser.error(f"{path} is none of {', '.join(EXTENSIONS)}")
         try:
-            findings = check(path)
+            findings, said = examine(path)
         except (OSError, ValueError) as error:
             print(f"{path}: {error}", file=sys.stderr)
             status = 2
             continue
         for finding in findings:
             print(report(path, finding, given.book))
+        print(f"{path}: {said}.")
         status = max(status, bool(findings))
     return int(status)
 

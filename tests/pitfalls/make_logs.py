@@ -1,8 +1,8 @@
 """Make the logs for tests/pitfalls/test_log_reader.py: each cause of a retrace, in one JAX.
 
-`python tests/pitfalls/make_logs.py` writes logs/jax-VERSION.json, a log for each case below, with
-the Python that runs it. It needs jax and numpy only. Cases of "development" may be looked at to
-make the reader better, those that are "held" are only counted.
+`python tests/pitfalls/make_logs.py` adds to logs/jax-VERSION.json a log for each case below that
+is not in it, with the Python that runs it. It needs jax and numpy only. Cases of "development" may
+be looked at to make the reader better, those that are "held" are only counted.
 """
 
 import dataclasses
@@ -30,10 +30,11 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 CASES = {}
 
 
-def case(part, compiles=False, layout=None, **expected):
+def case(part, compiles=False, layout=None, explains=True, level=None, **expected):
     """Register a case: which functions are retraced, each with its causes and their numbers.
 
     layout: the format of each line of the log; what JAX prints by itself if it is None.
+    level: what the log has at least, warnings if it is None.
     """
 
     def register(function):
@@ -42,6 +43,8 @@ def case(part, compiles=False, layout=None, **expected):
             "part": part,
             "compiles": compiles,
             "layout": layout,
+            "explains": explains,
+            "level": level,
             "expected": expected,
         }
         return function
@@ -960,6 +963,116 @@ def three_good_functions():
             compiled(np.ones(2, np.float32))
 
 
+@case("development", compiles=True, _per_rank={"function": 2})
+def operations_without_jit():
+    def make(scale):
+        def _per_rank(x):
+            return scale * jnp.sin(x)
+
+        return jax.jit(_per_rank)
+
+    x = np.linspace(0, 1, 7, dtype=np.float32)
+    for rank in range(3):
+        make(rank + 1.0)(x)
+    for length in (3, 4):
+        total = jnp.cumsum(jnp.ones(length)) / jnp.arange(1, 1 + length)
+        jnp.flip(total)
+
+
+@case("development", compiles=True, body={"function": 2})
+def body_of_a_scan():
+    def smooth(xs):
+        def body(carry, x):
+            return 0.9 * carry + 0.1 * x, carry
+
+        return jax.lax.scan(body, jnp.float32(0), xs)[1]
+
+    # Before 0.10 JAX logs no reason for what `scan` traces, and this log is empty.
+    for _ in range(3 if jax.__version_info__ >= (0, 10) else 0):
+        smooth(np.ones(50, np.float32))
+
+
+@case("held", compiles=True, layout=DATED, keep_going={"function": 1}, halve={"function": 1})
+def bodies_of_a_while():
+    def search(x):
+        def keep_going(x):
+            return jnp.sum(x) > 1
+
+        def halve(x):
+            return x / 2
+
+        return jax.lax.while_loop(keep_going, halve, x)
+
+    for _ in range(2 if jax.__version_info__ >= (0, 10) else 0):
+        search(np.ones(6, np.float32))
+
+
+def grid():
+    """Return a mesh of two axes."""
+    return Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("data", "model"))
+
+
+@case("development", compiles=True, place={"mesh": 1})
+def two_meshes():
+    @jax.jit
+    def place(x):
+        return x + 1
+
+    for mesh in (mesh_of(4), grid(), mesh_of(4)):
+        place(jax.device_put(np.ones(8, np.float32), NamedSharding(mesh, PartitionSpec("data"))))
+
+
+@case("held", layout=NAMED, compiles=True, predict={"mesh": 1})
+def a_mesh_for_evaluation():
+    @jax.jit
+    def predict(params, x):
+        return x @ params
+
+    for mesh in (grid(), mesh_of(2)):
+        params = jax.device_put(np.ones((4, 2), np.float32), NamedSharding(mesh, PartitionSpec()))
+        predict(params, np.ones((3, 4), np.float32))
+
+
+@case("development", compiles=True, explains=False, jac={"alike": 2}, clip={"other": 1})
+def solver_that_captures():
+    def outer(data):
+        def jac():
+            return jnp.sin(jnp.asarray(data))
+
+        return jax.jit(jac)()
+
+    @jax.jit
+    def clip(x):
+        return jnp.minimum(x, 1)
+
+    for step in range(3):
+        outer(np.full(5, step, np.float32))
+        clip(np.ones(2 + step // 2, np.float32))
+
+
+@case("held", compiles=True, explains=False, layout=DATED, rollout={"other": 2, "alike": 1})
+def episodes():
+    def make_rollout():
+        def rollout(x):
+            return x * 2
+
+        return jax.jit(rollout)
+
+    for length in (3, 4, 5):
+        make_rollout()(np.ones(length, np.float32))
+    make_rollout()(np.ones(4, np.float32))
+
+
+@case("development", layout=NAMED, level="DEBUG", compiles=True, total={"shape": 1})
+def everything_is_logged():
+    @jax.jit
+    def total(x):
+        return jnp.sum(x)
+
+    for length in (3, 4):
+        total(np.ones(length, np.float32))
+
+
 def scrubbed(log):
     """Return a log without the paths of this machine."""
     for folder in (str(pathlib.Path(__file__).parent), str(pathlib.Path(jax.__file__).parents[1])):
@@ -974,8 +1087,8 @@ def written(entry):
         if not (child := os.fork()):
             os.dup2(log.fileno(), sys.stderr.fileno())
             if entry["layout"]:
-                logging.basicConfig(format=entry["layout"])
-            jax.config.update("jax_explain_cache_misses", True)
+                logging.basicConfig(format=entry["layout"], level=entry["level"])
+            jax.config.update("jax_explain_cache_misses", entry["explains"])
             jax.config.update("jax_log_compiles", entry["compiles"])
             entry["run"]()
             sys.stderr.flush()
@@ -988,10 +1101,11 @@ def written(entry):
 
 
 def main():
-    """Write the logs of this JAX."""
-    logs = {name: written(entry) for name, entry in CASES.items()}
+    """Write the logs of this JAX that are not there."""
     target = pathlib.Path(__file__).with_name("logs") / f"jax-{jax.__version__}.json"
     target.parent.mkdir(exist_ok=True)
+    known = json.loads(target.read_text("utf8")) if target.exists() else {}
+    logs = {n: known[n] if n in known else written(entry) for n, entry in CASES.items()}
     target.write_text(json.dumps(logs, indent=1) + "\n", "utf8")
 
 

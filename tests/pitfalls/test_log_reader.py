@@ -24,21 +24,30 @@ SCRIPT = "".join((ROOT / name).read_text("utf8") for name in SCRIPTS)
 PAGE = (ROOT / "docs" / "tracing" / "retracing.md").read_text("utf8")
 # What the table calls each cause of a case.
 WORDS = {
+    "alike": "no array: a static argument, or the function object",
     "committed": "committed or not",
     "device": "the device",
     "dtype": "a dtype",
     "function": "the function object",
     "cleared": "the function object",
     "layout": "the layout on a mesh",
+    "mesh": "the mesh",
     "metadata": "the metadata of a pytree",
     "names": "by position or by name",
     "none": "None or a value",
+    "other": "a shape, a dtype or a weak type",
     "setting": "a setting",
     "shape": "a shape",
     "static": "a static argument",
     "structure": "the structure of a pytree",
     "unexplained": "a static argument or the metadata of a pytree",
     "weak": "a weak type",
+}
+# What no case has: tests below have it.
+ELSE = {
+    "nnx": "a static attribute of an NNX module",
+    "outside": "an operation without jit",
+    "unsaid": "something that this log does not say",
 }
 # JAX 0.4.31 has one explanation for all changes of a pytree, and does not say which. From 0.11 on
 # there is none for a static argument.
@@ -67,7 +76,8 @@ def table():
         return f"<td>{code}</td>"
 
     body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
-    return f"<div class='log-causes'><table><tbody>{body}</tbody></table></div>"
+    table = f"<div class='log-causes'><table><tbody>{body}</tbody></table></div>"
+    return f"<div class='log-field'></div>{table}"
 
 
 # Pastes a text into the field, and returns what the page says of it.
@@ -158,7 +168,7 @@ def test_every_cause_leads_to_a_section_that_exists():
         for heading in re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
     ]
     links = [link for row in rows for link in re.findall(r"\]\(#([\w-]+)\)", row)]
-    assert len(rows) == len(set(WORDS.values())) + 1
+    assert len(rows) == len({*WORDS.values(), *ELSE.values()}) + 1
     assert set(links) <= set(headings)
     assert all("](" in row for row in rows if not row.startswith("nothing"))
 
@@ -220,6 +230,104 @@ Argument mapping: (UnspecifiedValue,).
 Finished jaxpr to MLIR module conversion jit(step) in 0.25 sec
 Finished XLA compilation of jit(step) in 1.5 sec
 """
+
+
+def labelled(log, label):
+    """Return a log with a label before each line; `{}` is the number of the line."""
+    return "".join(label.format(n) + line for n, line in enumerate(log.splitlines(True), 100))
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "0: ",
+        "worker-1  | ",
+        "[pod/train-0/main] ",
+        "2026-11-27T14:22:33.000{}Z ",
+        "[pod/train-0/main] 2026-11-27T14:22:33.{}Z ",
+        "Nov 27 14:22:33 ",
+    ],
+)
+@pytest.mark.parametrize("name", ["last_batch", "four_lengths", "images", "body_of_a_scan"])
+def test_what_a_launcher_writes_before_each_line_does_not_matter(reader, label, name):
+    functions, unknown, said = reader(labelled(LOGS["0.12.0.1"][name], label))
+    assert functions == wanted(name, "0.12.0.1")
+    assert not unknown and "processes" not in said
+
+
+def test_of_several_processes_the_first_is_read(reader):
+    ours, theirs = (labelled(LOG, f"{rank}: ").splitlines() for rank in (0, 1))
+    mixed = "\n".join(line for both in zip(ours, theirs, strict=True) for line in both)
+    functions, unknown, said = reader(mixed)
+    assert functions == {"step": {"a shape": 1}}
+    assert "2 processes" in said and not unknown
+
+
+# Where the second message is written into the first: in the name, and in the reason.
+@pytest.mark.parametrize(
+    ("last", "kept"), [("    _per_ra", 0), ("    _per_rank id=2 defined at fit.py:4\n  but se", 1)]
+)
+@pytest.mark.parametrize("prefix", ["", "2026-05-03 03:33:2{} jax._src.pjit WARNING: "])
+def test_a_truncated_line_is_blamed_on_no_function(reader, last, kept, prefix):
+    head = f"{prefix}TRACING CACHE MISS at fit.py:9:4 (main):\n  never seen function:\n"
+    heads = [head.format(second) for second in range(4)]
+    whole = [f"{head}    _per_rank id=1 defined at fit.py:4\n" for head in heads]
+    functions, unknown, said = reader(whole[0] + heads[1] + last + whole[2] + whole[3])
+    assert functions == {"_per_rank": {"the function object": 2 + kept}}
+    assert ("1 entry is cut off" in said) == (not kept)
+    assert not unknown
+
+
+def test_operations_outside_of_jit_are_counted_by_the_line_that_ran_them(reader):
+    log = LOGS["0.4.31"]["operations_without_jit"]
+    line = max(re.findall(r"MISS at (\S+?:\d+):", log), key=log.count)
+    said = reader(log)[2]
+    assert re.search(rf"{re.escape(line)} ran \d outside of jit", said)
+    assert "under jit" in said and "does not name" not in said
+
+
+@pytest.mark.parametrize("version", ["0.10.2", "0.12.0.1"])
+def test_where_the_log_names_no_line_the_operations_are_named(reader, version):
+    said = reader(LOGS[version]["operations_without_jit"])[2]
+    assert "This log does not name their lines" in said and "no_tracing" in said
+    assert "_flip 2 ×" in said and "_per_rank 3" not in said
+
+
+@pytest.mark.parametrize("version", ["0.10.2", "0.12.0.1"])
+def test_the_static_attribute_of_a_module_that_changes_is_shown(reader, version):
+    log = (ROOT / "tests" / "pitfalls" / "logs" / f"nnx-{version}.txt").read_text("utf8")
+    functions, unknown, said = reader(log)
+    assert functions == {"forward": {ELSE["nnx"]: 2}}
+    assert "'calls', Static(value=1)" in said and "'calls', Static(value=0)" in said
+    assert not unknown and max(map(len, said.splitlines())) < 400
+
+
+def test_what_scan_compiles_belongs_to_its_body(reader):
+    said = reader(LOGS["0.12.0.1"]["body_of_a_scan"])[2]
+    assert "all but the first took" in said and "no times" not in said and "scan " not in said
+
+
+def test_a_log_without_reasons_tells_what_was_compiled_again(reader):
+    said = reader(LOGS["0.12.0.1"]["solver_that_captures"])[2]
+    assert "no cache miss" not in said and "JAX_EXPLAIN_CACHE_MISSES=1" in said
+    assert "compiled again, arguments as before: ()" in said
+    bare = "\n".join(line for line in LOG.splitlines() if line.startswith("Finished"))
+    functions, unknown, said = reader(bare)
+    assert functions == {"step": {ELSE["unsaid"]: 1}} and not unknown
+    assert "traced 2 times, all but the first took 2.25 s" in said
+
+
+ERROR = """\
+Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+ValueError: Incompatible shapes for broadcasting: (3,) and (4,)
+"""
+
+
+@pytest.mark.parametrize("text", [ERROR, ERROR.splitlines()[-1], LOG + ERROR])
+def test_an_error_is_sent_to_the_box_for_errors(reader, text):
+    assert "There is an error in it. What does it mean?" in reader(text)[2]
+    assert "There is an error" not in reader(LOG)[2]
 
 
 def test_the_cost_is_that_of_all_but_the_first(reader):

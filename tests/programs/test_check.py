@@ -1,4 +1,5 @@
 import ast
+import csv
 import json
 import pathlib
 import re
@@ -14,6 +15,8 @@ from tests.book import pages
 ROOT = pathlib.Path(__file__).parents[2]
 FOLDER = pathlib.Path(__file__).parent / "check"
 RESULTS = FOLDER / "results.csv"
+# Pages of others, counted once each, when the checker had not seen them.
+PUBLIC = FOLDER / "public.csv"
 PAGES = sorted(
     path for path in (ROOT / "docs").rglob("*.md") if "_ext" not in path.relative_to(ROOT).parts
 )
@@ -69,7 +72,14 @@ def results():
         found = scores(name)
         shares = (("silent", "right"), ("found", "findings"), ("found", "mistakes"))
         cells = [share(found[part], found[whole]) for part, whole in shares]
-        lines.append(",".join([f"{found['timings']} {half}", *cells]))
+        lines.append(",".join([f"{found['timings']} of ours {half}", *cells]))
+    for count, when in {"1": "before its faults were mended", "2": "after that"}.items():
+        with PUBLIC.open(encoding="utf8") as file:
+            pages = [row for row in csv.DictReader(file) if row["count"] == count]
+        found = {key: sum(int(row[key]) for row in pages) for key in pages[0] if key != "address"}
+        cells = [share(found[part], found[whole]) for part, whole in shares]
+        timings = found["right"] + found["mistakes"]
+        lines.append(",".join([f"{timings} on {len(pages)} public pages {when}", *cells]))
     return "\n".join(lines) + "\n"
 
 
@@ -136,6 +146,7 @@ def test_the_file_runs_where_nothing_is_installed(tmp_path):
     assert done.stdout.splitlines() == [
         "a.py:8: The clock stops, and nothing has waited for `f`.",
         "    https://example.org/timing/wrong_timings.html#not-waiting-for-the-result",
+        "a.py: 1 timing; 1 line above may be wrong.",
     ]
 
 
@@ -194,6 +205,68 @@ def test_no_file_takes_for_ever(loops):
         text += "    " * depth + f"for i{depth} in range(9):\n"
     blocks = [text + "    " * loops + "f(x)"]
     assert (1, 8, "wait") in found_in(blocks)
+
+
+def printed(path, capsys):
+    status = check.main([str(path)])
+    return status, capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 1\n", "no timing"),
+        (
+            WRONG.replace("f(x)\nprint", "f(x).block_until_ready()\nprint"),
+            "1 timing; it looks right",
+        ),
+        (
+            "import time\n" + 2 * "t = time.time()\nprint(time.time() - t)\n",
+            "2 timings; none looks wrong",
+        ),
+    ],
+)
+def test_what_was_read_is_said_where_nothing_is_wrong(tmp_path, capsys, text, said):
+    path = tmp_path / "a.py"
+    path.write_text(text, "utf8")
+    assert printed(path, capsys)[0] == 0
+    check.main([str(path)])
+    assert capsys.readouterr().out == f"{path}: {said}.\n"
+
+
+def test_a_file_that_is_no_python_is_an_error(tmp_path, capsys):
+    path = tmp_path / "old.py"
+    path.write_text("import time\nprint time.time()\n", "utf8")
+    status, said = printed(path, capsys)
+    assert status == 2 and said.out == ""
+    assert said.err == f"{path}: line 2 is no Python; nothing was read\n"
+
+
+def test_a_cell_that_is_no_python_is_named_and_the_others_are_read(tmp_path, capsys):
+    path = tmp_path / "n.ipynb"
+    cells = [{"cell_type": "code", "source": text} for text in ("x = (\n", WRONG)]
+    path.write_text(json.dumps({"cells": cells}), "utf8")
+    status, said = printed(path, capsys)
+    assert status == 1 and "cell 2, line 8" in said.out
+    assert "cell 1 is no Python (line 1), and was not read" in said.out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("fence", "cells"),
+    [
+        ("{code-cell}", 1),
+        ("{code-cell} ipython3", 1),
+        ("{.python .input}", 1),
+        ("python", 1),
+        ("{code-block}", 0),
+        ("bash", 0),
+        ("", 0),
+    ],
+)
+def test_a_cell_without_a_language_is_python_and_other_code_is_not(tmp_path, fence, cells):
+    path = tmp_path / "p.md"
+    path.write_text(f"```{fence}\n{WRONG}```\n", "utf8")
+    assert len(check.check(path)) == cells
 
 
 def test_what_cannot_be_read_is_said(tmp_path, capsys):
