@@ -15,11 +15,11 @@ EXPECTED_ERRORS = {
     "derivative_of_foreign": (ValueError, "cannot be differentiated"),
     "unregistered": (
         jax.errors.JaxRuntimeError,
-        "No FFI handler registered for decoy",
+        "NOT_FOUND: No FFI handler registered for",
     ),
     "decay_of_counts": (
         jax.errors.JaxRuntimeError,
-        "Wrong buffer dtype: expected F32 but got S32",
+        "Failed to decode all FFI handler operands",
     ),
     "decay_at_last": (
         jax.errors.JaxRuntimeError,

@@ -244,7 +244,7 @@ WAYS = {
     "time": Way(
         attended(stages.attention),
         attended(stages.ring_attention),
-        dict(zip(("query", "key", "value"), jax.random.normal(KEY, (3, 16, 16)) / 4)),
+        dict(zip(("query", "key", "value"), jax.random.normal(KEY, (3, 16, 16)) / 4, strict=True)),
         *((), True),
     ),
     "experts": Way(
