@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import sys
 import tomllib
 
@@ -172,6 +173,13 @@ book_frameworks = {
         "words": ["mpi4jax", "mpi4py", "launch_mpi", "find_mpirun"],
         "optional": True,
         "forkable": False,
+    },
+    # No package, but a program. Its cells load what it makes with ctypes.
+    "c++": {
+        "label": "a C++ compiler",
+        "modules": ["ctypes" if shutil.which("c++") else "a_compiler"],
+        "words": ["shared_library(", "ffi_call("],
+        "optional": True,
     },
     "scipy": {"label": "SciPy", "packages": ["scipy"]},
     "numpy": {

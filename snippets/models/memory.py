@@ -21,6 +21,8 @@ COMPILED = {
     "loop_remat_gradient": [WEIGHTS, EXAMPLES],
     "scan_gradient": [WEIGHTS, EXAMPLES],
     "scan_remat_gradient": [WEIGHTS, EXAMPLES],
+    "loop_offload_gradient": [WEIGHTS, EXAMPLES],
+    "scan_offload_gradient": [WEIGHTS, EXAMPLES],
 }
 
 
@@ -176,6 +178,33 @@ def scan_gradient(params, batch):
 def scan_remat_gradient(params, batch):
     """Return the same gradient, each layer recomputed."""
     network = functools.partial(in_a_scan, layer=jax.checkpoint(short_layer))
+    return jax.grad(mean_squared)(params, batch, network)
+
+
+def layer_on_host():
+    """Return the layer, recomputed from an input that the host keeps."""
+    policy = jax.checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=[],
+        names_which_can_be_offloaded=["input"],
+        offload_src="device",
+        offload_dst="pinned_host",
+    )
+
+    def named(params, x):
+        return short_layer(params, checkpoint_name(x, "input"))
+
+    return jax.checkpoint(named, policy=policy)
+
+
+def loop_offload_gradient(params, batch):
+    """Return the same gradient, the inputs of layers on the host."""
+    network = functools.partial(in_a_loop, layer=layer_on_host())
+    return jax.grad(mean_squared)(params, batch, network)
+
+
+def scan_offload_gradient(params, batch):
+    """Return the same gradient, the inputs of layers on the host."""
+    network = functools.partial(in_a_scan, layer=layer_on_host())
     return jax.grad(mean_squared)(params, batch, network)
 
 

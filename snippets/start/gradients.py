@@ -188,6 +188,16 @@ def from_polar_torch(p):
     return p[0] * torch.stack([torch.cos(p[1]), torch.sin(p[1])])
 
 
+def rows_of_jacobian(function, x):
+    """Return the Jacobian (m, n) of a function of x (n,), row by row.
+
+    One forward pass, and a backward pass for each of the m results.
+    """
+    forward, backward = jax.fwd_and_bwd(function, argnums=0)
+    y, residuals = forward(x)
+    return jnp.stack([backward(residuals, u) for u in jnp.eye(len(y))])
+
+
 def rosenbrock(x):
     """Return Rosenbrock's function of `x`, (2,); its minimum is at (1, 1)."""
     return (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2

@@ -7,11 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.integrate
 from jax import lax
+from jax.scipy.sparse.linalg import gmres
 
 EXPECTED_ERRORS = {
     "rate_of_change": (
         ValueError,
         "Reverse-mode differentiation does not work",
+    ),
+    "gradient_by_gmres": (
+        NotImplementedError,
+        "open an issue at https://github.com",
     ),
 }
 
@@ -186,6 +191,68 @@ def kepler(mean, eccentricity):
         lambda _, start: newton(mean, eccentricity),
         lambda tangent, y: y / tangent(1.0),
     )
+
+
+def settle(y, w, b):
+    """Return the next state of a network whose output is its input."""
+    return jnp.tanh(w @ y + b)
+
+
+def iterated(w, b, steps=100):
+    """Return the state (n,) after so many steps from zero, by a `scan`."""
+
+    def step(y, _):
+        return settle(y, w, b), None
+
+    return lax.scan(step, jnp.zeros_like(b), length=steps)[0]
+
+
+def equilibrium(w, b, linear_solve):
+    """Return the state (n,) that stays, with the derivative of it.
+
+    Its gradient calls `linear_solve(g, v)` for the u with g(u) = v, where g
+    is linear. The iteration ends after 500 steps at most.
+    """
+
+    def error(y):
+        return settle(y, w, b) - y
+
+    def solve(error, start):
+        def far(state):
+            y, count = state
+            return (jnp.abs(error(y)).max() > 1e-6) & (count < 500)
+
+        def step(state):
+            y, count = state
+            return y + error(y), count + 1
+
+        return lax.while_loop(far, step, (start, 0))[0]
+
+    return lax.custom_root(error, jnp.zeros_like(b), solve, linear_solve)
+
+
+def by_matrix(g, v):
+    """Return the u with g(u) = v, from the whole matrix of g."""
+    return jnp.linalg.solve(jax.jacobian(g)(v), v)
+
+
+def by_products(g, v):
+    """Return the u with g(u) = v, by GMRES, from values of g alone."""
+
+    def solve(g, v):
+        return gmres(g, v)[0]
+
+    return lax.custom_linear_solve(g, v, solve, transpose_solve=solve)
+
+
+def gradient_by_gmres(w, b):
+    """Leave the transpose of GMRES to JAX; raises NotImplementedError."""
+    return jax.grad(equilibrium_loss)(w, b, lambda g, v: gmres(g, v)[0])
+
+
+def equilibrium_loss(w, b, linear_solve):
+    """Return the sum of the squares of the equilibrium."""
+    return jnp.sum(equilibrium(w, b, linear_solve) ** 2)
 
 
 def recurrence(a, b):

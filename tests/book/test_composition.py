@@ -24,7 +24,7 @@ from flax import nnx
 from jax.experimental.compilation_cache import compilation_cache
 
 from snippets.models import convolutions, modules, real_model, steps
-from snippets.training import data_parallel
+from snippets.training import data_parallel, stages
 from snippets.training import sharded_parameters as page
 
 DEVICES = jax.devices("cpu")
@@ -201,6 +201,62 @@ STEPS = {
     "rematerialized": (ADAM, "rematerialized"),
     "bfloat16": (ADAM, "at once"),
 }
+
+
+class Way(NamedTuple):
+    """A model that is shared out over an axis by itself, beside the same on one device."""
+
+    alone: callable
+    shared: callable
+    params: dict
+    # Which parameters are sharded, and whether the rows of a batch are.
+    sharded: tuple
+    rows: bool
+
+
+def microbatches(apply):
+    """Return a model whose rows go through a pipeline in pairs."""
+
+    def model(params, x):
+        return apply(params["layers"], x.reshape(-1, 2, *x.shape[1:])).reshape(x.shape)
+
+    return model
+
+
+def attended(attend):
+    """Return a layer of attention in which each row of a batch is a position."""
+    return lambda params, x: attend(*(x @ params[name] for name in ("query", "key", "value")))
+
+
+def with_experts(params, x):
+    """Return what experts with a seat for each row of a device make of a batch."""
+    seats = len(x) // len(DEVICES)
+    return stages.experts_by(seats)(params["layers"], params["gate"], x)[0]
+
+
+WAYS = {
+    "stages": Way(
+        microbatches(stages.in_a_row),
+        microbatches(stages.pipeline),
+        {"layers": jax.random.normal(KEY, (8, 16, 16)) / 4},
+        *(("layers",), False),
+    ),
+    "time": Way(
+        attended(stages.attention),
+        attended(stages.ring_attention),
+        dict(zip(("query", "key", "value"), jax.random.normal(KEY, (3, 16, 16)) / 4, strict=True)),
+        *((), True),
+    ),
+    "experts": Way(
+        lambda params, x: stages.every_expert(params["layers"], params["gate"], x),
+        with_experts,
+        {
+            "layers": jax.random.normal(KEY, (8, 16, 16)) / 4,
+            "gate": jax.random.normal(jax.random.key(1), (16, 8)),
+        },
+        *(("layers",), True),
+    ),
+}
 LAYOUTS = list(itertools.product(("replicated", "sharded"), ("explicit", "automatic")))
 
 
@@ -334,6 +390,51 @@ def test_each_layout_gives_what_one_device_gives(name, how, layout):
             assert np.prod(shape) == leaf.size // len(DEVICES)
     if layout == ("sharded", "explicit"):
         assert "all-gather" in found
+
+
+def steps_of(way, how, apply):
+    """Return a step of a kind for a way to share out, or for the same on one device."""
+    optimizer, gradient = STEPS[how]
+    apply = steps.stateless(apply)
+    apply = steps.in_bfloat16(apply) if how == "bfloat16" else apply
+    return steps.make_step(GRADIENTS[gradient](steps.mean_squared(apply)), optimizer)
+
+
+# The steps that differ in more than an optimizer of one parameter at a time. Microbatches would
+# divide positions, which attend to each other.
+SHARED = [
+    pair
+    for pair in itertools.product(WAYS, ("clipped", "accumulated", "rematerialized", "bfloat16"))
+    if pair != ("time", "accumulated")
+]
+
+
+@pytest.mark.parametrize(("name", "how"), SHARED)
+def test_each_way_to_share_out_a_model_takes_each_step(name, how):
+    way, (optimizer, _) = WAYS[name], STEPS[how]
+    batch = tuple(jax.random.normal(jax.random.key(2), (2, ROWS, 16)))
+    state = jax.tree.map(jnp.copy, way.params), {}, optimizer.init(way.params)
+    *_, losses = one = steps.train(steps_of(way, how, way.alone), *state, [batch] * 2)
+    mesh = jax.make_mesh((len(DEVICES),), (name,), devices=DEVICES)
+    with jax.set_mesh(mesh):
+        params = {
+            key: jax.device_put(jnp.copy(x), jax.P(name) if key in way.sharded else jax.P())
+            for key, x in way.params.items()
+        }
+        batch = jax.device_put(batch, jax.P(name) if way.rows else jax.P())
+        step = steps_of(way, how, way.shared)
+        state = params, {}, optimizer.init(params)
+        compiled = step.lower(*state, batch).compile()
+        run = steps.train(compiled, *state, [batch] * 2)
+    tolerance = 3e-2 if how == "bfloat16" else 2e-4
+    np.testing.assert_allclose(run[3], losses, rtol=tolerance)
+    if how != "bfloat16":
+        agree(run[0], one[0], 0.02 * RATE)
+    for key in way.sharded:
+        assert run[0][key].addressable_shards[0].data.size == way.params[key].size // len(DEVICES)
+    # Each sends to the others what its way is about.
+    found = data_parallel.count_collectives(compiled.as_text())
+    assert ("all-to-all" if name == "experts" else "collective-permute") in found
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.ad_checkpoint import checkpoint_name
 
 from snippets.models import memory
 
@@ -81,7 +82,7 @@ def test_the_list_of_residuals_is_what_is_counted(capsys):
 
 def compiled_temporaries(device):
     found = {}
-    for name in ("loop", "loop_remat", "scan", "scan_remat"):
+    for name in ("loop", "loop_remat", "loop_offload", "scan", "scan_remat", "scan_offload"):
         path = DOCS / "_recorded" / "compiled" / f"models.memory.{name}_gradient.json"
         record = json.loads(path.read_text("utf8"))
         found[name] = record["targets"][device]["memory"]["temporaries"]
@@ -94,6 +95,43 @@ def test_compilers_save_memory_by_recomputing_in_a_scan_and_on_gpus_in_a_loop(de
     assert found["scan_remat"] < 0.5 * found["scan"]
     saved = {name: found[f"{name}_remat"] / found[name] for name in ("loop", "scan")}
     assert saved["scan"] < saved["loop"] <= most
+
+
+def test_offloading_saves_memory_of_gpus_in_a_scan_and_none_in_a_loop():
+    for device in "gpu-h200", "gpu-a100":
+        found = compiled_temporaries(device)
+        assert found["scan_offload"] < 0.8 * found["scan_remat"]
+        assert found["loop_offload"] > found["loop_remat"]
+    found = compiled_temporaries("cpu")
+    for network in "loop", "scan":
+        assert found[f"{network}_offload"] == found[f"{network}_remat"]
+
+
+def test_the_host_keeps_inputs_that_are_named_and_results_never():
+    def result(params, x):
+        return checkpoint_name(memory.short_layer(params, x), "input")
+
+    policy = jax.checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=[],
+        names_which_can_be_offloaded=["input"],
+        offload_src="device",
+        offload_dst="pinned_host",
+    )
+    params = {"up": PARAMS["up"], "down": PARAMS["down"]}
+    layers = memory.layer_on_host(), jax.checkpoint(result, policy=policy)
+    for network in NETWORKS:
+        moved = [
+            str(
+                jax.make_jaxpr(jax.grad(memory.mean_squared), static_argnums=2)(
+                    params, BATCH, functools.partial(network, layer=layer)
+                )
+            ).count("<host>[")
+            for layer in layers
+        ]
+        assert moved[0] > 0 and moved[1] == 0
+        found = memory.gradient(functools.partial(network, layer=layers[0]), params, BATCH)
+        plain = functools.partial(network, layer=memory.short_layer)
+        assert memory.largest_difference(found, memory.gradient(plain, params, BATCH)) < 1e-6
 
 
 def test_the_plan_has_arguments_and_results_and_donating_removes_results():

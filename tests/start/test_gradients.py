@@ -181,6 +181,39 @@ def test_jvp_and_vjp_multiply_with_the_jacobian(x64):
         np.testing.assert_allclose(weighted, DIRECTION @ jacobian, rtol=1e-9)
 
 
+def test_two_passes_are_traced_once_and_a_jitted_pull_back_each_time(x64):
+    traced = []
+
+    @jax.custom_vjp
+    def square(x):
+        return x**2
+
+    def forward(x):
+        traced.append("forward")
+        return x**2, x
+
+    def backward(x, g):
+        traced.append("backward")
+        return (2 * x * g,)
+
+    square.defvjp(forward, backward)
+    once, again = jax.fwd_and_bwd(square, argnums=0)
+    for x in 3.0, 4.0:
+        y, residuals = once(x)
+        assert (y, again(residuals, 1.0), again(residuals, 2.0)) == (x**2, 2 * x, 4 * x)
+    assert traced == ["forward", "backward"]
+    traced.clear()
+    for x in 3.0, 4.0:
+        _, pull_back = jax.vjp(square, x)
+        assert jax.jit(pull_back)(1.0) == (2 * x,)
+    assert traced == ["forward", "backward"] * 2
+
+
+def test_rows_of_a_jacobian(x64):
+    found = gradients.rows_of_jacobian(gradients.from_polar, POLAR)
+    np.testing.assert_allclose(found, jax.jacfwd(gradients.from_polar)(POLAR), rtol=1e-9)
+
+
 @settings(max_examples=10, deadline=None)
 @given(arrays(np.float64, 2, elements=NUMBERS), arrays(np.float64, 2, elements=NUMBERS))
 def test_a_hvp_is_the_formula(x, v):

@@ -80,6 +80,35 @@ def test_newton_alone_cannot_be_differentiated(raises_declared):
     raises_declared(simulations.rate_of_change, 1.0, 0.3)
 
 
+W = 0.04 * jax.random.normal(KEY, (100, 100))
+B = jax.random.normal(jax.random.key(1), (100,))
+
+
+def test_an_equilibrium_stays_and_its_gradient_is_that_of_the_iteration():
+    def plain(w, b):
+        return jnp.sum(simulations.iterated(w, b) ** 2)
+
+    y = simulations.equilibrium(W, B, simulations.by_matrix)
+    np.testing.assert_allclose(simulations.settle(y, W, B), y, atol=1e-5)
+    np.testing.assert_allclose(simulations.iterated(W, B), y, atol=1e-5)
+    exact = jax.grad(plain, argnums=(0, 1))(W, B)
+    programs = [jax.jit(jax.grad(plain)).lower(W, B).compile()]
+    for solve in simulations.by_matrix, simulations.by_products:
+        gradient = jax.grad(simulations.equilibrium_loss, argnums=(0, 1))
+        for found, one in zip(gradient(W, B, solve), exact, strict=True):
+            np.testing.assert_allclose(found, one, rtol=1e-3, atol=1e-5)
+        jitted = jax.jit(jax.grad(simulations.equilibrium_loss), static_argnums=2)
+        programs.append(jitted.lower(W, B, solve).compile())
+    iterated, matrix, products = (p.memory_analysis().temp_size_in_bytes for p in programs)
+    # The steps' residuals, and the matrix, are in the others.
+    assert iterated >= 100 * B.nbytes and matrix >= W.nbytes
+    assert products < min(iterated, matrix) / 2
+
+
+def test_gmres_alone_has_no_transpose(raises_declared):
+    raises_declared(simulations.gradient_by_gmres, W, B)
+
+
 @given(st.integers(1, 50), st.integers(0, 99))
 @settings(max_examples=20, deadline=None)
 def test_a_recurrence_by_pairs(length, seed):
