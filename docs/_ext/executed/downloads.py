@@ -201,7 +201,9 @@ def add_launchers(
     for group in _menus(context):
         group["tooltip"] = "Download or run this page"
         button = {"type": "link", "icon": "fas fa-play", "tooltip": "Run this page there"}
-        group["buttons"][1:1] = [button | {"text": name, "url": url} for name, url in services.items()]
+        group["buttons"][1:1] = [
+            button | {"text": name, "url": url} for name, url in services.items()
+        ]
 
 
 def name_downloads(
