@@ -49,7 +49,9 @@ class PageParser(Parser):  # type: ignore[misc]
             _render(shown, book.options, document)
         elif env.docname in book.pages:
             # The build has refused it and said why; MyST-NB would stumble over its cells again.
-            super(Parser, self).parse(CELLS.sub("", inputstring), document)
+            notebook = pathlib.Path(env.doc2path(env.docname)).suffix == ".ipynb"
+            text = f"# {env.docname}" if notebook else CELLS.sub("", inputstring)
+            super(Parser, self).parse(text, document)
         else:
             super().parse(inputstring, document)
 
