@@ -109,8 +109,8 @@ class Options(Table):
 
     Others are no matter of conf.py: `root`, the folder of that file; `any_outcome`, which keeps
     what cells come to, be it what they declare or not; `prelude`, code for each kernel before the
-    first cell; and of the `extensions` that conf.py lists those of this engine, with the tables of
-    their own options.
+    first cell; what is `excluded` by Sphinx's exclude_patterns; and of the `extensions` that
+    conf.py lists those of this engine, with the tables of their own options.
     """
 
     pages: str = option("docs")
@@ -134,6 +134,7 @@ class Options(Table):
     root: pathlib.Path = dataclasses.field(default=pathlib.Path())
     any_outcome: bool = dataclasses.field(default=False)
     prelude: str = dataclasses.field(default="")
+    excluded: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
     tables: Mapping[type[Table], Table] = dataclasses.field(default_factory=dict)
 
@@ -142,7 +143,7 @@ class Options(Table):
         """Return the options among `values`, a mapping such as the names that conf.py defines."""
         extensions = own_extensions(values.get("extensions", ()))
         tables = {kind: kind(**kind.among(values)) for kind in declared(extensions, "options")}
-        own = cls.among(values)
+        own = cls.among(values) | {"excluded": tuple(values.get("exclude_patterns", ()))}
         return cls(**own, root=pathlib.Path(root), extensions=extensions, tables=tables)
 
     @staticmethod
@@ -175,9 +176,11 @@ class Options(Table):
         """The files of all pages by their names, but for those below a `_folder` or `.folder`."""
         paths, folder = {}, self.folder("pages")
         for path in sorted(path for kind in PAGES for path in folder.rglob(f"*{kind}")):
-            parts = path.relative_to(folder).with_suffix("").parts
-            if not any(part.startswith(("_", ".")) for part in parts):
-                paths["/".join(parts)] = path
+            name = path.relative_to(folder)
+            above = [str(each) for each in (name, *name.parents)]
+            left_out = any(fnmatch.filter(above, pattern) for pattern in self.excluded)
+            if not left_out and not any(part.startswith(("_", ".")) for part in name.parts):
+                paths[name.with_suffix("").as_posix()] = path
         return paths
 
     @property
@@ -238,11 +241,13 @@ def read(values: Mapping[str, Any], conf: pathlib.Path) -> Options:
 def _refuse_unmatched(options: Options) -> None:
     """Refuse what names a file, a module or pages that are not there."""
     for name in ("pages", "snippets", "preview_prelude"):
-        if getattr(options, name) != getattr(Options, name) and not options.folder(name).exists():
-            raise OptionError(PREFIX + name, f"{PREFIX}{name}: there is no {options.folder(name)}")
+        value = getattr(options, name)
+        if value != getattr(Options, name) and not options.folder(name).exists():
+            raise OptionError(PREFIX + name, f"{PREFIX}{name}: there is no {value}")
     for module in options.modules:
         if not options.folder("snippets").joinpath(*module.split(".")).with_suffix(".py").exists():
-            raise OptionError("book_modules", f"book_modules: no module '{module}' is a snippet")
+            problem = f"there is no module '{module}' in {options.snippets}"
+            raise OptionError("book_modules", f"book_modules: {problem}")
     for table in options.tables.values():
         for field in table.fields():
             for pattern in field.metadata["pages"](getattr(table, field.name)):

@@ -150,8 +150,8 @@ class Recorder:
         for page in due:
             count = 0 if page.docname in anew else self._processes(page)
             self.problems.append(
-                f"{self.options.page_files[page.docname]}: it has {count} of {processes} processes; "
-                "other programs disturbed the rest. Repeat the command when nothing else runs"
+                f"{self.options.page_files[page.docname]}: it has {count} of {processes} processes"
+                "; other programs disturbed the rest. Repeat the command when nothing else runs"
             )
 
     def _due(self, pages: Sequence[Page], number: int, anew: set[str]) -> list[Page]:
