@@ -458,6 +458,9 @@ html_static_path = [{static!r}]
 templates_path = [{templates!r}]
 html_logo, html_favicon = None, {mark!r}
 book_search, book_card, book_preview_prelude = False, "", ""
+# They name pages and modules of the book.
+book_modules, book_skill = {{}}, ()
+book_versions = {{**book_versions, "without": []}}
 """
 
 

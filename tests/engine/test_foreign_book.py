@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 
+import nbformat
 import pytest
 
 from tests.engine.conftest import ENGINE, EXTENSIONS
@@ -165,6 +166,7 @@ def documented():
 def test_the_small_book_that_the_documentation_shows(project):
     files = documented()
     install = files.pop("install")
+    export = files.pop("export.py")
     assert sorted(files) == ["conf.py", "docs/index.md", "snippets/sorting.py"]
     assert len(list(filter(None, files["conf.py"].splitlines()))) <= 10
     shutil.rmtree(project.root / "docs")
@@ -184,6 +186,13 @@ def test_the_small_book_that_the_documentation_shows(project):
     project.recorded("--processes", "1")
     recorded = project.build("-D", "book_recorded=1", out="build/recorded")
     assert recorded.green and recorded.executed == [], recorded.output
+    (project.root / "export.py").write_text(export, "utf8")
+    project.wait(project.program("export.py", "cpu", "mystmd", PYTHONPATH="engine/docs/_ext"))
+    exported = nbformat.read(project.root / "mystmd" / "index.ipynb", 4)
+    nbformat.validate(exported)
+    assert exported.cells[0].source.startswith("# A small book")
+    (output,) = exported.cells[-1].outputs
+    assert output.text.startswith("median/own [numpy]")
 
 
 def without_measurements(files):
@@ -199,7 +208,7 @@ FEATURES = [name for name in EXTENSIONS if name != "executed"]
 @pytest.mark.parametrize("gone", [*([name] for name in FEATURES), FEATURES], ids="-".join)
 def test_the_small_book_builds_where_a_feature_and_its_line_are_deleted(project, gone):
     files = documented()
-    files.pop("install")
+    del files["install"], files["export.py"]
     if "measured" in gone:
         files = without_measurements(files)
     engine = project.root / "engine" / "docs" / "_ext"

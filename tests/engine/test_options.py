@@ -1,6 +1,7 @@
 """What conf.py sets is checked before anything else, by builds and by commands alike."""
 
 import pathlib
+import re
 
 import pytest
 
@@ -78,6 +79,28 @@ def test_an_option_of_a_wrong_kind_is_refused_with_what_is_expected(name, value,
 def test_builds_and_commands_say_the_same_of_a_wrong_value(project):
     said = refusal(project, "book_devices = {}", "book_devices['cpu'] = 5")
     assert said.endswith(": book_devices['cpu'] is 5, and must be a text")
+
+
+def versions(*patterns):
+    """Return the option of versions of a package on which pages are recorded, but for some."""
+    return f"book_versions = {FULL | {'recorded': [], 'without': list(patterns)}}"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("book_skill = ['i*', 'indx']", "no page matches 'indx'; the nearest are index"),
+        (versions("index", "none/*"), "no page matches 'none/*'"),
+        ("book_modules = {'a.tmer': 't'}", "there is no module 'a.tmer' in snippets"),
+        ("book_pages = 'dosc'", "there is no dosc"),
+        ("book_snippets = 'snipets'", "there is no snipets"),
+        ("book_preview_prelude = 'none.py'", "there is no none.py"),
+        ("book_variables = ['JAX_*', 'A=1']", "[1] is 'A=1', and must be a name or a pattern"),
+    ],
+)
+def test_an_option_that_names_what_is_not_there_is_refused_at_its_line(project, line, words):
+    said = refusal(project, line)
+    assert re.match(rf"conf\.py:\d+: {line.split()[0]}.*{re.escape(words)}", said)
 
 
 def test_the_options_by_default_may_be():

@@ -36,7 +36,7 @@ class ErrorOptions(Table):
     versions: the versions of a package on which pages are recorded besides; see `OtherVersions`.
     """
 
-    versions: OtherVersions = option(NO_VERSIONS, "env")
+    versions: OtherVersions = option(NO_VERSIONS, "env", pages=lambda value: value.without)
 
 
 OPTIONS = ErrorOptions

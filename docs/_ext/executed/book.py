@@ -1,6 +1,7 @@
 """The book that is built: its options and features, and what is known of its pages."""
 
 import dataclasses
+import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -26,7 +27,8 @@ class Inputs:
     modules: the snippet modules that it reaches, with their digests.
     packages, environment: what its outputs depend on besides, where it was executed.
     device: the device whose outputs come first; benchmark: whether the page measures.
-    files: the digests of its recordings, and of files of features.
+    files: the digests of its recordings, and of files of features; beside: those of what of its
+        own folder its code names.
     """
 
     modules: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -35,6 +37,7 @@ class Inputs:
     device: str = ""
     benchmark: bool = False
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    beside: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -48,7 +48,7 @@ def configure(app: Sphinx, config: Config) -> None:
     # The lexer for IPython's tracebacks warns of those that the kernel writes here.
     config.nb_render_error_lexer = "none"
     # As in `Options.page_files`: what builds and recorders write lies in such folders.
-    config.exclude_patterns = [*config.exclude_patterns, "_*", "**/_*"]
+    config.exclude_patterns = [*config.exclude_patterns, "_*", "**/_*", ".*", "**/.*"]
     # Before what features do then.
     app.connect("builder-inited", functools.partial(start, options=options), priority=100)
 
@@ -59,6 +59,8 @@ def start(app: Sphinx, options: Options) -> None:
         loaded = features(options)
     except FeatureError as error:
         raise ConfigError(str(error)) from None
+    # Of a notebook that an .rst page includes: its parser asks docutils for options.
+    app.env.settings["nb_execution_mode"] = "off"
     former = getattr(app.env, "book", None)
     setattr(app.env, "book", Book(options, loaded, app.builder.get_relative_uri, former))  # noqa: B010
 
@@ -145,6 +147,7 @@ def _take(env: BuildEnvironment, page: Page, result: Result | None) -> None:
         device=home,
         benchmark=page.benchmark,
         files=digests,
+        beside=page.beside,
     )
     first = results[0].outputs
     outcome = Outcome(
@@ -201,7 +204,7 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
             say(app, f"{len(failed)} failed: {', '.join(failed)}")
             app.statuscode = 1
         if not (app._fail_on_warnings and app._warncount):
-            freshness.unfinished(app).unlink()
+            freshness.unfinished(app).unlink(missing_ok=True)
 
 
 def setup(app: Sphinx) -> None:

@@ -37,6 +37,13 @@ def read(path: pathlib.Path) -> str:
         raise Unusable(error.strerror or type(error).__name__) from None
 
 
+def tree_digest(path: pathlib.Path) -> str:
+    """Return a SHA-256 of a file, or of all that lies below a folder, with the names."""
+    parts = [part for part in sorted(path.rglob("*")) if "__pycache__" not in part.parts]
+    text = "\n".join(f"{part.relative_to(path)} {digest(part)}" for part in [path, *parts])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def digest(path: pathlib.Path) -> str:
     """Return a SHA-256 of a file's content, empty where there is none."""
     try:

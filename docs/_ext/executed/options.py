@@ -4,13 +4,14 @@ Those of the core are `Options`; an extension beside it has a table of its own, 
 """
 
 import dataclasses
+import fnmatch
 import importlib
 import math
 import os
 import pathlib
 import re
 import runpy
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Self, TypeVar
 
 from .frameworks import Colour, Framework
@@ -18,6 +19,7 @@ from .names import nearest
 from .typed_json import LEAST_1, Mismatch, Rule, typed
 
 PREFIX = "book_"
+PAGES = (".ipynb", ".rst", ".md")
 
 
 class OptionError(Exception):
@@ -33,9 +35,17 @@ Count = Annotated[int, LEAST_1]
 Seconds = Annotated[float, Rule(lambda value: 0 < value < math.inf, "a finite number, more than 0")]
 
 
-def option(default: Any, rebuild: str = "") -> Any:
-    """Declare an option; `rebuild` is "env" where a change means reading every page again."""
-    facts = {"rebuild": rebuild}
+Variable = Annotated[str, Rule(re.compile(r"[\w*?![\]-]+").fullmatch, "a name or a pattern")]
+
+
+def option(
+    default: Any, rebuild: str = "", pages: Callable[[Any], Iterable[str]] = lambda value: ()
+) -> Any:
+    """Declare an option; `rebuild` is "env" where a change means reading every page again.
+
+    `pages` gives the patterns among its value that each must match the name of a page.
+    """
+    facts = {"rebuild": rebuild, "pages": pages}
     if callable(default):
         return dataclasses.field(default_factory=default, metadata=facts)
     return dataclasses.field(default=default, metadata=facts)
@@ -79,7 +89,7 @@ class Options(Table):
     """The options, each called `book_<name>` in conf.py. Folders are relative to that file.
 
     pages, snippets: folders of the pages and of the modules that pages show. What lies below the
-        pages in a folder whose name starts with `_` is no page.
+        pages in a folder whose name starts with `_` or `.` is no page.
     modules: modules of `snippets` that pages import from a file beside them, in place of having
         their code in cells, {chapter.topic: name to import}.
     cache, recordings: folders of cached outputs and of recordings.
@@ -99,8 +109,8 @@ class Options(Table):
 
     Others are no matter of conf.py: `root`, the folder of that file; `any_outcome`, which keeps
     what cells come to, be it what they declare or not; `prelude`, code for each kernel before the
-    first cell; and of the `extensions` that conf.py lists those of this engine, with the tables of
-    their own options.
+    first cell; what is `excluded` by Sphinx's exclude_patterns; and of the `extensions` that
+    conf.py lists those of this engine, with the tables of their own options.
     """
 
     pages: str = option("docs")
@@ -111,7 +121,7 @@ class Options(Table):
     device: str = option(_device, "env")
     devices: Mapping[str, str] = option(lambda: {"cpu": "CPU"}, "env")
     frameworks: Mapping[str, Framework] = option(dict, "env")
-    variables: tuple[str, ...] = option(())
+    variables: tuple[Variable, ...] = option(())
     recorded: bool = option(False, "env")
     leave_out: bool = option(False, "env")
     cell_timeout: Count = option(120)
@@ -124,6 +134,7 @@ class Options(Table):
     root: pathlib.Path = dataclasses.field(default=pathlib.Path())
     any_outcome: bool = dataclasses.field(default=False)
     prelude: str = dataclasses.field(default="")
+    excluded: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
     tables: Mapping[type[Table], Table] = dataclasses.field(default_factory=dict)
 
@@ -132,7 +143,7 @@ class Options(Table):
         """Return the options among `values`, a mapping such as the names that conf.py defines."""
         extensions = own_extensions(values.get("extensions", ()))
         tables = {kind: kind(**kind.among(values)) for kind in declared(extensions, "options")}
-        own = cls.among(values)
+        own = cls.among(values) | {"excluded": tuple(values.get("exclude_patterns", ()))}
         return cls(**own, root=pathlib.Path(root), extensions=extensions, tables=tables)
 
     @staticmethod
@@ -162,12 +173,14 @@ class Options(Table):
 
     @property
     def page_files(self) -> dict[str, pathlib.Path]:
-        """The files of all pages by their names, but for folders whose name starts with _."""
+        """The files of all pages by their names, but for those below a `_folder` or `.folder`."""
         paths, folder = {}, self.folder("pages")
-        for path in sorted(folder.rglob("*.md")):
-            parts = path.relative_to(folder).with_suffix("").parts
-            if not any(part.startswith("_") for part in parts):
-                paths["/".join(parts)] = path
+        for path in sorted(path for kind in PAGES for path in folder.rglob(f"*{kind}")):
+            name = path.relative_to(folder)
+            above = [str(each) for each in (name, *name.parents)]
+            left_out = any(fnmatch.filter(above, pattern) for pattern in self.excluded)
+            if not left_out and not any(part.startswith(("_", ".")) for part in name.parts):
+                paths[name.with_suffix("").as_posix()] = path
         return paths
 
     @property
@@ -218,9 +231,29 @@ def read(values: Mapping[str, Any], conf: pathlib.Path) -> Options:
         for name in (name for name in values if name.startswith(PREFIX)):
             if name not in names:
                 raise OptionError(name, f"there is no option {name}{nearest(name, names)}")
-        return Options.from_values(values, conf.parent)
+        options = Options.from_values(values, conf.parent)
+        _refuse_unmatched(options)
+        return options
     except OptionError as error:
         raise OptionError(error.name, f"{_place(error.name, conf)}{error}") from None
+
+
+def _refuse_unmatched(options: Options) -> None:
+    """Refuse what names a file, a module or pages that are not there."""
+    for name in ("pages", "snippets", "preview_prelude"):
+        value = getattr(options, name)
+        if value != getattr(Options, name) and not options.folder(name).exists():
+            raise OptionError(PREFIX + name, f"{PREFIX}{name}: there is no {value}")
+    for module in options.modules:
+        if not options.folder("snippets").joinpath(*module.split(".")).with_suffix(".py").exists():
+            problem = f"there is no module '{module}' in {options.snippets}"
+            raise OptionError("book_modules", f"book_modules: {problem}")
+    for table in options.tables.values():
+        for field in table.fields():
+            for pattern in field.metadata["pages"](getattr(table, field.name)):
+                if not fnmatch.filter(options.page_files, pattern):
+                    name, hint = PREFIX + field.name, nearest(pattern, options.page_files)
+                    raise OptionError(name, f"{name}: no page matches '{pattern}'{hint}")
 
 
 def _place(name: str, conf: pathlib.Path) -> str:

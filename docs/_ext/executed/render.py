@@ -49,7 +49,9 @@ class PageParser(Parser):  # type: ignore[misc]
             _render(shown, book.options, document)
         elif env.docname in book.pages:
             # The build has refused it and said why; MyST-NB would stumble over its cells again.
-            super(Parser, self).parse(CELLS.sub("", inputstring), document)
+            notebook = pathlib.Path(env.doc2path(env.docname)).suffix == ".ipynb"
+            text = f"# {env.docname}" if notebook else CELLS.sub("", inputstring)
+            super(Parser, self).parse(text, document)
         else:
             super().parse(inputstring, document)
 
@@ -57,6 +59,9 @@ class PageParser(Parser):  # type: ignore[misc]
 def _render(shown: ShownPage, options: Options, document: nodes.document) -> None:
     """Render a page as `myst_nb.sphinx_.Parser.parse` does, without a file or an execution."""
     env, notebook = document.settings.env, copy.deepcopy(shown.notebook)
+    for number, panels in shown.panels.items():
+        # Its client takes what is glued out of them.
+        notebook.cells[number]["outputs"] = copy.deepcopy(panels[0].visible)
     # MyST-NB adds 1 where it takes a line over, and docutils 1 more.
     notebook.metadata["source_map"] = [line - 2 for line in notebook.metadata["source_map"]]
 
@@ -102,13 +107,14 @@ class PanelRenderer(SphinxNbRenderer):  # type: ignore[misc]
         """Return the number of a cell, and its panels where they show anything."""
         shown, _ = self.md_options["shown"]
         panels = shown.panels[token.meta["index"]]
-        count = self.nb_client.code_cell_outputs(token.meta["index"])[0]
-        return count, [] if _is_plain(panels) and not panels[0].visible else panels
+        count, outputs = self.nb_client.code_cell_outputs(token.meta["index"])
+        return count, [] if _is_plain(panels) and not outputs else panels
 
     def _render_nb_cell_code_outputs(self, token: SyntaxTreeNode, panels: list[Panel]) -> None:
         """Render the outputs of a cell: of one device as they are, of several as tabs."""
         if _is_plain(panels):
-            super()._render_nb_cell_code_outputs(token, panels[0].visible)
+            outputs = self.nb_client.code_cell_outputs(token.meta["index"])[1]
+            super()._render_nb_cell_code_outputs(token, outputs)
             return
         _, options = self.md_options["shown"]
         tabs, beneath = [], []

@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 RULES = "book_has_settings"
 # Without which options there is no roofline.
 ROOFLINE = ("ceiling", "bandwidth", "arrays")
+NAMING = (*ROOFLINE, "operations")
 DEFAULTS: dict[str, Any] = {
     **{"x": "name", "y": "latency", "series": "framework", "scale": "linear"},
     **{"counted": "size", "words": {}},
@@ -103,7 +104,7 @@ def _chart(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
 def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     options, costs = book_of(page.env).options, rooflines.Costs(node["arrays"], node["operations"])
     matching = [*map(costs.with_work, _matching(page, node, "patterns"))]
-    ceilings, streams = (_matching(page, node, name) for name in ("ceiling", "bandwidth"))
+    ceilings, streams, _, _ = (_matching(page, node, name) for name in NAMING)
     points, fastest = by_device(matching), by_device(streams)
     known = by_device(book_measurements.measurements(page.env))
     figures, devices = {}, {}

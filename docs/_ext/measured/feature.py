@@ -1,6 +1,7 @@
 """What measurements add to the core: a kind of output, and what a page concludes from them."""
 
 import dataclasses
+import fnmatch
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -138,6 +139,7 @@ class Measured(Feature):
                         bounded, problem = self._bounded(plain | origin, Costs(moved, {}))
                         records.append(bounded)
                         failures += [Failure(cell.line, problem)] if problem else []
+        failures += [] if taken.failed or outdated else _unused(moved, records)
         if not records and not outdated and not failures:
             return Conclusion()
         return Conclusion(
@@ -170,6 +172,13 @@ class Measured(Feature):
 
 
 FEATURE = Measured
+
+
+def _unused(patterns: Iterable[str], records: Sequence[Mapping[str, Any]]) -> list[Failure]:
+    """Return a failure for each pattern of the head that matches no measurement of its page."""
+    names = [record["name"] for record in records]
+    unused = [pattern for pattern in patterns if names and not fnmatch.filter(names, pattern)]
+    return [Failure(1, f"no measurement of the page matches '{HEAD}: {each}'") for each in unused]
 
 
 def _devices(records: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -16,7 +16,7 @@ class PublishedOptions(Table):
 
     card: str = option("", "html")
     markdown: bool = option(False, "html")
-    skill: tuple[str, ...] = option((), "html")
+    skill: tuple[str, ...] = option((), "html", pages=tuple)
 
 
 OPTIONS = PublishedOptions

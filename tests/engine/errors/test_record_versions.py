@@ -13,6 +13,7 @@ def record(project):
     """Return a function that records all pages with the version that is installed."""
     asked = "```{code-cell} python\n:by-version: true\nprint('pears')\n```"
     project.page("a/one", project.cell("1 / zero"), asked, project.cell("'not needed'"))
+    project.page("b/none", "A page of a chapter that is left out.", notebook=False)
     (project.root / "prelude.py").write_text("import builtins\nbuiltins.zero = 0\n", "utf8")
 
     def run(*pages, supported=(), listed=HERE):

@@ -95,3 +95,10 @@ def test_what_the_head_says_of_arrays_must_be_pairs(project, noting):
     build = project.build()
     assert build.status != 0
     assert "'arrays' in the head must say such as a/b=2 a/*=1" in build.output
+
+
+def test_what_the_head_says_of_arrays_must_be_of_a_measurement_of_the_page(project, noting):
+    page(project, "note('x/a', 1.5)", arrays="x/*=2 xx/a=1")
+    build = project.build()
+    assert build.status != 0
+    assert "b/one.md:1: WARNING: no measurement of the page matches 'arrays: xx/a'" in build.output

@@ -106,6 +106,15 @@ PROBLEMS = {
         "```{measurement-chart} x\n:x: intensity\n:ceiling: x\n```",
         "a chart over intensities needs bandwidth and arrays",
     ),
+    "arrays": (
+        "```{measurement-chart} x\n:x: intensity\n:ceiling: x\n:bandwidth: x\n:arrays: xx=2\n```",
+        "no measurement matches xx; the nearest are x",
+    ),
+    "operations": (
+        "```{measurement-chart} x\n:x: intensity\n:ceiling: x\n:bandwidth: x\n:arrays: x=2\n"
+        ":operations: xxx=2\n```",
+        "no measurement matches xxx; the nearest are x",
+    ),
     "colour": ("```{measurement-chart} x\n:columns: colour\n```", "there is no column 'colour'"),
     "column": ("```{measurements} x\n:columns: colour\n```", "there is no column 'colour'"),
 }

@@ -50,7 +50,7 @@ def read_pages(
     library = Library.of(options)
     pages, problems = [], []
     for name in names or paths:
-        name = name.removeprefix(f"{options.pages}/").removesuffix(".md")
+        name = name.removeprefix(f"{options.pages}/").removesuffix(".md").removesuffix(".ipynb")
         if name not in paths:
             problems.append(f"there is no page '{name}'{nearest(name, paths)}")
             continue
@@ -150,8 +150,8 @@ class Recorder:
         for page in due:
             count = 0 if page.docname in anew else self._processes(page)
             self.problems.append(
-                f"{self.options.pages}/{page.docname}.md: it has {count} of {processes} processes; "
-                "other programs disturbed the rest. Repeat the command when nothing else runs"
+                f"{self.options.page_files[page.docname]}: it has {count} of {processes} processes"
+                "; other programs disturbed the rest. Repeat the command when nothing else runs"
             )
 
     def _due(self, pages: Sequence[Page], number: int, anew: set[str]) -> list[Page]:
@@ -188,7 +188,7 @@ class Recorder:
         return min((kind.processes(outputs) for kind in self.recordings.kinds), default=math.inf)
 
     def _done(self, result: Result, anew: bool) -> None:
-        file = f"{self.options.pages}/{result.page.docname}.md"
+        file = self.options.page_files[result.page.docname]
         # Unless all goes well, another process of it would be in vain.
         self.failed.add(result.page.docname)
         if result.failures:

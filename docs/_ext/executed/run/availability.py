@@ -5,7 +5,7 @@ import importlib.util
 from collections.abc import Callable, Iterable
 
 from ..frameworks import Framework, by_module
-from ..source.code import imported_modules
+from ..source.code import imported_modules, parsed
 
 
 class Frameworks:
@@ -43,7 +43,7 @@ class Frameworks:
         """
         statements: list[ast.stmt] = [
             node
-            for node in ast.parse(source).body
+            for node in parsed(source).body
             if isinstance(node, (ast.Import, ast.ImportFrom))
             and self.absent.keys().isdisjoint(imported_modules(ast.unparse(node)))
         ]

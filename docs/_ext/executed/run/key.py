@@ -84,4 +84,5 @@ def key(page: Page, options: Options, device: str) -> str:
     ]
     on = page.device or device
     below = environment_digest(packages(page, options), options, on, page.benchmark)
-    return digest([cells, dict(page.files), page.benchmark, page.device, below])[:32]
+    brings = dict(page.files) | {path.name: digest for path, digest in page.beside.items()}
+    return digest([cells, brings, page.benchmark, page.device, below])[:32]

@@ -149,7 +149,8 @@ class PageRun:
                 )
             else:
                 number = -(self.status or 0)
-                name = f" ({signal.strsignal(number)})" if number > 0 else ""
+                why = "; memory may have run out" if number == signal.SIGKILL else ""
+                name = f" ({signal.strsignal(number)}{why})" if number > 0 else ""
                 self._fail(f"the cell ended the kernel's process{name}{self.last_words}")
         except provisioning.ParentLost:
             raise
@@ -165,6 +166,8 @@ class PageRun:
         work.mkdir()
         for name, text in self.page.files.items():
             (work / f"{name}.py").write_text(text, "utf8")
+        for path in self.page.beside:
+            (work / path.name).symlink_to(path.resolve())
         facts = {
             "output_limit": self.options.output_limit,
             "prelude": self.options.before,

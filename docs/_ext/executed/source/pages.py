@@ -13,6 +13,7 @@ from typing import Any
 import nbformat
 import yaml
 
+from .. import files
 from ..names import is_misspelt, nearest
 from .expansion import Expansion
 from .expansion import PageError as PageError
@@ -21,6 +22,8 @@ from .snippets import ExpectedError, Library, split_lines
 KERNEL = {"name": "python3", "display_name": "Python 3"}
 CELL_AT = re.compile(r"^\w+ cell \d+ at line (\d+)")
 HEAD = ("benchmark", "device", "recorded")
+# Directives whose content is no Markdown.
+LITERAL = {"code-block", "code", "sourcecode", "code-cell", "raw-cell", "raw", "eval-rst", "math"}
 LANGUAGE = {"name": "python", "pygments_lexer": "ipython3", "file_extension": ".py"}
 
 
@@ -60,7 +63,8 @@ class Page:
     """A page ready to be executed; it is not changed by being executed or shown.
 
     `modules` maps each snippet module that it reaches to the digest of its source. `files` are
-    the modules that it imports from beside it, {name: text}. A `benchmark` page is executed alone.
+    the modules that it imports from beside it, {name: text}, and `beside` what of its own folder
+    its code names, {path: digest}. A `benchmark` page is executed alone.
     A page with a `device` is executed on that one only. No build executes a page that names the
     command by which it is `recorded`, such as `nox -s years --`.
     """
@@ -73,6 +77,7 @@ class Page:
     device: str | None = None
     recorded: str = ""
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    beside: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
 
 
 def read_page(
@@ -89,11 +94,15 @@ def read_page(
     without any they may give all. `cell_options` are further options of cells. Raises PageError
     for text that cannot be read or a snippet that does not exist.
     """
-    text = _text(path)
-    if "{code-cell}" not in text or not text.startswith("---"):
+    text, below_head = _text(path), 0
+    if pathlib.Path(path).suffix == ".ipynb":
+        options, notebook = _notebook(text)
+    elif "{code-cell}" in text:
+        head, body, below_head = _split(text)
+        _refuse_nested(body)
+        options, notebook = _parsed(head, body)
+    else:
         return None
-    head, body, below_head = _split(text)
-    options, notebook = _parsed(head, body)
     if not any(cell.cell_type == "code" for cell in notebook.cells):
         return None
     written = split_lines(text)
@@ -115,8 +124,10 @@ def read_page(
         for new in expansion.cells(cell, line):
             cells.append(new.node)
             lines.append(line)
-            key = _key(new.node.source, new.expected, seen)
-            code.append(Cell(key, new.node.source, line, new.expected, new.node))
+            skipped = "skip-execution" in new.node.metadata.get("tags", ())
+            source = "" if skipped else new.node.source
+            key = _key(source, new.expected, seen)
+            code.append(Cell(key, source, line, new.expected, new.node))
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     notebook.metadata = nbformat.from_dict(options)
@@ -127,7 +138,6 @@ def read_page(
     brought = {name: module for module, name in library.brought.items()}
     names = sorted(brought.keys() & expansion.imported)
     modules = library.reached([*expansion.modules, *(brought[name] for name in names)])
-    files = {name: library.file(name) for name in names}
     return Page(
         docname,
         notebook,
@@ -136,7 +146,8 @@ def read_page(
         benchmark,
         device,
         recorded,
-        files,
+        {name: library.file(name) for name in names},
+        _beside(pathlib.Path(path).parent, "\n".join(cell.source for cell in code)),
     )
 
 
@@ -176,12 +187,81 @@ def _parsed(head: str, body: str) -> tuple[dict[str, Any], nbformat.NotebookNode
     return options, notebook
 
 
+def _notebook(text: str) -> tuple[dict[str, Any], nbformat.NotebookNode]:
+    """Return what a notebook says of itself, and it, without what it printed elsewhere."""
+    try:
+        notebook = nbformat.reads(text, as_version=4)
+    except Exception as error:
+        # nbformat raises what it likes.
+        problem = str(error).partition("\n")[0][:300]
+        raise PageError(1, f"the notebook cannot be read: {problem}") from None
+    lines = enumerate(split_lines(text), 1)
+    places = [n for n, line in lines for _ in range(line.count('"cell_type":'))]
+    options = {name: value for name, value in notebook.metadata.items() if name != "widgets"}
+    # Those of prose are counted from 0.
+    notebook.metadata["source_map"] = [
+        place - (cell.cell_type != "code")
+        for place, cell in zip([*places, *[1] * len(notebook.cells)], notebook.cells, strict=False)
+    ]
+    notebook.nbformat_minor = 5
+    return options, notebook
+
+
+def _refuse_nested(body: str, above: int = 0, within: str = "") -> None:
+    """Refuse cells inside of directives: no notebook holds them, and a page would lose them."""
+    # Imported here, as in `_parsed`.
+    from markdown_it import MarkdownIt
+    from mdit_py_plugins.colon_fence import colon_fence_plugin
+
+    for token in MarkdownIt("commonmark").use(colon_fence_plugin).parse(body):
+        name = token.info.strip()[1:].partition("}")[0] if "{" in token.info else ""
+        line = above + (token.map or [0])[0] + 1
+        if name == "code-cell" and (within or token.markup.startswith(":")):
+            raise PageError(
+                line,
+                f"a code cell stands between backticks, and not inside of {within or 'colons'}: "
+                "end that before it. Tabs are cells beside each other, each with ':framework:'",
+            )
+        if name and name not in LITERAL:
+            _refuse_nested(token.content, line, f"{{{name}}}")
+
+
+def _beside(folder: pathlib.Path, code: str) -> dict[pathlib.Path, str]:
+    """Return what lies in the folder of a page and its code names, {path: digest}.
+
+    So is what modules among these name. The code of a page finds nothing else there.
+    """
+    found: dict[pathlib.Path, str] = {}
+    waiting = [code]
+    while waiting:
+        text = waiting.pop()
+        for path in sorted(folder.iterdir()):
+            end = r"[/\"']" if path.is_dir() else r"(?![\w.])"
+            named = rf"(?<![\w.]){re.escape(path.name)}{end}"
+            if path.is_dir() or path.suffix == ".py":
+                named += rf"|^\s*(?:from|import)\b.*\b{re.escape(path.stem)}\b"
+            if path not in found and re.search(named, text, re.MULTILINE):
+                found[path] = files.tree_digest(path)
+                waiting += [path.read_text("utf8", "replace")] if path.suffix == ".py" else []
+    return found
+
+
 def _execution(options: dict[str, Any], devices: Collection[str]) -> tuple[bool, str | None, str]:
     """Take what decides how a page is executed out of its head."""
     for name in map(str, options):
         if is_misspelt(name, HEAD):
             hint = nearest(name.lower(), HEAD)
             raise PageError(1, f"the head of a page has no '{name}'{hint}")
+    kernel = options.get("kernelspec")
+    names = [kernel.get(key) for key in ("language", "name")] if isinstance(kernel, dict) else []
+    language = str(next(filter(None, names), "python"))
+    if not language.lower().startswith(("py", "ipy", "conda")):
+        raise PageError(
+            1,
+            f"its kernelspec says {language}, and only Python is executed: add 'language: python' "
+            "if it is, else show its code in plain blocks, or leave the page out by "
+            "exclude_patterns of conf.py",
+        )
     benchmark, device = options.pop("benchmark", False), options.pop("device", None)
     if not isinstance(benchmark, bool):
         raise PageError(1, f"'benchmark: {benchmark}' in the head must be true or false")
@@ -209,5 +289,7 @@ def _key(source: str, expected: ExpectedError | None, seen: collections.Counter[
 def _split(text: str) -> tuple[str, str, int]:
     """Return the head of a page, its body at the same lines as before, and where it begins."""
     lines = split_lines(text)
+    if not text.startswith("---"):
+        return "", text, 0
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), 0)
     return "\n".join(lines[1:end]), "\n".join([""] * (end + 1) + lines[end + 1 :]), end + 1

@@ -27,8 +27,11 @@ NUMBERED = re.compile(r"(<[A-Za-z_][\w.]*) \d{12,20}(?=>)")
 # What Python's own reprs print of objects, `<... at 0x7f...>`. No object lies at an address below
 # 64 KiB.
 ADDRESS = re.compile(r"(?<= at )0x0*[1-9a-fA-F][0-9a-fA-F]{4,15}(?=[>:;,]| )")
-# Data for other programs, of which MyST-NB would warn; what widgets give it can show.
-DATA = re.compile(r"application/vnd\.(?!jupyter\.widget).+\+json")
+# Data for other programs, such as widgets, which a page without a kernel does not show.
+DATA = re.compile(r"application/vnd\..+\+json")
+# What moves to another place: bars of progress beneath each other go up.
+UP = "\x1b[A"
+MOVES = re.compile(r"(\r|\n|\x1b\[A)")
 # What is taken for text, besides what is printed.
 TEXTS = ("text/plain", "text/html", "image/svg+xml")
 
@@ -116,14 +119,24 @@ def joined(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
         merged.append(output)
     for output in merged:
         if output.output_type == "stream":
-            output["text"] = "\n".join(map(_as_left, output.text.split("\n")))
+            output["text"] = _as_left(output.text)
     return merged
 
 
-def _as_left(line: str) -> str:
-    """Return what was written last of a line, from its beginning."""
-    text = line.rstrip("\r")
-    return text[text.rfind("\r") + 1 :] + line[len(text) :]
+def _as_left(text: str) -> str:
+    """Return what a terminal would be left with of lines that are written again and again."""
+    lines, row, anew = [""], 0, False
+    for part in MOVES.split(text):
+        if part == "\r":
+            anew = True
+        elif part in ("\n", UP):
+            row = max(row + (1 if part == "\n" else -1), 0)
+            anew = row < len(lines)
+            lines += [] if anew else [""]
+        elif part:
+            lines[row] = part if anew else lines[row] + part
+            anew = False
+    return "\n".join(lines)
 
 
 def change_texts(output: NotebookNode, change: Callable[[str], str], kinds: Iterable[str]) -> None:

@@ -13,8 +13,6 @@ from ..hooks import OutputKind
 from .outputs import TEXTS, change_texts, content, kind_of
 
 MEDIA_TYPES = (*TEXTS, "image/png")
-# What earlier recorders put before the ids in HTML.
-PREFIX = re.compile(r'(?<= id=")out-[0-9a-f]{10}-')
 
 
 class Refused(Exception):
@@ -87,11 +85,9 @@ def accepted(output: NotebookNode, kinds: Sequence[OutputKind] = ()) -> Notebook
     kind = kind_of(output, kinds)
     if kind is not None and (problem := kind.problem(content(output, kind))):
         raise Refused(f"holds {problem}")
-    for media_type, value in output.get("data", {}).items():
+    for media_type in output.get("data", {}):
         if kind is not None and media_type == kind.media_type:
             continue
         if media_type not in MEDIA_TYPES:
             raise Refused(f"holds {media_type}, which is not accepted")
-        if media_type == "text/html":
-            output["data"][media_type] = PREFIX.sub("", value)
     return output

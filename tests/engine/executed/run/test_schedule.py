@@ -180,7 +180,7 @@ FAILURES = {
     ),
     "kills-its-kernel": (
         "import os\nos.kill(os.getpid(), 9)",
-        "the cell ended the kernel's process (Killed)",
+        "the cell ended the kernel's process (Killed; memory may have run out)",
     ),
     "displays-what-is-no-text": (
         "from IPython.display import display\ndisplay({'text/html': 5}, raw=True)",

@@ -93,9 +93,11 @@ def test_pieces_of_one_stream_become_one_block():
     [
         (["a\n", " 0%\r", " 50%\r", "100%\n", "b\n"], "a\n100%\nb\n"),
         (["1/2\r", "2/2"], "2/2"),
-        (["a\r\nb\r\n"], "a\r\nb\r\n"),
-        (["1/2\r2/2\r\n"], "2/2\r\n"),
-        (["a\r"], "a\r"),
+        (["a\r\nb\r\n"], "a\nb\n"),
+        (["1/2\r2/2\r\n"], "2/2\n"),
+        (["a\r"], "a"),
+        # Two bars of tqdm, the inner of which goes when it is full.
+        (["\r0/2", "\n\r0/9\x1b[A", "\n\r9/9\x1b[A", "\n\r   \r\x1b[A", "\r1/2\n"], "1/2\n   "),
     ],
 )
 def test_of_a_line_that_is_written_again_and_again_the_last_text_stays(pieces, text):

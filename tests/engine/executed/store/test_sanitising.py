@@ -147,8 +147,3 @@ def test_a_name_that_is_no_word_is_taken_out_anywhere(machine):
     assert recordable([nbformat.v4.new_output("stream", text="on f3a9b2c4d5e6!")])[0].text == (
         "on host!"
     )
-
-
-def test_ids_lose_what_earlier_recorders_put_before_them():
-    output = display(html='<p id="out-0123456789-row">out-0123456789-</p>')
-    assert accepted(output).data["text/html"] == '<p id="row">out-0123456789-</p>'
