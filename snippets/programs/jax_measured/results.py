@@ -5,6 +5,7 @@ one of `measurement.schema.json`; of each process it keeps the median of its sam
 """
 
 import base64
+import contextlib
 import datetime
 import functools
 import json
@@ -98,6 +99,26 @@ def content(records):
         "date": datetime.datetime.now(datetime.UTC).isoformat("T", "seconds"),
         "records": records,
     }
+
+
+def reserve(path):
+    """Begin a file of results that no other run can have; raises Refused."""
+    if os.path.lexists(path):
+        raise Refused("it is there already")
+    try:
+        os.close(os.open(f"{path}.part", os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        raise Refused(
+            f"another run writes it, or was killed and left {path}.part"
+        ) from None
+    except OSError as error:
+        raise Refused(f"it cannot be written: {error.strerror}") from None
+
+
+def release(path):
+    """Remove what a run has begun and not written."""
+    with contextlib.suppress(OSError):
+        os.remove(f"{path}.part")
 
 
 def write(path, found):
