@@ -2,9 +2,10 @@
 // the book's, from what the build wrote before each chart and table, and put them into its tabs.
 (async () => {
   "use strict";
-  const { DEVICE, LABEL, record, about, distributionOf } = window.machine;
+  const { DEVICE, LABEL, record, about, distributionOf, stored } = window.machine;
   const { CLOCKS, rangeOf, valueOf, sizeOf, fieldText, rateText } = window.machine;
   const [TOP, HEIGHT, ROW, LINE] = [40, 250, 38, 15];
+  const TOLD = "book-your-machine-told";
 
   const filled = (made, given, children) => {
     for (const [key, value] of Object.entries(given)) {
@@ -294,10 +295,16 @@
     const made = chart.x === "name" ? rows(drawn, chart) : lines(drawn, { across });
     addTab(beside, data, ...figure(made, beside), folded("The numbers as a table", numbers));
   }
+  let said = null;
   if (count || document.querySelector(".yours")) {
     const words = "Charts and tables show it; a number has yours beside it, if your file has it for " +
       "the same kind of device. All else is as this book recorded it.";
-    document.querySelector("article h1")?.after(notice(`${LABEL}: ${about(record)}. ${words}`));
+    // Open the first time; then it is folded, for each page says the same.
+    const open = stored((storage) => storage.getItem(TOLD)) ? {} : { open: "" };
+    said = html("details", { class: "device-notice", "data-device": DEVICE, hidden: "", ...open },
+      html("summary", {}, LABEL), `${about(record)}. ${words}`);
+    document.querySelector("article h1")?.after(said);
   }
   document.dispatchEvent(new CustomEvent("devices"));
+  if (said && !said.hidden) stored((storage) => storage.setItem(TOLD, "yes"));
 })();
