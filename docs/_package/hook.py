@@ -98,8 +98,8 @@ class BookHook(BuildHookInterface):  # type: ignore[misc]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write the files, and say where they belong."""
         self.folder = tempfile.TemporaryDirectory()
-        # An older Python cannot read conf.py. pip learns from the package itself that it is too old,
-        # says so, and installs nothing.
+        # An older Python cannot read conf.py. From the package itself pip learns that it is too
+        # old, says so, and installs nothing.
         if sys.version_info < (3, 11):
             return
         root = pathlib.Path(self.root)

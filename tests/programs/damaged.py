@@ -1,4 +1,4 @@
-"""Files of the command that are damaged, and what is said of each: the command and the site agree."""
+"""Damaged files of the command, and what is said of each: the command and the site agree."""
 
 import copy
 import json
@@ -47,7 +47,7 @@ PROCESS = *FIRST, "processes", 0
 DATE = "records", 0, "alternatives", 0, "processes", 0, "date"
 # What is done to the file, a part of what the command says of it, and of what the site says.
 EDITS = {
-    "another format": (put("format", to="asv"), "no file of jax-measured", "no file of the command"),
+    "another format": (put("format", to="asv"), "no file of jax-measured", "no file of the co"),
     "no format": (put("format", to=...), "no file of jax-measured", "no file of the command"),
     "a newer form": (put("version", to=2), "newer book", "a newer book"),
     "no form": (put("version", to=...), "newer book", "its “version”"),

@@ -34,7 +34,16 @@ STOPPED = 130
 # They need not be installed.
 SKIPPED = ("timer", "__future__")
 # What a terminal of few letters shows in place of others.
-PLAIN = {"µ": "u", "×": "x", "–": "-", "†": "*", "‡": "**", "✓": "+", "✗": "-", "…": "..."}
+PLAIN = {
+    "µ": "u",
+    "×": "x",
+    "–": "-",
+    "†": "*",
+    "‡": "**",
+    "✓": "+",
+    "✗": "-",
+    "…": "...",
+}
 
 
 class Left(Exception):
@@ -382,7 +391,9 @@ def measured(current):
         if not current.unkept:
             say(f"\nkept in {current.path}")
     if current.unkept:
-        say(f"\nnot kept in {current.path}: {current.unkept}. All of it in one line:")
+        say(
+            f"\nnot kept in {current.path}: {current.unkept}. All of it in one line:"
+        )
         print(f"\n{line}")
         return status or 1
     if len(line) <= SHORT:

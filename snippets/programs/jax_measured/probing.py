@@ -60,7 +60,9 @@ def wrong(pairs):
     for name, found, expected in pairs:
         found, largest = np.asarray(found), np.max(np.abs(expected))
         if not np.allclose(found, expected, rtol=0, atol=TOLERANCE * largest):
-            is_far = ~np.isclose(found, expected, rtol=0, atol=TOLERANCE * largest)
+            is_far = ~np.isclose(
+                found, expected, rtol=0, atol=TOLERANCE * largest
+            )
             one, other = found[is_far][0], np.asarray(expected)[is_far][0]
             return f"it computes wrong here: {name} gives {one:g} where NumPy gives {other:g}"
     return None
@@ -71,7 +73,11 @@ def plugin(platform, kind):
     said = f"{platform} {kind}".lower()
     if any(name in said for name in KNOWN):
         return None
-    known = (name for name, words in PLUGINS.items() if any(word in said for word in words))
+    known = (
+        name
+        for name, words in PLUGINS.items()
+        if any(word in said for word in words)
+    )
     by = next(known, f"the plug-in {platform.split()[0]}")
     return (
         f"JAX computes on {kind} by {by}. This book has measured on none: operations that are "
@@ -89,9 +95,13 @@ def answer(name):
         device = framework.devices()[0]
         platform = f"{device.client.platform} {device.client.platform_version}"
         return wrong(results(framework)), plugin(platform, device.device_kind)
-    except Exception as error:  # Whatever it is, this framework is not to be used.
+    except (
+        Exception
+    ) as error:  # Whatever it is, this framework is not to be used.
         asked = os.environ.get("JAX_PLATFORMS") if name == "jax" else None
-        return reason_of(error) + (f" (JAX_PLATFORMS is {asked})" if asked else ""), None
+        return reason_of(error) + (
+            f" (JAX_PLATFORMS is {asked})" if asked else ""
+        ), None
 
 
 def answered(process):
@@ -105,7 +115,10 @@ def answered(process):
     if process.returncode == 0:
         return json.loads(text.splitlines()[-1])
     said = (errors.strip().splitlines() or ["it said nothing"])[-1]
-    return f"to import it ends its process with status {process.returncode}: {said}", None
+    return (
+        f"to import it ends its process with status {process.returncode}: {said}",
+        None,
+    )
 
 
 def answers(names):
@@ -113,11 +126,22 @@ def answers(names):
 
     They are asked side by side.
     """
-    new = [each for each in names if each not in ANSWERED and importlib.util.find_spec(each)]
+    new = [
+        each
+        for each in names
+        if each not in ANSWERED and importlib.util.find_spec(each)
+    ]
     words = [sys.executable, "-P", "-m", f"{__package__}.probing"]
-    places = [os.environ.get("PYTHONPATH"), os.path.dirname(os.path.dirname(__file__))]
+    places = [
+        os.environ.get("PYTHONPATH"),
+        os.path.dirname(os.path.dirname(__file__)),
+    ]
     known = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": known}
+    options = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "env": known,
+    }
     options |= {"encoding": "utf8", "errors": "replace"}
     processes = [subprocess.Popen([*words, name], **options) for name in new]
     ANSWERED.update(zip(new, map(answered, processes), strict=True))

@@ -173,9 +173,9 @@ def read(source):
             raise Refused(error.strerror or "it cannot be read") from None
         except UnicodeDecodeError:
             raise Refused("it is no text") from None
-    text = text.strip()
     if len(text) > LARGEST:
         raise Refused("it is too large")
+    text = text.strip()
     try:
         found = json.loads(unpacked(text) if text.startswith(LINE) else text)
         check(found)

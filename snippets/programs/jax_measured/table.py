@@ -17,7 +17,9 @@ FEWEST = 5
 # Of six and more processes a range misses the true median in one of twenty cases or fewer.
 ENOUGH = 6
 # What of a record's settings is a variable of the environment; two are the book's own.
-VARIABLE = re.compile(r"(?!GOMP_SPINCOUNT|OPENBLAS_THREAD_TIMEOUT)[A-Z_\d]{5,}")
+VARIABLE = re.compile(
+    r"(?!GOMP_SPINCOUNT|OPENBLAS_THREAD_TIMEOUT)[A-Z_\d]{5,}"
+)
 
 
 def parts(record):
@@ -56,7 +58,7 @@ def medians(part):
 
 
 def switched(part):
-    """Return what was switched on in the environment for a measurement, as 'NAME=value'."""
+    """Return what was switched on in the environment, as 'NAME=value'."""
     settings = part.get("settings", {}).items()
     return [f"{k}={of}" for k, of in settings if VARIABLE.fullmatch(k)]
 
@@ -79,7 +81,7 @@ def footnotes(records):
         if on:
             yield f"† measured with {on}, which the book's are not"
     if any(map(disturbed, every)):
-        yield "‡ other programs kept a core busy during a process: measure again beside nothing else"
+        yield "‡ other programs kept a core busy: measure again with nothing else running"
 
 
 def counterpart(part, numbers):

@@ -413,7 +413,42 @@ def test_a_number_in_a_sentence_has_the_readers_behind_it(page, address, turns):
     assert re.fullmatch(rf".*{re.escape(number)}.* {re.escape(own)} in it\.", sentence.inner_text())
     assert sentence.locator(".yours").is_visible()
     notice = page.locator(".device-notice[data-device]:visible").inner_text()
-    assert notice.startswith("Your machine: A <b>machine</b>, python 1.2.3, 2026-01-03. ")
+    assert notice.startswith("Your machine\nA <b>machine</b>, python 1.2.3, 2026-01-03. ")
+
+
+def test_the_notice_is_open_the_first_time_and_folded_then(page, address, turns):
+    words = page.locator(".device-notice[data-device]", has_text="Charts and tables show it")
+    heights = []
+    for _ in range(3):
+        beside(page, address, turns)
+        words.wait_for(state="visible")
+        heights.append(words.bounding_box()["height"])
+    assert heights[1] == heights[2] < heights[0]
+    words.locator("summary").click()
+    assert words.bounding_box()["height"] == heights[0]
+
+
+def test_switches_and_other_programs_are_said_beside_numbers(page, address, turns, book):
+    file = copy.deepcopy(turns)
+    slow, fast = file["records"][0]["alternatives"]
+    slow["settings"] |= {"JAX_DISABLE_JIT": "1", "GOMP_SPINCOUNT": "30000"}
+    fast["processes"][0]["disturbed"] = True
+    beside(page, address, file)
+    sentence = page.locator("p", has_text="A sentence with")
+    number, own = (sentence.locator(part).inner_text() for part in (".measured", ".yours"))
+    assert own == f"yours {number}, with JAX_DISABLE_JIT=1, disturbed"
+    notice = page.locator(".device-notice[data-device]:visible").inner_text()
+    count = sum(len(each["alternatives"]) for each in file["records"])
+    assert f"with JAX_DISABLE_JIT=1, other programs ran beside 1 of {count} measurements" in notice
+    races = compared(book, "race/")
+    races["records"][0]["alternatives"][0]["settings"] = {"JAX_ENABLE_X64": "1"}
+    page.evaluate("localStorage.clear()")
+    page.goto(f"{address}/b/index.html")
+    page.evaluate(PASTE, json.dumps(races))
+    page.goto(f"{address}/a/races.html")
+    page.locator("table.fastest th", has_text="Your machine").wait_for()
+    (_, first, *others) = cells(page.locator("table.fastest"))
+    assert first[-1].endswith(", with JAX_ENABLE_X64=1") and "X64" not in others[-1][-1]
 
 
 def test_a_number_in_a_table_has_the_readers_below_it(page, address, turns):
