@@ -432,14 +432,16 @@ def test_switches_and_other_programs_are_said_beside_numbers(page, address, turn
     file = copy.deepcopy(turns)
     slow, fast = file["records"][0]["alternatives"]
     slow["settings"] |= {"JAX_DISABLE_JIT": "1", "GOMP_SPINCOUNT": "30000"}
+    fast["settings"] |= {"JAX_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1"}
     fast["processes"][0]["disturbed"] = True
     beside(page, address, file)
     sentence = page.locator("p", has_text="A sentence with")
     number, own = (sentence.locator(part).inner_text() for part in (".measured", ".yours"))
-    assert own == f"yours {number}, with JAX_DISABLE_JIT=1, disturbed"
+    switches = "with JAX_DISABLE_JIT=1 and OMP_NUM_THREADS=1"
+    assert own == f"yours {number}, {switches}, disturbed"
     notice = page.locator(".device-notice[data-device]:visible").inner_text()
     count = sum(len(each["alternatives"]) for each in file["records"])
-    assert f"with JAX_DISABLE_JIT=1, other programs ran beside 1 of {count} measurements" in notice
+    assert f"{switches}, other programs ran beside 1 of {count} measurements" in notice
     races = compared(book, "race/")
     races["records"][0]["alternatives"][0]["settings"] = {"JAX_ENABLE_X64": "1"}
     page.evaluate("localStorage.clear()")

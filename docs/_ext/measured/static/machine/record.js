@@ -306,11 +306,13 @@
   const switchesOf = ({ settings }) =>
     Object.entries(settings).filter(([name]) => VARIABLE.test(name)).map((each) => each.join("="));
   const isDisturbed = ({ processes }) => processes.some((process) => process.disturbed);
-  // What is to be said of numbers beside them.
-  const marksOf = (measurements) => {
-    const switched = [...new Set(measurements.flatMap(switchesOf))].map((each) => `with ${each}`);
-    return [...switched, ...(measurements.some(isDisturbed) ? ["disturbed"] : [])];
+  const switched = (measurements) => {
+    const all = [...new Set(measurements.flatMap(switchesOf))];
+    return all.length ? [`with ${all.join(" and ")}`] : [];
   };
+  // What is to be said of numbers beside them.
+  const marksOf = (measurements) =>
+    [...switched(measurements), ...(measurements.some(isDisturbed) ? ["disturbed"] : [])];
   const about = ({ file, measurements }) => {
     const all = [...measurements.values()];
     const versions = new Set();
@@ -324,7 +326,7 @@
     const few = count > 1 && count < 6 ? [`a range of ${count} processes misses 1 median in ${misses}`] : [];
     const beside = all.filter(isDisturbed).length;
     const others = beside ? [`other programs ran beside ${beside} of ${all.length} measurements`] : [];
-    const said = [...few, ...marksOf(all).filter((mark) => mark !== "disturbed"), ...others];
+    const said = [...few, ...switched(all), ...others];
     return [file.machine, ...versions, file.date.slice(0, 10), ...said].join(", ");
   };
 
