@@ -113,7 +113,7 @@ def reserve(path):
     if os.path.lexists(path):
         raise Refused("it is there already")
     try:
-        os.close(os.open(f"{path}.part", os.O_CREAT | os.O_EXCL))
+        os.close(os.open(f"{path}.part", os.O_CREAT | os.O_EXCL, 0o666))
     except FileExistsError:
         raise Refused(
             f"another run writes it, or was killed and left {path}.part"

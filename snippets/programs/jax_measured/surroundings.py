@@ -93,7 +93,7 @@ def switches():
             yield f"{name} is set, and slows calls down or changes first ones: unset it"
     # Where it ran a record says by its device.
     if value := os.environ.get("JAX_PLATFORMS"):
-        yield f"JAX_PLATFORMS is {value}: JAX computes there"
+        yield f"JAX_PLATFORMS is {value}: JAX is to compute there, and on nothing else"
 
 
 def warnings():
