@@ -10,6 +10,7 @@ import json
 import pathlib
 import runpy
 import statistics
+import sys
 import tempfile
 from typing import Any
 
@@ -76,9 +77,9 @@ def book(root: pathlib.Path, version: str) -> dict[str, Any]:
                 of[f"{record['name']}@{record['framework']}"] = summary(record)
             if device == next(iter(conf["book_devices"])):
                 sources = needed(["".join(cell["source"]) for cell in cells], last)
-                measurements.append(
-                    {"name": name, "page": page, "question": question, "cells": sources}
-                )
+                own = {"name": name, "page": page, "question": question, "cells": sources}
+                own["frameworks"] = sorted({r["framework"] for r in records(cells[last])})
+                measurements.append(own)
     if lost := offered.keys() - {each["name"] for each in measurements}:
         raise ValueError(f"no page has recorded what is offered as {', '.join(sorted(lost))}")
     return {
@@ -97,6 +98,10 @@ class BookHook(BuildHookInterface):  # type: ignore[misc]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write the files, and say where they belong."""
         self.folder = tempfile.TemporaryDirectory()
+        # An older Python cannot read conf.py. From the package itself pip learns that it is too
+        # old, says so, and installs nothing.
+        if sys.version_info < (3, 11):
+            return
         root = pathlib.Path(self.root)
         shown = (root / "snippets" / "programs" / PACKAGE / SHOWN).read_text("utf8")
         files = {

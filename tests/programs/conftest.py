@@ -1,13 +1,18 @@
 """The package for readers' machines, as it is installed."""
 
+import importlib
 import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
+MODULES = (
+    "cells command offered practising probing process results surroundings table timer"
+).split()
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +42,45 @@ def command(installed, tmp_path):
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def package(installed):
+    """Return the modules of the package."""
+    sys.path.append(str(installed))
+    try:
+        found = {name: importlib.import_module(f"jax_measured.{name}") for name in MODULES}
+        yield types.SimpleNamespace(**found)
+    finally:
+        sys.path.remove(str(installed))
+
+
+@pytest.fixture
+def found(package):
+    """Return results that say of this machine what the book says of its CPU."""
+    comparison = {"version": 3, "method": 2, "name": "gallery", "alternatives": []}
+    for name, of in package.results.book()["numbers"]["cpu"].items():
+        if name.startswith("gallery/"):
+            process = {"date": "2026-01-01T00:00:00+00:00", "calls": 1, "cores": 1.0}
+            process |= {"first_call": 0.1, "disturbed": False}
+            known = {key: of[key] for key in ("device_kind", "processor", "shape", "versions")}
+            known |= {"name": name.partition("@")[0], "framework": name.partition("@")[2]}
+            known |= {"version": 3, "method": 2, "dtype": "float32", "precision": "default"}
+            known |= {"work": None, "error": None, "settings": {}}
+            known["processes"] = [process | {"latency": [each]} for each in of["latency"]]
+            comparison["alternatives"].append(known)
+    return package.results.content([comparison])
+
+
+@pytest.fixture
+def run(package, tmp_path):
+    """Measure cells by names; return what was kept, and what was said of the rest."""
+
+    def measured(**cells):
+        every = {"frameworks": ["python"]}
+        offered = [every | {"name": name, "cells": [cell]} for name, cell in cells.items()]
+        current = package.command.Run(tmp_path / "mine.json", offered, 1)
+        current.measure()
+        return current.content()["records"], current.told()
+
+    return measured

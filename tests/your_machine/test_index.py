@@ -4,7 +4,7 @@ from snippets.your_machine import index
 
 
 def test_the_example_is_the_table_of_the_command(capsys):
-    yours, book = {"a": [1e-3] * 3, "b": [2e-3] * 3}, {"a": [2e-3] * 3, "b": [1e-3] * 3}
+    yours, book = {"a": [1e-3] * 5, "b": [2e-3] * 5}, {"a": [2e-3] * 5, "b": [1e-3] * 5}
     index.print_example(yours, {"A CPU": ("cpu", book), "A GPU": ("gpu", {"a": [3e-3] * 3})})
     head, *rows = (line.split("  ") for line in capsys.readouterr().out.splitlines())
     cells = [[text.strip() for text in row if text.strip()] for row in (head, *rows)]

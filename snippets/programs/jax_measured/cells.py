@@ -12,10 +12,29 @@ SETTERS = ("set_", "enable_", "disable_")
 WHOLE = (ast.For, ast.With, ast.If, ast.While)
 
 
+class Apart(ast.NodeTransformer):
+    """Makes generators of comprehensions: from Python 3.12 on these have no scope of their own."""
+
+    def generator(self, node):
+        """Return a generator of the same elements."""
+        self.generic_visit(node)
+        parts = [getattr(node, name, None) for name in ("elt", "key", "value")]
+        element = ast.Tuple([part for part in parts if part], ast.Load())
+        return ast.GeneratorExp(element, node.generators)
+
+    visit_ListComp = visit_SetComp = visit_DictComp = generator
+
+
+def scope(source):
+    """Return the symbols of code; the names of a comprehension are not among its own."""
+    tree = ast.fix_missing_locations(Apart().visit(ast.parse(source)))
+    return symtable.symtable(ast.unparse(tree), "<cell>", "exec")
+
+
 @functools.lru_cache(maxsize=10_000)
 def used(source):
     """Return the names that code takes from around it, in functions' bodies too."""
-    top, *tables = [symtable.symtable(source, "<cell>", "exec")]
+    top, *tables = [scope(source)]
     found = {
         each.get_name() for each in top.get_symbols() if each.is_referenced()
     }
@@ -32,10 +51,9 @@ def used(source):
 @functools.lru_cache(maxsize=10_000)
 def bound(source):
     """Return the names that code binds: assigned, defined and imported."""
-    symbols = symtable.symtable(source, "<cell>", "exec").get_symbols()
     return frozenset(
         each.get_name()
-        for each in symbols
+        for each in scope(source).get_symbols()
         if each.is_assigned() or each.is_imported()
     )
 

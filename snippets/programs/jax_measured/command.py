@@ -2,9 +2,11 @@
 
 import argparse
 import ast
+import codecs
 import contextlib
 import datetime
 import difflib
+import errno
 import importlib.util
 import itertools
 import json
@@ -16,7 +18,7 @@ import tempfile
 import threading
 import time
 
-from . import cells, practising, results, surroundings
+from . import cells, practising, probing, results, surroundings, timer
 from .table import table
 
 # What is measured where nothing is named: two to three minutes on two cores.
@@ -31,6 +33,17 @@ SHORT = 8000
 STOPPED = 130
 # They need not be installed.
 SKIPPED = ("timer", "__future__")
+# What a terminal of few letters shows in place of others.
+PLAIN = {
+    "µ": "u",
+    "×": "x",
+    "–": "-",
+    "†": "*",
+    "‡": "**",
+    "✓": "+",
+    "✗": "-",
+    "…": "...",
+}
 
 
 class Left(Exception):
@@ -42,10 +55,30 @@ def say(text=""):
     print(text, file=sys.stderr, flush=True)
 
 
+def plainly(error):
+    """Return what is written in place of a letter that the terminal lacks, for `codecs`."""
+    letters = error.object[error.start : error.end]
+    return "".join(PLAIN.get(each, "?") for each in letters), error.end
+
+
 def absent(sources):
-    """Return the modules that cells import and that are not installed."""
+    """Return the modules that cells import and that are not installed, or do not work."""
     names = cells.modules_in(sources) - set(SKIPPED)
-    return {name for name in names if importlib.util.find_spec(name) is None}
+    lost = {name for name in names if importlib.util.find_spec(name) is None}
+    return lost | (names & broken(names.intersection(timer.FRAMEWORKS)).keys())
+
+
+def broken(names=timer.FRAMEWORKS):
+    """Return {framework: why it cannot be used} of those that are installed."""
+    found = probing.answers(names)
+    return {name: reason for name, (reason, _) in found.items() if reason}
+
+
+def notices():
+    """Return in lines which frameworks cannot be used, and what is to be said of the others."""
+    lines = [f"{name} is left out: {why}" for name, why in broken(()).items()]
+    said = (notice for _, notice in probing.answers(()).values())
+    return [*lines, *filter(None, said)]
 
 
 def prepared(measurement):
@@ -54,7 +87,8 @@ def prepared(measurement):
     sources = cells.without(measurement["cells"], lacking)
     empty = cells.never_filled(sources)
     measuring = map(ast.unparse, cells.measuring(sources[-1]))
-    if all(cells.used(each) & empty for each in measuring):
+    left = set(measurement["frameworks"]) - lacking
+    if not left or all(cells.used(each) & empty for each in measuring):
         raise Left(f"it needs {' or '.join(sorted(lacking))}")
     return sources, lacking
 
@@ -79,6 +113,12 @@ def processes_of(jobs):
         else:
             lists.append([name])
     return lists
+
+
+def close(pipe):
+    """Close a pipe that perhaps nobody reads any more."""
+    with contextlib.suppress(OSError):
+        pipe.close()
 
 
 def answers(sources, left_out):
@@ -113,16 +153,19 @@ def answers(sources, left_out):
         )
         end.enter_context(process)
         end.callback(process.kill)
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(question))
-            process.stdin.close()
+        # Its input stays open: where it ends, this process has ended, whatever ended it.
+        end.callback(close, process.stdin)
+        with contextlib.suppress(OSError):
+            print(json.dumps(question), file=process.stdin, flush=True)
         for _ in sources:
             late = threading.Timer(LIMIT, process.kill)
             late.start()
-            line = process.stdout.readline()
-            if not late.is_alive():
-                raise Left(f"it took longer than {LIMIT} seconds")
-            late.cancel()
+            try:
+                line = process.stdout.readline()
+                if not late.is_alive():
+                    raise Left(f"it took longer than {LIMIT} seconds")
+            finally:
+                late.cancel()
             if not line:
                 status = process.wait()
                 errors.seek(0)
@@ -139,6 +182,8 @@ def answers(sources, left_out):
 
 def default():
     """Return the first ten measurements that can be made here."""
+    # All at once, as each takes a while.
+    probing.answers(timer.FRAMEWORKS)
     return list(
         itertools.islice(filter(is_possible, offered().values()), CHOSEN)
     )
@@ -158,6 +203,7 @@ def is_possible(measurement):
 
 def listed():
     """Print what can be measured, and what of it here."""
+    say("looking which frameworks work here")
     first = default()
     for name, measurement in offered().items():
         mark = "*" if measurement in first else " "
@@ -170,6 +216,8 @@ def listed():
         if note:
             print(f"{'':19}{note}")
     print(f"\n* what `run` measures if it is not told what. Pages: {pages()}")
+    for line in notices():
+        print(line)
     return 0
 
 
@@ -208,6 +256,7 @@ class Run:
                 self.left[name] = f"not measured: {left}"
         self.order = list(self.jobs)
         self.took = {name: [] for name in self.jobs}
+        self.unkept = None
 
     def content(self):
         """Return what the file holds, in the order in which it was asked for."""
@@ -221,7 +270,17 @@ class Run:
         for number, record in enumerate(map(results.reduced, records)):
             former = self.records.get((name, number))
             self.records[name, number] = results.joined(former, record)
-        results.write(self.path, self.content())
+        self.write()
+
+    def write(self):
+        """Write all that there is; a disk that is full does not end the run."""
+        try:
+            results.write(self.path, self.content())
+            self.unkept = None
+        except OSError as error:
+            if not self.unkept:
+                say(f"{self.path} cannot be written: {error.strerror}")
+            self.unkept = error.strerror
 
     def measure(self):
         """Measure all once, in as few processes as can be, then all again in others."""
@@ -293,19 +352,25 @@ class Run:
 
 def run(names, processes, path):
     """Measure, print the table and keep the file; return the exit status."""
-    measurements, status = chosen(names), 0
-    now = datetime.datetime.now()
+    measurements, now = chosen(names), datetime.datetime.now()
     path = path or f"jax-measured-{now:%Y-%m-%d-%H%M%S}.json"
-    if os.path.exists(path) or not os.access(
-        os.path.dirname(path) or ".", os.W_OK
-    ):
-        say(
-            f"{path} is there already, or cannot be written; choose another by --out"
-        )
+    try:
+        results.reserve(path)
+    except results.Refused as refused:
+        say(f"{path}: {refused}; choose another by --out")
         return 2
-    for warning in surroundings.warnings():
-        say(f"warning: {warning}")
-    current = Run(path, measurements, processes)
+    try:
+        current = Run(path, measurements, processes)
+        for warning in [*surroundings.warnings(), *notices()]:
+            say(f"warning: {warning}")
+        return measured(current)
+    finally:
+        results.release(path)
+
+
+def measured(current):
+    """Let a run measure, and print and keep what it found; return the exit status."""
+    status = 0
     try:
         current.measure()
     except KeyboardInterrupt:
@@ -316,15 +381,26 @@ def run(names, processes, path):
     if not current.records:
         say("nothing was measured")
         return status or 1
+    if current.unkept:
+        current.write()
     found = current.content()
-    print("\n".join(table(found, results.book())))
-    say(f"\nkept in {path}")
     line = results.line(found)
+    try:
+        print("\n".join(table(found, results.book())))
+    finally:
+        if not current.unkept:
+            say(f"\nkept in {current.path}")
+    if current.unkept:
+        say(
+            f"\nnot kept in {current.path}: {current.unkept}. All of it in one line:"
+        )
+        print(f"\n{line}")
+        return status or 1
     if len(line) <= SHORT:
         say("the same in one line, for the page Your machine:")
         print(f"\n{line}")
     else:
-        say(f"the same in one line: jax-measured show --line {path}")
+        say(f"the same in one line: jax-measured show --line {current.path}")
     return status
 
 
@@ -348,13 +424,34 @@ def show(sources, as_line):
 
 
 def at_least(text):
-    """Return a number of processes; ValueError for fewer than a range needs."""
-    if int(text) < PROCESSES:
-        raise ValueError
+    """Return a number of processes; ArgumentTypeError for fewer than a range needs."""
+    if not text.isdecimal() or int(text) < PROCESSES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of processes from {PROCESSES} on: fewer have no range"
+        )
     return int(text)
 
 
 def main(arguments=None):
+    """Do what the words of a command line ask for; return the exit status."""
+    codecs.register_error("plainly", plainly)
+    with contextlib.suppress(AttributeError):
+        sys.stdout.reconfigure(errors="plainly")
+    try:
+        status = done(arguments)
+        sys.stdout.flush()
+        return status
+    except OSError as error:
+        # Nobody reads on, as with `| head`, or there is no room.
+        if error.errno not in (errno.EPIPE, errno.ENOSPC):
+            raise
+        if error.errno != errno.EPIPE:
+            say(f"the output cannot be written: {error.strerror}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+
+
+def done(arguments):
     """Do what the words of a command line ask for; return the exit status."""
     parser = argparse.ArgumentParser(prog="jax-measured", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)

@@ -5,6 +5,7 @@ one of `measurement.schema.json`; of each process it keeps the median of its sam
 """
 
 import base64
+import contextlib
 import datetime
 import functools
 import json
@@ -21,13 +22,20 @@ FORMAT = "jax-measured"
 VERSION = 1
 LINE = "jm1."
 # Bytes; a line of a few kilobytes can be one that unpacks to gigabytes.
-LARGEST = 10_000_000
+LARGEST = 4_000_000
+MOST_RECORDS = 1000
+KEYS = {"format", "version", "book", "machine", "date", "records"}
 CLOCKS = "latency", "throughput"
 # Within these limits a file can be believed, whoever has made it: seconds of a call, operations a
 # second, and how many times as long one call of many takes as one alone.
 SHORTEST, LONGEST = 1e-9, 3600.0
 MOST_OPERATIONS = 1e17
 TOGETHER = 3
+# How many times as long a call takes as the first at most.
+FIRST = 100
+MOMENT = re.compile(
+    r"20\d\d-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)", re.ASCII
+)
 TYPES = {
     "object": dict,
     "array": list,
@@ -100,6 +108,26 @@ def content(records):
     }
 
 
+def reserve(path):
+    """Begin a file of results that no other run can have; raises Refused."""
+    if os.path.lexists(path):
+        raise Refused("it is there already")
+    try:
+        os.close(os.open(f"{path}.part", os.O_CREAT | os.O_EXCL, 0o666))
+    except FileExistsError:
+        raise Refused(
+            f"another run writes it, or was killed and left {path}.part"
+        ) from None
+    except OSError as error:
+        raise Refused(f"it cannot be written: {error.strerror}") from None
+
+
+def release(path):
+    """Remove what a run has begun and not written."""
+    with contextlib.suppress(OSError):
+        os.remove(f"{path}.part")
+
+
 def write(path, found):
     """Write a file of results; what was there is replaced at once, or not at all."""
     with open(f"{path}.part", "w", encoding="utf8") as file:
@@ -138,15 +166,16 @@ def read(source):
     text = source
     if not source.startswith(LINE):
         try:
-            with open(source, encoding="utf8") as file:
+            # Some editors mark a file as UTF-8.
+            with open(source, encoding="utf-8-sig") as file:
                 text = file.read(LARGEST + 1)
         except OSError as error:
             raise Refused(error.strerror or "it cannot be read") from None
         except UnicodeDecodeError:
             raise Refused("it is no text") from None
-    text = text.strip()
     if len(text) > LARGEST:
         raise Refused("it is too large")
+    text = text.strip()
     try:
         found = json.loads(unpacked(text) if text.startswith(LINE) else text)
         check(found)
@@ -169,9 +198,8 @@ def check(found):
     """Raise Refused for what is no file of results, or contradicts itself."""
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise Refused("it is no file of jax-measured")
-    if found.get("version") != VERSION or number_of(
-        found.get("book")
-    ) > number_of(book()["book"]):
+    is_other = problem(found.get("version"), {"const": VERSION}, "version")
+    if is_other or number_of(found.get("book")) > number_of(book()["book"]):
         raise Refused(
             "it is of a newer book: install the newer jax-measured to read it"
         )
@@ -182,9 +210,13 @@ def check(found):
     for name, rule in (("machine", text), ("date", moment)):
         if wrong := problem(found.get(name), rule, name):
             raise Refused(wrong)
+    if more := [*(found.keys() - KEYS)]:
+        raise Refused(f"it says something unknown, {ascii(more[0])[:40]}")
     records = found.get("records")
     if not isinstance(records, list) or not records:
         raise Refused("it holds no records")
+    if len(records) > MOST_RECORDS:
+        raise Refused(f"it holds {len(records)} records")
     for number, record in enumerate(records, 1):
         several = isinstance(record, dict) and "alternatives" in record
         rule = schema()["$defs"]["comparison" if several else "measurement"]
@@ -202,7 +234,9 @@ def problem(value, rule, place):
         found = [problem(value, each, place) for each in rule["anyOf"]]
         return None if None in found else found[0]
     wrong = f"{place} is not what a record has there"
-    if "const" in rule and value != rule["const"]:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if "const" in rule and (isinstance(value, bool) or value != rule["const"]):
         return wrong
     kinds = rule.get("type", [])
     kinds = [
@@ -234,6 +268,8 @@ def fits(text, rule):
         try:
             datetime.datetime.fromisoformat(text)
         except ValueError:
+            return False
+        if not MOMENT.fullmatch(text):
             return False
     length = (
         rule.get("minLength", 0)
@@ -284,9 +320,11 @@ def contradictions(records):
             schema()["method"]
         }:
             yield f"{record['name']} was measured by another method than the book's"
-        counts = {len(part["processes"]) for part in parts(record)}
-        if len(counts) > 1:
+        turns = [rounds(part) for part in parts(record)]
+        if len(set(map(len, turns))) > 1:
             yield f"what {record['name']} compares is not of the same processes"
+        elif turns.count(turns[0]) < len(turns):
+            yield f"what {record['name']} compares is not of the same rounds"
         for part in parts(record):
             called = reference(part)
             if called in seen:
@@ -297,16 +335,24 @@ def contradictions(records):
             ):
                 yield f"{called} is no part of {record['name']}"
             for process in part["processes"]:
-                latency = statistics.median(process["latency"])
-                each = statistics.median(
-                    process.get("throughput") or [latency]
-                )
-                if not (
-                    SHORTEST <= latency <= LONGEST
-                    and SHORTEST <= each <= LONGEST
-                ):
-                    yield f"the time of {called} is none that a call can take"
-                if each > TOGETHER * latency:
-                    yield f"of {called} one call of many takes longer than one alone"
-                if (part["work"] or 0) / each > MOST_OPERATIONS:
-                    yield f"{called} does more operations a second than any machine"
+                yield from impossible(called, process, part["work"] or 0)
+
+
+def rounds(part):
+    """Return of how many rounds each process of a measurement is."""
+    return [len(process["latency"]) for process in part["processes"]]
+
+
+def impossible(called, process, work):
+    """Yield what cannot be of the times of one process."""
+    latency = statistics.median(process["latency"])
+    each = statistics.median(process.get("throughput") or [latency])
+    first = process["first_call"]
+    if not (SHORTEST <= latency <= LONGEST and SHORTEST <= each <= LONGEST):
+        yield f"the time of {called} is none that a call can take"
+    if each > TOGETHER * latency:
+        yield f"of {called} one call of many takes longer than one alone"
+    if first is not None and first < latency / FIRST:
+        yield f"of {called} the first call is shorter than all others"
+    if work / each > MOST_OPERATIONS:
+        yield f"{called} does more operations a second than any machine"

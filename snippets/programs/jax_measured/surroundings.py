@@ -11,13 +11,15 @@ from . import timer
 
 # Seconds for which the machine is watched: many of the hundredths in which it counts.
 LOOK = 0.5
-SWITCHES = """
+SWITCHES = tuple(
+    """
 JAX_DEBUG_NANS JAX_DEBUG_INFS JAX_DISABLE_JIT JAX_LOG_COMPILES JAX_CHECK_TRACER_LEAKS
 JAX_EXPLAIN_CACHE_MISSES JAX_ENABLE_CHECKS JAX_TRANSFER_GUARD JAX_COMPILATION_CACHE_DIR
 TORCH_LOGS CUDA_LAUNCH_BLOCKING PYTHONTRACEMALLOC PYTHONDEVMODE PYTHONPROFILEIMPORTTIME
 """.split()
+)
 # They change what is measured, in place of how long it takes.
-CHANGED = ("JAX_ENABLE_X64", "JAX_DEFAULT_MATMUL_PRECISION", "JAX_PLATFORMS")
+CHANGED = ("JAX_ENABLE_X64", "JAX_DEFAULT_MATMUL_PRECISION")
 OFF = ("", "0", "false", "off", "no")
 
 
@@ -66,15 +68,32 @@ def threads():
         yield f"this container may use {int(quota) / int(period):g} of {usable} cores"
 
 
+def switched():
+    """Return the switches of the environment that are on, as records have them.
+
+    A value that is a path, which may name somebody, is left out.
+    """
+    values = {
+        name: " ".join(os.environ.get(name, "").split())
+        for name in (*SWITCHES, *CHANGED)
+    }
+    return {
+        name: "set" if os.sep in value else value[:300]
+        for name, value in values.items()
+        if value.lower() not in OFF
+    }
+
+
 def switches():
     """Yield a warning for each switch in the environment that changes times."""
-    for name in SWITCHES:
-        if os.environ.get(name, "").lower() not in OFF:
-            yield f"{name} is set, and slows calls down or changes first ones: unset it"
-    for name in CHANGED:
-        if os.environ.get(name, "").lower() not in OFF:
-            value = os.environ[name]
+    for name, value in switched().items():
+        if name in CHANGED:
             yield f"{name} is {value}, so other things are measured than the book's"
+        else:
+            yield f"{name} is set, and slows calls down or changes first ones: unset it"
+    # Where it ran a record says by its device.
+    if value := os.environ.get("JAX_PLATFORMS"):
+        yield f"JAX_PLATFORMS is {value}: JAX is to compute there, and on nothing else"
 
 
 def warnings():

@@ -1,6 +1,7 @@
 """The table of results: yours, the book's on each device, and what that says."""
 
 import itertools
+import re
 import statistics
 
 from snippets.programs.timer import (
@@ -11,11 +12,14 @@ from snippets.programs.timer import (
     middle,
 )
 
-FEWEST = 3
-
-
+# Of fewer all lie on one side by chance in more than one of sixteen cases.
+FEWEST = 5
 # Of six and more processes a range misses the true median in one of twenty cases or fewer.
 ENOUGH = 6
+# What of a record's settings is a variable of the environment; two are the book's own.
+VARIABLE = re.compile(
+    r"(?!GOMP_SPINCOUNT|OPENBLAS_THREAD_TIMEOUT)[A-Z_\d]{5,}"
+)
 
 
 def parts(record):
@@ -53,6 +57,33 @@ def medians(part):
     return [median(process) for process in part["processes"]]
 
 
+def switched(part):
+    """Return what was switched on in the environment, as 'NAME=value'."""
+    settings = part.get("settings", {}).items()
+    return [f"{k}={of}" for k, of in settings if VARIABLE.fullmatch(k)]
+
+
+def disturbed(part):
+    """Say whether other programs ran during a process of a measurement."""
+    return any(each.get("disturbed") for each in part["processes"])
+
+
+def marks(part):
+    """Return what stands behind a time: † for switches, ‡ for other programs."""
+    both = ("†" if switched(part) else ""), ("‡" if disturbed(part) else "")
+    return "".join(f" {mark}" for mark in both if mark)
+
+
+def footnotes(records):
+    """Yield what the marks in a table mean."""
+    every = [part for record in records for part in parts(record)]
+    for on in dict.fromkeys(", ".join(switched(part)) for part in every):
+        if on:
+            yield f"† measured with {on}, which the book's are not"
+    if any(map(disturbed, every)):
+        yield "‡ other programs kept a core busy: measure again with nothing else running"
+
+
 def counterpart(part, numbers):
     """Return the device of the book to compare with: of the same kind, or None."""
     called, own = reference(part), part["device_kind"]
@@ -75,7 +106,8 @@ def against(mine, theirs):
 def cells_of(part, devices, numbers):
     """Return a row: the name, yours, the book's on each device, and the verdict."""
     called, own = reference(part), medians(part)
-    row, chosen = [ranged(own)], counterpart(part, numbers)
+    row = [ranged(own) + marks(part)]
+    chosen = counterpart(part, numbers)
     for device in devices:
         of = numbers[device].get(called)
         alike = of and of["shape"] == part["shape"]
@@ -156,6 +188,7 @@ def table(content, found):
         lines.append("".join(texts).rstrip())
     first = parts(content["records"][0])[0]
     lines += ["", *dict.fromkeys(orders), *([""] if orders else [])]
+    lines += footnotes(content["records"])
     lines.append(
         "The last column compares with the book's device of the same kind."
     )

@@ -15,6 +15,7 @@ from base64 import urlsafe_b64decode
 import pytest
 
 from snippets.your_machine import roofline
+from tests.programs import damaged
 
 CHAPTER = pathlib.Path(__file__).parents[3] / "docs" / "your_machine"
 COLUMNS = (
@@ -430,7 +431,44 @@ def test_a_number_in_a_sentence_has_the_readers_behind_it(page, address, turns):
     assert re.fullmatch(rf".*{re.escape(number)}.* {re.escape(own)} in it\.", sentence.inner_text())
     assert sentence.locator(".yours").is_visible()
     notice = page.locator(".device-notice[data-device]:visible").inner_text()
-    assert notice.startswith("Your machine: A <b>machine</b>, python 1.2.3, 2026-01-03. ")
+    assert notice.startswith("Your machine\nA <b>machine</b>, python 1.2.3, 2026-01-03. ")
+
+
+def test_the_notice_is_open_the_first_time_and_folded_then(page, address, turns):
+    words = page.locator(".device-notice[data-device]", has_text="Charts and tables show it")
+    heights = []
+    for _ in range(3):
+        beside(page, address, turns)
+        words.wait_for(state="visible")
+        heights.append(words.bounding_box()["height"])
+    assert heights[1] == heights[2] < heights[0]
+    words.locator("summary").click()
+    assert words.bounding_box()["height"] == heights[0]
+
+
+def test_switches_and_other_programs_are_said_beside_numbers(page, address, turns, book):
+    file = copy.deepcopy(turns)
+    slow, fast = file["records"][0]["alternatives"]
+    slow["settings"] |= {"JAX_DISABLE_JIT": "1", "GOMP_SPINCOUNT": "30000"}
+    fast["settings"] |= {"JAX_DISABLE_JIT": "1", "OMP_NUM_THREADS": "1"}
+    fast["processes"][0]["disturbed"] = True
+    beside(page, address, file)
+    sentence = page.locator("p", has_text="A sentence with")
+    number, own = (sentence.locator(part).inner_text() for part in (".measured", ".yours"))
+    switches = "with JAX_DISABLE_JIT=1 and OMP_NUM_THREADS=1"
+    assert own == f"yours {number}, {switches}, disturbed"
+    notice = page.locator(".device-notice[data-device]:visible").inner_text()
+    count = sum(len(each["alternatives"]) for each in file["records"])
+    assert f"{switches}, other programs ran beside 1 of {count} measurements" in notice
+    races = compared(book, "race/")
+    races["records"][0]["alternatives"][0]["settings"] = {"JAX_ENABLE_X64": "1"}
+    page.evaluate("localStorage.clear()")
+    page.goto(f"{address}/b/index.html")
+    page.evaluate(PASTE, json.dumps(races))
+    page.goto(f"{address}/a/races.html")
+    page.locator("table.fastest th", has_text="Your machine").wait_for()
+    (_, first, *others) = cells(page.locator("table.fastest"))
+    assert first[-1].endswith(", with JAX_ENABLE_X64=1") and "X64" not in others[-1][-1]
 
 
 def test_a_number_in_a_table_has_the_readers_below_it(page, address, turns):
@@ -446,7 +484,7 @@ def test_a_number_in_a_table_has_the_readers_below_it(page, address, turns):
 def test_a_ratio_has_none_beside_it_where_the_file_lacks_one_side(page, address, turns, apart):
     slow, fast = turns["records"][0]["alternatives"]
     both = [{**turns["records"][0], "alternatives": [fast]}]
-    both += [{**turns["records"][0], "name": "else", "alternatives": [slow]}] if apart else []
+    both += [{**turns["records"][0], "name": "duel", "alternatives": [slow]}] if apart else []
     beside(page, address, turns | {"records": both})
     asked = {
         each.get_attribute("data-measured") or each.get_attribute("data-compared")
@@ -600,118 +638,26 @@ def test_it_works_from_files(page, book, whole, turns):
     page.evaluate("localStorage.clear()")
 
 
-def cut(file):
-    return json.dumps(file)[:-200]
-
-
-def edited(*path, to):
-    """Return what puts something into a file, at a place in it; `...` removes what is there."""
-
-    def edit(file):
-        place = file
-        for key in path[:-1]:
-            place = place[key]
-        if to is ...:
-            del place[path[-1]]
-        else:
-            place[path[-1]] = to(place[path[-1]]) if callable(to) else to
-        return json.dumps(file)
-
-    return edit
-
-
-FIRST = "records", 0
-PROCESS = *FIRST, "processes", 0
-# What is done to the file, and a part of what is said of it.
-DAMAGED = {
-    "cut off": (cut, "not JSON, or it is cut off"),
-    "a text": (lambda file: "hello", "not JSON"),
-    "a number": (lambda file: "12", "no file of the command"),
-    "null": (lambda file: "null", "no file of the command"),
-    "a list": (lambda file: json.dumps(file["records"]), "no file of the command"),
-    "another format": (edited("format", to="asv"), "no file of the command"),
-    "a notebook": (lambda file: '{"cells": [], "nbformat": 4}', "no file of the command"),
-    "a newer form": (edited("version", to=2), "a newer book"),
-    "a newer book": (edited("book", to="99.0"), "a newer book"),
-    "no form": (edited("version", to=...), "its “version”"),
-    "no machine": (edited("machine", to=...), "its “machine”"),
-    "a machine of two lines": (edited("machine", to="a\nb"), "its “machine”"),
-    "no date": (edited("date", to="yesterday"), "its “date”"),
-    "no book": (edited("book", to="new"), "its “book”"),
-    "no records": (edited("records", to=[]), "its “records”"),
-    "records that are none": (edited("records", to=[1]), "its “records”"),
-    "another method": (edited(*FIRST, "method", to=1), "method 1 of the timer"),
-    "a newer record": (edited(*FIRST, "version", to=4), "a newer book"),
-    "an older record": (edited(*FIRST, "version", to=2), "its “version”"),
-    "no name": (edited(*FIRST, "name", to=...), "its “name”"),
-    "a name with blanks": (edited(*FIRST, "name", to="x 0"), "its “name”"),
-    "a framework with blanks": (edited(*FIRST, "framework", to="a b"), "its “framework”"),
-    "no processes": (edited(*FIRST, "processes", to=[]), "its “processes”"),
-    "no latency": (edited(*PROCESS, "latency", to=...), "its “processes”"),
-    "a latency of none": (edited(*PROCESS, "latency", to=[]), "its “processes”"),
-    "a latency of zero": (edited(*PROCESS, "latency", to=[0]), "its “processes”"),
-    "a latency below zero": (edited(*PROCESS, "latency", to=[-1]), "its “processes”"),
-    "a latency in words": (edited(*PROCESS, "latency", to=["1 ms"]), "its “processes”"),
-    "no moment": (edited(*PROCESS, "date", to="now"), "its “processes”"),
-    "a shape in words": (edited(*FIRST, "shape", to="3×3"), "its “shape”"),
-    "versions that are none": (edited(*FIRST, "versions", to={"jax": 1}), "its “versions”"),
-    "a work below zero": (edited(*FIRST, "work", to=-1), "its “work”"),
-    "too much work": (edited(*FIRST, "work", to=1e29), "no device does so much work"),
-    "a call too short": (
-        edited(*FIRST, "processes", to=lambda of: [each | {"latency": [1e-11]} for each in of[:1]]),
-        "contradicts itself: a call takes",
-    ),
-    "many calls that take longer": (
-        edited(*FIRST, "processes", to=lambda of: [of[0] | {"throughput": [1e6]}]),
-        "a call of many takes longer",
-    ),
-    "a first call too short": (
-        edited(*FIRST, "processes", to=lambda of: [of[0] | {"first_call": 1e-12}]),
-        "its first call is shorter",
-    ),
-    "one twice": (edited("records", to=lambda of: [*of, of[0]]), "is in it twice"),
-    "a comparison of other turns": (
-        edited(
-            "records",
-            to=lambda of: [
-                {
-                    "version": 3,
-                    "method": 2,
-                    "name": "x",
-                    "alternatives": [
-                        of[0] | {"processes": of[0]["processes"][:1]},
-                        of[1] | {"processes": of[0]["processes"][:1] * 2},
-                    ],
-                }
-            ],
-        ),
-        "its contenders took other turns",
-    ),
-    "a comparison of nothing": (
-        edited(*FIRST, to={"version": 3, "method": 2, "name": "x", "alternatives": []}),
-        "its “alternatives”",
-    ),
-    "a damaged line": (lambda file: "jm1.AAAA", "damaged or cut off"),
-    "a line of other letters": (lambda file: "jm1.%%%", "damaged or cut off"),
-    "what is too large": (lambda file: " " + "1" * 4_000_001, "too large"),
-}
-
-
 def test_what_cannot_be_right_is_refused_in_words_and_nothing_is_lost(page, address, whole):
     page.evaluate(PASTE, json.dumps(whole))
     before = page.evaluate("localStorage.getItem('book-your-machine')")
     line = page.locator(".machine-link").get_attribute("href").removeprefix("#")
-    cases = DAMAGED | {"a line cut off": (lambda file: line[:-40], "damaged or cut off")}
-    said = {
-        name: page.evaluate(PASTE, damage(copy.deepcopy(whole)))
-        for name, (damage, _) in cases.items()
-    }
-    wrong = {name: said[name] for name, (_, words) in cases.items() if words not in said[name]}
+    cases = {kind: (text, words) for kind, (text, _, words) in damaged.TEXTS.items()}
+    for kind, (_, _, words) in damaged.EDITS.items():
+        cases[kind] = json.dumps(damaged.edited(kind)), words
+    cases["a line cut off"] = line[:-40], "damaged or cut off"
+    said = {kind: page.evaluate(PASTE, text) for kind, (text, _) in cases.items()}
+    wrong = {kind: said[kind] for kind, (_, words) in cases.items() if words not in said[kind]}
     assert wrong == {}
     assert all(each.endswith("What was kept before is still there.") for each in said.values())
     assert page.evaluate("localStorage.getItem('book-your-machine')") == before
     page.evaluate("localStorage.clear()")
     assert page.evaluate(PASTE, "{}").endswith("Nothing is drawn.")
+
+
+@pytest.mark.parametrize("kind", damaged.FINE)
+def test_what_the_command_shows_is_kept(page, kind):
+    assert page.evaluate(PASTE, damaged.FINE[kind]).startswith("Kept in this browser: ")
 
 
 @pytest.mark.parametrize(

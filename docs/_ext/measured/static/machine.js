@@ -39,7 +39,7 @@
 
   // Their styles are in the site's sheet because a script that every page loads names them.
   const YOURS = { beside: "yours", below: "yours below" };
-  window.machine = { DEVICE, LABEL, YOURS, kept, keep, forget, brought, offer };
+  window.machine = { DEVICE, LABEL, YOURS, stored, kept, keep, forget, brought, offer };
 
   document.addEventListener("DOMContentLoaded", async () => {
     const there = (name) => document.querySelector(name) !== null;

@@ -2,12 +2,13 @@
 // the book's, from what the build wrote before each chart and table, and put them into its tabs.
 (async () => {
   "use strict";
-  const { DEVICE, LABEL, record, about, distributionOf } = window.machine;
+  const { DEVICE, LABEL, record, about, distributionOf, stored } = window.machine;
   const { CLOCKS, rangeOf, valueOf, sizeOf, fieldText, rateText, secondsText, ratioText } = window.machine;
   const [TOP, HEIGHT, LINE] = [40, 250, 15];
   // As in rows.py and lines.py.
   const [LETTER, BOLD, FAR] = [6.8, 8.2, 30];
   const MARKS = [["", "●"], ["square", "■"], ["diamond", "◆"], ["flat", "▬"]];
+  const TOLD = "book-your-machine-told";
 
   const filled = (made, given, children) => {
     for (const [key, value] of Object.entries(given)) {
@@ -357,10 +358,16 @@
     const hollow = html("p", { class: "table-note" }, `○ ${data.home[1]} of this book${ratio}.`);
     addTab(beside, data, ...figure(made, beside), hollow, folded("The numbers as a table", numbers));
   }
+  let said = null;
   if (count || document.querySelector(".yours")) {
     const words = "Charts and tables show it; a number has yours beside it, if your file has it for " +
       "the same kind of device. All else is as this book recorded it.";
-    document.querySelector("article h1")?.after(notice(`${LABEL}: ${about(record)}. ${words}`));
+    // Open the first time; then it is folded, for each page says the same.
+    const open = stored((storage) => storage.getItem(TOLD)) ? {} : { open: "" };
+    said = html("details", { class: "device-notice", "data-device": DEVICE, hidden: "", ...open },
+      html("summary", {}, LABEL), `${about(record)}. ${words}`);
+    document.querySelector("article h1")?.after(said);
   }
   document.dispatchEvent(new CustomEvent("devices"));
+  if (said && !said.hidden) stored((storage) => storage.setItem(TOLD, "yes"));
 })();

@@ -3,7 +3,7 @@
 // its author asked for.
 (() => {
   "use strict";
-  const { YOURS, LABEL, record, about, CLOCKS, rangeOf, valueOf, secondsOf } = window.machine;
+  const { YOURS, LABEL, record, about, marksOf, CLOCKS, rangeOf, valueOf, secondsOf } = window.machine;
   const { fieldText, secondsText, ratioText } = window.machine;
   const { median, medianRatio, spread, numberOf, fixed, rounded, decimals, between, ranged } =
     window.machine;
@@ -140,7 +140,7 @@
       const [references, condition] = number.dataset[role].split(" in ");
       const parts = partsOf(references, number.dataset.on);
       const found = parts && read(parts, condition);
-      if (found) show(number, found.text);
+      if (found) show(number, [found.text, ...marksOf(parts.map(([, each]) => each))].join(", "));
     }
   }
 
@@ -156,16 +156,19 @@
     const measured = references.map((name) => record.measurements.get(name)).filter(Boolean);
     measured.sort((one, other) => secondsOf(one) - secondsOf(other));
     const found = [...Map.groupBy(measured, (each) => each.framework).values()].map(([each]) => each);
+    const marks = marksOf(found).map((mark) => `, ${mark}`).join("");
     const names = found.map(({ framework }) => frameworks[framework]);
     if (found.length < 2 || found.some(({ processes }) => processes.length < 2)) {
       const times = found.map((each, n) => `${names[n]} ${secondsText(secondsOf(each))}`);
-      return { text: times.join(", ") || "–", leading: "" };
+      return { text: times.join(", ") + marks || "–", leading: "" };
     }
     const ratio = against(found[0], found[1]);
     const two = found.slice(0, 2).map(({ framework }) => framework);
-    if (isTold(ratio)) return { text: `${names[0]}, ${compared(ratio)} than ${names[1]}`, leading: two[0] };
+    if (isTold(ratio)) {
+      return { text: `${names[0]}, ${compared(ratio)} than ${names[1]}${marks}`, leading: two[0] };
+    }
     const joined = names.slice(0, 2).join(isEqual(ratio) ? " and " : " or ");
-    return { text: `${joined}: ${compared(ratio)}`, leading: two.join(" ") };
+    return { text: `${joined}: ${compared(ratio)}${marks}`, leading: two.join(" ") };
   };
   for (const data of document.querySelectorAll(".fastest-data")) {
     const { works, frameworks } = JSON.parse(data.textContent);

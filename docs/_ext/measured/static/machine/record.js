@@ -167,13 +167,19 @@
     return field === "error" ? power(value, 1) : String(value);
   };
 
-  // In what a measurement that the rules allow disagrees with itself; the command refuses no less.
-  const contradiction = (measurement) => {
-    const [latency, throughput, first] = CLOCKS.map((clock) => valueOf(measurement, clock));
-    if (latency < 1e-9 || latency > 3600) return `a call takes ${secondsText(latency)}`;
-    if (throughput > 3 * latency) return "a call of many takes longer than one by itself";
-    if (first !== null && first < latency / 100) return "its first call is shorter than all others";
-    if (valueOf(measurement, "rate") > 1e17) return "no device does so much work in that time";
+  // In what a measurement that the rules allow disagrees with itself; the command refuses the same.
+  const contradiction = ({ work, processes }) => {
+    for (const process of processes) {
+      const latency = numberOf(process, "latency");
+      const each = numberOf(process, "throughput") ?? latency;
+      const wrong = [latency, each].find((seconds) => seconds < 1e-9 || seconds > 3600);
+      if (wrong) return `a call takes ${secondsText(wrong)}`;
+      if (each > 3 * latency) return "a call of many takes longer than one by itself";
+      if (process.first_call !== null && process.first_call < latency / 100) {
+        return "its first call is shorter than all others";
+      }
+      if (work / each > 1e17) return "no device does so much work in that time";
+    }
     return "";
   };
 
@@ -193,7 +199,9 @@
     const measurements = several ? record.alternatives : [record];
     for (const each of measurements) {
       damaged(faultIn(each, rules.$defs.measurement));
-      const against = each.method === record.method ? contradiction(each) : "it has two methods";
+      const isPart = `${each.name}/`.startsWith(`${record.name}/`);
+      const apart = isPart ? contradiction(each) : `${each.name} is no part of it`;
+      const against = each.method === record.method ? apart : "it has two methods";
       if (against) refuse(`${named} contradicts itself: ${against}.`);
     }
     const lengths = ({ processes }) => processes.map(({ latency }) => latency.length);
@@ -297,21 +305,37 @@
   const distributionOf = ({ framework, versions }) =>
     [framework, ...Object.keys(versions).filter((each) => each.startsWith(`${framework}-`))]
       .find((each) => Object.hasOwn(versions, each));
+  // What was switched on in the environment; two variables are those of the book itself.
+  const VARIABLE = /^(?!GOMP_SPINCOUNT|OPENBLAS_THREAD_TIMEOUT)[A-Z_\d]{5,}$/;
+  const switchesOf = ({ settings }) =>
+    Object.entries(settings).filter(([name]) => VARIABLE.test(name)).map((each) => each.join("="));
+  const isDisturbed = ({ processes }) => processes.some((process) => process.disturbed);
+  const switched = (measurements) => {
+    const all = [...new Set(measurements.flatMap(switchesOf))];
+    return all.length ? [`with ${all.join(" and ")}`] : [];
+  };
+  // What is to be said of numbers beside them.
+  const marksOf = (measurements) =>
+    [...switched(measurements), ...(measurements.some(isDisturbed) ? ["disturbed"] : [])];
   const about = ({ file, measurements }) => {
+    const all = [...measurements.values()];
     const versions = new Set();
-    for (const each of measurements.values()) {
+    for (const each of all) {
       const distribution = distributionOf(each);
       if (distribution) versions.add(`${distribution} ${each.versions[distribution]}`);
     }
-    const count = Math.min(...[...measurements.values()].map(({ processes }) => processes.length));
+    const count = Math.min(...all.map(({ processes }) => processes.length));
     const misses = 2 ** (count - 1);
     // Of six and more a range misses no more than one in twenty.
     const few = count > 1 && count < 6 ? [`a range of ${count} processes misses 1 median in ${misses}`] : [];
-    return [file.machine, ...versions, file.date.slice(0, 10), ...few].join(", ");
+    const beside = all.filter(isDisturbed).length;
+    const others = beside ? [`other programs ran beside ${beside} of ${all.length} measurements`] : [];
+    const said = [...few, ...switched(all), ...others];
+    return [file.machine, ...versions, file.date.slice(0, 10), ...said].join(", ");
   };
 
   Object.assign(window.machine, {
-    ...{ CLOCKS, read, line, about, distributionOf, rangeOf, valueOf, secondsOf, sizeOf },
+    ...{ CLOCKS, read, line, about, marksOf, distributionOf, rangeOf, valueOf, secondsOf, sizeOf },
     ...{ fieldText, rateText, secondsText, ratioText, digits },
     ...{ median, medianRatio, spread, numberOf, fixed, rounded, decimals, between, ranged },
   });
