@@ -32,11 +32,10 @@ logger = logging.getLogger(__name__)
 RULES = "book_has_settings"
 # Without which options there is no roofline.
 ROOFLINE = ("ceiling", "bandwidth", "arrays")
-NAMING = (*ROOFLINE, "operations")
 DEFAULTS: dict[str, Any] = {
     **{"x": "name", "y": "latency", "series": "framework", "scale": "linear"},
-    **{"counted": "size", "words": {}},
-    **{"columns": DEFAULT_COLUMNS, "ceiling": [], "bandwidth": [], "arrays": {}, "operations": {}},
+    **{"counted": "size", "words": {}, "columns": DEFAULT_COLUMNS, "ceiling": [], "bandwidth": []},
+    **{"arrays": {}, "operations": {}},
 }
 
 
@@ -104,7 +103,8 @@ def _chart(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
 def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     options, costs = book_of(page.env).options, rooflines.Costs(node["arrays"], node["operations"])
     matching = [*map(costs.with_work, _matching(page, node, "patterns"))]
-    ceilings, streams, _, _ = (_matching(page, node, name) for name in NAMING)
+    found = {name: _matching(page, node, name) for name in (*ROOFLINE, "operations")}
+    ceilings, streams = found["ceiling"], found["bandwidth"]
     points, fastest = by_device(matching), by_device(streams)
     known = by_device(book_measurements.measurements(page.env))
     figures, devices = {}, {}
@@ -333,8 +333,7 @@ class ChartDirective(MeasurementsDirective):
         "y": lambda text: directives.choice(text, tuple(charts.SCALES)),
         "series": lambda text: directives.choice(text, ("framework", "alternative")),
         "scale": lambda text: directives.choice(text, ("linear", "logarithmic")),
-        "counted": str.strip,
-        "words": charts.by_part,
+        **{"counted": str.strip, "words": charts.by_part},
         "columns": _columns,
         "ceiling": str.split,
         "bandwidth": str.split,
