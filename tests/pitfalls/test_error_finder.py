@@ -6,32 +6,14 @@ looked at. The others are only counted: whoever looks at which of them are wrong
 to development, and collects new ones.
 """
 
-import functools
-import html
 import itertools
-import json
-import pathlib
-import re
 
 import pytest
 
-from errors.listing import earlier, error_text, matching_errors, quoted
-from errors.outcomes import declared_errors
-from errors.version_files import Versions
-from executed.hooks import features, kinds
-from executed.store.recordings import Recordings
-from tests.book import pages
-from tests.book.pages import OPTIONS
-from tests.book.test_errors import ENTRIES, LIST
+from tests.book.test_errors import ENTRIES
+from tests.pitfalls import finder
+from tests.pitfalls.finder import EARLIER, MESSAGES, QUOTED, RECENT, is_right
 
-ROOT = pathlib.Path(__file__).parents[2]
-MESSAGES = json.loads(pathlib.Path(__file__).with_name("messages.json").read_text("utf8"))
-EARLIER = earlier(ROOT / "docs" / "_versions" / "earlier.toml")
-QUOTED = quoted(ROOT / "docs" / "_versions" / "earlier.toml")
-SCRIPTS = "docs/_ext/executed/static/elements.js", "docs/_ext/errors/static/errors.js"
-SCRIPT = "".join((ROOT / name).read_text("utf8") for name in SCRIPTS)
-# Where the first link of an entry leads.
-LINKS = dict(re.findall(r"^:::\{error-entry\} (\w+: .+)\n.*?\]\((.+?)\)", LIST, re.MULTILINE))
 NOTHING = [
     "hello",
     "make: *** [all] Error 2",
@@ -46,57 +28,10 @@ NOTHING = [
     "INFO:werkzeug:Press CTRL+C to quit",
 ]
 
-# Pastes a text into the field, and returns what is said above the entries, and the entries.
-PASTED = """text => {
-  const field = document.querySelector("textarea");
-  field.value = text;
-  field.dispatchEvent(new Event("input", { bubbles: true }));
-  return {
-    said: document.querySelector(".error-finder output > p")?.textContent ?? "",
-    rows: [...document.querySelectorAll(".error-finder li > a")].map((row) => row.textContent),
-  };
-}"""
-
-
-def known():
-    """Return the errors that the book declares, with what was recorded of them."""
-    here = Recordings(OPTIONS.folder("recordings"), kinds(features(OPTIONS)))
-    versions, found = Versions(OPTIONS), []
-    for page in map(pages.page, pages.paths()):
-        if page and any(cell.expected for cell in page.cells):
-            found += declared_errors(page, here.read("cpu", page.docname), versions.texts(page))
-    return found
-
-
-def entry(number, words, link, errors):
-    outcomes = {each for e in errors for each in (e.here, *e.versions.values()) if each}
-    told = [error_text(each) for each in outcomes if each.type]
-    told += [text for name, by in EARLIER.items() if words.startswith(name) for text in by.values()]
-    told += [quote.text for quote in QUOTED.get(words, [])]
-    texts = "".join(f"<pre>{html.escape(each)}</pre>" for each in told)
-    return (
-        f'<section class="error-entry" id="error-{number}">'
-        f"<h3><code>{html.escape(words)}</code></h3><p><a href='{link}'>What to do</a></p>"
-        f"<details>{texts}</details></section>"
-    )
-
-
 @pytest.fixture(scope="module")
 def pasted(browser):
     """Return a function that pastes a text, once, and returns what is said and the entries."""
-    errors = known()
-    body = "".join(
-        entry(number, words, LINKS[words], matching_errors(words, errors))
-        for number, words in enumerate(LINKS)
-    )
-    page_text = f"<section><p>About</p><section>{body}</section></section><script>{SCRIPT}</script>"
-    page = browser.new_page()
-    page.set_content(page_text)
-    return functools.cache(lambda text: page.evaluate(PASTED, text))
-
-
-def is_right(message, row):
-    return any(row.startswith(words) for words in message["rows"])
+    return finder.finder(browser)
 
 
 def counted(messages, pasted):
