@@ -84,7 +84,8 @@
   };
 
   // What a message says first; then come advice, and names of somebody's own program.
-  const opening = (text) => text.trim().split(/\n|(?<=\w\w)[.;] /, 1)[0].slice(0, SENTENCE);
+  const opening = (text, length = SENTENCE) =>
+    text.trim().split(/\n|(?<=\w\w)[.;] /, 1)[0].slice(0, length);
 
   // A type as it is written, and its words: people also write "tracer array conversion error".
   const apart = (type) => `${type} ${type.replace(/([a-z])(?=[A-Z])/g, "$1 ")}`;
@@ -101,7 +102,7 @@
   // A function that says what it counts that a message begins as a heading or a quotation does, in
   // which `…` stands for anything; null where it has too few letters for that to mean something.
   const wordedAs = (text) => {
-    const pieces = plainly(opening(text).replace(/\.$/, "")).split("…").map((piece) => piece.trim());
+    const pieces = plainly(opening(text, LONGEST).replace(/\.$/, "")).split("…").map((piece) => piece.trim());
     const letters = pieces.join("").replace(/\W/g, "").length;
     if (letters < FEWEST_LETTERS) return null;
     const escaped = pieces.map((piece) => piece.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
