@@ -310,8 +310,15 @@
     place.style.marginTop = "0";
 
     input.addEventListener("input", () => {
-      if (input.value.trim()) show(read(input.value, causes), output);
-      else output.replaceChildren();
+      const text = input.value;
+      if (!text.trim()) return output.replaceChildren();
+      const found = read(text, causes);
+      show(found, output);
+      if (!found.functions.length && /\w(?:Error|Exception|Warning)\b[:(]/.test(text)) {
+        const href = `${document.documentElement.dataset.content_root ?? "../"}pitfalls/index.html`;
+        const list = element("a", { href, textContent: "the list of errors" });
+        output.append(element("p", {}, "This looks like an error or a warning. Paste it into ", list, "."));
+      }
     });
   });
 })();

@@ -55,6 +55,7 @@
 
   // Pages of JAX's documentation that messages name, and pages of this book.
   const DOCS = [
+    [/201\/sharding\S*#explicit/, "devices/operations.html", "explicit sharding, operation by operation"],
     [/201\/sharding|sharded-computation|Distributed_arrays|explicit-sharding/, "devices/arrays.html", "which device holds which shard"],
     [/201\/shard-map|shard_map/, "devices/shard_map.html", "collectives, one by one"],
     [/501\/export|export\/export/, "models/export.html#how-long-a-file-lasts", "how long an export lasts"],
@@ -65,7 +66,7 @@
     [/101\/state|stateful/, "learn/state.html", "state in JAX"],
     [/101\/pytrees|pytrees\.html/, "pitfalls/static_arguments.html#two-pytrees-that-do-not-match", "pytrees that do not match"],
     [/101\/random|random-numbers|jax\.random/, "start/random_keys.html", "keys"],
-    [/101\/default_dtypes|current-gotchas|Common_Gotchas|default_dtypes/, "pitfalls/numbers.html#float64-is-truncated", "float64 and float32"],
+    [/101\/default_dtypes|current-gotchas|Common_Gotchas|default_dtypes/, "start/arrays.html#dtypes-32-bits-unless-you-ask", "float64 and float32"],
     [/type_promotion/, "pitfalls/numbers.html#mixed-dtypes", "mixed dtypes"],
     [/rank_promotion/, "pitfalls/shapes.html", "shapes that do not fit"],
     [/201\/callbacks|external-callbacks/, "pitfalls/side_effects.html#when-a-side-effect-is-what-you-want", "callbacks"],
@@ -73,6 +74,13 @@
     [/buffer-donation|buffer_donation/, "start/arrays.html#does-every-update-copy-the-array", "donation"],
     [/201\/control-flow|control-flow/, "pitfalls/control_flow.html", "branches and loops"],
     [/201\/gpu-memory|gpu_memory/, "pitfalls/out_of_memory.html", "memory"],
+    [/201\/aot/, "tracing/first_step.html#compiling-beforehand", "compiling beforehand"],
+    [/301\/custom-|custom_jvp|custom_vjp/, "pitfalls/derivatives.html", "rules of your own"],
+    [/301\/remat|gradient-checkpointing|jax\.checkpoint/, "models/memory.html#recompute-activations", "recomputing activations"],
+    [/101\/transformations/, "tracing/tracing.html", "tracing"],
+    [/typed-keys/, "start/random_keys.html", "keys"],
+    [/nan-where/, "pitfalls/control_flow.html#fix-3-jnp-where", "where and nan"],
+    [/installation\.html/, "pitfalls/installing.html", "installing JAX"],
     [/201\/jit|jit-compilation/, "tracing/tracing.html", "tracing"],
     [/internals\/constants/, "jaxprs/reading.html#arrays-from-outside", "arrays that become constants"],
     [/migrate_pmap/, "devices/pmap.html", "pmap, and what replaces it"],
@@ -175,7 +183,7 @@
   const FORMS = [
     [/cannot import name '(?<name>\w+)' from '(?<module>jax(?:lib)?(?:\.[\w.]+)?)'/, "ImportError: cannot import name … from 'jax…'"],
     [/module '(?<module>jax(?:lib)?(?:\.[\w.]+)?)' has no attribute '(?<name>\w+)'/, "AttributeError: module 'jax' has no attribute"],
-    [/\bAttributeError: (?<module>jax(?:\.\w+)*)\.(?<name>\w+) (?:was|is) (?:deprecated|removed)/, "AttributeError: module 'jax' has no attribute"],
+    [/\bAttributeError: (?<module>jax(?:\.\w+)*)\.(?<name>\w+) (?:was|is|has been) (?:deprecated|removed)/, "AttributeError: module 'jax' has no attribute"],
     [/No module named '(?<module>jax(?:lib)?\.[\w.]+)'(?!.*is not a package)/, "ModuleNotFoundError: No module named 'jax.config'"],
   ];
   const ARGUMENT = /\b(\w+?)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'/;
@@ -191,6 +199,10 @@
     if (/partially initialized module 'jax/.test(text)) {
       return { doubt: true, said: ["JAX was asked for something while it was starting: a file of yours is called ", code("jax.py"), ", or the parts of JAX are of different versions."] };
     }
+    const [, absent] = /No module named '((?!jax\b|jaxlib\b)[\w.]+)'/.exec(text) ?? [];
+    if (absent && !form) {
+      return { doubt: true, said: [code(absent), " is not installed for this Python, or its version has no such module."] };
+    }
     if (!form && !argument) return null;
     if (!window.book.jaxNames) {
       load(NAMES).then(again, () => {});
@@ -199,7 +211,9 @@
     if (form) {
       const { module, name = "" } = form.groups;
       const asker = askedBy(text);
-      if (/^jax/.test(asker ?? "") || (!asker && /^jaxlib|\._src/.test(module))) {
+      const frame = packagesOf(text).at(-1);
+      const unknown = !frame && /^jaxlib/.test(module) && name && !rowOf(window.book.jaxNames.gone, module, name);
+      if (/^jax/.test(asker ?? "") || unknown || (frame && !asker && /^jaxlib|\._src/.test(module))) {
         return { row: PARTS, said: ["Parts of JAX are of different versions. Install ", code("jax"), ", ", code("jaxlib"), " and all plug-ins together."] };
       }
       const core = module === "jax.core" && /attribute/.test(row);

@@ -122,8 +122,16 @@ def counts(messages, pasted):
     return found
 
 
+def listed(messages):
+    """Return the messages that some entry is right for."""
+    return [message for message in messages if message["rows"]]
+
+
 def main():
-    """Print the figures of all messages, and which recent ones of development are not first."""
+    """Print the figures of all messages, and which recent ones of development are not first.
+
+    Those that some entry is right for are counted by themselves besides.
+    """
     from playwright import sync_api
 
     path = os.environ.get("BOOK_BROWSER") or shutil.which("chromium")
@@ -133,8 +141,9 @@ def main():
         for name, halves in (("recent", RECENT), ("earlier", MESSAGES)):
             for half, messages in halves.items():
                 found = counts(messages, pasted)
-                told = ", ".join(f"{len(each)} {what}" for what, each in found.items())
-                print(f"{name}, {half}: {len(messages)} messages: {told}")
+                for what, some in (("", messages), (", listed", listed(messages))):
+                    told = ", ".join(f"{len(each)} {w}" for w, each in counts(some, pasted).items())
+                    print(f"{name}, {half}{what}: {len(some)} messages: {told}")
                 for what in ("offered", "wrong", "doubted", "nothing"):
                     for each in found[what] if (name, half) == ("recent", "development") else ():
                         seen = pasted(each["text"])

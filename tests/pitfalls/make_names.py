@@ -25,7 +25,7 @@ CALLED = re.compile(
 )
 
 # Run by each Python: prints its version, its modules, and its names with their parameters.
-ASKED = '''
+ASKED = """
 import enum, importlib, inspect, json, pathlib, sys, warnings
 warnings.simplefilter("ignore")
 import jax, jaxlib
@@ -70,7 +70,7 @@ for module in modules:
             pass
 modules += [name for name in modules_of(jaxlib) if name.count(".") < 2]
 print(json.dumps([jax.__version__, sorted(modules), names, said, broken]))
-'''
+"""
 
 
 def ask(python):

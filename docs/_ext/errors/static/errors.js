@@ -11,6 +11,7 @@
   // Types that say little by themselves.
   const PYTHONS =
     /^(Arithmetic|Assertion|Attribute|Buffer|FloatingPoint|Import|Index|InvalidArgument|JaxRuntime|Key|Lookup|ModuleNotFound|Name|NotImplemented|OS|Overflow|Runtime|Syntax|Type|Value|ZeroDivision)Error$|^(Exception|INFO|WARNING|\w*Warning)$/;
+  const HEAD = /\s*Traceback \(most recent call last\):?/g;
   const LONGEST = 1500;
   const MOST = 4;
   const FEWEST = 0.17;
@@ -40,7 +41,7 @@
   // The errors that a text names, the last ones: their types, and what follows. Types that do not
   // end like one are known from the lists; a line of a log has none.
   const errorsIn = (text, types = []) => {
-    const ends = "\\w*(?:Error|Exception|Interrupt|Warning)";
+    const ends = "\\w+(?:Error|Exception|Interrupt|Warning)";
     const named = new RegExp(`(?<!::)\\b(${[ends, ...types].join("|")})\\b(?:[:(][ \\t]*)?`, "g");
     const plain = text
       .replace(/\x1b\[[\d;]*m/g, "")
@@ -56,7 +57,7 @@
     );
     const found = (said.length ? said : all).slice(-MOST).map((each) => {
       const start = each.index + each[0].length;
-      return { type: each[1], message: plain.slice(start, start + LONGEST) };
+      return { type: each[1], message: plain.slice(start, start + LONGEST).replace(HEAD, "") };
     });
     const lines = plain.split("\n").filter((line) => STAMP.test(line));
     const logged = [...new Set(lines.map((line) => line.replace(STAMP, "")))].slice(-MOST);
