@@ -51,7 +51,7 @@
     "shard_map check_rep": "check_vma",
   };
   // Parameters of a function that moved: the new one never had them.
-  const MOVED = { "shard_map check_rep": "0.8.0", "shard_map auto": "0.8.0" };
+  const MOVED = new Set(["shard_map check_rep", "shard_map auto"]);
 
   // Pages of JAX's documentation that messages name, and pages of this book.
   const DOCS = [
@@ -166,15 +166,15 @@
       const [, since, exact, way] = row;
       const write = TODAY[full] ?? way.replaceAll("…", name);
       const told = write ? [TODAY[full] ? ["Write ", code(write)] : [`JAX says: ${write}`], ". "] : [];
-      const when = exact ? `since JAX ${exact}` : `in JAX ${since}`;
-      return [code(full), ` is gone ${when}. `, ...told.flat(), ...updating(text)];
+      const when = exact ? ` since JAX ${exact}` : `: JAX ${since} has it no more`;
+      return [code(full), ` is gone${when}. `, ...told.flat(), ...updating(text)];
     }
     if (came) return tooOld(full, came[1]);
     if (whole && modules[whole][1]) return tooOld(whole, modules[whole][0]);
     if (whole) {
       const [since] = modules[whole];
       const write = TODAY[full] ?? TODAY[whole];
-      return [code(whole), ` is gone in JAX ${since}. `, ...(write ? ["Write ", code(write), ". "] : []), ...updating(text)];
+      return [code(whole), ` is gone: JAX ${since} has it no more. `, ...(write ? ["Write ", code(write), ". "] : []), ...updating(text)];
     }
     if (old) return [code(old), ` is gone since JAX ${OLD[old][0]}. Write `, code(OLD[old][1]), ". ", ...updating(text)];
     return [`No version of JAX from ${oldest} to ${newest} has `, code(full), ". It is older, or misspelt. ", ...updating(text)];
@@ -224,16 +224,16 @@
     const key = `${called} ${parameter}`;
     const rows = window.book.jaxNames.parameters[called] ?? [];
     const [, since, came] = rows.find(([name]) => name === parameter) ?? [];
-    if (!since && !MOVED[key]) {
+    if (!since && !MOVED.has(key)) {
       const jaxs = rows.length ? ["None of JAX's functions ", code(called), " of these versions lost or got it. "] : [];
       return { doubt: true, said: [code(called), " has no parameter ", code(parameter), ". ", ...jaxs, "If it is another package's function, its version does not fit the code. ", ...updating(text)] };
     }
-    if (came && !MOVED[key]) return { row: ARGUMENTS, said: [...tooOld(`${called}(${parameter}=…)`, since)] };
+    if (came && !MOVED.has(key)) return { row: ARGUMENTS, said: [...tooOld(`${called}(${parameter}=…)`, since)] };
     const others = rows.filter(([, when, fresh]) => fresh && when === since).map(([name]) => name);
     const write = TODAY[key] ?? others.join(", ");
     return {
       row: ARGUMENTS,
-      said: [code(called), " has no parameter ", code(parameter), ` any more, in JAX ${MOVED[key] ?? since}. `, ...(write ? ["Write ", code(write), ". "] : []), ...updating(text)],
+      said: [code(called), " has no parameter ", code(parameter), MOVED.has(key) ? " any more. " : ` any more: JAX ${since} has it not. `, ...(write ? ["Write ", code(write), ". "] : []), ...updating(text)],
     };
   };
 

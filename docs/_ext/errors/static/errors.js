@@ -103,7 +103,8 @@
   // A function that says what it counts that a message begins as a heading or a quotation does, in
   // which `…` stands for anything; null where it has too few letters for that to mean something.
   const wordedAs = (text) => {
-    const pieces = plainly(opening(text, LONGEST).replace(/\.$/, "")).split("…").map((piece) => piece.trim());
+    const words = plainly(opening(text, LONGEST).replace(/\.$/, ""));
+    const pieces = words.split("…").map((piece) => piece.trim());
     const letters = pieces.join("").replace(/\W/g, "").length;
     if (letters < FEWEST_LETTERS) return null;
     const escaped = pieces.map((piece) => piece.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
@@ -229,9 +230,12 @@
       const doubtful = ({ row, worded }) => lacks(row) || (more.doubt && !worded);
       all = all.map((each) => (doubtful(each) ? { ...each, agrees: 0 } : each));
       const first = more.row && rows.find((row) => headingOf(row).startsWith(more.row));
-      if (first) all = [{ row: first, agrees: 1, score: Infinity }, ...all.filter(({ row }) => row !== first)];
+      if (first) {
+        const others = all.filter(({ row }) => row !== first);
+        all = [{ row: first, agrees: 1, score: Infinity }, ...others];
+      }
       const found = all.slice(0, 3);
-      const said = doubt(found);
+      const said = more.nothing ? "" : doubt(found);
       if (said) output.append(element("p", {}, said));
       if (said && (!found.length || found[0].agrees < 1)) {
         const repository = more.repository ?? HERE;
