@@ -119,6 +119,9 @@
     ["Python", /^(?:KeyError|FileNotFoundError|PermissionError|RecursionError|KeyboardInterrupt|UnboundLocalError|IndentationError|SyntaxError|NameError|AssertionError)\b(?!.*axis name)|'NoneType' object|\b(?:list|tuple|string) index out of range|missing \d+ required (?:positional|keyword)|takes \d+ positional arguments? but|too many values to unpack|not enough values to unpack|object is not (?:callable|iterable|subscriptable)/],
   ];
 
+  // What NumPy says in words with which an entry begins.
+  const UNLIKE = /inhomogeneous shape/;
+
   const MISSES = /TRACING CACHE MISS|PERSISTENT COMPILATION CACHE MISS|Finished (?:tracing|XLA compilation)|Compiling \S+ with global shapes/;
   const LOGGED = /^(?:[IW]\d{4} [\d:.]+|(?:INFO|WARNING|DEBUG)[: ]|20\d\d-\S+ [\d:.,]+:? [IW] )/;
 
@@ -128,7 +131,8 @@
   const repositoryOf = (text) => {
     const named = packagesOf(text).filter((name) => REPOSITORIES[name]);
     const [, typed] = /\b(\w+)\.(?:\w+\.)*\w*(?:Error|Exception)\b(?!.*\b\w+\.(?:\w+\.)*\w*Error\b)/s.exec(text) ?? [];
-    const last = typed in REPOSITORIES && !/^jax/.test(typed) ? typed : named.at(-1);
+    const [, module] = /module '(\w+)[.']/.exec(text) ?? [];
+    const last = module in REPOSITORIES ? module : typed in REPOSITORIES && !/^jax/.test(typed) ? typed : named.at(-1);
     return REPOSITORIES[last] ?? REPOSITORIES.jax;
   };
 
@@ -166,7 +170,7 @@
       const [, since, exact, way] = row;
       const write = TODAY[full] ?? way.replaceAll("…", name);
       const told = write ? [TODAY[full] ? ["Write ", code(write)] : [`JAX says: ${write}`], ". "] : [];
-      const when = exact ? ` since JAX ${exact}` : `: JAX ${since} has it no more`;
+      const when = exact ? ` since JAX ${exact}` : `: JAX ${since || oldest} has it no more`;
       return [code(full), ` is gone${when}. `, ...told.flat(), ...updating(text)];
     }
     if (came) return tooOld(full, came[1]);
@@ -238,7 +242,7 @@
   };
 
   // Everything that is known of a text: sentences, the entry that comes first if one must, whether
-  // the list should be doubted, and where to search. `again` is called when more is known.
+  // the list should be doubted, or "some" of it, unless an entry says just that, and where to search. `again` is called when more is known.
   window.book.pasted = (text, { type, message }, again) => {
     const sentences = [];
     const named = renamed(text, again);
@@ -260,6 +264,6 @@
     const page = pages.map(([address]) => DOCS.find(([pattern]) => pattern.test(address))).find(Boolean);
     if (page) sentences.push(["The message names a page of JAX's documentation; in this book see ", link(page[1], page[2]), "."]);
     const repository = own && other !== "Python" ? REPOSITORIES[{ NumPy: "numpy", PyTorch: "torch", TensorFlow: "tensorflow" }[other]] : repositoryOf(text);
-    return { sentences, needs: named ? undefined : needs, row: named?.row, doubt: named?.doubt || Boolean(own), nothing: MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
+    return { sentences, needs: named ? undefined : needs, row: named?.row, doubt: named?.doubt || UNLIKE.test(line) || (own && "some"), nothing: MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
   };
 })();

@@ -147,6 +147,30 @@ def test_the_line_that_raises_an_error_is_not_taken_for_the_error(pasted):
     assert pasted(f"raise jax.errors.IndexError('{message}')")["rows"][0] == row
 
 
+def test_frames_before_an_error_change_nothing(pasted):
+    frames = (
+        "ValueError          Traceback (most recent call last)\n      raise RuntimeError(msg)\n"
+    )
+    texts = [quotes[0].text for quotes in QUOTED.values()]
+    texts = [text for text in texts if re.match(r"\w+(?:Error|Warning): ", text)]
+    same = [pasted(frames + text)["rows"][:1] == pasted(text)["rows"][:1] for text in texts]
+    assert len(texts) > 30 and sum(same) == len(same)
+
+
+def test_a_message_that_is_worded_as_a_heading_is_not_doubted(pasted):
+    for text in (
+        "AttributeError: module 'flax.nnx' has no attribute 'Quux'",
+        "ShardingTypeError: sharding rule for quux is not implemented. Nobody has said the rest.",
+    ):
+        assert pasted(text)["rows"] and not pasted(text)["said"], text
+
+
+def test_an_error_of_numpy_that_begins_like_one_of_an_entry_is_doubted(pasted):
+    text = "ValueError: setting an array element with a sequence. The requested array has an "
+    found = pasted(f"{text}inhomogeneous shape after 1 dimensions.")
+    assert "of NumPy itself" in found["known"][0] and found["said"].startswith("Not sure")
+
+
 @pytest.mark.parametrize(
     ("before", "message", "row"),
     [

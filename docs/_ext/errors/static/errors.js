@@ -227,7 +227,8 @@
       }
       let all = more.nothing ? [] : rank(text, known);
       const lacks = (row) => more.needs && !row.textContent.includes(`'${more.needs}'`);
-      const doubtful = ({ row, worded }) => lacks(row) || (more.doubt && !worded);
+      const doubtful = ({ row, worded }) =>
+        more.doubt === true || (!worded && (more.doubt || lacks(row)));
       all = all.map((each) => (doubtful(each) ? { ...each, agrees: 0 } : each));
       const first = more.row && rows.find((row) => headingOf(row).startsWith(more.row));
       if (first) {
