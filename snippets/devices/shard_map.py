@@ -3,6 +3,7 @@
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from snippets.devices.arrays import COLOURS, box, label, picture
@@ -11,6 +12,10 @@ EXPECTED_ERRORS = {
     "own_sum": (
         ValueError,
         "which require replication which can't be statically inferred",
+    ),
+    "added_twice": (
+        TypeError,
+        "the manual axis types do not match",
     ),
 }
 
@@ -159,3 +164,19 @@ def agrees(collective, collective_numpy, x):
     """Return whether devices hold after a collective what NumPy computes."""
     blocks = np.stack(held(x))
     return np.array_equal(held(collective(x)), collective_numpy(blocks))
+
+
+@jax.jit
+@jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
+def added_twice(x):
+    """Add a block to zeros twice, in a loop; raises TypeError."""
+    start = jnp.zeros(x.shape, x.dtype)
+    return jax.lax.fori_loop(0, 2, lambda _, total: total + x, start)
+
+
+@jax.jit
+@jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
+def added_twice_from_varying(x):
+    """Add a block to zeros twice, in a loop whose carry varies over "i"."""
+    start = jax.lax.pcast(jnp.zeros(x.shape, x.dtype), "i", to="varying")
+    return jax.lax.fori_loop(0, 2, lambda _, total: total + x, start)

@@ -3,8 +3,13 @@
 import importlib.metadata
 
 import jax
+import jax.numpy as jnp
 
 EXPECTED_ERRORS = {
+    "clip_as_before": (
+        TypeError,
+        "clip() got an unexpected keyword argument 'a_max'",
+    ),
     "first_gpu": (RuntimeError, "Unknown backend cuda"),
     "primitive_as_before": (AttributeError, "has no attribute 'Primitive'"),
 }
@@ -32,3 +37,8 @@ def first_gpu():
 def primitive_as_before(name):
     """Make a primitive by a name that is gone; raises AttributeError."""
     return jax.core.Primitive(name)
+
+
+def clip_as_before(x, limit):
+    """Return x, at most `limit`, by a parameter that is gone; TypeError."""
+    return jnp.clip(jnp.asarray(x), a_max=limit)

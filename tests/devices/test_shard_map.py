@@ -95,6 +95,11 @@ def test_what_differs_cannot_leave_as_one_value(x, raises_declared):
     assert shard_map.own_sums(x).tolist() == [10, 50, 90, 130]
 
 
+def test_a_carry_that_begins_the_same_everywhere_may_not_end_otherwise(x, raises_declared):
+    raises_declared(shard_map.added_twice, x)
+    assert shard_map.added_twice_from_varying(x).tolist() == (2 * x).tolist()
+
+
 # Functions of one axis that move nothing.
 STAY = {"axis_index", "axis_size", "pcast"}
 # The halves of ppermute, deprecated since, and a psum_scatter to be finished later.

@@ -6,32 +6,17 @@ looked at. The others are only counted: whoever looks at which of them are wrong
 to development, and collects new ones.
 """
 
-import functools
-import html
 import itertools
 import json
-import pathlib
 import re
 
 import pytest
 
-from errors.listing import earlier, error_text, matching_errors, quoted
-from errors.outcomes import declared_errors
-from errors.version_files import Versions
-from executed.hooks import features, kinds
-from executed.store.recordings import Recordings
-from tests.book import pages
-from tests.book.pages import OPTIONS
-from tests.book.test_errors import ENTRIES, LIST
+from snippets.appendix.years import in_order
+from tests.book.test_errors import ENTRIES
+from tests.pitfalls import finder
+from tests.pitfalls.finder import EARLIER, MESSAGES, QUOTED, RECENT, is_right
 
-ROOT = pathlib.Path(__file__).parents[2]
-MESSAGES = json.loads(pathlib.Path(__file__).with_name("messages.json").read_text("utf8"))
-EARLIER = earlier(ROOT / "docs" / "_versions" / "earlier.toml")
-QUOTED = quoted(ROOT / "docs" / "_versions" / "earlier.toml")
-SCRIPTS = "docs/_ext/executed/static/elements.js", "docs/_ext/errors/static/errors.js"
-SCRIPT = "".join((ROOT / name).read_text("utf8") for name in SCRIPTS)
-# Where the first link of an entry leads.
-LINKS = dict(re.findall(r"^:::\{error-entry\} (\w+: .+)\n.*?\]\((.+?)\)", LIST, re.MULTILINE))
 NOTHING = [
     "hello",
     "make: *** [all] Error 2",
@@ -46,57 +31,11 @@ NOTHING = [
     "INFO:werkzeug:Press CTRL+C to quit",
 ]
 
-# Pastes a text into the field, and returns what is said above the entries, and the entries.
-PASTED = """text => {
-  const field = document.querySelector("textarea");
-  field.value = text;
-  field.dispatchEvent(new Event("input", { bubbles: true }));
-  return {
-    said: document.querySelector(".error-finder output > p")?.textContent ?? "",
-    rows: [...document.querySelectorAll(".error-finder li > a")].map((row) => row.textContent),
-  };
-}"""
-
-
-def known():
-    """Return the errors that the book declares, with what was recorded of them."""
-    here = Recordings(OPTIONS.folder("recordings"), kinds(features(OPTIONS)))
-    versions, found = Versions(OPTIONS), []
-    for page in map(pages.page, pages.paths()):
-        if page and any(cell.expected for cell in page.cells):
-            found += declared_errors(page, here.read("cpu", page.docname), versions.texts(page))
-    return found
-
-
-def entry(number, words, link, errors):
-    outcomes = {each for e in errors for each in (e.here, *e.versions.values()) if each}
-    told = [error_text(each) for each in outcomes if each.type]
-    told += [text for name, by in EARLIER.items() if words.startswith(name) for text in by.values()]
-    told += [quote.text for quote in QUOTED.get(words, [])]
-    texts = "".join(f"<pre>{html.escape(each)}</pre>" for each in told)
-    return (
-        f'<section class="error-entry" id="error-{number}">'
-        f"<h3><code>{html.escape(words)}</code></h3><p><a href='{link}'>What to do</a></p>"
-        f"<details>{texts}</details></section>"
-    )
-
 
 @pytest.fixture(scope="module")
 def pasted(browser):
     """Return a function that pastes a text, once, and returns what is said and the entries."""
-    errors = known()
-    body = "".join(
-        entry(number, words, LINKS[words], matching_errors(words, errors))
-        for number, words in enumerate(LINKS)
-    )
-    page_text = f"<section><p>About</p><section>{body}</section></section><script>{SCRIPT}</script>"
-    page = browser.new_page()
-    page.set_content(page_text)
-    return functools.cache(lambda text: page.evaluate(PASTED, text))
-
-
-def is_right(message, row):
-    return any(row.startswith(words) for words in message["rows"])
+    return finder.finder(browser)
 
 
 def counted(messages, pasted):
@@ -136,7 +75,25 @@ def test_there_are_enough_messages_and_each_is_from_another_issue():
     sources = [each["from"] for half in MESSAGES.values() for each in half]
     assert len(set(sources)) == len(sources) >= 200
     assert len(MESSAGES["held back"]) >= 100
-    assert sum(not each["rows"] for each in MESSAGES["held back"]) >= 20
+    unlisted = [each for each in MESSAGES["held back"] + RECENT["counted"] if not each["rows"]]
+    assert len(unlisted) >= 20
+
+
+def test_most_recent_messages_find_their_entry_and_none_another_without_a_doubt(pasted):
+    found = finder.counts(RECENT["development"], pasted)
+    number = len(RECENT["development"])
+    shown = {what: [each["from"] for each in found[what]] for what in found if what != "first"}
+    assert len(found["first"]) >= 0.85 * number, shown
+    assert len(found["first"]) + len(found["offered"]) >= 0.95 * number, shown
+    assert not found["wrong"], shown
+
+
+def test_recent_messages_are_of_threads_that_nobody_tuned_to_before():
+    sources = [each["from"] for half in RECENT.values() for each in half]
+    earlier = {each["from"] for half in MESSAGES.values() for each in half}
+    assert len(set(sources)) == len(sources) and not earlier & {*sources}
+    assert len(RECENT["development"]) == len(RECENT["counted"]) == 40
+    assert all(each["when"] >= "2025" for half in RECENT.values() for each in half)
 
 
 @pytest.mark.parametrize("text", NOTHING)
@@ -160,7 +117,7 @@ def test_what_is_quoted_is_found(pasted):
 
 def test_every_message_names_its_issue_and_an_entry_that_exists():
     entries = [f"{kind}: {words}" for kind, words in ENTRIES]
-    for message in itertools.chain.from_iterable(MESSAGES.values()):
+    for message in itertools.chain(*MESSAGES.values(), *RECENT.values()):
         assert "#" in message["from"]
         for words in message["rows"]:
             assert any(each.startswith(words) for each in entries), words
@@ -190,6 +147,30 @@ def test_the_line_that_raises_an_error_is_not_taken_for_the_error(pasted):
     assert pasted(f"raise jax.errors.IndexError('{message}')")["rows"][0] == row
 
 
+def test_frames_before_an_error_change_nothing(pasted):
+    frames = (
+        "ValueError          Traceback (most recent call last)\n      raise RuntimeError(msg)\n"
+    )
+    texts = [quotes[0].text for quotes in QUOTED.values()]
+    texts = [text for text in texts if re.match(r"\w+(?:Error|Warning): ", text)]
+    same = [pasted(frames + text)["rows"][:1] == pasted(text)["rows"][:1] for text in texts]
+    assert len(texts) > 30 and sum(same) == len(same)
+
+
+def test_a_message_that_is_worded_as_a_heading_is_not_doubted(pasted):
+    for text in (
+        "AttributeError: module 'flax.nnx' has no attribute 'Quux'",
+        "ShardingTypeError: sharding rule for quux is not implemented. Nobody has said the rest.",
+    ):
+        assert pasted(text)["rows"] and not pasted(text)["said"], text
+
+
+def test_an_error_of_numpy_that_begins_like_one_of_an_entry_is_doubted(pasted):
+    text = "ValueError: setting an array element with a sequence. The requested array has an "
+    found = pasted(f"{text}inhomogeneous shape after 1 dimensions.")
+    assert "of NumPy itself" in found["known"][0] and found["said"].startswith("Not sure")
+
+
 @pytest.mark.parametrize(
     ("before", "message", "row"),
     [
@@ -209,3 +190,113 @@ def test_the_line_that_raises_an_error_is_not_taken_for_the_error(pasted):
 def test_a_tpu_that_is_taken_and_one_that_is_not_there_are_told_apart(pasted, before, message, row):
     found = pasted(f"{before}Unable to initialize backend 'tpu': {message}")
     assert not found["said"] and row in found["rows"][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "known"),
+    [
+        ("AttributeError: module 'jax' has no attribute 'tree_map'", "'jax' has", "JAX 0.6.0. JAX"),
+        ("AttributeError: module 'jax.core' has no attribute 'Shape'", "'jax.core'", "tuple[int"),
+        ("AttributeError: module 'jax' has no attribute 'set_mesh'", "'jax' has", "JAX 0.7.2 has"),
+        ("ImportError: cannot import name 'linear_util' from 'jax' (/a.py)", "import", "0.4.24"),
+        ("ImportError: cannot import name 'api' from 'jax._src' (/a.py)", "import", "is private"),
+        ("ImportError: cannot import name 'nothing' from 'jax' (/a.py)", "import", "No version"),
+        ("ModuleNotFoundError: No module named 'jax.experimental.maps'", "jax.config", "0.4.31"),
+        ("ModuleNotFoundError: No module named 'jaxlib.xla_extension'", "jax.config", "JAX 0.6.2"),
+        ("ModuleNotFoundError: No module named 'jax.ffi'", "jax.config", "newer than your JAX"),
+        ("TypeError: clip() got an unexpected keyword argument 'a_max'", "clip()", "max=…"),
+        ("TypeError: shard_map() got an unexpected keyword argument 'check_rep'", "clip()", "vma"),
+        ("TypeError: make_mesh() got an unexpected keyword argument 'axis_shapes'", "clip()", "_s"),
+    ],
+)
+def test_a_name_of_another_version_is_told_since_when_and_what_to_write(pasted, text, row, known):
+    found = pasted(text)
+    assert not found["said"] and row in found["rows"][0]
+    assert known in " ".join(found["known"])
+
+
+def test_who_asks_for_what_is_gone_is_named(pasted):
+    frame = '  File "/x/site-packages/numpyro/ops/provenance.py", line 6, in <module>\n'
+    error = "ImportError: cannot import name 'pjit_p' from 'jax.experimental.pjit' (/x/pjit.py)"
+    (known,) = pasted(frame + error)["known"]
+    assert "that of numpyro: update this package" in known and "jit_p" in known
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("TypeError: Tower.__init__() got an unexpected keyword argument 'width'", "no parameter"),
+        ("TypeError: fit() missing 1 required positional argument: 'y'", "error of Python itself"),
+        ("RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)", "of PyTorch"),
+        ("ValueError: shapes (3,) and (4,) not aligned: 3 (dim 0) != 4 (dim 0)", "of NumPy"),
+        ("W0000 00:00:17.1 2 tfrt.cc:5] something that nobody has heard of", "line of a log"),
+        ("UserWarning: nobody has heard of it", "This is a warning"),
+        ("ValueError: so. See https://docs.jax.dev/en/latest/201/gpu-memory.html.", "see memory."),
+    ],
+)
+def test_what_a_text_is_besides_is_said(pasted, text, known):
+    found = pasted(text)
+    assert known in " ".join(found["known"]) and (found["said"] or not found["rows"])
+
+
+def test_a_log_of_compilations_is_sent_to_the_field_for_logs(pasted):
+    log = "WARNING:jax: TRACING CACHE MISS at fit.py:4:1 (step) because:\n  never seen function"
+    assert "field for logs" in pasted(log)["known"][0] and not pasted(log)["rows"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "repository"),
+    [("flax/nnx/graph.py", "google/flax"), ("jax/_src/pjit.py", "jax-ml/jax"), ("", "jax-ml/jax")],
+)
+def test_where_nothing_is_known_the_search_leads_to_those_who_may_know(pasted, frame, repository):
+    text = f'  File "/x/site-packages/{frame}", line 5, in f\nQuuxError: The frobnicator 17 of'
+    search = pasted(f"{text} /home/ana/x.py float32[3] is xla::Unheard of at 0x7f")["search"]
+    query = "https://github.com/{}/issues?q=is%3Aissue+QuuxError%20The%20frobnicator%20of%20is%20of%20at"
+    assert search == query.format(repository)
+
+
+def test_pages_that_the_finder_names_exist():
+    text = (finder.ROOT / "docs" / "_static" / "pasted.js").read_text("utf8")
+    places = re.findall(r'"([a-z_]+/[a-z_]+)\.html(?:#([\w-]+))?"', text)
+    assert len(places) > 25
+    for page, anchor in places:
+        path = finder.ROOT / "docs" / f"{page}.md"
+        headings = re.findall(r"^#+ (.+)", path.read_text("utf8"), re.MULTILINE)
+        anchors = ["-".join(re.findall(r"[a-z0-9_]+", each.lower())) for each in headings]
+        assert not anchor or anchor in anchors, (page, anchor)
+
+
+def by_name(table):
+    """Return {name: since} of a table of the file of names."""
+    return {
+        f"{module}.{name}": since
+        for module, rows in table.items()
+        for group, since, *_ in rows
+        for name in group.split()
+    }
+
+
+def test_names_by_version_are_those_that_the_page_on_upgrades_recorded():
+    path = finder.ROOT / "docs" / "_recorded" / "cpu" / "appendix" / "upgrades.ipynb"
+    cells = json.loads(path.read_text("utf8"))["cells"]
+    shown = [out["data"] for cell in cells for out in cell.get("outputs", ()) if "data" in out]
+    removed, lost, _ = ("".join(data["text/plain"]).splitlines() for data in shown)
+    text = (finder.ROOT / "docs" / "_static" / "jax_names.js").read_text("utf8")
+    names = json.loads(text.split(" = ", 1)[1].rstrip(";\n"))
+    gone, came = by_name(names["gone"]), by_name(names["new"])
+    missing = []
+    # The page has no absl beside the older versions, without which they import no part of Pallas.
+    for full, versions, _ in (line.split(" | ", 2) for line in removed if ".pallas" not in line):
+        first, *others = full.split(", ")
+        module = first.rpartition(".")[0]
+        # What a later version has again is not gone, or goes later.
+        for name in {first, *(f"{module}.{each}" for each in others)} - came.keys():
+            late = in_order(gone.get(name, "0")) >= in_order(versions.split(" → ")[1])
+            if not late and module not in names["modules"]:
+                missing.append((name, versions, gone.get(name)))
+    assert len(removed) > 50 and not missing
+    # Of a parameter with a star, and of one that is private, no message speaks.
+    named = re.compile(r"jax\.numpy\.(\w+)(?:, (?:\*\S*|_\w*))*, [a-z]")
+    functions = {found[1] for line in lost if (found := named.match(line.split(" | ")[0]))}
+    assert functions and functions <= names["parameters"].keys()
+    assert in_order(names["oldest"]) < in_order(names["newest"])

@@ -29,6 +29,8 @@ def test_names_that_are_gone(raises_declared):
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'jax\.config'"):
         importlib.import_module("jax.config")
     assert jax.config.update and jax.extend.core.Primitive
+    raises_declared(installing.clip_as_before, [1.0, 3.0], 2.0)
+    assert jax.numpy.clip(jax.numpy.array([1.0, 3.0]), max=2.0).tolist() == [1, 2]
 
 
 def test_the_report_for_an_issue_names_both_packages():

@@ -201,6 +201,12 @@ def test_a_text_that_is_no_log_names_no_function(reader):
     assert "no cache miss" in said
 
 
+def test_an_error_is_sent_to_the_list_of_errors(reader):
+    said = str(reader("Traceback (most recent call last):\nTypeError: Pred must be a scalar"))
+    assert "Paste it into the list of errors" in said
+    assert "list of errors" not in str(reader("nothing that is an error"))
+
+
 def test_an_empty_field_says_nothing(reader):
     reader(LOGS["0.10.2"]["last_batch"])
     assert reader("")[2] == ""

@@ -11,6 +11,7 @@
   // Types that say little by themselves.
   const PYTHONS =
     /^(Arithmetic|Assertion|Attribute|Buffer|FloatingPoint|Import|Index|InvalidArgument|JaxRuntime|Key|Lookup|ModuleNotFound|Name|NotImplemented|OS|Overflow|Runtime|Syntax|Type|Value|ZeroDivision)Error$|^(Exception|INFO|WARNING|\w*Warning)$/;
+  const HEAD = /\s*Traceback \(most recent call last\):?/g;
   const LONGEST = 1500;
   const MOST = 4;
   const FEWEST = 0.17;
@@ -24,31 +25,53 @@
   const LITTLE = 0.2;
   const SENTENCE = 100;
   const CLOSE = 0.9;
-  const ISSUES = "https://github.com/jax-ml/jax/issues?q=is%3Aissue+";
+  // What it counts that a message is worded as an entry's heading or quotation is, but for its `…`,
+  // and what each letter of that adds, which tells a special entry from a general one.
+  const WORDED = 0.3;
+  const LETTER = 0.003;
+  const FEWEST_LETTERS = 12;
+  const ISSUES = ["https://github.com/", "/issues?q=is%3Aissue+"];
+  const HERE = "jax-ml/jax";
+  const WORDS = 9;
+
+  // What programs in C++ put before each line of their logs.
+  const STAMP =
+    /^(?:\[?\w{1,12}[:\]] |\([^)]*\) )?(?:[IWEF]\d{4} [\d:.]+ +\d+ |\d{4}-\d\d-\d\d[ T][\d:.,]+: [IWEF] )?[\w./]+\.cc:\d+\] ?/;
 
   // The errors that a text names, the last ones: their types, and what follows. Types that do not
-  // end like one are known from the lists.
+  // end like one are known from the lists; a line of a log has none.
   const errorsIn = (text, types = []) => {
-    const ends = "\\w*(?:Error|Exception|Interrupt|Warning)";
-    const named = new RegExp(`\\b(${[ends, ...types].join("|")})\\b(?:[:(][ \\t]*)?`, "g");
+    const ends = "\\w+(?:Error|Exception|Interrupt|Warning)";
+    const named = new RegExp(`(?<!::)\\b(${[ends, ...types].join("|")})\\b(?:[:(][ \\t]*)?`, "g");
     const plain = text
       .replace(/\x1b\[[\d;]*m/g, "")
       .replace(/\r/g, "")
-      .replace(/https?:\/\/\S+|<class '[^']*'>/g, "");
+      .replace(/https?:\/\/\S+|<class '[^']*'>/g, "")
+      .replace(/\bXlaRuntimeError\b/g, "JaxRuntimeError");
     const all = [...plain.matchAll(named)];
-    // The line of a traceback that raises an error is not what the error says.
-    const said = all.filter(({ index }) => !/\braise [\w.]*$/.test(plain.slice(0, index)));
+    // The line of a traceback that raises an error is not what the error says, nor is its head.
+    const said = all.filter(
+      ({ index, 0: { length } }) =>
+        !/\braise [\w.]*$/.test(plain.slice(0, index)) &&
+        !/^\s+Traceback \(most/.test(plain.slice(index + length)),
+    );
     const found = (said.length ? said : all).slice(-MOST).map((each) => {
       const start = each.index + each[0].length;
-      return { type: each[1], message: plain.slice(start, start + LONGEST) };
+      return { type: each[1], message: plain.slice(start, start + LONGEST).replace(HEAD, "") };
     });
-    return found.length ? found : [{ type: "", message: plain.slice(-LONGEST) }];
+    const lines = plain.split("\n").filter((line) => STAMP.test(line));
+    const logged = [...new Set(lines.map((line) => line.replace(STAMP, "")))].slice(-MOST);
+    if (!found.length && !logged.length) return [{ type: "", message: plain.slice(-LONGEST) }];
+    return [...logged.map((message) => ({ type: "", message })), ...found];
   };
 
-  // What to look for elsewhere: the last error's first sentence.
-  const searched = (text, kinds) => {
-    const { type, message } = errorsIn(text, kinds).at(-1);
-    return `${type} ${opening(message)}`.trim();
+  // What to look for elsewhere: the last error's first words, without what is somebody's own.
+  const searched = ({ type, message }) => {
+    const words = opening(message)
+      .replace(STAMP, "")
+      .replace(/\S*[\/\\]\S*|\w+(?:::\w+)+|0x\w+|\w+\[[^\]]*\]|\S+\.(?:py|cc|h):\d+/g, " ")
+      .match(/[A-Za-z_][A-Za-z_.]*[A-Za-z_]/g);
+    return [type, ...(words ?? []).slice(0, WORDS)].join(" ").trim();
   };
 
   const wordsOf = (text) => {
@@ -62,7 +85,8 @@
   };
 
   // What a message says first; then come advice, and names of somebody's own program.
-  const opening = (text) => text.trim().split(/\n|(?<=\w\w)[.;] /, 1)[0].slice(0, SENTENCE);
+  const opening = (text, length = SENTENCE) =>
+    text.trim().split(/\n|(?<=\w\w)[.;] /, 1)[0].slice(0, length);
 
   // A type as it is written, and its words: people also write "tracer array conversion error".
   const apart = (type) => `${type} ${type.replace(/([a-z])(?=[A-Z])/g, "$1 ")}`;
@@ -72,6 +96,21 @@
     const count = new Map();
     for (const each of sets.flatMap((set) => [...set])) count.set(each, (count.get(each) ?? 0) + 1);
     return count;
+  };
+
+  const plainly = (text) => text.replace(/[`'"]/g, "").replace(/\s+/g, " ").trim();
+
+  // A function that says what it counts that a message begins as a heading or a quotation does, in
+  // which `…` stands for anything; null where it has too few letters for that to mean something.
+  const wordedAs = (text) => {
+    const words = plainly(opening(text, LONGEST).replace(/\.$/, ""));
+    const pieces = words.split("…").map((piece) => piece.trim());
+    const letters = pieces.join("").replace(/\W/g, "").length;
+    if (letters < FEWEST_LETTERS) return null;
+    const escaped = pieces.map((piece) => piece.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+    const end = /\w$/.test(pieces.at(-1)) ? "\\b" : "";
+    const begins = new RegExp(`^${escaped.join(".{0,300}?")}${end}`, "is");
+    return (message) => (begins.test(plainly(message)) ? WORDED + LETTER * letters : 0);
   };
 
   // What an entry is known by: its row, and every message that was printed.
@@ -88,6 +127,10 @@
         own: told.map(({ message }) => wordsOf(message)),
         first: told.map(({ message }) => wordsOf(opening(message))),
         types: new Set(told.map(({ type }) => type).filter(Boolean)),
+        forms: told
+          .filter(({ message }, which) => !which || message.includes("…"))
+          .map(({ type, message }) => ({ type, says: wordedAs(message) }))
+          .filter(({ says }) => says),
         texts: told.map(({ type, message }) => wordsOf(`${apart(type)} ${message}`)),
       };
     });
@@ -100,8 +143,10 @@
       // Names of somebody's own program are in no message; a type counts all the same.
       const known = [...wordsOf(message)].filter((word) => words.has(word));
       const asked = new Set([...wordsOf(apart(type)), ...known]);
-      return { type, asked, message: wordsOf(message), first: wordsOf(opening(message)) };
+      const first = wordsOf(opening(message));
+      return { type, asked, text: message, message: wordsOf(message), first };
     });
+    const loud = errors.some(({ type }) => /(?:Error|Exception)$/.test(type));
     // What few entries have says more.
     const weight = (word) => Math.log(1 + entries.length / (words.get(word) ?? 0.5));
     const sum = (some) => [...some].reduce((total, word) => total + weight(word) ** 2, 0);
@@ -122,15 +167,22 @@
       );
     const found = entries
       .map((entry) => {
-        const scores = errors.map(({ type, asked, message, first }) => {
-          // A type of JAX that no other entry has is enough.
+        const scores = errors.map(({ type, asked, text: said, message, first }) => {
+          const fits = entry.forms.filter((form) => !type || form.type === type);
+          const worded = Math.max(0, ...fits.map((form) => form.says(said)));
+          // A type of JAX that no other entry has is enough to be near.
           const named = entry.types.has(type) && !PYTHONS.test(type);
           const alone = named && types.get(type) === 1 ? FEWEST : 0;
           const best = Math.max(alone, ...entry.texts.map((told) => alike(asked, told)));
           // How much of what tells an entry from others is in the text.
           const own = Math.max(...entry.own.map((told) => share(told, asked)));
-          const score = best + OWN_WORDS * own + (entry.types.has(type) ? SAME_TYPE : 0);
-          return { best, score, named, agrees: alone ? 1 : agreement(message, first, entry) };
+          // A program may go on with a warning after what is the cause of it.
+          const quiet = loud && /^(?:INFO|WARNING)$/.test(type);
+          const kind = (entry.types.has(type) ? SAME_TYPE : 0) + worded;
+          const score = best + OWN_WORDS * own + (quiet ? 0 : kind);
+          const sure = worded > 0 || (alone && !message.size);
+          const agrees = sure ? 1 : agreement(message, first, entry);
+          return { best, score, named, worded, agrees };
         });
         const [first] = scores.sort((one, other) => other.score - one.score);
         return { row: entry.row, ...first };
@@ -153,6 +205,8 @@
 
     const target = (row) => row.querySelector(":scope > p a")?.href ?? row.id;
 
+    const headingOf = (row) => row.querySelector("code").textContent;
+
     const doubt = ([first, second]) => {
       if (!first) return "This list has nothing like it. ";
       if (first.agrees < 1) return "Not sure: no entry says quite the same. The nearest are below. ";
@@ -162,16 +216,36 @@
 
     const show = () => {
       output.replaceChildren();
-      if (!input.value.trim()) return;
-      const found = rank(input.value, known).slice(0, 3);
-      const said = doubt(found);
+      const text = input.value;
+      if (!text.trim()) return;
+      const error = errorsIn(text, known.kinds).at(-1);
+      const again = () => input.value === text && show();
+      // What a script of the site knows of a text besides.
+      const more = window.book.pasted?.(text, error, again) ?? { sentences: [] };
+      for (const sentence of more.sentences) {
+        output.append(element("p", { className: "known" }, ...sentence));
+      }
+      let all = more.nothing ? [] : rank(text, known);
+      const lacks = (row) => more.needs && !row.textContent.includes(`'${more.needs}'`);
+      const doubtful = ({ row, worded }) =>
+        more.doubt === true || (!worded && (more.doubt || lacks(row)));
+      all = all.map((each) => (doubtful(each) ? { ...each, agrees: 0 } : each));
+      const first = more.row && rows.find((row) => headingOf(row).startsWith(more.row));
+      if (first) {
+        const others = all.filter(({ row }) => row !== first);
+        all = [{ row: first, agrees: 1, score: Infinity }, ...others];
+      }
+      const found = all.slice(0, 3);
+      const said = more.nothing ? "" : doubt(found);
       if (said) output.append(element("p", {}, said));
-      if (!found.length || found[0].agrees < 1) {
-        const href = ISSUES + encodeURIComponent(searched(input.value, known.kinds));
-        output.lastChild.append(element("a", { href, textContent: "Search JAX's issues." }));
+      if (said && (!found.length || found[0].agrees < 1)) {
+        const repository = more.repository ?? HERE;
+        const href = ISSUES.join(repository) + encodeURIComponent(searched(error));
+        const whose = repository === HERE ? "JAX's issues" : `the issues of ${repository}`;
+        output.lastChild.append(element("a", { href, textContent: `Search ${whose}.` }));
       }
       const items = found.map(({ row }) => {
-        const textContent = row.querySelector("code").textContent;
+        const textContent = headingOf(row);
         const told = [...row.querySelectorAll(":scope > p")].map((each) => each.cloneNode(true));
         return element("li", {}, element("a", { href: `#${row.id}`, textContent }), ...told);
       });

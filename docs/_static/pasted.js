@@ -1,0 +1,269 @@
+// What a pasted text is besides an error of the list: a name or a parameter that one version of JAX
+// has and another lacks, a log, a warning, an address of JAX's documentation, an error of another
+// package. The finder of errors asks this script, and leads to what it says.
+(() => {
+  "use strict";
+
+  const { element, load } = window.book;
+  const NAMES = "_static/jax_names.js";
+  const root = () => document.documentElement.dataset.content_root ?? "../";
+  const code = (text) => element("code", {}, text);
+  const link = (path, text) => element("a", { href: root() + path }, text);
+
+  // Names that went before the oldest version that was asked, and what to write today.
+  const OLD = {
+    "jax.DeviceArray": ["0.4.10", "jax.Array"],
+    "jax.abstract_arrays": ["0.4.20", "jax.core.ShapedArray"],
+    "jax.config": ["0.4.25", "jax.config, after import jax"],
+    "jax.curry": ["0.4.25", "functools.partial"],
+    "jax.experimental.PartitionSpec": ["0.4.11", "jax.sharding.PartitionSpec"],
+    "jax.experimental.global_device_array": ["0.4.9", "jax.Array"],
+    "jax.experimental.maps": ["0.4.31", "jax.shard_map, jax.sharding.Mesh"],
+    "jax.experimental.optimizers": ["0.3.0", "Optax"],
+    "jax.experimental.optix": ["0.2", "Optax"],
+    "jax.experimental.stax": ["0.3.0", "jax.example_libraries.stax"],
+    "jax.interpreters.xla.DeviceArray": ["0.4.11", "jax.Array"],
+    "jax.lax_linalg": ["0.2", "jax.lax.linalg"],
+    "jax.linear_util": ["0.4.24", "jax.extend.linear_util"],
+    "jax.numpy.DeviceArray": ["0.4.14", "jax.Array"],
+    "jax.ops.index": ["0.2.22", "x.at[…].set(…)"],
+    "jax.ops.index_add": ["0.2.22", "x.at[…].add(…)"],
+    "jax.ops.index_update": ["0.2.22", "x.at[…].set(…)"],
+    "jax.partial": ["0.2.26", "functools.partial"],
+    "jax.random.KeyArray": ["0.4.24", "jax.Array"],
+    "jax.tree_multimap": ["0.3.16", "jax.tree.map"],
+  };
+  // What no version says, of names that are often met.
+  const TODAY = {
+    "jax.core.Shape": "tuple[int, ...]",
+    "jax.experimental.pjit.pjit_p": "jax.extend.core.primitives.jit_p",
+    "jax.extend.core.primitives.pjit_p": "jax.extend.core.primitives.jit_p",
+    "jax.extend.core.primitives.xla_pmap_p": "nothing: there is no such primitive any more",
+    "jax.interpreters.xla.pytype_aval_mappings": "jax.core.pytype_aval_mappings",
+    "jax.lib.xla_extension": "jax.errors.JaxRuntimeError, jax.Device and others",
+    "jaxlib.xla_extension": "jax.errors.JaxRuntimeError, jax.Device and others",
+    "jax.sharding.use_mesh": "jax.set_mesh",
+    "jax.lax.pvary": "jax.lax.pcast(…, to='varying')",
+    "clip a_max": "jnp.clip(x, max=…)",
+    "clip a_min": "jnp.clip(x, min=…)",
+    "jit abstracted_axes": "jax.export with symbolic sizes",
+    "shard_map auto": "axis_names, the axes that are manual",
+    "shard_map check_rep": "check_vma",
+  };
+  // Parameters of a function that moved: the new one never had them.
+  const MOVED = new Set(["shard_map check_rep", "shard_map auto"]);
+
+  // Pages of JAX's documentation that messages name, and pages of this book.
+  const DOCS = [
+    [/201\/sharding\S*#explicit/, "devices/operations.html", "explicit sharding, operation by operation"],
+    [/201\/sharding|sharded-computation|Distributed_arrays|explicit-sharding/, "devices/arrays.html", "which device holds which shard"],
+    [/201\/shard-map|shard_map/, "devices/shard_map.html", "collectives, one by one"],
+    [/501\/export|export\/export/, "models/export.html#how-long-a-file-lasts", "how long an export lasts"],
+    [/501\/shape-poly|shape_poly/, "devices/one_code.html#leave-a-length-open", "symbolic sizes"],
+    [/501\/compilation-cache|persistent_compilation_cache/, "tracing/first_step.html#compiling-once-for-many-runs", "the cache on disk"],
+    [/501\/multiprocess|multi_process/, "processes/distributed.html", "processes that compute together"],
+    [/501\/transfer-guard|transfer_guard/, "pitfalls/debugging.html#hidden-copies-to-the-device", "the transfer guard"],
+    [/101\/state|stateful/, "learn/state.html", "state in JAX"],
+    [/101\/pytrees|pytrees\.html/, "pitfalls/static_arguments.html#two-pytrees-that-do-not-match", "pytrees that do not match"],
+    [/101\/random|random-numbers|jax\.random/, "start/random_keys.html", "keys"],
+    [/101\/default_dtypes|current-gotchas|Common_Gotchas|default_dtypes/, "start/arrays.html#dtypes-32-bits-unless-you-ask", "float64 and float32"],
+    [/type_promotion/, "pitfalls/numbers.html#mixed-dtypes", "mixed dtypes"],
+    [/rank_promotion/, "pitfalls/shapes.html", "shapes that do not fit"],
+    [/201\/callbacks|external-callbacks/, "pitfalls/side_effects.html#when-a-side-effect-is-what-you-want", "callbacks"],
+    [/201\/slow-compilation/, "tracing/first_step.html", "where the time of the first step goes"],
+    [/buffer-donation|buffer_donation/, "start/arrays.html#does-every-update-copy-the-array", "donation"],
+    [/201\/control-flow|control-flow/, "pitfalls/control_flow.html", "branches and loops"],
+    [/201\/gpu-memory|gpu_memory/, "pitfalls/out_of_memory.html", "memory"],
+    [/201\/aot/, "tracing/first_step.html#compiling-beforehand", "compiling beforehand"],
+    [/301\/custom-|custom_jvp|custom_vjp/, "pitfalls/derivatives.html", "rules of your own"],
+    [/301\/remat|gradient-checkpointing|jax\.checkpoint/, "models/memory.html#recompute-activations", "recomputing activations"],
+    [/101\/transformations/, "tracing/tracing.html", "tracing"],
+    [/typed-keys/, "start/random_keys.html", "keys"],
+    [/nan-where/, "pitfalls/control_flow.html#fix-3-jnp-where", "where and nan"],
+    [/installation\.html/, "pitfalls/installing.html", "installing JAX"],
+    [/201\/jit|jit-compilation/, "tracing/tracing.html", "tracing"],
+    [/internals\/constants/, "jaxprs/reading.html#arrays-from-outside", "arrays that become constants"],
+    [/migrate_pmap/, "devices/pmap.html", "pmap, and what replaces it"],
+    [/pallas/, "compiled/kernels.html", "kernels in Pallas"],
+    [/jax\.extend|changelog|api_compatibility/, "appendix/upgrades.html", "what changed from version to version"],
+  ];
+
+  // Where others talk about errors of a package.
+  const REPOSITORIES = {
+    blackjax: "blackjax-devs/blackjax",
+    chex: "google-deepmind/chex",
+    diffrax: "patrick-kidger/diffrax",
+    equinox: "patrick-kidger/equinox",
+    flax: "google/flax",
+    haiku: "google-deepmind/dm-haiku",
+    jax: "jax-ml/jax",
+    jaxlib: "jax-ml/jax",
+    keras: "keras-team/keras",
+    lineax: "patrick-kidger/lineax",
+    numpy: "numpy/numpy",
+    numpyro: "pyro-ppl/numpyro",
+    optax: "google-deepmind/optax",
+    optimistix: "patrick-kidger/optimistix",
+    orbax: "google/orbax",
+    tensorflow: "tensorflow/tensorflow",
+    torch: "pytorch/pytorch",
+    xla: "openxla/xla",
+  };
+  const PACKAGE = /(?:(?:site|dist)-packages\/|\b(?=jax\/_src\/))(\w+)\//g;
+
+  // Errors that are said by another package, or by Python, in words that JAX does not use.
+  const OTHERS = [
+    ["NumPy", /inhomogeneous shape|operands could not be broadcast together|not aligned: \d|matmul: Input operand|only (?:length-1|size-1) arrays can be converted|np\.\w+ was removed in the NumPy|module 'numpy' has no attribute|numpy\.dtype size changed|compiled using NumPy 1/],
+    ["PyTorch", /mat1 and mat2|\btorch\.\w*OutOfMemoryError|CUDA out of memory\. Tried|Expected all tensors to be on the same device|TORCH_USE_CUDA_DSA|\btorch\.cuda\.|Error\(s\) in loading state_dict|\btorch\._dynamo/],
+    ["TensorFlow", /tensorflow\.python|\{\{function_node|OperatorNotAllowedInGraph|\btf\.function\b|(?<!org_tensorflow\/)tensorflow\/(?:core|stream_executor)\//],
+    ["Python", /^(?:KeyError|FileNotFoundError|PermissionError|RecursionError|KeyboardInterrupt|UnboundLocalError|IndentationError|SyntaxError|NameError|AssertionError)\b(?!.*axis name)|'NoneType' object|\b(?:list|tuple|string) index out of range|missing \d+ required (?:positional|keyword)|takes \d+ positional arguments? but|too many values to unpack|not enough values to unpack|object is not (?:callable|iterable|subscriptable)/],
+  ];
+
+  // What NumPy says in words with which an entry begins.
+  const UNLIKE = /inhomogeneous shape/;
+
+  const MISSES = /TRACING CACHE MISS|PERSISTENT COMPILATION CACHE MISS|Finished (?:tracing|XLA compilation)|Compiling \S+ with global shapes/;
+  const LOGGED = /^(?:[IW]\d{4} [\d:.]+|(?:INFO|WARNING|DEBUG)[: ]|20\d\d-\S+ [\d:.,]+:? [IW] )/;
+
+  const packagesOf = (text) => [...text.matchAll(PACKAGE)].map(([, name]) => name);
+
+  // Whose errors to search: of the package whose file is the last frame, or that the type names.
+  const repositoryOf = (text) => {
+    const named = packagesOf(text).filter((name) => REPOSITORIES[name]);
+    const [, typed] = /\b(\w+)\.(?:\w+\.)*\w*(?:Error|Exception)\b(?!.*\b\w+\.(?:\w+\.)*\w*Error\b)/s.exec(text) ?? [];
+    const [, module] = /module '(\w+)[.']/.exec(text) ?? [];
+    const last = module in REPOSITORIES ? module : typed in REPOSITORIES && !/^jax/.test(typed) ? typed : named.at(-1);
+    return REPOSITORIES[last] ?? REPOSITORIES.jax;
+  };
+
+  // A part of JAX that asks another part for what it lacks: they are of different versions.
+  const PARTS = "RuntimeWarning: JAX plugin";
+
+  // The package besides JAX that asked for what JAX lacks.
+  const askedBy = (text) => packagesOf(text).filter((name) => !/^jax(?:lib)?$/.test(name)).at(-1);
+
+  // The row [name, since, …] of a table {module: [[names, …], …]}.
+  const rowOf = (table, module, name) =>
+    (table[module] ?? []).find(([names]) => names.split(" ").includes(name));
+
+  const updating = (text) => {
+    const package_ = askedBy(text);
+    if (package_) return ["The code that asks for it is that of ", code(package_), ": update this package, or install an older JAX."];
+    return ["Look at the last line of the traceback that is not JAX's: if it is a package's, update it."];
+  };
+
+  const tooOld = (name, since) => [
+    code(name), ` is newer than your JAX: JAX ${since} has it. Update JAX, which may need a newer Python.`,
+  ];
+
+  // What is known of a name of JAX: that it is gone, that it is new, that it was never public.
+  const ofName = (module, name, text, { gone, modules, oldest, newest, new: fresh }) => {
+    const full = name ? `${module}.${name}` : module;
+    const whole = Object.keys(modules).filter((each) => `${full}.`.startsWith(`${each}.`)).at(-1);
+    const row = name && rowOf(gone, module, name);
+    const came = name && rowOf(fresh, module, name);
+    const old = Object.keys(OLD).filter((each) => `${full}.`.startsWith(`${each}.`)).at(-1);
+    if (/\b_src\b|^jaxlib\._|\._/.test(full)) {
+      return [code(full), " is private: JAX changes it without notice. ", ...updating(text)];
+    }
+    if (row) {
+      const [, since, exact, way] = row;
+      const write = TODAY[full] ?? way.replaceAll("…", name);
+      const told = write ? [TODAY[full] ? ["Write ", code(write)] : [`JAX says: ${write}`], ". "] : [];
+      const when = exact ? ` since JAX ${exact}` : `: JAX ${since || oldest} has it no more`;
+      return [code(full), ` is gone${when}. `, ...told.flat(), ...updating(text)];
+    }
+    if (came) return tooOld(full, came[1]);
+    if (whole && modules[whole][1]) return tooOld(whole, modules[whole][0]);
+    if (whole) {
+      const [since] = modules[whole];
+      const write = TODAY[full] ?? TODAY[whole];
+      return [code(whole), ` is gone: JAX ${since} has it no more. `, ...(write ? ["Write ", code(write), ". "] : []), ...updating(text)];
+    }
+    if (old) return [code(old), ` is gone since JAX ${OLD[old][0]}. Write `, code(OLD[old][1]), ". ", ...updating(text)];
+    return [`No version of JAX from ${oldest} to ${newest} has `, code(full), ". It is older, or misspelt. ", ...updating(text)];
+  };
+
+  const FORMS = [
+    [/cannot import name '(?<name>\w+)' from '(?<module>jax(?:lib)?(?:\.[\w.]+)?)'/, "ImportError: cannot import name … from 'jax…'"],
+    [/module '(?<module>jax(?:lib)?(?:\.[\w.]+)?)' has no attribute '(?<name>\w+)'/, "AttributeError: module 'jax' has no attribute"],
+    [/\bAttributeError: (?<module>jax(?:\.\w+)*)\.(?<name>\w+) (?:was|is|has been) (?:deprecated|removed)/, "AttributeError: module 'jax' has no attribute"],
+    [/No module named '(?<module>jax(?:lib)?\.[\w.]+)'(?!.*is not a package)/, "ModuleNotFoundError: No module named 'jax.config'"],
+  ];
+  const ARGUMENT = /\b(\w+?)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'/;
+  const ARGUMENTS = "TypeError: clip() got an unexpected keyword argument";
+
+  const last = (pattern, text) => [...text.matchAll(new RegExp(pattern, "g"))].at(-1);
+
+  // What to say of a name or a parameter; null if the text has none. The table comes when needed.
+  const renamed = (text, again) => {
+    const found = FORMS.map(([pattern, row]) => [last(pattern, text), row]).filter(([each]) => each);
+    const [form, row] = found.sort(([one], [other]) => other.index - one.index)[0] ?? [];
+    const argument = last(ARGUMENT, text);
+    if (/partially initialized module 'jax/.test(text)) {
+      return { doubt: true, said: ["JAX was asked for something while it was starting: a file of yours is called ", code("jax.py"), ", or the parts of JAX are of different versions."] };
+    }
+    const [, absent] = /No module named '((?!jax\b|jaxlib\b)[\w.]+)'/.exec(text) ?? [];
+    if (absent && !form) {
+      return { doubt: true, said: [code(absent), " is not installed for this Python, or its version has no such module."] };
+    }
+    if (!form && !argument) return null;
+    if (!window.book.jaxNames) {
+      load(NAMES).then(again, () => {});
+      return { row: form && row, said: [] };
+    }
+    if (form) {
+      const { module, name = "" } = form.groups;
+      const asker = askedBy(text);
+      const frame = packagesOf(text).at(-1);
+      const unknown = !frame && /^jaxlib/.test(module) && name && !rowOf(window.book.jaxNames.gone, module, name);
+      if (/^jax/.test(asker ?? "") || unknown || (frame && !asker && /^jaxlib|\._src/.test(module))) {
+        return { row: PARTS, said: ["Parts of JAX are of different versions. Install ", code("jax"), ", ", code("jaxlib"), " and all plug-ins together."] };
+      }
+      const core = module === "jax.core" && /attribute/.test(row);
+      const said = ofName(module, name, text, window.book.jaxNames);
+      return { row: core ? "AttributeError: module 'jax.core' has no attribute" : row, said };
+    }
+    const [, called, parameter] = argument;
+    const key = `${called} ${parameter}`;
+    const rows = window.book.jaxNames.parameters[called] ?? [];
+    const [, since, came] = rows.find(([name]) => name === parameter) ?? [];
+    if (!since && !MOVED.has(key)) {
+      const jaxs = rows.length ? ["None of JAX's functions ", code(called), " of these versions lost or got it. "] : [];
+      return { doubt: true, said: [code(called), " has no parameter ", code(parameter), ". ", ...jaxs, "If it is another package's function, its version does not fit the code. ", ...updating(text)] };
+    }
+    if (came && !MOVED.has(key)) return { row: ARGUMENTS, said: [...tooOld(`${called}(${parameter}=…)`, since)] };
+    const others = rows.filter(([, when, fresh]) => fresh && when === since).map(([name]) => name);
+    const write = TODAY[key] ?? others.join(", ");
+    return {
+      row: ARGUMENTS,
+      said: [code(called), " has no parameter ", code(parameter), MOVED.has(key) ? " any more. " : ` any more: JAX ${since} has it not. `, ...(write ? ["Write ", code(write), ". "] : []), ...updating(text)],
+    };
+  };
+
+  // Everything that is known of a text: sentences, the entry that comes first if one must, whether
+  // the list should be doubted, or "some" of it, unless an entry says just that, and where to search. `again` is called when more is known.
+  window.book.pasted = (text, { type, message }, again) => {
+    const sentences = [];
+    const named = renamed(text, again);
+    if (named?.said.length) sentences.push(named.said);
+    if (MISSES.test(text)) {
+      sentences.push(["This looks like a log of what JAX compiles. ", link("tracing/retracing.html#paste-your-log", "Paste it into the field for logs"), ", which says why it compiles again."]);
+    }
+    const line = `${type && `${type}: `}${message}`.split("\n\n", 1)[0];
+    const other = named ? undefined : OTHERS.find(([, words]) => words.test(line))?.[0];
+    const own = other && !(other === "Python" && /^jax/.test(packagesOf(text).at(-1) ?? ""));
+    if (own) sentences.push([`This is an error of ${other} itself, not of JAX.`]);
+    if (/Warning$/.test(type)) sentences.push(["This is a warning: the program goes on."]);
+    else if (!type && text.trim().split("\n").every((each) => LOGGED.test(each))) {
+      sentences.push(["This is a line of a log, not an error: the program goes on."]);
+    }
+    const pages = [...text.matchAll(/(?:docs\.jax\.dev|jax\.readthedocs\.io|github\.com\/(?:jax-ml|google)\/jax#)\S*/g)];
+    // A name that JAX's objects lack is that of one entry.
+    const [, needs] = /has no attribute '(\w+)'/.exec(line) ?? [];
+    const page = pages.map(([address]) => DOCS.find(([pattern]) => pattern.test(address))).find(Boolean);
+    if (page) sentences.push(["The message names a page of JAX's documentation; in this book see ", link(page[1], page[2]), "."]);
+    const repository = own && other !== "Python" ? REPOSITORIES[{ NumPy: "numpy", PyTorch: "torch", TensorFlow: "tensorflow" }[other]] : repositoryOf(text);
+    return { sentences, needs: named ? undefined : needs, row: named?.row, doubt: named?.doubt || UNLIKE.test(line) || (own && "some"), nothing: MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
+  };
+})();
