@@ -8,10 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-EXPECTED_ERRORS = {
-    "constant": (AssertionError, "Expect a Tensor or a View but got"),
-}
-
 
 def import_torchax():
     """Import torchax 0.0.13 beside a PyTorch from 2.13 on; return it.
@@ -66,31 +62,6 @@ def in_place(x):
     y[0] = 5.0
     y[1:].add_(10)
     return y
-
-
-def branches(x):
-    """Return x or -x, as a value says."""
-    return x if x.sum() > 0 else -x
-
-
-def positive(x):
-    """Return the positive elements of x, however many there are."""
-    return x[x > 0]
-
-
-def reads(x):
-    """Return x times its sum, which becomes a number of Python."""
-    return x * x.sum().item()
-
-
-def constant(x):
-    """Return x (3,) times a tensor that is made here."""
-    return x * torch.arange(3.0)
-
-
-def constant_on_device(x):
-    """Return x (3,) times a tensor that is made on its device."""
-    return x * torch.arange(3.0, device=x.device)
 
 
 def outcome(function, compiled, x):
