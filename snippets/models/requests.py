@@ -115,9 +115,9 @@ def padded(tokens, size):
     return np.pad(tokens, (0, size - len(tokens))).astype(np.int32)
 
 
-def power_of_two(length):
-    """Return the least power of two that is not below a length."""
-    return 1 << (length - 1).bit_length()
+def power_of_two(tokens):
+    """Return the least power of two that is not below their number."""
+    return 1 << (len(tokens) - 1).bit_length()
 
 
 def respond(params, tokens, key, config, count, size, **sampling):
@@ -154,28 +154,28 @@ def respond_to_all(
     return jax.vmap(one)(rows, lengths, keys)
 
 
-def speculate(small, big, tokens, count, ahead=4):
-    """Return `count` tokens behind a prompt (n,), and how often `big` is run.
+def propose(model, cache, last, start, ahead):
+    """Return `ahead` guesses behind last (1,) at `start`, and the cache."""
+    params, config = model
+    logits, cache = extend(params, cache, last, start, config.heads)
+    key = jax.random.key(0)
+    return decode(params, cache, logits[0], start + 1, key, config, ahead)
 
-    Both models are (params, config). The tokens are the likeliest of `big`.
-    Both caches have room for `ahead` tokens more than the text.
+
+def speculate(small, big, tokens, count, ahead=4):
+    """Return the `count` likeliest tokens behind tokens (n,), by `big`.
+
+    Also how often it runs. A model is (params, config), and the lengths have
+    room for `ahead` more tokens (Leviathan et al. 2023, if none are drawn).
     """
-    (params, config), (draft_params, draft_config) = big, small
-    length, key = len(tokens), jax.random.key(0)
+    (params, config), length = big, len(tokens)
     logits, cache = prefill(params, tokens, length, config)
-    _, draft = prefill(draft_params, tokens, length, draft_config)
+    _, draft = prefill(small[0], tokens, length, small[1])
     text, runs = [int(logits.argmax())], 1
     while len(text) < count:
         start = length + len(text) - 1
         last = np.array(text[-1:], np.int32)
-        logits, draft = extend(
-            draft_params, draft, last, start, draft_config.heads
-        )
-        guesses, draft = decode(
-            *(draft_params, draft, logits[0], start + 1, key),
-            draft_config,
-            ahead,
-        )
+        guesses, draft = propose(small, draft, last, start, ahead)
         check = np.append(last, guesses)
         logits, cache = extend(params, cache, check, start, config.heads)
         likeliest = np.asarray(logits.argmax(axis=-1))
