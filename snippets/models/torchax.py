@@ -9,29 +9,35 @@ import numpy as np
 import torch
 
 
-def import_torchax():
-    """Import torchax 0.0.13 beside a PyTorch from 2.13 on; return it.
+def with_stand_ins(look_up):
+    """Return a lookup of operators that gives a stand-in where one is gone.
 
-    It looks up operators that PyTorch has removed. While it is imported,
-    each has a stand-in that does nothing. What an import that failed has left
-    behind is imported again.
+    The stand-in does nothing.
     """
-    for name in [n for n in sys.modules if n.split(".")[0] == "torchax"]:
-        del sys.modules[name]
-    packet, aten = torch._ops.OpOverloadPacket, torch.ops.aten
-    look_up = packet.__getattr__
 
     def overload(self, name):
         with contextlib.suppress(AttributeError):
             return look_up(self, name)
         return mock.Mock()
 
+    return overload
+
+
+def import_torchax():
+    """Import torchax 0.0.13 beside a PyTorch from 2.13 on; return it.
+
+    What an import that failed has left behind is imported again.
+    """
+    for name in [n for n in sys.modules if n.split(".")[0] == "torchax"]:
+        del sys.modules[name]
+    packet, aten = torch._ops.OpOverloadPacket, torch.ops.aten
+    replaced = {(packet, "__getattr__"): with_stand_ins(packet.__getattr__)}
+    for name in "cholesky", "qr":
+        if not hasattr(aten, name):
+            replaced[aten, name] = mock.Mock()
     with contextlib.ExitStack() as stack:
-        enter = stack.enter_context
-        enter(mock.patch.object(packet, "__getattr__", overload))
-        for name in "cholesky", "qr":
-            if not hasattr(aten, name):
-                enter(mock.patch.object(aten, name, mock.Mock(), create=True))
+        for place, new in replaced.items():
+            stack.enter_context(mock.patch.object(*place, new, create=True))
         import torchax
 
         torchax.default_env()

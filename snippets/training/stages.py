@@ -164,7 +164,7 @@ def send_padded(
     return output.at[places].set(rows, mode="drop")
 
 
-def exchange(numbers):
+def number_from_each(numbers):
     """Return the numbers (devices,) that all devices have for this one."""
     return jax.lax.all_to_all(numbers, "experts", 0, 0, tiled=True)
 
@@ -176,10 +176,11 @@ def routes(expert, experts):
     """
     order = jnp.argsort(expert)
     sizes = jax.nn.one_hot(expert, experts, dtype=int).sum(axis=0)
-    arriving = exchange(sizes)
+    arriving = number_from_each(sizes)
     starts, places = (jnp.cumsum(n) - n for n in (sizes, arriving))
-    there = starts, sizes, exchange(places), arriving
-    return order, there, (places, arriving, exchange(starts), sizes)
+    there = starts, sizes, number_from_each(places), arriving
+    back = places, arriving, number_from_each(starts), sizes
+    return order, there, back
 
 
 def ragged_experts(send):
