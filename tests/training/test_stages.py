@@ -61,6 +61,42 @@ def test_experts_with_enough_seats_lose_no_token():
     np.testing.assert_allclose(few[~gone], exact[~gone], rtol=1e-4, atol=1e-5)
 
 
+def experts():
+    x = jax.random.normal(jax.random.key(1), (64, 16))
+    return x, jax.random.normal(jax.random.key(3), (16, 8))
+
+
+def test_ragged_experts_lose_no_token_and_have_the_gradients_of_one_device():
+    x, gate = experts()
+    # One expert gets no token, and one gets most.
+    gate = gate.at[:, 0].set(0).at[:, 1].multiply(8)
+    chosen, _ = stages.chosen(gate, x)
+    assert len(set(chosen.tolist())) < 8 and np.bincount(chosen).max() > 16
+    mixed = jax.jit(stages.ragged_experts(stages.send_padded))
+    with mesh("experts"):
+        sharded, rows = jax.device_put((WEIGHTS, x), jax.P("experts"))
+        found = mixed(sharded, gate, rows)
+        loss = lambda w, x: jnp.sum(jnp.sin(mixed(w, gate, x)))  # noqa: E731
+        gradients = jax.jit(jax.grad(loss, argnums=(0, 1)))(sharded, rows)
+    np.testing.assert_allclose(found, stages.every_expert(WEIGHTS, gate, x), rtol=1e-4, atol=1e-5)
+    whole = lambda w, x: jnp.sum(jnp.sin(stages.every_expert(w, gate, x)))  # noqa: E731
+    for ours, expected in zip(gradients, jax.grad(whole, (0, 1))(WEIGHTS, x), strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_ragged_collective_is_lowered_for_others_and_refused_by_a_cpu(raises_declared):
+    x, gate = experts()
+    with mesh("experts"):
+        sharded, rows = jax.device_put((WEIGHTS, x), jax.P("experts"))
+        traced = jax.jit(stages.ragged_experts(jax.lax.ragged_all_to_all)).trace(
+            sharded, gate, rows
+        )
+        for platform in "tpu", "cuda":
+            text = traced.lower(lowering_platforms=(platform,)).as_text()
+            assert text.count("@ragged_all_to_all(") == 2
+        raises_declared(stages.send_ragged, sharded, gate, rows)
+
+
 def test_seats_are_given_in_order_and_once():
     found = stages.seats(jnp.array([1, 0, 1, 1]), 2, 2)
     assert found.shape == (4, 2, 2)
