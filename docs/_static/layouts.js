@@ -191,12 +191,12 @@
     const count = element("p");
     const picture = element("div");
     const still = matchMedia("(prefers-reduced-motion: reduce)");
-    const all = bytesOf(steps.at(-1).received);
+    const all = steps.at(-1).received;
     let at = -1;
 
     const counted = ({ received, bytes, rounds }, round) => {
       const now = received + (rounds && (bytes * round) / rounds);
-      count.textContent = `Received by each device: ${bytesOf(now)} of ${all}`;
+      count.textContent = all ? `Received per device: ${bytesOf(now)} of ${bytesOf(all)}` : "Nothing is sent";
     };
     const move = (step) => {
       const ways = [...picture.querySelectorAll("[data-from]")].map((sent) => {
