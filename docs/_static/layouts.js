@@ -7,7 +7,11 @@
   const { element } = window.book;
   const DEVICES = 8;
   const ITEM_BYTES = 4;
-  const SIDE = 52;
+  // Pixels: where a shard lies, and a whole array.
+  const SIDE = 32;
+  const WHOLE = 100;
+  // Milliseconds that a shard is on its way.
+  const MOVE = 450;
 
   const product = (numbers) => numbers.reduce((all, each) => all * each, 1);
   const range = (length) => [...Array(length).keys()];
@@ -82,20 +86,142 @@
     return found;
   };
 
-  // What the build draws of an array (pictures/kinds.py), in the colours of the page's pictures.
-  const drawn = (name, shape, parts) => {
-    const inks = [...new Set([...document.querySelectorAll(".picture-placement svg")].map((svg) => svg.getAttribute("style")))];
-    const different = [...holders(parts).keys()];
+  // The colours of the page's pictures.
+  const INKS = [...new Set([...document.querySelectorAll(".picture-placement svg")].map((svg) => svg.getAttribute("style")))];
+  const inkOf = (number) => INKS[number % INKS.length] ?? "";
+  const drawing = (ink, width, height, content) => `<svg class="drawing" style="${ink}" width="${width}" height="${height}" aria-hidden="true">${content}</svg>`;
+  const rect = (kind, [[top, bottom], [left, right]]) => `<rect class="${kind}" x="${left}%" y="${top}%" width="${right - left}%" height="${bottom - top}%"/>`;
+
+  // An array and its shards: the two axes of it that can be drawn, those that are split first.
+  const laidOut = (name, shape, parts) => {
     const split = range(shape.length).filter((axis) => parts.some((part) => part[axis][1] - part[axis][0] < shape[axis]));
     const shown = [...new Set([...split, ...range(shape.length)])].slice(0, 2).sort();
-    const items = parts.map((part, device) => {
-      const sides = shown.map((axis) => part[axis].map((end) => (100 * end) / shape[axis]));
-      const [[top, bottom], [left, right]] = [[0, 100], ...sides].slice(-2);
-      const slices = part.map(([start, stop], axis) => (stop - start === shape[axis] ? ":" : `${start}:${stop}`));
-      const ink = inks[different.indexOf(JSON.stringify(part)) % inks.length] ?? "";
-      return `<li><svg class="drawing" style="${ink}" width="${SIDE}" height="${shown.length > 1 ? SIDE : SIDE / 3}" aria-hidden="true"><rect class="track" width="100%" height="100%"/><rect class="bar" x="${left}%" y="${top}%" width="${right - left}%" height="${bottom - top}%"/></svg><span>device ${device}</span><code>[${slices.join(", ")}]</code></li>`;
+    const sides = (part) => [[0, 100], ...shown.map((axis) => part[axis].map((end) => (100 * end) / shape[axis]))].slice(-2);
+    const found = holders(parts);
+    const keys = [...found.keys()];
+    const ink = (part) => inkOf(keys.indexOf(JSON.stringify(part)));
+    return { name, shape, parts, found, sides, ink, flat: shown.length < 2 };
+  };
+
+  // A whole array, each shard in its colour, with the devices that hold it.
+  const whole = ({ name, shape, found, sides, ink, flat }) => {
+    const shards = [...found].map(([key, devices]) => {
+      const [rows, columns] = sides(JSON.parse(key));
+      const middle = ([start, stop]) => `${(start + stop) / 2}%`;
+      return `<g style="${ink(JSON.parse(key))}">${rect("bar", [rows, columns])}<text x="${middle(columns)}" y="${middle(rows)}">${devices.join(" ")}</text></g>`;
     });
-    return `<div class="placed"><p>${name} <code>${shape.join(" × ")}</code></p><ul>${items.join("")}</ul></div>`;
+    return `<div><p>${name} <code>${shape.join(" × ")}</code></p>${drawing("", WHOLE, flat ? WHOLE / 5 : WHOLE, shards.join(""))}</div>`;
+  };
+
+  // What a device holds of arrays: where it lies in each, and the slice.
+  const holding = (arrays) => (device) =>
+    arrays.map(({ name, shape, parts, sides, ink, flat }) => {
+      const slices = parts[device].map(([start, stop], axis) => (stop - start === shape[axis] ? ":" : `${start}:${stop}`));
+      const picture = drawing(ink(parts[device]), SIDE, flat ? SIDE / 3 : SIDE, rect("track", [[0, 100], [0, 100]]) + rect("bar", sides(parts[device])));
+      return `<span class="shard"><span>${name} ${picture}</span><code>[${slices.join(", ")}]</code></span>`;
+    }).join("");
+
+  // The devices of a mesh, its first axis downwards and its second across, each with what is in it.
+  // Groups of devices get an outline, which is open towards a neighbour of the same group.
+  const meshed = (mesh, inside, groups = []) => {
+    const [down, across = { size: 1 }] = mesh;
+    const cell = (row, column) => {
+      const device = row * across.size + column;
+      const own = groups.findIndex((group) => group.includes(device));
+      const beside = { up: device - across.size, down: device + across.size };
+      if (column) beside.left = device - 1;
+      if (column + 1 < across.size) beside.right = device + 1;
+      const open = Object.keys(beside).filter((side) => groups[own]?.includes(beside[side]));
+      return `<td class="${own < 0 ? "" : "together"} ${open.join(" ")}" style="${inkOf(own)}"><div><span>device ${device}</span>${inside(device)}</div></td>`;
+    };
+    const row = (n) => `<tr><th scope="row">${down.name} = ${n}</th>${range(across.size).map((column) => cell(n, column)).join("")}</tr>`;
+    const heads = range(across.size).map((n) => `<th scope="col">${across.name} = ${n}</th>`);
+    const head = across.name ? `<thead><tr><td></td>${heads.join("")}</tr></thead>` : "";
+    return `<table class="mesh" style="--across: ${across.size}">${head}<tbody>${range(down.size).map(row).join("")}</tbody></table>`;
+  };
+
+  // Collectives as steps: what they do, and what a device at a place of its group has afterwards in
+  // the slots of its group, from which device, and from which of its slots that is sent.
+  const gathered = (group) => group.map((device, n) => ({ device, slot: n }));
+  const STEPS = {
+    gather: ["each device receives the shards of the others in its group", gathered],
+    exchange: ["each device sends the others in its group a part of its shard each", (group, place) => group.map((device) => ({ device, slot: place }))],
+    add: ["each device adds up one part of the sum, of which it receives what the others have", (group, place) => group.map((_, n) => (n === place ? { label: "Σ", device: group[n], added: group.map((device) => ({ device, slot: place })) } : {}))],
+    collect: ["each device receives the other parts of the sum", (group) => gathered(group).map((sent) => ({ ...sent, label: "Σ" }))],
+    pass: ["a shard goes to another device", ([device]) => [{ device, slot: 0 }]],
+  };
+  const PARTS = { "all-gather": ["gather"], "all-to-all": ["exchange"], "all-reduce": ["add", "collect"], "reduce-scatter": ["add"], "collective-permute": ["pass"] };
+
+  // A device's slots: whose number is in each, and when it arrives. What is its own is there before.
+  const slotted = (group, place, slots) => {
+    const written = ({ device, slot, label = device ?? "", added = [] }, n) => {
+      const round = (place - group.indexOf(device) + group.length) % group.length;
+      const from = slot === undefined ? "" : ` data-from="${device}.${slot}" data-round="${round}"`;
+      return `<b data-at="${group[place]}.${n}"${from} style="${inkOf(device)}">${label}${added.map((each) => written(each, "")).join("")}</b>`;
+    };
+    return `<span class="slots">${slots.map(written).join("")}</span>`;
+  };
+
+  // The steps of an answer: operands, collectives, result. `received` is before a step, in bytes.
+  const stepsOf = (sent, operands, result) => {
+    let received = 0;
+    const step = (text, inside, groups = [], bytes = 0, rounds = 0) => {
+      received += bytes;
+      return { text, inside, groups, bytes, rounds, received: received - bytes };
+    };
+    const parts = ([kind, axes, groups, bytes]) => PARTS[kind].map((part, _, { length }) => {
+      const [does, slots] = STEPS[part];
+      const passes = part === "pass";
+      const inside = (device) => {
+        const group = groups.find((each) => (passes ? each[1] === device : each.includes(device)));
+        const place = group.lastIndexOf(device);
+        return slotted(group, place, slots(group, place));
+      };
+      const framed = passes ? groups.filter(([from, to]) => from !== to).map(([, to]) => [to]) : groups;
+      return step(`${kind} along ${listed([...axes])}: ${does}`, inside, framed, bytes / length, groups[0].length - 1);
+    });
+    const names = listed(operands.map(({ name }) => name));
+    return [step(`what each device holds of ${names}`, holding(operands)), ...sent.flatMap(parts), step("what each device holds of the result", holding([result]))];
+  };
+
+  // A picture for each step, and what moves on the way to it, unless motion is not wanted.
+  const player = (mesh, steps) => {
+    const next = element("button", { type: "button" });
+    const text = element("p", { ariaLive: "polite" });
+    const count = element("p");
+    const picture = element("div");
+    const still = matchMedia("(prefers-reduced-motion: reduce)");
+    const all = steps.at(-1).received;
+    let at = -1;
+
+    const counted = ({ received, bytes, rounds }, round) => {
+      const now = received + (rounds && (bytes * round) / rounds);
+      count.textContent = all ? `Received per device: ${bytesOf(now)} of ${bytesOf(all)}` : "Nothing is sent";
+    };
+    const move = (step) => {
+      const ways = [...picture.querySelectorAll("[data-from]")].map((sent) => {
+        const [from, to] = [picture.querySelector(`[data-at="${sent.dataset.from}"]`), sent].map((each) => each.getBoundingClientRect());
+        return [sent, `translate(${from.left - to.left}px, ${from.top - to.top}px)`, +sent.dataset.round];
+      });
+      for (const [sent, transform, round] of ways) {
+        const timing = { duration: MOVE, delay: MOVE * Math.max(0, round - 1), fill: "backwards", easing: "ease-in-out" };
+        const moving = sent.animate([{ transform, opacity: 1 }, { transform: "none", opacity: 1 }], timing);
+        if (round) moving.onfinish = () => sent.isConnected && counted(step, round);
+      }
+    };
+    const turn = () => {
+      at = (at + 1) % steps.length;
+      const step = steps[at];
+      const moves = step.rounds && !still.matches;
+      text.textContent = `Step ${at + 1} of ${steps.length}: ${step.text}.`;
+      next.textContent = at + 1 < steps.length ? "Next step" : "From the start";
+      picture.innerHTML = meshed(mesh, step.inside, step.groups);
+      counted(step, moves ? 0 : step.rounds);
+      if (moves) move(step);
+    };
+    next.addEventListener("click", turn);
+    turn();
+    return [element("div", { className: "steps" }, next, text, count), picture];
   };
 
   let fields = 0;
@@ -168,7 +294,8 @@
       const many = found.length > 1 ? `${found.length} different shards of ${each}.` : `Each device holds the whole array, ${each}.`;
       const replicas = found.length > 1 && unused.length ? ` Nothing is sharded along ${listed(unused)}, so the same shard is on devices ${found.map(listed).join("; ")}.` : "";
       said.replaceChildren(element("pre", {}, code), element("p", { textContent: many + replicas }));
-      figure.innerHTML = drawn("x", shape, parts);
+      const array = laidOut("x", shape, parts);
+      figure.innerHTML = `<div class="arrays">${whole(array)}</div>${meshed(mesh, holding([array]))}`;
       figure.hidden = false;
     };
     form.addEventListener("input", show);
@@ -201,19 +328,21 @@
       const moves = operation.startsWith("jax.reshard");
       labels.at(-1).firstChild.textContent = moves ? "to" : "b";
       const refused = !refusal ? [] : [element("p", {}, element("strong", { textContent: "With explicit axes JAX refuses. " }), element("code", { textContent: `ShardingTypeError: ${refusal}` })), element("p", { textContent: "With automatic axes the compiler makes of it:" })];
-      const list = sent.map(([kind, axes, devices, bytes]) => {
-        const among = kind === "collective-permute" ? "" : `, among ${devices} devices`;
+      const list = sent.map(([kind, axes, groups, bytes]) => {
+        const among = kind === "collective-permute" ? "" : `, among ${groups[0].length} devices`;
         return element("li", {}, element("strong", { textContent: kind }), ` along ${listed([...axes])}${among}: each receives ${bytesOf(bytes)}`);
       });
       if (!list.length) list.push(element("li", { textContent: "nothing is sent" }));
       said.replaceChildren(...refused, element("ul", {}, ...list), element("p", {}, "The result is ", element("code", { textContent: `float32${type}` })));
       const mesh = sizes.map((size, n) => ({ name: "xy"[n], size }));
-      const operands = arrays.slice(0, moves ? 1 : -1).map((array, n) => ["ab"[n], array]);
-      figure.innerHTML = [...operands, ["result", arrays.at(-1)]]
-        .map(([name, [shape, spec]]) => drawn(name, shape, held(mesh, shape, spec))).join("");
+      const made = ([shape, spec], n, all) => laidOut(n + 1 < all.length ? "ab"[n] : "result", shape, held(mesh, shape, spec));
+      const laid = (moves ? [arrays[0], arrays.at(-1)] : arrays).map(made);
+      const wholes = element("div", { className: "arrays", innerHTML: laid.map(whole).join("") });
+      figure.replaceChildren(wholes, ...player(mesh, stepsOf(sent, laid.slice(0, -1), laid.at(-1))));
     };
 
-    const first = rows.find(({ sent, refusal }) => sent.length && !refusal) ?? rows[0];
+    const telling = rows.filter(({ sent, refusal }) => sent.length && !refusal);
+    const first = telling.find(({ sizes }) => sizes.length > 1) ?? telling[0] ?? rows[0];
     for (const key of keys) fill(selects[key], [[first[key] ?? "", ""]]);
     form.addEventListener("input", show);
     show();

@@ -131,11 +131,12 @@ def groups(line):
 
 
 def communication(program, sizes):
-    """Return (collective, axes, devices, bytes) for each of a program.
+    """Return (collective, axes, groups, bytes) for each of a program.
 
     axes: those of a mesh of these sizes along which it goes, "x", "y" or "xy".
-    devices: how many take part together, 2 for pairs.
-    bytes: what each of them has to receive at least.
+    groups: the devices that take part together; pairs of source and
+    destination for a collective-permute.
+    bytes: what each device has to receive at least.
     """
     found = []
     collective = rf"= (\S+|\(.*?\)) ({COLLECTIVES})(?:-start)?\((.*)"
@@ -146,8 +147,8 @@ def communication(program, sizes):
         places = np.stack(np.unravel_index(together, sizes))
         differs = (places != places[..., :1]).any(axis=(1, 2))
         axes = "".join(itertools.compress("xy", differs))
-        devices = together.shape[1]
-        found.append((kind, axes, devices, RECEIVED[kind](size, devices)))
+        size = RECEIVED[kind](size, together.shape[1])
+        found.append((kind, axes, together.tolist(), size))
     return found
 
 
@@ -242,8 +243,8 @@ def row(name, sizes, specs):
         str(jax.typeof(each)).removeprefix("float32") for each in kept
     ]
     sent = "; ".join(
-        f"{kind} along {axes}, {devices} devices, {size} bytes each"
-        for kind, axes, devices, size in found
+        f"{kind} along {axes}, {len(groups[0])} devices, {size} bytes each"
+        for kind, axes, groups, size in found
     )
     a, b = [*operands, ""][:2]
     shape = " × ".join(map(str, sizes))

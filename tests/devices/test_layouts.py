@@ -56,6 +56,14 @@ def test_groups_of_devices_are_read_as_xla_writes_them(line, expected):
     assert [sorted(group) for group in found.tolist()] == expected
 
 
+def along(mesh, axes):
+    """Return the groups of devices along axes of a mesh, from JAX's array of its devices."""
+    ids = np.vectorize(lambda device: device.id)(mesh.devices)
+    places = [mesh.axis_names.index(axis) for axis in axes]
+    moved = np.moveaxis(ids, places, range(-len(places), 0))
+    return moved.reshape(-1, math.prod(mesh.shape[axis] for axis in axes)).tolist()
+
+
 @pytest.mark.parametrize(
     ("name", "sizes", "specs", "sent", "result"),
     [
@@ -82,8 +90,10 @@ def test_groups_of_devices_are_read_as_xla_writes_them(line, expected):
 )
 def test_what_is_sent_in_cases_worked_out_by_hand(name, sizes, specs, sent, result):
     found, laid_out, _ = layouts.answer(name, sizes, specs)
-    assert found == sent
     mesh = layouts.mesh_of(sizes, "Explicit")
+    assert [(kind, axes, len(groups[0]), size) for kind, axes, groups, size in found] == sent
+    for _, axes, groups, _ in found:
+        assert groups == along(mesh, axes)
     expected = jax.NamedSharding(mesh, result)
     actual = jax.NamedSharding(mesh, laid_out.sharding.spec)
     assert actual.is_equivalent_to(expected, len(laid_out.shape))
@@ -153,7 +163,7 @@ def test_a_line_of_the_table_says_it_all():
     assert json.loads(json.dumps(plain)) == {
         "mesh": [8],
         "arrays": [[*array]] * 3,
-        "sent": [["all-gather", "x", 8, 3670016]],
+        "sent": [["all-gather", "x", [[*range(8)]], 3670016]],
         "accepted": True,
     }
     assert layouts.described("a @ b", LINE, [P("x"), P("x")]).splitlines() == [
@@ -259,14 +269,19 @@ CHOSEN = """cases => cases.map(({ names, sizes, shape, spec }) => {
   form.dispatchEvent(new Event("input", { bubbles: true }));
   const place = document.querySelector(".layout-placement");
   const figure = place.querySelector("figure");
-  const cards = figure.hidden ? [] : [...figure.querySelectorAll("li")];
+  const lines = figure.hidden ? [] : [...figure.querySelectorAll(".mesh tbody tr")];
+  const cells = lines.map(line => [...line.querySelectorAll("td")]);
+  const words = selector => [...figure.querySelectorAll(selector)].map(each => each.textContent);
   return {
     said: place.querySelector("output").textContent,
     code: place.querySelector("output code").textContent,
-    held: cards.map(card => [
-      card.querySelector("code").textContent,
-      card.querySelector("svg").getAttribute("style"),
+    mesh: cells.map(line => line.map(cell => +cell.textContent.match(/device (\\d)/)[1])),
+    heads: [words("thead th"), words("tbody th")],
+    held: cells.flat().map(cell => [
+      cell.querySelector("code").textContent,
+      cell.querySelector("svg").getAttribute("style"),
     ]),
+    whole: words(".arrays g"),
   };
 })"""
 
@@ -276,10 +291,13 @@ def opened(browser):
     names = "_ext/executed/static/elements.js", "_static/layouts.js"
     script = "".join((DOCS / name).read_text("utf8") for name in names)
     places = "<div class='layout-placement'></div><div class='layout-communication'></div>"
-    page = browser.new_page()
+    page = browser.new_page(reduced_motion="reduce")
+    style = (DOCS / "_static" / "book.css").read_text("utf8")
 
     def open_with(rows):
-        page.set_content(f"{INKS}{places}{printed(rows)}<script>{script}</script>")
+        page.set_content(
+            f"<style>{style}</style>{INKS}{places}{printed(rows)}<script>{script}</script>"
+        )
         return page
 
     yield open_with
@@ -305,19 +323,19 @@ def cases(count):
 
 
 def asked(names, sizes, shape, spec):
-    """Return (the part of each device, None), or (None, why JAX refuses)."""
+    """Return (mesh, the part of each device, None), or (None, None, why JAX refuses)."""
     try:
         mesh = jax.make_mesh(tuple(sizes), tuple(names), devices=jax.devices("cpu"))
         sharding = jax.NamedSharding(mesh, P(*spec))
         x = jax.device_put(np.zeros(shape, np.float32), sharding)
     except (ValueError, DuplicateSpecError) as refusal:
-        return None, f"{type(refusal).__name__}: {str(refusal).split(' Got shape')[0]}"
+        return None, None, f"{type(refusal).__name__}: {str(refusal).split(' Got shape')[0]}"
     held = sharding.devices_indices_map(x.shape)
     parts = [
         [part.indices(length)[:2] for part, length in zip(held[device], shape, strict=True)]
         for device in sorted(held, key=lambda device: device.id)
     ]
-    return parts, None
+    return mesh, parts, None
 
 
 def sliced(part, shape):
@@ -334,7 +352,7 @@ def test_the_form_says_of_every_mesh_shape_and_spec_what_jax_says(opened):
     answers = opened([]).evaluate(CHOSEN, given)
     kinds = set()
     for (names, sizes, shape, spec), answer in zip(choices, answers, strict=True):
-        parts, refusal = asked(names, sizes, shape, spec)
+        mesh, parts, refusal = asked(names, sizes, shape, spec)
         if refusal:
             kinds.add(refusal[:20])
             assert refusal in answer["said"], (names, sizes, shape, spec)
@@ -344,6 +362,13 @@ def test_the_form_says_of_every_mesh_shape_and_spec_what_jax_says(opened):
         assert [text for text, _ in answer["held"]] == slices, (names, sizes, shape, spec)
         inks = [ink for _, ink in answer["held"]]
         assert [slices.index(one) for one in slices] == [inks.index(one) for one in inks]
+        holders = [[n for n, one in enumerate(slices) if one == each] for each in slices]
+        assert answer["whole"] == [*dict.fromkeys(" ".join(map(str, each)) for each in holders)]
+        ids = np.vectorize(lambda device: device.id)(mesh.devices).reshape(sizes[0], -1)
+        assert answer["mesh"] == ids.tolist()
+        across, down = answer["heads"]
+        assert down == [f"{names[0]} = {n}" for n in range(sizes[0])]
+        assert across == [f"{name} = {n}" for name in names[1:] for n in range(sizes[1])]
         block = [stop - start for start, stop in parts[0]]
         number, unit = re.search(r"([\d.]+) (\w+) on each device", answer["said"]).groups()
         assert float(number) * UNITS[unit] == 4 * math.prod(block)
@@ -352,7 +377,7 @@ def test_the_form_says_of_every_mesh_shape_and_spec_what_jax_says(opened):
 
 
 def test_the_code_that_the_form_shows_makes_the_layout(opened):
-    chosen = [case for case in cases(60) if asked(*case)[0]]
+    chosen = [case for case in cases(60) if asked(*case)[1]]
     given = [
         {"names": n, "sizes": s, "shape": shape, "spec": [*map(entry, spec)]}
         for n, s, shape, spec in chosen
@@ -361,7 +386,7 @@ def test_the_code_that_the_form_shows_makes_the_layout(opened):
         namespace = {"jax": jax, "x": np.zeros(case[2], np.float32)}
         exec(answer["code"], namespace)
         found = arrays.held_by_each(x=namespace["x"])["x"]["devices"]
-        assert [*map(list, found.values())] == asked(*case)[0]
+        assert [*map(list, found.values())] == asked(*case)[1]
 
 
 def test_shards_that_are_the_same_are_named(opened):
@@ -410,31 +435,163 @@ def test_the_form_shows_the_line_of_what_is_chosen(opened):
     page = opened([layouts.row(*row) for row in ROWS])
     place = page.locator(".layout-communication")
     output = place.locator("output")
-    # It begins with a choice that JAX accepts and that sends something.
+    # It begins with a choice that JAX accepts and that sends something, where it can on a grid.
+    assert "all-reduce along x, among 4 devices" in output.inner_text()
+    place.get_by_label("mesh").select_option(label="8")
+    place.get_by_label("operation").select_option(label="a @ b")
     assert "all-gather along x, among 8 devices: each receives 3.5 MiB" in output.inner_text()
     assert "float32[1024@x,1024]" in output.inner_text()
     place.get_by_label("a", exact=True).select_option(label='P(None, "x")')
     said = output.inner_text()
     assert "With explicit axes JAX refuses. ShardingTypeError: Contracting dimensions" in said
     assert "all-reduce along x, among 8 devices: each receives 7 MiB" in said
-    assert place.locator("figure .placed").count() == 3
+    assert place.locator("figure .arrays > div").count() == 3
     place.get_by_label("operation").select_option(label="a + b")
     assert "nothing is sent" in output.inner_text()
     place.get_by_label("mesh").select_option(label="4 × 2")
     assert "all-reduce along x, among 4 devices: each receives 3 KiB" in output.inner_text()
     assert place.get_by_label("b", exact=True).is_hidden()
-    assert place.locator("figure code").all_inner_texts()[9:13] == [
-        "1024",
-        "[0:512]",
-        "[512:1024]",
-        "[0:512]",
-    ]
+    for _ in range(3):
+        place.get_by_role("button").click()
+    assert place.locator(".mesh code").all_inner_texts() == ["[0:512]", "[512:1024]"] * 4
     place.get_by_label("operation").select_option(label=layouts.RESHARD)
     place.get_by_label("to").select_option(label='P("y", None)')
     assert "collective-permute along x and y: each receives 1 MiB" in output.inner_text()
     place.get_by_label("a", exact=True).select_option(label='P("y", None)')
     assert place.get_by_label("to").input_value() == 'P(None, ("x", "y"))'
     assert "all-to-all along y, among 2 devices: each receives 256 KiB" in output.inner_text()
+
+
+# Chooses a row of the table, and returns each of its steps: what is said, and for each device from
+# which devices it has shards, the slices, and towards which neighbours its frame is open.
+PLAYED = """rows => rows.map(chosen => {
+  const place = document.querySelector(".layout-communication");
+  const selects = [...place.querySelectorAll("select")];
+  for (const [n, value] of chosen.entries()) {
+    selects[n].value = value;
+    selects[n].dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  const steps = [];
+  do {
+    const cells = [...place.querySelectorAll("tbody td")];
+    steps.push({
+      said: [...place.querySelectorAll(".steps p")].map(each => each.textContent),
+      from: cells.map(cell => [...cell.querySelectorAll(".slots > b")]
+        .map(b => b.firstChild?.data ?? "")),
+      slices: cells.map(cell => [...cell.querySelectorAll("code")].map(code => code.textContent)),
+      framed: cells.map(cell => cell.classList.contains("together")),
+      open: cells.map(cell => ["up", "left"].filter(side => cell.classList.contains(side))),
+    });
+    place.querySelector("button").click();
+  } while (!place.querySelector(".steps").textContent.includes("Step 1"));
+  return steps;
+})"""
+
+
+def choice(row):
+    """Return what is chosen for a row of the table."""
+    specs = []
+    for _, spec in row.plain["arrays"][:-1]:
+        entries = [entry(axes[0] if len(axes) == 1 else tuple(axes)) for axes in spec]
+        specs.append(f"P({', '.join(entries)})")
+    return [row.mesh, row.operation, *specs]
+
+
+def frames(step, columns):
+    """Return the groups of devices that are in one frame."""
+    found = {}
+    for device, open_to in enumerate(step["open"]):
+        before = [device - {"up": columns, "left": 1}[side] for side in open_to]
+        found[device] = found[before[0]] if before else [device]
+        assert all(found[each] is found[device] for each in before)
+        if before:
+            found[device].append(device)
+    return sorted({id(group): group for group in found.values()}.values())
+
+
+@pytest.mark.parametrize(
+    ("sizes", "specs", "axes"),
+    [(LINE, (P(), P("x")), "x"), (GRID, (P(), P("x")), "x"), (GRID, (P(), P("y")), "y")],
+)
+def test_a_frame_holds_the_devices_along_an_axis_of_the_mesh(opened, sizes, specs, axes):
+    row = layouts.row("a @ b", sizes, specs)
+    [(first, step, last)] = opened([row]).evaluate(PLAYED, [choice(row)])
+    groups = along(layouts.mesh_of(sizes, "Auto"), axes)
+    assert frames(step, sizes[1] if len(sizes) > 1 else 1) == groups
+    assert all(step["framed"]) and not any(first["framed"] + last["framed"])
+    for group in groups:
+        assert all(step["from"][device] == [*map(str, group)] for device in group)
+
+
+def held_numbers(mesh, spec):
+    """Return which of 64 numbers each device holds, as JAX lays them out."""
+    held = jax.NamedSharding(mesh, spec).devices_indices_map((8, 8))
+    return {device.id: {*np.arange(64).reshape(8, 8)[part].flat} for device, part in held.items()}
+
+
+def test_shards_come_from_devices_that_held_them(opened):
+    mesh, rows, held = layouts.mesh_of(GRID, "Explicit"), [], []
+    for specs in itertools.product(layouts.SPECS[GRID], repeat=2):
+        row = layouts.row(layouts.RESHARD, GRID, specs)
+        if len(row.plain["sent"]) == 1:
+            rows.append(row)
+            held.append([held_numbers(mesh, spec) for spec in specs])
+    played = opened(rows).evaluate(PLAYED, [*map(choice, rows)])
+    kinds = set()
+    for row, (before, after), (_, step, _) in zip(rows, held, played, strict=True):
+        [[kind, *_]] = row.plain["sent"]
+        kinds.add(kind)
+        assert step["said"][0].startswith(f"Step 2 of 3: {kind} along ")
+        for device, sources in enumerate(step["from"]):
+            assert after[device] <= set().union(*(before[int(source)] for source in sources)), row
+            assert step["framed"][device] == (sources != [str(device)])
+    assert kinds == {"all-gather", "all-to-all", "collective-permute"}
+
+
+def test_the_steps_count_what_is_sent(opened):
+    rows = [layouts.row("a @ b", LINE, [P(None, "x"), P("x")]), layouts.row("a.T", GRID, [P("x")])]
+    summed, nothing = opened(rows).evaluate(PLAYED, [*map(choice, rows)])
+    counted = [step["said"][1].removeprefix("Received per device: ") for step in summed]
+    assert counted == [f"{each} of 7 MiB" for each in ("0 bytes", "3.5 MiB", "7 MiB", "7 MiB")]
+    # Each device adds up another part of the sum, and then has all of them.
+    for device, parts in enumerate(summed[1]["from"]):
+        assert parts == ["Σ" if n == device else "" for n in range(8)]
+    assert summed[2]["from"] == [["Σ"] * 8] * 8
+    assert [step["said"][1] for step in nothing] == ["Nothing is sent"] * 2
+    assert [each["slices"][2] for each in nothing] == [["[256:512, :]"], ["[:, 256:512]"]]
+
+
+def test_shards_move_unless_motion_is_not_wanted(opened):
+    page = opened([layouts.row("a @ b", GRID, [P(), P("x")])])
+    button = page.locator(".layout-communication button")
+    count = page.locator(".layout-communication .steps p").nth(1)
+    moving = "() => document.getAnimations().length"
+    button.press("Enter")
+    assert page.evaluate(moving) == 0
+    assert count.inner_text() == "Received per device: 3 MiB of 3 MiB"
+    assert page.evaluate("() => document.activeElement.textContent") == "Next step"
+    button.press("Enter")
+    assert button.inner_text() == "From the start"
+    page.emulate_media(reduced_motion="no-preference")
+    button.press("Enter")
+    # Each lies on the shard that it comes from, and then they arrive in turn.
+    away = page.evaluate("""() => {
+      document.querySelector(".layout-communication button").click();
+      const all = document.getAnimations();
+      for (const each of all) each.pause();
+      return all.map(({ effect: { target } }) => {
+        const source = document.querySelector(`[data-at="${target.dataset.from}"]`);
+        const [a, b] = [target, source].map(each => each.getBoundingClientRect());
+        return Math.max(Math.abs(a.x - b.x), Math.abs(a.y - b.y));
+      });
+    }""")
+    assert len(away) == 32 and max(away) < 1
+    assert count.inner_text() == "Received per device: 0 bytes of 3 MiB"
+    for round_, received in [(1, "1 MiB"), (2, "2 MiB"), (3, "3 MiB")]:
+        page.evaluate(f"""() => document.getAnimations()
+          .filter(each => each.effect.target.dataset.round === "{round_}")
+          .map(each => each.finish())""")
+        page.get_by_text(f"Received per device: {received} of 3 MiB").wait_for()
 
 
 def test_without_a_table_the_words_of_the_page_stay(opened):
