@@ -562,13 +562,13 @@ def test_the_steps_count_what_is_sent(opened):
 
 
 def test_shards_move_unless_motion_is_not_wanted(opened):
-    page = opened([layouts.row("a @ b", GRID, [P(), P("x")])])
+    page = opened([layouts.row("a + b", LINE, [P("x"), P(None, "x")])])
     button = page.locator(".layout-communication button")
     count = page.locator(".layout-communication .steps p").nth(1)
     moving = "() => document.getAnimations().length"
     button.press("Enter")
     assert page.evaluate(moving) == 0
-    assert count.inner_text() == "Received per device: 3 MiB of 3 MiB"
+    assert count.inner_text() == "Received per device: 448 KiB of 448 KiB"
     assert page.evaluate("() => document.activeElement.textContent") == "Next step"
     button.press("Enter")
     assert button.inner_text() == "From the start"
@@ -578,20 +578,25 @@ def test_shards_move_unless_motion_is_not_wanted(opened):
     away = page.evaluate("""() => {
       document.querySelector(".layout-communication button").click();
       const all = document.getAnimations();
-      for (const each of all) each.pause();
-      return all.map(({ effect: { target } }) => {
-        const source = document.querySelector(`[data-at="${target.dataset.from}"]`);
-        const [a, b] = [target, source].map(each => each.getBoundingClientRect());
-        return Math.max(Math.abs(a.x - b.x), Math.abs(a.y - b.y));
+      const places = time => {
+        for (const each of all) each.pause();
+        for (const each of all) each.currentTime = time;
+        const targets = all.map(({ effect }) => effect.target);
+        return new Map(targets.map(target => [target, target.getBoundingClientRect()]));
+      };
+      const [rest, first] = [places(1e6), places(0)];
+      return [...first].map(([target, { x, y }]) => {
+        const source = rest.get(document.querySelector(`[data-at="${target.dataset.from}"]`));
+        return [target.dataset.from, Math.max(Math.abs(x - source.x), Math.abs(y - source.y))];
       });
     }""")
-    assert len(away) == 32 and max(away) < 1
-    assert count.inner_text() == "Received per device: 0 bytes of 3 MiB"
-    for round_, received in [(1, "1 MiB"), (2, "2 MiB"), (3, "3 MiB")]:
+    assert len(dict(away)) == len(away) == 64 and max(dict(away).values()) < 1
+    assert count.inner_text() == "Received per device: 0 bytes of 448 KiB"
+    for place in range(1, 8):
         page.evaluate(f"""() => document.getAnimations()
-          .filter(each => each.effect.target.dataset.round === "{round_}")
+          .filter(each => each.effect.target.dataset.round === "{place}")
           .map(each => each.finish())""")
-        page.get_by_text(f"Received per device: {received} of 3 MiB").wait_for()
+        page.get_by_text(f"Received per device: {64 * place} KiB of 448 KiB").wait_for()
 
 
 def test_without_a_table_the_words_of_the_page_stay(opened):
