@@ -188,12 +188,12 @@ def from_polar_torch(p):
     return p[0] * torch.stack([torch.cos(p[1]), torch.sin(p[1])])
 
 
-def rows_of_jacobian(function, x):
+def rows_of_jacobian(forward, backward, x):
     """Return the Jacobian (m, n) of a function of x (n,), row by row.
 
-    One forward pass, and a backward pass for each of the m results.
+    One forward pass, and a backward pass for each of the m results: both are
+    what `jax.fwd_and_bwd` makes of the function.
     """
-    forward, backward = jax.fwd_and_bwd(function, argnums=0)
     y, residuals = forward(x)
     return jnp.stack([backward(residuals, u) for u in jnp.eye(len(y))])
 
