@@ -19,6 +19,7 @@ from .schema import Measurement
 
 # What records call the precision of float32 that nothing rounds.
 FULL = ("highest", "float32")
+ROUNDING = 1e-9
 BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 
 
@@ -127,7 +128,8 @@ class Reached(NamedTuple):
         """Whether it lies above the roof with all of its range, so that the roof is none."""
         seconds = self.measurement.range()
         slowest = seconds.high if seconds else self.measurement.seconds
-        return (self.measurement.work or 0) / slowest > self.roof
+        # The point that the roof is drawn through lies on it, but for rounding.
+        return (self.measurement.work or 0) / slowest > self.roof * (1 + ROUNDING)
 
     @property
     def problem(self) -> str:
