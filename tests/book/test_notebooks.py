@@ -37,8 +37,8 @@ def site(tmp_path_factory):
         shutil.copy(ROOT / "docs" / name, target)
     (root / "docs" / "index.md").write_text("# Book\n", "utf8")
     with (root / "conf.py").open("a", encoding="utf8") as conf:
-        # They name pages that are not here.
-        conf.write('book_skill = ()\nbook_versions |= {"without": []}\n')
+        # They name pages and a file that are not here.
+        conf.write('book_skill, book_preview_prelude = (), ""\nbook_versions |= {"without": []}\n')
     options = ["-c", ".", "-D", "book_recorded=1", "-D", "book_search=0"]
     command = [sys.executable, "-m", "sphinx", *options, "docs", "build/html"]
     subprocess.run(command, cwd=root, check=True, capture_output=True)
