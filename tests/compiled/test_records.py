@@ -54,6 +54,7 @@ def test_every_function_that_a_module_declares_can_be_found():
         *("selu", "softmax", "matrix_product", "convolution"),
         *("attention_layer", "running_average", "gradient"),
         *("loop_gradient", "loop_remat_gradient", "scan_gradient", "scan_remat_gradient"),
+        *("loop_offload_gradient", "scan_offload_gradient"),
         *("attention", "plain_attention", "narrow_softmax", "large_softmax", "sorted_rows"),
     }
     assert {path.name for path in RECORDS.glob("*.json")} == set(PROGRAMS)

@@ -203,8 +203,8 @@ def test_a_text_that_is_no_log_names_no_function(reader):
 
 def test_an_error_is_sent_to_the_list_of_errors(reader):
     said = str(reader("Traceback (most recent call last):\nTypeError: Pred must be a scalar"))
-    assert "Paste it into the list of errors" in said
-    assert "list of errors" not in str(reader("nothing that is an error"))
+    assert "There is an error in it. What does it mean?" in said
+    assert "What does it mean?" not in str(reader("nothing that is an error"))
 
 
 def test_an_empty_field_says_nothing(reader):
