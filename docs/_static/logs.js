@@ -432,7 +432,7 @@
     results.append(...outside(found, fix));
     if (torn) say(`${torn === 1 ? "1 entry is" : `${torn} entries are`} cut off by another line, and not counted.`);
     if (found.error) {
-      const href = `${document.documentElement.dataset.content_root ?? ""}pitfalls/index.html`;
+      const href = window.book.at("pitfalls/index.html");
       say("There is an error in it. ", element("a", { href }, "What does it mean?"));
     }
     if (unknown.length) {

@@ -4,11 +4,10 @@
 (() => {
   "use strict";
 
-  const { element, load } = window.book;
+  const { element, at, load } = window.book;
   const NAMES = "_static/jax_names.js";
-  const root = () => document.documentElement.dataset.content_root ?? "../";
   const code = (text) => element("code", {}, text);
-  const link = (path, text) => element("a", { href: root() + path }, text);
+  const link = (path, text) => element("a", { href: at(path) }, text);
 
   // Names that went before the oldest version that was asked, and what to write today.
   const OLD = {

@@ -19,7 +19,7 @@
       const found = rows.filter(({ body }) => !body.hidden).length;
       output.textContent = `${words.length ? `${found} of ` : ""}${rows.length} rows`;
       if (found) return;
-      const href = `${document.documentElement.dataset.content_root}search.html?q=${encodeURIComponent(input.value)}`;
+      const href = window.book.at(`search.html?q=${encodeURIComponent(input.value)}`);
       output.append(". ", window.book.element("a", { href }, "Search the book"));
     };
 

@@ -5,6 +5,7 @@ stands above what is drawn, elsewhere in a column beside it. Lanes are rows of m
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from executed.frameworks import Colour
@@ -43,14 +44,14 @@ def rows(
     title: str,
     heading: str,
     class_: str,
-    logarithmic: bool = False,
+    bars_within: float = math.inf,
     write: Callable[[float], str] = svg.number,
     within: Sequence[float] = (),
 ) -> str:
     """Return a drawing of rows in groups, each beneath its name where it has one.
 
-    On a `logarithmic` scale a row is a dot at its end, as it is where one is `FAR` shorter than
-    another: a bar would have no place to start from. `write` writes the numbers of that axis, which
+    Where one is more than the factor `bars_within` shorter than another, a row is a dot at its end
+    on a logarithmic scale: a bar would have no place to start from. `write` writes the numbers of that axis, which
     reaches over what is `within` it, too.
     """
     shown = [row for group in groups.values() for row in group]
@@ -59,7 +60,7 @@ def rows(
         *(end for row in shown for end in (row.end, row.other, *(row.spread or ())) if end),
     ]
     largest = max(ends, default=1)
-    dots = logarithmic or (class_ == "chart" and largest > FAR * min(ends))
+    dots = largest > bars_within * min(ends, default=1)
     ticks = svg.round_numbers(min(ends), largest) if dots else []
 
     def place(value: float) -> float:

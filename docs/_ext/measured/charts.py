@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from drawing import svg
 from drawing.lines import Point, line_chart
 from drawing.numbers import rate_text, seconds_text
-from drawing.rows import Row, rows
+from drawing.rows import FAR, Row, rows
 from executed.frameworks import Colour
 from executed.options import Options
 
@@ -103,7 +103,8 @@ def chart(
     if form.x == "name":
         within = [getattr(each, y) * factor for each in elsewhere]
         ordered = {group: best_first(each, y) for group, each in bars.items()}
-        return rows(ordered, title, heading, "chart", form.scale == "logarithmic", write, within)
+        bars_within = 0 if form.scale == "logarithmic" else FAR
+        return rows(ordered, title, heading, "chart", bars_within, write, within)
     limit = max((getattr(ceiling, y) for ceiling in ceilings), default=None)
     levels = {f"ceiling {rate_text(limit)}": limit * factor} if limit else {}
     inks = {look.label: look.ink for look in styles.values()}

@@ -3,7 +3,7 @@
 import copy
 import dataclasses
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import nbformat
@@ -12,7 +12,7 @@ from executed.panels import Panel
 from executed.run.page_run import Failure
 from executed.source.pages import Cell, Page
 
-from .reading import TIMELINE, NoPicture, picture
+from .reading import TIMELINE, NoPicture, last_moment, picture
 
 
 def drawn(
@@ -23,17 +23,20 @@ def drawn(
     Of a page that `failed`, the cells that gave nothing are not to blame.
     """
     page_panels, failures = [], []
-    timelines: dict[str, list[str]] = {}
+    lasts: dict[str, float] = {}
     for cell, cell_panels in zip(page.cells, panels, strict=True):
         if cell.node.metadata.get("picture") == TIMELINE:
             for panel in filter(lambda panel: panel.outputs and not panel.earlier, cell_panels):
-                timelines.setdefault(panel.device, []).append(_printed(panel)[1] or "")
+                end = last_moment(_printed(panel)[1])
+                lasts[panel.device] = max(lasts.get(panel.device, 0), end)
     for cell, cell_panels in zip(page.cells, panels, strict=True):
         if "picture" in cell.node.metadata:
             try:
                 cell_panels = [
                     # What other code gave may have been meant for another picture, or for none.
-                    panel if panel.earlier else _drawn(cell, panel, failed, timelines)
+                    panel
+                    if panel.earlier
+                    else _drawn(cell, panel, failed, lasts.get(panel.device, 0))
                     for panel in cell_panels
                 ]
             except NoPicture as problem:
@@ -49,7 +52,7 @@ def _printed(panel: Panel) -> tuple[Any, str | None]:
     return data, data["data"].get("text/plain") if data else None
 
 
-def _drawn(cell: Cell, panel: Panel, failed: bool, timelines: Mapping[str, Sequence[str]]) -> Panel:
+def _drawn(cell: Cell, panel: Panel, failed: bool, last: float) -> Panel:
     if panel.outputs is None:
         return panel
     kind, caption = (str(cell.node.metadata.get(name, "")) for name in ("picture", "caption"))
@@ -58,8 +61,7 @@ def _drawn(cell: Cell, panel: Panel, failed: bool, timelines: Mapping[str, Seque
     data, printed = _printed(panel)
     if data is None and failed:
         return panel
-    drawing = picture(kind, printed, timelines.get(panel.device, ()))
-    html_of = _figure(kind, drawing, caption, printed or "")
+    html_of = _figure(kind, picture(kind, printed, last), caption, printed or "")
     content = {"text/plain": printed, "text/html": html_of}
     output = nbformat.v4.new_output("display_data", content)
     shown = [output if o is data else copy.deepcopy(o) for o in panel.visible]

@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from executed import typed_json
@@ -19,10 +18,10 @@ class NoPicture(Exception):
     """What a cell gave cannot be drawn; the message says why and what is expected."""
 
 
-def picture(kind: str, printed: str | None, beside: Iterable[str] = ()) -> str:
+def picture(kind: str, printed: str | None, last: float = 0) -> str:
     """Return the HTML of a picture of the data that a cell printed; raises NoPicture.
 
-    It has the scale of the timelines `beside` it on its page, of which some may be none.
+    The scale of a timeline reaches up to the `last` moment at least.
     """
     entry = KINDS.get(kind)
     if entry is None:
@@ -43,7 +42,7 @@ def picture(kind: str, printed: str | None, beside: Iterable[str] = ()) -> str:
         ) from None
     try:
         typed = typed_json.typed(entry.form, data)
-        return timeline(typed, _last(beside)) if kind == TIMELINE else entry.draw(typed)
+        return timeline(typed, last) if kind == TIMELINE else entry.draw(typed)
     except ValueError as wrong:
         problem = str(wrong).strip()
     raise NoPicture(f"the picture '{kind}' is drawn from {entry.expected}; {problem}") from None
@@ -54,8 +53,8 @@ def _data(printed: str) -> Any:
     return json.loads(json.dumps(ast.literal_eval(printed.strip())))
 
 
-def _last(timelines: Iterable[str]) -> float:
-    """Return the last moment of several timelines."""
+def last_moment(printed: str | None) -> float:
+    """Return the last moment of a timeline, 0 of what is none."""
     with contextlib.suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        return max((end for each in timelines for *_, end in _data(each)), default=0)
+        return max((end for *_, end in _data(printed or "")), default=0)
     return 0

@@ -6,7 +6,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from pictures.kinds import KINDS
-from pictures.reading import NoPicture, picture
+from pictures.reading import NoPicture, last_moment, picture
 
 TWO = {"shape": (4, 6), "devices": {0: ((0, 2), (0, 6)), 1: ((2, 4), (0, 6))}}
 FITTING = {
@@ -82,9 +82,10 @@ def test_a_lane_is_one_row_with_its_events_end_to_end_over_an_axis_of_times():
 
 
 def test_a_timeline_has_the_scale_of_those_beside_it():
-    html = picture("timeline", "[('a', 'b', 0, 1)]", ["[('a', 'b', 0, 4)]", "[('a', 'b', 0, 1)]"])
-    assert html.count('width="25%"') == 1
-    assert picture("timeline", "[('a', 'b', 0, 1)]", ["no data"]).count('width="100%"') == 1
+    last = max(map(last_moment, ["[('a', 'b', 0, 4)]", "[('a', 'b', 0, 1)]"]))
+    assert picture("timeline", "[('a', 'b', 0, 1)]", last).count('width="25%"') == 1
+    alone = picture("timeline", "[('a', 'b', 0, 1)]", last_moment("no data"))
+    assert alone.count('width="100%"') == 1
 
 
 def test_stages_follow_one_another():

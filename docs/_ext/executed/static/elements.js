@@ -9,10 +9,13 @@ window.book = (() => {
     return made;
   };
 
+  // The address of a file of the site.
+  const at = (path) => (document.documentElement.dataset.content_root ?? "") + path;
+
   // Load a script of the site, and wait until it has run.
   const load = (path) =>
     new Promise((resolve, reject) => {
-      const src = document.documentElement.dataset.content_root + path;
+      const src = at(path);
       document.head.append(element("script", { src, onload: resolve, onerror: reject }));
     });
 
@@ -71,5 +74,5 @@ window.book = (() => {
     next.focus();
   });
 
-  return { element, load, field, fieldAbove };
+  return { element, at, load, field, fieldAbove };
 })();

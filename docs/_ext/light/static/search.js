@@ -93,12 +93,10 @@
     for (const form of forms) {
       const input = form.querySelector("input[name=q]");
       const inDialog = form.closest("#pst-search-dialog");
-      let place = inDialog ? null : document.querySelector("#search-results");
-      if (inDialog) {
-        place = element("div", { className: "search-results" });
-        inDialog.append(place);
-        inDialog.addEventListener("keydown", walk(inDialog));
-      }
+      const place = inDialog
+        ? inDialog.appendChild(element("div", { className: "search-results" }))
+        : document.querySelector("#search-results");
+      inDialog?.addEventListener("keydown", walk(inDialog));
       const answer = async (words) => {
         if (words && !place.childElementCount) say(place, "Searching…");
         const found = await load();
