@@ -51,8 +51,8 @@ def rows(
     """Return a drawing of rows in groups, each beneath its name where it has one.
 
     Where one is more than the factor `bars_within` shorter than another, a row is a dot at its end
-    on a logarithmic scale: a bar would have no place to start from. `write` writes the numbers of that axis, which
-    reaches over what is `within` it, too.
+    on a logarithmic scale: a bar would have no place to start from. `write` writes the numbers of
+    that axis, which reaches over what is `within` it, too.
     """
     shown = [row for group in groups.values() for row in group]
     ends = [
