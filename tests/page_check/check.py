@@ -102,7 +102,8 @@ def search(address, asked, chromium):
         found = {}
         for words in asked:
             page.goto(f"{address}/search.html?{urllib.parse.urlencode({'q': words})}")
-            page.wait_for_selector(".search-found li, .search-said:not(:empty)")
+            # Until it has found something or nothing, the page only says that it searches.
+            page.wait_for_selector(".search-found", state="attached")
             links = page.eval_on_selector_all(
                 ".search-found > li > a", "all => all.map(a => a.href)"
             )

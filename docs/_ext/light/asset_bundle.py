@@ -85,8 +85,9 @@ MENDED_SCRIPT = (
 # What ends in `~ *` is asked of every element, and answered by a look at all that are before it in
 # their parent. A word of code has thousands before it, and is never meant.
 AFTER, AFTER_BUT_WORDS = re.compile(r"~\s*\*"), "~:not(:where(span))"
-# Names and brackets have the colour of text; they are more than half of the elements of most pages.
-PLAIN = re.compile(r'<span class="(?:n|nn|p|w)">([^<]*)</span>')
+# Names and brackets have the colour of text, and words in a line of text break where others do;
+# they are more than half of the elements of most pages.
+PLAIN = re.compile(r'<span class="(?:n|nn|p|w|pre)">([^<]*)</span>')
 # It tells of every table of a font that it touches.
 logging.getLogger("fontTools").setLevel(logging.WARNING)
 
