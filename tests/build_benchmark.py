@@ -115,8 +115,9 @@ def copy_of_book(folder, exclude):
 
     Compiled programs stay behind too: they are read, not executed.
     """
-    left_out = shutil.ignore_patterns(".*", "build", "node_modules", "compiled")
+    left_out = shutil.ignore_patterns(".*", "build", "node_modules")
     shutil.copytree(ROOT, folder, ignore=left_out, dirs_exist_ok=True)
+    shutil.rmtree(folder / "docs" / "_recorded" / "compiled")
     for docname in exclude:
         (folder / "docs" / f"{docname}.md").unlink()
         for recording in (folder / "docs").glob(f"_*/*/{docname}.ipynb"):
@@ -126,8 +127,7 @@ def copy_of_book(folder, exclude):
             take_out(contents, name)
         take_out(folder / "docs" / "index.md", docname)
     shutil.rmtree(folder / "docs" / "claims")
-    for chapter in ("claims", "compiled"):
-        take_out(folder / "docs" / "index.md", f"{chapter}/index")
+    take_out(folder / "docs" / "index.md", "claims/index")
     conf = (ROOT / "conf.py").read_text("utf8") + LEAVING_OUT
     (folder / "conf.py").write_text(conf, "utf8")
 

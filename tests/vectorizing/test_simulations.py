@@ -1,5 +1,6 @@
-"""Simulations against NumPy, SciPy and closed forms."""
+"""Simulations against Python, NumPy and closed forms."""
 
+import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +11,6 @@ from hypothesis import strategies as st
 from snippets.vectorizing import simulations
 
 KEY = jax.random.key(0)
-START = np.array([1.0, 0.0])
 
 
 def test_a_walk_ends_at_the_level_or_at_the_limit():
@@ -35,78 +35,42 @@ def test_refilled_lanes_take_the_same_walks_and_fewer_steps(lanes):
         assert lanes * iterations < 64 * lengths.max()
 
 
-def test_the_pendulum_is_scipys_and_of_fourth_order():
-    with jax.enable_x64(True):
-        expected = simulations.swing_scipy(0.1, START, 10.0)
-        errors = [
-            np.abs(simulations.swing(0.1, START, 10.0, steps) - expected).max()
-            for steps in (50, 100)
-        ]
-    assert errors[1] < 1e-4 and 10 < errors[0] / errors[1] < 25
+X = jnp.linspace(0, 10, 20)
+Y = 1 + 0.5 * X + jax.random.normal(KEY, 20)
 
 
-def test_the_adjoint_has_the_gradient_and_keeps_no_steps():
-    def angle(friction, y, time, solve):
-        return solve(friction, y, time, 400)[0]
-
-    gradient = jax.jit(jax.grad(angle, argnums=(0, 1, 2)), static_argnums=3)
-    with jax.enable_x64(True):
-        exact, adjoint = (
-            gradient(0.1, START, 10.0, solve)
-            for solve in (simulations.swing, simulations.swing_adjoint)
-        )
-        kept = [
-            gradient.lower(0.1, START, 10.0, solve).compile().memory_analysis().temp_size_in_bytes
-            for solve in (simulations.swing, simulations.swing_adjoint)
-        ]
-    for one, other in zip(exact, adjoint, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
-    assert kept[1] < kept[0] / 10
+def log_density(params):
+    return simulations.log_posterior(params, X, Y)
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.floats(0.1, 6.0), st.floats(0.0, 0.7))
-def test_kepler_solves_its_equation_and_has_its_derivative(mean, eccentricity):
-    E = simulations.kepler(mean, eccentricity)
-    np.testing.assert_allclose(E - eccentricity * np.sin(E), mean, rtol=1e-4)
-    np.testing.assert_allclose(
-        jax.grad(simulations.kepler)(mean, eccentricity),
-        1 / (1 - eccentricity * np.cos(E)),
-        rtol=1e-3,
+def test_the_posterior_has_its_mean_where_the_density_is_largest():
+    mean, deviations = simulations.exact_posterior(X, Y)
+    np.testing.assert_allclose(jax.grad(log_density)(mean), 0, atol=1e-2)
+    precision = -jax.hessian(log_density)(mean)
+    np.testing.assert_allclose(jnp.diag(jnp.linalg.inv(precision)) ** 0.5, deviations, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["nuts", "hmc"])
+def test_chains_find_the_posterior_and_nuts_waits(name):
+    options = {"num_integration_steps": 10} if name == "hmc" else {}
+    sampler = getattr(blackjax, name)(log_density, 0.05, jnp.ones(2), **options)
+    starts = jax.random.normal(KEY, (8, 2))
+    samples, steps = simulations.chains(KEY, sampler, starts, 600)
+    mean, deviations = simulations.exact_posterior(X, Y)
+    kept = samples[:, 100:]
+    assert (jnp.abs(kept.mean((0, 1)) - mean) < 0.2 * deviations).all()
+    assert blackjax.rhat(kept).max() < 1.1
+    assert (steps == 10).all() if name == "hmc" else steps.max(0).sum() * 8 > 1.3 * steps.sum()
+
+
+def test_chains_in_turn_are_the_same_chains():
+    sampler = blackjax.hmc(log_density, 0.05, jnp.ones(2), 10)
+    starts = jax.random.normal(KEY, (3, 2))
+    together, in_turn = (
+        run(KEY, sampler, starts, 20) for run in (simulations.chains, simulations.chains_in_turn)
     )
-
-
-def test_newton_alone_cannot_be_differentiated(raises_declared):
-    raises_declared(simulations.rate_of_change, 1.0, 0.3)
-
-
-W = 0.04 * jax.random.normal(KEY, (100, 100))
-B = jax.random.normal(jax.random.key(1), (100,))
-
-
-def test_an_equilibrium_stays_and_its_gradient_is_that_of_the_iteration():
-    def plain(w, b):
-        return jnp.sum(simulations.iterated(w, b) ** 2)
-
-    y = simulations.equilibrium(W, B, simulations.by_matrix)
-    np.testing.assert_allclose(simulations.settle(y, W, B), y, atol=1e-5)
-    np.testing.assert_allclose(simulations.iterated(W, B), y, atol=1e-5)
-    exact = jax.grad(plain, argnums=(0, 1))(W, B)
-    programs = [jax.jit(jax.grad(plain)).lower(W, B).compile()]
-    for solve in simulations.by_matrix, simulations.by_products:
-        gradient = jax.grad(simulations.equilibrium_loss, argnums=(0, 1))
-        for found, one in zip(gradient(W, B, solve), exact, strict=True):
-            np.testing.assert_allclose(found, one, rtol=1e-3, atol=1e-5)
-        jitted = jax.jit(jax.grad(simulations.equilibrium_loss), static_argnums=2)
-        programs.append(jitted.lower(W, B, solve).compile())
-    iterated, matrix, products = (p.memory_analysis().temp_size_in_bytes for p in programs)
-    # The steps' residuals, and the matrix, are in the others.
-    assert iterated >= 100 * B.nbytes and matrix >= W.nbytes
-    assert products < min(iterated, matrix) / 2
-
-
-def test_gmres_alone_has_no_transpose(raises_declared):
-    raises_declared(simulations.gradient_by_gmres, W, B)
+    np.testing.assert_allclose(together[0], in_turn[0], rtol=1e-3, atol=1e-3)
+    np.testing.assert_array_equal(together[1], in_turn[1])
 
 
 @given(st.integers(1, 50), st.integers(0, 99))
