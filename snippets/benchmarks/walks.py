@@ -1,7 +1,38 @@
-"""Random walks in NumPy and Numba, as the simulations in JAX take them."""
+"""Random walks in JAX by blocks, in NumPy and in Numba."""
 
+import jax
+import jax.numpy as jnp
 import numba
 import numpy as np
+
+BLOCK = 16
+
+
+def moves(key, path, step):
+    """Return the next moves of a walk (BLOCK,), equal for an equal step."""
+    key = jax.random.fold_in(jax.random.fold_in(key, path), step)
+    return jax.random.normal(key, BLOCK)
+
+
+def next_block(key, count, level, limit, state):
+    """Take BLOCK steps in each lane, as `next_state` takes one."""
+    path, step = state["path"], state["step"]
+    moved = jnp.cumsum(jax.vmap(moves, (None, 0, 0))(key, path, step), axis=1)
+    position = state["position"][:, None] + moved
+    outside = jnp.abs(position) >= level
+    left = outside.any(axis=1)
+    step += jnp.where(left, outside.argmax(axis=1) + 1, BLOCK)
+    ended = left | (step >= limit)
+    waiting = state["next"] + jnp.cumsum(ended) - 1
+    found = state["found"].at[jnp.where(ended, path, count)]
+    return {
+        "position": jnp.where(ended, 0.0, position[:, -1]),
+        "step": jnp.where(ended, 0, step),
+        "path": jnp.where(ended, waiting, path),
+        "next": state["next"] + ended.sum(),
+        "found": found.set(jnp.minimum(step, limit), mode="drop"),
+        "iterations": state["iterations"] + 1,
+    }
 
 
 def walks_in_numpy(count, level, limit):

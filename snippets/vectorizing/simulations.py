@@ -51,8 +51,8 @@ def next_state(key, count, level, limit, state):
     }
 
 
-@jax.jit(static_argnames=("count", "lanes"))
-def refilled(key, count, lanes, level, limit):
+@jax.jit(static_argnames=("count", "lanes", "advance"))
+def refilled(key, count, lanes, level, limit, advance=next_state):
     """Return the steps of `count` walks, and the iterations of `lanes`."""
     start = {
         "position": jnp.zeros(lanes),
@@ -64,7 +64,7 @@ def refilled(key, count, lanes, level, limit):
     }
     state = lax.while_loop(
         lambda state: (state["path"] < count).any(),
-        functools.partial(next_state, key, count, level, limit),
+        functools.partial(advance, key, count, level, limit),
         start,
     )
     return state["found"], state["iterations"]

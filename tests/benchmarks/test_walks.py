@@ -8,7 +8,13 @@ import pytest
 from snippets.benchmarks import walks
 from snippets.vectorizing.simulations import refilled
 
-WAYS = [walks.walks_in_numpy, walks.walks_in_numba]
+
+def walks_by_blocks(count, level, limit):
+    key = jax.random.key(1)
+    return np.asarray(refilled(key, count, 50, level, limit, walks.next_block)[0])
+
+
+WAYS = [walks_by_blocks, walks.walks_in_numpy, walks.walks_in_numba]
 
 
 @pytest.mark.parametrize("walk", WAYS)
@@ -27,3 +33,13 @@ def test_the_lengths_are_distributed_as_in_jax(walk):
 @pytest.mark.parametrize("walk", WAYS)
 def test_a_walk_that_cannot_leave_takes_the_limit(walk):
     np.testing.assert_array_equal(walk(7, 1e9, 12), 12)
+
+
+def test_walks_by_blocks_end_at_the_first_number_outside():
+    key, level = jax.random.key(2), 3.0
+    lengths, _ = refilled(key, 20, 6, level, 100, walks.next_block)
+    for path, length in enumerate(lengths.tolist()):
+        steps = range(0, 112, walks.BLOCK)
+        drawn = jnp.concatenate([walks.moves(key, path, step) for step in steps])
+        outside = jnp.abs(jnp.cumsum(drawn)) >= level
+        assert length == min(int(outside.argmax()) + 1 if outside.any() else 100, 100)
