@@ -47,7 +47,10 @@ html_css_files = []
 os.environ["PYTHONPATH"] = str(pathlib.Path(__file__).with_name("modules"))
 """
 # What leads to the pages that are left out leads nowhere; pages with warnings are read again.
+# Options that name such pages are refused.
 LEAVING_OUT = """
+book_skill = ()
+book_versions |= {"without": []}
 suppress_warnings = ["myst", "toc", "ref", "book"]
 redirects = {}
 """
