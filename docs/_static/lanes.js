@@ -8,13 +8,13 @@
   const KINDS = { call: "Python", wait: "Python", operations: "device" };
   const LANES = Object.keys(INKS);
 
-  // Round moments of an axis up to the last, in microseconds, six at most, with their texts.
+  // Round moments of an axis up to the last, in microseconds, with their texts.
   const moments = (last) => {
     const power = 10 ** Math.floor(Math.log10(last / 6));
     const step = [1, 2, 5, 10].map((digit) => digit * power).find((each) => 6 * each >= last);
     const [unit, word] = last < 1000 ? [1, "µs"] : [1000, "ms"];
-    return [...Array(Math.floor(last / step)).keys()]
-      .map((n) => [step * (n + 1), `${+((step * (n + 1)) / unit).toPrecision(3)} ${word}`]);
+    return [...Array(Math.floor(last / step) + 1).keys()]
+      .map((n) => [step * n, n ? `${+((step * n) / unit).toPrecision(3)} ${word}` : "0"]);
   };
 
   const tick = ([moment, text], last) => {
@@ -48,15 +48,16 @@
     const waits = ways.map((way, n) => element("input", { type: "radio", name: `waits-${number}`, value: way, checked: !n }));
     const output = element("output");
     const show = () => {
-      size.setAttribute("aria-valuetext", sizes[size.value]);
-      sizeText.textContent = sizes[size.value];
-      const both = rows.filter(({ words }) => words[0] === sizes[size.value]);
+      const n = sizes[size.value];
+      sizeText.textContent = `${n} × ${n}`;
+      size.setAttribute("aria-valuetext", sizeText.textContent);
+      const both = rows.filter(({ words }) => words[0] === n);
       const chosen = both.find(({ words }) => words[1] === waits.find(({ checked }) => checked).value);
       const last = Math.max(...both.map(lastOf));
       picture.querySelector(".ticks").innerHTML = moments(last).map((each) => tick(each, last)).join("");
       for (const kind of Object.keys(KINDS)) {
-        picture.querySelectorAll(`.bar.${kind}`).forEach((bar, n) => {
-          const [start, end] = chosen.events[kind][n] ?? [last, last];
+        picture.querySelectorAll(`.bar.${kind}`).forEach((bar, place) => {
+          const [start, end] = chosen.events[kind][place] ?? [last, last];
           bar.style.x = `${(100 * start) / last}%`;
           bar.style.width = `${(100 * (end - start)) / last}%`;
         });

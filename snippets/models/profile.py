@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -228,7 +229,7 @@ def multiply(x, each, calls=6):
                 x.block_until_ready()
 
 
-def shortest_round(n, each, rounds=20):
+def shortest_round(n, each, rounds=50):
     """Profile `multiply` with matrices (n, n); return the shortest's lanes."""
     x = jnp.full((n, n), 1 / n)
     multiply(x, each)
@@ -253,35 +254,34 @@ class TwoLanes:
     """What Python and the device do in `multiply`, for several sizes."""
 
     head = (
-        "matrices",
+        "n",
         "Python waits",
         "in all",
-        "the last call returns after",
-        "the device computes",
+        "last call returns",
+        "device computes",
     )
 
     def __init__(self, sizes):
         """Profile matrices (n, n) of these sizes, waiting in both ways."""
+        ways = {"after each call": True, "at the end": False}
         self.found = [
-            (f"{n} × {n}", words, shortest_round(n, each))
-            for n in sizes
-            for words, each in (("after each call", True), ("at the end", False))
+            (n, words, shortest_round(n, each))
+            for n, (words, each) in itertools.product(sizes, ways.items())
         ]
 
     def rows(self):
         """Return what is said of each timeline, as texts beneath `head`."""
-        for size, words, events in self.found:
+        for n, words, events in self.found:
             whole = max(end for *_, end in events)
             called = max(end for _, what, _, end in events if what == "call")
             busy = sum(e - s for lane, _, s, e in events if lane == "device")
             texts = in_words(whole), in_words(called), f"{busy / whole:.0%}"
-            yield size, words, *texts
+            yield n, words, *texts
 
     def __repr__(self):
         """Return a line for each timeline."""
         return "\n".join(
-            f"{row[0]}, Python waits {row[1]}: "
-            + ", ".join(map(" ".join, zip(self.head[2:], row[2:], strict=True)))
+            ", ".join(map("{} {}".format, self.head, row))
             for row in self.rows()
         )
 
