@@ -211,7 +211,7 @@ def note_array(history, vectors):
 
 @jax.jit
 def square(x):
-    """Return the matrix product of `x`, (n, n), with itself."""
+    """Return the matmul of `x`, (n, n), with itself."""
     return x @ x
 
 
