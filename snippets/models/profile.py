@@ -2,6 +2,8 @@
 
 import collections
 import contextlib
+import itertools
+import json
 import os
 import pathlib
 import re
@@ -205,6 +207,100 @@ def note_number(history, vectors):
 def note_array(history, vectors):
     """Append the mean of an array as an array, which may not be there yet."""
     history.append(vectors.mean())
+
+
+@jax.jit
+def square(x):
+    """Return the matmul of `x`, (n, n), with itself."""
+    return x @ x
+
+
+def multiply(x, each, calls=6):
+    """Square `x`, (n, n), again and again.
+
+    Wait for each result before the next call, or for the last alone.
+    """
+    named = jax.profiler.TraceAnnotation
+    for number in range(calls):
+        with named("call"):
+            x = square(x)
+        if each or number == calls - 1:
+            with named("wait"):
+                x.block_until_ready()
+
+
+def shortest_round(n, each, rounds=50):
+    """Profile `multiply` with matrices (n, n); return the shortest's lanes."""
+    x = jnp.full((n, n), 1 / n)
+    multiply(x, each)
+    with profiled() as events:
+        for _ in range(rounds):
+            with jax.profiler.TraceAnnotation("round"):
+                multiply(x, each)
+    spans = [(e.start, e.end) for e in events if e.name == "round"]
+    start, end = min(spans, key=lambda span: span[1] - span[0])
+    kept = [event for event in events if start <= event.start < end]
+    return lanes(kept, ("call", "wait"), gap=0.0)
+
+
+def in_words(seconds):
+    """Write a time in microseconds or milliseconds."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} µs"
+    return f"{seconds * 1e3:.1f} ms"
+
+
+class TwoLanes:
+    """What Python and the device do in `multiply`, for several sizes."""
+
+    head = (
+        "n",
+        "Python waits",
+        "in all",
+        "last call returns",
+        "device computes",
+    )
+
+    def __init__(self, sizes):
+        """Profile matrices (n, n) of these sizes, waiting in both ways."""
+        ways = {"after each call": True, "at the end": False}
+        self.found = [
+            (n, words, shortest_round(n, each))
+            for n, (words, each) in itertools.product(sizes, ways.items())
+        ]
+
+    def rows(self):
+        """Return what is said of each timeline, as texts beneath `head`."""
+        for n, words, events in self.found:
+            whole = max(end for *_, end in events)
+            called = max(end for _, what, _, end in events if what == "call")
+            busy = sum(e - s for lane, _, s, e in events if lane == "device")
+            texts = in_words(whole), in_words(called), f"{busy / whole:.0%}"
+            yield n, words, *texts
+
+    def __repr__(self):
+        """Return a line for each timeline."""
+        return "\n".join(
+            ", ".join(map("{} {}".format, self.head, row))
+            for row in self.rows()
+        )
+
+    def _repr_html_(self):
+        lines = []
+        for (*_, events), row in zip(self.found, self.rows(), strict=True):
+            plain = {}
+            for _, what, *ends in events:
+                ends = [round(seconds * 1e6) for seconds in ends]
+                plain.setdefault(what, []).append(ends)
+            data = json.dumps(plain, separators=(",", ":"))
+            cells = "".join(f"<td>{text}</td>" for text in row)
+            lines.append(f"<tr data-plain='{data}'>{cells}</tr>")
+        head = "".join(f"<th>{text}</th>" for text in self.head)
+        return (
+            "<details open><summary>The timelines in numbers</summary>"
+            f"<table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{''.join(lines)}</tbody></table></details>"
+        )
 
 
 def half_way(params):
