@@ -2,7 +2,7 @@
 
 import ast
 import dataclasses
-import re
+import html
 from collections.abc import Callable
 
 import jax
@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import P, lax, reshard
 from jax._src.core import ShardingTypeError
-from jax.sharding import auto_axes, explicit_axes
+from jax.sharding import auto_axes
 
-from snippets.devices.resharding import COLLECTIVES, collectives
+from snippets.devices.resharding import collectives
 from snippets.start.rows import code, element
 
 LAYOUTS = {
@@ -119,11 +119,12 @@ def reason(error):
 class Table:
     """Operations and their outcomes, as text and as an HTML table."""
 
-    def __init__(self, group):
-        """Compile all operations of a group for all layouts."""
-        self.name = group.__name__.lower()
+    def __init__(self, *groups):
+        """Compile all operations of some groups for all layouts."""
         self.found = {
-            name: (op, outcomes(op)) for name, op in operations(group).items()
+            f"{group.__name__}-{name}".lower(): (op, outcomes(op))
+            for group in groups
+            for name, op in operations(group).items()
         }
 
     def __repr__(self):
@@ -142,7 +143,10 @@ class Table:
 
     def _repr_html_(self):
         names = "".join(
-            f'<th scope="col">{element("code", name)}</th>' for name in LAYOUTS
+            f'<th scope="col">{element("code", name)} '
+            f"{element('small', str(jax.typeof(jax.device_put(X, spec))))}"
+            "</th>"
+            for name, spec in LAYOUTS.items()
         )
         bodies = []
         for name, (operation, found) in self.found.items():
@@ -157,9 +161,12 @@ class Table:
                     )
                 else:
                     cells.append(element("samp", sends(one)))
-            row = "".join(f"<td>{cell}</td>" for cell in cells)
+            row = "".join(
+                f'<td data-layout="{html.escape(layout)}">{cell}</td>'
+                for layout, cell in zip(found, cells, strict=True)
+            )
             bodies.append(
-                f'<tbody id="{self.name}-{name.replace("_", "-")}">'
+                f'<tbody id="{name.replace("_", "-")}">'
                 f'<tr><th colspan="3" scope="rowgroup">{title}</th></tr>'
                 f"<tr>{row}</tr></tbody>"
             )
@@ -492,60 +499,3 @@ GROUPS = (
     Matmuls,
     Loops,
 )
-
-
-@jax.jit
-def gram(x):
-    """Return x @ x.T, its rows sharded; the compiler chooses what is sent."""
-    return auto_axes(lambda x: x @ x.T, out_sharding=ROWS)(x)
-
-
-@jax.jit
-@explicit_axes(in_sharding=ROWS)
-def typed(x):
-    """Return 2 * x, on a mesh of automatic axes; prints the type of x."""
-    print(jax.typeof(x))
-    return 2 * x
-
-
-def loss(w, batch):
-    """Return the sum of the squares of batch (n, 16) @ w (16, m)."""
-    return jnp.sum((batch @ w) ** 2)
-
-
-def add_gradients(w, total, batches):
-    """Return `total` and the gradients with respect to w of all batches."""
-
-    def add(total, batch):
-        return total + jax.grad(loss)(w, batch), None
-
-    return lax.scan(add, total, batches)[0]
-
-
-@jax.jit
-def sum_in_each(w, batches):
-    """Return the sum of the gradients of batches (k, n, 16), n sharded."""
-    return add_gradients(w, jnp.zeros_like(w), batches)
-
-
-@jax.jit
-def sum_once(w, batches):
-    """Return the same; the devices add up their sums after the last batch."""
-    total = reshard(jnp.zeros_like(w), P(unreduced={"x"}))
-    total = add_gradients(reshard(w, P(reduced={"x"})), total, batches)
-    return reshard(total, REPLICATED)
-
-
-def collectives_in_loops(function, *args):
-    """Count the collectives in the bodies of a program's loops."""
-    program = jax.jit(function).lower(*args).compile().as_text()
-    bodies = "|".join(map(re.escape, re.findall(r"body=%([\w.-]+)", program)))
-    inside = re.findall(rf"^%(?:{bodies}) .*?^}}", program, re.M | re.S)
-    return len(re.findall(rf" (?:{COLLECTIVES})\(", "\n".join(inside)))
-
-
-@jax.jit
-@jax.shard_map(axis_names={"x"}, in_specs=P("x"), out_specs=P())
-def total_by_hand(x):
-    """Return the sum of each column; along "y" the compiler shards it."""
-    return lax.psum(x.sum(axis=0), "x")

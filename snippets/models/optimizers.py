@@ -25,10 +25,7 @@ EXPECTED_ERRORS = {
 
 
 def by_name(label):
-    """Return a function of params: the pytree of label(name) of each leaf.
-
-    Names are such as "2.kernel", "layers.2.kernel" or "layers.2.weight".
-    """
+    """Return a function of params that makes label(name) of each leaf."""
 
     def labels(params):
         return jax.tree.map_with_path(
@@ -90,6 +87,12 @@ def train_torch(module, optimizer, data, largest=None, schedule=None):
             schedule.step()
         losses.append(value.item())
     return np.array(losses, np.float32)
+
+
+def compare(losses, expected):
+    """Print the first and the last loss, and whether all are as expected."""
+    equal = np.allclose(losses, expected, rtol=1e-4)
+    print(losses[[0, -1]].round(2), "as PyTorch:", equal)
 
 
 def last_alone(rate):
@@ -162,8 +165,8 @@ def train_torch_averaged(module, optimizer, data, decay):
     return average.module
 
 
-def lbfgs(loss, params, batch, steps):
-    """Return params after steps of L-BFGS on one batch, and the losses."""
+def lbfgs(loss, batch):
+    """Return L-BFGS, and its step on one batch, which returns the loss."""
     optimizer = optax.lbfgs()
 
     def value_of(params):
@@ -178,11 +181,16 @@ def lbfgs(loss, params, batch, steps):
         updates, opt_state = optimizer.update(grads, opt_state, params, **more)
         return optax.apply_updates(params, updates), opt_state, value
 
+    return optimizer, step
+
+
+def take_steps(optimizer, step, params, steps):
+    """Take steps from params; return the losses before each."""
     opt_state, losses = optimizer.init(params), []
     for _ in range(steps):
         params, opt_state, value = step(params, opt_state)
         losses.append(float(value))
-    return params, np.array(losses, np.float32)
+    return np.array(losses, np.float32)
 
 
 def lbfgs_torch(module, batch, steps):

@@ -75,6 +75,13 @@ def test_the_gradient_of_a_reference():
         close(found, plain(*arrays), 1e-4)
 
 
+def test_gradients_are_of_the_sum_of_squares_for_each_array():
+    a, b = jnp.array([1.0, 2.0]), jnp.array([3.0, -1.0])
+    found = kernels.gradients(jnp.multiply, a, b)
+    for each, expected in zip(found, (2 * a * b**2, 2 * a**2 * b), strict=True):
+        close(each, expected)
+
+
 def test_a_kernel_has_no_gradient_of_its_own(raises_declared):
     raises_declared(kernels.without_a_rule, jnp.ones((128, 128)))
 

@@ -1,11 +1,12 @@
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from snippets.devices import operations
-from snippets.devices.operations import COLUMNS, LAYOUTS, REPLICATED, ROWS, X
-from snippets.devices.resharding import collectives
+from snippets.devices.operations import COLUMNS, LAYOUTS, ROWS, X
 
 CPUS = jax.devices("cpu")
 MESH = jax.make_mesh((4, 2), ("x", "y"), devices=CPUS)
@@ -91,13 +92,19 @@ def test_a_table_says_what_was_refused_and_what_works():
         row = operations.Indexing.row
         transpose = operations.Shapes.transpose
 
-    table = operations.Table(Two)
+    class One:
+        new_axis = operations.Shapes.new_axis
+
+    table = operations.Table(Two, One)
     text, shown = repr(table), table._repr_html_()
     assert 'P("x", None): ShardingTypeError: slicing on sharded dims' in text
     assert "    reshard(x, COLUMNS)[0]\n    float32[16@x], sends 1 all-to-all" in text
     assert '  P(None, "x"): float32[16@x], sends nothing; backward nothing' in text
     assert shown.count("<em>refused</em>") == 2
-    assert shown.count("<tbody") == 2 and 'id="two-row"' in shown
+    assert re.findall('tbody id="(.*?)"', shown) == ["two-row", "two-transpose", "one-new-axis"]
+    heads = re.findall("<small>(.*?)</small>", shown)
+    assert shown.count('<td data-layout="P(&quot;x&quot;, None)">') == 3
+    assert heads == ["float32[8@x,16]", "float32[8,16@x]", "float32[8@x,16@y]"]
 
 
 @pytest.mark.parametrize("spec", [ROWS, COLUMNS], ids=str)
@@ -111,35 +118,3 @@ def test_the_gradient_of_a_fourier_transform_along_a_sharded_last_axis_fails(spe
             pytest.skip("look whether XLA has mended it, and whether the page still says so")
         with pytest.raises(jax.errors.JaxRuntimeError, match=r"RET_CHECK failure .*fft_thunk"):
             transformed(x).block_until_ready()
-
-
-def test_auto_axes_and_explicit_axes(capsys):
-    x = jax.device_put(X, ROWS)
-    np.testing.assert_allclose(operations.gram(x), X @ X.T, rtol=1e-5, atol=1e-5)
-    assert str(jax.typeof(operations.gram(x))) == "float32[8@x,8]"
-    auto = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,), devices=CPUS)
-    with jax.set_mesh(auto):
-        doubled = operations.typed(jax.device_put(X, ROWS))
-    assert capsys.readouterr().out == "float32[8@x,16]\n"
-    np.testing.assert_array_equal(doubled, 2 * X)
-
-
-def test_unreduced_gradients_are_added_up_once():
-    w = jax.device_put(operations.W, REPLICATED)
-    batches = jax.device_put(np.stack([X, X + 1, X - 1]), jax.P(None, "x"))
-    expected = sum(jax.grad(operations.loss)(operations.W, batch) for batch in np.asarray(batches))
-    for function, inside in ((operations.sum_in_each, 1), (operations.sum_once, 0)):
-        np.testing.assert_allclose(function(w, batches), expected, rtol=1e-4)
-        assert collectives(function, w, batches) == {"all-reduce": 1}
-        assert operations.collectives_in_loops(function, w, batches) == inside
-    unreduced = jax.reshard(jnp.zeros_like(w), jax.P(unreduced={"x"}))
-    with pytest.raises(Exception, match="should be reduced along the same axes"):
-        2 * unreduced
-    assert str(jax.typeof(unreduced + unreduced)) == "float32[16,8]{U:x}"
-
-
-def test_manual_along_one_axis():
-    total = operations.total_by_hand(jax.device_put(X, jax.P("x", "y")))
-    assert str(jax.typeof(total)) == "float32[16@y]"
-    np.testing.assert_allclose(total, X.sum(axis=0), rtol=1e-5, atol=1e-5)
-    assert COLUMNS == jax.P(None, "x")

@@ -64,6 +64,12 @@ def test_groups_train_as_in_pytorch(optimizer, in_torch):
     assert not np.allclose(losses, plain, rtol=1e-4)
 
 
+@pytest.mark.parametrize(("expected", "equal"), [([2.3, 0.5], True), ([2.3, 0.6], False)])
+def test_losses_are_compared(expected, equal, capsys):
+    optimizers.compare(np.array([2.3, 0.5], np.float32), expected)
+    assert capsys.readouterr().out == f"[2.3 0.5] as PyTorch: {equal}\n"
+
+
 def test_what_is_frozen_stays_and_has_no_state():
     frozen, _ = optimizers.losses_of(LOSS, optimizers.last_alone(1e-3), PARAMS, DATA[:2])
     for before, after in zip(PARAMS[:2], frozen[:2], strict=True):
@@ -143,7 +149,8 @@ def test_the_average_is_pytorchs_and_fits_into_a_module():
 
 
 def test_lbfgs_reaches_what_pytorch_reaches():
-    _, losses = optimizers.lbfgs(LOSS, PARAMS, DATA[0], 20)
+    optimizer, step = optimizers.lbfgs(LOSS, DATA[0])
+    losses = optimizers.take_steps(optimizer, step, PARAMS, 20)
     expected = optimizers.lbfgs_torch(optimizers.torch_mlp(PARAMS), DATA[0], 20)
     np.testing.assert_allclose(losses[0], expected[0], rtol=1e-5)
     assert losses[-1] < 1e-2 and expected[-1] < 1e-2
