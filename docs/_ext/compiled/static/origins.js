@@ -1,6 +1,6 @@
 // In a compile view, a line of Python lights up all that it became, and what it became lights up
-// the line: under the pointer, or for as long as nothing else has had the focus or a tap.
-(() => {
+// the line: under the pointer, and from a tap or the focus on until the next.
+document.addEventListener("DOMContentLoaded", () => {
   "use strict";
   const HINT = "Point at a line, or tap it: all that it became lights up.";
 
@@ -13,6 +13,7 @@
     const chains = origin.split(",").map((chain) => chain.split("/"));
     return { own: chains.map(([line]) => line), all: chains.flat() };
   };
+  const partsOf = (place) => [...place.querySelectorAll("[data-origin]")];
 
   // Give an element to each line of a text that comes from somewhere. Marked ones have theirs.
   const markLines = (pre, origins) => {
@@ -21,7 +22,7 @@
       const origin = (origins[number] ?? "0") === "0" ? "" : ` data-origin="${origins[number]}"`;
       const marked = line.includes('<span class="hll">') ? ' class="hll"' : "";
       return origin || marked ? `<span${marked}${origin}>${text}\n</span>` : `${text}\n`;
-    }).join("").trimEnd();
+    }).join("").replace(/\n$/, "");
   };
 
   for (const view of document.querySelectorAll("[data-first]:has([data-origins])")) {
@@ -34,24 +35,22 @@
         if (origin !== "0") dataset.origin = origin;
       });
     }
-    const all = () => [...view.querySelectorAll("[data-origin]")];
-    const lines = new Set(all().flatMap((part) => read(part).all));
+    const lines = new Set(partsOf(view).flatMap((part) => read(part).all));
     const source = view.querySelector(".compile-source");
     for (const pre of source.querySelectorAll("pre")) {
       const first = pre.closest("details") ? 1 : Number(view.dataset.first);
       const numbers = pre.textContent.split("\n").map((_, number) => String(first + number));
       markLines(pre, numbers.map((number) => (lines.has(number) ? number : "0")));
     }
-    const parts = new Map(all().map((part) => [part, read(part)]));
-    const together = (part) => [...part.closest("pre, ul, svg").querySelectorAll("[data-origin]")];
-    for (const part of parts.keys()) {
-      if (!part.closest("svg")) part.tabIndex = together(part)[0] === part ? 0 : -1;
-    }
+    const parts = new Map(partsOf(view).map((part) => [part, read(part)]));
+    const together = (part) => partsOf(part.closest("pre, ul, svg"));
+    // The arrow keys lead from one to the next.
+    const reach = (row, by) => row.forEach((part) => { part.tabIndex = part === by ? 0 : -1; });
+    for (const row of view.querySelectorAll("pre, ul")) reach(partsOf(row), partsOf(row)[0]);
     const said = window.book.element("p", { className: "compile-lit", role: "status" }, HINT);
     source.append(said);
 
-    let pinned = null;
-    let before = null;
+    let [pinned, before] = [null, null];
     const reveal = () => {
       for (const pre of view.querySelectorAll("pre:not(:hover, :focus-within)")) {
         const first = pre.querySelector(".lit")?.getBoundingClientRect();
@@ -66,34 +65,26 @@
         each.classList.toggle("lit", its.all.some((line) => by.includes(line)));
       }
       const counts = [...view.querySelectorAll(".device-tab")].map((tab) => {
-        const items = [...tab.querySelectorAll(".compile-kernels li")];
-        const lit = items.filter(({ classList }) => classList.contains("lit"));
-        return `${tab.previousElementSibling.textContent.trim()} ${lit.length} of ${items.length}`;
+        const [lit, all] = ["li.lit", "li"].map((kind) => tab.querySelectorAll(kind).length);
+        return `${tab.previousElementSibling.textContent.trim()} ${lit} of ${all}`;
       });
       said.textContent = part && counts.length ? `Kernels: ${counts.join(", ")}.` : HINT;
       reveal();
     };
-    const pin = (part) => light(pinned = part);
     const on = (kind, act) => view.addEventListener(kind, (event) =>
-      act(event.target.closest?.("[data-origin]"), event), kind === "toggle");
-
+      act(event.target.closest("[data-origin]"), event), kind === "toggle");
     on("pointerover", (part) => light(part ?? pinned));
     on("pointerdown", () => { before = pinned; });
-    on("click", (part) => part && pin(part === before ? null : part));
-    on("focusin", (part) => {
-      if (!part) return;
-      for (const each of together(part)) each.tabIndex = each === part ? 0 : -1;
-      pin(part);
-    });
+    on("click", (part) => part && light(pinned = part === before ? null : part));
+    on("focusin", (part) => part && (reach(together(part), part), light(pinned = part)));
     on("keydown", (part, event) => {
+      if (event.key === "Escape") light(pinned = null);
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      if (event.key === "Escape") pin(null);
-      if (!step || !part) return;
+      if (!part || !step) return;
       event.preventDefault();
       together(part)[together(part).indexOf(part) + step]?.focus();
     });
-    on("change", reveal);
-    on("toggle", reveal);
+    for (const shown of ["change", "toggle"]) on(shown, reveal);
     view.addEventListener("pointerleave", () => light(pinned));
   }
-})();
+});
