@@ -102,7 +102,8 @@ def _frames(text: str, file: str) -> dict[str, str]:
     def table(name: str) -> str:
         return text.partition(f"\n{name}\n")[2].partition("\n\n")[0]
 
-    files = {line.partition(" ")[0] for line in table("FileNames").splitlines() if f'"{file}"' in line}
+    named = (line.partition(" ") for line in table("FileNames").splitlines())
+    files = {number for number, _, name in named if name == f'"{file}"'}
     locations = LOCATION.findall(table("FileLocations"))
     lines = {place: line for place, own, line in locations if own in files}
     called = {frame: (place, by) for frame, place, by in FRAME.findall(table("StackFrames"))}

@@ -8,7 +8,7 @@ from _compile import compiling, hlo, jaxprs, origins
 from compiled.options import Target
 from tests.engine.compiled.samples import Sample
 
-CODE = '''
+CODE = """
 import jax
 import jax.numpy as jnp
 
@@ -23,7 +23,7 @@ def three(x):
     y = jnp.exp(x)
     z = jax.lax.fori_loop(0, 3, lambda i, v: jnp.tanh(v), y)
     return jnp.where(z > 0, halved(z), jnp.sort(z))
-'''
+"""
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def scaled(x):
 """
 # From the code, in which line 2 is in `halved`, called by line 8.
 JAXPR = ["{ lambda ; a. let", "    b = mul 2.0 a", "    c = div b 2.0", "    d = add c 1.0"]
-LOWERED = ["module {", "%0 = stablehlo.multiply", "%1 = stablehlo.divide", "%2 = stablehlo.add", "}"]
+LOWERED = ["module {", "%0 = stablehlo.multiply", "%1 = stablehlo.divide", "%2 = stablehlo.add"]
 HLO = [
     "HloModule jit_scaled",
     "%fused (p: f32[4,8]) -> f32[4,8] {",
@@ -45,7 +45,7 @@ def kernel(name, line, *operations, fused=False):
 def record(program):
     made = record_of(program)
     made |= {"jaxpr": JAXPR, "origins": "0 6 2/8 8"}
-    made["stablehlo"] = [{"targets": list(TARGETS), "text": LOWERED, "origins": "0 6 2/8 8 0"}]
+    made["stablehlo"] = [{"targets": list(TARGETS), "text": LOWERED, "origins": "0 6 2/8 8"}]
     labels = {"x": "", "mul": "6", "div": "2/8", "add": "8"}
     made["picture"]["nodes"] = [
         {"label": label, "detail": "", "kind": "operation", "x": 0, "y": y, "origin": origin}
@@ -118,7 +118,6 @@ def line(page, text, place=".compile-source"):
     return page.locator(f"{place} [data-origin]", has_text=text).first
 
 
-NOTHING = dict.fromkeys(("source", "jaxpr", "picture", "StableHLO", "kernels", "HLO"), [])
 DOUBLED = {
     "source": ["y"],
     "jaxpr": ["b"],
@@ -144,6 +143,9 @@ HALVED = {
     "kernels": ["fusion:"],
     "HLO": ["%d", "ROOT"],
 }
+
+
+NOTHING = {name: [] for name in DOUBLED}
 
 
 def test_a_line_lights_up_what_it_became_on_each_device(opened):
