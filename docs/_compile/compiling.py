@@ -18,7 +18,7 @@ from compiled import programs as records
 from compiled.declared import Program, ProgramError
 from compiled.options import Target
 
-from . import hlo, jaxprs, traffic
+from . import hlo, jaxprs, origins, traffic
 
 ABSTRACT = re.compile(r"(?P<dtype>[a-z]+\d+|bool)\[(?P<dims>[^\]]*)\]")
 KERNEL_CODE = re.compile(r'backend_config = "(?:[^"\\]|\\.)*"')
@@ -83,12 +83,17 @@ def abstract(
     return jax.ShapeDtypeStruct(tuple(sizes), match["dtype"], sharding=sharding)
 
 
+def file_of(program: Program) -> str:
+    """Return what JAX takes for the file of a program's code."""
+    return f"<{program.name}>"
+
+
 def load(program: Program) -> Any:
     """Execute the self-contained code of a program and return its function, jitted."""
     import jax
 
     namespace: dict[str, Any] = {"__name__": program.name}
-    exec(compile(program.code, f"<{program.name}>", "exec"), namespace)
+    exec(compile(program.code, file_of(program), "exec"), namespace)
     function = namespace[program.definition.name]
     return function if hasattr(function, "lower") else jax.jit(function)
 
@@ -117,40 +122,49 @@ def _program_record(
 ) -> records.ProgramRecord:
     function = load(program)
     traced = function.trace(*abstract(program.arguments))
-    lowered: dict[str, list[str]] = {}
+    file, jaxpr = file_of(program), traced.jaxpr
+    lowered: dict[tuple[str, str], list[str]] = {}
     compiled, refused = {}, {}
     for name, target in targets.items():
         try:
-            compiled[name] = _compiled(function, program.arguments, target)
+            compiled[name] = _compiled(function, program, target)
         except Exception as error:
             refused[name] = said(error)
             print(f"{program.title}: refused for {target.label}", flush=True)
             continue
-        text = "\n".join(stablehlo(traced.lower(lowering_platforms=(target.platform,))))
-        lowered.setdefault(text, []).append(name)
+        made = traced.lower(lowering_platforms=(target.platform,))
+        lines = origins.of_stablehlo(made.as_text(debug_info=True), file)
+        text = "\n".join(stablehlo(made))
+        lowered.setdefault((text, origins.runs(lines)), []).append(name)
     return records.ProgramRecord(
         **head,
-        jaxpr=str(traced.jaxpr).splitlines(),
-        operations=jaxprs.operations(traced.jaxpr.jaxpr),
-        picture=jaxprs.picture(traced.jaxpr.jaxpr),
-        stablehlo=[records.Lowered(names, text.splitlines()) for text, names in lowered.items()],
+        jaxpr=str(jaxpr).splitlines(),
+        origins=origins.runs(origins.of_jaxpr(jaxpr, file)),
+        operations=jaxprs.operations(jaxpr.jaxpr),
+        picture=jaxprs.picture(jaxpr.jaxpr, file),
+        stablehlo=[
+            records.Lowered(names, text.splitlines(), lines)
+            for (text, lines), names in lowered.items()
+        ],
         unoptimized=None if refused else cost(traced.lower()),
         targets=compiled,
         refused=refused,
     )
 
 
-def _compiled(function: Any, arguments: Any, target: Target) -> records.Compiled:
+def _compiled(function: Any, program: Program, target: Target) -> records.Compiled:
     from jax.sharding import SingleDeviceSharding
 
     device = devices_of(target)[0]
     here = SingleDeviceSharding(device)
-    made = compile_for(function, abstract(arguments, placed=lambda _: here))
+    made = compile_for(function, abstract(program.arguments, placed=lambda _: here))
     lines = hlo.cleaned(made.as_text())
     read = hlo.Optimized(lines)
+    found = origins.of_hlo(made.as_text(), read, file_of(program))
     return records.Compiled(
         device=device.device_kind,
         hlo=lines,
+        origins=origins.runs([found.get(number, "0") for number in range(1, len(lines) + 1)]),
         kernels=read.kernels(),
         copies=len(read.copies()),
         loops=read.loops,

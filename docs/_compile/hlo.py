@@ -204,20 +204,22 @@ class Optimized:
         """Return the instructions that only copy."""
         return [i for i in self.steps() if i.opcode in COPIES]
 
-    def _kernel(self, instruction: Instruction) -> Kernel:
-        """Return a kernel with the operations of the jaxpr that are in it."""
-        operations: dict[str, None] = {}
-        waiting, seen, size = [instruction], set(), 0
+    def inside(self, instruction: Instruction) -> Iterator[Instruction]:
+        """Return what is computed in an instruction: itself, or what a fusion calls."""
+        waiting, seen = [instruction], set()
         while waiting:
             inner = waiting.pop()
             if inner.opcode not in FREE and inner.kind != "fusion":
-                size += 1
-                if inner.operation:
-                    operations[inner.operation] = None
+                yield inner
             for name in inner.called:
                 if name not in seen:
                     seen.add(name)
                     waiting += reversed(self.computations.get(name, ()))
+
+    def _kernel(self, instruction: Instruction) -> Kernel:
+        """Return a kernel with the operations of the jaxpr that are in it."""
+        inside = list(self.inside(instruction))
+        operations = dict.fromkeys(inner.operation for inner in inside if inner.operation)
         if not operations and instruction.operation:
             operations[instruction.operation] = None
         return Kernel(
@@ -225,7 +227,7 @@ class Optimized:
             line=instruction.line,
             what=instruction.what,
             operations=tuple(operations),
-            fused=instruction.kind == "fusion" and size > 1,
+            fused=instruction.kind == "fusion" and len(inside) > 1,
         )
 
     def collectives(self) -> list[tuple[str, int]]:

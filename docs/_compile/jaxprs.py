@@ -7,6 +7,8 @@ from typing import Any
 
 from compiled.programs import Edge, Node, Picture
 
+from . import origins
+
 # Equations that stand for the jaxpr inside of them.
 DISSOLVED = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"}
 
@@ -34,8 +36,11 @@ def operations(jaxpr: Any) -> dict[str, int]:
     return dict(sorted(counted.items()))
 
 
-def picture(jaxpr: Any) -> Picture:
-    """Return nodes with places, and edges, of a jaxpr drawn from top to bottom."""
+def picture(jaxpr: Any, file: str = "") -> Picture:
+    """Return nodes with places, and edges, of a jaxpr drawn from top to bottom.
+
+    Operations have the lines of `file` that they come from.
+    """
     nodes: list[dict[str, str]] = []
     edges: dict[tuple[int, int], None] = {}
     # Of each variable, the node that it comes from, or the constant that it stands for.
@@ -56,17 +61,19 @@ def picture(jaxpr: Any) -> Picture:
         for outer, own in zip(given, taken, strict=True):
             sources[own], constants[own] = _of(outer, sources), constant(outer)
 
-    def walk(inner: Any) -> None:
+    def walk(inner: Any, around: str = origins.NONE) -> None:
         for equation in inner.eqns:
             within = inner_jaxprs(equation)
             name = equation.primitive.name
+            origin = origins.within(origins.of_equation(equation.source_info, file), around)
             if name in DISSOLVED and within:
                 pass_on(equation.invars, within[0].invars)
-                walk(within[0])
+                walk(within[0], origin)
                 pass_on(within[0].outvars, equation.outvars)
                 continue
             values = [constant(variable) for variable in equation.invars]
             number = add(*_words(equation, values), "operation", equation.invars)
+            nodes[number]["origin"] = origin
             sources.update(dict.fromkeys(equation.outvars, number))
 
     names = jaxpr.debug_info.safe_arg_names(len(jaxpr.invars))

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import sys
 import jax
 import pytest
 
-from _compile import compiling, hlo, jaxprs
+from _compile import compiling, hlo, jaxprs, origins
 from _compile.__main__ import find_all
 from _compile.traffic import traffic
 from compiled import program_files as store
@@ -24,6 +25,8 @@ OPTIONS = Options.from_file(ROOT / "conf.py")
 RECORDS, TARGETS = programs_folder(OPTIONS), compile_targets(OPTIONS)
 PROGRAMS, PROBLEMS = find_all(Library.of(OPTIONS))
 COMPILED = [program for program in PROGRAMS.values() if program.kind == "COMPILED"]
+# Those whose programs a page shows line by line.
+SHOWN = [program for program in COMPILED if program.name.startswith("compiled.")]
 COMPILERS = ("libtpu", "jax_cuda13_plugin", "igraph")
 ABSENT = [name for name in COMPILERS if importlib.util.find_spec(name) is None]
 
@@ -87,6 +90,25 @@ def test_tracing_and_lowering_give_what_was_recorded(program):
             platform = TARGETS[target].platform
             lowered = traced.lower(lowering_platforms=(platform,))
             assert compiling.stablehlo(lowered) == part.text
+
+
+@pytest.mark.parametrize("program", SHOWN, ids=lambda program: program.name)
+def test_each_line_of_a_program_has_the_lines_of_the_code_that_it_comes_from(program):
+    record = record_of(program)
+    texts = [(record.jaxpr, record.origins)]
+    texts += [(part.text, part.origins) for part in record.stablehlo]
+    texts += [(compiled.hlo, compiled.origins) for compiled in record.targets.values()]
+    code = ["", *program.code.splitlines()]
+    for text, kept in texts:
+        runs = [run.partition("*") for run in kept.split(" ")]
+        assert sum(int(times or 1) for _, _, times in runs) == len(text)
+        numbers = {number for run, _, _ in runs for number in re.split("[/,]", run)} - {"0"}
+        assert numbers and all(code[int(number)].strip() for number in numbers)
+    # Where a docstring or a blank line is added, the record is current and its lines are not.
+    traced = compiling.load(program).trace(*compiling.abstract(program.arguments))
+    now = origins.runs(origins.of_jaxpr(traced.jaxpr, compiling.file_of(program)))
+    named = [set(re.findall(r"(?<![*\d])\d+", kept)) for kept in (now, record.origins)]
+    assert named[0] == named[1]
 
 
 @pytest.mark.parametrize("program", COMPILED, ids=lambda program: program.name)

@@ -42,13 +42,9 @@ def state(
         compiled_for = [*record.targets, *record.refused]
     if unknown := [name for name in compiled_for if name not in targets]:
         return None, State(Standing.UNREADABLE, (f"it is of the unknown device '{unknown[0]}'",))
-    changed = []
-    if record.source != program.key:
-        changed.append("the source changed")
-    if record.arguments != program.arguments:
-        changed.append("the arguments changed")
-    if changed:
-        return record, State(Standing.EARLIER, tuple(changed))
+    asked = {"source": program.key, "arguments": program.arguments}
+    if changed := [name for name, value in asked.items() if getattr(record, name) != value]:
+        return record, State(Standing.EARLIER, tuple(f"the {name} changed" for name in changed))
     if names := lacking(record, program, targets):
         labels = ", ".join(targets[name].label for name in names)
         return record, State(Standing.MISSING, (f"not compiled for {labels}",))

@@ -43,6 +43,7 @@ class Node:
     kind: str
     x: float
     y: float
+    origin: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Lowered:
 
     targets: list[str]
     text: list[str]
+    origins: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +102,7 @@ class Compiled:
     traffic: int
     cost: Counts | None
     memory: Memory
+    origins: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,6 +165,7 @@ class ProgramRecord(Head):
     unoptimized: Counts | None
     targets: dict[str, Compiled]
     refused: dict[str, str] = dataclasses.field(default_factory=dict)
+    origins: str = ""
 
     def number(self, target: str, name: str, peaks: Peaks | None = None) -> float | None:
         """Return one of its numbers, or None where there is none; `least` is by published peaks."""

@@ -197,6 +197,8 @@ class CompiledDirective(_Place, SphinxDirective):
         except (SnippetError, ProgramError) as error:
             self.warn(error)
             return []
+        if self.kind == "COMPILED":
+            self.env.metadata[self.env.docname]["scripts"] = "origins.js"
         facts |= {"program": program, "record": record, "state": state, "labels": self.labels}
         facts["command"] = book_of(self.env).options.of(CompiledOptions).compile_command
         return self.parse_text_to_nodes(renderer().render(self.template, facts))

@@ -79,6 +79,13 @@ def head(program):
     }
 
 
+def node(label, kind, y):
+    return {
+        **{"label": label, "detail": "float32[4,8]", "kind": kind},
+        **{"x": 0.0, "y": y, "origin": ""},
+    }
+
+
 def record_of(program):
     """Return the record of a function that multiplies by 2, as plain data."""
     return head(program) | {
@@ -86,12 +93,14 @@ def record_of(program):
         "operations": {"mul": 1},
         "picture": {
             "nodes": [
-                {"label": "x", "detail": "float32[4,8]", "kind": "argument", "x": 0.0, "y": 0},
-                {"label": "mul 2", "detail": "float32[4,8]", "kind": "operation", "x": 0, "y": 1},
+                node("x", "argument", 0),
+                node("mul 2", "operation", 1),
             ],
             "edges": [{"from": 0, "to": 1, "through": [[1.0, 0.5]]}],
         },
-        "stablehlo": [{"targets": list(TARGETS), "text": ["module @jit_double {", "}"]}],
+        "stablehlo": [
+            {"targets": list(TARGETS), "text": ["module @jit_double {", "}"], "origins": ""}
+        ],
         "unoptimized": COST,
         "targets": {
             target: {
@@ -103,10 +112,12 @@ def record_of(program):
                 "traffic": 256,
                 "cost": None if target.startswith("gpu") else COST,
                 "memory": MEMORY,
+                "origins": "",
             }
             for target in TARGETS
         },
         "refused": {},
+        "origins": "",
     }
 
 
