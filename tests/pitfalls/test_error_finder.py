@@ -188,6 +188,15 @@ CARRY = "scan body function carry input and carry output must have equal types, 
         ),
         ("flax.errors.InvalidRngError: rngs should be of type KeyArray", "InvalidRngError"),
         (
+            "ValueError: Custom node type mismatch: expected type: <class 'flax.nnx.variablelib."
+            "Param'>, value: JitTracer(float32[2,1]).",
+            "different types at key path",
+        ),
+        (
+            "Closed-over constant <class 'jaxlib._jax.ArrayImpl'>: f32[300,10] in step at a.py:7",
+            "constants were captured",
+        ),
+        (
             "XlaRuntimeError: INTERNAL: Generated function failed: CpuCallback error: OSError: no",
             "CpuCallback error",
         ),
