@@ -178,6 +178,12 @@ CARRY = "scan body function carry input and carry output must have equal types, 
             "so the manual axis types",
         ),
         (
+            f"TypeError: {CARRY}\n\nThe input carry c has type float32[2]{{V:replicas}} but the "
+            "corresponding output carry component has type float32[2], so the varying manual axes "
+            "do not match.",
+            "so the manual axis types",
+        ),
+        (
             "TypeError: Abstract value passed to `bool`, which requires a concrete value. The "
             "function to be transformed can't be traced at the required level of abstraction.",
             "TracerBoolConversionError",
