@@ -118,6 +118,10 @@
     ["Python", /^(?:KeyError|FileNotFoundError|PermissionError|RecursionError|KeyboardInterrupt|UnboundLocalError|IndentationError|SyntaxError|NameError|AssertionError)\b(?!.*axis name)|'NoneType' object|\b(?:list|tuple|string) index out of range|missing \d+ required (?:positional|keyword)|takes \d+ positional arguments? but|too many values to unpack|not enough values to unpack|object is not (?:callable|iterable|subscriptable)/],
   ];
 
+  // An error of Python that a function which JAX called back has raised, and its entry.
+  const CALLED_BACK = /\bin (?:pure|io)_callback_impl\b/;
+  const CALLBACK = "JaxRuntimeError: INTERNAL: CpuCallback error";
+
   // What NumPy says in words with which an entry begins.
   const UNLIKE = /inhomogeneous shape/;
 
@@ -263,6 +267,7 @@
     const page = pages.map(([address]) => DOCS.find(([pattern]) => pattern.test(address))).find(Boolean);
     if (page) sentences.push(["The message names a page of JAX's documentation; in this book see ", link(page[1], page[2]), "."]);
     const repository = own && other !== "Python" ? REPOSITORIES[{ NumPy: "numpy", PyTorch: "torch", TensorFlow: "tensorflow" }[other]] : repositoryOf(text);
-    return { sentences, needs: named ? undefined : needs, row: named?.row, doubt: named?.doubt || UNLIKE.test(line) || (own && "some"), nothing: MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
+    const isBack = CALLED_BACK.test(text) && !/RuntimeError\b/.test(text);
+    return { sentences, needs: named ? undefined : needs, row: named?.row ?? (isBack ? CALLBACK : undefined), doubt: named?.doubt || UNLIKE.test(line) || (own && "some"), nothing: MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
   };
 })();

@@ -83,7 +83,10 @@ TRANSFORMS = set(
 )
 MAPS = {"jax.tree.map", "jax.tree_map", "jax.tree_util.tree_map"}
 # Packages whose functions take and return arrays of JAX, and do not wait for them.
-ON_JAX = ("equinox.", "flax.", "haiku.", "optax.", "jaxopt.", "ott.")
+ON_JAX = (
+    *("diffrax.", "equinox.", "flax.", "haiku.", "jaxopt.", "lineax."),
+    *("optax.", "optimistix.", "ott."),
+)
 KEYS = {"key", "PRNGKey", "split", "fold_in", "wrap_key_data"}
 JAX_OPERATIONS = (
     *("jax.numpy.", "jax.lax.", "jax.nn.", "jax.scipy."),

@@ -165,6 +165,67 @@ def test_a_message_that_is_worded_as_a_heading_is_not_doubted(pasted):
         assert pasted(text)["rows"] and not pasted(text)["said"], text
 
 
+CARRY = "scan body function carry input and carry output must have equal types, but they differ:"
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        (
+            f"TypeError: {CARRY}\n\nThe input carry c has type float32[2]{{V:replicas}} but the "
+            "corresponding output carry component has type float32[2], so the manual axis types do "
+            "not match.\n\nRevise the function so that all output types match the input types.",
+            "so the manual axis types",
+        ),
+        (
+            f"TypeError: {CARRY}\n\nThe input carry c has type float32[2]{{V:replicas}} but the "
+            "corresponding output carry component has type float32[2], so the varying manual axes "
+            "do not match.",
+            "so the manual axis types",
+        ),
+        (
+            "TypeError: Abstract value passed to `bool`, which requires a concrete value. The "
+            "function to be transformed can't be traced at the required level of abstraction.",
+            "TracerBoolConversionError",
+        ),
+        (
+            "TypeError: list indices must be integers or slices, not BatchTracer",
+            "TracerIntegerConversionError",
+        ),
+        ("flax.errors.InvalidRngError: rngs should be of type KeyArray", "InvalidRngError"),
+        (
+            "ValueError: Custom node type mismatch: expected type: <class 'flax.nnx.variablelib."
+            "Param'>, value: JitTracer(float32[2,1]).",
+            "different types at key path",
+        ),
+        (
+            "Closed-over constant <class 'jaxlib._jax.ArrayImpl'>: f32[300,10] in step at a.py:7",
+            "constants were captured",
+        ),
+        (
+            "XlaRuntimeError: INTERNAL: Generated function failed: CpuCallback error: OSError: no",
+            "CpuCallback error",
+        ),
+        (
+            '  File "/x/site-packages/jax/_src/callback.py", line 98, in pure_callback_impl\n'
+            "    return tree_util.tree_map(np.asarray, callback(*args))\n"
+            "  File \"/x/sim.py\", line 31, in host\n    return table['mass']\nKeyError: 'mass'",
+            "CpuCallback error",
+        ),
+        (
+            "2026-04-02 10:11:40.33: F external/xla/xla/pjrt/distributed/client.h:77] Terminating "
+            "process because the JAX distributed service detected fatal errors. absl::Status: "
+            "DEADLINE_EXCEEDED: Failed to connect to coordination service\n"
+            "    @     0x7f2 xla::CoordinationServiceAgent::SetError()",
+            "coordination service",
+        ),
+    ],
+)
+def test_words_of_older_versions_and_of_special_cases_are_told_from_others(pasted, text, row):
+    found = pasted(text)
+    assert not found["said"] and row in found["rows"][0]
+
+
 def test_an_error_of_numpy_that_begins_like_one_of_an_entry_is_doubted(pasted):
     text = "ValueError: setting an array element with a sequence. The requested array has an "
     found = pasted(f"{text}inhomogeneous shape after 1 dimensions.")

@@ -107,24 +107,24 @@ def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     ceilings, streams = found["ceiling"], found["bandwidth"]
     points, fastest = by_device(matching), by_device(streams)
     known = by_device(book_measurements.measurements(page.env))
-    figures, devices = {}, {}
+    figures, devices, drawn = {}, {}, []
     for device, group in by_device(ceilings).items():
-        below = points.get(device, [])
-        of_all = [*known[device], *below]
+        of_all = [*known[device], *(below := points.get(device, []))]
         if limits := rooflines.roofs(of_all, group, fastest.get(device, []), costs):
             devices[options.label(device)] = limits
             reached = rooflines.reached(below, limits, costs)
             for point in filter(lambda point: point.is_above, reached):
                 logger.warning(point.problem, location=node, type="book", subtype="measured")
             figures[device] = _roofline_figure(page, node, limits, reached)
+            drawn += [(each.measurement, [each.intensity, each.rate]) for each in reached]
     styles = charts.looks(matching, charts.Form("intensity"), options)
+    held = charts.of_kinds(drawn, book_of(page.env))
     data = {
         "ceilings": _references(ceilings),
         "moved": {stream.reference: costs.declared(stream.name)[0] for stream in streams},
         "points": {
-            point.reference: [*costs.declared(point.name), label, ink.style]
-            for point in matching
-            for label, ink, _ in [styles[point.reference]]
+            name: [*costs.declared(name.split("@")[0]), look.label, look.ink.style, held.get(name)]
+            for name, look in styles.items()
         },
         "devices": devices,
     }
@@ -209,8 +209,8 @@ def _data(
         "references": _references(matching),
     }
     if drawn:
-        limits, home = _references(ceilings), book_of(page.env).home
-        data["chart"] = charts.data(drawn, _form(node), options, home) | {"ceilings": limits}
+        data["chart"] = charts.data(drawn, _form(node), book_of(page.env))
+        data["chart"]["ceilings"] = _references(ceilings)
     return data_node(page.env, "measurement-data", data)
 
 

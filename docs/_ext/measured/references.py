@@ -69,12 +69,8 @@ class Measurements:
     @functools.cached_property
     def accelerated(self) -> frozenset[str]:
         """The devices on which something ran elsewhere than on a CPU."""
-        return frozenset(
-            device
-            for by_device in self.by_name.values()
-            for device, measurement in by_device.items()
-            if measurement.device_kind not in (None, "cpu")
-        )
+        found = (of.items() for of in self.by_name.values())
+        return frozenset(device for of in found for device, each in of if each.accelerated)
 
     def problem(self, patterns: Iterable[str]) -> str | None:
         """Say which of the patterns over names match no measurement of any device."""

@@ -162,6 +162,11 @@ class Measurement:
     earlier: str = ""
     least: float | None = None
 
+    @property
+    def accelerated(self) -> bool:
+        """Whether it is of an accelerator."""
+        return self.device_kind not in (None, "cpu")
+
     @classmethod
     def from_plain(cls, record: Mapping[str, Any]) -> Self:
         """Return the measurement of a record that may have a page and a device."""

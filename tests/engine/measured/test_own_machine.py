@@ -211,6 +211,13 @@ def book(lasting):
         "```{measurements} other\n```",
         "It takes {measured}`other@python`, on a GPU {measured}`other@python on gpu-h200`.",
     )
+    lasting.page(
+        "a/both",
+        lasting.cell(
+            "note('both/1', 0.5, 'jax')\nnote('both/2', 0.4, 'jax')", snippet="a.notes.note"
+        ),
+        "```{measurement-chart} both/*\n:x: name\n\nBars.\n```",
+    )
     cells, asked = duels()
     lasting.page("a/numbers", lasting.cell(cells, snippet="a.notes.leave a.notes.measured"), *asked)
     # A window with all of them costs more than all else that most tests do with one.
@@ -229,7 +236,9 @@ def book(lasting):
     lasting.page("a/roofline", *roofline)
     lasting.page("b/roofline", *roofline, *of_page("roofline", "raw"))
     assert lasting.record().returncode == 0
-    lasting.recorded_elsewhere("a/other", ('"device_kind": "cpu"', '"device_kind": "A GPU"'))
+    elsewhere = ('"device_kind": "cpu"', '"device_kind": "A GPU"')
+    lasting.recorded_elsewhere("a/other", elsewhere)
+    lasting.recorded_elsewhere("a/both", elsewhere)
     build = lasting.build()
     assert build.green, build.output
     return lasting
@@ -503,6 +512,26 @@ def test_a_number_of_another_kind_of_device_has_none_beside_it(page, address, bo
         assert ["yours" in part for part in sentence.split(", on a GPU ")] == expected
 
 
+@pytest.mark.parametrize(
+    ("where", "name", "kind", "said"),
+    [
+        ("a/both", "both/1", "cpu", "○ CPU of this book"),
+        ("a/both", "both/1", "Another GPU", "○ NVIDIA H200 of this book"),
+        ("a/charts", "x/0", "Another GPU", "This book has no number of the same kind of device."),
+    ],
+)
+def test_hollow_marks_are_those_of_the_same_kind_of_device(
+    page, address, book, where, name, kind, said
+):
+    record = next(each for each in book.records() if each["name"] == name)
+    page.evaluate(PASTE, json.dumps(file_of([record | {"device_kind": kind}])))
+    own(page, address, where)
+    panel = page.locator(".chart-figure", has=page.locator(".device-note")).first
+    assert panel.locator(".table-note").first.inner_text().startswith(said)
+    assert panel.locator("circle.other").count() == said.startswith("○")
+    assert ("○" in panel.locator(".value").text_content()) == said.startswith("○")
+
+
 FOCUSED = "document.activeElement.querySelector('title')?.textContent"
 
 
@@ -697,8 +726,10 @@ def test_the_roofline_of_the_reader_is_that_of_the_book_for_the_same_records(
     page.evaluate(PASTE, json.dumps(whole))
     own(page, address, name)
     of_book, of_reader = page.locator(".device-tabs > .sd-tab-content").all()
+    assert of_reader.locator(".other").count() == of_reader.locator(".bar").count() > 3
     are_alike(of_book.locator("svg"), of_reader.locator("svg"))
     tables = [each.locator("table").all() for each in (of_book, of_reader)]
+    assert of_reader.locator(".table-note").inner_text() == "○ CPU of this book."
     assert [cells(each) for each in tables[1]] == [cells(each) for each in tables[0]]
     answers = page.locator(".possible-time li").all_inner_texts()
     assert len({answer.partition(": ")[2] for answer in answers}) == (name == "b/roofline")

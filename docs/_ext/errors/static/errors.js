@@ -30,13 +30,14 @@
   const WORDED = 0.3;
   const LETTER = 0.003;
   const FEWEST_LETTERS = 12;
+  const SPECIAL = 1.2;
   const ISSUES = ["https://github.com/", "/issues?q=is%3Aissue+"];
   const HERE = "jax-ml/jax";
   const WORDS = 9;
 
   // What programs in C++ put before each line of their logs.
   const STAMP =
-    /^(?:\[?\w{1,12}[:\]] |\([^)]*\) )?(?:[IWEF]\d{4} [\d:.]+ +\d+ |\d{4}-\d\d-\d\d[ T][\d:.,]+: [IWEF] )?[\w./]+\.cc:\d+\] ?/;
+    /^(?:\[?\w{1,12}[:\]] |\([^)]*\) )?(?:[IWEF]\d{4} [\d:.]+ +\d+ |\d{4}-\d\d-\d\d[ T][\d:.,]+: [IWEF] )?[\w./]+\.(?:cc|h):\d+\] ?(?:.*\babsl::Status: )?/;
 
   // The errors that a text names, the last ones: their types, and what follows. Types that do not
   // end like one are known from the lists; a line of a log has none.
@@ -98,6 +99,7 @@
     return count;
   };
 
+  const headingOf = (row) => row.querySelector("code").textContent;
   const plainly = (text) => text.replace(/[`'"]/g, "").replace(/\s+/g, " ").trim();
 
   // A function that says what it counts that a message begins as a heading or a quotation does, in
@@ -116,7 +118,7 @@
   // What an entry is known by: its row, and every message that was printed.
   const entriesOf = (rows) => {
     const said = rows.map((row) => [
-      row.querySelector("code").textContent,
+      headingOf(row),
       ...[...row.querySelectorAll("details pre")].map((pre) => pre.textContent),
     ]);
     const kinds = [...new Set(said.map(([first]) => first.split(":")[0]))];
@@ -187,8 +189,13 @@
         const [first] = scores.sort((one, other) => other.score - one.score);
         return { row: entry.row, ...first };
       })
-      .filter(({ best, named, agrees }) => best >= (named || agrees >= LITTLE ? FEWEST : MANY))
-      .sort((one, other) => other.score - one.score);
+      .filter(({ best, named, agrees }) => best >= (named || agrees >= LITTLE ? FEWEST : MANY));
+    // An entry whose heading goes on where another's ends is the special case of that one.
+    for (const one of found.filter(({ worded }) => worded)) {
+      const goesOn = ({ row }) => row !== one.row && headingOf(one.row).startsWith(headingOf(row));
+      one.score = Math.max(one.score, ...found.filter(goesOn).map(({ score }) => SPECIAL * score));
+    }
+    found.sort((one, other) => other.score - one.score);
     // What is far behind the first is no help.
     return found.filter(({ score }) => score > found[0].score / 2);
   };
@@ -204,8 +211,6 @@
     });
 
     const target = (row) => row.querySelector(":scope > p a")?.href ?? row.id;
-
-    const headingOf = (row) => row.querySelector("code").textContent;
 
     const doubt = ([first, second]) => {
       if (!first) return "This list has nothing like it. ";

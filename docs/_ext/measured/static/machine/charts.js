@@ -3,7 +3,8 @@
 (async () => {
   "use strict";
   const { DEVICE, LABEL, record, about, distributionOf, stored } = window.machine;
-  const { CLOCKS, rangeOf, valueOf, sizeOf, fieldText, rateText, secondsText, ratioText } = window.machine;
+  const { CLOCKS, rangeOf, valueOf, sizeOf, heldOf, fieldText } = window.machine;
+  const { rateText, secondsText, ratioText } = window.machine;
   const [TOP, HEIGHT, LINE] = [40, 250, 15];
   // As in rows.py and lines.py.
   const [LETTER, BOLD, FAR] = [6.8, 8.2, 30];
@@ -50,8 +51,9 @@
   const crowds = (texts) => texts.join("").length > 26;
 
   // What is drawn: {label, ink, group, value, text, said, spread, other}, and over sizes also {size}.
+  // Of another machine it has no `other`, or one of another size, `otherSize`.
   const rows = (drawn, { logarithmic, y }, write) => {
-    const values = drawn.flatMap(({ value, spread, other }) => [value, ...spread, other]);
+    const values = drawn.flatMap(({ value, spread, other = value }) => [value, ...spread, other]);
     const most = Math.max(...values);
     const dots = logarithmic || most > FAR * Math.min(...values);
     const ticks = dots ? roundNumbers(Math.min(...values), most) : [];
@@ -65,7 +67,7 @@
     });
     const circle = (kind, value) => svg("circle", { class: kind, cx: percent(place(value)), cy: 10, r: 5 });
     const lower = (x1, x2, ...at) => line(x1, x2, ...at, { class: "spread" });
-    const whole = ({ text, value, other }) => `${text} ○ ${ratioText(other / value)}`;
+    const whole = ({ text, value, other }) => other ? `${text} ○ ${ratioText(other / value)}` : text;
     const row = (each, n) => {
       const at = each.spread.map(place).map(percent);
       const width = percent(Math.max(0.003, place(each.value)));
@@ -75,7 +77,7 @@
         label("label", undefined, 14, each.label), label("value", "100%", 14, whole(each)),
         svg("g", { class: "marks" }, svg("rect", { class: "track", width: "100%", height: 1, y: 9.5 }),
           ...(dots ? [] : [bar]), ...(at.length ? [lower(...at, 10, 10)] : []),
-          ...at.map((x) => lower(x, x, 6, 14)), circle("other", each.other),
+          ...at.map((x) => lower(x, x, 6, 14)), ...(each.other ? [circle("other", each.other)] : []),
           ...(dots ? [circle("bar", each.value)] : [])));
     };
     const parts = [];
@@ -139,7 +141,7 @@
     const limits = roofs.flatMap(([, points]) => points);
     values.push(...[...across, ...limits].map((each) => each.at(-1)));
     const ticks = roundNumbers(Math.min(...values), Math.max(...values));
-    const found = [...drawn.map(({ size }) => size), ...limits.map(([size]) => size)];
+    const found = [...drawn.flatMap(({ size, otherSize = size }) => [size, otherSize]), ...limits.map(([size]) => size)];
     const own = [...new Set(found)].sort((one, other) => one - other);
     const last = own.at(-1);
     const sizes = roofs.length ? roundNumbers(own[0], last, [1]) : own;
@@ -181,8 +183,9 @@
       const [side, beside] = out ? ["", top] : freest(all, places.at(-1), words);
       const [kind, sign] = MARKS[roofs.length ? n % 4 : 0];
       const others = points.filter(({ other }) => other);
-      const elsewhere = others.map(({ size, other }) => [size, other]);
-      const hollow = others.map(({ saidOther, size, other }) => mark("other", saidOther, size, other, []));
+      const elsewhere = roofs.length ? [] : others.map(({ size, other }) => [size, other]);
+      const hollow = others.map(({ saidOther, size, otherSize = size, other }) =>
+        mark(`other ${kind}`.trim(), saidOther, otherSize, other, []));
       const strokes = roofs.length ? [] : joined(points.map(({ size, value }) => [size, value]));
       const marks = points.map(({ size, value, spread, said }) =>
         mark(kind ? `bar ${kind}` : "bar", said, size, value, spread));
@@ -212,20 +215,27 @@
     const ends = y === "rate" ? [each.work / high, each.work / low] : [low, high];
     return low === high ? [] : ends.map((end) => end * scale);
   };
-  const drawnOf = (found, { chart, frameworks, home }) => {
+  // Says below a drawing what its hollow marks are.
+  const hollowNote = (drawn, ratio = "") => {
+    const devices = [...new Set(drawn.map(({ where }) => where).filter(Boolean))].join(" and ");
+    const none = "This book has no number of the same kind of device.";
+    return html("p", { class: "table-note" }, devices ? `○ ${devices} of this book${ratio}.` : none);
+  };
+  const drawnOf = (found, { chart, frameworks }) => {
     const { x, y, scale } = chart;
     const written = (value) => (y === "rate" ? rateText : secondsText)(value);
     const can = ([name, each]) =>
       name in chart.looks && valueOf(each, y) && (x === "name" || sizeOf(each));
     return found.filter(can).map(([name, each]) => {
-      const [words, ink, group, book] = chart.looks[name];
+      const [words, ink, group, held] = chart.looks[name];
+      const [where, book] = heldOf(each, held);
       const size = sizeOf(each);
       const who = x === "name" ? frameworks[each.framework] : `${words}, ${plain(size)}`;
       const said = `${who}: ${fieldText(y, each)}`;
       const numbers = { value: valueOf(each, y) * scale, spread: spreadOf(each, chart) };
       const text = fieldText(y, each, false);
-      const saidOther = `${home[1]}, ${who}: ${written(book)}`;
-      return { label: words, ink, group, size, text, said, other: book * scale, saidOther, ...numbers };
+      const other = book && { where, other: book * scale, saidOther: `${where}, ${who}: ${written(book)}` };
+      return { label: words, ink, group, size, text, said, ...other, ...numbers };
     });
   };
 
@@ -323,7 +333,7 @@
   const notice = (words) =>
     html("p", { class: "device-notice", "data-device": DEVICE, hidden: "" }, words);
 
-  Object.assign(window.machine, { lines, figure, table, folded, addTab, notice, html });
+  Object.assign(window.machine, { lines, figure, table, folded, addTab, hollowNote, notice, html });
 
   const places = [...document.querySelectorAll(".measurement-data")];
   for (const place of places) {
@@ -355,8 +365,7 @@
     const made = byName ? rows(drawn, chart, write)
       : lines(drawn, { across, write, axis: wordsOf(beside, ".x-label") });
     const ratio = byName ? "; behind ○, its number divided by yours" : "";
-    const hollow = html("p", { class: "table-note" }, `○ ${data.home[1]} of this book${ratio}.`);
-    addTab(beside, data, ...figure(made, beside), hollow, folded("The numbers as a table", numbers));
+    addTab(beside, data, ...figure(made, beside), hollowNote(drawn, ratio), folded("The numbers as a table", numbers));
   }
   let said = null;
   if (count || document.querySelector(".yours")) {

@@ -3,7 +3,8 @@
 // its author asked for.
 (() => {
   "use strict";
-  const { YOURS, LABEL, record, about, marksOf, CLOCKS, rangeOf, valueOf, secondsOf } = window.machine;
+  const { YOURS, LABEL, record, about, marksOf, CLOCKS, rangeOf, valueOf, secondsOf, isAccelerated } =
+    window.machine;
   const { fieldText, secondsText, ratioText } = window.machine;
   const { median, medianRatio, spread, numberOf, fixed, rounded, decimals, between, ranged } =
     window.machine;
@@ -107,7 +108,6 @@
     verdict,
   };
 
-  const isAccelerated = ({ device_kind: kind }) => kind !== null && kind !== "cpu";
   const accelerated = [...record.measurements.values()].some(isAccelerated);
   // A reader's CPU stands beside a CPU of the book, a machine with an accelerator beside such a one.
   const partsOf = (references, on) => {

@@ -98,6 +98,9 @@
   // On an accelerator what one more call adds.
   const secondsOf = (measurement) =>
     valueOf(measurement, "throughput") ?? valueOf(measurement, "latency");
+  const isAccelerated = ({ device_kind: kind }) => kind !== null && kind !== "cpu";
+  // What stands beside a measurement of a reader, of the same kind of device: its name, and values.
+  const heldOf = (each, held) => held?.[Number(isAccelerated(each))] ?? [];
   const sizeOf = ({ shape }) => (shape.length && shape[0].length ? shape[0][0] || null : null);
 
   // Python rounds what lies exactly between two numbers to the even one, toFixed to the larger.
@@ -336,6 +339,7 @@
 
   Object.assign(window.machine, {
     ...{ CLOCKS, read, line, about, marksOf, distributionOf, rangeOf, valueOf, secondsOf, sizeOf },
+    ...{ isAccelerated, heldOf },
     ...{ fieldText, rateText, secondsText, ratioText, digits },
     ...{ median, medianRatio, spread, numberOf, fixed, rounded, decimals, between, ranged },
   });

@@ -2,7 +2,7 @@
 // of snippets/your_machine/roofline.py, for the roofs that the build wrote and for the reader's.
 (() => {
   "use strict";
-  const { LABEL, record, valueOf, secondsOf, rateText, secondsText, digits } = window.machine;
+  const { LABEL, record, valueOf, secondsOf, heldOf, rateText, secondsText, digits } = window.machine;
   const BYTES = { float64: 8, float32: 4, bfloat16: 2, float16: 2 };
   const measurements = [...(record?.measurements ?? [])].map(([name, each]) => ({ ...each, name }));
   const numbersOf = ({ shape: [first] }) => first?.reduce((some, length) => some * length, 1) ?? 0;
@@ -12,9 +12,9 @@
   // The points of a roofline that are in the file, with the work that the page declares for them.
   const pointsOf = ({ points }) =>
     measurements.filter(({ name }) => name in points).map((each) => {
-      const [arrays, operations, label, ink] = points[each.name];
+      const [arrays, operations, label, ink, held] = points[each.name];
       const work = operations === null ? each.work : operations * numbersOf(each);
-      return { ...each, work, bytes: bytesOf(each, arrays), label, ink };
+      return { ...each, work, bytes: bytesOf(each, arrays), label, ink, held };
     });
 
   // Of each dtype of a ceiling the fastest of all that was measured, whatever page it is of.
@@ -35,16 +35,19 @@
   };
 
   const draw = (place, data, points, [bandwidth, rates]) => {
-    const { lines, figure, table, folded, addTab } = window.machine;
+    const { lines, figure, table, folded, addTab, hollowNote } = window.machine;
     const drawn = points.filter((each) => each.bytes && each.work && rates[each.dtype]);
-    const reached = drawn.map(({ name, label, ink, dtype, work, bytes, ...each }) => {
+    const reached = drawn.map(({ name, label, ink, dtype, work, bytes, held, ...each }) => {
       const [size, rate] = [work / bytes, rateOf({ work, ...each })];
       const roof = Math.min(rates[dtype], bandwidth * size);
       const texts = [`${digits(size, 3)} FLOP/byte`, rateText(rate), `roof ${rateText(roof)}`,
         `${Math.round((100 * rate) / roof)}%`];
       const row = [name.split("@")[0], label, ...texts];
       const said = `${row[0]}, ${label}: ${texts.join(", ")}`;
-      return { label, ink, size, value: rate / 1e9, spread: [], said, row };
+      const [where, [otherSize, its] = []] = heldOf(each, held);
+      const other = its && { where, otherSize, other: its / 1e9,
+        saidOther: `${where}, ${row[0]}, ${label}: ${rateText(its)}` };
+      return { label, ink, size, value: rate / 1e9, spread: [], said, row, ...other };
     });
     const highest = Object.entries(rates).map(([dtype, rate]) =>
       [`arithmetic, ${dtype}`, rateText(rate)]);
@@ -52,7 +55,7 @@
     const numbers = table(["roof", "highest measured"], [memory, ...highest]);
     const beside = place.nextElementSibling;
     if (!reached.length) return addTab(beside, data, numbers);
-    const sizes = reached.map(({ size }) => size);
+    const sizes = reached.flatMap(({ size, otherSize = size }) => [size, otherSize]);
     const bends = Object.values(rates).map((rate) => rate / bandwidth);
     const start = Math.min(...sizes, Math.min(...bends) / 2);
     const steepest = Math.max(...bends);
@@ -65,7 +68,7 @@
     const made = lines(reached, { roofs, axis: "operations for each byte that has to be moved" });
     const head = ["measurement", "framework", "for each byte", "reached", "allowed", "share"];
     const rest = folded("The points as a table", table(head, reached.map(({ row }) => row)));
-    return addTab(beside, data, ...figure(made, beside), numbers, rest);
+    return addTab(beside, data, ...figure(made, beside), hollowNote(reached), numbers, rest);
   };
 
   const devices = [];
