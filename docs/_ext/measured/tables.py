@@ -128,7 +128,7 @@ def cell_text(
     """Return what a table says in one column of a measurement."""
     if column == "shape":
         lengths = ("×".join(map(str, shape)) or "scalar" for shape in measurement.shape)
-        return ", ".join(lengths) or "–"
+        return ", ".join(lengths)
     if column == "framework":
         return options.framework_label(measurement.framework)
     if column == "processes":

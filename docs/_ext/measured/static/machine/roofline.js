@@ -42,8 +42,9 @@
       const roof = Math.min(rates[dtype], bandwidth * size);
       const texts = [`${digits(size, 3)} FLOP/byte`, rateText(rate), `roof ${rateText(roof)}`,
         `${Math.round((100 * rate) / roof)}%`];
-      const row = [name.split("@")[0], label, ...texts];
-      const said = `${row[0]}, ${label}: ${texts.join(", ")}`;
+      const key = name.split("@")[0];
+      const row = [data.names[key], label, ...texts];
+      const said = `${key}, ${label}: ${texts.join(", ")}`;
       return { label, ink, size, value: rate / 1e9, spread: [], said, row };
     });
     const highest = Object.entries(rates).map(([dtype, rate]) =>
