@@ -20,7 +20,9 @@ def built(lasting):
     """Build a site of three pages, with the index of its search."""
     conf = lasting.root / "conf.py"
     conf.write_text(conf.read_text("utf8") + SEARCH, "utf8")
-    lasting.page("a/one", "Words about tracers.\n\n## A section of two\n\nMore words.", notebook=False)
+    lasting.page(
+        "a/one", "Words about tracers.\n\n## A section of two\n\nMore words.", notebook=False
+    )
     lasting.page("a/two", lasting.cell("print('an output of two')"))
     page = lasting.page("a/three", "A page with a script of its own.", notebook=False)
     page.write_text(page.read_text("utf8").replace("---", "---\nscripts: layouts.js", 1), "utf8")
