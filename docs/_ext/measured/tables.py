@@ -115,9 +115,7 @@ def settings(
                 counts.setdefault(key, collections.Counter())[value] += 1
     rows = []
     for (framework, switch), values in sorted(counts.items()):
-        texts = [
-            f"{value} ({n})" if len(values) > 1 else value for value, n in values.most_common()
-        ]
+        texts = [f"{v} ({n})" if len(values) > 1 else v for v, n in values.most_common()]
         rows.append([options.framework_label(framework), switch, ", ".join(texts)])
     return ["framework", "switch", "measured with"], rows
 
