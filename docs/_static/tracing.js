@@ -18,7 +18,9 @@
       const traced = step === rows.length;
       const again = step > rows.length;
       rows.forEach((row, number) => {
-        row.cells[1].style.visibility = number < step ? "visible" : "hidden";
+        // Its room is kept, and who hears the table learns that something is to come.
+        row.cells[1].firstChild.style.visibility = number < step ? "visible" : "hidden";
+        row.cells[1].ariaLabel = number < step ? null : "not run yet";
         row.classList.toggle("now", !again && number === step - 1);
       });
       next.textContent = traced || again ? "Call it again" : "Run the next line";

@@ -44,6 +44,7 @@ sys.path.insert(0, str(ENGINE))
 
 from sphinx.cmd.build import main as sphinx_build  # noqa: E402
 
+from executed.nodes import JOINER  # noqa: E402
 from executed.run import forkserver  # noqa: E402
 
 BOOK = runpy.run_path(str(REPOSITORY / "conf.py"))
@@ -386,8 +387,8 @@ class Project:
         return path
 
     def html(self, docname, out="build/html"):
-        """Return the text of a built page."""
-        return (self.root / out / f"{docname}.html").read_text("utf8")
+        """Return the text of a built page, without what joins its ranges."""
+        return (self.root / out / f"{docname}.html").read_text("utf8").replace(JOINER, "")
 
     def soup(self, docname, out="build/html"):
         """Return a built page, parsed."""

@@ -121,9 +121,9 @@ FIELDS: dict[str, tuple[str, Callable[[Any], str]]] = {
 
 
 def field_text(record: ProgramRecord, target: str, name: str, peaks: Peaks | None = None) -> str:
-    """Write a number of a record with its unit, or a dash."""
+    """Write a number of a record with its unit, or nothing."""
     value = record.number(target, name, peaks)
-    return "–" if value is None else FIELDS[name][1](value)
+    return "" if value is None else FIELDS[name][1](value)
 
 
 @functools.cache

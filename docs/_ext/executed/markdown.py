@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from selectolax.lexbor import LexborHTMLParser
 
 from .hooks import Feature
+from .nodes import JOINER
 
 # What is there to be used on a screen, and what only drawings say.
 USED = (
@@ -26,7 +27,7 @@ def markdown(body: str, features: Sequence[Feature] = (), notebook: str = "") ->
     # Imported here, for a build that writes no page.
     import html_to_markdown
 
-    tree = LexborHTMLParser(f"<article>{body}</article>")
+    tree = LexborHTMLParser(f"<article>{body.replace(JOINER, '')}</article>")
     dropped = (selector for feature in features for selector in feature.not_in_markdown)
     for node in tree.css(", ".join((*USED, *dropped))):
         node.decompose()
@@ -54,9 +55,8 @@ def markdown(body: str, features: Sequence[Feature] = (), notebook: str = "") ->
             # A row of a table is one line of Markdown.
             spans = "<br>".join(f"<code>{html.escape(line)}</code>" for line in lines)
             node.replace_with(LexborHTMLParser(f"<span>{spans}</span>").css("span")[0])
-    article = tree.css_first("article")
     options = html_to_markdown.ConversionOptions(br_in_tables=True, compact_tables=True)
-    text = html_to_markdown.convert((article.html if article else "") or "", options)
+    text = html_to_markdown.convert(tree.css("article")[0].html or "", options)
     page = SPARE.sub(_shorter, str(getattr(text, "content", text)).strip())
     footnotes = [f"[^{number}]: {note}" for note, number in notes.items()]
     return "\n\n".join([page, *footnotes]) + "\n"

@@ -1,11 +1,15 @@
 """Nodes of a page that features share: tables, folds, notes below them, and texts with a note."""
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+
+# Behind the dash of a range, such as 1.2–1.4, no line ends.
+JOINER, BEHIND_DASH = "\u2060", re.compile(r"(?<=\d–)(?=\d)")
 
 
 class noted(nodes.Inline, nodes.TextElement):
@@ -24,13 +28,19 @@ def _visit(self: Any, node: noted) -> None:
     self.body.append(self.starttag(node, "span", "", tabindex="0", **attributes))
 
 
+def _visit_text(self: Any, node: nodes.Text) -> None:
+    """Write a text as ever, and join its ranges."""
+    type(self).visit_Text(self, node)
+    self.body[-1] = BEHIND_DASH.sub(JOINER, self.body[-1])
+
+
 def _depart(self: Any, node: noted) -> None:
     """Close the text, and write the note after it, which the style sheet hides."""
     note = f'<span class="note" role="tooltip" id="note-{self.book_notes}">'
     places: list[int] = node.get("places", [])
     dots = "".join(f"M{place} 3h0" for place in places)
     line = f'<svg class="dots" viewBox="-3 0 106 6" aria-hidden="true"><path d="{dots}"/></svg>'
-    text = html.escape(node["note"]) + line * bool(dots)
+    text = BEHIND_DASH.sub(JOINER, html.escape(node["note"])) + line * bool(dots)
     self.body.append(f"</span>{note}{text}</span></span>")
 
 
@@ -74,5 +84,6 @@ def raw(text: str) -> nodes.raw:
 
 
 def setup(app: Sphinx) -> None:
-    """Register the node."""
+    """Register the node, and how texts are written."""
     app.add_node(noted, html=(_visit, _depart))
+    app.add_node(nodes.Text, override=True, html=(_visit_text, None))  # type: ignore[arg-type]

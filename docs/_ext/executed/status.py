@@ -59,7 +59,7 @@ def _row(outcome: Outcome, fresh: bool, only_recorded: bool) -> list[str]:
     else:
         came = "executed" if fresh else "cached"
     if (facts := outcome.facts) is None:
-        return ["–", "–", "–", came]
+        return ["", "", "", came]
     return [when(facts).removesuffix(" UTC"), f"{facts.seconds:.1f} s", facts.process, came]
 
 
@@ -73,13 +73,12 @@ def recorded_on(device: str, page: BuiltPage) -> str:
     """Say how the recording of a page on a device stands, and of what day it is."""
     outcome = page.outcome
     if outcome.only and device != page.inputs.device:
-        return "–"
+        return ""
     state = outcome.states.get(device)
     if state is None or state.missing:
         return "not yet"
     day = outcome.recorded[device].day if device in outcome.recorded else ""
-    conclusions = outcome.conclusions.values()
-    remarks = [c.remarks[device] for c in conclusions if device in c.remarks]
+    remarks = [c.remarks[device] for c in outcome.conclusions.values() if device in c.remarks]
     return ", ".join([f"{state.standing} {day}".strip(), *remarks])
 
 
@@ -91,12 +90,8 @@ def devices_in_words(book: Book) -> str:
         for device in dict.fromkeys([*book.options.devices, *book.devices])
     }
     label = book.options.label
-    some = [
-        f"{label(device)} ({count} page{'s' * (count > 1)})"
-        for device, count in counts.items()
-        if count
-    ]
-    none = [label(device) for device, count in counts.items() if not count]
+    some = [f"{label(of)} ({n} page{'s' * (n > 1)})" for of, n in counts.items() if n]
+    none = [label(of) for of, n in counts.items() if not n]
     parts = [f"Recorded so far: {', '.join(some)}."] if some else []
     return " ".join([*parts, *([f"Not recorded yet: {', '.join(none)}."] if none else [])])
 
@@ -172,8 +167,7 @@ def provenance(page: BuiltPage, options: Options) -> list[str]:
         lines.append(f"Executed {when(outcome.facts)} on {machine_of(outcome.facts)}.")
     for device, facts in outcome.recorded.items():
         if device != page.inputs.device or only_recorded:
-            state = outcome.states[device]
-            stale = "" if state.current else f" ({state})"
+            stale = "" if outcome.states[device].current else ", before code of this page changed"
             lines.append(f"Recorded {facts.day} on {machine_of(facts)}{stale}.")
     return lines
 

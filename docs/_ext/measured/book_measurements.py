@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -112,6 +113,16 @@ def place_measured(
 ) -> waiting:
     """Return a place of what measurements say; see `executed.waiting.place`."""
     return place(at, fill_in, RECORDS, **facts)
+
+
+def data_node(env: BuildEnvironment, class_: str, data: dict[str, Any]) -> nodes.Node:
+    """Return data as a script of the page finds them, with the device of the book's numbers."""
+    book = book_of(env)
+    home = [book.home, book.options.label(book.home)]
+    text = json.dumps({"home": home} | data, ensure_ascii=False, separators=(",", ":"))
+    text = text.replace("<", "\\u003c")
+    script = f'<script type="application/json" class="{class_}">{text}</script>'
+    return nodes.raw("", script, format="html")
 
 
 def report_duplicates(env: BuildEnvironment) -> None:

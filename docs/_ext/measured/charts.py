@@ -44,11 +44,8 @@ class Look(NamedTuple):
 
 def drawable(measurements: Iterable[Measurement], x: str, y: str) -> list[Measurement]:
     """Return the measurements that have what a chart needs on both of its axes."""
-    return [
-        measurement
-        for measurement in measurements
-        if getattr(measurement, y) and (x != "size" or measurement.size is not None)
-    ]
+    sized = [each for each in measurements if x != "size" or each.size is not None]
+    return [each for each in sized if getattr(each, y)]
 
 
 class Form(NamedTuple):
@@ -142,9 +139,7 @@ def data(drawn: Sequence[Measurement], form: Form, book: Book) -> dict[str, Any]
         "y": form.y,
         "scale": SCALES[form.y].factor,
         "logarithmic": form.scale == "logarithmic",
-        "looks": {
-            name: [look.label, look.ink.style, look.group, held[name]] for name, look in looked
-        },
+        "looks": {n: [look.label, look.ink.style, look.group, held[n]] for n, look in looked},
     }
 
 
@@ -157,9 +152,9 @@ def best_first(of_group: Iterable[Row], y: str) -> list[Row]:
 def looks(measurements: Sequence[Measurement], form: Form, options: Options) -> dict[str, Look]:
     """Return what stands for each measurement of a chart, by its reference."""
     several = len({measurement.framework for measurement in measurements}) > 1
-    names = short(measurement.name for measurement in measurements)
-    firsts = {name: name.partition("/")[0] for name in names.values() if "/" in name}
-    grouped = len(set(firsts.values())) < len(firsts) == len(set(names.values()))
+    names = worded(measurements, form.words)
+    firsts = [words[0] for words in set(names.values()) if len(words) > 1]
+    grouped = len(set(firsts)) < len(firsts) == len(set(names.values()))
     groups = list(dict.fromkeys(getattr(each, form.series) for each in measurements))
     styles = {}
     for measurement in measurements:
@@ -168,14 +163,21 @@ def looks(measurements: Sequence[Measurement], form: Form, options: Options) -> 
         group = ""
         if form.x == "name":
             suffix = f" · {options.framework_label(framework)}" if several else ""
-            parts = names[measurement.name].split("/")
-            words = [form.words.get(part, part.replace("_", " ")) for part in parts]
-            group = words.pop(0) if grouped else ""
-            label = ", ".join(words) + suffix
+            words = names[measurement.name]
+            group = words[0] if grouped else ""
+            label = ", ".join(words[grouped:]) + suffix
         colour = options.colour(framework) if form.series == "framework" else None
         ink = colour or svg.INKS[groups.index(of) % len(svg.INKS)]
         styles[measurement.reference] = Look(label, ink, group)
     return styles
+
+
+def worded(of: Iterable[Measurement], words: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return {name: what stands for its parts}, without the first ones that all share."""
+    return {
+        name: tuple(filter(None, (words.get(p, p.replace("_", " ")) for p in parts.split("/"))))
+        for name, parts in short(each.name for each in of).items()
+    }
 
 
 def short(names: Iterable[str]) -> dict[str, str]:

@@ -4,8 +4,8 @@ A new kind of chart is an entry of `FILL_IN_BY_X` below; `static/machine/charts.
 reader's own numbers beside the book's, has to follow.
 """
 
+import dataclasses
 import fnmatch
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +23,7 @@ from executed.tabs import tab_set
 from executed.waiting import FillIn
 
 from . import book_measurements, charts, rooflines
-from .book_measurements import known_on, place_measured
+from .book_measurements import data_node, known_on, place_measured
 from .schema import Measurement
 from .tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, notes_below, settings
 
@@ -127,6 +127,7 @@ def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
             for name, look in styles.items()
         },
         "devices": devices,
+        "names": _words(page, node),
     }
     return device_tabs(page.env, figures, data_node(page.env, "roofline-data", data)) or (
         not_recorded(node)
@@ -146,9 +147,10 @@ def _roofline_figure(
     figure = figure_node(svg, node)
     figure += table_node(["roof", "highest measured"], rows, classes=["measurements"])
     head = ["measurement", "framework", "for each byte", "reached", "allowed", "share"]
+    names = _words(page, node)
     rows = [
-        [point.measurement.name, options.framework_label(point.measurement.framework), *point.texts]
-        for point in points
+        [names[of.name], options.framework_label(of.framework), *texts]
+        for of, texts in ((point.measurement, point.texts) for point in points)
     ]
     figure += fold("The points as a table", table_node(head, rows, classes=["measurements"]))
     return figure
@@ -207,6 +209,7 @@ def _data(
         "columns": [[column, COLUMNS[column]] for column in node["columns"]],
         "frameworks": {name: options.framework_label(name) for name in frameworks},
         "references": _references(matching),
+        "names": _words(page, node),
     }
     if drawn:
         data["chart"] = charts.data(drawn, _form(node), book_of(page.env))
@@ -214,12 +217,20 @@ def _data(
     return data_node(page.env, "measurement-data", data)
 
 
+def _words(page: FillIn, node: nodes.Element) -> dict[str, str]:
+    """Return what stands for the names of all measurements of a table or chart."""
+    matching = book_measurements.matching(page.env, node["patterns"])
+    return {n: ", ".join(words) for n, words in charts.worded(matching, node["words"]).items()}
+
+
 def _form(node: nodes.Element) -> charts.Form:
     return charts.Form(*(node[name] for name in charts.Form._fields))
 
 
 def _grid(page: FillIn, node: nodes.Element, matching: Sequence[Measurement]) -> nodes.Element:
-    head, rows, notes = grid(node["columns"], matching, book_of(page.env).options)
+    names = _words(page, node)
+    named = [dataclasses.replace(each, name=names[each.name]) for each in matching]
+    head, rows, notes = grid(node["columns"], named, book_of(page.env).options)
     table = table_node(head, rows, classes=["measurements"])
     table += [table_note(note) for note in notes]
     return table
@@ -260,8 +271,8 @@ def device_tabs(
 
 def not_recorded(node: nodes.Element) -> list[nodes.Node]:
     """Return what stands in place of a table or chart of which nothing was measured."""
-    caption = [child.deepcopy() for child in node.children]
-    return [nodes.paragraph("", "not recorded", classes=["not-recorded"]), *caption]
+    said = nodes.paragraph("", "not recorded", classes=["not-recorded"])
+    return [said, *node.deepcopy().children]
 
 
 def figure_node(svg: str, node: nodes.Element) -> nodes.Element:
@@ -269,19 +280,8 @@ def figure_node(svg: str, node: nodes.Element) -> nodes.Element:
     figure = nodes.container(classes=["chart-figure"])
     if svg:
         figure += nodes.raw("", svg, format="html")
-    caption = [child.deepcopy() for child in node.children]
-    figure += nodes.container("", *caption, classes=["chart-caption"])
+    figure += nodes.container("", *node.deepcopy().children, classes=["chart-caption"])
     return figure
-
-
-def data_node(env: BuildEnvironment, class_: str, data: dict[str, Any]) -> nodes.Node:
-    """Return data as a script of the page finds them, with the device of the book's numbers."""
-    book = book_of(env)
-    home = [book.home, book.options.label(book.home)]
-    text = json.dumps({"home": home} | data, ensure_ascii=False, separators=(",", ":"))
-    text = text.replace("<", "\\u003c")
-    script = f'<script type="application/json" class="{class_}">{text}</script>'
-    return nodes.raw("", script, format="html")
 
 
 # What fills in a chart, by what is along its lower axis.
@@ -310,7 +310,7 @@ class MeasurementsDirective(SphinxDirective):
 
     required_arguments = 1
     final_argument_whitespace = True
-    option_spec = {"columns": _columns}  # noqa: RUF012
+    option_spec = {"columns": _columns, "words": charts.by_part}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
         """Return the place of the table or chart, with its caption inside."""
@@ -333,8 +333,7 @@ class ChartDirective(MeasurementsDirective):
         "y": lambda text: directives.choice(text, tuple(charts.SCALES)),
         "series": lambda text: directives.choice(text, ("framework", "alternative")),
         "scale": lambda text: directives.choice(text, ("linear", "logarithmic")),
-        **{"counted": str.strip, "words": charts.by_part},
-        "columns": _columns,
+        **{"counted": str.strip, **MeasurementsDirective.option_spec},
         "ceiling": str.split,
         "bandwidth": str.split,
         "arrays": rooflines.by_pattern,

@@ -19,8 +19,7 @@ from executed.options import Options
 from executed.waiting import FillIn
 
 from . import book_measurements
-from .book_measurements import known_on, place_measured
-from .directives import data_node
+from .book_measurements import data_node, known_on, place_measured
 from .ranges import Range
 from .schema import Measurement
 from .tables import DAGGER, by_device, notes_below
@@ -154,7 +153,7 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     table = table_node(head, rows, classes=["measurements", "fastest"])
     alone = by_device(each for each in shown if len(each.processes) < 2)
     notes = notes_below([*map(options.label, alone)], shown, options)
-    notes += [OUTDATED.format(options.label(device)) for device in sorted(gaps)]
+    notes += [OUTDATED.format(options.label(device)) for device in sorted(gaps & {*devices})]
     table += map(table_note, notes)
     data = {
         "sizes": [*map(size_of, by_work)],

@@ -25,8 +25,7 @@ from executed.options import Options
 from executed.waiting import FillIn
 
 from . import references
-from .book_measurements import known_on, place_measured
-from .directives import data_node
+from .book_measurements import data_node, known_on, place_measured
 from .options import MeasuredOptions
 from .tables import DAGGER, notes_below
 from .texts import compared
@@ -191,28 +190,30 @@ def _numbers(within: nodes.Element) -> list[noted]:
     return [number for number in within.findall(noted) if "quantity" in number]
 
 
-def _outdated(within: nodes.Element) -> list[nodes.inline]:
-    return [gap for gap in within.findall(nodes.inline) if gap.get("outdated")]
-
-
 def leave_gaps(table: nodes.table) -> None:
-    """Leave a dash for each number of which other code was recorded, and say so below the table."""
-    gaps = {gap: gap.astext() for gap in _outdated(table)}
+    """Leave a dash for each number that was not recorded, and say so below the table."""
+    found = (gap for gap in table.findall(nodes.inline) if "outdated" in gap)
+    gaps = {gap: gap.astext().partition(":")[0] for gap in found}
     for gap in gaps:
         gap.children, gap["outdated"] = [nodes.Text("–")], False
         # Of "– against –" one dash says all.
         if gap.parent[0] is not gap and gap.parent[0] in gaps and not _numbers(gap.parent):
             gap.parent.children = gap.parent.children[:1]
-    _add_below(table, [f"–: {text}." for text in dict.fromkeys(gaps.values())])
+    texts = dict.fromkeys(gaps.values())
+    _add_below(table, [f"–: {text}." for text in texts if text + OUTDATED not in texts])
 
 
 def leave_out(container: nodes.container) -> None:
-    """Leave out paragraphs on one device that lack numbers; a section without others says so."""
-    lacking = [part for part in container.findall(nodes.paragraph) if _outdated(part)]
-    alone = len(container.parent.children) == 2 and isinstance(container.parent, nodes.section)
-    for earlier, paragraph in enumerate(lacking):
-        note = table_note(LEFT_OUT.format(_outdated(paragraph)[0].astext()))
-        paragraph.replace_self([note] if alone and not earlier else [])
+    """Leave out paragraphs on one device that lack numbers; a section of these is one line."""
+    gaps = [gap for gap in container.findall(nodes.inline) if gap.get("outdated")]
+    for part in list(container.findall(nodes.paragraph)):
+        if not {*gaps}.isdisjoint(part.findall()):
+            part.parent.remove(part)
+    section = container.parent
+    if gaps and not container.children and isinstance(section, nodes.section) and len(section) == 2:
+        note = table_note(f". {LEFT_OUT.format(gaps[0].astext())}")
+        note.insert(0, nodes.strong("", section[0].astext()))
+        section.children = [note]
 
 
 def say_once(table: nodes.table, options: Options) -> None:

@@ -115,9 +115,7 @@ def settings(
                 counts.setdefault(key, collections.Counter())[value] += 1
     rows = []
     for (framework, switch), values in sorted(counts.items()):
-        texts = [
-            f"{value} ({n})" if len(values) > 1 else value for value, n in values.most_common()
-        ]
+        texts = [f"{v} ({n})" if len(values) > 1 else v for v, n in values.most_common()]
         rows.append([options.framework_label(framework), switch, ", ".join(texts)])
     return ["framework", "switch", "measured with"], rows
 
@@ -128,7 +126,7 @@ def cell_text(
     """Return what a table says in one column of a measurement."""
     if column == "shape":
         lengths = ("×".join(map(str, shape)) or "scalar" for shape in measurement.shape)
-        return ", ".join(lengths) or "–"
+        return ", ".join(lengths)
     if column == "framework":
         return options.framework_label(measurement.framework)
     if column == "processes":

@@ -11,6 +11,7 @@ from .ranges import Range
 from .schema import CLOCKS, Measurement, single
 
 DIGITS = (2, 3)
+WRITTEN = {"rate": rate_text, "error": "{:.1e}".format, "least": seconds_text}
 # What is said of a number that has no range between processes, and beside it.
 ALONE = "one process"
 BESIDE = f" ({ALONE})"
@@ -20,18 +21,12 @@ def field_text(field: str, measurement: Measurement, with_range: bool = True) ->
     """Write the value of one field of a measurement."""
     value = getattr(measurement, field)
     if value is None:
-        return "–"
+        return ""
     if field in CLOCKS:
         seconds = measurement.range(field)
         assert seconds is not None
         return seconds_ranged(seconds) if with_range else seconds_text(value)
-    if field == "rate":
-        return rate_text(value)
-    if field == "error":
-        return f"{value:.1e}"
-    if field == "least":
-        return seconds_text(value)
-    return str(value)
+    return WRITTEN.get(field, str)(value)
 
 
 def lines(record: Mapping[str, Any]) -> str:

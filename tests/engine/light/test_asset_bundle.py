@@ -20,7 +20,9 @@ def built(lasting):
     """Build a site of three pages, with the index of its search."""
     conf = lasting.root / "conf.py"
     conf.write_text(conf.read_text("utf8") + SEARCH, "utf8")
-    lasting.page("a/one", "Words about tracers.\n\n## A section\n\nMore words.", notebook=False)
+    lasting.page(
+        "a/one", "Words about tracers.\n\n## A section of two\n\nMore words.", notebook=False
+    )
     lasting.page("a/two", lasting.cell("print('an output of two')"))
     page = lasting.page("a/three", "A page with a script of its own.", notebook=False)
     page.write_text(page.read_text("utf8").replace("---", "---\nscripts: layouts.js", 1), "utf8")
@@ -64,6 +66,16 @@ def test_the_script_looks_at_all_that_may_scroll_before_it_writes_anything(built
     text = (built.root / "build/html/_static/site.js").read_text("utf8")
     for found, mend in asset_bundle.MENDED_SCRIPT:
         assert mend in text and (found not in text or found in mend)
+
+
+def test_where_no_index_can_be_asked_a_title_comes_before_a_section(built, browser):
+    page = browser.new_page()
+    page.goto(f"{(built.root / 'build/html/search.html').as_uri()}?q=two")
+    found = page.locator("#search-results li > a")
+    found.first.wait_for()
+    titles = found.all_inner_texts()
+    page.close()
+    assert titles[0] == "Page a/two" and "Page a/one" in titles
 
 
 def test_a_second_build_writes_nothing_of_it_again(built):

@@ -69,7 +69,7 @@ def test_the_timer_of_the_book_makes_records_that_the_engine_can_show(project, r
     assert len(page.select(".measured")) == 3
     assert "–" not in [found.text for found in page.select(".measured")]
     assert rows(page.select_one("table.measurements"))[1][:5] == [
-        "sum/np",
+        "sum, np",
         "NumPy",
         "cpu",
         "3×4",

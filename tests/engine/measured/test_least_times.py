@@ -67,7 +67,7 @@ def test_a_table_and_a_sentence_say_it_where_it_is_known(project, noting):
     first, second = shown.select("table.measurements")
     assert [[cell.text.strip() for cell in row.select("td, th")] for row in first.select("tr")] == [
         ["measurement", "latency", "at least"],
-        *(["x/a", "2.5 s", "2 s"], ["y", "500 ms", "–"], ["x/cpu", "500 ms", "–"]),
+        *(["x, a", "2.5 s", "2 s"], ["y", "500 ms", ""], ["x, cpu", "500 ms", ""]),
     ]
     assert "at least" not in second.text
     notes = [note.text for note in shown.select(".table-note")]

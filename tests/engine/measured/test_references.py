@@ -613,7 +613,7 @@ def test_a_column_of_throughput_is_there_where_there_is_one():
     both = [record("x", 0.5), record("y", 0.5, process={"throughput": [0.1, 0.1, 0.1]})]
     assert grid(columns, both, OPTIONS) == (
         ["measurement", "throughput"],
-        [["x", "–"], ["y", "100 ms"]],
+        [["x", ""], ["y", "100 ms"]],
         ["One process: throughput."],
     )
 

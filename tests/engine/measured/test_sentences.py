@@ -4,6 +4,8 @@ import re
 
 from bs4 import BeautifulSoup
 
+from executed.nodes import JOINER
+
 
 def soup(project, docname):
     return BeautifulSoup(project.html(docname), "html.parser")
@@ -207,6 +209,13 @@ def test_a_name_that_only_other_code_measured_elsewhere_is_not_recorded(project,
     project.page("c/uses", "{measured}`new@python`, {measured}`new@python on gpu-h200`")
     assert project.build().green
     assert soup(project, "c/uses").select_one(".not-recorded").text == "not recorded on gpu-h200"
+    row = "| x | {measured}`new@python` | {measured}`new@python on gpu-h200` |"
+    project.page("c/uses", f"| | here | there |\n|-|-|-|\n{row}", notebook=False)
+    assert project.build().green
+    here, there = (cell.get_text(strip=True) for cell in soup(project, "c/uses").select("td")[1:])
+    assert here.startswith("500 ms") and there == "–"
+    notes = [note.get_text() for note in soup(project, "c/uses").select(".table-note")]
+    assert "–: not recorded on gpu-h200." in notes
 
 
 def test_a_name_that_was_measured_nowhere_is_red_where_its_page_was_executed(project, noting):
@@ -258,6 +267,8 @@ def test_a_ratio_of_one_comparison_is_shown_with_its_range(project, comparing):
     )
     build = project.build()
     assert build.green, build.output
+    built = (project.root / "build/html/x/uses.html").read_text("utf8")
+    assert f"2.0× slower (1.9–{JOINER}2.1)" in built
     page = soup(project, "x/uses")
     unsure = "cannot tell (0.90–1.4×)", "about equal (within 4 %)"
     assert [each.text for each in page.select(".noted > .measured")] == [

@@ -2,6 +2,7 @@
 
 from executed.hooks import features
 from executed.markdown import markdown
+from executed.nodes import JOINER
 from executed.options import Options
 from tests.engine.conftest import EXTENSIONS
 
@@ -19,11 +20,11 @@ FEATURES = features(Options(extensions=EXTENSIONS))
 def test_what_a_number_has_on_hover_is_a_footnote():
     body = "".join(
         MEASURED.format(*each)
-        for each in [("2×", "from 1 to 3"), ("5 s", "on cpu"), ("3×", "from 1 to 3")]
+        for each in [("2×", "from 1 to 3"), (f"5 s (4–{JOINER}6)", "on cpu"), ("3×", "from 1 to 3")]
     )
     assert markdown(body, FEATURES).split("\n\n") == [
         "It takes 2×[^1].",
-        "It takes 5 s[^2].",
+        "It takes 5 s (4–6)[^2].",
         "It takes 3×[^1].",
         "[^1]: from 1 to 3",
         "[^2]: on cpu\n",

@@ -26,7 +26,15 @@
 
   const load = () => (engine ??= pagefind());
 
-  const ownSearch = async () => {
+  const ownSearch = async (asked) => {
+    // A title with all that is asked for comes first, the shortest of them before the others.
+    const parts = asked.trim().toLowerCase().split(/\s+/);
+    const fits = (title) => parts.every((part) => title.toLowerCase().includes(part));
+    window.Scorer = {
+      ...{ title: 15, partialTitle: 7, term: 5, partialTerm: 2 },
+      ...{ objNameMatch: 11, objPartialMatch: 6, objPrio: {}, objPrioDefault: 0 },
+      score: ([, title, , , score]) => fits(title) ? 1e4 - title.length : score,
+    };
     await script("_static/language_data.js");
     await script("_static/searchtools.js");
     await script("searchindex.js");
@@ -124,7 +132,7 @@
         input.value = asked;
         input.focus();
         input.select();
-        if (asked) answer(asked).then((done) => done || ownSearch());
+        if (asked) answer(asked).then((done) => done || ownSearch(asked));
       }
     }
   });

@@ -502,8 +502,9 @@ def test_sentences_on_a_device_are_left_out_where_other_code_was_measured(two_de
     assert "it takes" not in text and "Beside" not in text
     assert [each.get_text() for each in page.select(".table-note")] == [
         *[f"–: {missing}."] * 2,
-        f"Left out: what follows from numbers that were {missing}.",
+        f"There alone. Left out: what follows from numbers that were {missing}.",
     ]
+    assert page.select("h2") == []
     here, *there = (each.get_text(" ", strip=True) for each in page.select("td")[1:])
     assert here.startswith("500 ms") and there == ["–", "y", "–"]
 

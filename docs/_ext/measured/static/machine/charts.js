@@ -3,7 +3,7 @@
 (async () => {
   "use strict";
   const { DEVICE, LABEL, record, about, distributionOf, stored } = window.machine;
-  const { CLOCKS, rangeOf, valueOf, sizeOf, heldOf, fieldText } = window.machine;
+  const { CLOCKS, rangeOf, valueOf, sizeOf, heldOf, fieldText, unbroken } = window.machine;
   const { rateText, secondsText, ratioText } = window.machine;
   const [TOP, HEIGHT, LINE] = [40, 250, 15];
   // As in rows.py and lines.py.
@@ -249,16 +249,17 @@
       beside.querySelector(".chart-caption").cloneNode(true)];
   };
 
-  const cellText = (column, each, { frameworks }, withRange) => {
+  const cellText = (column, each, { frameworks, names }, withRange) => {
     if (column === "shape") {
-      return each.shape.map((lengths) => lengths.join("×") || "scalar").join(", ") || "–";
+      return each.shape.map((lengths) => lengths.join("×") || "scalar").join(", ");
     }
     if (column === "framework") return frameworks[each.framework];
+    if (column === "name") return names[each.name.split("@")[0]];
     return column === "processes" ? String(each.processes.length) : fieldText(column, each, withRange);
   };
   const table = (head, body) => {
     const row = (cells) => html("tr", {}, ...cells);
-    const cell = (tag, given) => (words) => html(tag, given, html("p", {}, words));
+    const cell = (tag, given) => (words) => html(tag, given, html("p", {}, unbroken(words)));
     const heads = head.map(cell("th", { class: "head", scope: "col" }));
     const rest = body.map((cells) => row(cells.map(cell("td", {}))));
     const made = html("table", { class: "measurements table" },

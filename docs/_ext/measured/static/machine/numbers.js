@@ -5,7 +5,7 @@
   "use strict";
   const { YOURS, LABEL, record, about, marksOf, CLOCKS, rangeOf, valueOf, secondsOf, isAccelerated } =
     window.machine;
-  const { fieldText, secondsText, ratioText } = window.machine;
+  const { fieldText, secondsText, ratioText, unbroken } = window.machine;
   const { median, medianRatio, spread, numberOf, fixed, rounded, decimals, between, ranged } =
     window.machine;
   const { element } = window.book;
@@ -160,7 +160,7 @@
     const names = found.map(({ framework }) => frameworks[framework]);
     if (found.length < 2 || found.some(({ processes }) => processes.length < 2)) {
       const times = found.map((each, n) => `${names[n]} ${secondsText(secondsOf(each))}`);
-      return { text: times.join(", ") + marks || "–", leading: "" };
+      return { text: times.join(", ") + marks, leading: "" };
     }
     const ratio = against(found[0], found[1]);
     const two = found.slice(0, 2).map(({ framework }) => framework);
@@ -177,7 +177,7 @@
     table.tHead.rows[0].append(head);
     works.forEach((references, n) => {
       const { text, leading } = fastest(references, frameworks);
-      const said = element("span", {}, text);
+      const said = element("span", {}, unbroken(text));
       said.dataset.leading = leading;
       table.tBodies[0].rows[n].append(element("td", {}, element("p", {}, said)));
     });

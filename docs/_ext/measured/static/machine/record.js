@@ -141,6 +141,8 @@
     const around = count === 1 ? "one process" : range;
     return `${value}${unit}${around && ` (${around})`}`;
   };
+  // What no line ends in: as in executed/nodes.py.
+  const unbroken = (text) => text.replace(/(\d–)(?=\d)/g, "$1\u2060");
   const ranged = (found, unit) => {
     const { value, low, high } = found;
     const texts = [value, low, high].map((each) =>
@@ -158,7 +160,7 @@
   };
   const fieldText = (field, measurement, withRange = true) => {
     const value = valueOf(measurement, field);
-    if (value === null) return "–";
+    if (value === null) return "";
     if (CLOCKS.includes(field) && withRange) {
       const found = rangeOf(measurement, field);
       const [unit, scale] = unitOf(Number(fixed(value, decimals(found))));
@@ -340,7 +342,7 @@
   Object.assign(window.machine, {
     ...{ CLOCKS, read, line, about, marksOf, distributionOf, rangeOf, valueOf, secondsOf, sizeOf },
     ...{ isAccelerated, heldOf },
-    ...{ fieldText, rateText, secondsText, ratioText, digits },
+    ...{ fieldText, rateText, secondsText, ratioText, digits, unbroken },
     ...{ median, medianRatio, spread, numberOf, fixed, rounded, decimals, between, ranged },
   });
 })();

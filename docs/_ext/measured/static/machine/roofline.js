@@ -42,11 +42,12 @@
       const roof = Math.min(rates[dtype], bandwidth * size);
       const texts = [`${digits(size, 3)} FLOP/byte`, rateText(rate), `roof ${rateText(roof)}`,
         `${Math.round((100 * rate) / roof)}%`];
-      const row = [name.split("@")[0], label, ...texts];
-      const said = `${row[0]}, ${label}: ${texts.join(", ")}`;
+      const key = name.split("@")[0];
+      const row = [data.names[key], label, ...texts];
+      const said = `${key}, ${label}: ${texts.join(", ")}`;
       const [where, [otherSize, its] = []] = heldOf(each, held);
       const other = its && { where, otherSize, other: its / 1e9,
-        saidOther: `${where}, ${row[0]}, ${label}: ${rateText(its)}` };
+        saidOther: `${where}, ${key}, ${label}: ${rateText(its)}` };
       return { label, ink, size, value: rate / 1e9, spread: [], said, row, ...other };
     });
     const highest = Object.entries(rates).map(([dtype, rate]) =>
