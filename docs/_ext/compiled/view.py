@@ -214,10 +214,7 @@ class ScaleDirective(CompiledDirective):
 
     kind, template = "SCALED", "scale.md.jinja"
     has_content = True
-    option_spec: ClassVar[dict[str, Callable[[str], Any]]] = {
-        "show": str.strip,
-        "case": str.strip,
-    }
+    option_spec: ClassVar[dict[str, Callable[[str], Any]]] = {"show": str.strip, "case": str.strip}
 
     def run(self) -> list[nodes.Node]:
         """Return the view, with its caption, in which a mistake is reported at its own line."""

@@ -28,16 +28,13 @@ INKS = (
 
 def element(tag: str, *children: str, **attributes: object) -> str:
     """Write an element; `class_` stands for class and `text_anchor` for text-anchor."""
-    written = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{html.escape(_text(value))}"'
-        for name, value in attributes.items()
-        if value is not None and value != ""
-    )
+    texts = {
+        name.rstrip("_").replace("_", "-"): f"{round(v, 2):g}" if isinstance(v, float) else str(v)
+        for name, v in attributes.items()
+        if v is not None and v != ""
+    }
+    written = "".join(f' {name}="{html.escape(text)}"' for name, text in texts.items())
     return f"<{tag}{written}>{''.join(children)}</{tag}>" if children else f"<{tag}{written}/>"
-
-
-def _text(value: object) -> str:
-    return f"{round(value, 2):g}" if isinstance(value, float) else str(value)
 
 
 def percent(fraction: float) -> str:

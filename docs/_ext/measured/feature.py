@@ -145,7 +145,7 @@ class Measured(Feature):
         return Conclusion(
             PageMeasurements(tuple(records), tuple(outdated)),
             tuple(failures),
-            {device: _counted(records, device) for device in _devices(records)},
+            {each["device"]: _counted(records, each["device"]) for each in records},
             {record["device"]: record["processor"] for record in reversed(records)},
         )
 
@@ -179,10 +179,6 @@ def _unused(patterns: Iterable[str], records: Sequence[Mapping[str, Any]]) -> li
     names = [record["name"] for record in records]
     unused = [pattern for pattern in patterns if names and not fnmatch.filter(names, pattern)]
     return [Failure(1, f"no measurement of the page matches '{HEAD}: {each}'") for each in unused]
-
-
-def _devices(records: Iterable[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(record["device"] for record in records))
 
 
 def _counted(records: Iterable[Mapping[str, Any]], device: str) -> str:
