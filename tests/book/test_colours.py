@@ -36,6 +36,6 @@ def test_letters_in_a_colour_have_the_contrast_that_wcag_asks_for(ink):
 
 
 def test_the_frameworks_that_are_measured_have_colours_that_differ():
-    assert set(COLOURS) == {"numpy", "torch", "tensorflow", "jax"}
+    assert set(COLOURS) == {"numpy", "numba", "torch", "tensorflow", "jax"}
     for theme in ("light", "dark"):
         assert len({getattr(ink, theme) for ink in COLOURS.values()}) == len(COLOURS)

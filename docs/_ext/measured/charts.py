@@ -7,7 +7,6 @@ from drawing import svg
 from drawing.lines import Point, line_chart
 from drawing.numbers import rate_text, seconds_text
 from drawing.rows import FAR, Row, rows
-from executed.book import Book
 from executed.frameworks import Colour
 from executed.options import Options
 
@@ -121,19 +120,19 @@ def by_part(text: str) -> dict[str, str]:
     return {part.strip(): words.strip() for part, words in (p.split("=") for p in text.split(";"))}
 
 
-def of_kinds(of: Iterable[tuple[Measurement, Any]], book: Book) -> dict[str, list[Any]]:
+def of_kinds(of: Iterable[tuple[Measurement, Any]], options: Options, home: str) -> dict[str, Any]:
     """Return a device and its value by reference, of a CPU and of an accelerator, home first."""
     held: dict[str, list[Any]] = {}
-    for each, value in sorted(of, key=lambda pair: pair[0].device == book.home):
+    for each, value in sorted(of, key=lambda pair: pair[0].device == home):
         pair = held.setdefault(each.reference, [None, None])
-        pair[each.accelerated] = [book.options.label(each.device), value]
+        pair[each.accelerated] = [options.label(each.device), value]
     return held
 
 
-def data(drawn: Sequence[Measurement], form: Form, book: Book) -> dict[str, Any]:
+def data(drawn: Sequence[Measurement], form: Form, options: Options, home: str) -> dict[str, Any]:
     """Return what a script needs to draw a reader's numbers so, beside the book's."""
-    held = of_kinds([(each, getattr(each, form.y)) for each in drawn], book)
-    looked = looks(drawn, form, book.options).items()
+    held = of_kinds([(each, getattr(each, form.y)) for each in drawn], options, home)
+    looked = looks(drawn, form, options).items()
     return {
         "x": form.x,
         "y": form.y,

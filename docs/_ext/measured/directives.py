@@ -118,7 +118,7 @@ def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
             figures[device] = _roofline_figure(page, node, limits, reached)
             drawn += [(each.measurement, [each.intensity, each.rate]) for each in reached]
     styles = charts.looks(matching, charts.Form("intensity"), options)
-    held = charts.of_kinds(drawn, book_of(page.env))
+    held = charts.of_kinds(drawn, options, book_of(page.env).home)
     data = {
         "ceilings": _references(ceilings),
         "moved": {stream.reference: costs.declared(stream.name)[0] for stream in streams},
@@ -212,7 +212,7 @@ def _data(
         "names": _words(page, node),
     }
     if drawn:
-        data["chart"] = charts.data(drawn, _form(node), book_of(page.env))
+        data["chart"] = charts.data(drawn, _form(node), options, book_of(page.env).home)
         data["chart"]["ceilings"] = _references(ceilings)
     return data_node(page.env, "measurement-data", data)
 

@@ -42,7 +42,7 @@ def test_numbers_in_sentences_are_text_in_the_notebook(project, comparing):
     assert measured.startswith("250 ms") and ratio.startswith("2.0× the time")
     assert int(calls.split()[0]) >= 1
     assert verdict == "cannot tell" and "“332 ms”](https://" in quoted
-    assert "| x/fast | 250 ms |" in quoted and "{" not in prose
+    assert "| x, fast | 250 ms |" in quoted and "{" not in prose
 
 
 def test_what_is_of_use_on_the_site_alone_is_not_in_the_notebook(project):
