@@ -38,7 +38,9 @@ STOCK_CONF = """
 # The names of the engine's extensions have no underscore.
 extensions = [each for each in extensions if "_" in each]
 html_use_index = True
-exclude_patterns = ["_ext"]
+# The switch of devices is the engine's.
+html_theme_options["article_header_end"] = ["article-header-buttons.html"]
+exclude_patterns = ["_ext", "_templates"]
 nb_execution_mode = "cache"
 nb_execution_timeout = 120
 html_static_path = []
