@@ -116,13 +116,9 @@ def take_out(contents, entry):
 
 
 def copy_of_book(folder, exclude):
-    """Copy what the site is built from, without some pages and without the claims about them.
-
-    Compiled programs stay behind too: they are read, not executed.
-    """
+    """Copy what the site is built from, without some pages and without the claims about them."""
     left_out = shutil.ignore_patterns(".*", "build", "node_modules")
     shutil.copytree(ROOT, folder, ignore=left_out, dirs_exist_ok=True)
-    shutil.rmtree(folder / "docs" / "_recorded" / "compiled")
     for docname in exclude:
         (folder / "docs" / f"{docname}.md").unlink()
         for recording in (folder / "docs").glob(f"_*/*/{docname}.ipynb"):
