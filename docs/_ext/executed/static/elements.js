@@ -41,7 +41,8 @@ window.book = (() => {
     const { form, input, output } = field(...given);
     form.setAttribute("role", "search");
     input.autocomplete = "off";
-    const introduction = list.closest("section").parentElement.querySelector(":scope > p");
+    const above = list.closest("section").parentElement;
+    const introduction = above.querySelector(":scope > p:not(.device-notice)");
     introduction.after(form);
     // Where a style sheet has kept the place free.
     introduction.style.marginBottom = "0";
