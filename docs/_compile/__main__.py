@@ -24,7 +24,7 @@ from executed.source.snippets import Library, SnippetError
 
 from . import compiling
 
-MOST_BYTES = 450_000
+MOST_BYTES = 400_000
 
 
 def find_all(library: Library) -> tuple[dict[str, Program], list[str]]:

@@ -158,13 +158,14 @@ def _compiled(function: Any, program: Program, target: Target) -> records.Compil
     device = devices_of(target)[0]
     here = SingleDeviceSharding(device)
     made = compile_for(function, abstract(program.arguments, placed=lambda _: here))
-    lines = hlo.cleaned(made.as_text())
+    text = made.as_text()
+    lines = hlo.cleaned(text)
     read = hlo.Optimized(lines)
-    found = origins.of_hlo(made.as_text(), read, file_of(program))
+    found = origins.of_hlo(text, read, file_of(program))
     return records.Compiled(
         device=device.device_kind,
         hlo=lines,
-        origins=origins.runs([found.get(number, "0") for number in range(1, len(lines) + 1)]),
+        origins=origins.runs([found.get(n, origins.NONE) for n in range(1, len(lines) + 1)]),
         kernels=read.kernels(),
         copies=len(read.copies()),
         loops=read.loops,

@@ -107,7 +107,7 @@ def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     ceilings, streams = found["ceiling"], found["bandwidth"]
     points, fastest = by_device(matching), by_device(streams)
     known = by_device(book_measurements.measurements(page.env))
-    figures, devices, drawn = {}, {}, []
+    figures, devices, drawn, names = {}, {}, [], _words(page, node)
     for device, group in by_device(ceilings).items():
         of_all = [*known[device], *(below := points.get(device, []))]
         if limits := rooflines.roofs(of_all, group, fastest.get(device, []), costs):
@@ -115,7 +115,7 @@ def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
             reached = rooflines.reached(below, limits, costs)
             for point in filter(lambda point: point.is_above, reached):
                 logger.warning(point.problem, location=node, type="book", subtype="measured")
-            figures[device] = _roofline_figure(page, node, limits, reached)
+            figures[device] = _roofline_figure(page, node, limits, reached, names)
             drawn += [(each.measurement, [each.intensity, each.rate]) for each in reached]
     styles = charts.looks(matching, charts.Form("intensity"), options)
     held = charts.of_kinds(drawn, options, book_of(page.env).home)
@@ -127,7 +127,7 @@ def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
             for name, look in styles.items()
         },
         "devices": devices,
-        "names": _words(page, node),
+        "names": names,
     }
     return device_tabs(page.env, figures, data_node(page.env, "roofline-data", data)) or (
         not_recorded(node)
@@ -139,6 +139,7 @@ def _roofline_figure(
     node: nodes.Element,
     limits: rooflines.Roofs,
     points: Sequence[rooflines.Reached],
+    names: Mapping[str, str],
 ) -> nodes.Element:
     options = book_of(page.env).options
     svg = rooflines.drawing(points, limits, options, node["caption"]) if points else ""
@@ -147,7 +148,6 @@ def _roofline_figure(
     figure = figure_node(svg, node)
     figure += table_node(["roof", "highest measured"], rows, classes=["measurements"])
     head = ["measurement", "framework", "for each byte", "reached", "allowed", "share"]
-    names = _words(page, node)
     rows = [
         [names[of.name], options.framework_label(of.framework), *texts]
         for of, texts in ((point.measurement, point.texts) for point in points)

@@ -139,7 +139,7 @@ def test_a_damaged_record_is_replaced(book):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"jaxpr": ["a" * 1999] * 300}, "larger than 450000 bytes"),
+        ({"jaxpr": ["a" * 1999] * 300}, "larger than 400000 bytes"),
         ({"jaxpr": [f"in {sys.prefix}/a.py"]}, "would hold"),
     ],
 )
