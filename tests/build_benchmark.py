@@ -111,7 +111,7 @@ def take_out(contents, entry):
     Sphinx reads a page again and again whose contents name a page that is not there.
     """
     lines = contents.read_text("utf8").splitlines()
-    kept = [line for line in lines if line.strip() != entry]
+    kept = [line for line in lines if line.strip() != entry and not line.endswith(f"<{entry}>")]
     contents.write_text("\n".join(kept) + "\n", "utf8")
 
 

@@ -1,4 +1,4 @@
-"""Execute pages: those that measure alone, all others in parallel, the longest first.
+"""Execute pages: those that measure alone, all others in parallel, those with most work first.
 
 In a preview, whose times nobody may rely on, all of them are others.
 """
@@ -32,13 +32,13 @@ def execute_all(
     """Execute pages and call `done` with the Result of each as soon as it is finished.
 
     Pages that measure run one at a time after all others. `efforts` maps the names of pages to
-    what they took: the longest begin first, and those of which nothing is known before them. `say`
-    receives a line for each page. As many pages run at once as there are cores, or a single one on
-    an accelerator, which belongs to one process. Pages whose work is done by processes that they
-    start run one at a time, on a CPU beside the others.
+    what they took: those with most work begin first, and before them those of which nothing is
+    known. `say` receives a line for each page. As many pages run at once as there are cores, or a
+    single one on an accelerator, which belongs to one process. Pages whose work is done by
+    processes that they start run one at a time, on a CPU beside the others.
     """
     expected = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
-    ordered = sorted(pages, key=lambda page: expected[page.docname].seconds, reverse=True)
+    ordered = sorted(pages, key=lambda page: expected[page.docname].work, reverse=True)
     at_once = machine.cores() if device == "cpu" else 1
     slots, lock = asyncio.Semaphore(at_once), machine.Machine(say)
     numbers = itertools.count(1)

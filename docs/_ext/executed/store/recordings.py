@@ -22,9 +22,13 @@ OF_ONE_RUN = ("executed", "seconds", "cores", "started", "process")
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
-    """What a page took, see RunMetadata: a hint for the order of pages, nothing more."""
+    """What a page took: a hint for the order of pages, nothing more.
 
-    seconds: float = math.inf
+    `work` is in seconds of one core. On a busy machine a page takes longer, but does no more.
+    `started` is the part of it that was done by processes that the page started.
+    """
+
+    work: float = math.inf
     started: float = 0.0
 
 
@@ -86,7 +90,7 @@ class Recordings:
             facts = json.loads(self.path(device, docname).read_text("utf8"))["metadata"][
                 "recording"
             ]
-            return Effort(float(facts["seconds"]), float(facts["started"]))
+            return Effort(float(facts["seconds"] * facts["cores"]), float(facts["started"]))
         return Effort()
 
     def devices(self) -> list[str]:

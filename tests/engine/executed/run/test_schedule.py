@@ -76,14 +76,14 @@ def test_in_a_preview_pages_that_measure_meet(project, stamping, execute):
     assert not any(one.failures for one in found.values())
 
 
-def test_the_longest_pages_begin_first(project, execute):
+def test_the_pages_with_most_work_begin_first(project, execute):
     names = ["a/one", "a/two", "a/three", "a/odd", "a/new"]
     measuring = ["b/one", "b/two"]
     for name in names + measuring:
         project.page(name, project.cell("1"), benchmark=name in measuring)
-    seconds = {"a/one": 1.0, "a/two": 3.0, "a/three": 2.0, "a/odd": -1.0}
-    seconds |= {"b/one": 50.0, "b/two": 60.0}
-    efforts = {name: Effort(took) for name, took in seconds.items()}
+    work = {"a/one": 1.0, "a/two": 3.0, "a/three": 2.0, "a/odd": -1.0}
+    work |= {"b/one": 50.0, "b/two": 60.0}
+    efforts = {name: Effort(took) for name, took in work.items()}
     said = []
     found = execute(*names, *measuring, efforts=efforts, say=said.append, jobs=1)
     assert list(found) == ["a/new", "a/two", "a/three", "a/one", "a/odd", "b/two", "b/one"]
@@ -141,24 +141,26 @@ def test_of_pages_that_start_processes_one_runs_at_a_time(project, execute, stam
     assert not any(one.failures for one in found.values())
 
 
-def took(project, docname, seconds):
-    """Let the recording of a page say how long it took."""
+def took(project, docname, seconds, cores):
+    """Let the recording of a page say how long it took, and how many cores it kept busy."""
     path = project.root / "docs" / "_recorded" / "cpu" / f"{docname}.ipynb"
-    path.write_text(re.sub(r'"seconds": [\d.]+', f'"seconds": {seconds}', path.read_text()))
+    text = re.sub(r'"seconds": [\d.]+', f'"seconds": {seconds}', path.read_text())
+    path.write_text(re.sub(r'"cores": [\d.]+', f'"cores": {cores}', text))
 
 
-def test_pages_that_took_long_begin_first_and_new_ones_before_them(project, monkeypatch):
-    seconds = {"b/long": 30.0, "b/odd": '"x"', "b/short": 1.5}
-    for name in seconds:
+def test_pages_with_most_work_begin_first_and_new_ones_before_them(project, monkeypatch):
+    # The short one was recorded on a busy machine.
+    efforts = {"b/long": (30.0, 0.9), "b/odd": ('"x"', 1.0), "b/short": (60.0, 0.1)}
+    for name in efforts:
         project.page(name, project.cell("1"))
     project.recorded()
-    for name, value in seconds.items():
-        took(project, name, value)
-    for name in (*seconds, "b/new"):
+    for name, effort in efforts.items():
+        took(project, name, *effort)
+    for name in (*efforts, "b/new"):
         project.page(name, project.cell("2"))
     monkeypatch.setattr(schedule.machine, "cores", lambda: 1)
     library = Library(project.root / "snippets")
-    pages = [read_page(name, project.path(name), library) for name in sorted({*seconds, "b/new"})]
+    pages = [read_page(name, project.path(name), library) for name in sorted({*efforts, "b/new"})]
     found = []
     run_or_load(pages, Options(root=project.root), found.append, str, str)
     order = [result.page.docname for result in found]
