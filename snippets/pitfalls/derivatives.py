@@ -176,10 +176,8 @@ class Scaled(HiPrim):
 
     def vjp_fwd(self, nzs_in, x, scale):
         """Return the value and, for each gradient that is wanted, a factor."""
-        return self(x, scale), [
-            factor if wanted else None
-            for wanted, factor in zip(nzs_in, (scale, x), strict=True)
-        ]
+        factors = zip(nzs_in, (scale, x), strict=True)
+        return self(x, scale), [f if wanted else None for wanted, f in factors]
 
     def vjp_bwd_retval(self, factors, g):
         """Return the gradients, and None for what has no factor."""
