@@ -142,7 +142,7 @@ def test_a_hijax_rule_serves_both_modes(shape):
     derivatives.scaled.defvjp(derivatives.scale_forward, derivatives.scale_backward)
     for argnums in 0, 1, (0, 1):
         ours, expected = (
-            jax.jit(jax.grad(lambda *args: f(*args).sum(), argnums=argnums))(x, scale)
+            jax.jit(jax.grad(lambda *args, f=f: f(*args).sum(), argnums=argnums))(x, scale)
             for f in (both_modes, derivatives.scaled)
         )
         jax.tree.map(np.testing.assert_array_equal, ours, expected)
