@@ -42,7 +42,7 @@ def measured(env: BuildEnvironment) -> Measured | None:
 def schema(env: BuildEnvironment) -> Schema | None:
     """Return the schema of measurements, if there is one."""
     feature = measured(env)
-    return feature.schema if feature else None
+    return feature.kind.schema if feature and feature.kind else None
 
 
 def all_records(env: BuildEnvironment) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import fastjsonschema
-from nbformat import NotebookNode
 
 from executed import typed_json
 
@@ -74,12 +73,6 @@ class Schema:
         except (TypeError, ValueError, RecursionError):
             return "it holds a number that is none, or is no JSON"
         return None
-
-
-def record(output: NotebookNode, schema: Schema) -> dict[str, Any] | None:
-    """Return the record of a measurement that an output holds, or None."""
-    data = output.get("data", {}).get(schema.media_type)
-    return None if data is None else dict(data) if isinstance(data, dict) else {}
 
 
 def parts(record: Mapping[str, Any]) -> list[dict[str, Any]]:
