@@ -13,7 +13,8 @@ from executed.nodes import raw, table_node
 from executed.waiting import place
 
 from .beside import label
-from .listing import ERRORS, all_errors, error_text, meaning
+from .feature import NAME
+from .listing import all_errors, error_text, meaning
 from .options import ErrorOptions
 from .outcomes import DeclaredError
 
@@ -62,4 +63,4 @@ class ErrorsChangedDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the place, filled in when the page is written."""
-        return [place(self, _table, ERRORS)]
+        return [place(self, _table, NAME)]

@@ -23,7 +23,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from executed.book import book_of
 from executed.options import Options
-from executed.waiting import users
+from executed.waiting import shows
 
 from .beside import label, span
 from .feature import NAME
@@ -36,8 +36,6 @@ logger = logging.getLogger(__name__)
 VARIES = re.compile(r"0x[0-9a-f…]+|https?://\S+|\d+")
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
 QUOTED = "quoted.toml"
-# What pages use that list errors.
-ERRORS = "book_uses_errors"
 
 
 class error_entry(nodes.section):
@@ -60,7 +58,7 @@ class ErrorEntryDirective(SphinxDirective):
         self.state.document.set_id(node)
         node += self.parse_content_to_nodes()
         self.set_source_info(node)
-        self.env.metadata[self.env.docname][ERRORS] = True
+        shows(self.env, NAME)
         if path := _earlier_file(book_of(self.env).options):
             self.env.note_dependency(str(path))
             self.env.note_dependency(str(path.with_name(QUOTED)))
@@ -100,11 +98,6 @@ def quoted(path: pathlib.Path) -> dict[str, list[Quote]]:
 def all_errors(env: BuildEnvironment) -> list[DeclaredError]:
     """Return the errors that pages declare, in the order of pages and cells."""
     return [error for errors in book_of(env).concluded(NAME).values() for error in errors]
-
-
-def dependents(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Return the pages to write again because errors of other pages changed."""
-    return users(env, ERRORS) if book_of(env).concludes_otherwise(NAME) else []
 
 
 def matching_errors(entry: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:
@@ -243,7 +236,6 @@ def load_finder(
 
 def setup(app: Sphinx) -> None:
     """Register the directive, what completes it, and the event."""
-    app.connect("env-updated", dependents)
     app.add_directive("error-entry", ErrorEntryDirective)
     app.add_post_transform(ShowErrors)
     app.connect("html-page-context", load_finder)

@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import nbformat
 from sphinx.environment import BuildEnvironment
@@ -18,6 +18,8 @@ from .source.snippets import Library
 from .store.output_format import RunMetadata
 from .store.recordings import Recordings
 from .store.states import State
+
+Made = TypeVar("Made")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +127,7 @@ class Book:
         self._before = {feature.name: self.concluded(feature.name) for feature in features}
         paths = {name: path for feature in features for name, path in feature.files().items()}
         self._files = {name: files.digest(path) for name, path in paths.items()}
+        self._made: dict[Callable[[Book], Any], Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what the next build takes over."""
@@ -160,6 +163,12 @@ class Book:
         So it does once the last page is mended: what is missing is excused as long as one fails.
         """
         return self.mended or self.concluded(feature) != self._before[feature]
+
+    def once(self, make: Callable[["Book"], Made]) -> Made:
+        """Return what a function makes of the book whose pages are all known; it is called once."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast(Made, self._made[make])
 
     def executes(self, page: Page) -> bool:
         """Say whether a page is executed here; if not, it is shown from recordings.

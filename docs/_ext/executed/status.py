@@ -18,8 +18,8 @@ from .store.states import Standing
 from .waiting import FillIn, place
 
 HEAD = ("page", "executed (UTC)", "took", "kernel", "this build")
-# What pages use that say how pages stand.
-STATUS = "book_shows_status"
+# What pages show that say how pages stand.
+STATUS = "status"
 
 
 class StatusDirective(SphinxDirective):
@@ -27,7 +27,7 @@ class StatusDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the place of what the directive is named for."""
-        return [place(self, SHOWN[self.name], uses=STATUS)]
+        return [place(self, SHOWN[self.name], STATUS)]
 
 
 def _devices(page: FillIn, node: nodes.Element) -> nodes.Node:

@@ -20,16 +20,17 @@ from drawing.numbers import rate_text
 from executed.book import book_of
 from executed.nodes import fold, table_node, table_note
 from executed.tabs import tab_set
-from executed.waiting import FillIn
+from executed.waiting import FillIn, pages_with, place
 
 from . import book_measurements, charts, rooflines
-from .book_measurements import data_node, known_on, place_measured
+from .book_measurements import data_node, known_on
+from .feature import NAME
 from .schema import Measurement
 from .tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, notes_below, settings
 
 logger = logging.getLogger(__name__)
-# What marks the page with the settings, to which charts lead.
-RULES = "book_has_settings"
+# What the page shows to which charts lead.
+SETTINGS = "measurement-settings"
 # Without which options there is no roofline.
 ROOFLINE = ("ceiling", "bandwidth", "arrays")
 DEFAULTS: dict[str, Any] = {
@@ -162,8 +163,7 @@ def _rules(page: FillIn) -> list[nodes.Node]:
         nodes.reference(
             "", page.env.titles[name].astext(), refuri=_address(page, name), internal=True
         )
-        for name, facts in page.env.metadata.items()
-        if RULES in facts
+        for name in pages_with(page.env, [SETTINGS])
     ]
     return [nodes.paragraph("", "", link, classes=["measurement-rules"]) for link in links]
 
@@ -293,7 +293,7 @@ class NamesDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the place of the data."""
-        return [place_measured(self, _names)]
+        return [place(self, _names, NAME)]
 
 
 class SettingsDirective(SphinxDirective):
@@ -301,8 +301,7 @@ class SettingsDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the place of the table."""
-        self.env.metadata[self.env.docname][RULES] = True
-        return [place_measured(self, _settings)]
+        return [place(self, _settings, NAME, SETTINGS)]
 
 
 class MeasurementsDirective(SphinxDirective):
@@ -319,7 +318,7 @@ class MeasurementsDirective(SphinxDirective):
         if facts["x"] == "intensity" and lacking:
             raise self.error(f"a chart over intensities needs {' and '.join(lacking)}")
         fill_in = FILL_IN_BY_X[facts["x"]] if self.has_content else _table
-        node = place_measured(self, fill_in, **facts, caption=" ".join(self.content))
+        node = place(self, fill_in, NAME, **facts, caption=" ".join(self.content))
         node += self.parse_content_to_nodes()
         return [node]
 

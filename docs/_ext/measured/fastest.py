@@ -16,10 +16,11 @@ from executed.book import book_of
 from executed.names import nearest
 from executed.nodes import noted, table_node, table_note
 from executed.options import Options
-from executed.waiting import FillIn
+from executed.waiting import FillIn, place
 
 from . import book_measurements
-from .book_measurements import data_node, known_on, place_measured
+from .book_measurements import data_node, known_on
+from .feature import NAME
 from .ranges import Range
 from .schema import Measurement
 from .tables import DAGGER, by_device, notes_below
@@ -184,7 +185,7 @@ class FastestDirective(SphinxDirective):
             works = [Work.from_line(line) for line in self.content if line.strip()]
         except ValueError as problem:
             raise self.error(str(problem)) from None
-        return [place_measured(self, _table, works=works)]
+        return [place(self, _table, NAME, works=works)]
 
 
 def setup(app: Sphinx) -> None:
