@@ -21,6 +21,7 @@ from sphinx.util.template import FileRenderer
 from drawing.lines import Point, line_chart
 from drawing.numbers import seconds_text
 from drawing.peaks import Peaks
+from executed.assets import load_on_page
 from executed.book import book_of
 from executed.names import nearest
 from executed.nodes import noted
@@ -198,7 +199,7 @@ class CompiledDirective(_Place, SphinxDirective):
             self.warn(error)
             return []
         if self.kind == "COMPILED":
-            self.env.metadata[self.env.docname]["scripts"] = "origins.js"
+            load_on_page(self.env, "origins.js")
         facts |= {"program": program, "record": record, "state": state, "labels": self.labels}
         facts["command"] = book_of(self.env).options.of(CompiledOptions).compile_command
         return self.parse_text_to_nodes(renderer().render(self.template, facts))

@@ -21,6 +21,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from executed.assets import load_on_page
 from executed.book import book_of
 from executed.options import Options
 from executed.waiting import shows
@@ -59,6 +60,8 @@ class ErrorEntryDirective(SphinxDirective):
         node += self.parse_content_to_nodes()
         self.set_source_info(node)
         shows(self.env, NAME)
+        # It finds a message among the entries.
+        load_on_page(self.env, "errors.js")
         if path := _earlier_file(book_of(self.env).options):
             self.env.note_dependency(str(path))
             self.env.note_dependency(str(path.with_name(QUOTED)))
@@ -226,16 +229,7 @@ def quotation(quotes: Sequence[Quote]) -> str:
     return "".join([*parts, "</details>"])
 
 
-def load_finder(
-    app: Sphinx, docname: str, templatename: str, context: dict[str, Any], doctree: Any
-) -> None:
-    """Let a page with a list of errors load the script that finds one in it."""
-    if doctree and any(doctree.findall(error_entry)):
-        app.add_js_file("errors.js")
-
-
 def setup(app: Sphinx) -> None:
-    """Register the directive, what completes it, and the event."""
+    """Register the directive, and what completes it."""
     app.add_directive("error-entry", ErrorEntryDirective)
     app.add_post_transform(ShowErrors)
-    app.connect("html-page-context", load_finder)
