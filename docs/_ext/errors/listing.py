@@ -23,6 +23,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from executed.assets import load_on_page
 from executed.book import book_of
+from executed.nodes import fold, raw
 from executed.options import Options
 from executed.waiting import shows
 
@@ -175,11 +176,11 @@ class ShowErrors(SphinxPostTransform):
             logger.warning(message, location=entry, type="book", subtype="errors")
             return
         if declared:
-            entry += nodes.raw("", self._printed(words, declared), format="html")
+            entry += self._printed(words, declared)
         if quotes:
-            entry += nodes.raw("", quotation(quotes), format="html")
+            entry += quotation(quotes)
 
-    def _printed(self, words: str, declared: list[DeclaredError]) -> str:
+    def _printed(self, words: str, declared: list[DeclaredError]) -> list[nodes.Node]:
         best = max(declared, key=lambda error: (error.here is not None, len(error.versions)))
         shown = [*self._shown(best), *self._earlier(words)]
         by = next((heading for heading, text in shown if text), "")
@@ -202,31 +203,31 @@ class ShowErrors(SphinxPostTransform):
             yield span([first, last], self.options), error_text(outcome)
 
 
-def messages(shown: Sequence[tuple[str, str]], by: str) -> str:
+def messages(shown: Sequence[tuple[str, str]], by: str) -> list[nodes.Node]:
     """Return a fold with all messages of an error, each beneath its heading.
 
     What the page folds, Markdown leaves out, and names the version that said it, `by`.
     """
     if not shown:
-        return ""
-    mark = ' class="differs"' if len(shown) > 1 else ""
-    parts = [f'<details{mark} data-by="{html.escape(by)}"><summary>The whole message</summary>']
+        return []
+    parts = []
     for heading, text in shown:
         if heading:
             parts.append(f"<p>{html.escape(heading)}{'' if text else ': no error'}</p>")
         if text:
             parts.append(f"<pre>{html.escape(text)}</pre>")
-    return "".join([*parts, "</details>"])
+    differs = "differs" if len(shown) > 1 else ""
+    return fold("The whole message", raw("".join(parts)), class_=differs, by=by)
 
 
-def quotation(quotes: Sequence[Quote]) -> str:
+def quotation(quotes: Sequence[Quote]) -> list[nodes.Node]:
     """Return a fold with what nobody printed here, each text beneath a link to its source."""
-    heading = f"Quoted: {html.escape(quotes[0].by)}"
-    parts = [f'<details data-by="{heading}"><summary>{heading}</summary>']
+    parts = []
     for quote in quotes:
         text, by, source = map(html.escape, (quote.text, quote.by, quote.source))
         parts.append(f'<p><a href="{source}">{by}</a></p><pre>{text}</pre>')
-    return "".join([*parts, "</details>"])
+    heading = f"Quoted: {quotes[0].by}"
+    return fold(heading, raw("".join(parts)), by=heading)
 
 
 def setup(app: Sphinx) -> None:

@@ -9,7 +9,7 @@ import nbformat
 
 from ..names import is_misspelt, nearest
 from .code import bound_names, import_lines, imports, joined, names_used
-from .snippets import Definition, ExpectedError, Import, Library, SnippetError
+from .snippets import Definition, ExpectedError, Import, Library, SnippetError, chapter_of
 
 IMPORT = ("import ", "from ")
 OWN = "what the page's own lines make of it"
@@ -50,7 +50,7 @@ class Expansion:
     def __init__(self, docname: str, library: Library, cell_options: Collection[str] = ()) -> None:
         """Take the page's name, the snippets, and options of cells besides its own."""
         self.options = (*OPTIONS, *cell_options)
-        self.chapter = docname.rpartition("/")[0].replace("/", ".")
+        self.chapter = chapter_of(docname)
         self.library = library
         self.meanings: dict[str, str] = {}
         # Names that code of snippets reads, and what to say of others that change their meaning.
