@@ -6,6 +6,7 @@ field that is called like a word of Python ends in `_`; its key in the data does
 
 import dataclasses
 import datetime
+import enum
 import json
 import types
 import typing
@@ -77,6 +78,9 @@ def typed(kind: Any, value: Any, place: tuple[Any, ...] = ()) -> Any:
             typed(inner[0], key, place): typed(inner[1], part, (*place, key))
             for key, part in value.items()
         }
+    if isinstance(kind, enum.EnumType):
+        _expect(value in [*kind], value, " or ".join(map(repr, map(str, kind))), place)
+        return kind(value)
     if kind in PLAIN_TYPES:
         accepted, words = PLAIN_TYPES[kind]
         # To Python, True is a number.

@@ -16,7 +16,7 @@ from executed.store.output_format import CellOutputs
 from .options import MeasuredOptions
 from .processes import MeasurementKind
 from .rooflines import Costs, by_pattern
-from .schema import Measurement, Schema, SchemaError, single
+from .schema import Earlier, Measurement, Schema, SchemaError, single
 
 NAME = "measured"
 # Says in the head of a page how many arrays as large as the first a call reads or writes at least.
@@ -77,9 +77,9 @@ class Measured(Feature):
                 continue
             origin = {"page": taken.page.docname, "device": device}
             if record["method"] < self.kind.schema.method:
-                origin["earlier"] = "method"
+                origin["earlier"] = Earlier.METHOD
             elif outputs.standing:
-                origin["earlier"] = "code"
+                origin["earlier"] = Earlier.CODE
             for plain in measurements:
                 bounded, problem = self._bounded(plain | origin, Costs(moved, {}))
                 records.append(bounded)

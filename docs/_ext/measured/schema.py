@@ -1,6 +1,7 @@
 """The schema of a measurement's record, and the measurement as the engine uses it."""
 
 import dataclasses
+import enum
 import functools
 import json
 import math
@@ -128,13 +129,19 @@ class Process:
         return math.ceil((first - call) / faster) if faster > 0 else math.inf
 
 
+class Earlier(enum.StrEnum):
+    """What has changed since something was measured, but for the code that was measured."""
+
+    CODE = "code"
+    METHOD = "method"
+
+
 @dataclasses.dataclass(frozen=True)
 class Measurement:
     """A record that the schema allows, with the page that made it and the device it is of.
 
-    `comparison` is what it took turns in, if it did. `earlier` says what has changed since, but for
-    the code that was measured: other `code` of its page, or the `method`. `least` are the seconds
-    that a call takes at least by published peaks, where that is known.
+    `comparison` is what it took turns in, if it did. `least` are the seconds that a call takes at
+    least by published peaks, where that is known.
     """
 
     name: str
@@ -152,7 +159,7 @@ class Measurement:
     page: str = ""
     device: str = ""
     comparison: str = ""
-    earlier: str = ""
+    earlier: Earlier | None = None
     least: float | None = None
 
     @property
