@@ -2,7 +2,7 @@
 
 import dataclasses
 import html
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from docutils import nodes
@@ -15,7 +15,7 @@ from .nodes import raw, table_node
 from .options import Options
 from .store.output_format import RunMetadata
 from .store.states import Standing
-from .waiting import FillIn, place
+from .waiting import Fill, FillIn, place
 
 HEAD = ("page", "executed (UTC)", "took", "kernel", "this build")
 # What pages show that say how pages stand.
@@ -63,10 +63,7 @@ def _row(outcome: Outcome, fresh: bool, only_recorded: bool) -> list[str]:
     return [when(facts).removesuffix(" UTC"), f"{facts.seconds:.1f} s", facts.process, came]
 
 
-SHOWN: dict[str, Callable[[FillIn, nodes.Element], nodes.Node]] = {
-    "page-status": _status,
-    "recorded-devices": _devices,
-}
+SHOWN: dict[str, Fill] = {"page-status": _status, "recorded-devices": _devices}
 
 
 def recorded_on(device: str, page: BuiltPage) -> str:

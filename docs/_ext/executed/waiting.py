@@ -11,6 +11,8 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 # Under which the metadata of a page hold what it shows.
 SHOWS = "book_shows"
+# What fills in a place, given what transforms the page, and the place.
+Fill = Callable[[Any, nodes.Element], nodes.Node | Sequence[nodes.Node]]
 
 
 class waiting(nodes.Inline, nodes.General, nodes.Element):
@@ -28,16 +30,8 @@ class FillIn(SphinxPostTransform):
             node.replace_self(node["fill_in"](self, node))
 
 
-def place(
-    at: SphinxDirective | SphinxRole,
-    fill_in: Callable[[Any, nodes.Element], nodes.Node | Sequence[nodes.Node]],
-    *shown: str,
-    **facts: Any,
-) -> waiting:
-    """Return a place that a directive or a role leaves, which the function `fill_in` fills in.
-
-    It is given what transforms the page, and the place. `shown` names what it `shows`.
-    """
+def place(at: SphinxDirective | SphinxRole, fill_in: Fill, *shown: str, **facts: Any) -> waiting:
+    """Return a place that a directive or a role leaves; `shown` names what it `shows`."""
     node = waiting(fill_in=fill_in, **facts)
     at.set_source_info(node)
     shows(at.env, *shown)

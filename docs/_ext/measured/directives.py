@@ -20,7 +20,7 @@ from drawing.numbers import rate_text
 from executed.book import book_of
 from executed.nodes import fold, table_node, table_note
 from executed.tabs import tab_set
-from executed.waiting import FillIn, pages_with, place
+from executed.waiting import Fill, FillIn, pages_with, place
 
 from . import book_measurements, charts, rooflines
 from .book_measurements import data_node, known_on
@@ -29,7 +29,7 @@ from .schema import Measurement
 from .tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, notes_below, settings
 
 logger = logging.getLogger(__name__)
-# What the page shows to which charts lead.
+# The table of the switches under which each framework was measured; charts lead to its page.
 SETTINGS = "measurement-settings"
 # Without which options there is no roofline.
 ROOFLINE = ("ceiling", "bandwidth", "arrays")
@@ -284,24 +284,18 @@ def figure_node(svg: str, node: nodes.Element) -> nodes.Element:
     return figure
 
 
-# What fills in a chart, by what is along its lower axis.
+# What fills in the directives without arguments.
+PLAIN: dict[str, Fill] = {"measurement-names": _names, SETTINGS: _settings}
+# What fills in a chart: one kind of chart for each lower axis.
 FILL_IN_BY_X = {"name": _chart, "size": _chart, "intensity": _roofline}
 
 
-class NamesDirective(SphinxDirective):
-    """The names of all measurements of the book by page, as data for a script of the page."""
+class PlainDirective(SphinxDirective):
+    """What is the same wherever it stands: all names, as data for a script, or the settings."""
 
     def run(self) -> list[nodes.Node]:
-        """Return the place of the data."""
-        return [place(self, _names, NAME)]
-
-
-class SettingsDirective(SphinxDirective):
-    """The switches under which each framework was measured, on each device."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return the place of the table."""
-        return [place(self, _settings, NAME, SETTINGS)]
+        """Return the place of what the directive is named for."""
+        return [place(self, PLAIN[self.name], NAME, self.name)]
 
 
 class MeasurementsDirective(SphinxDirective):
@@ -314,13 +308,13 @@ class MeasurementsDirective(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the place of the table or chart, with its caption inside."""
         facts = DEFAULTS | self.options | {"patterns": self.arguments[0].split()}
-        lacking = [option for option in ROOFLINE if not facts[option]]
-        if facts["x"] == "intensity" and lacking:
-            raise self.error(f"a chart over intensities needs {' and '.join(lacking)}")
-        fill_in = FILL_IN_BY_X[facts["x"]] if self.has_content else _table
-        node = place(self, fill_in, NAME, **facts, caption=" ".join(self.content))
+        node = place(self, self.fill_in(facts), NAME, **facts, caption=" ".join(self.content))
         node += self.parse_content_to_nodes()
         return [node]
+
+    def fill_in(self, facts: Mapping[str, Any]) -> Fill:
+        """Return what fills in the place: a table."""
+        return _table
 
 
 class ChartDirective(MeasurementsDirective):
@@ -339,10 +333,17 @@ class ChartDirective(MeasurementsDirective):
         "operations": rooflines.by_pattern,
     }
 
+    def fill_in(self, facts: Mapping[str, Any]) -> Fill:
+        """Return what fills in the place: the kind of chart that the axis asks for."""
+        lacking = [option for option in ROOFLINE if not facts[option]]
+        if facts["x"] == "intensity" and lacking:
+            raise self.error(f"a chart over intensities needs {' and '.join(lacking)}")
+        return FILL_IN_BY_X[facts["x"]]
+
 
 def setup(app: Sphinx) -> None:
     """Register the directives."""
     app.add_directive("measurements", MeasurementsDirective)
     app.add_directive("measurement-chart", ChartDirective)
-    app.add_directive("measurement-settings", SettingsDirective)
-    app.add_directive("measurement-names", NamesDirective)
+    for name in PLAIN:
+        app.add_directive(name, PlainDirective)
