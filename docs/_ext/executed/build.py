@@ -192,8 +192,7 @@ def dependents(app: Sphinx, env: BuildEnvironment) -> list[str]:
         # The switch in the header of every page, and its notices.
         book.shown_before = book.shown
         return sorted(env.found_docs)
-    names = [feature.name for feature in book.features if book.concludes_otherwise(feature.name)]
-    return pages_with(env, [*names, STATUS] if book.changed else names)
+    return pages_with(env, [*book.concluded_otherwise(), *([STATUS] if book.changed else [])])
 
 
 def finish(app: Sphinx, exception: Exception | None) -> None:

@@ -1,7 +1,9 @@
 """Plain data from elsewhere: compared with the types of a dataclass, and turned into one.
 
 What a type alone does not say stands beside it as a `Rule`, as in `Annotated[int, LEAST_1]`. A
-field that is called like a word of Python ends in `_`; its key in the data does not.
+field that is called like a word of Python ends in `_`; its key in the data does not. This is our
+own because msgspec passes over keys that a dataclass does not have, knows no rules but those of
+numbers and texts, and does not say below which key of a dictionary something is wrong.
 """
 
 import dataclasses

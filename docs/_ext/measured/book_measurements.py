@@ -16,7 +16,8 @@ from executed.book import Book, book_of
 from executed.status import add_notice
 from executed.waiting import FillIn
 
-from .feature import NAME, Measured, PageMeasurements
+from .feature import NAME, PageMeasurements
+from .processes import MeasurementKind
 from .references import Measurements
 from .schema import Measurement
 
@@ -129,12 +130,12 @@ def publish(app: Sphinx, exception: Exception | None) -> None:
     lines = [json.dumps(each, sort_keys=True, ensure_ascii=False) for each in all_records(book)]
     text = "[\n" + ",\n".join(lines) + "\n]\n"
     pathlib.Path(app.outdir, "measurements.json").write_text(text, "utf8")
-    feature = book.feature(NAME)
-    if isinstance(feature, Measured) and feature.kind:
-        scripts = pathlib.Path(app.outdir, "_static", "machine")
-        scripts.mkdir(parents=True, exist_ok=True)
-        text = f"machine.rules = {json.dumps(feature.kind.schema.rules)};"
-        scripts.joinpath("rules.js").write_text(text, "utf8")
+    scripts = pathlib.Path(app.outdir, "_static", "machine")
+    for kind in book.recordings.kinds:
+        if isinstance(kind, MeasurementKind):
+            scripts.mkdir(parents=True, exist_ok=True)
+            text = f"machine.rules = {json.dumps(kind.schema.rules)};"
+            scripts.joinpath("rules.js").write_text(text, "utf8")
 
 
 def setup(app: Sphinx) -> None:
