@@ -10,7 +10,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from executed.book import Book, book_of
 from executed.nodes import raw, table_node
-from executed.waiting import place
+from executed.waiting import link, place
 
 from .beside import label
 from .feature import NAME
@@ -49,11 +49,9 @@ def _table(page: Any, node: nodes.Element) -> nodes.Node:
     rows: list[list[nodes.Node | str]] = []
     for change in changes(all_errors(page.env)):
         last, first = (name.removeprefix(f"{package}-") for name in (change.last, change.first))
-        uri = book.relative_uri(page.env.docname, change.page)
-        link = nodes.reference("", change.page, refuri=uri, internal=True)
         # A literal of docutils has an element for each word.
         codes = (f"<code>{html.escape(text)}</code>" if text else "no error" for text in change[3:])
-        rows.append([link, f"{last} → {first}", *map(raw, codes)])
+        rows.append([link(page, change.page, change.page), f"{last} → {first}", *map(raw, codes)])
     heads = ["raised on", label(book.options), "before", "since"]
     return table_node(heads, rows, classes=["changed-errors"])
 

@@ -15,7 +15,7 @@ from .nodes import raw, table_node
 from .options import Options
 from .store.output_format import RunMetadata
 from .store.states import Standing
-from .waiting import Fill, FillIn, place
+from .waiting import Fill, FillIn, link, place
 
 HEAD = ("page", "executed (UTC)", "took", "kernel", "this build")
 # What pages show that say how pages stand.
@@ -34,11 +34,6 @@ def _devices(page: FillIn, node: nodes.Element) -> nodes.Node:
     return nodes.paragraph("", devices_in_words(book_of(page.env)))
 
 
-def _link(page: FillIn, docname: str) -> nodes.reference:
-    uri = book_of(page.env).relative_uri(page.env.docname, docname)
-    return nodes.reference("", docname, refuri=uri, internal=True)
-
-
 def _status(page: FillIn, node: nodes.Element) -> nodes.Node:
     book = book_of(page.env)
     rows: list[list[nodes.Node | str]] = []
@@ -46,7 +41,7 @@ def _status(page: FillIn, node: nodes.Element) -> nodes.Node:
         built = book.pages[docname]
         row = _row(built.outcome, docname in book.fresh, book.options.recorded)
         recorded = (recorded_on(device, built) for device in book.shown)
-        rows.append([_link(page, docname), *row, *recorded])
+        rows.append([link(page, docname, docname), *row, *recorded])
     head = [*HEAD, *map(book.options.label, book.shown)]
     return table_node(head, rows, classes=["page-status"])
 

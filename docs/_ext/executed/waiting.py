@@ -9,6 +9,8 @@ from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
+from .book import book_of
+
 # Under which the metadata of a page hold what it shows.
 SHOWS = "book_shows"
 # What fills in a place, given what transforms the page, and the place.
@@ -36,6 +38,12 @@ def place(at: SphinxDirective | SphinxRole, fill_in: Fill, *shown: str, **facts:
     at.set_source_info(node)
     shows(at.env, *shown)
     return node
+
+
+def link(page: FillIn, docname: str, text: str) -> nodes.reference:
+    """Return a link to another page, for a place of this one."""
+    uri = book_of(page.env).relative_uri(page.env.docname, docname)
+    return nodes.reference("", text, refuri=uri, internal=True)
 
 
 def shows(env: BuildEnvironment, *names: str) -> None:

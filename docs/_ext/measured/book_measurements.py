@@ -13,6 +13,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 
 from executed.book import Book, book_of
+from executed.nodes import raw
 from executed.status import add_notice
 from executed.waiting import FillIn
 
@@ -86,8 +87,7 @@ def data_node(env: BuildEnvironment, class_: str, data: dict[str, Any]) -> nodes
     home = [book.home, book.options.label(book.home)]
     text = json.dumps({"home": home} | data, ensure_ascii=False, separators=(",", ":"))
     text = text.replace("<", "\\u003c")
-    script = f'<script type="application/json" class="{class_}">{text}</script>'
-    return nodes.raw("", script, format="html")
+    return raw(f'<script type="application/json" class="{class_}">{text}</script>')
 
 
 def report_duplicates(app: Sphinx, env: BuildEnvironment) -> None:

@@ -18,9 +18,9 @@ from sphinx.util.docutils import SphinxDirective
 
 from drawing.numbers import rate_text
 from executed.book import book_of
-from executed.nodes import fold, table_node, table_note
+from executed.nodes import fold, raw, table_node, table_note
 from executed.tabs import tab_set
-from executed.waiting import Fill, FillIn, pages_with, place
+from executed.waiting import Fill, FillIn, link, pages_with, place
 
 from . import book_measurements, charts, rooflines
 from .book_measurements import data_node, known_on
@@ -52,15 +52,12 @@ def _names(page: FillIn, node: nodes.Element) -> nodes.Node:
     pages: dict[str, dict[str, None]] = {}
     for measurement in book_measurements.measurements(page.env):
         pages.setdefault(measurement.page, {})[measurement.reference] = None
+    uri = book_of(page.env).relative_uri
     by_page = {
-        _address(page, name): [page.env.titles[name].astext(), list(references)]
+        uri(page.env.docname, name): [page.env.titles[name].astext(), list(references)]
         for name, references in pages.items()
     }
     return data_node(page.env, "measurement-names", {"pages": by_page})
-
-
-def _address(page: FillIn, name: str) -> str:
-    return book_of(page.env).relative_uri(page.env.docname, name)
 
 
 def _settings(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
@@ -159,13 +156,9 @@ def _roofline_figure(
 
 def _rules(page: FillIn) -> list[nodes.Node]:
     """Return a link to the page that says under which rules and settings all was measured."""
-    links = [
-        nodes.reference(
-            "", page.env.titles[name].astext(), refuri=_address(page, name), internal=True
-        )
-        for name in pages_with(page.env, [SETTINGS])
-    ]
-    return [nodes.paragraph("", "", link, classes=["measurement-rules"]) for link in links]
+    names = pages_with(page.env, [SETTINGS])
+    links = [link(page, name, page.env.titles[name].astext()) for name in names]
+    return [nodes.paragraph("", "", each, classes=["measurement-rules"]) for each in links]
 
 
 def _matching(page: FillIn, node: nodes.Element, option: str) -> list[Measurement]:
@@ -279,7 +272,7 @@ def figure_node(svg: str, node: nodes.Element) -> nodes.Element:
     """Return a drawing, if there is one, above the caption that stands in its place."""
     figure = nodes.container(classes=["chart-figure"])
     if svg:
-        figure += nodes.raw("", svg, format="html")
+        figure += raw(svg)
     figure += nodes.container("", *node.deepcopy().children, classes=["chart-caption"])
     return figure
 
