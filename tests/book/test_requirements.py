@@ -54,6 +54,7 @@ NOT_IMPORTED = {
     "sphinx-reredirects": "an extension that conf.py names",
     "pystemmer": "snowballstemmer, and with it Sphinx's search, hands its work to it",
     "brotli": "fontTools writes woff2 with it",
+    "pagefind": "a program that makes the index of the search",
     "libtpu": "JAX loads it to compile for a TPU",
     "jax-cuda13-plugin": "JAX loads it to compile for an NVIDIA card",
     "jax-cuda13-pjrt": "JAX loads it to compile for an NVIDIA card",
