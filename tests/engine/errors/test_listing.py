@@ -42,8 +42,7 @@ def entry(project):
 
 
 def test_an_entry_is_a_section_with_the_message_as_it_was_printed(book):
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     found = entry(book)
     assert found["id"] == "error-valueerror-no-pears"
     assert found.find(re.compile(r"h\d")).code.text == "ValueError: no pears"
@@ -54,8 +53,7 @@ def test_an_entry_is_a_section_with_the_message_as_it_was_printed(book):
 
 def test_a_message_is_shown_without_the_colours_of_a_terminal(book):
     book.page("a/one", RAISING.replace("no pears, 3", "no pears, \\x1b[35m3\\x1b[39m"))
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     assert entry(book).select_one("details pre").text == "ValueError: no pears, 3 apples"
 
 
@@ -63,8 +61,7 @@ def test_versions_that_say_something_else_are_shown_together(book):
     recorded(book, "1.0", evalue="pears are out, 3 apples")
     recorded(book, "2.0", evalue="pears are out, 4 apples")
     recorded(book, "3.0", evalue="no pears, 17 apples")
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     found = entry(book).select_one("details.differs")
     assert [heading.text for heading in found.select("p")] == ["ipykernel 1.0 to 2.0"]
     assert [text.text for text in found.select("pre")] == [
@@ -75,16 +72,14 @@ def test_versions_that_say_something_else_are_shown_together(book):
 
 def test_a_version_that_has_the_same_words_in_another_order_says_nothing_else(book):
     recorded(book, "1.0", evalue="3 apples, no pears")
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     assert entry(book).select_one("details.differs") is None
 
 
 def test_a_version_that_names_another_address_says_nothing_else(book):
     book.page("a/one", RAISING.replace("3 apples", "<pear at 0x7fa0>"))
     recorded(book, "1.0", evalue="no pears, <pear at 0x61b3>")
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     assert entry(book).select_one("details.differs") is None
 
 
@@ -92,8 +87,7 @@ def test_two_entries_that_begin_alike_have_anchors_of_their_own(book):
     book.page("a/one", RAISING.replace("3 apples", "3 apples and some plums"))
     entries = [LIST.replace("no pears", f"no pears, 3 apples and {end}") for end in ("", "some")]
     book.page("a/list", *entries, notebook=False)
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     found = BeautifulSoup(book.html("a/list"), "html.parser").select("section.error-entry")
     anchor = "error-valueerror-no-pears-3-apples-and"
     assert [each["id"] for each in found] == [anchor, f"{anchor}-2"]
@@ -101,8 +95,7 @@ def test_two_entries_that_begin_alike_have_anchors_of_their_own(book):
 
 def test_a_version_without_the_error_says_so(book):
     recorded(book, "1.0", ename="")
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     found = entry(book).select_one("details.differs")
     assert found.select("p")[-1].text == "ipykernel 1.0: no error"
     assert len(found.select("pre")) == 1
@@ -111,8 +104,7 @@ def test_a_version_without_the_error_says_so(book):
 def test_a_version_that_lacks_a_name_the_cell_uses_says_nothing_of_its_error(book):
     for version, kind in (("1.0", "AttributeError"), ("2.0", "NameError"), ("3.0", "KeyError")):
         recorded(book, version, ename=kind, evalue="pears")
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     assert [p.text for p in entry(book).select("details.differs p")] == ["ipykernel 3.0"]
 
 
@@ -122,14 +114,12 @@ def test_what_unrecorded_versions_said_is_shown_last(book):
     path.write_text(
         '["ValueError: no p"]\n"0.1" = "LookupError: pears?"\n[other]\n1 = "x"\n', "utf8"
     )
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     found = entry(book).select_one("details.differs")
     assert found.select("p")[-1].text == "ipykernel 0.1"
     assert found.select("pre")[-1].text == "LookupError: pears?"
     book.edit(path, "pears?", "plums?")
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     assert entry(book).select("pre")[-1].text == "LookupError: plums?"
 
 
@@ -150,8 +140,7 @@ def test_an_entry_that_is_quoted_needs_no_cell_and_names_its_source(book):
     rest = 'by = "Fruit 1.0"\nsource = "https://example.org/plums"\ntext = "no plums <here>"\n'
     path.write_text(table + rest + table + rest.replace("1.0", "2.0"), "utf8")
     book.page("a/list", LIST.replace("no pears", "no plums"))
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     found = entry(book)
     assert found["id"] == "error-valueerror-no-plums"
     assert found.select_one("summary").text == "Quoted: Fruit 1.0"
@@ -165,8 +154,7 @@ def test_an_entry_may_be_printed_and_quoted(book):
     (book.root / "earlier.toml").write_text("", "utf8")
     rest = 'by = "Fruit"\nsource = "https://example.org"\ntext = "none"\n'
     (book.root / "quoted.toml").write_text('[["ValueError: no pears"]]\n' + rest, "utf8")
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     printed, quoted = entry(book).select("details")
     assert printed.select_one("pre").text == "ValueError: no pears, 3 apples"
     assert quoted.select_one("pre").text == "none"
@@ -174,19 +162,16 @@ def test_an_entry_may_be_printed_and_quoted(book):
 
 def test_a_text_of_a_version_is_left_out_once_the_code_has_changed(book):
     recorded(book, "1.0", evalue="pears are out")
-    assert book.build().green
+    book.built()
     assert entry(book).select_one("details.differs")
     book.edit(book.path("a/one"), "3 apples", "5 apples")
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     assert entry(book).select_one("details.differs") is None
     assert "1 texts left out, of a/one" in book.run("list_recordings").stdout
 
 
 def test_a_list_follows_what_the_page_of_the_error_prints(book):
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     book.edit(book.path("a/one"), "3 apples", "5 apples")
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     assert entry(book).select_one("details pre").text == "ValueError: no pears, 5 apples"

@@ -113,8 +113,7 @@ def test_recordings_have_their_table_and_their_lines_below_the_page(project):
 
     for device, home in (("cpu", "CPU"), ("gpu-h200", "NVIDIA H200")):
         out = f"build/{device}"
-        build = project.build("-D", "book_recorded=1", out=out, BOOK_DEVICE=device)
-        assert build.green, build.output
+        project.built("-D", "book_recorded=1", out=out, BOOK_DEVICE=device)
         rows = table(project, out)
         assert rows["a/one"]["this build"] == "recorded"
         assert rows["a/one"]["executed (UTC)"].startswith("202" if home == "CPU" else "201")

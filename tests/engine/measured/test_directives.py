@@ -29,7 +29,7 @@ def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
         "```{measurements} x/a y\n:columns: name throughput latency\n```",
         "```{measurements} y\n```",
     )
-    assert project.build().green
+    project.built()
     first, second, third = soup(project, "b/one").select("table.measurements")
     assert rows(first) == [
         ["measurement", "framework", "shape", "latency", "throughput", "processes"],
@@ -59,11 +59,11 @@ def test_what_was_measured_on_another_device_alone_bears_its_name(project, notin
         project.cell(code, snippet="a.notes.note"),
         "```{measurements} x/*\n:columns: name latency\n```",
     )
-    assert project.record().returncode == 0
+    project.recorded()
     project.recorded_elsewhere("b/one")
     shutil.rmtree(project.root / "_cache")
     there.unlink()
-    assert project.build().green
+    project.built()
     (table,) = soup(project, "b/one").select("table.measurements")
     (label,) = table.find_parent(class_="device-tabs").select(".sd-tab-label")
     assert label.get_text(strip=True) == "NVIDIA H200"
@@ -77,8 +77,7 @@ def test_of_what_is_not_recorded_the_place_and_the_caption_remain(project, notin
         "```{measurements} x/*\n```",
         "```{measurement-chart} x/*\nA *caption*.\n```",
     )
-    build = project.build("-D", "book_recorded=1")
-    assert build.green, build.output
+    build = project.built("-D", "book_recorded=1")
     table, chart = soup(project, "b/one").select(".not-recorded")
     assert table.text == chart.text == "not recorded"
     assert str(chart.find_next("em")) == "<em>caption</em>"
@@ -106,7 +105,7 @@ def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
         "A *caption*.\n```",
         "```{measurement-chart} mm/*\n```",
     )
-    assert project.build().green
+    project.built()
     lines, bars = soup(project, "b/one").select(".chart-figure")
     for figure in (lines, bars):
         svg = figure.find("svg")
@@ -125,11 +124,11 @@ def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
 def test_a_chart_leads_to_the_settings_under_which_all_was_measured(project, noting):
     chart = "```{measurement-chart} x\n```"
     project.page("b/one", project.cell("note('x', 0.5)", snippet="a.notes.note"), chart)
-    assert project.build().green
+    project.built()
     assert not soup(project, "b/one").select(".measurement-rules")
     project.page("b/two", "```{measurement-settings}\n```", notebook=False)
     project.page("b/one", project.cell("note('x', 0.25)", snippet="a.notes.note"), chart)
-    assert project.build().green
+    project.built()
     (link,) = soup(project, "b/one").select(".measurement-rules a")
     assert (link["href"], link.get_text()) == ("two.html", "Page b/two")
 
@@ -137,7 +136,7 @@ def test_a_chart_leads_to_the_settings_under_which_all_was_measured(project, not
 def test_measurements_that_a_cell_calls_raw_are_folded(project, noting):
     cells = [project.cell(f"note('x/{tag}', 0.5)", "a.notes.note", tag) for tag in ("raw", "kept")]
     project.page("b/one", *cells, "```{measurements} x/*\n```")
-    assert project.build().green
+    project.built()
     folds = [each.get_text(" ", strip=True) for each in soup(project, "b/one").select("details")]
     (fold,) = (each for each in folds if "x/" in each)
     assert "Show the raw measurements" in fold and "x/raw" in fold

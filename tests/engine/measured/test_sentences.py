@@ -25,7 +25,7 @@ def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
         "{verdict}`out of date`.",
         "They say {quoted}`post: 332 ms`.",
     )
-    assert project.build().green
+    project.built()
     page = soup(project, "b/uses")
     assert [found.text for found in page.select(".measured")] == [
         "500 ms (one process)",
@@ -137,7 +137,7 @@ def test_what_names_no_record_is_red_at_its_line_until_it_is_mended(project, not
                 assert re.search(place + ".*" + re.escape(message), build.output), (place, message)
     project.page("c/cells", "Mended.")
     project.page("c/prose", "Mended.")
-    assert project.build().green
+    project.built()
 
 
 def test_what_a_failed_page_measures_is_not_recorded_and_no_wrong_name(project, noting):
@@ -179,8 +179,7 @@ def test_as_long_as_a_page_was_executed_nowhere_unknown_names_may_be_its_own(pro
     names = "{measured}`y@python` {measured}`z@python` {verdict}`y@python in 1.. ? holds : wrong`"
     tables = "```{measurements} y\n```", "```{measurement-chart} y\n```"
     uses = project.page("c/uses", names, *tables, notebook=False)
-    build = project.build("-D", "book_recorded=1")
-    assert build.green, build.output
+    build = project.built("-D", "book_recorded=1")
     assert [found.text for found in soup(project, "c/uses").select(".not-recorded")] == [
         "not recorded: y with python",
         "not recorded: z with python",
@@ -188,30 +187,30 @@ def test_as_long_as_a_page_was_executed_nowhere_unknown_names_may_be_its_own(pro
         "not recorded",
         "not recorded",
     ]
-    assert project.record().returncode == 0
+    project.recorded()
     for build in (project.build("-D", "book_recorded=1"), project.build("-D", "book_recorded=1")):
         assert build.status == 1
         (told,) = warnings(build, "c/uses")
         assert told == "no measurement is called 'z@python'; the nearest are y@python"
     project.edit(uses, "{measured}`z@python`", "")
-    assert project.build("-D", "book_recorded=1").green
+    project.built("-D", "book_recorded=1")
 
 
 def test_a_name_that_only_other_code_measured_elsewhere_is_not_recorded(project, noting):
     page = project.page("b/one", project.cell("note('old', 0.5)", "a.notes.note"))
     project.page("c/uses", "It took {measured}`old@python`.", notebook=False)
-    assert project.record().returncode == 0
+    project.recorded()
     project.recorded_elsewhere("b/one")
-    assert project.build().green
+    project.built()
     project.edit(page, "'old'", "'new'")
-    assert project.build().green
+    project.built()
     assert "It took not recorded on gpu-h200 with this code." in soup(project, "c/uses").text
     project.page("c/uses", "{measured}`new@python`, {measured}`new@python on gpu-h200`")
-    assert project.build().green
+    project.built()
     assert soup(project, "c/uses").select_one(".not-recorded").text == "not recorded on gpu-h200"
     row = "| x | {measured}`new@python` | {measured}`new@python on gpu-h200` |"
     project.page("c/uses", f"| | here | there |\n|-|-|-|\n{row}", notebook=False)
-    assert project.build().green
+    project.built()
     here, there = (cell.get_text(strip=True) for cell in soup(project, "c/uses").select("td")[1:])
     assert here.startswith("500 ms") and there == "–"
     notes = [note.get_text() for note in soup(project, "c/uses").select(".table-note")]
@@ -234,7 +233,7 @@ def test_a_source_is_linked_once_in_a_paragraph_and_in_a_row(project):
         "| {quoted}`post: d` | e |\n|---|---|\n| {quoted}`post: f` | {quoted}`post: g` |",
         notebook=False,
     )
-    assert project.build().green
+    project.built()
     found = BeautifulSoup(project.html("a/one"), "html.parser").select(".quoted")
     assert [(each.get_text(), each.name) for each in found] == [
         ("“a”", "a"),
@@ -265,8 +264,7 @@ def test_a_ratio_of_one_comparison_is_shown_with_its_range(project, comparing):
         "{verdict}`x/slow@python / x/fast@python in 2.. ? holds : wrong`",
         "{verdict}`x/slow@python / x/fast@python in 1.5.. ? holds : wrong`",
     )
-    build = project.build()
-    assert build.green, build.output
+    project.built()
     built = (project.root / "build/html/x/uses.html").read_text("utf8")
     assert f"2.0× slower (1.9–{JOINER}2.1)" in built
     page = soup(project, "x/uses")
@@ -295,7 +293,7 @@ def test_a_ratio_of_different_moments_is_red_at_its_line(project, noting):
     line = project.line("x/uses", "Before:") + 2
     assert f"docs/x/uses.md:{line}: WARNING: 'a@python / b@python' divides what was" in build.output
     project.page("x/uses", "{measured}`a@python`")
-    assert project.build().green
+    project.built()
 
 
 def test_the_device_of_a_number_is_said_where_there_are_several_or_the_role_names_it(
@@ -307,12 +305,12 @@ def test_the_device_of_a_number_is_said_where_there_are_several_or_the_role_name
     verdict = "{verdict}`x@python in ..1 ? holds : not here`"
     numbers = f"{{measured}}`x@python` and {{measured}}`x@python on cpu`, {verdict}"
     project.page("c/uses", numbers, notebook=False)
-    assert project.record().returncode == 0
-    assert project.build().green
+    project.recorded()
+    project.built()
     devices = [each.text.strip() for each in soup(project, "c/uses").select(".on-device")]
     assert devices == ["CPU"]
     project.recorded_elsewhere("b/one")
-    assert project.build().green
+    project.built()
     marks = soup(project, "c/uses").select(".on-device")
     assert [each.text.strip() for each in marks] == ["CPU", "CPU", "CPU"]
     # They show to who reads about another device.
@@ -332,10 +330,10 @@ def test_what_all_numbers_of_a_column_or_row_share_is_said_once(project, noting)
         f"| it | {there}, {here} | {there}, {there} |\n",
         notebook=False,
     )
-    assert project.record().returncode == 0
+    project.recorded()
     project.recorded_elsewhere("b/one")
     project.page("b/one", project.cell("'changed'"), measuring)
-    assert project.build().green
+    project.built()
     for hidden in (page := soup(project, "c/uses")).select(".note"):
         hidden.decompose()
     by_column, by_row = (

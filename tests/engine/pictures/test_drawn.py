@@ -11,7 +11,7 @@ def cell(code, options=OPTIONS):
 
 def test_a_picture_is_drawn_over_its_data(project):
     project.page("a/one", cell("print('before')\n[('trace', 0.5), ('run', 0.25)]"))
-    assert project.build().green
+    project.built()
     page = BeautifulSoup(project.html("a/one"), "html.parser")
     (figure,) = page.select("figure.picture")
     assert [bar["x"] for bar in figure.select(".bar")] == ["0%", "66.67%"]
@@ -26,14 +26,14 @@ def test_a_picture_is_drawn_over_its_data(project):
 def test_timelines_of_a_page_have_one_scale(project):
     options = ":picture: timeline\n:caption: Before and after.\n"
     project.page("a/one", *(cell(f"[('a', 'b', 0, {end})]", options) for end in (4, 1)))
-    assert project.build().green
+    project.built()
     page = BeautifulSoup(project.html("a/one"), "html.parser")
     assert [bar["width"] for bar in page.select("figure .bar")] == ["100%", "25%"]
 
 
 def test_the_notebook_to_download_holds_the_data_alone(project):
     project.page("a/one", cell("[('run', 0.25)]"))
-    assert project.build().green
+    project.built()
     cells = project.notebook("a/one").cells
     (code,) = [each for each in cells if each.cell_type == "code"]
     (output,) = code.outputs

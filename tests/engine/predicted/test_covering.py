@@ -51,8 +51,7 @@ def test_the_question_stands_between_code_and_output(project):
     project.snippet("a.one", "def low(): return 2\ndef f(): return low()\n")
     code = "print('traces:', f())"
     project.page("a/one", project.cell("0"), ASKED, project.cell(code, "one.f"))
-    build = project.build()
-    assert build.green, build.output
+    project.built()
     first, helpers, cell = soup(project).select(".cell")
     assert not first.select(".predict") and not helpers.select(".predict")
     source, question, output = cell.find_all(recursive=False)
@@ -69,7 +68,7 @@ def test_the_question_stands_between_code_and_output(project):
 def test_a_question_may_hold_a_link(project):
     asked = ASKED.replace("How many?", "How [many](https://many.example)?")
     project.page("a/one", asked, project.cell("print('traces: 2')"))
-    assert project.build().green
+    project.built()
     link = soup(project).select_one("legend a")
     assert (link.text, link["href"]) == ("many", "https://many.example")
 
@@ -94,7 +93,7 @@ def test_a_question_without_exactly_one_right_answer_fails_the_page(project):
 
 def test_the_answer_must_be_the_same_on_every_device(project):
     project.page("a/one", ASKED, project.cell("print('traces: 2')"))
-    assert project.record().returncode == 0
+    project.recorded()
     project.recorded_elsewhere("a/one", ("traces: 2", "traces: 1"))
     build = project.build()
     assert "the answers differ: 'two' on CPU, '`one`' on gpu-h200" in build.output
@@ -147,12 +146,12 @@ def test_a_question_may_hold_code_between_colons_alone(project):
     project.configure('myst_enable_extensions = ["colon_fence"]')
     asked = ASKED.replace("many", "many of `f`")
     project.page("a/one", asked.replace("```", ":::"), project.cell("print('traces: 2')"))
-    assert project.build().green
+    project.built()
     assert soup(project).select_one(".predict legend code").text == "f"
 
 
 def test_the_downloaded_notebook_holds_the_question_as_text(project):
     project.page("a/one", "Prose.", ASKED, project.cell("print('traces: 2')"))
-    assert project.build().green
+    project.built()
     prose = project.notebook("a/one").cells[1].source
     assert prose.endswith("Prose.\n\n**Before you look:** How many?\n\n- `one`\n- two")
