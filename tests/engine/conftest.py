@@ -394,6 +394,14 @@ class Project:
         """Return a built page, parsed."""
         return BeautifulSoup(self.html(docname, out), "html.parser")
 
+    @staticmethod
+    def rows(table):
+        """Return the texts of the cells of a table on a built page, row by row."""
+        return [
+            [cell.get_text(strip=True) for cell in row.find_all(["th", "td"])]
+            for row in table.find_all("tr")
+        ]
+
     def outputs(self, docname, out="build/html"):
         """Return the texts of the outputs on a built page, one for each cell that has any."""
         found = self.soup(docname, out).select(".cell_output")

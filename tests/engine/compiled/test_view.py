@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from bs4 import BeautifulSoup
 
 from tests.engine.compiled.samples import (
     CONF,
@@ -93,12 +92,8 @@ def site(empty_project, tmp_path_factory):
     return project
 
 
-def page(project, docname):
-    return BeautifulSoup(project.html(docname), "html.parser")
-
-
 def test_the_view_shows_the_source_and_every_stage(site):
-    shown = page(site, "a/code")
+    shown = site.soup("a/code")
     source = shown.select_one(".compile-source").get_text()
     assert "def double(x):" in source
     assert "FACTOR = 2.0" in shown.select_one(".compile-source details").get_text()
@@ -117,12 +112,12 @@ def test_the_view_shows_the_source_and_every_stage(site):
 
 
 def test_declared_pytrees_are_named_by_their_arrays(site):
-    named = page(site, "a/both").select(".compile-source > p code")
+    named = site.soup("a/both").select(".compile-source > p code")
     assert [code.get_text() for code in named] == ["left: float32[4,8]", "y: float32[]"]
 
 
 def test_devices_are_tabs_of_the_group_of_the_whole_book(site):
-    shown = page(site, "a/code")
+    shown = site.soup("a/code")
     labels = shown.select('label[data-sync-group="device"]')
     assert [label["data-sync-id"] for label in labels] == list(LABELS)
     assert [label.get_text().strip() for label in labels] == list(LABELS.values())
@@ -132,7 +127,7 @@ def test_devices_are_tabs_of_the_group_of_the_whole_book(site):
 
 
 def test_fused_operations_are_listed_and_their_lines_marked(site):
-    shown = page(site, "a/code")
+    shown = site.soup("a/code")
     marked = shown.select(".device-tabs .hll")
     assert len(marked) == len(LABELS)
     assert all("fusion(%x)" in line.get_text() for line in marked)
@@ -142,7 +137,7 @@ def test_fused_operations_are_listed_and_their_lines_marked(site):
 
 
 def test_costs_are_a_table_with_the_least_times_by_published_peaks(site):
-    table = page(site, "a/code").select_one("table.compile-cost")
+    table = site.soup("a/code").select_one("table.compile-cost")
     rows = {
         cells[0].get_text().strip(): [cell.get_text().strip() for cell in cells[1:]]
         for row in table.select("tbody tr")
@@ -153,7 +148,7 @@ def test_costs_are_a_table_with_the_least_times_by_published_peaks(site):
     assert rows["main memory traffic"] == ["256 B"] * 6
     # An H200 is held up by its operations, counted before optimizing, and a v5e by the bytes.
     assert rows["least possible time"] == ["", "", "4 µs", "", "2 µs", ""]
-    sources = page(site, "a/code").select(".compile-stages a[href^='https://vendor.example']")
+    sources = site.soup("a/code").select(".compile-stages a[href^='https://vendor.example']")
     assert [(link.get_text(), link["href"].rpartition("/")[2]) for link in sources] == [
         *(("NVIDIA H200", "TF32"), ("TPU v5e", "bfloat16"))
     ]
@@ -163,7 +158,7 @@ def test_costs_are_a_table_with_the_least_times_by_published_peaks(site):
 
 
 def test_the_jaxpr_is_drawn_in_the_ink_of_the_page(site):
-    drawing = page(site, "a/code").select_one("svg.jaxpr-picture")
+    drawing = site.soup("a/code").select_one("svg.jaxpr-picture")
     assert drawing["role"] == "img"
     assert "jaxpr of double" in drawing.title.get_text()
     assert [text.get_text() for text in drawing.select("text.label")] == ["x", "mul 2"]
@@ -173,20 +168,19 @@ def test_the_jaxpr_is_drawn_in_the_ink_of_the_page(site):
 
 def test_stablehlo_that_differs_is_shown_for_each_group(site):
     labels = [
-        label.get_text().strip()
-        for label in page(site, "a/lowered").select(".lowered-tabs > label")
+        label.get_text().strip() for label in site.soup("a/lowered").select(".lowered-tabs > label")
     ]
     assert labels == ["CPU", "NVIDIA H200, NVIDIA A100, TPU v5e, TPU v6e"]
 
 
 def test_what_is_in_a_loop_has_no_least_time(site):
-    text = page(site, "a/loop").get_text()
+    text = site.soup("a/loop").get_text()
     assert "4 µs" in text and "2 µs" not in text
     assert "counts what is in a loop once" in text
 
 
 def test_what_a_compiler_refuses_has_a_tab_with_its_words(site):
-    some, none = (page(site, f"a/{name}") for name in ("refused", "nowhere"))
+    some, none = (site.soup(f"a/{name}") for name in ("refused", "nowhere"))
     labels = [label.get_text().strip() for label in some.select(".stage-tabs > label")]
     assert labels == ["jaxpr", "picture", "StableHLO", "optimized HLO", "cost", "refused"]
     said = some.select(".stage-tabs > .stage-tab")[-1]
@@ -198,7 +192,7 @@ def test_what_a_compiler_refuses_has_a_tab_with_its_words(site):
 
 
 def test_a_sentence_can_hold_a_number(site):
-    shown = page(site, "a/numbers")
+    shown = site.soup("a/numbers")
     first, none = shown.select(".noted > .compiled")
     assert first.get_text() == "2 µs"
     note = shown.find(id=first["aria-describedby"]).get_text()
@@ -207,7 +201,7 @@ def test_a_sentence_can_hold_a_number(site):
 
 
 def test_many_devices_as_a_table_and_charts(site):
-    shown = page(site, "a/scale")
+    shown = site.soup("a/scale")
     rows = [
         [cell.get_text().strip() for cell in row.select("td")]
         for row in shown.select("table.compile-scale tbody tr")
@@ -328,7 +322,7 @@ def worsened(empty_project, tmp_path_factory):
     for name, (change, _) in STATES.items():
         change(book, records[name], modules[name])
     build = project.build()
-    pages = {name: page(project, f"a/{name}") for name in STATES}
+    pages = {name: project.soup(f"a/{name}") for name in STATES}
     again = project.build()
     for path, text in kept.items():
         path.write_text(text, "utf8")
@@ -353,7 +347,7 @@ def test_a_damaged_record_breaks_no_other(worsened):
 def test_of_mended_records_nothing_is_said(worsened):
     project, *_, mended = worsened
     assert mended.green, mended.output
-    assert not page(project, "a/missing").select(".compile-state")
+    assert not project.soup("a/missing").select(".compile-state")
 
 
 # Books that compile nothing, or wrongly

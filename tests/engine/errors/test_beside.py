@@ -1,7 +1,6 @@
 """Below a cell that asks for it: the lines that other versions print in another way."""
 
 import pytest
-from bs4 import BeautifulSoup
 
 ASKING = """
 ```{code-cell} python
@@ -29,7 +28,7 @@ def printed(project, version, text=None):
 
 def beside(project):
     project.built()
-    return BeautifulSoup(project.html("a/one"), "html.parser").select_one(".by-version")
+    return project.soup("a/one").select_one(".by-version")
 
 
 def test_only_lines_that_differ_are_shown_for_the_versions_that_print_them(book):

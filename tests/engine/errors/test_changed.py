@@ -1,7 +1,5 @@
 """The table of errors that changed from one version to the next."""
 
-from bs4 import BeautifulSoup
-
 RAISING = """
 ```{code-cell} python
 :raises: ValueError no pears
@@ -15,7 +13,7 @@ TABLE = """
 
 
 def rows(project):
-    table = BeautifulSoup(project.html("table"), "html.parser").find("table")
+    table = project.soup("table").find("table")
     return [[cell.text for cell in row("td")] for row in table.tbody("tr")] if table.tbody else []
 
 

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from bs4 import BeautifulSoup
 
 RAISING = """
 ```{code-cell} python
@@ -38,7 +37,7 @@ def recorded(project, version, **error):
 
 
 def entry(project):
-    return BeautifulSoup(project.html("a/list"), "html.parser").select_one("section.error-entry")
+    return project.soup("a/list").select_one("section.error-entry")
 
 
 def test_an_entry_is_a_section_with_the_message_as_it_was_printed(book):
@@ -88,7 +87,7 @@ def test_two_entries_that_begin_alike_have_anchors_of_their_own(book):
     entries = [LIST.replace("no pears", f"no pears, 3 apples and {end}") for end in ("", "some")]
     book.page("a/list", *entries, notebook=False)
     book.built()
-    found = BeautifulSoup(book.html("a/list"), "html.parser").select("section.error-entry")
+    found = book.soup("a/list").select("section.error-entry")
     anchor = "error-valueerror-no-pears-3-apples-and"
     assert [each["id"] for each in found] == [anchor, f"{anchor}-2"]
 

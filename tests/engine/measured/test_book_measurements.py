@@ -3,20 +3,7 @@
 import re
 import shutil
 
-from bs4 import BeautifulSoup
-
 TIMER = "snippets/programs/timer.py"
-
-
-def soup(project, docname, out="build/html"):
-    return BeautifulSoup(project.html(docname, out), "html.parser")
-
-
-def rows(table):
-    return [
-        [cell.get_text(strip=True) for cell in row.find_all(["th", "td"])]
-        for row in table.find_all("tr")
-    ]
 
 
 def test_records_are_published_with_their_pages(project, noting):
@@ -64,10 +51,10 @@ def test_the_timer_of_the_book_makes_records_that_the_engine_can_show(project, r
     (record,) = project.records()
     assert record["page"] == "b/one"
     assert record["shape"] == [[3, 4]]
-    page = soup(project, "b/one")
+    page = project.soup("b/one")
     assert len(page.select(".measured")) == 3
     assert "–" not in [found.text for found in page.select(".measured")]
-    assert rows(page.select_one("table.measurements"))[1][:5] == [
+    assert project.rows(page.select_one("table.measurements"))[1][:5] == [
         "sum, np",
         "NumPy",
         "cpu",
@@ -140,7 +127,7 @@ def test_reading_and_writing_in_parallel_changes_nothing(project, noting):
         )
     project.built("-j", "3")
     for number in range(6):
-        shown = [found.text for found in soup(project, f"b/p{number}").select(".measured")]
+        shown = [found.text for found in project.soup(f"b/p{number}").select(".measured")]
         assert shown == [f"{each + 1}.00 s (one process)" for each in (number, (number + 1) % 6)]
 
 
@@ -208,7 +195,7 @@ def test_numbers_of_a_forged_recording_are_refused_or_short(project, noting):
     assert "first_call cannot be validated" in listed
     path.write_text(text.replace('"first_call": 1.5', '"first_call": 1e9', 1), "utf8")
     project.built("-D", "book_recorded=1")
-    shown = soup(project, "c/uses").select_one(".measured").text
+    shown = project.soup("c/uses").select_one(".measured").text
     assert shown == "670000000× (one process)"
 
 
@@ -216,12 +203,11 @@ def test_a_process_that_was_disturbed_is_not_published(project, noting):
     """It goes from all that its page measured, whose processes are the same."""
     each = "[{'disturbed': %s, 'latency': [1.0 + n] * 5} for n in range(3)]"
     code = "\n".join(
-        f"note('{name}', 1.0, processes=measured('', [1.0])['processes'] and "
-        f"[measured('', [1.0], process=p)['processes'][0] for p in {each % of}])"
+        f"note('{name}', 1.0, processes=[one_process(1.0, **p) for p in {each % of}])"
         for name, of in (("x", "n == 1"), ("y", "False"))
     )
-    project.page("b/one", project.cell(code, "a.notes.note"))
+    project.page("b/one", project.cell(code, "a.notes.note a.notes.one_process"))
     project.page("c/uses", "{measured}`x@python` {measured}`y@python`", notebook=False)
     project.built()
-    shown = [each.text for each in soup(project, "c/uses").select(".measured")]
+    shown = [each.text for each in project.soup("c/uses").select(".measured")]
     assert shown == ["2.0 s (1.0–3.0)"] * 2

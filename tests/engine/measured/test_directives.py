@@ -2,19 +2,6 @@
 
 import shutil
 
-from bs4 import BeautifulSoup
-
-
-def soup(project, docname):
-    return BeautifulSoup(project.html(docname), "html.parser")
-
-
-def rows(table):
-    return [
-        [cell.get_text(strip=True) for cell in row.find_all(["th", "td"])]
-        for row in table.find_all("tr")
-    ]
-
 
 def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
     project.page(
@@ -30,19 +17,19 @@ def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
         "```{measurements} y\n```",
     )
     project.built()
-    first, second, third = soup(project, "b/one").select("table.measurements")
-    assert rows(first) == [
+    first, second, third = project.soup("b/one").select("table.measurements")
+    assert project.rows(first) == [
         ["measurement", "framework", "shape", "latency", "throughput", "processes"],
         ["a", "python", "3×4, scalar", "500 ms", "", "1"],
         ["b", "JAX", "", "125 ms", "100 ms", "1"],
     ]
     # Neither has a throughput.
-    assert rows(second) == [["measurement", "latency"], ["x, a", "500 ms"], ["y", "1 s"]]
-    assert rows(third) == [
+    assert project.rows(second) == [["measurement", "latency"], ["x, a", "500 ms"], ["y", "1 s"]]
+    assert project.rows(third) == [
         ["measurement", "framework", "latency", "first call"],
         ["y", "python", "1 s", "3 s"],
     ]
-    assert [note.text for note in soup(project, "b/one").select(".table-note")] == [
+    assert [note.text for note in project.soup("b/one").select(".table-note")] == [
         "One process: latency, throughput.",
         "One process: latency.",
         "One process: latency, first call.",
@@ -64,10 +51,10 @@ def test_what_was_measured_on_another_device_alone_bears_its_name(project, notin
     shutil.rmtree(project.root / "_cache")
     there.unlink()
     project.built()
-    (table,) = soup(project, "b/one").select("table.measurements")
+    (table,) = project.soup("b/one").select("table.measurements")
     (label,) = table.find_parent(class_="device-tabs").select(".sd-tab-label")
     assert label.get_text(strip=True) == "NVIDIA H200"
-    assert rows(table)[1:] == [["x, a", "500 ms"]]
+    assert project.rows(table)[1:] == [["x, a", "500 ms"]]
 
 
 def test_of_what_is_not_recorded_the_place_and_the_caption_remain(project, noting):
@@ -78,7 +65,7 @@ def test_of_what_is_not_recorded_the_place_and_the_caption_remain(project, notin
         "```{measurement-chart} x/*\nA *caption*.\n```",
     )
     build = project.built("-D", "book_recorded=1")
-    table, chart = soup(project, "b/one").select(".not-recorded")
+    table, chart = project.soup("b/one").select(".not-recorded")
     assert table.text == chart.text == "not recorded"
     assert str(chart.find_next("em")) == "<em>caption</em>"
     assert "not recorded" in project.notebook("b/one").cells[-1].source
@@ -106,13 +93,13 @@ def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
         "```{measurement-chart} mm/*\n```",
     )
     project.built()
-    lines, bars = soup(project, "b/one").select(".chart-figure")
+    lines, bars = project.soup("b/one").select(".chart-figure")
     for figure in (lines, bars):
         svg = figure.find("svg")
         assert svg.find("title") is not None
         assert len(svg.select(".point[tabindex='0'] > title")) == 2
         table = figure.select_one("details table.measurements")
-        assert [row[0] for row in rows(table)] == ["measurement", "64", "128"]
+        assert [row[0] for row in project.rows(table)] == ["measurement", "64", "128"]
         assert table.find_previous("svg") is svg
     assert str(lines.select_one(".chart-caption em")) == "<em>caption</em>"
     assert "GFLOP/s" in lines.find("svg").get_text()
@@ -125,11 +112,11 @@ def test_a_chart_leads_to_the_settings_under_which_all_was_measured(project, not
     chart = "```{measurement-chart} x\n```"
     project.page("b/one", project.cell("note('x', 0.5)", snippet="a.notes.note"), chart)
     project.built()
-    assert not soup(project, "b/one").select(".measurement-rules")
+    assert not project.soup("b/one").select(".measurement-rules")
     project.page("b/two", "```{measurement-settings}\n```", notebook=False)
     project.page("b/one", project.cell("note('x', 0.25)", snippet="a.notes.note"), chart)
     project.built()
-    (link,) = soup(project, "b/one").select(".measurement-rules a")
+    (link,) = project.soup("b/one").select(".measurement-rules a")
     assert (link["href"], link.get_text()) == ("two.html", "Page b/two")
 
 
@@ -137,6 +124,6 @@ def test_measurements_that_a_cell_calls_raw_are_folded(project, noting):
     cells = [project.cell(f"note('x/{tag}', 0.5)", "a.notes.note", tag) for tag in ("raw", "kept")]
     project.page("b/one", *cells, "```{measurements} x/*\n```")
     project.built()
-    folds = [each.get_text(" ", strip=True) for each in soup(project, "b/one").select("details")]
+    folds = [each.get_text(" ", strip=True) for each in project.soup("b/one").select("details")]
     (fold,) = (each for each in folds if "x/" in each)
     assert "Show the raw measurements" in fold and "x/raw" in fold

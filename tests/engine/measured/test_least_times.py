@@ -1,7 +1,6 @@
 """Beside a time stands the least that is possible by published peaks; none may lie below."""
 
 import pytest
-from bs4 import BeautifulSoup
 
 from drawing.peaks import Peaks
 from measured.rooflines import Costs
@@ -62,7 +61,7 @@ def test_a_table_and_a_sentence_say_it_where_it_is_known(project, noting):
         "Of {measured}`x/a@python` at least {measured}`x/a@python.least` is needed.",
     )
     project.built()
-    shown = BeautifulSoup(project.html("b/one"), "html.parser")
+    shown = project.soup("b/one")
     first, second = shown.select("table.measurements")
     assert [[cell.text.strip() for cell in row.select("td, th")] for row in first.select("tr")] == [
         ["measurement", "latency", "at least"],

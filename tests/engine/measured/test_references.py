@@ -1,5 +1,7 @@
 """Numbers, ratios and verdicts in sentences come out of the records."""
 
+import functools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,32 +22,19 @@ from measured.references import (
 from measured.schema import Measurement
 from measured.tables import cell_text, grid
 from measured.texts import compared, lines
-from tests.engine.records import measured
+from tests.engine.records import measured, one_process
 
 OPTIONS = Options(frameworks={"jax": {"label": "JAX"}})
+process = functools.partial(one_process, first_call=1.5)
 
 
-def process(*latency, **more):
-    """Return what one process measured."""
-    alone = {
-        "date": "2026-01-02T03:04:05+00:00",
-        "first_call": 1.5,
-        "calls": 1,
-        "latency": list(latency),
-        "cores": 1.0,
-        "disturbed": False,
-    }
-    return alone | more
-
-
-def plain(name, *seconds, framework="jax", **fields):
+def plain(name, *seconds, framework="jax", own=(), **fields):
     """Return a record with a process of seven rounds for each number of seconds."""
-    own = fields.pop("process", {})
     more = {
         "page": "a/page",
         "device": "cpu",
         "versions": {"jax": "0.10.2", "tensorflow-cpu": "2.21.0"},
-        "processes": [process(*[each] * 7, **own) for each in seconds],
+        "processes": [process(*[each] * 7, **dict(own)) for each in seconds],
     }
     return measured(name, [1.0], framework) | more | fields
 
@@ -610,7 +599,7 @@ def test_a_note_says_once_that_its_numbers_are_of_one_process():
 def test_a_column_of_throughput_is_there_where_there_is_one():
     columns = ["name", "throughput"]
     assert grid(columns, [record("x", 0.5)], OPTIONS) == (["measurement"], [["x"]], [])
-    both = [record("x", 0.5), record("y", 0.5, process={"throughput": [0.1, 0.1, 0.1]})]
+    both = [record("x", 0.5), record("y", 0.5, own={"throughput": [0.1, 0.1, 0.1]})]
     assert grid(columns, both, OPTIONS) == (
         ["measurement", "throughput"],
         [["x", ""], ["y", "100 ms"]],

@@ -2,13 +2,7 @@
 
 import re
 
-from bs4 import BeautifulSoup
-
 from executed.nodes import JOINER
-
-
-def soup(project, docname):
-    return BeautifulSoup(project.html(docname), "html.parser")
 
 
 def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
@@ -26,7 +20,7 @@ def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
         "They say {quoted}`post: 332 ms`.",
     )
     project.built()
-    page = soup(project, "b/uses")
+    page = project.soup("b/uses")
     assert [found.text for found in page.select(".measured")] == [
         "500 ms (one process)",
         "125 ms (one process)",
@@ -147,7 +141,7 @@ def test_what_a_failed_page_measures_is_not_recorded_and_no_wrong_name(project, 
     build = project.build()
     assert build.status == 1 and "ZeroDivisionError" in build.output
     assert "no measurement is called" not in build.output
-    assert "not recorded: x with python" in soup(project, "c/uses").text
+    assert "not recorded: x with python" in project.soup("c/uses").text
 
 
 def test_a_page_that_failed_draws_no_further_warnings_and_hides_none_for_good(project, noting):
@@ -162,7 +156,7 @@ def test_a_page_that_failed_draws_no_further_warnings_and_hides_none_for_good(pr
     assert build.status == 1
     (only,) = build.warnings
     assert "docs/b/one.md" in only and "there is no snippet" in only
-    shown = [found.text for found in soup(project, "c/uses").select(".not-recorded")]
+    shown = [found.text for found in project.soup("c/uses").select(".not-recorded")]
     assert shown == ["not recorded: x with python", "not recorded: z with python", "not recorded"]
     project.edit(page, "a.notes.not\n", "a.notes.note\n")
     first, second = sorted(project.build().warnings)
@@ -180,7 +174,7 @@ def test_as_long_as_a_page_was_executed_nowhere_unknown_names_may_be_its_own(pro
     tables = "```{measurements} y\n```", "```{measurement-chart} y\n```"
     uses = project.page("c/uses", names, *tables, notebook=False)
     build = project.built("-D", "book_recorded=1")
-    assert [found.text for found in soup(project, "c/uses").select(".not-recorded")] == [
+    assert [found.text for found in project.soup("c/uses").select(".not-recorded")] == [
         "not recorded: y with python",
         "not recorded: z with python",
         "not recorded: y with python",
@@ -204,16 +198,16 @@ def test_a_name_that_only_other_code_measured_elsewhere_is_not_recorded(project,
     project.built()
     project.edit(page, "'old'", "'new'")
     project.built()
-    assert "It took not recorded on gpu-h200 with this code." in soup(project, "c/uses").text
+    assert "It took not recorded on gpu-h200 with this code." in project.soup("c/uses").text
     project.page("c/uses", "{measured}`new@python`, {measured}`new@python on gpu-h200`")
     project.built()
-    assert soup(project, "c/uses").select_one(".not-recorded").text == "not recorded on gpu-h200"
+    assert project.soup("c/uses").select_one(".not-recorded").text == "not recorded on gpu-h200"
     row = "| x | {measured}`new@python` | {measured}`new@python on gpu-h200` |"
     project.page("c/uses", f"| | here | there |\n|-|-|-|\n{row}", notebook=False)
     project.built()
-    here, there = (cell.get_text(strip=True) for cell in soup(project, "c/uses").select("td")[1:])
+    here, there = (cell.get_text(strip=True) for cell in project.soup("c/uses").select("td")[1:])
     assert here.startswith("500 ms") and there == "–"
-    notes = [note.get_text() for note in soup(project, "c/uses").select(".table-note")]
+    notes = [note.get_text() for note in project.soup("c/uses").select(".table-note")]
     assert "–: not recorded on gpu-h200." in notes
 
 
@@ -234,7 +228,7 @@ def test_a_source_is_linked_once_in_a_paragraph_and_in_a_row(project):
         notebook=False,
     )
     project.built()
-    found = BeautifulSoup(project.html("a/one"), "html.parser").select(".quoted")
+    found = project.soup("a/one").select(".quoted")
     assert [(each.get_text(), each.name) for each in found] == [
         ("“a”", "a"),
         ("“b”", "span"),
@@ -267,7 +261,7 @@ def test_a_ratio_of_one_comparison_is_shown_with_its_range(project, comparing):
     project.built()
     built = (project.root / "build/html/x/uses.html").read_text("utf8")
     assert f"2.0× slower (1.9–{JOINER}2.1)" in built
-    page = soup(project, "x/uses")
+    page = project.soup("x/uses")
     unsure = "cannot tell (0.90–1.4×)", "about equal (within 4 %)"
     assert [each.text for each in page.select(".noted > .measured")] == [
         "2.0× (1.9–2.1)",
@@ -307,11 +301,11 @@ def test_the_device_of_a_number_is_said_where_there_are_several_or_the_role_name
     project.page("c/uses", numbers, notebook=False)
     project.recorded()
     project.built()
-    devices = [each.text.strip() for each in soup(project, "c/uses").select(".on-device")]
+    devices = [each.text.strip() for each in project.soup("c/uses").select(".on-device")]
     assert devices == ["CPU"]
     project.recorded_elsewhere("b/one")
     project.built()
-    marks = soup(project, "c/uses").select(".on-device")
+    marks = project.soup("c/uses").select(".on-device")
     assert [each.text.strip() for each in marks] == ["CPU", "CPU", "CPU"]
     # They show to who reads about another device.
     assert all("at-home" in each["class"] for each in marks)
@@ -334,7 +328,7 @@ def test_what_all_numbers_of_a_column_or_row_share_is_said_once(project, noting)
     project.recorded_elsewhere("b/one")
     project.page("b/one", project.cell("'changed'"), measuring)
     project.built()
-    for hidden in (page := soup(project, "c/uses")).select(".note"):
+    for hidden in (page := project.soup("c/uses")).select(".note"):
         hidden.decompose()
     by_column, by_row = (
         [[" ".join(cell.text.split()) for cell in row.select("th, td")] for row in table("tr")]
@@ -375,6 +369,6 @@ def test_a_number_in_a_heading_is_red_at_its_line(project, noting):
             ("{compared}", "x@python.first_call / x@python"),
         )
     ]
-    page = soup(project, "b/one")
+    page = project.soup("b/one")
     assert "It took x@python" in page.text
     assert page.select_one(".admonition-title .measured").text == ("500 ms (one process)")

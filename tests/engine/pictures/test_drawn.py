@@ -1,7 +1,5 @@
 """Pictures are drawn from what ran, for every device, and the data stay with them."""
 
-from bs4 import BeautifulSoup
-
 OPTIONS = ":picture: stages\n:caption: From <start> to end.\n"
 
 
@@ -12,7 +10,7 @@ def cell(code, options=OPTIONS):
 def test_a_picture_is_drawn_over_its_data(project):
     project.page("a/one", cell("print('before')\n[('trace', 0.5), ('run', 0.25)]"))
     project.built()
-    page = BeautifulSoup(project.html("a/one"), "html.parser")
+    page = project.soup("a/one")
     (figure,) = page.select("figure.picture")
     assert [bar["x"] for bar in figure.select(".bar")] == ["0%", "66.67%"]
     assert figure.figcaption.contents[0] == "From <start> to end."
@@ -27,7 +25,7 @@ def test_timelines_of_a_page_have_one_scale(project):
     options = ":picture: timeline\n:caption: Before and after.\n"
     project.page("a/one", *(cell(f"[('a', 'b', 0, {end})]", options) for end in (4, 1)))
     project.built()
-    page = BeautifulSoup(project.html("a/one"), "html.parser")
+    page = project.soup("a/one")
     assert [bar["width"] for bar in page.select("figure .bar")] == ["100%", "25%"]
 
 

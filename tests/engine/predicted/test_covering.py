@@ -1,16 +1,11 @@
 """Questions before cells: the build finds the answer, readers pick one, and then see the output."""
 
 import pytest
-from bs4 import BeautifulSoup
 
 from predicted import questions as predictions
 
 ASKED = '```{predict} How many?\n- `one` ~ "1"\n- two ~ "traces: 2"\n```'
 CELL = "```{code-cell} python\nprint('traces: 2')\n```"
-
-
-def soup(project, docname="a/one"):
-    return BeautifulSoup(project.html(docname), "html.parser")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +47,7 @@ def test_the_question_stands_between_code_and_output(project):
     code = "print('traces:', f())"
     project.page("a/one", project.cell("0"), ASKED, project.cell(code, "one.f"))
     project.built()
-    first, helpers, cell = soup(project).select(".cell")
+    first, helpers, cell = project.soup("a/one").select(".cell")
     assert not first.select(".predict") and not helpers.select(".predict")
     source, question, output = cell.find_all(recursive=False)
     assert "traces:" in source.text
@@ -62,14 +57,14 @@ def test_the_question_stands_between_code_and_output(project):
     assert output.name == "details" and not output.has_attr("open")
     assert output.select_one(".predict-answer").text == "The answer: two"
     assert "traces: 2" in output.select_one(".cell_output").text
-    assert "{predict}" not in soup(project).text
+    assert "{predict}" not in project.soup("a/one").text
 
 
 def test_a_question_may_hold_a_link(project):
     asked = ASKED.replace("How many?", "How [many](https://many.example)?")
     project.page("a/one", asked, project.cell("print('traces: 2')"))
     project.built()
-    link = soup(project).select_one("legend a")
+    link = project.soup("a/one").select_one("legend a")
     assert (link.text, link["href"]) == ("many", "https://many.example")
 
 
@@ -122,7 +117,7 @@ def test_a_question_without_its_cell_is_one_warning_at_its_line(project):
         assert len(told) == ALONE[case][1], case
         line = project.line(name, "{predict}")
         assert f"{name}.md:{line}: WARNING: a predict must stand directly before" in told[0], case
-        assert not soup(project, name).select(".predict")
+        assert not project.soup(name).select(".predict")
 
 
 def test_a_question_that_only_myst_knows_gives_no_other_question_its_answer(project):
@@ -138,7 +133,7 @@ def test_a_question_that_only_myst_knows_gives_no_other_question_its_answer(proj
     build = project.build()
     assert build.status == 1
     assert "this question has no cell; write it as" in build.output
-    (second,) = soup(project).select(".predict")
+    (second,) = project.soup("a/one").select(".predict")
     assert second.legend.text == "Second?" and second.fieldset["data-right"] == "0"
 
 
@@ -147,7 +142,7 @@ def test_a_question_may_hold_code_between_colons_alone(project):
     asked = ASKED.replace("many", "many of `f`")
     project.page("a/one", asked.replace("```", ":::"), project.cell("print('traces: 2')"))
     project.built()
-    assert soup(project).select_one(".predict legend code").text == "f"
+    assert project.soup("a/one").select_one(".predict legend code").text == "f"
 
 
 def test_the_downloaded_notebook_holds_the_question_as_text(project):
