@@ -98,32 +98,6 @@ def test_what_myst_nb_lets_pass_another_book_may_keep(project):
     assert "did not raise" in build(project).output
 
 
-VERDICTS = {
-    "hidden / 1": "did not raise",
-    "int('x')": "raised another error",
-    "1 / hidden / 0": None,
-    "[][0] / 0": "raised another error",
-}
-
-
-def test_the_three_verdicts_on_an_error_that_a_cell_declares(project):
-    index = foreign(project).with_name("index.md")
-    pages = {
-        f"case{number}": PAGE.replace("hidden / 0", code) for number, code in enumerate(VERDICTS)
-    }
-    pages["page"] = PAGE.replace(":raises: ZeroDivisionError division by zero\n", "")
-    for name, text in pages.items():
-        index.with_name(f"{name}.md").write_text(text)
-    index.write_text("# Book\n\n```{toctree}\n:glob:\n*\n```\n")
-    built = build(project)
-    assert built.executed == sorted(pages)
-    for name, words in zip(
-        pages, [*VERDICTS.values(), "raised ZeroDivisionError, which"], strict=True
-    ):
-        told = [line for line in built.warnings if f"/{name}.md:" in line]
-        assert len(told) == (words is not None) and all(words in line for line in told), name
-
-
 @pytest.mark.parametrize("out", ["_build/html", "_build"])
 def test_the_pages_of_another_book_may_lie_beside_its_conf(project, out):
     page = foreign(project)
