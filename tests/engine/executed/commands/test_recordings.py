@@ -2,10 +2,13 @@
 
 import getpass
 import json
+import re
 import shutil
 import socket
 
 import pytest
+
+from tests.engine.conftest import RECORDS
 
 DEVICES = 'book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}'
 
@@ -435,27 +438,58 @@ def test_an_answer_that_earlier_code_contradicts_is_no_fault(earlier):
     assert page.select_one(".predict fieldset")["data-right"] == "1"
 
 
-SHOWN = (
-    "A number {measured}`x@python on gpu-h200`. "
-    "A verdict {verdict}`x@python on gpu-h200 in 0.1.. ? holds : wrong`.",
-    "```{measurements} x\n:columns: name latency\n```",
-    "```{measurement-chart} x\n:x: name\n\nA chart.\n```",
+SHOWN = """
+A number {measured}`x@python on gpu-h200`.
+A verdict {verdict}`x@python on gpu-h200 in 0.1.. ? holds : wrong`.
+
+```{measurements} x
+:columns: name latency
+```
+
+```{measurement-chart} x
+:x: name
+
+A chart.
+```
+"""
+THERE = "{measured}`gone@python on gpu-h200`"
+ONE = f"```{{container}} of-one-device\nThere it takes {THERE}.\n```"
+ROW = f"| x | {{measured}}`gone@python` | {THERE} |"
+USES = (
+    "There are times.",
+    ONE,
+    ONE.replace("There", "Beside {measured}`gone@python`, and there"),
+    f"| | here | there |\n|-|-|-|\n{ROW}",
+    f"```{{container}} of-one-device\n| | there |\n|-|-|\n| y | {THERE} |\n```",
+    f"## There alone\n\n{ONE}",
 )
 
 
-def measured_elsewhere(project, first, then):
-    """Record a page that measures on two devices, and edit it; return its soup after a build."""
-    cells = project.cell("'before'"), project.cell("note('x', 0.5)", snippet="a.notes.note")
-    project.page("b/bench", *cells, *SHOWN)
-    project.recorded("b/bench")
-    project.recorded_elsewhere("b/bench", ("0.5", "0.25"))
-    project.edit(project.path("b/bench"), first, then)
-    project.built()
-    return project.soup("b/bench")
+@pytest.fixture(scope="module")
+def remeasured(tmp_path_factory, empty_project):
+    """Record two pages that measure on two devices, and edit both: the project after a build.
+
+    Of the page that measures `gone`, what is measured is edited, of the other another cell.
+    """
+    made = empty_project(tmp_path_factory.mktemp("remeasured"))
+    made.configure(DEVICES)
+    made.snippet("a.notes", RECORDS)
+    for name, docname in (("x", "b/bench"), ("gone", "b/gone")):
+        noted = made.cell(f"note('{name}', 0.5)", snippet="a.notes.note")
+        shown = re.sub(r"\bx(?=@|\n:)", name, SHOWN)
+        made.page(docname, made.cell("'before'"), noted, shown)
+    made.page("c/uses", *USES, notebook=False)
+    made.recorded()
+    for docname in ("b/bench", "b/gone"):
+        made.recorded_elsewhere(docname, ("0.5", "0.25"))
+    made.edit(made.path("b/bench"), "'before'", "'after'")
+    made.edit(made.path("b/gone"), "note('gone', 0.5)", "note('gone', 1 / 2)")
+    made.built()
+    return made
 
 
-def test_what_was_measured_stays_where_only_other_code_has_changed(two_devices, noting):
-    page = measured_elsewhere(two_devices, "'before'", "'after'")
+def test_what_was_measured_stays_where_only_other_code_has_changed(remeasured):
+    page = remeasured.soup("b/bench")
     marks = [mark.get_text() for mark in page.select("p sup.earlier")]
     assert marks == ["†", "†"]
     since = "† NVIDIA H200, 2026-01-02: other code of its page has changed since."
@@ -466,36 +500,27 @@ def test_what_was_measured_stays_where_only_other_code_has_changed(two_devices, 
     rows = [row.get_text(" ", strip=True) for row in page.select("table.measurements tr")]
     found = [row for row in rows if "250 ms" in row]
     assert found == ["x† 250 ms", "x† python 250 ms 1.5 s"]
-    (found,) = tabs_with(two_devices, "x [python]")
+    (found,) = [each for each in tabs(remeasured, "b/bench") if "x [python]" in each["CPU"]]
     assert found["NVIDIA H200"].startswith("Measured 20") and "250 ms" in found["NVIDIA H200"]
 
 
-def test_what_was_measured_of_other_code_is_shown_nowhere_but_folded(two_devices, noting):
-    page = measured_elsewhere(two_devices, "note('x', 0.5)", "note('x', 1 / 2)")
+def test_what_was_measured_of_other_code_is_shown_nowhere_but_folded(remeasured):
+    page = remeasured.soup("b/gone")
     missing = "not recorded on NVIDIA H200 with this code"
     assert [each.get_text() for each in page.select(".not-recorded")] == [missing] * 2
     assert page.select(".earlier:is(sup)") == []
     notes = [note.get_text() for note in page.select(".table-note")]
     assert notes.count("Not recorded on NVIDIA H200 with this code.") == 2
     assert len(page.select("svg.chart, .chart-figure svg")) == 1
-    assert [record["device"] for record in two_devices.records()] == ["cpu"]
-    ((said, *code, printed),) = beneath(two_devices, "b/bench")
+    devices = [each["device"] for each in remeasured.records() if each["name"] == "gone"]
+    assert devices == ["cpu"]
+    ((said, *code, printed),) = beneath(remeasured, "b/gone")
     assert said == "Not recorded on NVIDIA H200 with this code."
-    assert "note('x', 0.5)" in code[0] and "250 ms" in printed
+    assert "note('gone', 0.5)" in code[0] and "250 ms" in printed
 
 
-def test_sentences_on_a_device_are_left_out_where_other_code_was_measured(two_devices, noting):
-    number = "{measured}`x@python on gpu-h200`"
-    one = f"```{{container}} of-one-device\nThere it takes {number}.\n```"
-    both = one.replace("There", "Here {measured}`x@python`, and there")
-    row = "| x | {measured}`x@python` | {measured}`x@python on gpu-h200` |"
-    table = f"| | here | there |\n|-|-|-|\n{row}"
-    within = f"```{{container}} of-one-device\n| | there |\n|-|-|\n| y | {number} |\n```"
-    alone = f"## There alone\n\n{one}"
-    uses = "There are times.", one, both.replace("Here", "Beside"), table, within, alone
-    two_devices.page("c/uses", *uses, notebook=False)
-    measured_elsewhere(two_devices, "note('x', 0.5)", "note('x', 1 / 2)")
-    page = two_devices.soup("c/uses").body
+def test_sentences_on_a_device_are_left_out_where_other_code_was_measured(remeasured):
+    page = remeasured.soup("c/uses").body
     missing = "not recorded on NVIDIA H200 with this code"
     text = page.get_text(" ", strip=True)
     assert "it takes" not in text and "Beside" not in text
@@ -506,11 +531,6 @@ def test_sentences_on_a_device_are_left_out_where_other_code_was_measured(two_de
     assert page.select("h2") == []
     here, *there = (each.get_text(" ", strip=True) for each in page.select("td")[1:])
     assert here.startswith("500 ms") and there == ["–", "y", "–"]
-
-
-def tabs_with(project, text):
-    """Return the tabs of the page that measures in which a text is."""
-    return [found for found in tabs(project, "b/bench") if text in found["CPU"]]
 
 
 def test_a_page_for_one_device_is_recorded_there_alone(two_devices):
