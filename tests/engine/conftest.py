@@ -382,7 +382,8 @@ class Project:
         }
         path = self.root / VERSIONS["recordings"] / f"{VERSIONS['package']}-{version}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        kept = {"form": 1, "command": "", "versions": {}, "pages": {docname: [text]}}
+        pages = json.loads(path.read_text("utf8"))["pages"] if path.exists() else {}
+        kept = {"form": 1, "command": "", "versions": {}, "pages": pages | {docname: [text]}}
         path.write_text(json.dumps(kept), "utf8")
         return path
 
