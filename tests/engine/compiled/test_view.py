@@ -235,9 +235,6 @@ UNKNOWN = {
     ),
     "name": (role("code.dubble@cpu.bytes"), "there is no snippet 'code.dubble'; the nearest"),
     "function": (directive("compiled", "code.dubble"), "there is no snippet 'code.dubble'; the ne"),
-    "undeclared": (directive("compiled", "code.undeclared"), "has no arguments for 'undeclared'"),
-    "constant": (directive("compiled", "code.FACTOR"), "'FACTOR' of"),
-    "unscaled": (directive("compiled-scale", "code.both"), "SCALED of"),
     "option": (
         directive("compiled-scale", "code.double", ":shows: table"),
         "Unknown option key: 'shows' (allowed: ['case', 'show'])",

@@ -155,7 +155,7 @@ def test_an_entry_may_be_quoted_with_or_without_a_cell_and_names_its_source(book
     book.with_versions(earlier="earlier.toml")
     (book.root / "earlier.toml").write_text("", "utf8")
     quoted = (
-        '[["ValueError: no {}"]]\nby = "Fruit {}"\nsource = "https://example.org/{0}"\n'
+        '[["ValueError: no {0}"]]\nby = "Fruit {1}"\nsource = "https://example.org/{0}"\n'
         'text = "no {0} <here>"\n'
     )
     cases = ("plums", 1), ("plums", 2), ("pears", 3)

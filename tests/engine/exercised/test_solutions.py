@@ -27,34 +27,24 @@ def test_hint_and_solution_are_folded_and_the_solution_is_not_executed(exercise)
     assert solution.pre.text.rstrip().endswith("math.prod([2])")
     assert exercise.outputs("a/one") == ["1"]
 
-
-def test_a_page_follows_its_solution(exercise):
-    exercise.built()
+    # The notebook has the task alone.
+    text = "\n".join(cell.source for cell in exercise.notebook("a/one").cells)
+    assert "Prose behind it." in text and "def double(x): return x" in text
+    assert "to itself" not in text and "math.prod" not in text and "Solved" not in text
     exercise.snippet("a.solved", SNIPPET.replace("[2]", "[2, 1]"))
     exercise.built()
     assert "math.prod([2, 1])" in exercise.soup("a/one").select_one(".exercise-help").text
 
 
-def test_a_notebook_has_the_task_and_neither_hint_nor_solution(exercise):
-    exercise.built()
-    text = "\n".join(cell.source for cell in exercise.notebook("a/one").cells)
-    assert "Prose behind it." in text and "def double(x): return x" in text
-    assert "to itself" not in text and "math.prod" not in text and "Solved" not in text
-
-
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        (SOLUTION.replace("double", "duble"), "there is no snippet 'a.solved.duble'"),
-        ("```{solution} a.solved.double\n```", "Content block expected"),
-    ],
-)
-def test_an_author_is_told_what_is_wrong_at_its_line(project, written, said):
+def test_an_author_is_told_what_is_wrong_at_its_line(project):
+    wrong = SOLUTION.replace("double", "duble"), "```{solution} a.solved.double\n```"
     project.snippet("a.solved", SNIPPET)
-    project.page("a/one", project.cell("0"), written)
+    project.page("a/one", project.cell("0"), *wrong)
     build = project.build()
-    assert not build.green and said in build.output
-    assert "a/one.md:" in build.output
+    assert build.status == 1
+    line = project.line("a/one", "duble")
+    assert f"a/one.md:{line}: ERROR: there is no snippet 'a.solved.duble'" in build.output
+    assert "Content block expected" in build.output
 
 
 @pytest.fixture(scope="module")

@@ -125,17 +125,13 @@ def test_a_table_has_a_row_for_each_work_with_a_link_and_a_note_of_all(project, 
     assert "One process" in soup.select_one(".table-note").text
 
 
-@pytest.mark.parametrize("name", ["wrok", "work -work/non"])
-def test_a_name_that_nothing_bears_is_a_warning_with_the_nearest(project, noting, name):
-    project.page(
-        "a/page",
-        project.cell(PAGE, snippet="a.notes.note"),
-        f"```{{measurement-fastest}}\nsome work: {name}\n```",
-    )
-    build = project.build()
-    assert len(build.warnings) == 1
-    wrong = name.removeprefix("work -")
-    assert f"no measurement is called '{wrong}'; the nearest are work" in build.warnings[0]
+def test_a_name_that_nothing_bears_is_a_warning_with_the_nearest(project, noting):
+    table = "```{{measurement-fastest}}\nsome work: {}\n```"
+    wrong = map(table.format, ("wrok", "work -work/non"))
+    project.page("a/page", project.cell(PAGE, snippet="a.notes.note"), *wrong)
+    first, second = project.build().warnings
+    assert "no measurement is called 'wrok'; the nearest are work" in first
+    assert "no measurement is called 'work/non'; the nearest are work" in second
 
 
 BAR = '```{raw} html\n<div class="fastest-filter finder" role="group" hidden></div>\n```'
