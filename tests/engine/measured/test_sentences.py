@@ -19,6 +19,13 @@ def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
         "{verdict}`out of date`.",
         "They say {quoted}`post: 332 ms`.",
     )
+    project.page(
+        "b/quotes",
+        "It says {quoted}`post: a` and *then* {quoted}`post: b`.",
+        "It says {quoted}`post: c`.",
+        "| {quoted}`post: d` | e |\n|---|---|\n| {quoted}`post: f` | {quoted}`post: g` |",
+        notebook=False,
+    )
     project.built()
     page = project.soup("b/uses")
     assert [found.text for found in page.select(".measured")] == [
@@ -42,6 +49,10 @@ def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
     (quote,) = page.select("a.quoted")
     assert (quote.text, quote["href"]) == ("“332 ms”", "https://post.example")
     assert quote["title"] == "quoted from A post, Somebody"
+    # It is linked once in a paragraph, and once in a row.
+    quotes = [(each.text, each.name) for each in project.soup("b/quotes").select(".quoted")]
+    names = ("a", "span", "a", "a", "a", "span")
+    assert quotes == [(f"“{text}”", name) for text, name in zip("abcdfg", names, strict=True)]
 
 
 # One of each role and directive; what else is refused, `test_references` has.
@@ -183,26 +194,6 @@ def test_a_name_that_only_other_code_measured_elsewhere_is_not_recorded(project,
     assert here.startswith("500 ms") and there == "–"
     notes = [note.get_text() for note in project.soup("c/uses").select(".table-note")]
     assert "–: not recorded on gpu-h200." in notes
-
-
-def test_a_source_is_linked_once_in_a_paragraph_and_in_a_row(project):
-    project.page(
-        "a/one",
-        "It says {quoted}`post: a` and *then* {quoted}`post: b`.",
-        "It says {quoted}`post: c`.",
-        "| {quoted}`post: d` | e |\n|---|---|\n| {quoted}`post: f` | {quoted}`post: g` |",
-        notebook=False,
-    )
-    project.built()
-    found = project.soup("a/one").select(".quoted")
-    assert [(each.get_text(), each.name) for each in found] == [
-        ("“a”", "a"),
-        ("“b”", "span"),
-        ("“c”", "a"),
-        ("“d”", "a"),
-        ("“f”", "a"),
-        ("“g”", "span"),
-    ]
 
 
 def test_a_ratio_of_one_comparison_is_shown_with_its_range(project, comparing):

@@ -259,23 +259,6 @@ def test_a_recording_that_comes_or_goes_changes_its_page_alone(two_devices):
     assert "0 added, 0 changed, 0 removed" in two_devices.build().output
 
 
-def test_measurements_have_no_place_for_a_device_that_recorded_none(two_devices, noting):
-    two_devices.configure(DEVICES, 'book_devices["tpu-v5e"] = "TPU"')
-    bench = two_devices.cell("note('x', 0.5)", snippet="a.notes.note")
-    two_devices.page("b/bench", bench)
-    two_devices.built()
-    assert tabs(two_devices, "b/bench") == []
-    two_devices.recorded("b/bench")
-    two_devices.recorded_elsewhere("b/bench", ("0.5", "0.2"))
-    two_devices.built()
-    (found,) = tabs(two_devices, "b/bench")
-    more = "(one process), first call 1.50 s (one process)"
-    assert found == {
-        "CPU": f"x [python] 500 ms {more}",
-        "NVIDIA H200": f"x [python] 200 ms {more}",
-    }
-
-
 def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
     two_devices.configure(
         'book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200", "tpu": "TPU"}',
