@@ -528,7 +528,6 @@ def lasting(tmp_path_factory):
     """Return a project with the theme of the book, `note` and `contest`, for a whole file."""
     made = use_theme(Project(tmp_path_factory.mktemp("book")))
     made.snippet("a.notes", RECORDS)
-    made.snippet("a.contests", RECORDS)
     return made
 
 
@@ -562,11 +561,5 @@ def until():
 
 @pytest.fixture
 def noting(project):
-    """Give the project a snippet `a.notes.note` that leaves records of chosen times."""
+    """Give the project `a.notes`: `note` leaves a record of a chosen time, `contest` several."""
     return project.snippet("a.notes", RECORDS)
-
-
-@pytest.fixture
-def comparing(project):
-    """Give the project a snippet `a.contests.contest` that leaves a chosen comparison."""
-    return project.snippet("a.contests", RECORDS)

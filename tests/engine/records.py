@@ -1,6 +1,6 @@
 """What pages of a miniature book measure: chosen times, as the timer of a book would display them.
 
-It is also the text of the snippets `a.notes` and `a.contests`.
+It is also the text of the snippet `a.notes`.
 """
 
 from IPython.display import display

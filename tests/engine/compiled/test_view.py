@@ -254,10 +254,7 @@ UNKNOWN = {
 }
 
 
-@pytest.fixture(scope="module")
-def red(empty_project, tmp_path_factory):
-    """The project and the build of a page for each name that leads nowhere."""
-    project = empty_project(tmp_path_factory.mktemp("red"))
+def test_each_name_that_leads_nowhere_is_red(project):
     book = started(project)
     recorded(book, "code")
     recorded(book, "code", "SCALED")
@@ -265,17 +262,11 @@ def red(empty_project, tmp_path_factory):
         project.page(f"a/{name}", text, notebook=False)
     build = project.build()
     assert build.status != 0
-    return project, build
-
-
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_a_name_that_leads_nowhere_is_red(red, name):
-    project, build = red
-    (warning,) = [line for line in build.warnings if f"a/{name}.md:" in line]
-    text, message = UNKNOWN[name]
-    assert message in warning
-    place = {"option": ":shows", "caption": "A {nothing}"}.get(name, text.splitlines()[0])
-    assert f"a/{name}.md:{project.line(f'a/{name}', place)}: " in warning
+    for name, (text, message) in UNKNOWN.items():
+        (warning,) = [line for line in build.warnings if f"a/{name}.md:" in line]
+        assert message in warning
+        place = {"option": ":shows", "caption": "A {nothing}"}.get(name, text.splitlines()[0])
+        assert f"a/{name}.md:{project.line(f'a/{name}', place)}: " in warning
 
 
 # Records that are not current
@@ -294,10 +285,7 @@ STATES = {
 }
 
 
-@pytest.fixture(scope="module")
-def worsened(empty_project, tmp_path_factory):
-    """A book whose records were damaged, each in its way: the builds after that."""
-    project = empty_project(tmp_path_factory.mktemp("states"))
+def test_a_page_says_what_is_not_current_and_the_build_stays_green(project):
     book = started(project, 'book_compile_command = "compile it"')
     records = {name: recorded(book, name) for name in STATES}
     modules = {name: book.root / "snippets" / "a" / f"{name}.py" for name in STATES}
@@ -307,32 +295,18 @@ def worsened(empty_project, tmp_path_factory):
     kept = {path: path.read_text("utf8") for path in (*records.values(), *modules.values())}
     for name, (change, _) in STATES.items():
         change(records[name], modules[name])
-    build = project.build()
-    pages = {name: project.soup(f"a/{name}") for name in STATES}
-    again = project.build()
+    project.built()
+    for name, (_, state) in STATES.items():
+        said = [each.get_text() for each in project.soup(f"a/{name}").select(".compile-state")]
+        if state is None:
+            assert said == [] and "my_fusion" in project.html(f"a/{name}")
+        else:
+            assert f"This program: {state}" in said[0]
+            assert f"compiled anew by compile it -- a.{name}.double" in said[0]
+    project.built()
     for path, text in kept.items():
         path.write_text(text, "utf8")
-    return project, build, pages, again, project.build()
-
-
-@pytest.mark.parametrize("name", [name for name, (_, state) in STATES.items() if state])
-def test_the_page_says_what_is_not_current_and_the_build_stays_green(worsened, name):
-    _, build, pages, again, _ = worsened
-    assert build.green and again.green, build.output
-    text = pages[name].select_one(".compile-state").get_text()
-    assert f"This program: {STATES[name][1]}" in text
-    assert f"compiled anew by compile it -- a.{name}.double" in text
-
-
-def test_a_damaged_record_breaks_no_other(worsened):
-    _, _, pages, _, _ = worsened
-    assert "my_fusion" in pages["other"].get_text()
-    assert not pages["other"].select(".compile-state")
-
-
-def test_of_mended_records_nothing_is_said(worsened):
-    project, *_, mended = worsened
-    assert mended.green, mended.output
+    project.built()
     assert not project.soup("a/missing").select(".compile-state")
 
 

@@ -26,8 +26,8 @@ def test_a_notebook_holds_the_files_that_its_page_shows(project):
     assert "| Rule | Found |\n|---|---|\n| a, b | 1\\|2 |" in prose
 
 
-def test_numbers_in_sentences_are_text_in_the_notebook(project, comparing):
-    project.page("b/one", project.cell("contest('x', 2, 2, 2)", snippet="a.contests.contest"))
+def test_numbers_in_sentences_are_text_in_the_notebook(project, noting):
+    project.page("b/one", project.cell("contest('x', 2, 2, 2)", snippet="a.notes.contest"))
     project.page(
         "b/uses",
         "{measured}`x/fast@python`; {compared}`x/slow@python / x/fast@python`; "

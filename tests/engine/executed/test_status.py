@@ -79,8 +79,9 @@ def test_a_page_says_on_what_its_outputs_and_its_recordings_came_about(project, 
         # The processor is named as its numbers do.
         assert re.search(r" on cpu \(A processor, .*with python 3[\d.]+$", foot.text)
         here, there = [line.text for line in project.soup("a/one").select("p.provenance")]
-        assert re.search(r" UTC on cpu \(.+\d threads\).*with numpy [\d.]+, python 3[\d.]+$", here)
-        assert re.match(r"(Executed|Recorded) \d{4}-\d\d-\d\d \d\d:\d\d", here)
+        when = r"(Executed [\d-]{10} [\d:]{5} UTC|Recorded [\d-]{10})"
+        by = r"on cpu \(.+\d threads\).*with numpy [\d.]+, python 3[\d.]+"
+        assert re.fullmatch(f"{when} {by}", here)
         assert there.startswith("Recorded 20") and " on gpu-h200 (" in there
         assert "driver 580.1" in there
         assert "provenance" not in project.html("a/prose")

@@ -2,11 +2,19 @@
 
 import shutil
 
+import pytest
 
-def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
-    project.page(
-        "b/one",
-        project.cell(
+from tests.engine.conftest import RECORDS
+
+
+@pytest.fixture(scope="module")
+def site(empty_project, tmp_path_factory):
+    """Build pages with tables and charts."""
+    made = empty_project(tmp_path_factory.mktemp("site"))
+    made.snippet("a.notes", RECORDS)
+    made.page(
+        "b/tables",
+        made.cell(
             "note('x/a', 0.5, shape=[[3, 4], []])\n"
             "note('x/b', 0.125, 'jax', process={'throughput': [0.1] * 5})\n"
             "note('y', 1.0)",
@@ -16,24 +24,65 @@ def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
         "```{measurements} x/a y\n:columns: name throughput latency\n```",
         "```{measurements} y\n```",
     )
-    project.built()
-    first, second, third = project.soup("b/one").select("table.measurements")
-    assert project.rows(first) == [
+    made.page(
+        "b/charts",
+        made.cell(
+            "for size in (64, 128):\n"
+            "    note(f'mm/{size}', size / 1000, shape=[[size, size]], work=size * 1e8)\n"
+            "note('most', 1.0, work=9e11)\n"
+            "note('none', 1.0)",
+            snippet="a.notes.note",
+        ),
+        "```{measurement-chart} mm/*\n:x: size\n:y: rate\n:ceiling: most mm/* none\n\n"
+        "A *caption*.\n```",
+        "```{measurement-chart} mm/*\n```",
+    )
+    cells = [made.cell(f"note('tag/{tag}', 0.5)", "a.notes.note", tag) for tag in ("raw", "kept")]
+    made.page("b/raw", *cells, "```{measurements} tag/*\n```")
+    made.built()
+    return made
+
+
+def test_a_table_holds_what_matches_and_the_columns_asked_for(site):
+    first, second, third = site.soup("b/tables").select("table.measurements")
+    assert site.rows(first) == [
         ["measurement", "framework", "shape", "latency", "throughput", "processes"],
         ["a", "python", "3×4, scalar", "500 ms", "", "1"],
         ["b", "JAX", "", "125 ms", "100 ms", "1"],
     ]
     # Neither has a throughput.
-    assert project.rows(second) == [["measurement", "latency"], ["x, a", "500 ms"], ["y", "1 s"]]
-    assert project.rows(third) == [
+    assert site.rows(second) == [["measurement", "latency"], ["x, a", "500 ms"], ["y", "1 s"]]
+    assert site.rows(third) == [
         ["measurement", "framework", "latency", "first call"],
         ["y", "python", "1 s", "3 s"],
     ]
-    assert [note.text for note in project.soup("b/one").select(".table-note")] == [
+    assert [note.text for note in site.soup("b/tables").select(".table-note")] == [
         "One process: latency, throughput.",
         "One process: latency.",
         "One process: latency, first call.",
     ]
+
+
+def test_a_chart_has_its_caption_and_its_table_beneath(site):
+    lines, bars = site.soup("b/charts").select(".chart-figure")
+    for figure in (lines, bars):
+        svg = figure.find("svg")
+        assert svg.find("title") is not None
+        assert len(svg.select(".point[tabindex='0'] > title")) == 2
+        table = figure.select_one("details table.measurements")
+        assert [row[0] for row in site.rows(table)] == ["measurement", "64", "128"]
+        assert table.find_previous("svg") is svg
+    assert str(lines.select_one(".chart-caption em")) == "<em>caption</em>"
+    assert "GFLOP/s" in lines.find("svg").get_text()
+    assert lines.select_one(".ceiling").get_text() == "ceiling 900 GFLOP/s"
+    assert not bars.select(".ceiling")
+    assert "time of a call that is waited for" in bars.find("svg").get_text()
+
+
+def test_measurements_that_a_cell_calls_raw_are_folded(site):
+    folds = [each.get_text(" ", strip=True) for each in site.soup("b/raw").select("details")]
+    (fold,) = (each for each in folds if "tag/" in each)
+    assert "Show the raw measurements" in fold and "tag/raw" in fold
 
 
 def test_what_was_measured_on_another_device_alone_bears_its_name(project, noting):
@@ -78,36 +127,6 @@ def test_of_what_is_not_recorded_the_place_and_the_caption_remain(project, notin
     assert "the nearest are x/a" in warning
 
 
-def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
-    project.page(
-        "b/one",
-        project.cell(
-            "for size in (64, 128):\n"
-            "    note(f'mm/{size}', size / 1000, shape=[[size, size]], work=size * 1e8)\n"
-            "note('most', 1.0, work=9e11)\n"
-            "note('none', 1.0)",
-            snippet="a.notes.note",
-        ),
-        "```{measurement-chart} mm/*\n:x: size\n:y: rate\n:ceiling: most mm/* none\n\n"
-        "A *caption*.\n```",
-        "```{measurement-chart} mm/*\n```",
-    )
-    project.built()
-    lines, bars = project.soup("b/one").select(".chart-figure")
-    for figure in (lines, bars):
-        svg = figure.find("svg")
-        assert svg.find("title") is not None
-        assert len(svg.select(".point[tabindex='0'] > title")) == 2
-        table = figure.select_one("details table.measurements")
-        assert [row[0] for row in project.rows(table)] == ["measurement", "64", "128"]
-        assert table.find_previous("svg") is svg
-    assert str(lines.select_one(".chart-caption em")) == "<em>caption</em>"
-    assert "GFLOP/s" in lines.find("svg").get_text()
-    assert lines.select_one(".ceiling").get_text() == "ceiling 900 GFLOP/s"
-    assert not bars.select(".ceiling")
-    assert "time of a call that is waited for" in bars.find("svg").get_text()
-
-
 def test_a_chart_leads_to_the_settings_under_which_all_was_measured(project, noting):
     chart = "```{measurement-chart} x\n```"
     project.page("b/one", project.cell("note('x', 0.5)", snippet="a.notes.note"), chart)
@@ -118,12 +137,3 @@ def test_a_chart_leads_to_the_settings_under_which_all_was_measured(project, not
     project.built()
     (link,) = project.soup("b/one").select(".measurement-rules a")
     assert (link["href"], link.get_text()) == ("two.html", "Page b/two")
-
-
-def test_measurements_that_a_cell_calls_raw_are_folded(project, noting):
-    cells = [project.cell(f"note('x/{tag}', 0.5)", "a.notes.note", tag) for tag in ("raw", "kept")]
-    project.page("b/one", *cells, "```{measurements} x/*\n```")
-    project.built()
-    folds = [each.get_text(" ", strip=True) for each in project.soup("b/one").select("details")]
-    (fold,) = (each for each in folds if "x/" in each)
-    assert "Show the raw measurements" in fold and "x/raw" in fold

@@ -196,15 +196,15 @@ def test_a_name_that_only_other_code_measured_elsewhere_is_not_recorded(project,
     assert "–: not recorded on gpu-h200." in notes
 
 
-def test_a_ratio_of_one_comparison_is_shown_with_its_range(project, comparing):
+def test_a_ratio_of_one_comparison_is_shown_with_its_range(project, noting):
     project.page(
-        "b/one", project.cell("contest('x', 1.9, 2.0, 2.1, apart=True)", "a.contests.contest")
+        "b/one", project.cell("contest('x', 1.9, 2.0, 2.1, apart=True)", "a.notes.contest")
     )
     project.page(
-        "b/two", project.cell("contest('y', 0.9, 1.02, 1.4, apart=True)", "a.contests.contest")
+        "b/two", project.cell("contest('y', 0.9, 1.02, 1.4, apart=True)", "a.notes.contest")
     )
     project.page(
-        "b/three", project.cell("contest('z', 0.97, 1.0, 1.03, apart=True)", "a.contests.contest")
+        "b/three", project.cell("contest('z', 0.97, 1.0, 1.03, apart=True)", "a.notes.contest")
     )
     ratios = [f"`{name}/slow@python / {name}/fast@python`" for name in "xyz"]
     project.page(

@@ -100,8 +100,8 @@ def recorded(lasting):
     lasting.page(
         "a/many",
         lasting.cell(RUNS.format(name="many")),
-        lasting.cell("contest('x', 2.0 + number, 2.0, 4.0 + number)", "a.contests.contest"),
-        lasting.cell(twice, "a.contests.contest"),
+        lasting.cell("contest('x', 2.0 + number, 2.0, 4.0 + number)", "a.notes.contest"),
+        lasting.cell(twice, "a.notes.contest"),
         benchmark=True,
     )
     return lasting, lasting.record("--processes", "3")

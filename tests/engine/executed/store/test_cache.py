@@ -107,11 +107,6 @@ def test_a_damaged_file_is_refused_alone_and_replaced(filled, kind):
         assert load(filled, name) == outputs(PAGES[name], value)
 
 
-def test_a_file_that_is_missing_is_made_again(filled):
-    filled.path(PAGES["one"], "key").unlink()
-    assert load(filled, "one") is None
-
-
 def test_a_save_that_fails_leaves_what_was_there(filled, monkeypatch):
     def full(self, target):
         raise OSError(28, "No space left on device")
