@@ -102,19 +102,34 @@ def test_pages_follow_the_records_of_other_pages(project, noting):
     assert f"docs/c/uses.md:{line}: WARNING: no measurement is called 'x@python'" in red.output
 
 
-def test_the_same_measurement_twice_is_red(project, noting):
+def test_a_measurement_made_twice_or_that_the_schema_does_not_allow_is_red(project, noting):
     project.page("b/one", project.cell("note('x', 0.5)", snippet="a.notes.note"))
-    project.page(
+    twice = project.page(
         "b/two", "Prose.", project.cell("note('x', 0.25)\nnote('x', 0.5, 'jax')", "a.notes.note")
     )
+    none = project.page(
+        "b/three",
+        "Prose.",
+        project.cell("note('u', 0.5)", snippet="a.notes.note"),
+        project.cell("note('y', 0.5, work=True)\nnote('z', 0.5, version=2)"),
+    )
+    line = project.line("b/three", "note('y'") - 1
     ratio = "{measured}`x@python.first_call / x@python`"
     project.page("c/uses", ratio, "```{measurements} x\n```", notebook=False)
+    said = "the cell displays a measurement that is none: the record"
     for build in (project.build(), project.build()):
         assert build.status == 1
-        (warning,) = build.warnings
-        assert "docs/b/two.md: WARNING: the measurement x@python is made on b/one too" in warning
-    project.edit(project.path("b/two"), "note('x', 0.25)", "note('y', 0.25)")
+        (made_twice,) = [each for each in build.warnings if "docs/b/two.md" in each]
+        assert "WARNING: the measurement x@python is made on b/one too" in made_twice
+        for problem in ("work must be number or null", "version must be one of [3]"):
+            assert f"docs/b/three.md:{line}: WARNING: {said}.{problem}" in build.output
+        assert not any("c/uses" in each for each in build.warnings)
+        assert "b/three" not in {record["page"] for record in project.records()}
+    project.edit(twice, "note('x', 0.25)", "note('w', 0.25)")
+    project.edit(none, "work=True", "work=1")
+    project.edit(none, "version=2", "version=3")
     project.built()
+    assert sorted(record["name"] for record in project.records()) == [*"uwxxyz"]
 
 
 def test_reading_and_writing_in_parallel_changes_nothing(project, noting):
@@ -129,29 +144,6 @@ def test_reading_and_writing_in_parallel_changes_nothing(project, noting):
     for number in range(6):
         shown = [found.text for found in project.soup(f"b/p{number}").select(".measured")]
         assert shown == [f"{each + 1}.00 s (one process)" for each in (number, (number + 1) % 6)]
-
-
-def test_a_record_that_the_schema_does_not_allow_is_red_at_its_cell(project, noting):
-    page = project.page(
-        "b/one",
-        "Prose.",
-        project.cell("note('x', 0.5)", snippet="a.notes.note"),
-        project.cell("note('y', 0.5, work=True)\nnote('z', 0.5, version=2)"),
-    )
-    line = project.line("b/one", "note('y'") - 1
-    for build in (project.build(), project.build()):
-        assert build.status == 1
-        for problem in (
-            "the record.work must be number or null",
-            "the record.version must be one of [3]",
-        ):
-            told = f"docs/b/one.md:{line}: WARNING: the cell displays a measurement that is none: "
-            assert told + problem in build.output
-        assert project.records() == []
-    project.edit(page, "work=True", "work=1")
-    project.edit(page, "version=2", "version=3")
-    project.built()
-    assert [record["name"] for record in project.records()] == ["x", "y", "z"]
 
 
 def test_without_a_schema_no_output_is_a_measurement(project, noting):
