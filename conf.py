@@ -17,7 +17,8 @@ release = (
     .get("project", {})
     .get("version", "")
 )
-# What the book can do, each an extension in a folder of docs/_ext.
+# What the book can do, each an extension in a folder of docs/_ext; docs/engine.md says what each
+# is for.
 extensions = [
     *("executed", "measured", "compiled", "errors", "predicted", "pictures", "exercised", "light"),
     *("published", "myst_nb", "sphinx_design", "sphinx_copybutton", "sphinx_reredirects"),

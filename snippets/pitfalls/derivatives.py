@@ -4,6 +4,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jax.experimental import hijax
 
 EXPECTED_ERRORS = {
     "loss_and_predictions": (
@@ -152,6 +153,35 @@ def scale_backward(residuals, g):
     """Return the gradients for x and for scale."""
     x, scale = residuals
     return scale * g, x * g
+
+
+HiPrim = getattr(hijax, "HiPrim", None) or hijax.VJPHiPrimitive
+
+
+class Scaled(HiPrim):
+    """Scale times x, both (), with a rule for each mode."""
+
+    def __init__(self, x, scale):
+        self.in_avals, self.out_aval, self.params = (x, scale), x, {}
+        super().__init__()
+
+    def expand(self, x, scale):
+        """Return the value."""
+        return scale * x
+
+    def jvp(self, primals, tangents):
+        """Return the value, and how it changes along the tangents."""
+        (x, scale), (t, u) = primals, map(hijax.instantiate_zeros, tangents)
+        return self(x, scale), scale * t + x * u
+
+    def vjp_fwd(self, nzs_in, x, scale):
+        """Return the value and, for each gradient that is wanted, a factor."""
+        factors = zip(nzs_in, (scale, x), strict=True)
+        return self(x, scale), [f if wanted else None for wanted, f in factors]
+
+    def vjp_bwd_retval(self, factors, g):
+        """Return the gradients, and None for what has no factor."""
+        return tuple(None if f is None else f * g for f in factors)
 
 
 def forward_derivative(x):

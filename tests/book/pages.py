@@ -26,10 +26,10 @@ def page(name):
     return read_page(name, paths()[name], LIBRARY)
 
 
-def with_exercises(lesson):
-    """Return the page that has the exercises of a lesson, by the name of their modules."""
+def with_exercises(name, chapter="learn"):
+    """Return the page that has the exercises of a module, by its name and its chapter."""
     elsewhere = {"ten_minutes": "start/ten_minutes", "project": "project/generation"}
-    return elsewhere.get(lesson, f"learn/{lesson}")
+    return elsewhere.get(name, f"{chapter}/{name}")
 
 
 def costs(name):

@@ -11,11 +11,10 @@ from executed.hooks import features, kinds
 from executed.options import Options
 from executed.store.recordings import Recordings
 from measured.feature import Measured
-from measured.processes import count, disturbed, moments
-from measured.schema import Measurement, parts, record
+from measured.schema import Measurement, parts
 
 OPTIONS = Options.from_file()
-SCHEMA = Measured(OPTIONS).schema
+KIND = Measured(OPTIONS).kind
 RECORDINGS = Recordings(OPTIONS.folder("recordings"), kinds(features(OPTIONS)))
 PAGES = [
     path.relative_to(OPTIONS.folder("recordings") / "cpu").with_suffix("").as_posix()
@@ -26,11 +25,11 @@ PAGES = [
 def faults(page):
     """Say what of a recording is not as the book says, for a page that measures."""
     outputs = RECORDINGS.read("cpu", page)
-    ran = [*map(datetime.datetime.fromisoformat, moments(outputs, SCHEMA))]
+    ran = [*map(datetime.datetime.fromisoformat, KIND.moments(outputs))]
     found = set()
-    if ran and disturbed(outputs, SCHEMA):
+    if ran and KIND.disturbed(outputs):
         found.add("disturbed")
-    if ran and count(outputs, SCHEMA) < PROCESSES:
+    if ran and KIND.processes(outputs) < PROCESSES:
         found.add("few")
     if ran and max(ran) - min(ran) < datetime.timedelta(minutes=SPREAD - 1):
         found.add("close")
@@ -55,8 +54,7 @@ WIDE = {
 def wide(page):
     """Return the names of what a page measures whose time has a range that wide."""
     for cell in RECORDINGS.read("cpu", page).cells:
-        plain = [record(output, SCHEMA) for output in cell.outputs]
-        for part in itertools.chain.from_iterable(map(parts, filter(None, plain))):
+        for part in itertools.chain.from_iterable(map(parts, KIND.records(cell.outputs))):
             number = Measurement.from_plain(part).range()
             if number and number.low > 0 and number.high / number.low > MOST:
                 yield part["name"]

@@ -319,12 +319,12 @@ def users(path):
 
 
 def page_and_test(path):
-    """Return the page and the test of a module; those of exercises are the lesson's."""
+    """Return the page and the test of a module; exercises are on the page of their name."""
     relative = path.relative_to(ROOT / "snippets")
     page, test = relative.with_suffix(".md"), relative.with_name(f"test_{relative.name}")
-    if page.parent.parent.name == "learn":
+    if len(page.parts) == 3 and page.parent.name in ("exercises", "solutions", "checks"):
         test = test.parents[1] / "exercises" / test.name
-        page = pathlib.Path(pages.with_exercises(page.stem)).with_suffix(".md")
+        page = pathlib.Path(pages.with_exercises(page.stem, page.parts[0])).with_suffix(".md")
     return ROOT / "docs" / page, ROOT / "tests" / test
 
 

@@ -134,6 +134,61 @@ def test_custom_vjp_has_no_forward_mode(raises_declared):
     assert jax.hessian(derivatives.cube)(2.0) == 12
 
 
+@pytest.mark.parametrize("shape", [(), (5,)])
+def test_a_hijax_rule_serves_both_modes(shape):
+    x, scale = 3 * jnp.ones(shape), 2 * jnp.ones(shape)
+    both_modes = derivatives.Scaled(jax.typeof(x), jax.typeof(scale))
+    check_grads(both_modes, (x, scale), order=2)
+    derivatives.scaled.defvjp(derivatives.scale_forward, derivatives.scale_backward)
+    for argnums in 0, 1, (0, 1):
+        ours, expected = (
+            jax.jit(jax.grad(lambda *args, f=f: f(*args).sum(), argnums=argnums))(x, scale)
+            for f in (both_modes, derivatives.scaled)
+        )
+        jax.tree.map(np.testing.assert_array_equal, ours, expected)
+    along = jax.jvp(both_modes, (x, scale), (scale, x))
+    plain = jax.jvp(lambda x, scale: x * scale, (x, scale), (scale, x))
+    jax.tree.map(np.testing.assert_array_equal, along, plain)
+
+
+def test_a_hijax_rule_keeps_nothing_for_a_constant():
+    x, scale = jnp.ones(1000), jnp.ones(1000)
+    derivatives.scaled.defvjp(derivatives.scale_forward, derivatives.scale_backward)
+    kept, compiled = {}, {}
+    for f in derivatives.scaled, derivatives.Scaled(jax.typeof(x), jax.typeof(scale)):
+
+        def for_x(x, f=f):
+            return f(jnp.sin(x), scale)
+
+        _, backward = jax.vjp(for_x, x)
+        kept[type(f).__name__] = len(jax.tree.leaves(backward))
+        gradient = jax.jit(jax.grad(lambda x: for_x(x).sum())).lower(x).compile()
+        compiled[type(f).__name__] = gradient.memory_analysis().temp_size_in_bytes
+    # One of them is the cosine that the sine keeps.
+    assert kept == {"custom_vjp": 3, "Scaled": 2}
+    # Compiled as one program, nothing of it is left.
+    assert compiled["custom_vjp"] == compiled["Scaled"]
+
+
+def test_a_custom_vjp_that_asks_for_symbolic_zeros_keeps_as_little():
+    def forward(x, scale):
+        kept = x.value if scale.perturbed else None, scale.value if x.perturbed else None
+        return x.value * scale.value, kept
+
+    scaled = jax.custom_vjp(lambda x, scale: x * scale)
+    scaled.defvjp(forward, lambda kept, g: (kept[1] * g, None), symbolic_zeros=True)
+    _, backward = jax.vjp(lambda x: scaled(x, jnp.array(2.0)), jnp.array(3.0))
+    assert len(jax.tree.leaves(backward)) == 1
+    assert backward(1.0) == (2,)
+
+
+def test_without_a_method_for_it_a_hijax_class_has_no_vmap():
+    x = jnp.ones(3)
+    both_modes = derivatives.Scaled(jax.typeof(x[0]), jax.typeof(x[0]))
+    with pytest.raises(NotImplementedError, match="must implement `batch`"):
+        jax.vmap(both_modes)(x, x)
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_flags_of_a_checkpoint_are_static(raises_declared, training):
     raises_declared(derivatives.gradient_of_layer, 1.0, 0.5, training)

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from executed.names import nearest
-from executed.source.code import fingerprint, joined
-from executed.source.snippets import Definition, Excerpt, Library, Module
+from executed.source.code import fingerprint
+from executed.source.snippets import Definition, Library, Module
 
 # In which a module declares programs for one device of each target, and for many.
 CONSTANTS = ("COMPILED", "SCALED")
@@ -65,7 +65,7 @@ def find(library: Library, written: str, kind: str, chapter: str = "") -> Progra
         raise ProgramError(
             f"{kind} of {module.path} has no arguments for '{definition.name}'{hint}"
         )
-    code = _code(library.excerpt([definition]))
+    code = library.excerpt([definition]).code
     name = f"{definition.module}.{definition.name}"
     return Program(name, kind, definition, code, arguments[definition.name])
 
@@ -101,14 +101,3 @@ def declared(module: Module, kind: str) -> dict[str, Any]:
 
 def _value(definition: Definition) -> Any:
     return ast.parse(definition.source).body[0].value  # type: ignore[attr-defined]
-
-
-def _code(excerpt: Excerpt) -> str:
-    """Return self-contained code."""
-    lines = "\n".join(dict.fromkeys(imported.lines for imported in excerpt.imports))
-    return joined([lines, *(definition.source for definition in excerpt.definitions)])
-
-
-def chapter(docname: str) -> str:
-    """Return the chapter of a page, as snippets are named in it."""
-    return docname.rpartition("/")[0].replace("/", ".")

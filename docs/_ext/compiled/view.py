@@ -21,14 +21,15 @@ from sphinx.util.template import FileRenderer
 from drawing.lines import Point, line_chart
 from drawing.numbers import seconds_text
 from drawing.peaks import Peaks
+from executed.assets import load_on_page
 from executed.book import book_of
 from executed.names import nearest
 from executed.nodes import noted
-from executed.source.snippets import SnippetError
+from executed.source.snippets import SnippetError, chapter_of
 from executed.store.states import Standing, State
 
 from . import program_files
-from .declared import Program, ProgramError, chapter, find
+from .declared import Program, ProgramError, find
 from .options import CompiledOptions, Target, compile_targets, programs_folder
 from .programs import BEFORE, Head, ProgramRecord, Run
 
@@ -174,7 +175,7 @@ class _Place:
         library = book.library
         if not targets:
             raise ProgramError("book_targets of conf.py names no device to compile for")
-        program = find(library, written, kind, chapter(self.env.docname))
+        program = find(library, written, kind, chapter_of(self.env.docname))
         folder = programs_folder(book.options)
         # A file that is not there is looked for again by every build.
         read = [library.path(module) for module in library.reached([program.definition.module])]
@@ -198,7 +199,7 @@ class CompiledDirective(_Place, SphinxDirective):
             self.warn(error)
             return []
         if self.kind == "COMPILED":
-            self.env.metadata[self.env.docname]["scripts"] = "origins.js"
+            load_on_page(self.env, "origins.js")
         facts |= {"program": program, "record": record, "state": state, "labels": self.labels}
         facts["command"] = book_of(self.env).options.of(CompiledOptions).compile_command
         return self.parse_text_to_nodes(renderer().render(self.template, facts))

@@ -10,10 +10,11 @@ from sphinx.util.docutils import SphinxDirective
 
 from executed.book import Book, book_of
 from executed.nodes import raw, table_node
-from executed.waiting import place
+from executed.waiting import link, place
 
 from .beside import label
-from .listing import ERRORS, all_errors, error_text, meaning
+from .feature import NAME
+from .listing import all_errors, error_text, meaning
 from .options import ErrorOptions
 from .outcomes import DeclaredError
 
@@ -48,11 +49,9 @@ def _table(page: Any, node: nodes.Element) -> nodes.Node:
     rows: list[list[nodes.Node | str]] = []
     for change in changes(all_errors(page.env)):
         last, first = (name.removeprefix(f"{package}-") for name in (change.last, change.first))
-        uri = book.relative_uri(page.env.docname, change.page)
-        link = nodes.reference("", change.page, refuri=uri, internal=True)
         # A literal of docutils has an element for each word.
         codes = (f"<code>{html.escape(text)}</code>" if text else "no error" for text in change[3:])
-        rows.append([link, f"{last} → {first}", *map(raw, codes)])
+        rows.append([link(page, change.page, change.page), f"{last} → {first}", *map(raw, codes)])
     heads = ["raised on", label(book.options), "before", "since"]
     return table_node(heads, rows, classes=["changed-errors"])
 
@@ -62,4 +61,4 @@ class ErrorsChangedDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the place, filled in when the page is written."""
-        return [place(self, _table, ERRORS)]
+        return [place(self, _table, NAME)]

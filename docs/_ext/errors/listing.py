@@ -21,9 +21,11 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from executed.assets import load_on_page
 from executed.book import book_of
+from executed.nodes import fold, raw
 from executed.options import Options
-from executed.waiting import users
+from executed.waiting import shows
 
 from .beside import label, span
 from .feature import NAME
@@ -36,8 +38,6 @@ logger = logging.getLogger(__name__)
 VARIES = re.compile(r"0x[0-9a-f…]+|https?://\S+|\d+")
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
 QUOTED = "quoted.toml"
-# What pages use that list errors.
-ERRORS = "book_uses_errors"
 
 
 class error_entry(nodes.section):
@@ -60,7 +60,9 @@ class ErrorEntryDirective(SphinxDirective):
         self.state.document.set_id(node)
         node += self.parse_content_to_nodes()
         self.set_source_info(node)
-        self.env.metadata[self.env.docname][ERRORS] = True
+        shows(self.env, NAME)
+        # It finds a message among the entries.
+        load_on_page(self.env, "errors.js")
         if path := _earlier_file(book_of(self.env).options):
             self.env.note_dependency(str(path))
             self.env.note_dependency(str(path.with_name(QUOTED)))
@@ -100,11 +102,6 @@ def quoted(path: pathlib.Path) -> dict[str, list[Quote]]:
 def all_errors(env: BuildEnvironment) -> list[DeclaredError]:
     """Return the errors that pages declare, in the order of pages and cells."""
     return [error for errors in book_of(env).concluded(NAME).values() for error in errors]
-
-
-def dependents(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Return the pages to write again because errors of other pages changed."""
-    return users(env, ERRORS) if book_of(env).concludes_otherwise(NAME) else []
 
 
 def matching_errors(entry: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:
@@ -179,11 +176,11 @@ class ShowErrors(SphinxPostTransform):
             logger.warning(message, location=entry, type="book", subtype="errors")
             return
         if declared:
-            entry += nodes.raw("", self._printed(words, declared), format="html")
+            entry += self._printed(words, declared)
         if quotes:
-            entry += nodes.raw("", quotation(quotes), format="html")
+            entry += quotation(quotes)
 
-    def _printed(self, words: str, declared: list[DeclaredError]) -> str:
+    def _printed(self, words: str, declared: list[DeclaredError]) -> list[nodes.Node]:
         best = max(declared, key=lambda error: (error.here is not None, len(error.versions)))
         shown = [*self._shown(best), *self._earlier(words)]
         by = next((heading for heading, text in shown if text), "")
@@ -206,44 +203,34 @@ class ShowErrors(SphinxPostTransform):
             yield span([first, last], self.options), error_text(outcome)
 
 
-def messages(shown: Sequence[tuple[str, str]], by: str) -> str:
+def messages(shown: Sequence[tuple[str, str]], by: str) -> list[nodes.Node]:
     """Return a fold with all messages of an error, each beneath its heading.
 
     What the page folds, Markdown leaves out, and names the version that said it, `by`.
     """
     if not shown:
-        return ""
-    mark = ' class="differs"' if len(shown) > 1 else ""
-    parts = [f'<details{mark} data-by="{html.escape(by)}"><summary>The whole message</summary>']
+        return []
+    parts = []
     for heading, text in shown:
         if heading:
             parts.append(f"<p>{html.escape(heading)}{'' if text else ': no error'}</p>")
         if text:
             parts.append(f"<pre>{html.escape(text)}</pre>")
-    return "".join([*parts, "</details>"])
+    differs = "differs" if len(shown) > 1 else ""
+    return fold("The whole message", raw("".join(parts)), class_=differs, by=by)
 
 
-def quotation(quotes: Sequence[Quote]) -> str:
+def quotation(quotes: Sequence[Quote]) -> list[nodes.Node]:
     """Return a fold with what nobody printed here, each text beneath a link to its source."""
-    heading = f"Quoted: {html.escape(quotes[0].by)}"
-    parts = [f'<details data-by="{heading}"><summary>{heading}</summary>']
+    parts = []
     for quote in quotes:
         text, by, source = map(html.escape, (quote.text, quote.by, quote.source))
         parts.append(f'<p><a href="{source}">{by}</a></p><pre>{text}</pre>')
-    return "".join([*parts, "</details>"])
-
-
-def load_finder(
-    app: Sphinx, docname: str, templatename: str, context: dict[str, Any], doctree: Any
-) -> None:
-    """Let a page with a list of errors load the script that finds one in it."""
-    if doctree and any(doctree.findall(error_entry)):
-        app.add_js_file("errors.js")
+    heading = f"Quoted: {quotes[0].by}"
+    return fold(heading, raw("".join(parts)), by=heading)
 
 
 def setup(app: Sphinx) -> None:
-    """Register the directive, what completes it, and the event."""
-    app.connect("env-updated", dependents)
+    """Register the directive, and what completes it."""
     app.add_directive("error-entry", ErrorEntryDirective)
     app.add_post_transform(ShowErrors)
-    app.connect("html-page-context", load_finder)

@@ -6,9 +6,12 @@ from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
 
 # Their place among all files: after those of themes and other extensions, before the book's own.
 PRIORITY = 700
+# Under which the metadata of a page hold scripts, besides the `scripts` of its head.
+LOADED = "book_scripts"
 
 
 def add_assets(app: Sphinx, module: str, *loaded: str) -> None:
@@ -27,11 +30,17 @@ def add_assets(app: Sphinx, module: str, *loaded: str) -> None:
         add(name, priority=PRIORITY)
 
 
+def load_on_page(env: BuildEnvironment, script: str) -> None:
+    """Let the page that is read load a script, besides those that its head names."""
+    env.metadata[env.docname].setdefault(LOADED, {})[script] = True
+
+
 def add_scripts_of_page(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Load the scripts that the head of a page names, on this page alone."""
-    for name in (context.get("meta") or {}).get("scripts", "").split():
+    """Load the scripts of a page, on this page alone."""
+    facts = context.get("meta") or {}
+    for name in dict.fromkeys([*facts.get("scripts", "").split(), *facts.get(LOADED, ())]):
         app.add_js_file(name)
 
 

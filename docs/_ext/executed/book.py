@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import nbformat
 from sphinx.environment import BuildEnvironment
@@ -18,6 +18,8 @@ from .source.snippets import Library
 from .store.output_format import RunMetadata
 from .store.recordings import Recordings
 from .store.states import State
+
+Made = TypeVar("Made")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,29 +123,21 @@ class Book:
         self.fresh: set[str] = set()
         # Whether any page was read or is gone.
         self.changed = False
-        self.failed_before = any(page.outcome.failures for page in self.pages.values())
+        self._failed_before = any(page.outcome.failures for page in self.pages.values())
         self._before = {feature.name: self.concluded(feature.name) for feature in features}
         paths = {name: path for feature in features for name, path in feature.files().items()}
         self._files = {name: files.digest(path) for name, path in paths.items()}
+        self._made: dict[Callable[[Book], Any], Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what the next build takes over."""
         return {name: getattr(self, name) for name in ("pages", "texts", "shown_before")}
 
     @property
-    def mended(self) -> bool:
-        """Whether pages failed in the last build, and none does now."""
-        return self.failed_before and not any(p.outcome.failures for p in self.pages.values())
-
-    @property
     def partial(self) -> bool:
         """Whether some page failed, or has a cell that was executed nowhere."""
         outcomes = (page.outcome for page in self.pages.values())
         return any(outcome.failures or outcome.incomplete for outcome in outcomes)
-
-    def feature(self, name: str) -> Feature | None:
-        """Return a feature, if the book has it."""
-        return next((feature for feature in self.features if feature.name == name), None)
 
     def concluded(self, feature: str) -> dict[str, Any]:
         """Return what a feature concluded of the pages that have not failed, by their names."""
@@ -154,12 +148,20 @@ class Book:
                 conclusions[docname] = data
         return conclusions
 
-    def concludes_otherwise(self, feature: str) -> bool:
-        """Whether a feature concludes something else than in the last build.
+    def concluded_otherwise(self) -> list[str]:
+        """Return the features that conclude something else than in the last build.
 
-        So it does once the last page is mended: what is missing is excused as long as one fails.
+        All do once the last page is mended: what is missing is excused as long as one fails.
         """
-        return self.mended or self.concluded(feature) != self._before[feature]
+        failing = any(page.outcome.failures for page in self.pages.values())
+        mended = self._failed_before and not failing
+        return [name for name, was in self._before.items() if mended or self.concluded(name) != was]
+
+    def once(self, make: Callable[["Book"], Made]) -> Made:
+        """Return what a function makes of the book whose pages are all known; it is called once."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast(Made, self._made[make])
 
     def executes(self, page: Page) -> bool:
         """Say whether a page is executed here; if not, it is shown from recordings.

@@ -22,7 +22,7 @@ from .run.results import run_or_load
 from .source.pages import Page, PageError, read_page
 from .status import STATUS
 from .store.device_outputs import DeviceResult, device_results
-from .waiting import users
+from .waiting import pages_with
 
 logger = logging.getLogger(__name__)
 
@@ -186,13 +186,13 @@ def _warn(docname: str, line: int, message: str) -> None:
 
 
 def dependents(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Return the pages to write again because devices or states of other pages changed."""
+    """Return the pages to write again because of what changed on other pages."""
     book = book_of(env)
     if book.shown_before != book.shown:
         # The switch in the header of every page, and its notices.
         book.shown_before = book.shown
         return sorted(env.found_docs)
-    return users(env, STATUS) if book.changed else []
+    return pages_with(env, [*book.concluded_otherwise(), *([STATUS] if book.changed else [])])
 
 
 def finish(app: Sphinx, exception: Exception | None) -> None:

@@ -71,10 +71,13 @@ def table_note(text: str) -> nodes.paragraph:
     return nodes.paragraph("", text, classes=["table-note"])
 
 
-def fold(summary: str, *inside: nodes.Node, class_: str = "") -> list[nodes.Node]:
-    """Return nodes that a reader sees who opens a summary."""
-    mark = f' class="{class_}"' if class_ else ""
-    start = f"<details{mark}><summary>{html.escape(summary)}</summary>"
+def fold(
+    summary: str, *inside: nodes.Node, class_: str = "", by: str | None = None
+) -> list[nodes.Node]:
+    """Return nodes that a reader sees who opens a summary; `by` is all that Markdown has of it."""
+    marks = f' class="{class_}"' if class_ else ""
+    marks += "" if by is None else f' data-by="{html.escape(by)}"'
+    start = f"<details{marks}><summary>{html.escape(summary)}</summary>"
     return [raw(start), *inside, raw("</details>")]
 
 

@@ -33,8 +33,6 @@ class OptionError(Exception):
 
 Count = Annotated[int, LEAST_1]
 Seconds = Annotated[float, Rule(lambda value: 0 < value < math.inf, "a finite number, more than 0")]
-
-
 Variable = Annotated[str, Rule(re.compile(r"[\w*?![\]-]+").fullmatch, "a name or a pattern")]
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import html
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from docutils import nodes
@@ -15,11 +15,11 @@ from .nodes import raw, table_node
 from .options import Options
 from .store.output_format import RunMetadata
 from .store.states import Standing
-from .waiting import FillIn, place
+from .waiting import Fill, FillIn, link, place
 
 HEAD = ("page", "executed (UTC)", "took", "kernel", "this build")
-# What pages use that say how pages stand.
-STATUS = "book_shows_status"
+# What pages show that say how pages stand.
+STATUS = "status"
 
 
 class StatusDirective(SphinxDirective):
@@ -27,16 +27,11 @@ class StatusDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the place of what the directive is named for."""
-        return [place(self, SHOWN[self.name], uses=STATUS)]
+        return [place(self, SHOWN[self.name], STATUS)]
 
 
 def _devices(page: FillIn, node: nodes.Element) -> nodes.Node:
     return nodes.paragraph("", devices_in_words(book_of(page.env)))
-
-
-def _link(page: FillIn, docname: str) -> nodes.reference:
-    uri = book_of(page.env).relative_uri(page.env.docname, docname)
-    return nodes.reference("", docname, refuri=uri, internal=True)
 
 
 def _status(page: FillIn, node: nodes.Element) -> nodes.Node:
@@ -46,7 +41,7 @@ def _status(page: FillIn, node: nodes.Element) -> nodes.Node:
         built = book.pages[docname]
         row = _row(built.outcome, docname in book.fresh, book.options.recorded)
         recorded = (recorded_on(device, built) for device in book.shown)
-        rows.append([_link(page, docname), *row, *recorded])
+        rows.append([link(page, docname, docname), *row, *recorded])
     head = [*HEAD, *map(book.options.label, book.shown)]
     return table_node(head, rows, classes=["page-status"])
 
@@ -63,10 +58,7 @@ def _row(outcome: Outcome, fresh: bool, only_recorded: bool) -> list[str]:
     return [when(facts).removesuffix(" UTC"), f"{facts.seconds:.1f} s", facts.process, came]
 
 
-SHOWN: dict[str, Callable[[FillIn, nodes.Element], nodes.Node]] = {
-    "page-status": _status,
-    "recorded-devices": _devices,
-}
+SHOWN: dict[str, Fill] = {"page-status": _status, "recorded-devices": _devices}
 
 
 def recorded_on(device: str, page: BuiltPage) -> str:

@@ -1,11 +1,14 @@
 """Plain data from elsewhere: compared with the types of a dataclass, and turned into one.
 
 What a type alone does not say stands beside it as a `Rule`, as in `Annotated[int, LEAST_1]`. A
-field that is called like a word of Python ends in `_`; its key in the data does not.
+field that is called like a word of Python ends in `_`; its key in the data does not. This is our
+own because msgspec passes over keys that a dataclass does not have, knows no rules but those of
+numbers and texts, and does not say below which key of a dictionary something is wrong.
 """
 
 import dataclasses
 import datetime
+import enum
 import json
 import types
 import typing
@@ -77,6 +80,9 @@ def typed(kind: Any, value: Any, place: tuple[Any, ...] = ()) -> Any:
             typed(inner[0], key, place): typed(inner[1], part, (*place, key))
             for key, part in value.items()
         }
+    if isinstance(kind, enum.EnumType):
+        _expect(value in [*kind], value, " or ".join(map(repr, map(str, kind))), place)
+        return kind(value)
     if kind in PLAIN_TYPES:
         accepted, words = PLAIN_TYPES[kind]
         # To Python, True is a number.

@@ -1,6 +1,6 @@
 """What a page leaves open until all pages are read: a place, and who fills it in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -8,6 +8,13 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+from .book import book_of
+
+# Under which the metadata of a page hold what it shows.
+SHOWS = "book_shows"
+# What fills in a place, given what transforms the page, and the place.
+Fill = Callable[[Any, nodes.Element], nodes.Node | Sequence[nodes.Node]]
 
 
 class waiting(nodes.Inline, nodes.General, nodes.Element):
@@ -25,26 +32,33 @@ class FillIn(SphinxPostTransform):
             node.replace_self(node["fill_in"](self, node))
 
 
-def place(
-    at: SphinxDirective | SphinxRole,
-    fill_in: Callable[[Any, nodes.Element], nodes.Node | Sequence[nodes.Node]],
-    uses: str,
-    **facts: Any,
-) -> waiting:
-    """Return a place that a directive or a role leaves, which the function `fill_in` fills in.
-
-    It is given what transforms the page, and the place. `uses` is noted of the page: whoever knows
-    that what it names has changed has such pages written again, in Sphinx's event `env-updated`.
-    """
+def place(at: SphinxDirective | SphinxRole, fill_in: Fill, *shown: str, **facts: Any) -> waiting:
+    """Return a place that a directive or a role leaves; `shown` names what it `shows`."""
     node = waiting(fill_in=fill_in, **facts)
     at.set_source_info(node)
-    at.env.metadata[at.env.docname][uses] = True
+    shows(at.env, *shown)
     return node
 
 
-def users(env: BuildEnvironment, uses: str) -> list[str]:
-    """Return the pages of which it is noted that they use something."""
-    return sorted(docname for docname in env.found_docs if uses in env.metadata[docname])
+def link(page: FillIn, docname: str, text: str) -> nodes.reference:
+    """Return a link to another page, for a place of this one."""
+    uri = book_of(page.env).relative_uri(page.env.docname, docname)
+    return nodes.reference("", text, refuri=uri, internal=True)
+
+
+def shows(env: BuildEnvironment, *names: str) -> None:
+    """Note of the page that is read what of the whole book it shows.
+
+    What a feature concludes has the name of the feature. Where that has changed, the core has such
+    pages written again.
+    """
+    env.metadata[env.docname].setdefault(SHOWS, set()).update(names)
+
+
+def pages_with(env: BuildEnvironment, names: Collection[str]) -> list[str]:
+    """Return the pages that show anything of these names."""
+    noted = {docname: env.metadata[docname].get(SHOWS, ()) for docname in env.found_docs}
+    return sorted(docname for docname in noted if not set(names).isdisjoint(noted[docname]))
 
 
 def setup(app: Sphinx) -> None:

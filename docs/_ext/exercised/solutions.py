@@ -8,15 +8,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from executed.book import book_of
 from executed.nodes import fold, raw
-from executed.source.code import joined
-from executed.source.snippets import Definition, Library, SnippetError
-
-
-def code(library: Library, definition: Definition) -> str:
-    """Return a snippet with all that it needs; raises SnippetError."""
-    excerpt = library.excerpt([definition])
-    lines = dict.fromkeys(line for each in excerpt.imports for line in each.lines.splitlines())
-    return joined(["\n".join(lines), *(each.source for each in excerpt.definitions)])
+from executed.source.snippets import SnippetError, chapter_of
 
 
 class SolutionDirective(SphinxDirective):
@@ -30,10 +22,9 @@ class SolutionDirective(SphinxDirective):
         self.assert_has_content()
         library = book_of(self.env).library
         written = self.arguments[0]
-        chapter = self.env.docname.rpartition("/")[0].replace("/", ".")
         try:
-            definition = library.find(written, chapter)
-            solution = code(library, definition)
+            definition = library.find(written, chapter_of(self.env.docname))
+            solution = library.excerpt([definition]).code
         except SnippetError as error:
             raise self.error(str(error)) from None
         for name in library.reached([definition.module]):

@@ -71,7 +71,11 @@ MENDED: dict[str, dict[str, str]] = {
 # what is folded away, which a browser need not style before somebody opens it; then it looks again.
 SCROLLS = "e.scrollWidth>e.clientWidth||e.scrollHeight>e.clientHeight"
 RESIZED = 'window.addEventListener("resize",t)'
+# It scrolls the sidebar to the page, for which a browser lays out all that it has read. On a phone
+# there is no sidebar to see, and menus.js scrolls it when it is opened.
+SIDEBAR = 'if(!document.querySelector(".bd-docs-nav")'
 MENDED_SCRIPT = (
+    (f"{SIDEBAR})return;", f'{SIDEBAR}||matchMedia("(width < 960px)").matches)return;'),
     (
         f".forEach(e=>{{e.tabIndex={SCROLLS}?0:-1}})",
         f".forEach((e,n,all)=>{{n||[...all].map(e=>[e,e.checkVisibility()&&({SCROLLS})?0:-1])"

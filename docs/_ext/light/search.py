@@ -5,14 +5,14 @@ for them, and below its title the words by which readers look for a page: `searc
 is made again only where a page has changed.
 """
 
-import asyncio
 import html
 import json
 import pathlib
 import shutil
+import subprocess
+import sys
 import tempfile
 
-from pagefind.index import IndexConfig, PagefindIndex
 from selectolax.lexbor import LexborHTMLParser
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
@@ -27,8 +27,8 @@ FOLDER, ENTRY = "pagefind", "pagefind-entry.json"
 SURFACES = ("pagefind-*ui*", "pagefind-highlight.js", "playground")
 # What a page says of itself or of a number, and what is there to be used, is nothing to be found.
 NOTES = (".note", ".device-notice", ".device-missing", ".provenance")
-SKIPPED = [".headerlink", ".sd-tab-label", ".prev-next-footer", "script", "style", "svg", *NOTES]
-ROOT, TRIES = "article", 3
+SKIPPED = (".headerlink", ".sd-tab-label", ".prev-next-footer", "script", "style", "svg", *NOTES)
+ROOT = "article"
 # What the words of a page count for; a title counts for 7.
 WORDS = (
     '<p data-pagefind-weight="8" data-pagefind-meta="words, description[title]" title="{}">{}</p>'
@@ -55,12 +55,9 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
         )
         texts[uri] = searched((site / uri).read_text("utf8"), words)
     expected = sum(f"<{ROOT}" in text for text in texts.values())
-    # Pagefind may be ended before it has written all that it says it has.
-    for _ in range(TRIES):
-        asyncio.run(_index(texts, index.parent))
-        if _pages(index) == expected:
-            return
-    raise ExtensionError(f"{index} does not have the {expected} pages that were to be searched")
+    _index(texts, index.parent)
+    if _pages(index) != expected:
+        raise ExtensionError(f"{index} does not have the {expected} pages that were to be searched")
 
 
 def _pages(entry: pathlib.Path) -> int:
@@ -72,22 +69,17 @@ def _pages(entry: pathlib.Path) -> int:
         return 0
 
 
-async def _index(texts: dict[str, str], folder: pathlib.Path) -> None:
+def _index(texts: dict[str, str], folder: pathlib.Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    config = IndexConfig(
-        root_selector=ROOT,
-        exclude_selectors=SKIPPED,
-        output_path=str(folder),
-        keep_index_url=True,
-    )
     with tempfile.TemporaryDirectory(prefix="book-") as marked:
         for uri, text in texts.items():
             page = pathlib.Path(marked, uri)
             page.parent.mkdir(parents=True, exist_ok=True)
             page.write_text(text, "utf8")
-        # In one go: after each answer Pagefind's client for Python sleeps for a tenth of a second.
-        async with PagefindIndex(config=config) as index:
-            await index.add_directory(marked)
+        command = [sys.executable, "-m", "pagefind", "--silent", "--keep-index-url"]
+        command += ["--site", marked, "--output-path", str(folder), "--root-selector", ROOT]
+        # Whatever comes of it, the pages that it has written are counted.
+        subprocess.run([*command, "--exclude-selectors", ",".join(SKIPPED)], check=False)
     for pattern in SURFACES:
         for path in folder.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -3,8 +3,7 @@
 import fnmatch
 import json
 import pathlib
-import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from docutils import nodes
@@ -12,18 +11,17 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from executed.book import book_of
+from executed.book import Book, book_of
+from executed.nodes import raw
 from executed.status import add_notice
-from executed.waiting import FillIn, place, users, waiting
+from executed.waiting import FillIn
 
-from .feature import NAME, Measured, PageMeasurements
+from .feature import NAME, PageMeasurements
+from .processes import MeasurementKind
 from .references import Measurements
-from .schema import Measurement, Schema
+from .schema import Measurement
 
-# What pages use that name measurements.
-RECORDS = "book_uses_records"
 PREVIEW = (
     '<p class="device-notice">Preview: this page was measured with few samples. '
     "Its numbers may be far off.</p>"
@@ -33,37 +31,19 @@ PLAIN = "python"
 logger = logging.getLogger(__name__)
 
 
-def measured(env: BuildEnvironment) -> Measured | None:
-    """Return this feature of a book."""
-    feature = book_of(env).feature(NAME)
-    return feature if isinstance(feature, Measured) else None
-
-
-def schema(env: BuildEnvironment) -> Schema | None:
-    """Return the schema of measurements, if there is one."""
-    feature = measured(env)
-    return feature.schema if feature else None
-
-
-def all_records(env: BuildEnvironment) -> list[dict[str, Any]]:
+def all_records(book: Book) -> list[dict[str, Any]]:
     """Return the records of the whole book, in the order of pages and cells."""
-    concluded: Mapping[str, PageMeasurements] = book_of(env).concluded(NAME)
+    concluded: Mapping[str, PageMeasurements] = book.concluded(NAME)
     return [record for page in concluded.values() for record in page.records]
-
-
-# What was made of the records of an environment, for as long as they are the same ones.
-_FROM_RECORDS: weakref.WeakKeyDictionary[
-    BuildEnvironment, list[tuple[dict[str, Any], Measurement]]
-] = weakref.WeakKeyDictionary()
 
 
 def measurements(env: BuildEnvironment) -> list[Measurement]:
     """Return the measurements of the whole book, in the order of pages and cells."""
-    records, cached = all_records(env), _FROM_RECORDS.get(env, [])
-    if [id(record) for record in records] != [id(record) for record, _ in cached]:
-        cached = [(record, Measurement.from_plain(record)) for record in records]
-        _FROM_RECORDS[env] = cached
-    return [measurement for _, measurement in cached]
+    return book_of(env).once(_measurements)
+
+
+def _measurements(book: Book) -> list[Measurement]:
+    return [Measurement.from_plain(record) for record in all_records(book)]
 
 
 def matching(env: BuildEnvironment, patterns: Iterable[str]) -> list[Measurement]:
@@ -76,11 +56,14 @@ def matching(env: BuildEnvironment, patterns: Iterable[str]) -> list[Measurement
     ]
 
 
-def known_measurements(env: BuildEnvironment) -> Measurements:
-    """Return what pages may name: all that was measured on any device."""
-    book = book_of(env)
+def known_on(page: FillIn) -> Measurements:
+    """Return what a page may name: all that was measured on any device."""
+    return book_of(page.env).once(_known)
+
+
+def _known(book: Book) -> Measurements:
     by_name: dict[tuple[str, str], dict[str, Measurement]] = {}
-    for measurement in sorted(measurements(env), key=lambda each: each.device != book.home):
+    for measurement in sorted(book.once(_measurements), key=lambda each: each.device != book.home):
         devices_of = by_name.setdefault((measurement.name, measurement.framework), {})
         devices_of[measurement.device] = measurement
     recorded = (device for page in book.pages.values() for device in page.outcome.states)
@@ -98,34 +81,16 @@ def known_measurements(env: BuildEnvironment) -> Measurements:
     )
 
 
-_KNOWN: weakref.WeakKeyDictionary[FillIn, Measurements] = weakref.WeakKeyDictionary()
-
-
-def known_on(page: FillIn) -> Measurements:
-    """Return the same for what fills in the places of one page, computed once."""
-    if page not in _KNOWN:
-        _KNOWN[page] = known_measurements(page.env)
-    return _KNOWN[page]
-
-
-def place_measured(
-    at: SphinxDirective | SphinxRole, fill_in: Callable[..., Any], **facts: Any
-) -> waiting:
-    """Return a place of what measurements say; see `executed.waiting.place`."""
-    return place(at, fill_in, RECORDS, **facts)
-
-
 def data_node(env: BuildEnvironment, class_: str, data: dict[str, Any]) -> nodes.Node:
     """Return data as a script of the page finds them, with the device of the book's numbers."""
     book = book_of(env)
     home = [book.home, book.options.label(book.home)]
     text = json.dumps({"home": home} | data, ensure_ascii=False, separators=(",", ":"))
     text = text.replace("<", "\\u003c")
-    script = f'<script type="application/json" class="{class_}">{text}</script>'
-    return nodes.raw("", script, format="html")
+    return raw(f'<script type="application/json" class="{class_}">{text}</script>')
 
 
-def report_duplicates(env: BuildEnvironment) -> None:
+def report_duplicates(app: Sphinx, env: BuildEnvironment) -> None:
     """Warn of each name that several measurements bear: a reference would be ambiguous."""
     first: dict[tuple[str, str], Measurement] = {}
     twice: dict[str, tuple[Measurement, Measurement]] = {}
@@ -137,12 +102,6 @@ def report_duplicates(env: BuildEnvironment) -> None:
         where = "this page twice" if former.page == measurement.page else f"{former.page} too"
         message = f"the measurement {reference} is made on {where}; give one of them another name"
         logger.warning(message, location=measurement.page, type="book", subtype="measured")
-
-
-def dependents(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Return the pages to write again because measurements on other pages changed."""
-    report_duplicates(env)
-    return users(env, RECORDS) if book_of(env).concludes_otherwise(NAME) else []
 
 
 class SayPreview(SphinxPostTransform):
@@ -167,19 +126,20 @@ def publish(app: Sphinx, exception: Exception | None) -> None:
     """
     if exception or app.builder.format != "html":
         return
-    records = all_records(app.env)
-    lines = [json.dumps(each, sort_keys=True, ensure_ascii=False) for each in records]
+    book = book_of(app.env)
+    lines = [json.dumps(each, sort_keys=True, ensure_ascii=False) for each in all_records(book)]
     text = "[\n" + ",\n".join(lines) + "\n]\n"
     pathlib.Path(app.outdir, "measurements.json").write_text(text, "utf8")
-    if rules := schema(app.env):
-        scripts = pathlib.Path(app.outdir, "_static", "machine")
-        scripts.mkdir(parents=True, exist_ok=True)
-        text = f"machine.rules = {json.dumps(rules.rules)};"
-        scripts.joinpath("rules.js").write_text(text, "utf8")
+    scripts = pathlib.Path(app.outdir, "_static", "machine")
+    for kind in book.recordings.kinds:
+        if isinstance(kind, MeasurementKind):
+            scripts.mkdir(parents=True, exist_ok=True)
+            text = f"machine.rules = {json.dumps(kind.schema.rules)};"
+            scripts.joinpath("rules.js").write_text(text, "utf8")
 
 
 def setup(app: Sphinx) -> None:
     """Register the events and the notice."""
-    app.connect("env-updated", dependents)
+    app.connect("env-updated", report_duplicates)
     app.connect("build-finished", publish)
     app.add_post_transform(SayPreview)

@@ -18,18 +18,19 @@ from sphinx.util.docutils import SphinxDirective
 
 from drawing.numbers import rate_text
 from executed.book import book_of
-from executed.nodes import fold, table_node, table_note
+from executed.nodes import fold, raw, table_node, table_note
 from executed.tabs import tab_set
-from executed.waiting import FillIn
+from executed.waiting import Fill, FillIn, link, pages_with, place
 
 from . import book_measurements, charts, rooflines
-from .book_measurements import data_node, known_on, place_measured
+from .book_measurements import data_node, known_on
+from .feature import NAME
 from .schema import Measurement
 from .tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, notes_below, settings
 
 logger = logging.getLogger(__name__)
-# What marks the page with the settings, to which charts lead.
-RULES = "book_has_settings"
+# The table of the switches under which each framework was measured; charts lead to its page.
+SETTINGS = "measurement-settings"
 # Without which options there is no roofline.
 ROOFLINE = ("ceiling", "bandwidth", "arrays")
 DEFAULTS: dict[str, Any] = {
@@ -51,15 +52,12 @@ def _names(page: FillIn, node: nodes.Element) -> nodes.Node:
     pages: dict[str, dict[str, None]] = {}
     for measurement in book_measurements.measurements(page.env):
         pages.setdefault(measurement.page, {})[measurement.reference] = None
+    uri = book_of(page.env).relative_uri
     by_page = {
-        _address(page, name): [page.env.titles[name].astext(), list(references)]
+        uri(page.env.docname, name): [page.env.titles[name].astext(), list(references)]
         for name, references in pages.items()
     }
     return data_node(page.env, "measurement-names", {"pages": by_page})
-
-
-def _address(page: FillIn, name: str) -> str:
-    return book_of(page.env).relative_uri(page.env.docname, name)
 
 
 def _settings(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
@@ -158,14 +156,9 @@ def _roofline_figure(
 
 def _rules(page: FillIn) -> list[nodes.Node]:
     """Return a link to the page that says under which rules and settings all was measured."""
-    links = [
-        nodes.reference(
-            "", page.env.titles[name].astext(), refuri=_address(page, name), internal=True
-        )
-        for name, facts in page.env.metadata.items()
-        if RULES in facts
-    ]
-    return [nodes.paragraph("", "", link, classes=["measurement-rules"]) for link in links]
+    names = pages_with(page.env, [SETTINGS])
+    links = [link(page, name, page.env.titles[name].astext()) for name in names]
+    return [nodes.paragraph("", "", each, classes=["measurement-rules"]) for each in links]
 
 
 def _matching(page: FillIn, node: nodes.Element, option: str) -> list[Measurement]:
@@ -279,30 +272,23 @@ def figure_node(svg: str, node: nodes.Element) -> nodes.Element:
     """Return a drawing, if there is one, above the caption that stands in its place."""
     figure = nodes.container(classes=["chart-figure"])
     if svg:
-        figure += nodes.raw("", svg, format="html")
+        figure += raw(svg)
     figure += nodes.container("", *node.deepcopy().children, classes=["chart-caption"])
     return figure
 
 
-# What fills in a chart, by what is along its lower axis.
+# What fills in the directives without arguments.
+PLAIN: dict[str, Fill] = {"measurement-names": _names, SETTINGS: _settings}
+# What fills in a chart: one kind of chart for each lower axis.
 FILL_IN_BY_X = {"name": _chart, "size": _chart, "intensity": _roofline}
 
 
-class NamesDirective(SphinxDirective):
-    """The names of all measurements of the book by page, as data for a script of the page."""
+class PlainDirective(SphinxDirective):
+    """What is the same wherever it stands: all names, as data for a script, or the settings."""
 
     def run(self) -> list[nodes.Node]:
-        """Return the place of the data."""
-        return [place_measured(self, _names)]
-
-
-class SettingsDirective(SphinxDirective):
-    """The switches under which each framework was measured, on each device."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return the place of the table."""
-        self.env.metadata[self.env.docname][RULES] = True
-        return [place_measured(self, _settings)]
+        """Return the place of what the directive is named for."""
+        return [place(self, PLAIN[self.name], NAME, self.name)]
 
 
 class MeasurementsDirective(SphinxDirective):
@@ -315,13 +301,13 @@ class MeasurementsDirective(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the place of the table or chart, with its caption inside."""
         facts = DEFAULTS | self.options | {"patterns": self.arguments[0].split()}
-        lacking = [option for option in ROOFLINE if not facts[option]]
-        if facts["x"] == "intensity" and lacking:
-            raise self.error(f"a chart over intensities needs {' and '.join(lacking)}")
-        fill_in = FILL_IN_BY_X[facts["x"]] if self.has_content else _table
-        node = place_measured(self, fill_in, **facts, caption=" ".join(self.content))
+        node = place(self, self.fill_in(facts), NAME, **facts, caption=" ".join(self.content))
         node += self.parse_content_to_nodes()
         return [node]
+
+    def fill_in(self, facts: Mapping[str, Any]) -> Fill:
+        """Return what fills in the place: a table."""
+        return _table
 
 
 class ChartDirective(MeasurementsDirective):
@@ -340,10 +326,17 @@ class ChartDirective(MeasurementsDirective):
         "operations": rooflines.by_pattern,
     }
 
+    def fill_in(self, facts: Mapping[str, Any]) -> Fill:
+        """Return what fills in the place: the kind of chart that the axis asks for."""
+        lacking = [option for option in ROOFLINE if not facts[option]]
+        if facts["x"] == "intensity" and lacking:
+            raise self.error(f"a chart over intensities needs {' and '.join(lacking)}")
+        return FILL_IN_BY_X[facts["x"]]
+
 
 def setup(app: Sphinx) -> None:
     """Register the directives."""
     app.add_directive("measurements", MeasurementsDirective)
     app.add_directive("measurement-chart", ChartDirective)
-    app.add_directive("measurement-settings", SettingsDirective)
-    app.add_directive("measurement-names", NamesDirective)
+    for name in PLAIN:
+        app.add_directive(name, PlainDirective)

@@ -16,10 +16,11 @@ from executed.book import book_of
 from executed.names import nearest
 from executed.nodes import noted, table_node, table_note
 from executed.options import Options
-from executed.waiting import FillIn
+from executed.waiting import FillIn, link, place
 
 from . import book_measurements
-from .book_measurements import data_node, known_on, place_measured
+from .book_measurements import data_node, known_on
+from .feature import NAME
 from .ranges import Range
 from .schema import Measurement
 from .tables import DAGGER, by_device, notes_below
@@ -142,8 +143,7 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     for work, of_work, group in zip(node["works"], by_work, groups, strict=True):
         words: nodes.Node = nodes.Text(work.words)
         if of_work:
-            uri = book.relative_uri(page.env.docname, of_work[0].page)
-            words = nodes.reference("", work.words, refuri=uri, internal=True)
+            words = link(page, of_work[0].page, work.words)
         gone = {device for name, _, device in outdated if work.counts(name)}
         gaps |= gone
         bests = {device: best(group.get(device, ())) for device in devices}
@@ -184,7 +184,7 @@ class FastestDirective(SphinxDirective):
             works = [Work.from_line(line) for line in self.content if line.strip()]
         except ValueError as problem:
             raise self.error(str(problem)) from None
-        return [place_measured(self, _table, works=works)]
+        return [place(self, _table, NAME, works=works)]
 
 
 def setup(app: Sphinx) -> None:

@@ -1,74 +1,26 @@
-"""What measurements add to the core: a kind of output, and what a page concludes from them."""
+"""What measurements add to the core: their kind of output, and what a page concludes from them."""
 
 import dataclasses
 import fnmatch
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from drawing.numbers import seconds_text
 from executed.hooks import Conclusion, Feature, FeatureError, PageResults
 from executed.options import Options
 from executed.run.page_run import Failure
-from executed.store.output_format import PageOutputs
-from executed.store.outputs import content, kind_of
+from executed.source.pages import Cell
+from executed.store.output_format import CellOutputs
 
-from . import processes
 from .options import MeasuredOptions
+from .processes import MeasurementKind
 from .rooflines import Costs, by_pattern
-from .schema import Measurement, Schema, SchemaError, single
-from .slices import slices
-from .texts import lines
+from .schema import Earlier, Measurement, Schema, SchemaError, single
 
 NAME = "measured"
 # Says in the head of a page how many arrays as large as the first a call reads or writes at least.
 HEAD = "arrays"
-
-
-class MeasurementKind:
-    """Records of measurements, as an output kind of the core; see `executed.hooks.OutputKind`."""
-
-    def __init__(self, schema: Schema) -> None:
-        """Take what a record must hold."""
-        self.schema = schema
-
-    @property
-    def media_type(self) -> str:
-        """The MIME type of a record."""
-        return self.schema.media_type
-
-    def problem(self, data: Any) -> str | None:
-        """Say what keeps a record from being a measurement."""
-        problem = self.schema.problem(data)
-        return f"a measurement that is none: {problem}" if problem else None
-
-    def text(self, data: Mapping[str, Any]) -> str:
-        """Return the lines of a record: those of all its processes."""
-        return lines(data)
-
-    def deciding(self, sources: tuple[str, ...]) -> Sequence[str]:
-        """Return the slices of what cells measure."""
-        return slices(sources)
-
-    def processes(self, outputs: PageOutputs) -> float:
-        """Return in how many processes all of it was measured."""
-        return processes.count(outputs, self.schema)
-
-    def moments(self, outputs: PageOutputs) -> Sequence[str]:
-        """Return when its processes ran."""
-        return processes.moments(outputs, self.schema)
-
-    def disturbed(self, outputs: PageOutputs) -> bool:
-        """Say whether other programs kept cores busy while something of it was measured."""
-        return processes.disturbed(outputs, self.schema)
-
-    def joined(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
-        """Return former outputs with what another process measured."""
-        return processes.accumulated(former, new, self.schema)
-
-    def kept(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
-        """Return new outputs with what former processes measured."""
-        return processes.kept(former, new, self.schema)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +35,7 @@ class Measured(Feature):
     """Measurements among the outputs of pages."""
 
     name = NAME
+    kind: MeasurementKind | None = None
     folded_outputs: Mapping[str, str] = {"raw": "the raw measurements"}
     not_in_markdown = (".measurement-rules", ".chart-figure > details > summary", ".at-home")
     once_in_tabs = (".chart-caption",)
@@ -92,13 +45,11 @@ class Measured(Feature):
         super().__init__(options)
         file = options.of(MeasuredOptions).measurements
         self.path = options.root / file if file else None
-        self.schema: Schema | None = None
         if self.path:
             try:
-                self.schema = Schema.load(self.path)
+                self.kind = MeasurementKind(Schema.load(self.path))
             except SchemaError as error:
                 raise FeatureError(f"book_measurements of conf.py: {error}") from None
-            self.kind = MeasurementKind(self.schema)
 
     def files(self) -> dict[str, pathlib.Path]:
         """Return the schema's file."""
@@ -106,7 +57,7 @@ class Measured(Feature):
 
     def conclude(self, taken: PageResults) -> Conclusion:
         """Gather the measurements of all devices, with where they were made."""
-        if self.schema is None or self.kind is None:
+        if self.kind is None:
             return Conclusion()
         records: list[dict[str, Any]] = []
         outdated: list[tuple[str, str, str]] = []
@@ -116,29 +67,23 @@ class Measured(Feature):
         except ValueError:
             message = f"'{HEAD}' in the head must say such as a/b=2 a/*=1"
             return Conclusion(failures=(Failure(1, message),))
-        for result in taken.results:
-            outputs = result.outputs and processes.undisturbed(result.outputs, self.schema)
-            for cell in taken.page.cells:
-                cell_outputs = outputs.cell(cell.key) if outputs else None
-                for record in self._records(cell_outputs.outputs) if cell_outputs else ():
-                    if problem := self.kind.problem(record):
-                        failures.append(Failure(cell.line, f"the cell displays {problem}"))
-                        continue
-                    measurements = single(record)
-                    if cell_outputs and not cell_outputs.kind_stands:
-                        outdated += [
-                            (m["name"], m["framework"], result.device) for m in measurements
-                        ]
-                        continue
-                    origin = {"page": taken.page.docname, "device": result.device}
-                    if record["method"] < self.schema.method:
-                        origin["earlier"] = "method"
-                    elif cell_outputs and cell_outputs.standing:
-                        origin["earlier"] = "code"
-                    for plain in measurements:
-                        bounded, problem = self._bounded(plain | origin, Costs(moved, {}))
-                        records.append(bounded)
-                        failures += [Failure(cell.line, problem)] if problem else []
+        for device, cell, outputs, record in _displayed(taken, self.kind):
+            if problem := self.kind.problem(record):
+                failures.append(Failure(cell.line, f"the cell displays {problem}"))
+                continue
+            measurements = single(record)
+            if not outputs.kind_stands:
+                outdated += [(each["name"], each["framework"], device) for each in measurements]
+                continue
+            origin = {"page": taken.page.docname, "device": device}
+            if record["method"] < self.kind.schema.method:
+                origin["earlier"] = Earlier.METHOD
+            elif outputs.standing:
+                origin["earlier"] = Earlier.CODE
+            for plain in measurements:
+                bounded, problem = self._bounded(plain | origin, Costs(moved, {}))
+                records.append(bounded)
+                failures += [Failure(cell.line, problem)] if problem else []
         failures += [] if taken.failed or outdated else _unused(moved, records)
         if not records and not outdated and not failures:
             return Conclusion()
@@ -160,18 +105,22 @@ class Measured(Feature):
         problem = f"{measurement.reference} took {took}, less than the {limit} of published peaks"
         return plain | {"least": least}, problem if measurement.seconds < least else ""
 
-    def _records(self, outputs: Iterable[Any]) -> list[dict[str, Any]]:
-        """Return the records among the outputs of a cell, each once."""
-        records: list[dict[str, Any]] = []
-        for output in outputs:
-            if self.kind and kind_of(output, [self.kind]):
-                record = content(output, self.kind)
-                if record not in records:
-                    records.append(record)
-        return records
-
 
 FEATURE = Measured
+
+
+def _displayed(
+    taken: PageResults, kind: MeasurementKind
+) -> Iterator[tuple[str, Cell, CellOutputs, dict[str, Any]]]:
+    """Yield the records that cells display on each device; one that is their value too, once."""
+    for result in taken.results:
+        outputs = result.outputs and kind.undisturbed(result.outputs)
+        for cell in taken.page.cells:
+            if outputs and (cell_outputs := outputs.cell(cell.key)):
+                records = kind.records(cell_outputs.outputs)
+                for number, record in enumerate(records):
+                    if record not in records[:number]:
+                        yield result.device, cell, cell_outputs, record
 
 
 def _unused(patterns: Iterable[str], records: Sequence[Mapping[str, Any]]) -> list[Failure]:

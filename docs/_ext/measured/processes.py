@@ -1,17 +1,20 @@
-"""A page that measures, executed in several processes: what each measured, one after the other."""
+"""Measurements as a kind of output, and what several processes measured, one after the other."""
 
 import copy
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from nbformat import NotebookNode
 
 from executed.store.output_format import CellOutputs, PageOutputs
+from executed.store.outputs import content, kind_of
 
-from .schema import Schema, parts, record
+from .schema import Schema, parts
+from .slices import slices
+from .texts import lines
 
 # Beside the processes, what has to be the same in records for one to go on where the other ends.
 SAME = frozenset(
@@ -20,105 +23,114 @@ SAME = frozenset(
 )
 
 
-def count(run: PageOutputs, schema: Schema) -> float:
-    """Return in how many processes all was measured that the outputs of a page hold, if any."""
-    counts = map(len, _all(run, schema))
-    # What holds no measurement is not to be measured again.
-    return min(counts, default=math.inf)
+class MeasurementKind:
+    """Records of measurements, as an output kind of the core; see `executed.hooks.OutputKind`."""
 
+    def __init__(self, schema: Schema) -> None:
+        """Take what a record must hold."""
+        self.schema = schema
+        self.media_type = schema.media_type
 
-def moments(run: PageOutputs, schema: Schema) -> list[str]:
-    """Return when the processes of a page ran, by what each measured first."""
-    return [process["date"] for process in next(_all(run, schema), [])]
+    def problem(self, data: Any) -> str | None:
+        """Say what keeps a record from being a measurement."""
+        problem = self.schema.problem(data)
+        return f"a measurement that is none: {problem}" if problem else None
 
+    def text(self, data: Mapping[str, Any]) -> str:
+        """Return the lines of a record: those of all its processes."""
+        return lines(data)
 
-def disturbed(run: PageOutputs, schema: Schema) -> bool:
-    """Say whether anything of a page was measured while other programs kept cores busy."""
-    return any(process["disturbed"] for process in itertools.chain(*_all(run, schema)))
+    def deciding(self, sources: tuple[str, ...]) -> Sequence[str]:
+        """Return the slices of what cells measure."""
+        return slices(sources)
 
+    def records(self, outputs: Iterable[NotebookNode]) -> list[dict[str, Any]]:
+        """Return the records among outputs, those of the value of a cell too."""
+        return [content(output, self) for output in outputs if kind_of(output, [self])]
 
-def undisturbed(run: PageOutputs, schema: Schema) -> PageOutputs:
-    """Return the outputs of a page without its processes that were disturbed, if others are left.
+    def _measured(self, run: PageOutputs) -> list[list[dict[str, Any]]]:
+        """Return the processes of each measurement among the outputs of a page."""
+        records = [record for cell in run.cells for record in self.records(cell.outputs)]
+        return [part["processes"] for record in records for part in parts(record)]
 
-    All that a page measures is of the same processes, so one that was disturbed goes everywhere.
-    """
-    lists = [[process["disturbed"] for process in processes] for processes in _all(run, schema)]
-    calm = [not any(flags) for flags in zip(*lists, strict=False)]
-    if len({*map(len, lists)}) != 1 or all(calm) or not any(calm):
-        return run
+    def processes(self, outputs: PageOutputs) -> float:
+        """Return in how many processes all was measured that the outputs of a page hold, if any."""
+        # What holds no measurement is not to be measured again.
+        return min(map(len, self._measured(outputs)), default=math.inf)
 
-    def without(plain: dict[str, Any], _: dict[str, Any]) -> dict[str, Any]:
-        left = [
-            {**part, "processes": [*itertools.compress(part["processes"], calm)]}
-            for part in parts(plain)
-        ]
-        return {**plain, "alternatives": left} if "alternatives" in plain else left[0]
+    def moments(self, outputs: PageOutputs) -> Sequence[str]:
+        """Return when the processes of a page ran, by what each measured first."""
+        return [process["date"] for measured in self._measured(outputs)[:1] for process in measured]
 
-    return _merged(run, run, schema, without) or run
+    def disturbed(self, outputs: PageOutputs) -> bool:
+        """Say whether anything of a page was measured while other programs kept cores busy."""
+        return any(process["disturbed"] for process in itertools.chain(*self._measured(outputs)))
 
+    def undisturbed(self, run: PageOutputs) -> PageOutputs:
+        """Return the outputs of a page without its processes that were disturbed, if others remain.
 
-def _all(run: PageOutputs, schema: Schema) -> Iterator[list[dict[str, Any]]]:
-    """Yield the processes of each measurement among the outputs of a page."""
-    for cell in run.cells:
-        for plain in _records(cell.outputs, schema):
-            yield from (part["processes"] for part in parts(plain))
+        All that a page measures is of the same processes: one that was disturbed goes everywhere.
+        """
+        lists = [[process["disturbed"] for process in each] for each in self._measured(run)]
+        calm = [not any(flags) for flags in zip(*lists, strict=False)]
+        if len({*map(len, lists)}) != 1 or all(calm) or not any(calm):
+            return run
 
+        def without(plain: dict[str, Any], _: dict[str, Any]) -> dict[str, Any]:
+            left = [
+                {**part, "processes": [*itertools.compress(part["processes"], calm)]}
+                for part in parts(plain)
+            ]
+            return {**plain, "alternatives": left} if "alternatives" in plain else left[0]
 
-def accumulated(former: PageOutputs, new: PageOutputs, schema: Schema) -> PageOutputs | None:
-    """Return the former outputs of a page with what further processes measured.
+        return self._merged(run, run, without) or run
 
-    All else is what was printed first. None where the two are not of the same: of other cells, or
-    measured with other versions or on another machine.
-    """
-    cells = [[(cell.key, cell.missing) for cell in outputs.cells] for outputs in (former, new)]
-    if cells[0] != cells[1]:
-        return None
-    return _merged(former, new, schema, _joined)
+    def joined(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
+        """Return the former outputs of a page with what further processes measured.
 
-
-def kept(former: PageOutputs, new: PageOutputs, schema: Schema) -> PageOutputs | None:
-    """Return the new outputs of a page with what the processes of the former ones measured.
-
-    They may be of another processor, which each record names. None where they did not measure all
-    of what the page measures, by the same slices of its code, and with the same versions.
-    """
-    placed = [former.cell(cell.key) for cell in new.cells]
-    cells = [cell if cell and cell.kind_stands else CellOutputs("") for cell in placed]
-    before = dataclasses.replace(former, cells=tuple(cells))
-    same = SAME - {"processor"}
-    return _merged(new, before, schema, lambda a, b: b if _joined(a, b, same) else None)
-
-
-def _merged(
-    one: PageOutputs,
-    other: PageOutputs,
-    schema: Schema,
-    merge: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any] | None],
-) -> PageOutputs | None:
-    """Return the outputs of one run, with each record merged with that of another."""
-    cells = []
-    for cell, other_cell in zip(one.cells, other.cells, strict=True):
-        more = list(_records(other_cell.outputs, schema))
-        if len(more) != len(list(_records(cell.outputs, schema))):
+        All else is what was printed first. None where the two are not of the same: of other cells,
+        or measured with other versions or on another machine.
+        """
+        cells = [[(cell.key, cell.missing) for cell in outputs.cells] for outputs in (former, new)]
+        if cells[0] != cells[1]:
             return None
-        outputs = []
-        for output in cell.outputs:
-            if (measured := record(output, schema)) is not None:
-                merged = merge(measured, more.pop(0))
-                if merged is None:
-                    return None
-                output = NotebookNode(copy.deepcopy(output))
-                output["data"][schema.media_type] = merged
-            outputs.append(output)
-        cells.append(dataclasses.replace(cell, outputs=tuple(outputs)))
-    return dataclasses.replace(one, cells=tuple(cells))
+        return self._merged(former, new, _joined)
 
+    def kept(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
+        """Return the new outputs of a page with what the processes of the former ones measured.
 
-def _records(outputs: tuple[NotebookNode, ...], schema: Schema) -> Iterator[dict[str, Any]]:
-    """Yield the records among outputs, those of the value of a cell too."""
-    for output in outputs:
-        if (measured := record(output, schema)) is not None:
-            yield measured
+        They may be of another processor, which each record names. None where they did not measure
+        all of what the page measures, by the same slices of its code, and with the same versions.
+        """
+        placed = [former.cell(cell.key) for cell in new.cells]
+        cells = [cell if cell and cell.kind_stands else CellOutputs("") for cell in placed]
+        before = dataclasses.replace(former, cells=tuple(cells))
+        same = SAME - {"processor"}
+        return self._merged(new, before, lambda a, b: b if _joined(a, b, same) else None)
+
+    def _merged(
+        self,
+        one: PageOutputs,
+        other: PageOutputs,
+        merge: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any] | None],
+    ) -> PageOutputs | None:
+        """Return the outputs of one run, with each record merged with that of another."""
+        cells = []
+        for cell, other_cell in zip(one.cells, other.cells, strict=True):
+            more = self.records(other_cell.outputs)
+            if len(more) != len(self.records(cell.outputs)):
+                return None
+            outputs = []
+            for output in cell.outputs:
+                for measured in self.records([output]):
+                    merged = merge(measured, more.pop(0))
+                    if merged is None:
+                        return None
+                    output = NotebookNode(copy.deepcopy(output))
+                    output["data"][self.media_type] = merged
+                outputs.append(output)
+            cells.append(dataclasses.replace(cell, outputs=tuple(outputs)))
+        return dataclasses.replace(one, cells=tuple(cells))
 
 
 def _joined(

@@ -1,6 +1,7 @@
 """The schema of a measurement's record, and the measurement as the engine uses it."""
 
 import dataclasses
+import enum
 import functools
 import json
 import math
@@ -10,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import fastjsonschema
-from nbformat import NotebookNode
 
 from executed import typed_json
 
@@ -76,12 +76,6 @@ class Schema:
         return None
 
 
-def record(output: NotebookNode, schema: Schema) -> dict[str, Any] | None:
-    """Return the record of a measurement that an output holds, or None."""
-    data = output.get("data", {}).get(schema.media_type)
-    return None if data is None else dict(data) if isinstance(data, dict) else {}
-
-
 def parts(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the records of single measurements in a record: itself, or its alternatives."""
     return list(record.get("alternatives", [record]))
@@ -135,13 +129,19 @@ class Process:
         return math.ceil((first - call) / faster) if faster > 0 else math.inf
 
 
+class Earlier(enum.StrEnum):
+    """What has changed since something was measured, but for the code that was measured."""
+
+    CODE = "code"
+    METHOD = "method"
+
+
 @dataclasses.dataclass(frozen=True)
 class Measurement:
     """A record that the schema allows, with the page that made it and the device it is of.
 
-    `comparison` is what it took turns in, if it did. `earlier` says what has changed since, but for
-    the code that was measured: other `code` of its page, or the `method`. `least` are the seconds
-    that a call takes at least by published peaks, where that is known.
+    `comparison` is what it took turns in, if it did. `least` are the seconds that a call takes at
+    least by published peaks, where that is known.
     """
 
     name: str
@@ -159,7 +159,7 @@ class Measurement:
     page: str = ""
     device: str = ""
     comparison: str = ""
-    earlier: str = ""
+    earlier: Earlier | None = None
     least: float | None = None
 
     @property

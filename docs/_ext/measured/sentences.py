@@ -22,10 +22,11 @@ from executed.book import book_of
 from executed.names import nearest
 from executed.nodes import noted, table_note
 from executed.options import Options
-from executed.waiting import FillIn
+from executed.waiting import FillIn, place
 
 from . import references
-from .book_measurements import data_node, known_on, place_measured
+from .book_measurements import data_node, known_on
+from .feature import NAME
 from .options import MeasuredOptions
 from .tables import DAGGER, notes_below
 from .texts import compared
@@ -58,7 +59,7 @@ class NumberRole(SphinxRole):
             message = f"'{self.text}' stands in a heading; move the role into the text"
             logger.warning(message, location=self.get_location(), type="book", subtype="measured")
             return [nodes.Text(self.text)], []
-        return [place_measured(self, _fill_in, role=self.name, expression=self.text)], []
+        return [place(self, _fill_in, NAME, role=self.name, expression=self.text)], []
 
 
 class QuotedRole(SphinxRole):

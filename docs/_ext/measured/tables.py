@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from executed.options import Options
 
 from .options import MeasuredOptions
-from .schema import CLOCKS, Measurement
+from .schema import CLOCKS, Earlier, Measurement
 from .texts import ALONE, field_text
 
 COLUMNS = {
@@ -30,8 +30,8 @@ DEFAULT_COLUMNS = ["name", "framework", "latency", "first_call"]
 # Behind what was measured before something changed, and what that is.
 DAGGER = "†"
 SINCE = {
-    "code": "other code of its page has changed since",
-    "method": "the method has changed since",
+    Earlier.CODE: "other code of its page has changed since",
+    Earlier.METHOD: "the method has changed since",
 }
 # A column of what a table's device may not have.
 SOMETIMES = ("throughput", "least")

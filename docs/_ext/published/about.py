@@ -16,6 +16,7 @@ from sphinx.environment import BuildEnvironment
 
 from executed import files
 from executed.book import book_of
+from executed.downloads import published
 from executed.markdown import markdown
 
 from . import skill
@@ -39,8 +40,8 @@ def describe(
     base = app.config.html_baseurl
     if text:
         facts.append(("og:description", text))
-    if base and doctree:
-        facts.append(("og:url", posixpath.join(base, app.builder.get_target_uri(pagename))))
+    if doctree and (address := published(app, pagename)):
+        facts.append(("og:url", address))
     if base and (card := options.card):
         facts += [
             ("og:image", posixpath.join(base, card)),

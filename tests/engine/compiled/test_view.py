@@ -78,7 +78,8 @@ def site(empty_project, tmp_path_factory):
     recorded(book, "nowhere", change=refused_by(*LABELS))
     for module in ("code", "lowered", "loop", "refused", "nowhere"):
         project.page(f"a/{module}", VIEW.format(module), notebook=False)
-    project.page("a/both", directive("compiled", "code.both"), notebook=False)
+    both = project.page("a/both", directive("compiled", "code.both"), notebook=False)
+    project.edit(both, "orphan: true", "orphan: true\nscripts: layouts.js")
     numbers = [role("code.double@tpu-v5e.least"), role("code.double@cpu.temporaries")]
     project.page("a/numbers", *numbers, notebook=False)
     case = ":case: it grows", "A caption."
@@ -113,6 +114,11 @@ def test_the_view_shows_the_source_and_every_stage(site):
 def test_declared_pytrees_are_named_by_their_arrays(site):
     named = site.soup("a/both").select(".compile-source > p code")
     assert [code.get_text() for code in named] == ["left: float32[4,8]", "y: float32[]"]
+
+
+def test_a_page_loads_its_own_scripts_beside_that_of_its_view(site):
+    scripts = [script["src"].partition("?")[0] for script in page(site, "a/both").select("[src]")]
+    assert {"../_static/layouts.js", "../_static/origins.js"} <= {*scripts}
 
 
 def test_devices_are_tabs_of_the_group_of_the_whole_book(site):

@@ -13,9 +13,8 @@ from executed.options import Options
 from executed.panels import panels
 from executed.source.pages import Cell, Page
 from executed.store.device_outputs import DeviceResult
-from executed.store.matching import CHANGED
 from executed.store.output_format import CellOutputs, PageOutputs, RunMetadata
-from executed.store.states import Standing, State
+from executed.store.states import CellStanding, Standing, State
 
 OPTIONS = Options(devices={"cpu": "CPU", "gpu": "A <GPU>"}, record_command="record")
 NODE = nbformat.v4.new_code_cell("1")
@@ -142,7 +141,7 @@ def test_a_measured_cell_has_tabs_for_recordings_alone():
 
 def other_code(outputs, measures=True):
     """Return what a device gave of another code of the cell."""
-    return recorded(outputs, standing=CHANGED, source="2", kind_stands=measures)
+    return recorded(outputs, standing=CellStanding.CHANGED, source="2", kind_stands=measures)
 
 
 def test_a_measurement_stays_as_long_as_what_is_measured_is_the_same():

@@ -24,6 +24,7 @@ def built(lasting):
         "a/one", "Words about tracers.\n\n## A section of two\n\nMore words.", notebook=False
     )
     lasting.page("a/two", lasting.cell("print('an output of two')"))
+    lasting.page("index", "```{toctree}\na/one\na/two\na/three\n```", notebook=False)
     page = lasting.page("a/three", "A page with a script of its own.", notebook=False)
     page.write_text(page.read_text("utf8").replace("---", "---\nscripts: layouts.js", 1), "utf8")
     lasting.built()
@@ -65,6 +66,20 @@ def test_the_script_looks_at_all_that_may_scroll_before_it_writes_anything(built
     text = (built.root / "build/html/_static/site.js").read_text("utf8")
     for found, mend in asset_bundle.MENDED_SCRIPT:
         assert mend in text and (found not in text or found in mend)
+
+
+def test_on_a_phone_the_menu_opens_at_the_page_that_is_shown(built, browser):
+    from playwright.sync_api import expect
+
+    page = browser.new_page(viewport={"width": 390, "height": 120})
+    page.goto((built.root / "build/html/a/two.html").as_uri())
+    page.locator(".primary-toggle").first.click()
+    menu = page.locator("dialog[open]")
+    menu.wait_for()
+    link = menu.locator(".bd-docs-nav .active > a").last
+    assert link.inner_text() == "Page a/two"
+    expect(link).to_be_in_viewport(ratio=1)
+    page.close()
 
 
 def test_where_no_index_can_be_asked_a_title_comes_before_a_section(built, browser):

@@ -158,10 +158,10 @@ def test_a_problem_names_the_place_and_is_short(schema):
 
 
 def test_conf_py_names_the_schema():
-    assert Measured(Options()).schema is None
+    assert Measured(Options()).kind is None
     values = {"book_measurements": "snippets/programs/measurement.schema.json"}
     named = Options.from_values(values | {"extensions": ["measured"]}, ROOT)
-    assert Measured(named).schema.method == 2
+    assert Measured(named).kind.schema.method == 2
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import dataclasses
 import datetime
+import enum
 import math
 import os
 import sys
@@ -96,6 +97,14 @@ def select(
     return selected
 
 
+class Origin(enum.Enum):
+    """What a recording is of, seen from here: the code, then the processor and the versions."""
+
+    HERE = enum.auto()
+    ELSEWHERE = enum.auto()
+    EARLIER_CODE = enum.auto()
+
+
 class Recorder:
     """Executes pages and records each that goes well; `problems` are those that were met."""
 
@@ -169,21 +178,19 @@ class Recorder:
         ]
         return max(firsts, default=None)
 
-    def _former(self, page: Page) -> tuple[str, PageOutputs | None]:
-        """Return a page's recording, and whether it is 'current', 'earlier', or from 'elsewhere'.
-
-        From elsewhere is one of today's code, but of another processor or other versions.
-        """
+    def _former(self, page: Page) -> tuple[Origin, PageOutputs | None]:
+        """Return a page's recording, and where it is from."""
         device = page.device or self.options.device
         state, outputs = self.recordings.state(device, page.docname, page)
         if outputs is None or not state.current:
-            return "earlier", outputs
-        return "elsewhere" if differences(outputs, page, self.options) else "current", outputs
+            return Origin.EARLIER_CODE, outputs
+        differs = differences(outputs, page, self.options)
+        return Origin.ELSEWHERE if differs else Origin.HERE, outputs
 
     def _processes(self, page: Page) -> float:
         """Return in how many processes today's code of a page was measured here."""
-        standing, outputs = self._former(page)
-        if outputs is None or standing != "current":
+        origin, outputs = self._former(page)
+        if outputs is None or origin is not Origin.HERE:
             return 0
         return min((kind.processes(outputs) for kind in self.recordings.kinds), default=math.inf)
 
@@ -200,10 +207,10 @@ class Recorder:
             self.disturbed.add(result.page.docname)
             self.failed.remove(result.page.docname)
             return
-        standing, former = self._former(result.page)
-        if former and standing != "elsewhere" and not anew:
+        origin, former = self._former(result.page)
+        if former and origin is not Origin.ELSEWHERE and not anew:
             for kind in self.recordings.kinds:
-                merge = kind.joined if standing == "current" else kind.kept
+                merge = kind.joined if origin is Origin.HERE else kind.kept
                 outputs = merge(former, outputs) or outputs
         try:
             command = result.page.recorded or self.options.record_command

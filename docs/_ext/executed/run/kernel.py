@@ -158,7 +158,8 @@ class Stream(OutStream):
     """A stream of the kernel of which nothing is lost, or shown with the next cell.
 
     Native code and child processes write past Python, into a pipe. A thread reads it, and the
-    end of a cell reads what is left in it.
+    end of a cell reads what is left in it. ipykernel has no public names for the pipe (`_fid`), for
+    whether it is still read (`_should_watch`), and for where the log goes.
     """
 
     _fid: Any

@@ -20,7 +20,7 @@ from ..options import Options
 from ..source.code import bound_names, names_bound_before
 from ..source.pages import Cell, Page
 from ..store import outputs
-from ..store.output_format import CellOutputs, PageOutputs, RunMetadata
+from ..store.output_format import CellOutputs, PageOutputs, Process, RunMetadata
 from . import devices, environment, imports, machine, provisioning
 from .availability import Frameworks
 from .client import Client, this_task
@@ -102,7 +102,7 @@ class PageRun:
                 processor=machine.processor(),
                 threads=machine.threads(),
                 versions=used_versions(self.options),
-                process="own" if self.warm is None else "forked",
+                process=Process.OWN if self.warm is None else Process.FORKED,
                 **(machine.accelerator() if self.device.startswith("gpu") else {}),
             )
             page_outputs = PageOutputs(facts, tuple(self._outputs()))

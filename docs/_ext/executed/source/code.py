@@ -127,12 +127,8 @@ def bound_names(source: str) -> set[str]:
 
 def import_lines(source: str) -> dict[str, str]:
     """Return {name: line} of what code imports at its top level; none where it has an error."""
-    try:
-        imported = imports(ast.parse(source))
-    except SyntaxError:
-        return {}
     # 'import a.b' and 'import a.c' both bind 'a', to the same.
-    return {name: _meaning(name, line) for name, line in imported}
+    return {name: _meaning(name, line) for name, line in imports(parsed(source))}
 
 
 def _meaning(name: str, line: str) -> str:
@@ -142,9 +138,5 @@ def _meaning(name: str, line: str) -> str:
 
 def names_bound_before(source: str, line: int) -> set[str]:
     """Return the names that a cell binds in statements which end before a line."""
-    try:
-        body = ast.parse(source).body
-    except SyntaxError:
-        return set()
-    done = ast.Module([node for node in body if (node.end_lineno or 0) < line], [])
-    return bound_names(ast.unparse(done))
+    done = [node for node in parsed(source).body if (node.end_lineno or 0) < line]
+    return bound_names(ast.unparse(ast.Module(done, [])))

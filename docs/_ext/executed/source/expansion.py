@@ -1,6 +1,5 @@
 """Put the code of snippets into the cells of a page, each name with one meaning."""
 
-import ast
 import contextlib
 import dataclasses
 from collections.abc import Collection, Iterable
@@ -8,8 +7,8 @@ from collections.abc import Collection, Iterable
 import nbformat
 
 from ..names import is_misspelt, nearest
-from .code import bound_names, import_lines, imports, joined, names_used
-from .snippets import Definition, ExpectedError, Import, Library, SnippetError
+from .code import bound_names, import_lines, imports, joined, names_used, parsed
+from .snippets import Definition, ExpectedError, Import, Library, SnippetError, chapter_of
 
 IMPORT = ("import ", "from ")
 OWN = "what the page's own lines make of it"
@@ -50,7 +49,7 @@ class Expansion:
     def __init__(self, docname: str, library: Library, cell_options: Collection[str] = ()) -> None:
         """Take the page's name, the snippets, and options of cells besides its own."""
         self.options = (*OPTIONS, *cell_options)
-        self.chapter = docname.rpartition("/")[0].replace("/", ".")
+        self.chapter = chapter_of(docname)
         self.library = library
         self.meanings: dict[str, str] = {}
         # Names that code of snippets reads, and what to say of others that change their meaning.
@@ -145,15 +144,9 @@ class Expansion:
         """Return the cell of the helpers that another cell needs, which stands beside that one."""
         code = self._joined(imports, [*sources.values()], unseen=True)
         folded = nbformat.v4.new_code_cell(code)
-        extra = {"helpers": True}
-        extra |= {"framework": cell.metadata["framework"]} if "framework" in cell.metadata else {}
-        folded["metadata"] = nbformat.from_dict(
-            {
-                "tags": ["hide-input"],
-                "mystnb": {"code_prompt_show": HELPERS},
-                **extra,
-            }
-        )
+        facts = {"tags": ["hide-input"], "mystnb": {"code_prompt_show": HELPERS}, "helpers": True}
+        facts |= {"framework": cell.metadata["framework"]} if "framework" in cell.metadata else {}
+        folded["metadata"] = nbformat.from_dict(facts)
         self.unnamed |= dict.fromkeys(sources, folded.metadata.mystnb)
         return Expanded(folded)
 
@@ -180,11 +173,10 @@ class Expansion:
 
     def _note_imports(self, source: str, unseen: bool) -> None:
         """Note what a cell imports."""
-        with contextlib.suppress(SyntaxError):
-            lines = [line for _, line in imports(ast.parse(source))]
-            self.run_imports.update(lines)
-            self.seen_imports.update([] if unseen else lines)
-            self.imported.update(line.split()[1] for line in lines)
+        lines = [line for _, line in imports(parsed(source))]
+        self.run_imports.update(lines)
+        self.seen_imports.update([] if unseen else lines)
+        self.imported.update(line.split()[1] for line in lines)
 
     def _expanded(
         self, cell: nbformat.NotebookNode, tags: list[str], errors: list[ExpectedError], line: int

@@ -11,11 +11,16 @@ from typing import Self
 
 from ..names import nearest
 from ..options import Options
-from .code import imports, names_used
+from .code import imports, joined, names_used
 
 
 class SnippetError(Exception):
     """A snippet cannot be shown; the message says why and what to do."""
+
+
+def chapter_of(docname: str) -> str:
+    """Return the chapter of a page, as snippets are named in it."""
+    return docname.rpartition("/")[0].replace("/", ".")
 
 
 def split_lines(text: str) -> list[str]:
@@ -63,6 +68,12 @@ class Excerpt:
     imports: tuple[Import, ...]
     definitions: tuple[Definition, ...]
     borrowed: tuple[Definition, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """All of it, as code that runs by itself."""
+        lines = dict.fromkeys(line for each in self.imports for line in each.lines.splitlines())
+        return joined(["\n".join(lines), *(each.source for each in self.definitions)])
 
 
 class Module:

@@ -15,11 +15,8 @@ from ..hooks import OutputKind
 from ..source.code import fingerprint
 from ..source.pages import Page
 from .output_format import CellOutputs, PageOutputs
+from .states import CellStanding
 
-# How the code that ran stands to that of the cell today.
-SAME = ""
-CHANGED = "changed"
-AFTER = "after"
 # Two texts that have less than this in common are two cells, not one that was edited.
 ALIKE = 0.4
 
@@ -49,9 +46,10 @@ def align(outputs: PageOutputs, page: Page, kinds: Sequence[OutputKind] = ()) ->
         same = same and other == number and fingerprint(then[number]) == fingerprint(cell.source)
         if other is None:
             continue
-        standing = CHANGED if fingerprint(then[other]) != fingerprint(cell.source) else AFTER
         recorded = dataclasses.replace(outputs.cells[other], key=cell.key)
         if not same:
+            changed = fingerprint(then[other]) != fingerprint(cell.source)
+            standing = CellStanding.CHANGED if changed else CellStanding.AFTER
             alike = all(k.deciding(then)[other] == k.deciding(now)[number] for k in kinds)
             recorded = dataclasses.replace(recorded, standing=standing, kind_stands=alike)
         matched.append(recorded)
@@ -101,10 +99,9 @@ def changes(outputs: PageOutputs, page: Page) -> tuple[str, ...]:
     """Say in what aligned outputs are not those of the page today, as texts."""
     keys = {cell.key for cell in outputs.cells}
     count = collections.Counter(cell.standing for cell in outputs.cells)
-    count["new"] = sum(cell.key not in keys for cell in page.cells)
-    texts = {CHANGED: "edited", "new": "new", AFTER: "after earlier code"}
-    return tuple(
-        f"{count[word]} cell{'s' * (count[word] > 1)} {text}"
-        for word, text in texts.items()
-        if count[word]
-    )
+    counts = {
+        "edited": count[CellStanding.CHANGED],
+        "new": sum(cell.key not in keys for cell in page.cells),
+        "after earlier code": count[CellStanding.AFTER],
+    }
+    return tuple(f"{n} cell{'s' * (n > 1)} {words}" for words, n in counts.items() if n)

@@ -5,25 +5,32 @@ facts of the run. Cells are named by the hashes of their code.
 """
 
 import dataclasses
+import enum
 import pathlib
 
 import nbformat
 from nbformat import NotebookNode
 
 from .. import files, typed_json
+from .states import CellStanding
 
 FORM = 3
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 LANGUAGE = {"name": "python"}
 
 
+class Process(enum.StrEnum):
+    """Where a kernel came from: started for one page alone, or forked from a warm parent."""
+
+    OWN = "own"
+    FORKED = "forked"
+
+
 @dataclasses.dataclass(frozen=True)
 class RunMetadata:
     """On what a page was executed.
 
-    `executed` is a date with its time in ISO format, `seconds` how long it took. `process` is
-    "forked" where the kernel was forked from a warm parent, "own" where it was started for this
-    page alone.
+    `executed` is a date with its time in ISO format, `seconds` how long it took.
     `cores` is how many cores the page kept busy on average, with all processes that it started,
     and `started` the part of this work that was theirs. `driver` and `memory` are of an
     accelerator.
@@ -37,7 +44,7 @@ class RunMetadata:
     processor: str
     threads: int
     versions: dict[str, str]
-    process: str = "own"
+    process: Process = Process.OWN
     cores: float = 1.0
     started: float = 0.0
     driver: str = ""
@@ -54,7 +61,7 @@ class CellOutputs:
     """What one cell printed, by the key of its code.
 
     `source` is the code that ran. `missing` names the framework without which it could not be
-    executed. `standing` says how the code stands to that of the page today; see `matching`.
+    executed. `standing` says how the code stands to that of the page today, as `matching` finds.
     `kind_stands` says whether the code that decides its outputs of a kind of their own is the same.
     """
 
@@ -62,7 +69,7 @@ class CellOutputs:
     outputs: tuple[NotebookNode, ...] = ()
     missing: str = ""
     source: str = ""
-    standing: str = ""
+    standing: CellStanding = CellStanding.SAME
     kind_stands: bool = True
 
 

@@ -14,6 +14,14 @@ class Standing(enum.StrEnum):
     LEFT_OVER = "left over"
 
 
+class CellStanding(enum.StrEnum):
+    """How the code that gave outputs stands to that of its cell today; false if it is the same."""
+
+    SAME = ""
+    CHANGED = "changed"
+    AFTER = "after"
+
+
 @dataclasses.dataclass(frozen=True)
 class State:
     """How something recorded stands, and why."""

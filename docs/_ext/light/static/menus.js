@@ -27,6 +27,16 @@
     bootstrap.Dropdown.getOrCreateInstance(toggle).toggle();
   }, true);
 
+  // The book's menu of a phone opens at the page that is shown. The theme opens it, and lets nobody
+  // else hear of the click.
+  const showPage = () => {
+    const chosen = document.querySelectorAll("dialog[open] .bd-docs-nav .active > a");
+    [...chosen].at(-1)?.scrollIntoView({ block: "center", behavior: "instant" });
+  };
+  document.addEventListener("click", (event) => {
+    if (event.target.closest?.(".primary-toggle")) requestAnimationFrame(showPage);
+  }, true);
+
   document.addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("pst-back-to-top");
     if (!button) return;

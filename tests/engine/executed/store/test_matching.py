@@ -9,9 +9,11 @@ import pytest
 from hypothesis import strategies as st
 
 from executed.source.code import fingerprint
-from executed.store.matching import AFTER, CHANGED, SAME, align, changes
+from executed.store.matching import align, changes
 from executed.store.output_format import CellOutputs, PageOutputs, RunMetadata
+from executed.store.states import CellStanding
 
+SAME, CHANGED, AFTER = CellStanding
 FACTS = RunMetadata("a/one", "gpu-x", "X", "2026-01-02T03:04:05+00:00", 1.5, "A processor", 2, {})
 CODES = st.lists(st.sampled_from(["a = 1", "a = 12", "print(a)", "b = a\nprint(b)", "x"]))
 

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from executed.store.outputs import cleaned, presentable, scrubbed
-from measured.feature import MeasurementKind
+from measured.processes import MeasurementKind
 from measured.schema import Schema
 from tests.engine.records import measured
 

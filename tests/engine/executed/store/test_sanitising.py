@@ -8,7 +8,7 @@ import pytest
 
 from executed.store.outputs import cleaned
 from executed.store.sanitising import Refused, accepted, recordable
-from measured.feature import MeasurementKind
+from measured.processes import MeasurementKind
 from measured.schema import Schema
 from tests.engine.records import KIND, measured
 
