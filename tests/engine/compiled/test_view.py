@@ -117,7 +117,7 @@ def test_declared_pytrees_are_named_by_their_arrays(site):
 
 
 def test_a_page_loads_its_own_scripts_beside_that_of_its_view(site):
-    scripts = [script["src"].partition("?")[0] for script in page(site, "a/both").select("[src]")]
+    scripts = [script["src"].partition("?")[0] for script in site.soup("a/both").select("[src]")]
     assert {"../_static/layouts.js", "../_static/origins.js"} <= {*scripts}
 
 
