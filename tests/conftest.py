@@ -16,6 +16,8 @@ import tempfile
 
 import pytest
 
+from executed.source import code
+
 ROOT = pathlib.Path(__file__).parent.parent
 FRAMEWORKS = ("jax", "torch", "tensorflow")
 
@@ -48,17 +50,13 @@ for framework in runpy.run_path(str(ROOT / "conf.py"))["book_frameworks"].values
 
 def top_level_imports(path):
     """Return the packages that a file imports, also by way of the snippets that it imports."""
-    names = set()
-    for node in ast.parse(path.read_text("utf8")).body:
-        if isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names.add(node.module.split(".")[0])
-            named = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            for module in named if node.module.startswith("snippets") else ():
-                snippet = ROOT.joinpath(*module.split(".")).with_suffix(".py")
-                if snippet.exists():
-                    names |= top_level_imports(snippet)
+    text = path.read_text("utf8")
+    names = {*code.imported_modules(text)}
+    lines = (line.split() for _, line in code.imports(ast.parse(text)))
+    for _, module, _, name, *_ in (line for line in lines if line[1].startswith("snippets")):
+        for parts in (module.split("."), [*module.split("."), name]):
+            snippet = ROOT.joinpath(*parts).with_suffix(".py")
+            names |= top_level_imports(snippet) if snippet.exists() else set()
     return names
 
 

@@ -382,7 +382,8 @@ class Project:
         }
         path = self.root / VERSIONS["recordings"] / f"{VERSIONS['package']}-{version}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        kept = {"form": 1, "command": "", "versions": {}, "pages": {docname: [text]}}
+        pages = json.loads(path.read_text("utf8"))["pages"] if path.exists() else {}
+        kept = {"form": 1, "command": "", "versions": {}, "pages": pages | {docname: [text]}}
         path.write_text(json.dumps(kept), "utf8")
         return path
 
@@ -393,6 +394,14 @@ class Project:
     def soup(self, docname, out="build/html"):
         """Return a built page, parsed."""
         return BeautifulSoup(self.html(docname, out), "html.parser")
+
+    @staticmethod
+    def rows(table):
+        """Return the texts of the cells of a table on a built page, row by row."""
+        return [
+            [cell.get_text(strip=True) for cell in row.find_all(["th", "td"])]
+            for row in table.find_all("tr")
+        ]
 
     def outputs(self, docname, out="build/html"):
         """Return the texts of the outputs on a built page, one for each cell that has any."""
@@ -519,7 +528,6 @@ def lasting(tmp_path_factory):
     """Return a project with the theme of the book, `note` and `contest`, for a whole file."""
     made = use_theme(Project(tmp_path_factory.mktemp("book")))
     made.snippet("a.notes", RECORDS)
-    made.snippet("a.contests", RECORDS)
     return made
 
 
@@ -553,11 +561,5 @@ def until():
 
 @pytest.fixture
 def noting(project):
-    """Give the project a snippet `a.notes.note` that leaves records of chosen times."""
+    """Give the project `a.notes`: `note` leaves a record of a chosen time, `contest` several."""
     return project.snippet("a.notes", RECORDS)
-
-
-@pytest.fixture
-def comparing(project):
-    """Give the project a snippet `a.contests.contest` that leaves a chosen comparison."""
-    return project.snippet("a.contests", RECORDS)

@@ -1,6 +1,6 @@
 """What pages of a miniature book measure: chosen times, as the timer of a book would display them.
 
-It is also the text of the snippets `a.notes` and `a.contests`.
+It is also the text of the snippet `a.notes`.
 """
 
 from IPython.display import display
@@ -8,16 +8,20 @@ from IPython.display import display
 KIND = "application/vnd.jax-measured.record+json"
 
 
-def measured(name, latency, framework="python", process=None, **fields):
-    """Return the record of one process, as the timer would; `process` changes what it measured."""
-    alone = {
+def one_process(*latency, **more):
+    """Return what one process measured, as the timer would; `more` changes it."""
+    return {
         "date": "2026-01-02T03:04:05+00:00",
         "first_call": 3 * latency[0],
         "calls": 1,
-        "latency": latency,
+        "latency": [*latency],
         "cores": 1.0,
         "disturbed": False,
-    }
+    } | more
+
+
+def measured(name, latency, framework="python", process=None, **fields):
+    """Return the record of one process, as the timer would; `process` changes what it measured."""
     return {
         "version": 3,
         "method": 2,
@@ -32,7 +36,7 @@ def measured(name, latency, framework="python", process=None, **fields):
         "error": None,
         "versions": {framework: "1.2.3"},
         "settings": {},
-        "processes": [alone | (process or {})],
+        "processes": [one_process(*latency, **(process or {}))],
     } | fields
 
 

@@ -76,11 +76,6 @@ def test_an_option_of_a_wrong_kind_is_refused_with_what_is_expected(name, value,
     assert words in str(refused.value)
 
 
-def test_builds_and_commands_say_the_same_of_a_wrong_value(project):
-    said = refusal(project, "book_devices = {}", "book_devices['cpu'] = 5")
-    assert said.endswith(": book_devices['cpu'] is 5, and must be a text")
-
-
 def versions(*patterns):
     """Return the option of versions of a package on which pages are recorded, but for some."""
     return f"book_versions = {FULL | {'recorded': [], 'without': list(patterns)}}"

@@ -7,6 +7,8 @@ import runpy
 
 import pytest
 
+from executed.source.code import imported_modules
+
 ENGINE = pathlib.Path(__file__).parents[2] / "docs" / "_ext"
 CORE = "executed"
 FEATURES = (
@@ -24,12 +26,8 @@ MODULES = {path.relative_to(ENGINE).as_posix(): path for path in sorted(ENGINE.r
 
 
 def imported(path):
-    """Yield the top-level name of each module that a file imports from elsewhere."""
-    for node in ast.walk(ast.parse(path.read_text("utf8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield node.module.split(".")[0]
+    """Return the top-level name of each module that a file imports from elsewhere."""
+    return imported_modules(path.read_text("utf8"), anywhere=True)
 
 
 @pytest.mark.parametrize("name", MODULES)

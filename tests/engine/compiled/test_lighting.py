@@ -75,7 +75,7 @@ def site(empty_project, tmp_path_factory):
     project.page("a/view", "```{compiled} code.scaled\n```", notebook=False)
     project.page("a/plain", "```{compiled} plain.double\n```", notebook=False)
     project.page("a/none", "A text.", notebook=False)
-    assert project.build().green
+    project.built()
     return project
 
 

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from bs4 import BeautifulSoup
 
 from tests.engine.compiled.samples import (
     CONF,
@@ -12,7 +11,6 @@ from tests.engine.compiled.samples import (
     Sample,
     record_of,
     scale_record_of,
-    without_a_device,
 )
 
 VIEW = "```{{compiled}} {}.double\n```"
@@ -90,17 +88,12 @@ def site(empty_project, tmp_path_factory):
         for what in ("source", "table", "flops", "bytes")
     ]
     project.page("a/scale", *shown, notebook=False)
-    build = project.build()
-    assert build.green, build.output
+    project.built()
     return project
 
 
-def page(project, docname):
-    return BeautifulSoup(project.html(docname), "html.parser")
-
-
 def test_the_view_shows_the_source_and_every_stage(site):
-    shown = page(site, "a/code")
+    shown = site.soup("a/code")
     source = shown.select_one(".compile-source").get_text()
     assert "def double(x):" in source
     assert "FACTOR = 2.0" in shown.select_one(".compile-source details").get_text()
@@ -119,17 +112,17 @@ def test_the_view_shows_the_source_and_every_stage(site):
 
 
 def test_declared_pytrees_are_named_by_their_arrays(site):
-    named = page(site, "a/both").select(".compile-source > p code")
+    named = site.soup("a/both").select(".compile-source > p code")
     assert [code.get_text() for code in named] == ["left: float32[4,8]", "y: float32[]"]
 
 
 def test_a_page_loads_its_own_scripts_beside_that_of_its_view(site):
-    scripts = [script["src"].partition("?")[0] for script in page(site, "a/both").select("[src]")]
+    scripts = [script["src"].partition("?")[0] for script in site.soup("a/both").select("[src]")]
     assert {"../_static/layouts.js", "../_static/origins.js"} <= {*scripts}
 
 
 def test_devices_are_tabs_of_the_group_of_the_whole_book(site):
-    shown = page(site, "a/code")
+    shown = site.soup("a/code")
     labels = shown.select('label[data-sync-group="device"]')
     assert [label["data-sync-id"] for label in labels] == list(LABELS)
     assert [label.get_text().strip() for label in labels] == list(LABELS.values())
@@ -139,7 +132,7 @@ def test_devices_are_tabs_of_the_group_of_the_whole_book(site):
 
 
 def test_fused_operations_are_listed_and_their_lines_marked(site):
-    shown = page(site, "a/code")
+    shown = site.soup("a/code")
     marked = shown.select(".device-tabs .hll")
     assert len(marked) == len(LABELS)
     assert all("fusion(%x)" in line.get_text() for line in marked)
@@ -149,7 +142,7 @@ def test_fused_operations_are_listed_and_their_lines_marked(site):
 
 
 def test_costs_are_a_table_with_the_least_times_by_published_peaks(site):
-    table = page(site, "a/code").select_one("table.compile-cost")
+    table = site.soup("a/code").select_one("table.compile-cost")
     rows = {
         cells[0].get_text().strip(): [cell.get_text().strip() for cell in cells[1:]]
         for row in table.select("tbody tr")
@@ -160,7 +153,7 @@ def test_costs_are_a_table_with_the_least_times_by_published_peaks(site):
     assert rows["main memory traffic"] == ["256 B"] * 6
     # An H200 is held up by its operations, counted before optimizing, and a v5e by the bytes.
     assert rows["least possible time"] == ["", "", "4 µs", "", "2 µs", ""]
-    sources = page(site, "a/code").select(".compile-stages a[href^='https://vendor.example']")
+    sources = site.soup("a/code").select(".compile-stages a[href^='https://vendor.example']")
     assert [(link.get_text(), link["href"].rpartition("/")[2]) for link in sources] == [
         *(("NVIDIA H200", "TF32"), ("TPU v5e", "bfloat16"))
     ]
@@ -170,7 +163,7 @@ def test_costs_are_a_table_with_the_least_times_by_published_peaks(site):
 
 
 def test_the_jaxpr_is_drawn_in_the_ink_of_the_page(site):
-    drawing = page(site, "a/code").select_one("svg.jaxpr-picture")
+    drawing = site.soup("a/code").select_one("svg.jaxpr-picture")
     assert drawing["role"] == "img"
     assert "jaxpr of double" in drawing.title.get_text()
     assert [text.get_text() for text in drawing.select("text.label")] == ["x", "mul 2"]
@@ -180,20 +173,19 @@ def test_the_jaxpr_is_drawn_in_the_ink_of_the_page(site):
 
 def test_stablehlo_that_differs_is_shown_for_each_group(site):
     labels = [
-        label.get_text().strip()
-        for label in page(site, "a/lowered").select(".lowered-tabs > label")
+        label.get_text().strip() for label in site.soup("a/lowered").select(".lowered-tabs > label")
     ]
     assert labels == ["CPU", "NVIDIA H200, NVIDIA A100, TPU v5e, TPU v6e"]
 
 
 def test_what_is_in_a_loop_has_no_least_time(site):
-    text = page(site, "a/loop").get_text()
+    text = site.soup("a/loop").get_text()
     assert "4 µs" in text and "2 µs" not in text
     assert "counts what is in a loop once" in text
 
 
 def test_what_a_compiler_refuses_has_a_tab_with_its_words(site):
-    some, none = (page(site, f"a/{name}") for name in ("refused", "nowhere"))
+    some, none = (site.soup(f"a/{name}") for name in ("refused", "nowhere"))
     labels = [label.get_text().strip() for label in some.select(".stage-tabs > label")]
     assert labels == ["jaxpr", "picture", "StableHLO", "optimized HLO", "cost", "refused"]
     said = some.select(".stage-tabs > .stage-tab")[-1]
@@ -205,7 +197,7 @@ def test_what_a_compiler_refuses_has_a_tab_with_its_words(site):
 
 
 def test_a_sentence_can_hold_a_number(site):
-    shown = page(site, "a/numbers")
+    shown = site.soup("a/numbers")
     first, none = shown.select(".noted > .compiled")
     assert first.get_text() == "2 µs"
     note = shown.find(id=first["aria-describedby"]).get_text()
@@ -214,7 +206,7 @@ def test_a_sentence_can_hold_a_number(site):
 
 
 def test_many_devices_as_a_table_and_charts(site):
-    shown = page(site, "a/scale")
+    shown = site.soup("a/scale")
     rows = [
         [cell.get_text().strip() for cell in row.select("td")]
         for row in shown.select("table.compile-scale tbody tr")
@@ -249,9 +241,6 @@ UNKNOWN = {
     ),
     "name": (role("code.dubble@cpu.bytes"), "there is no snippet 'code.dubble'; the nearest"),
     "function": (directive("compiled", "code.dubble"), "there is no snippet 'code.dubble'; the ne"),
-    "undeclared": (directive("compiled", "code.undeclared"), "has no arguments for 'undeclared'"),
-    "constant": (directive("compiled", "code.FACTOR"), "'FACTOR' of"),
-    "unscaled": (directive("compiled-scale", "code.both"), "SCALED of"),
     "option": (
         directive("compiled-scale", "code.double", ":shows: table"),
         "Unknown option key: 'shows' (allowed: ['case', 'show'])",
@@ -271,10 +260,7 @@ UNKNOWN = {
 }
 
 
-@pytest.fixture(scope="module")
-def red(empty_project, tmp_path_factory):
-    """The project and the build of a page for each name that leads nowhere."""
-    project = empty_project(tmp_path_factory.mktemp("red"))
+def test_each_name_that_leads_nowhere_is_red(project):
     book = started(project)
     recorded(book, "code")
     recorded(book, "code", "SCALED")
@@ -282,85 +268,52 @@ def red(empty_project, tmp_path_factory):
         project.page(f"a/{name}", text, notebook=False)
     build = project.build()
     assert build.status != 0
-    return project, build
-
-
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_a_name_that_leads_nowhere_is_red(red, name):
-    project, build = red
-    (warning,) = [line for line in build.warnings if f"a/{name}.md:" in line]
-    text, message = UNKNOWN[name]
-    assert message in warning
-    place = {"option": ":shows", "caption": "A {nothing}"}.get(name, text.splitlines()[0])
-    assert f"a/{name}.md:{project.line(f'a/{name}', place)}: " in warning
+    for name, (text, message) in UNKNOWN.items():
+        (warning,) = [line for line in build.warnings if f"a/{name}.md:" in line]
+        assert message in warning
+        place = {"option": ":shows", "caption": "A {nothing}"}.get(name, text.splitlines()[0])
+        assert f"a/{name}.md:{project.line(f'a/{name}', place)}: " in warning
 
 
 # Records that are not current
 
 
 def edited(before, after):
-    return lambda book, record, module: module.write_text(SNIPPET.replace(before, after), "utf8")
+    return lambda record, module: module.write_text(SNIPPET.replace(before, after), "utf8")
 
 
+# Of each kind one; the others `test_program_files` has.
 STATES = {
-    "missing": (lambda book, record, module: record.unlink(), "missing"),
-    "damaged": (
-        lambda book, record, module: record.write_text("{"),
-        "unreadable: it is no JSON",
-    ),
+    "missing": (lambda record, module: record.unlink(), "missing"),
+    "damaged": (lambda record, module: record.write_text("{"), "unreadable: it is no JSON"),
     "source": (edited("FACTOR * x", "x * FACTOR"), "earlier code: the source changed"),
-    "constant": (edited("FACTOR = 2.0", "FACTOR = 3.0"), "earlier code: the source changed"),
-    "arguments": (edited("float32[4,8]", "float32[8,8]"), "earlier code: the arguments changed"),
-    "device": (
-        lambda book, record, module: book.write(
-            book.find("device.double"), without_a_device(record_of(book.find("device.double")))
-        ),
-        "missing: not compiled for TPU v6e",
-    ),
     "other": (edited("    return x\n", "    return -x\n"), None),
 }
 
 
-@pytest.fixture(scope="module")
-def worsened(empty_project, tmp_path_factory):
-    """A book whose records were damaged, each in its way: the builds after that."""
-    project = empty_project(tmp_path_factory.mktemp("states"))
+def test_a_page_says_what_is_not_current_and_the_build_stays_green(project):
     book = started(project, 'book_compile_command = "compile it"')
     records = {name: recorded(book, name) for name in STATES}
     modules = {name: book.root / "snippets" / "a" / f"{name}.py" for name in STATES}
     for name in STATES:
         project.page(f"a/{name}", VIEW.format(name), notebook=False)
-    assert project.build().green
+    project.built()
     kept = {path: path.read_text("utf8") for path in (*records.values(), *modules.values())}
     for name, (change, _) in STATES.items():
-        change(book, records[name], modules[name])
-    build = project.build()
-    pages = {name: page(project, f"a/{name}") for name in STATES}
-    again = project.build()
+        change(records[name], modules[name])
+    project.built()
+    for name, (_, state) in STATES.items():
+        said = [each.get_text() for each in project.soup(f"a/{name}").select(".compile-state")]
+        if state is None:
+            assert said == [] and "my_fusion" in project.html(f"a/{name}")
+        else:
+            assert f"This program: {state}" in said[0]
+            assert f"compiled anew by compile it -- a.{name}.double" in said[0]
+    project.built()
     for path, text in kept.items():
         path.write_text(text, "utf8")
-    return project, build, pages, again, project.build()
-
-
-@pytest.mark.parametrize("name", [name for name, (_, state) in STATES.items() if state])
-def test_the_page_says_what_is_not_current_and_the_build_stays_green(worsened, name):
-    _, build, pages, again, _ = worsened
-    assert build.green and again.green, build.output
-    text = pages[name].select_one(".compile-state").get_text()
-    assert f"This program: {STATES[name][1]}" in text
-    assert f"compiled anew by compile it -- a.{name}.double" in text
-
-
-def test_a_damaged_record_breaks_no_other(worsened):
-    _, _, pages, _, _ = worsened
-    assert "my_fusion" in pages["other"].get_text()
-    assert not pages["other"].select(".compile-state")
-
-
-def test_of_mended_records_nothing_is_said(worsened):
-    project, *_, mended = worsened
-    assert mended.green, mended.output
-    assert not page(project, "a/missing").select(".compile-state")
+    project.built()
+    assert not project.soup("a/missing").select(".compile-state")
 
 
 # Books that compile nothing, or wrongly

@@ -1,7 +1,5 @@
 """The table of errors that changed from one version to the next."""
 
-from bs4 import BeautifulSoup
-
 RAISING = """
 ```{code-cell} python
 :raises: ValueError no pears
@@ -15,7 +13,7 @@ TABLE = """
 
 
 def rows(project):
-    table = BeautifulSoup(project.html("table"), "html.parser").find("table")
+    table = project.soup("table").find("table")
     return [[cell.text for cell in row("td")] for row in table.tbody("tr")] if table.tbody else []
 
 
@@ -34,8 +32,7 @@ def test_each_step_between_versions_has_a_row(project):
     project.recorded_on("1.0", "one", says(ename=""))
     project.recorded_on("2.0", "one", says(ename="TypeError", evalue="pears are\nout\n\nlook"))
     project.recorded_on("3.0", "one", says(ename="ValueError", evalue="no pears, 17 apples"))
-    build = project.build()
-    assert build.green, build.output
+    project.built()
     assert rows(project) == [
         ["one", "1.0 → 2.0", "no error", "TypeError: pears are out"],
         ["one", "2.0 → 3.0", "TypeError: pears are out", "ValueError: no pears, 17 apples"],

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from bs4 import BeautifulSoup
 
 RAISING = """
 ```{code-cell} python
@@ -26,46 +25,79 @@ def book(project):
     return project
 
 
-def recorded(project, version, **error):
-    """Keep a recording of the page with a version, where its cell came to another error."""
+# Of each error what other versions say in its place; in messages and entries it is of `pears`.
+SAID = {
+    "pears": {
+        "1.0": {"evalue": "pears are out, 3 apples"},
+        "2.0": {"evalue": "pears are out, 4 apples"},
+        "3.0": {"evalue": "no pears, 17 apples"},
+    },
+    "order": {"1.0": {"evalue": "3 apples, no order"}},
+    "address": {"1.0": {"evalue": "no address, <pear at 0x61b3>"}},
+    "none": {"1.0": {"ename": ""}},
+    "names": {
+        version: {"ename": kind, "evalue": "pears"}
+        for version, kind in (("1.0", "AttributeError"), ("2.0", "NameError"), ("3.0", "KeyError"))
+    },
+    "colours": {},
+    "alike": {},
+}
+APPLES = {
+    "address": "<pear at 0x7fa0>",
+    "colours": "\\x1b[35m3\\x1b[39m apples",
+    "alike": "3 apples and some plums",
+}
+
+
+def recorded(project, version, docname="a/one", **error):
+    """Keep a recording of a page with a version, where its cell came to another error."""
 
     def change(outputs):
         outputs[0] |= error
         if not error.get("ename", True):
             outputs.clear()
 
-    return project.recorded_on(version, "a/one", change)
+    project.recorded_on(version, docname, change)
 
 
-def entry(project):
-    return BeautifulSoup(project.html("a/list"), "html.parser").select_one("section.error-entry")
+def entry(project, name=""):
+    return project.soup(f"{name}/list" if name else "a/list").select_one("section.error-entry")
 
 
-def test_an_entry_is_a_section_with_the_message_as_it_was_printed(book):
-    build = book.build()
-    assert build.green, build.output
-    found = entry(book)
-    assert found["id"] == "error-valueerror-no-pears"
-    assert found.find(re.compile(r"h\d")).code.text == "ValueError: no pears"
+@pytest.fixture(scope="module")
+def site(empty_project, tmp_path_factory):
+    """Build a page that raises each error, and one with its entry; versions have said others."""
+    made = empty_project(tmp_path_factory.mktemp("errors"))
+    made.with_versions()
+    for name in SAID:
+        raising, listing = (text.replace("pears", name) for text in (RAISING, LIST))
+        made.page(f"{name}/one", raising.replace("3 apples", APPLES.get(name, "3 apples")))
+        ends = ("3 apples and ", "3 apples and some") if name == "alike" else ("",)
+        entries = [listing.replace("alike", f"alike, {end}") if end else listing for end in ends]
+        made.page(f"{name}/list", *entries, notebook=False)
+    made.recorded()
+    for name, versions in SAID.items():
+        for version, error in versions.items():
+            recorded(made, version, f"{name}/one", **error)
+    made.built()
+    return made
+
+
+def test_an_entry_is_a_section_with_the_message_as_it_was_printed(site):
+    found = entry(site, "order")
+    assert found["id"] == "error-valueerror-no-order"
+    assert found.find(re.compile(r"h\d")).code.text == "ValueError: no order"
     assert found.find("p", recursive=False).text == "They are sold out. Buy some."
-    assert found.select_one("details pre").text == "ValueError: no pears, 3 apples"
-    assert found.select_one("details.differs") is None
+    assert found.select_one("details pre").text == "ValueError: no order, 3 apples"
 
 
-def test_a_message_is_shown_without_the_colours_of_a_terminal(book):
-    book.page("a/one", RAISING.replace("no pears, 3", "no pears, \\x1b[35m3\\x1b[39m"))
-    build = book.build()
-    assert build.green, build.output
-    assert entry(book).select_one("details pre").text == "ValueError: no pears, 3 apples"
+def test_a_message_is_shown_without_the_colours_of_a_terminal(site):
+    shown = entry(site, "colours").select_one("details pre").text
+    assert shown == "ValueError: no colours, 3 apples"
 
 
-def test_versions_that_say_something_else_are_shown_together(book):
-    recorded(book, "1.0", evalue="pears are out, 3 apples")
-    recorded(book, "2.0", evalue="pears are out, 4 apples")
-    recorded(book, "3.0", evalue="no pears, 17 apples")
-    build = book.build()
-    assert build.green, build.output
-    found = entry(book).select_one("details.differs")
+def test_versions_that_say_something_else_are_shown_together(site):
+    found = entry(site, "pears").select_one("details.differs")
     assert [heading.text for heading in found.select("p")] == ["ipykernel 1.0 to 2.0"]
     assert [text.text for text in found.select("pre")] == [
         "ValueError: no pears, 3 apples",
@@ -73,47 +105,26 @@ def test_versions_that_say_something_else_are_shown_together(book):
     ]
 
 
-def test_a_version_that_has_the_same_words_in_another_order_says_nothing_else(book):
-    recorded(book, "1.0", evalue="3 apples, no pears")
-    build = book.build()
-    assert build.green, build.output
-    assert entry(book).select_one("details.differs") is None
+@pytest.mark.parametrize("name", ["order", "address", "colours"])
+def test_the_same_words_in_another_order_or_with_another_address_are_nothing_else(site, name):
+    assert entry(site, name).select_one("details.differs") is None
 
 
-def test_a_version_that_names_another_address_says_nothing_else(book):
-    book.page("a/one", RAISING.replace("3 apples", "<pear at 0x7fa0>"))
-    recorded(book, "1.0", evalue="no pears, <pear at 0x61b3>")
-    build = book.build()
-    assert build.green, build.output
-    assert entry(book).select_one("details.differs") is None
-
-
-def test_two_entries_that_begin_alike_have_anchors_of_their_own(book):
-    book.page("a/one", RAISING.replace("3 apples", "3 apples and some plums"))
-    entries = [LIST.replace("no pears", f"no pears, 3 apples and {end}") for end in ("", "some")]
-    book.page("a/list", *entries, notebook=False)
-    build = book.build()
-    assert build.green, build.output
-    found = BeautifulSoup(book.html("a/list"), "html.parser").select("section.error-entry")
-    anchor = "error-valueerror-no-pears-3-apples-and"
+def test_two_entries_that_begin_alike_have_anchors_of_their_own(site):
+    found = site.soup("alike/list").select("section.error-entry")
+    anchor = "error-valueerror-no-alike-3-apples-and"
     assert [each["id"] for each in found] == [anchor, f"{anchor}-2"]
 
 
-def test_a_version_without_the_error_says_so(book):
-    recorded(book, "1.0", ename="")
-    build = book.build()
-    assert build.green, build.output
-    found = entry(book).select_one("details.differs")
+def test_a_version_without_the_error_says_so(site):
+    found = entry(site, "none").select_one("details.differs")
     assert found.select("p")[-1].text == "ipykernel 1.0: no error"
     assert len(found.select("pre")) == 1
 
 
-def test_a_version_that_lacks_a_name_the_cell_uses_says_nothing_of_its_error(book):
-    for version, kind in (("1.0", "AttributeError"), ("2.0", "NameError"), ("3.0", "KeyError")):
-        recorded(book, version, ename=kind, evalue="pears")
-    build = book.build()
-    assert build.green, build.output
-    assert [p.text for p in entry(book).select("details.differs p")] == ["ipykernel 3.0"]
+def test_a_version_that_lacks_a_name_the_cell_uses_says_nothing_of_its_error(site):
+    shown = [p.text for p in entry(site, "names").select("details.differs p")]
+    assert shown == ["ipykernel 3.0"]
 
 
 def test_what_unrecorded_versions_said_is_shown_last(book):
@@ -122,14 +133,12 @@ def test_what_unrecorded_versions_said_is_shown_last(book):
     path.write_text(
         '["ValueError: no p"]\n"0.1" = "LookupError: pears?"\n[other]\n1 = "x"\n', "utf8"
     )
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     found = entry(book).select_one("details.differs")
     assert found.select("p")[-1].text == "ipykernel 0.1"
     assert found.select("pre")[-1].text == "LookupError: pears?"
     book.edit(path, "pears?", "plums?")
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     assert entry(book).select("pre")[-1].text == "LookupError: plums?"
 
 
@@ -142,51 +151,34 @@ def test_an_entry_that_no_cell_declares_is_refused(book):
     assert "no cell of the book declares the error 'ValueError: no plums'" in warning
 
 
-def test_an_entry_that_is_quoted_needs_no_cell_and_names_its_source(book):
+def test_an_entry_may_be_quoted_with_or_without_a_cell_and_names_its_source(book):
     book.with_versions(earlier="earlier.toml")
     (book.root / "earlier.toml").write_text("", "utf8")
-    path = book.root / "quoted.toml"
-    table = '[["ValueError: no plums"]]\n'
-    rest = 'by = "Fruit 1.0"\nsource = "https://example.org/plums"\ntext = "no plums <here>"\n'
-    path.write_text(table + rest + table + rest.replace("1.0", "2.0"), "utf8")
-    book.page("a/list", LIST.replace("no pears", "no plums"))
-    build = book.build()
-    assert build.green, build.output
-    found = entry(book)
+    quoted = (
+        '[["ValueError: no {0}"]]\nby = "Fruit {1}"\nsource = "https://example.org/{0}"\n'
+        'text = "no {0} <here>"\n'
+    )
+    cases = ("plums", 1), ("plums", 2), ("pears", 3)
+    (book.root / "quoted.toml").write_text("".join(quoted.format(*each) for each in cases), "utf8")
+    book.page("a/list", LIST.replace("no pears", "no plums"), LIST)
+    book.built()
+    found, both = book.soup("a/list").select("section.error-entry")
     assert found["id"] == "error-valueerror-no-plums"
-    assert found.select_one("summary").text == "Quoted: Fruit 1.0"
+    assert found.select_one("summary").text == "Quoted: Fruit 1"
     links = [(link.text, link["href"]) for link in found.select("details a")]
-    assert links == [(f"Fruit {n}.0", "https://example.org/plums") for n in (1, 2)]
+    assert links == [(f"Fruit {n}", "https://example.org/plums") for n in (1, 2)]
     assert {text.text for text in found.select("details pre")} == {"no plums <here>"}
-
-
-def test_an_entry_may_be_printed_and_quoted(book):
-    book.with_versions(earlier="earlier.toml")
-    (book.root / "earlier.toml").write_text("", "utf8")
-    rest = 'by = "Fruit"\nsource = "https://example.org"\ntext = "none"\n'
-    (book.root / "quoted.toml").write_text('[["ValueError: no pears"]]\n' + rest, "utf8")
-    build = book.build()
-    assert build.green, build.output
-    printed, quoted = entry(book).select("details")
+    printed, other = both.select("details")
     assert printed.select_one("pre").text == "ValueError: no pears, 3 apples"
-    assert quoted.select_one("pre").text == "none"
+    assert other.select_one("pre").text == "no pears <here>"
 
 
 def test_a_text_of_a_version_is_left_out_once_the_code_has_changed(book):
     recorded(book, "1.0", evalue="pears are out")
-    assert book.build().green
+    book.built()
     assert entry(book).select_one("details.differs")
     book.edit(book.path("a/one"), "3 apples", "5 apples")
-    build = book.build()
-    assert build.green, build.output
+    book.built()
     assert entry(book).select_one("details.differs") is None
-    assert "1 texts left out, of a/one" in book.run("list_recordings").stdout
-
-
-def test_a_list_follows_what_the_page_of_the_error_prints(book):
-    build = book.build()
-    assert build.green, build.output
-    book.edit(book.path("a/one"), "3 apples", "5 apples")
-    build = book.build()
-    assert build.green, build.output
     assert entry(book).select_one("details pre").text == "ValueError: no pears, 5 apples"
+    assert "1 texts left out, of a/one" in book.run("list_recordings").stdout

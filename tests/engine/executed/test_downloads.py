@@ -26,8 +26,8 @@ def test_a_notebook_holds_the_files_that_its_page_shows(project):
     assert "| Rule | Found |\n|---|---|\n| a, b | 1\\|2 |" in prose
 
 
-def test_numbers_in_sentences_are_text_in_the_notebook(project, comparing):
-    project.page("b/one", project.cell("contest('x', 2, 2, 2)", snippet="a.contests.contest"))
+def test_numbers_in_sentences_are_text_in_the_notebook(project, noting):
+    project.page("b/one", project.cell("contest('x', 2, 2, 2)", snippet="a.notes.contest"))
     project.page(
         "b/uses",
         "{measured}`x/fast@python`; {compared}`x/slow@python / x/fast@python`; "
@@ -131,23 +131,6 @@ def test_a_page_is_run_elsewhere_where_its_notebook_lies_on_github(themed):
     assert f'href="{colab}/a/one.ipynb"' in shown
     assert f'href="https://kaggle.com/kernels/welcome?src=https://{folder}/a/one.ipynb"' in shown
     assert all("kaggle" not in themed.html(name) for name in ("a/two", "a/three"))
-
-
-def test_a_notebook_says_the_numbers_of_its_page_and_asks_its_questions(project, comparing):
-    question = '```{predict} Which is *fast*?\n- the first ~ "one"\n- the `second` ~ "two"\n```'
-    project.page(
-        "a/one",
-        "A ratio: {compared}`x/slow@python / x/fast@python`.",
-        project.cell("contest('x', 1.9, 2.0, 2.1)", "a.contests.contest"),
-        question,
-        project.cell("print('two')"),
-        "The end.",
-    )
-    project.built()
-    prose = [each.source for each in project.notebook("a/one").cells if "source" in each]
-    assert "A ratio: 2.0× the time (one process)." in prose[1]
-    asked = "**Before you look:** Which is *fast*?\n\n- the first\n- the `second`"
-    assert prose[-3] == asked and prose[-2] == "print('two')" and prose[-1] == "The end."
 
 
 LINKS = """\

@@ -58,16 +58,6 @@ def test_a_page_that_is_saved_while_the_build_executes_is_read_by_the_next(proje
     assert project.build().executed == []
 
 
-def test_a_head_that_changes_how_a_page_is_executed_executes_it_again(project):
-    heads = {"a/benchmark": "benchmark: true", "a/device": "device: cpu"}
-    pages = {name: project.page(name, project.cell("print(6 * 7)")) for name in heads}
-    assert project.build().executed == sorted(heads)
-    for name, page in pages.items():
-        page.write_text(page.read_text().replace("---\n", f"---\n{heads[name]}\n", 1))
-    assert project.build().executed == sorted(heads)
-    assert project.build().executed == []
-
-
 def test_a_page_follows_what_precedes_it_in_a_preview(project):
     prelude = project.root / "preview.py"
     prelude.write_text("import math\nmath.tau = 7", "utf8")

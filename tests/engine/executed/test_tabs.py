@@ -144,26 +144,6 @@ def other_code(outputs, measures=True):
     return recorded(outputs, standing=CellStanding.CHANGED, source="2", kind_stands=measures)
 
 
-def test_what_other_code_printed_stands_beneath_and_says_so():
-    (cell,) = panels(PAGE, [live(text("a")), other_code(text("b"))], OPTIONS)
-    home, other = cell
-    assert (home.outputs, home.note) == (text("a"), None)
-    assert (other.outputs, said(other)) == (None, "Not recorded on A <GPU> with this code.")
-    assert (other.code, other.former, other.earlier) == ("2", text("b"), "2026-01-02")
-    # What is the same again is not shown twice.
-    (cell,) = panels(PAGE, [live(text("a")), other_code(text("a"))], OPTIONS)
-    assert [(panel.device, panel.code) for panel in cell] == [("cpu", ""), ("gpu", "")]
-    (cell,) = panels(PAGE, [live([]), other_code([])], OPTIONS)
-    assert [panel.device for panel in cell] == ["cpu"]
-
-
-def test_what_other_code_printed_here_is_folded_and_none_of_it_downloaded():
-    here = other_code(text("b"))
-    (cell,) = panels(PAGE, [here], OPTIONS)
-    (home,) = cell
-    assert (home.outputs, home.former) == (None, text("b"))
-
-
 def test_a_measurement_stays_as_long_as_what_is_measured_is_the_same():
     data = {"text/plain": "1 s", "application/record+json": {}}
     measured = [nbformat.v4.new_output("display_data", data)]

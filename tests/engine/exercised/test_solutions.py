@@ -8,53 +8,37 @@ SNIPPET = (
 )
 
 
-@pytest.fixture
-def exercise(project):
-    """Return a project with a page of one exercise."""
+def test_hint_and_solution_are_folded_and_the_solution_is_not_executed(project):
     project.snippet("a.task", "def double(x): return x\n")
     project.snippet("a.solved", SNIPPET)
     task = project.cell("print(double(1))", snippet="a.task.double")
     project.page("a/one", task, SOLUTION, "Prose behind it.")
-    return project
-
-
-def test_hint_and_solution_are_folded_and_the_solution_is_not_executed(exercise):
-    exercise.built()
-    hint, solution = exercise.soup("a/one").select(".exercise-help > details")
+    project.built()
+    hint, solution = project.soup("a/one").select(".exercise-help > details")
     assert hint.summary.text == "A hint" and hint.em.text == "x"
     assert solution.summary.text == "A solution"
     assert "import math" in solution.pre.text and "def low" in solution.pre.text
     assert solution.pre.text.rstrip().endswith("math.prod([2])")
-    assert exercise.outputs("a/one") == ["1"]
+    assert project.outputs("a/one") == ["1"]
 
-
-def test_a_page_follows_its_solution(exercise):
-    exercise.built()
-    exercise.snippet("a.solved", SNIPPET.replace("[2]", "[2, 1]"))
-    exercise.built()
-    assert "math.prod([2, 1])" in exercise.soup("a/one").select_one(".exercise-help").text
-
-
-def test_a_notebook_has_the_task_and_neither_hint_nor_solution(exercise):
-    exercise.built()
-    text = "\n".join(cell.source for cell in exercise.notebook("a/one").cells)
+    # The notebook has the task alone.
+    text = "\n".join(cell.source for cell in project.notebook("a/one").cells)
     assert "Prose behind it." in text and "def double(x): return x" in text
     assert "to itself" not in text and "math.prod" not in text and "Solved" not in text
+    project.snippet("a.solved", SNIPPET.replace("[2]", "[2, 1]"))
+    project.built()
+    assert "math.prod([2, 1])" in project.soup("a/one").select_one(".exercise-help").text
 
 
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        (SOLUTION.replace("double", "duble"), "there is no snippet 'a.solved.duble'"),
-        ("```{solution} a.solved.double\n```", "Content block expected"),
-    ],
-)
-def test_an_author_is_told_what_is_wrong_at_its_line(project, written, said):
+def test_an_author_is_told_what_is_wrong_at_its_line(project):
+    wrong = SOLUTION.replace("double", "duble"), "```{solution} a.solved.double\n```"
     project.snippet("a.solved", SNIPPET)
-    project.page("a/one", project.cell("0"), written)
+    project.page("a/one", project.cell("0"), *wrong)
     build = project.build()
-    assert not build.green and said in build.output
-    assert "a/one.md:" in build.output
+    assert build.status == 1
+    line = project.line("a/one", "duble")
+    assert f"a/one.md:{line}: ERROR: there is no snippet 'a.solved.duble'" in build.output
+    assert "Content block expected" in build.output
 
 
 @pytest.fixture(scope="module")

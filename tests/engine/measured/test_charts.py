@@ -12,6 +12,7 @@ from executed.options import Options
 from measured import charts
 from measured.charts import short
 from measured.schema import Measurement
+from tests.engine.records import measured, one_process
 
 SERIES = {"jax": [(64, 1.5), (256, 4.0)], "torch": [(256, 5.0), (64, 2.0)]}
 INKS = {"jax": Colour("#111111", "#eeeeee"), "torch": Colour("#222222", "#dddddd")}
@@ -51,27 +52,11 @@ def titles(drawn):
     return [each.text for each in elements(drawn, "title")]
 
 
-def process(seconds, **more):
-    alone = {
-        "date": "2026-01-02T03:04:05+00:00",
-        "first_call": 2 * seconds,
-        "calls": 1,
-        "latency": [seconds],
-    }
-    return alone | more
-
-
 def measurement(name, *seconds, framework="jax", device="cpu", **given):
     """Return a measurement with a process for each number of seconds."""
-    empty = dict.fromkeys(Measurement.__dataclass_fields__, "")
-    facts = {
-        "shape": ((64, 64),),
-        "work": None,
-        "processes": [process(each) for each in seconds or (0.5,)],
-    }
-    return Measurement.from_plain(
-        empty | {"name": name, "framework": framework, "device": device} | facts | given
-    )
+    facts = {"shape": [[64, 64]], "device": device}
+    facts["processes"] = [one_process(each) for each in seconds or (0.5,)]
+    return Measurement.from_plain(measured(name, [1.0], framework) | facts | given)
 
 
 def of_sizes(framework="jax", **given):
@@ -142,11 +127,11 @@ def test_nothing_is_loaded_and_nothing_needs_an_id(drawn):
 
 def test_a_framework_has_its_colour_wherever_it_comes():
     one, two = of_sizes(), of_sizes("torch")
-    for measured in ([*one, *two], [*two, *one], two):
+    for given in ([*one, *two], [*two, *one], two):
         for kind in ("size", "name"):
-            svgs = chart(measured, kind)
+            svgs = chart(given, kind)
             assert INKS["torch"].style in svgs
-            assert (INKS["jax"].style in svgs) is (one[0] in measured)
+            assert (INKS["jax"].style in svgs) is (one[0] in given)
 
 
 def test_what_has_no_colour_of_its_own_gets_one_of_the_palette():
@@ -199,7 +184,7 @@ def test_a_number_that_is_pointed_at_says_its_range():
 
 
 def test_throughput_is_drawn_of_what_has_it():
-    both = [measurement("a", processes=[process(0.5, throughput=[0.25])]), measurement("b")]
+    both = [measurement("a", processes=[one_process(0.5, throughput=[0.25])]), measurement("b")]
     assert charts.drawable(both, "name", "throughput") == both[:1]
     drawn = chart(both[:1], "name", "throughput")
     assert rows_of(drawn) == [("a", "250 ms")]
@@ -360,7 +345,7 @@ def test_bars_are_named_after_measurements_and_frameworks_and_say_their_value():
     both = [measurement("a", 0.5), measurement("a", 0.25, framework="torch")]
     seen = chart(both, "name", "first_call")
     assert "time of the first call" in texts(seen, "heading")
-    assert rows_of(seen) == [("a · PyTorch", "500 ms"), ("a · jax", "1 s")]
+    assert rows_of(seen) == [("a · PyTorch", "750 ms"), ("a · jax", "1.5 s")]
 
 
 def test_a_framework_bears_its_name_in_bars_and_lines():

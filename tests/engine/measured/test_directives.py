@@ -2,24 +2,19 @@
 
 import shutil
 
-from bs4 import BeautifulSoup
+import pytest
+
+from tests.engine.conftest import RECORDS
 
 
-def soup(project, docname):
-    return BeautifulSoup(project.html(docname), "html.parser")
-
-
-def rows(table):
-    return [
-        [cell.get_text(strip=True) for cell in row.find_all(["th", "td"])]
-        for row in table.find_all("tr")
-    ]
-
-
-def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
-    project.page(
-        "b/one",
-        project.cell(
+@pytest.fixture(scope="module")
+def site(empty_project, tmp_path_factory):
+    """Build pages with tables and charts."""
+    made = empty_project(tmp_path_factory.mktemp("site"))
+    made.snippet("a.notes", RECORDS)
+    made.page(
+        "b/tables",
+        made.cell(
             "note('x/a', 0.5, shape=[[3, 4], []])\n"
             "note('x/b', 0.125, 'jax', process={'throughput': [0.1] * 5})\n"
             "note('y', 1.0)",
@@ -29,24 +24,65 @@ def test_a_table_holds_what_matches_and_the_columns_asked_for(project, noting):
         "```{measurements} x/a y\n:columns: name throughput latency\n```",
         "```{measurements} y\n```",
     )
-    assert project.build().green
-    first, second, third = soup(project, "b/one").select("table.measurements")
-    assert rows(first) == [
+    made.page(
+        "b/charts",
+        made.cell(
+            "for size in (64, 128):\n"
+            "    note(f'mm/{size}', size / 1000, shape=[[size, size]], work=size * 1e8)\n"
+            "note('most', 1.0, work=9e11)\n"
+            "note('none', 1.0)",
+            snippet="a.notes.note",
+        ),
+        "```{measurement-chart} mm/*\n:x: size\n:y: rate\n:ceiling: most mm/* none\n\n"
+        "A *caption*.\n```",
+        "```{measurement-chart} mm/*\n```",
+    )
+    cells = [made.cell(f"note('tag/{tag}', 0.5)", "a.notes.note", tag) for tag in ("raw", "kept")]
+    made.page("b/raw", *cells, "```{measurements} tag/*\n```")
+    made.built()
+    return made
+
+
+def test_a_table_holds_what_matches_and_the_columns_asked_for(site):
+    first, second, third = site.soup("b/tables").select("table.measurements")
+    assert site.rows(first) == [
         ["measurement", "framework", "shape", "latency", "throughput", "processes"],
         ["a", "python", "3×4, scalar", "500 ms", "", "1"],
         ["b", "JAX", "", "125 ms", "100 ms", "1"],
     ]
     # Neither has a throughput.
-    assert rows(second) == [["measurement", "latency"], ["x, a", "500 ms"], ["y", "1 s"]]
-    assert rows(third) == [
+    assert site.rows(second) == [["measurement", "latency"], ["x, a", "500 ms"], ["y", "1 s"]]
+    assert site.rows(third) == [
         ["measurement", "framework", "latency", "first call"],
         ["y", "python", "1 s", "3 s"],
     ]
-    assert [note.text for note in soup(project, "b/one").select(".table-note")] == [
+    assert [note.text for note in site.soup("b/tables").select(".table-note")] == [
         "One process: latency, throughput.",
         "One process: latency.",
         "One process: latency, first call.",
     ]
+
+
+def test_a_chart_has_its_caption_and_its_table_beneath(site):
+    lines, bars = site.soup("b/charts").select(".chart-figure")
+    for figure in (lines, bars):
+        svg = figure.find("svg")
+        assert svg.find("title") is not None
+        assert len(svg.select(".point[tabindex='0'] > title")) == 2
+        table = figure.select_one("details table.measurements")
+        assert [row[0] for row in site.rows(table)] == ["measurement", "64", "128"]
+        assert table.find_previous("svg") is svg
+    assert str(lines.select_one(".chart-caption em")) == "<em>caption</em>"
+    assert "GFLOP/s" in lines.find("svg").get_text()
+    assert lines.select_one(".ceiling").get_text() == "ceiling 900 GFLOP/s"
+    assert not bars.select(".ceiling")
+    assert "time of a call that is waited for" in bars.find("svg").get_text()
+
+
+def test_measurements_that_a_cell_calls_raw_are_folded(site):
+    folds = [each.get_text(" ", strip=True) for each in site.soup("b/raw").select("details")]
+    (fold,) = (each for each in folds if "tag/" in each)
+    assert "Show the raw measurements" in fold and "tag/raw" in fold
 
 
 def test_what_was_measured_on_another_device_alone_bears_its_name(project, noting):
@@ -59,15 +95,15 @@ def test_what_was_measured_on_another_device_alone_bears_its_name(project, notin
         project.cell(code, snippet="a.notes.note"),
         "```{measurements} x/*\n:columns: name latency\n```",
     )
-    assert project.record().returncode == 0
+    project.recorded()
     project.recorded_elsewhere("b/one")
     shutil.rmtree(project.root / "_cache")
     there.unlink()
-    assert project.build().green
-    (table,) = soup(project, "b/one").select("table.measurements")
+    project.built()
+    (table,) = project.soup("b/one").select("table.measurements")
     (label,) = table.find_parent(class_="device-tabs").select(".sd-tab-label")
     assert label.get_text(strip=True) == "NVIDIA H200"
-    assert rows(table)[1:] == [["x, a", "500 ms"]]
+    assert project.rows(table)[1:] == [["x, a", "500 ms"]]
 
 
 def test_of_what_is_not_recorded_the_place_and_the_caption_remain(project, noting):
@@ -77,9 +113,8 @@ def test_of_what_is_not_recorded_the_place_and_the_caption_remain(project, notin
         "```{measurements} x/*\n```",
         "```{measurement-chart} x/*\nA *caption*.\n```",
     )
-    build = project.build("-D", "book_recorded=1")
-    assert build.green, build.output
-    table, chart = soup(project, "b/one").select(".not-recorded")
+    build = project.built("-D", "book_recorded=1")
+    table, chart = project.soup("b/one").select(".not-recorded")
     assert table.text == chart.text == "not recorded"
     assert str(chart.find_next("em")) == "<em>caption</em>"
     assert "not recorded" in project.notebook("b/one").cells[-1].source
@@ -92,52 +127,13 @@ def test_of_what_is_not_recorded_the_place_and_the_caption_remain(project, notin
     assert "the nearest are x/a" in warning
 
 
-def test_a_chart_has_its_caption_and_its_table_beneath(project, noting):
-    project.page(
-        "b/one",
-        project.cell(
-            "for size in (64, 128):\n"
-            "    note(f'mm/{size}', size / 1000, shape=[[size, size]], work=size * 1e8)\n"
-            "note('most', 1.0, work=9e11)\n"
-            "note('none', 1.0)",
-            snippet="a.notes.note",
-        ),
-        "```{measurement-chart} mm/*\n:x: size\n:y: rate\n:ceiling: most mm/* none\n\n"
-        "A *caption*.\n```",
-        "```{measurement-chart} mm/*\n```",
-    )
-    assert project.build().green
-    lines, bars = soup(project, "b/one").select(".chart-figure")
-    for figure in (lines, bars):
-        svg = figure.find("svg")
-        assert svg.find("title") is not None
-        assert len(svg.select(".point[tabindex='0'] > title")) == 2
-        table = figure.select_one("details table.measurements")
-        assert [row[0] for row in rows(table)] == ["measurement", "64", "128"]
-        assert table.find_previous("svg") is svg
-    assert str(lines.select_one(".chart-caption em")) == "<em>caption</em>"
-    assert "GFLOP/s" in lines.find("svg").get_text()
-    assert lines.select_one(".ceiling").get_text() == "ceiling 900 GFLOP/s"
-    assert not bars.select(".ceiling")
-    assert "time of a call that is waited for" in bars.find("svg").get_text()
-
-
 def test_a_chart_leads_to_the_settings_under_which_all_was_measured(project, noting):
     chart = "```{measurement-chart} x\n```"
     project.page("b/one", project.cell("note('x', 0.5)", snippet="a.notes.note"), chart)
-    assert project.build().green
-    assert not soup(project, "b/one").select(".measurement-rules")
+    project.built()
+    assert not project.soup("b/one").select(".measurement-rules")
     project.page("b/two", "```{measurement-settings}\n```", notebook=False)
     project.page("b/one", project.cell("note('x', 0.25)", snippet="a.notes.note"), chart)
-    assert project.build().green
-    (link,) = soup(project, "b/one").select(".measurement-rules a")
+    project.built()
+    (link,) = project.soup("b/one").select(".measurement-rules a")
     assert (link["href"], link.get_text()) == ("two.html", "Page b/two")
-
-
-def test_measurements_that_a_cell_calls_raw_are_folded(project, noting):
-    cells = [project.cell(f"note('x/{tag}', 0.5)", "a.notes.note", tag) for tag in ("raw", "kept")]
-    project.page("b/one", *cells, "```{measurements} x/*\n```")
-    assert project.build().green
-    folds = [each.get_text(" ", strip=True) for each in soup(project, "b/one").select("details")]
-    (fold,) = (each for each in folds if "x/" in each)
-    assert "Show the raw measurements" in fold and "x/raw" in fold

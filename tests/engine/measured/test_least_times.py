@@ -1,7 +1,6 @@
 """Beside a time stands the least that is possible by published peaks; none may lie below."""
 
 import pytest
-from bs4 import BeautifulSoup
 
 from drawing.peaks import Peaks
 from measured.rooflines import Costs
@@ -61,9 +60,8 @@ def test_a_table_and_a_sentence_say_it_where_it_is_known(project, noting):
         "```{measurements} x/cpu y\n:columns: name latency\n```",
         "Of {measured}`x/a@python` at least {measured}`x/a@python.least` is needed.",
     )
-    build = project.build()
-    assert build.green, build.output
-    shown = BeautifulSoup(project.html("b/one"), "html.parser")
+    project.built()
+    shown = project.soup("b/one")
     first, second = shown.select("table.measurements")
     assert [[cell.text.strip() for cell in row.select("td, th")] for row in first.select("tr")] == [
         ["measurement", "latency", "at least"],

@@ -94,12 +94,6 @@ def test_what_lies_on_one_side_is_told_unless_it_is_as_good_as_equal(low, high, 
     assert (found.is_equal, found.differs) == (equal, told)
 
 
-def test_a_ratio_is_that_of_the_rounds_and_not_of_medians():
-    # The medians are 2 and 3.
-    found = ratio_of_rounds([([1.0, 2.0, 9.0], [1.0, 4.0, 3.0])])
-    assert found == Range(1.0, 1.0, 1.0, 1)
-
-
 def test_the_ratio_the_other_way_round_is_the_inverse():
     one, other = [1.0, 2.0, 4.0, 9.0], [1.0] * 4
     for processes in (1, 2, 4):

@@ -1,5 +1,7 @@
 """Numbers, ratios and verdicts in sentences come out of the records."""
 
+import functools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,32 +22,19 @@ from measured.references import (
 from measured.schema import Measurement
 from measured.tables import cell_text, grid
 from measured.texts import compared, lines
-from tests.engine.records import measured
+from tests.engine.records import measured, one_process
 
 OPTIONS = Options(frameworks={"jax": {"label": "JAX"}})
+process = functools.partial(one_process, first_call=1.5)
 
 
-def process(*latency, **more):
-    """Return what one process measured."""
-    alone = {
-        "date": "2026-01-02T03:04:05+00:00",
-        "first_call": 1.5,
-        "calls": 1,
-        "latency": list(latency),
-        "cores": 1.0,
-        "disturbed": False,
-    }
-    return alone | more
-
-
-def plain(name, *seconds, framework="jax", **fields):
+def plain(name, *seconds, framework="jax", own=(), **fields):
     """Return a record with a process of seven rounds for each number of seconds."""
-    own = fields.pop("process", {})
     more = {
         "page": "a/page",
         "device": "cpu",
         "versions": {"jax": "0.10.2", "tensorflow-cpu": "2.21.0"},
-        "processes": [process(*[each] * 7, **own) for each in seconds],
+        "processes": [process(*[each] * 7, **dict(own)) for each in seconds],
     }
     return measured(name, [1.0], framework) | more | fields
 
@@ -248,24 +237,6 @@ def test_as_long_as_a_page_fails_no_name_is_wrong():
     assert not isinstance(refused.value, NotRecorded)
 
 
-@pytest.mark.parametrize(
-    ("condition", "chosen"),
-    [
-        ("400..1600", "holds"),
-        ("601..", "wrong"),
-        ("..600", "holds"),
-        ("..599.9", "wrong"),
-        ("600.0..600.0", "holds"),
-        ("0.5..300", "wrong"),
-    ],
-)
-def test_a_verdict_follows_from_the_records(condition, chosen):
-    text = f"a@jax / b@jax in {condition} ? holds : wrong"
-    found, quantity = verdict(text, turns([600.0], [600.0]))
-    assert found == chosen
-    assert quantity.text == "600×"
-
-
 @pytest.mark.parametrize("condition", ["400..1600", "601..", "..599"])
 def test_one_process_decides_no_verdict(condition):
     found, quantity = verdict(f"a@jax / b@jax in {condition} ? holds : wrong", turns([600.0]))
@@ -283,14 +254,10 @@ def test_a_verdict_may_stand_by_itself(text):
     [
         ("1.2.3..4", "'1.2.3..4' is no range; a range is such as 4..16, 4.. or ..0.5"),
         ("1..2..3", "'1..2..3' is no range"),
-        ("1...2", "'1...2' is no range"),
-        (".....4", "'.....4' is no range"),
         ("..", "'..' is no range"),
         ("4", "'4' is no range"),
-        ("4.", "'4.' is no range"),
         ("4.5", "'4.5' is no range"),
         ("-1..4", "'-1..4' is no range"),
-        ("1e3..", "'1e3..' is no range"),
         ("nan..", "'nan..' is no range"),
         ("²..4", "'²..4' is no range"),
         ("16..4", "the range 16..4 ends before it begins"),
@@ -330,11 +297,10 @@ def test_a_condition_of_another_form_is_refused(text):
         "fine",
         "selu/eager@jax / selu/jit@jax in 4.. ? fine : wrong",
         "selu/eager@jax / selu/jit@jax in 4.. ? holds : fine",
-        "selu/jat@jax in 4.. ? holds : wrong",
     ],
 )
 def test_a_verdict_that_does_not_exist_is_refused(text):
-    with pytest.raises(ReferenceProblem):
+    with pytest.raises(ReferenceProblem, match="'fine' is no verdict; there are: holds, "):
         verdict(text, KNOWN)
 
 
@@ -356,6 +322,8 @@ TEN = [[1.5 + n / 100] for n in (-5, -4, -3, -2, 0, 0, 1, 2, 3, 4)]
 
 
 def test_a_ratio_of_alternatives_has_its_range():
+    alone = resolve("a@jax / b@jax", turns([1.45]))
+    assert (alone.text, alone.brief, alone.wordy) == ("1.4× (one process)", "1.4×", False)
     found = resolve("a@jax / b@jax", turns(*TEN))
     assert found.text == "1.50× (1.46–1.53)"
     assert (found.range.low, found.range.high) == (1.46, 1.53)
@@ -365,35 +333,6 @@ def test_a_ratio_of_alternatives_has_its_range():
     assert (back.low, back.high) == pytest.approx((1 / 1.53, 1 / 1.46))
     assert resolve("a@jax / b@jax", turns(*TEN), compared).text == "1.50× slower (1.46–1.53)"
     assert resolve("b@jax / a@jax", turns(*TEN), compared).text == "1.50× faster (1.46–1.53)"
-
-
-@pytest.mark.parametrize(
-    ("ratios", "text"),
-    [
-        ([[0.9], [1.05], [1.4]], "cannot tell (0.90–1.4×)"),
-        ([[0.97], [1.0], [1.02]], "about equal (within 4 %)"),
-    ],
-)
-def test_what_cannot_be_told_is_said_in_words(ratios, text):
-    for write in (compared, None):
-        found = resolve("a@jax / b@jax", turns(*ratios), *filter(None, [write]))
-        assert (found.text, found.wordy) == (text, True)
-
-
-def test_a_ratio_is_of_rounds_and_not_of_medians():
-    a = record("a", comparison="t", processes=[process(1.0, 2.0, 9.0)])
-    b = record("b", comparison="t", processes=[process(1.0, 4.0, 3.0)])
-    assert resolve("a@jax / b@jax", of(a, b)).range == Range(1.0, 1.0, 1.0, 1)
-
-
-def test_what_was_measured_once_has_no_range_and_no_verdict():
-    """Its rounds say nothing of what another process would measure."""
-    found = resolve("a@jax / b@jax", turns([1.9, 2.0, 2.1]))
-    assert found.text == "2.0× (one process)"
-    assert resolve("b@jax / a@jax", turns([1.9, 2.0, 2.1]), compared).text == (
-        "0.50× the time (one process)"
-    )
-    assert (found.wordy, found.brief) == (False, "2.0×")
 
 
 def test_two_groups_of_processes_are_told_behind_a_number():
@@ -408,27 +347,6 @@ def test_a_number_has_the_range_of_its_processes():
     found = resolve("x@jax", of(record("x", 0.5, 0.4, 0.61)))
     assert found.text == "500 ms (400–610)"
     assert found.range == Range(0.5, 0.4, 0.61, 3)
-
-
-@pytest.mark.parametrize("expression", ["a@jax / c@jax", "c@jax / a@jax"])
-def test_numbers_of_different_moments_are_not_divided(expression):
-    with pytest.raises(ReferenceProblem, match="divides what was measured at different moments"):
-        resolve(expression, turns([1.4, 1.5, 1.6]))
-
-
-@pytest.mark.parametrize(
-    ("other", "problem"),
-    [
-        ({"device": "gpu-h200"}, "was not measured on one device"),
-        ({"page": "b/page"}, "at different moments"),
-        ({"processes": [process(2.0)] * 2}, "at different moments"),
-    ],
-)
-def test_alternatives_of_another_run_took_no_turns(other, problem):
-    a = record("a", 3.0, comparison="in/turns")
-    elsewhere = record("b", 2.0, **{"comparison": "in/turns"} | other)
-    with pytest.raises(ReferenceProblem, match=problem):
-        resolve("a@jax / b@jax", of(a, elsewhere))
 
 
 def test_what_has_no_turns_may_be_divided():
@@ -610,7 +528,7 @@ def test_a_note_says_once_that_its_numbers_are_of_one_process():
 def test_a_column_of_throughput_is_there_where_there_is_one():
     columns = ["name", "throughput"]
     assert grid(columns, [record("x", 0.5)], OPTIONS) == (["measurement"], [["x"]], [])
-    both = [record("x", 0.5), record("y", 0.5, process={"throughput": [0.1, 0.1, 0.1]})]
+    both = [record("x", 0.5), record("y", 0.5, own={"throughput": [0.1, 0.1, 0.1]})]
     assert grid(columns, both, OPTIONS) == (
         ["measurement", "throughput"],
         [["x", ""], ["y", "100 ms"]],

@@ -9,35 +9,15 @@ import pytest
 from executed.options import Options
 from measured.rooflines import Costs, by_pattern, drawing, reached, roofs
 from measured.schema import Measurement
+from tests.engine import records
 
 COSTS = Costs(by_pattern("a/copy=2 a/pass/*=2 a/product=3"), by_pattern("a/pass/some=4"))
 
 
 def measured(name, seconds, shape, framework="jax", kind="GPU", work=None, many=None):
-    process = {
-        "date": "2026-01-02T03:04:05+00:00",
-        "first_call": None,
-        "calls": 1,
-        "latency": [seconds],
-        "cores": None,
-        "disturbed": False,
-    } | ({"throughput": [many]} if many else {})
-    return Measurement.from_plain(
-        {
-            "name": name,
-            "framework": framework,
-            "device_kind": kind,
-            "processor": "A processor",
-            "shape": [shape],
-            "dtype": "float32",
-            "precision": "highest",
-            "work": work,
-            "error": None,
-            "versions": {},
-            "settings": {},
-            "processes": [process],
-        }
-    )
+    many = {"throughput": [many]} if many else {}
+    fields = {"device_kind": kind, "shape": [shape], "work": work}
+    return Measurement.from_plain(records.measured(name, [seconds], framework, many, **fields))
 
 
 PRODUCT = measured("a/product", 1e-3, [100, 100], work=2e6)

@@ -9,33 +9,20 @@ from executed.options import Options
 from measured.feature import Measured
 from measured.ranges import Range
 from measured.schema import Measurement, Schema, single
+from tests.engine.records import measured
 
 ROOT = pathlib.Path(__file__).parents[3]
 PATH = ROOT / "snippets" / "programs" / "measurement.schema.json"
-PROCESS = {
-    "date": "2026-01-02T03:04:05+00:00",
-    "first_call": 1.5,
-    "calls": 1,
-    "latency": [0.5, 0.25, 1.0],
-    "cores": 1.0,
-    "disturbed": False,
-}
-RECORD = {
-    "version": 3,
-    "method": 2,
-    "name": "selu/jit",
-    "framework": "jax",
-    "device_kind": "cpu",
-    "processor": "A processor",
-    "shape": [[2, 3], []],
-    "dtype": "float32",
-    "precision": "highest",
-    "work": None,
-    "error": 1e-7,
-    "versions": {"jax": "0.10.2", "python": "3.11.2"},
-    "settings": {"allocator": "glibc 2.36"},
-    "processes": [PROCESS],
-}
+RECORD = measured(
+    "selu/jit",
+    [0.5, 0.25, 1.0],
+    "jax",
+    shape=[[2, 3], []],
+    error=1e-7,
+    versions={"jax": "0.10.2", "python": "3.11.2"},
+    settings={"allocator": "glibc 2.36"},
+)
+(PROCESS,) = RECORD["processes"]
 EAGER = RECORD | {"name": "selu/eager", "processes": [PROCESS | {"latency": [1.5, 0.5, 2.0]}]}
 COMPARISON = {"version": 3, "method": 2, "name": "selu", "alternatives": [EAGER, RECORD]}
 

@@ -1,7 +1,5 @@
 """Pictures are drawn from what ran, for every device, and the data stay with them."""
 
-from bs4 import BeautifulSoup
-
 OPTIONS = ":picture: stages\n:caption: From <start> to end.\n"
 
 
@@ -9,10 +7,12 @@ def cell(code, options=OPTIONS):
     return f"```{{code-cell}} python\n{options}{code}\n```"
 
 
-def test_a_picture_is_drawn_over_its_data(project):
+def test_a_picture_is_drawn_over_its_data_and_timelines_of_a_page_have_one_scale(project):
     project.page("a/one", cell("print('before')\n[('trace', 0.5), ('run', 0.25)]"))
-    assert project.build().green
-    page = BeautifulSoup(project.html("a/one"), "html.parser")
+    options = ":picture: timeline\n:caption: Before and after.\n"
+    project.page("a/two", *(cell(f"[('a', 'b', 0, {end})]", options) for end in (4, 1)))
+    project.built()
+    page = project.soup("a/one")
     (figure,) = page.select("figure.picture")
     assert [bar["x"] for bar in figure.select(".bar")] == ["0%", "66.67%"]
     assert figure.figcaption.contents[0] == "From <start> to end."
@@ -21,24 +21,12 @@ def test_a_picture_is_drawn_over_its_data(project):
     assert "before" in outputs.get_text()
     assert outputs.get_text().count("('trace', 0.5)") == 1
     assert "picture" not in page.select_one(".cell_input").get_text()
-
-
-def test_timelines_of_a_page_have_one_scale(project):
-    options = ":picture: timeline\n:caption: Before and after.\n"
-    project.page("a/one", *(cell(f"[('a', 'b', 0, {end})]", options) for end in (4, 1)))
-    assert project.build().green
-    page = BeautifulSoup(project.html("a/one"), "html.parser")
-    assert [bar["width"] for bar in page.select("figure .bar")] == ["100%", "25%"]
-
-
-def test_the_notebook_to_download_holds_the_data_alone(project):
-    project.page("a/one", cell("[('run', 0.25)]"))
-    assert project.build().green
-    cells = project.notebook("a/one").cells
-    (code,) = [each for each in cells if each.cell_type == "code"]
-    (output,) = code.outputs
-    assert output.data == {"text/plain": "[('run', 0.25)]"}
-    assert not output.metadata
+    # The notebook to download holds the data alone.
+    (code,) = [each for each in project.notebook("a/one").cells if each.cell_type == "code"]
+    assert code.outputs[-1].data == {"text/plain": "[('trace', 0.5), ('run', 0.25)]"}
+    assert not code.outputs[-1].metadata
+    bars = project.soup("a/two").select("figure .bar")
+    assert [bar["width"] for bar in bars] == ["100%", "25%"]
 
 
 WRONG = [
@@ -51,19 +39,15 @@ WRONG = [
 
 
 def test_data_that_cannot_be_drawn_fail_the_page_at_their_cell(project):
+    # A page that fails is not blamed for the pictures that it did not come to.
+    project.page("a/fails", cell("1 / 0", ""), cell("[('run', 1)]"))
     for number, (code, options, _) in enumerate(WRONG):
         project.page(f"a/p{number}", "Text.", cell(code, options))
     build = project.build()
     assert build.status != 0
+    (blamed,) = [each for each in build.warnings if "/fails.md" in each]
+    assert "ZeroDivisionError" in blamed
     for number, (_, _, said) in enumerate(WRONG):
         (warning,) = [each for each in build.warnings if f"/p{number}.md" in each]
         line = project.line(f"a/p{number}", "{code-cell}")
         assert f"p{number}.md:{line}: " in warning and said in warning
-
-
-def test_a_page_that_fails_is_not_blamed_for_pictures_it_did_not_come_to(project):
-    project.page("a/one", cell("1 / 0", ""), cell("[('run', 1)]"))
-    build = project.build()
-    assert build.status != 0
-    assert "ZeroDivisionError" in build.output
-    assert "picture" not in build.output

@@ -1,16 +1,11 @@
 """Questions before cells: the build finds the answer, readers pick one, and then see the output."""
 
 import pytest
-from bs4 import BeautifulSoup
 
 from predicted import questions as predictions
 
 ASKED = '```{predict} How many?\n- `one` ~ "1"\n- two ~ "traces: 2"\n```'
 CELL = "```{code-cell} python\nprint('traces: 2')\n```"
-
-
-def soup(project, docname="a/one"):
-    return BeautifulSoup(project.html(docname), "html.parser")
 
 
 @pytest.mark.parametrize(
@@ -47,13 +42,22 @@ def test_a_question_that_cannot_be_asked_is_refused(question, lines, words):
         predictions.read(question, lines)
 
 
-def test_the_question_stands_between_code_and_output(project):
-    project.snippet("a.one", "def low(): return 2\ndef f(): return low()\n")
-    code = "print('traces:', f())"
-    project.page("a/one", project.cell("0"), ASKED, project.cell(code, "one.f"))
-    build = project.build()
-    assert build.green, build.output
-    first, helpers, cell = soup(project).select(".cell")
+@pytest.fixture(scope="module")
+def site(empty_project, tmp_path_factory):
+    """Build a page for each way to ask."""
+    made = empty_project(tmp_path_factory.mktemp("asked"))
+    made.configure('myst_enable_extensions = ["colon_fence"]')
+    made.snippet("a.one", "def low(): return 2\ndef f(): return low()\n")
+    made.page("a/one", made.cell("0"), ASKED, made.cell("print('traces:', f())", "one.f"))
+    made.page("a/link", ASKED.replace("many", "[many](https://many.example)"), CELL)
+    made.page("a/colons", ASKED.replace("many", "many of `f`").replace("```", ":::"), CELL)
+    made.built()
+    return made
+
+
+def test_the_question_stands_between_code_and_output(site):
+    page = site.soup("a/one")
+    first, helpers, cell = page.select(".cell")
     assert not first.select(".predict") and not helpers.select(".predict")
     source, question, output = cell.find_all(recursive=False)
     assert "traces:" in source.text
@@ -63,15 +67,19 @@ def test_the_question_stands_between_code_and_output(project):
     assert output.name == "details" and not output.has_attr("open")
     assert output.select_one(".predict-answer").text == "The answer: two"
     assert "traces: 2" in output.select_one(".cell_output").text
-    assert "{predict}" not in soup(project).text
+    assert "{predict}" not in page.text
 
 
-def test_a_question_may_hold_a_link(project):
-    asked = ASKED.replace("How many?", "How [many](https://many.example)?")
-    project.page("a/one", asked, project.cell("print('traces: 2')"))
-    assert project.build().green
-    link = soup(project).select_one("legend a")
+def test_a_question_may_hold_a_link_or_code_between_colons_alone(site):
+    link = site.soup("a/link").select_one("legend a")
     assert (link.text, link["href"]) == ("many", "https://many.example")
+    assert site.soup("a/colons").select_one(".predict legend code").text == "f"
+
+
+def test_the_downloaded_notebook_holds_the_question_as_text(site):
+    prose = [cell.source for cell in site.notebook("a/link").cells if "source" in cell]
+    asked = "**Before you look:** How [many](https://many.example)?\n\n- `one`\n- two"
+    assert prose[1].endswith(asked)
 
 
 def test_a_question_without_exactly_one_right_answer_fails_the_page(project):
@@ -94,7 +102,7 @@ def test_a_question_without_exactly_one_right_answer_fails_the_page(project):
 
 def test_the_answer_must_be_the_same_on_every_device(project):
     project.page("a/one", ASKED, project.cell("print('traces: 2')"))
-    assert project.record().returncode == 0
+    project.recorded()
     project.recorded_elsewhere("a/one", ("traces: 2", "traces: 1"))
     build = project.build()
     assert "the answers differ: 'two' on CPU, '`one`' on gpu-h200" in build.output
@@ -116,43 +124,24 @@ def test_a_question_without_its_cell_is_one_warning_at_its_line(project):
     for case, name in names.items():
         parts, _ = ALONE[case]
         project.page(name, *parts, notebook=CELL in parts)
-    build = project.build()
-    assert build.status == 1 and "Traceback" not in build.output
-    for case, name in names.items():
-        told = [each for each in build.warnings if f"/{name}.md" in each]
-        assert len(told) == ALONE[case][1], case
-        line = project.line(name, "{predict}")
-        assert f"{name}.md:{line}: WARNING: a predict must stand directly before" in told[0], case
-        assert not soup(project, name).select(".predict")
-
-
-def test_a_question_that_only_myst_knows_gives_no_other_question_its_answer(project):
-    project.configure('myst_enable_extensions = ["colon_fence"]')
     answers = '- yes ~ "alpha"\n- no ~ "beta"\n:::'
     project.page(
-        "a/one",
+        "a/colons",
         f"::: {{predict}} First?\n{answers}",
         project.cell("print('beta')"),
         f":::{{predict}} Second?\n{answers}",
         project.cell("print('alpha')"),
     )
-    build = project.build()
-    assert build.status == 1
-    assert "this question has no cell; write it as" in build.output
-    (second,) = soup(project).select(".predict")
-    assert second.legend.text == "Second?" and second.fieldset["data-right"] == "0"
-
-
-def test_a_question_may_hold_code_between_colons_alone(project):
     project.configure('myst_enable_extensions = ["colon_fence"]')
-    asked = ASKED.replace("many", "many of `f`")
-    project.page("a/one", asked.replace("```", ":::"), project.cell("print('traces: 2')"))
-    assert project.build().green
-    assert soup(project).select_one(".predict legend code").text == "f"
-
-
-def test_the_downloaded_notebook_holds_the_question_as_text(project):
-    project.page("a/one", "Prose.", ASKED, project.cell("print('traces: 2')"))
-    assert project.build().green
-    prose = project.notebook("a/one").cells[1].source
-    assert prose.endswith("Prose.\n\n**Before you look:** How many?\n\n- `one`\n- two")
+    build = project.build()
+    assert build.status == 1 and "Traceback" not in build.output
+    # What MyST alone knows gives no other question its answer.
+    assert "this question has no cell; write it as" in build.output
+    (second,) = project.soup("a/colons").select(".predict")
+    assert second.legend.text == "Second?" and second.fieldset["data-right"] == "0"
+    for case, name in names.items():
+        told = [each for each in build.warnings if f"/{name}.md" in each]
+        assert len(told) == ALONE[case][1], case
+        line = project.line(name, "{predict}")
+        assert f"{name}.md:{line}: WARNING: a predict must stand directly before" in told[0], case
+        assert not project.soup(name).select(".predict")

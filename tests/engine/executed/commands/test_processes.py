@@ -100,8 +100,8 @@ def recorded(lasting):
     lasting.page(
         "a/many",
         lasting.cell(RUNS.format(name="many")),
-        lasting.cell("contest('x', 2.0 + number, 2.0, 4.0 + number)", "a.contests.contest"),
-        lasting.cell(twice, "a.contests.contest"),
+        lasting.cell("contest('x', 2.0 + number, 2.0, 4.0 + number)", "a.notes.contest"),
+        lasting.cell(twice, "a.notes.contest"),
         benchmark=True,
     )
     return lasting, lasting.record("--processes", "3")
@@ -152,8 +152,7 @@ def test_a_second_visit_goes_on_where_the_first_ended_unless_something_has_chang
 
     def after(*words):
         """Let the recorder go on, and return what was measured then."""
-        done = project.record(*words)
-        assert done.returncode == 0, done.stderr
+        done = project.recorded(*words)
         executed.append("executed" in done.stdout)
         said.append(done.stdout)
         return measured(project, "x")
@@ -240,10 +239,9 @@ def test_a_page_that_measures_more_than_before_is_measured_anew(project, noting)
     assert [latencies(each) for each in records(read(project, "x"))] == [[3.0, 4.0]] * 2
 
 
-@pytest.mark.parametrize("again", [[], ["--again"]])
-def test_a_process_that_was_disturbed_is_repeated_and_kept_nowhere(project, noting, again):
+def test_a_process_that_was_disturbed_is_repeated_and_kept_nowhere(project, noting):
     timed(project, "x", fields=", process={'disturbed': number in (1, 2)}")
-    done = project.recorded("--processes", "3", *again)
+    done = project.recorded("--processes", "3")
     assert measured(project, "x") == [1.0, 4.0, 5.0]
     assert done.stdout.count("a/x: disturbed by other programs, so it does not count") == 2
 
@@ -275,14 +273,6 @@ def test_the_processes_of_a_page_wait_for_their_time(project, noting):
     first, second = map(datetime.datetime.fromisoformat, dates)
     assert second - first >= datetime.timedelta(seconds=3)
     assert "waiting" not in project.recorded("--processes", "2", "--minutes", "0").stdout
-
-
-def test_a_page_that_is_to_be_measured_again_keeps_nothing(project, noting):
-    timed(project, "x", "print('text')")
-    project.recorded("--processes", "2")
-    project.edit(project.path("a/x"), "print('text')", "")
-    project.recorded("--again", "--processes", "1")
-    assert measured(project, "x") == [3.0]
 
 
 def test_what_cannot_be_recorded_is_not_measured_again(project, noting):

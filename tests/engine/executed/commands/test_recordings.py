@@ -2,10 +2,13 @@
 
 import getpass
 import json
+import re
 import shutil
 import socket
 
 import pytest
+
+from tests.engine.conftest import RECORDS
 
 DEVICES = 'book_devices = {"cpu": "CPU", "gpu-h200": "NVIDIA H200"}'
 
@@ -180,8 +183,7 @@ def test_a_missing_framework_costs_its_own_cells_alone(project):
     without = "Not executed: A library is not installed."
     # The second build takes the page from the cache.
     for options in ((), ("-E",)):
-        live = project.build(*options, "-D", "book_leave_out=1")
-        assert live.green, live.output
+        live = project.built(*options, "-D", "book_leave_out=1")
         assert live.executed == []
         assert project.outputs("a/one") == ["'before'", without, without, "'own'"]
         (project.root / "build" / "html" / "a" / "one.html").unlink()
@@ -255,23 +257,6 @@ def test_a_recording_that_comes_or_goes_changes_its_page_alone(two_devices):
     assert tabs(two_devices, "a/one") == []
     assert other.stat().st_mtime_ns == written
     assert "0 added, 0 changed, 0 removed" in two_devices.build().output
-
-
-def test_measurements_have_no_place_for_a_device_that_recorded_none(two_devices, noting):
-    two_devices.configure(DEVICES, 'book_devices["tpu-v5e"] = "TPU"')
-    bench = two_devices.cell("note('x', 0.5)", snippet="a.notes.note")
-    two_devices.page("b/bench", bench)
-    two_devices.built()
-    assert tabs(two_devices, "b/bench") == []
-    two_devices.recorded("b/bench")
-    two_devices.recorded_elsewhere("b/bench", ("0.5", "0.2"))
-    two_devices.built()
-    (found,) = tabs(two_devices, "b/bench")
-    more = "(one process), first call 1.50 s (one process)"
-    assert found == {
-        "CPU": f"x [python] 500 ms {more}",
-        "NVIDIA H200": f"x [python] 200 ms {more}",
-    }
 
 
 def test_numbers_tables_and_charts_hold_every_device(two_devices, noting):
@@ -436,27 +421,58 @@ def test_an_answer_that_earlier_code_contradicts_is_no_fault(earlier):
     assert page.select_one(".predict fieldset")["data-right"] == "1"
 
 
-SHOWN = (
-    "A number {measured}`x@python on gpu-h200`. "
-    "A verdict {verdict}`x@python on gpu-h200 in 0.1.. ? holds : wrong`.",
-    "```{measurements} x\n:columns: name latency\n```",
-    "```{measurement-chart} x\n:x: name\n\nA chart.\n```",
+SHOWN = """
+A number {measured}`x@python on gpu-h200`.
+A verdict {verdict}`x@python on gpu-h200 in 0.1.. ? holds : wrong`.
+
+```{measurements} x
+:columns: name latency
+```
+
+```{measurement-chart} x
+:x: name
+
+A chart.
+```
+"""
+THERE = "{measured}`gone@python on gpu-h200`"
+ONE = f"```{{container}} of-one-device\nThere it takes {THERE}.\n```"
+ROW = f"| x | {{measured}}`gone@python` | {THERE} |"
+USES = (
+    "There are times.",
+    ONE,
+    ONE.replace("There", "Beside {measured}`gone@python`, and there"),
+    f"| | here | there |\n|-|-|-|\n{ROW}",
+    f"```{{container}} of-one-device\n| | there |\n|-|-|\n| y | {THERE} |\n```",
+    f"## There alone\n\n{ONE}",
 )
 
 
-def measured_elsewhere(project, first, then):
-    """Record a page that measures on two devices, and edit it; return its soup after a build."""
-    cells = project.cell("'before'"), project.cell("note('x', 0.5)", snippet="a.notes.note")
-    project.page("b/bench", *cells, *SHOWN)
-    project.recorded("b/bench")
-    project.recorded_elsewhere("b/bench", ("0.5", "0.25"))
-    project.edit(project.path("b/bench"), first, then)
-    project.built()
-    return project.soup("b/bench")
+@pytest.fixture(scope="module")
+def remeasured(tmp_path_factory, empty_project):
+    """Record two pages that measure on two devices, and edit both: the project after a build.
+
+    Of the page that measures `gone`, what is measured is edited, of the other another cell.
+    """
+    made = empty_project(tmp_path_factory.mktemp("remeasured"))
+    made.configure(DEVICES)
+    made.snippet("a.notes", RECORDS)
+    for name, docname in (("x", "b/bench"), ("gone", "b/gone")):
+        noted = made.cell(f"note('{name}', 0.5)", snippet="a.notes.note")
+        shown = re.sub(r"\bx(?=@|\n:)", name, SHOWN)
+        made.page(docname, made.cell("'before'"), noted, shown)
+    made.page("c/uses", *USES, notebook=False)
+    made.recorded()
+    for docname in ("b/bench", "b/gone"):
+        made.recorded_elsewhere(docname, ("0.5", "0.25"))
+    made.edit(made.path("b/bench"), "'before'", "'after'")
+    made.edit(made.path("b/gone"), "note('gone', 0.5)", "note('gone', 1 / 2)")
+    made.built()
+    return made
 
 
-def test_what_was_measured_stays_where_only_other_code_has_changed(two_devices, noting):
-    page = measured_elsewhere(two_devices, "'before'", "'after'")
+def test_what_was_measured_stays_where_only_other_code_has_changed(remeasured):
+    page = remeasured.soup("b/bench")
     marks = [mark.get_text() for mark in page.select("p sup.earlier")]
     assert marks == ["†", "†"]
     since = "† NVIDIA H200, 2026-01-02: other code of its page has changed since."
@@ -467,36 +483,27 @@ def test_what_was_measured_stays_where_only_other_code_has_changed(two_devices, 
     rows = [row.get_text(" ", strip=True) for row in page.select("table.measurements tr")]
     found = [row for row in rows if "250 ms" in row]
     assert found == ["x† 250 ms", "x† python 250 ms 1.5 s"]
-    (found,) = tabs_with(two_devices, "x [python]")
+    (found,) = [each for each in tabs(remeasured, "b/bench") if "x [python]" in each["CPU"]]
     assert found["NVIDIA H200"].startswith("Measured 20") and "250 ms" in found["NVIDIA H200"]
 
 
-def test_what_was_measured_of_other_code_is_shown_nowhere_but_folded(two_devices, noting):
-    page = measured_elsewhere(two_devices, "note('x', 0.5)", "note('x', 1 / 2)")
+def test_what_was_measured_of_other_code_is_shown_nowhere_but_folded(remeasured):
+    page = remeasured.soup("b/gone")
     missing = "not recorded on NVIDIA H200 with this code"
     assert [each.get_text() for each in page.select(".not-recorded")] == [missing] * 2
     assert page.select(".earlier:is(sup)") == []
     notes = [note.get_text() for note in page.select(".table-note")]
     assert notes.count("Not recorded on NVIDIA H200 with this code.") == 2
     assert len(page.select("svg.chart, .chart-figure svg")) == 1
-    assert [record["device"] for record in two_devices.records()] == ["cpu"]
-    ((said, *code, printed),) = beneath(two_devices, "b/bench")
+    devices = [each["device"] for each in remeasured.records() if each["name"] == "gone"]
+    assert devices == ["cpu"]
+    ((said, *code, printed),) = beneath(remeasured, "b/gone")
     assert said == "Not recorded on NVIDIA H200 with this code."
-    assert "note('x', 0.5)" in code[0] and "250 ms" in printed
+    assert "note('gone', 0.5)" in code[0] and "250 ms" in printed
 
 
-def test_sentences_on_a_device_are_left_out_where_other_code_was_measured(two_devices, noting):
-    number = "{measured}`x@python on gpu-h200`"
-    one = f"```{{container}} of-one-device\nThere it takes {number}.\n```"
-    both = one.replace("There", "Here {measured}`x@python`, and there")
-    row = "| x | {measured}`x@python` | {measured}`x@python on gpu-h200` |"
-    table = f"| | here | there |\n|-|-|-|\n{row}"
-    within = f"```{{container}} of-one-device\n| | there |\n|-|-|\n| y | {number} |\n```"
-    alone = f"## There alone\n\n{one}"
-    uses = "There are times.", one, both.replace("Here", "Beside"), table, within, alone
-    two_devices.page("c/uses", *uses, notebook=False)
-    measured_elsewhere(two_devices, "note('x', 0.5)", "note('x', 1 / 2)")
-    page = two_devices.soup("c/uses").body
+def test_sentences_on_a_device_are_left_out_where_other_code_was_measured(remeasured):
+    page = remeasured.soup("c/uses").body
     missing = "not recorded on NVIDIA H200 with this code"
     text = page.get_text(" ", strip=True)
     assert "it takes" not in text and "Beside" not in text
@@ -507,11 +514,6 @@ def test_sentences_on_a_device_are_left_out_where_other_code_was_measured(two_de
     assert page.select("h2") == []
     here, *there = (each.get_text(" ", strip=True) for each in page.select("td")[1:])
     assert here.startswith("500 ms") and there == ["–", "y", "–"]
-
-
-def tabs_with(project, text):
-    """Return the tabs of the page that measures in which a text is."""
-    return [found for found in tabs(project, "b/bench") if text in found["CPU"]]
 
 
 def test_a_page_for_one_device_is_recorded_there_alone(two_devices):
@@ -537,44 +539,31 @@ def unknown_type(text):
 
 
 DAMAGE = {
-    "cut off": (lambda text: text[: len(text) // 2], "it is no recording"),
-    "empty": (lambda text: "", "it is no recording"),
-    "no notebook": (lambda text: "[]", "it is no recording"),
-    "merge conflict": (
+    "a/conflict": (
         lambda text: text.replace(' "cells"', '<<<<<<< ours\n "cells"', 1),
         "it is no recording (NotJSONError",
     ),
-    "unknown type": (unknown_type, "application/javascript, which is not accepted"),
+    "a/type": (unknown_type, "application/javascript, which is not accepted"),
 }
 
 
-@pytest.fixture(scope="module")
-def damaged(tmp_path_factory, empty_project):
-    """Damage recordings, each in its way: the project, two builds after that, and the list."""
-    made = empty_project(tmp_path_factory.mktemp("damaged"))
-    made.configure(DEVICES)
-    pages = {kind: f"a/{kind.replace(' ', '-')}" for kind in DAMAGE}
-    for name in (*pages.values(), "b/two"):
-        made.page(name, made.cell("'first'"), made.cell("print('pears')"))
-    made.recorded()
-    made.recorded_elsewhere("b/two", ("pears", "zweites"))
-    for kind, (damage, _) in DAMAGE.items():
-        path = made.recorded_elsewhere(pages[kind], ("pears", "zweites"))
+def test_a_damaged_recording_names_itself_and_harms_nothing_else(project):
+    project.configure(DEVICES)
+    for name in (*DAMAGE, "b/two"):
+        project.page(name, project.cell("'first'"), project.cell("print('pears')"))
+    project.recorded()
+    project.recorded_elsewhere("b/two", ("pears", "zweites"))
+    for name, (damage, _) in DAMAGE.items():
+        path = project.recorded_elsewhere(name, ("pears", "zweites"))
         path.write_text(damage(path.read_text("utf8")), "utf8")
-    return made, pages, (made.build(), made.build()), made.run("list_recordings")
-
-
-@pytest.mark.parametrize("kind", DAMAGE)
-def test_a_damaged_recording_names_itself_and_harms_nothing_else(damaged, kind):
-    project, pages, builds, listed = damaged
-    name = pages[kind]
-    for build in builds:
-        assert build.green and not build.warnings
-    assert project.outputs(name) == ["'first'", "pears"]
-    assert "The recording on NVIDIA H200 is unreadable" in project.html(name)
+    for build in (project.built(), project.built()):
+        assert not build.warnings
+    states = listed(project)
+    for name, (_, words) in DAMAGE.items():
+        assert project.outputs(name) == ["'first'", "pears"]
+        assert "The recording on NVIDIA H200 is unreadable" in project.html(name)
+        assert states["gpu-h200", name].startswith("unreadable") and words in str(states)
     assert tabs(project, "b/two") == [{"CPU": "pears", "NVIDIA H200": "zweites"}]
-    lines = [line for line in listed.stdout.splitlines() if f" {name} " in line]
-    assert "unreadable" in lines[-1] and DAMAGE[kind][1] in lines[-1]
 
 
 def test_the_list_says_what_is_missing_on_the_device_that_everybody_has(two_devices):

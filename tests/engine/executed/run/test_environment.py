@@ -39,11 +39,6 @@ def test_nothing_else_reaches_a_kernel(device, extra):
     assert found == expected | {"PYTHONHASHSEED": "0"} | extra
 
 
-def test_sets_have_one_order_in_all_processes(project, both):
-    forked, own = both(project.cell("print({*map(chr, range(65, 91))})"))
-    assert forked.outputs.cells == own.outputs.cells
-
-
 def test_a_book_may_have_the_order_of_sets_drawn_anew():
     options = Options(variables=("PYTHON*",))
     found = kernel_environment(options, "cpu", {"PYTHONHASHSEED": "random"})

@@ -43,19 +43,6 @@ def test_frames_are_those_of_the_page_alone(shown, project):
     assert "ipykernel" not in project.html("a/one")
 
 
-def test_a_frame_of_an_earlier_cell_is_named_as_such(shown, project):
-    (text,) = shown(
-        """
-        EXPECTED_ERRORS = {"call": (ValueError, "no luck")}
-        def call(function):
-            return function()
-        """,
-        project.cell("def fail():\n    raise ValueError('no luck')"),
-        project.cell("call(fail)", snippet="one.call"),
-    )
-    assert "an earlier cell, line 2, in fail\n    raise ValueError('no luck')\n" in text
-
-
 def test_paths_in_messages_are_taken_out(shown, project):
     package = "/opt/somewhere/lib/python3.11/site-packages/jax/core.py:7"
     (text,) = shown(

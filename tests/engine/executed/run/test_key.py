@@ -163,17 +163,6 @@ def test_a_page_whose_cells_were_left_out_is_red_where_none_may_be(project):
     assert project.built().executed == []
 
 
-def test_another_version_executes_the_pages_that_import_it(project, tmp_path):
-    project.page("a/one", project.cell("import numpy"))
-    project.page("a/two", project.cell("2"))
-    assert project.build().executed == ["a/one", "a/two"]
-    install(tmp_path / "fake", "numpy", "99.0")
-    changed = project.wait(project.start(PYTHONPATH=str(tmp_path / "fake")))
-    assert changed.green
-    assert changed.executed == ["a/one"]
-    assert project.built().executed == []
-
-
 def test_an_edited_helper_executes_exactly_the_pages_that_reach_it(project):
     base = project.snippet("a.base", "def base(): return 'old value'\n")
     project.snippet("a.middle", "from snippets.a.base import base\ndef middle(): return base()\n")

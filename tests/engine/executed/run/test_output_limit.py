@@ -27,18 +27,6 @@ def text_of(outputs):
     )
 
 
-def test_an_output_within_the_limit_is_as_ever(long):
-    outputs, cut = long("print('x' * 999)")
-    assert cut == 0
-    assert text_of(outputs) == "x" * 999 + "\n"
-
-
-def test_of_a_long_output_the_beginning_is_shown_and_the_rest_counted(long):
-    outputs, cut = long("print('x' * 200_000)", limit=100_000)
-    assert cut == 100_001
-    assert text_of(outputs) == "x" * 100_000 + "\n… and 100,001 more characters\n"
-
-
 @pytest.mark.parametrize(
     ("code", "size"),
     [

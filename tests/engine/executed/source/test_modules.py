@@ -34,27 +34,22 @@ def clock(project):
     return project.snippet("a.clock", CLOCK)
 
 
-def cells(project):
-    return [cell for cell in project.notebook("a/one").cells if cell.cell_type == "code"]
+def cells(project, docname="a/one"):
+    return [cell for cell in project.notebook(docname).cells if cell.cell_type == "code"]
 
 
-@pytest.mark.parametrize("benchmark", [False, True], ids=["forked", "of its own"])
-def test_a_page_imports_the_module_and_its_notebook_brings_it(project, clock, benchmark):
-    project.page(
-        "a/one", project.cell("print(twice(3))", snippet="a.uses.twice"), benchmark=benchmark
-    )
-    project.built()
-    brings, *_, shown = cells(project)
-    assert brings.source == f"%%writefile clock.py\n{clock.read_text('utf8')}"
-    assert "from clock import ticks" in shown.source and "math" not in shown.source
-    assert shown.outputs[0].text == "12\n"
-
-
-def test_a_change_of_the_module_executes_the_pages_that_import_it(project, clock):
+def test_a_page_imports_the_module_its_notebook_brings_it_and_both_follow_it(project, clock):
+    own = project.cell("print(twice(3))", snippet="a.uses.twice")
+    project.page("a/own", own, benchmark=True)
     project.page("a/two", project.cell("print(2)"))
     project.built()
+    for name in ("a/one", "a/own"):
+        brings, *_, shown = cells(project, name)
+        assert brings.source == f"%%writefile clock.py\n{clock.read_text('utf8')}"
+        assert "from clock import ticks" in shown.source and "math" not in shown.source
+        assert shown.outputs[0].text == "12\n"
     project.edit(clock, "STEP = 2", "STEP = 5")
-    assert project.built().executed == ["a/one"]
+    assert project.built().executed == ["a/one", "a/own"]
     assert cells(project)[-1].outputs[0].text == "30\n"
 
 

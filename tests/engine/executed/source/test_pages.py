@@ -361,28 +361,6 @@ def test_the_tag_of_myst_nb_declares_an_error_of_any_kind(project, read):
     assert declared.expected.type == "ValueError"
 
 
-def test_pages_that_cannot_be_read_make_the_build_red_with_page_and_line(project):
-    project.snippet("a.one", "def draw_twice(): return 1\n")
-    project.page("a/good", project.cell("draw_twice()", snippet="one.draw_twice"))
-    project.page("a/name", "Prose.", project.cell("1"), project.cell("2", "one.draw_twise"))
-    project.page("a/raises", "```{code-cell} python\n:raises:\n1 / 0\n```")
-    project.page("a/syntax", project.cell("1", "one.draw_twice"), project.cell("x = = 3"))
-    for build in (project.build(), project.build(strict=False)):
-        assert build.status == 1
-        assert set(build.executed) <= {"a/good", "a/syntax"}
-        line = project.line("a/name", "draw_twise") - 1
-        assert (
-            f"docs/a/name.md:{line}: WARNING: there is no snippet 'one.draw_twise'; "
-            "the nearest are one.draw_twice" in build.output
-        )
-        line = project.line("a/raises", "{code-cell}")
-        assert f"docs/a/raises.md:{line}: WARNING: ':raises:' is empty" in build.output
-        line = project.line("a/syntax", "x = = 3") - 1
-        assert f"docs/a/syntax.md:{line}: WARNING: cell 2: raised SyntaxError" in build.output
-        assert "3 failed: a/name, a/raises, a/syntax" in build.output
-    assert len(project.cached()) == 1
-
-
 def test_a_downloaded_notebook_runs_in_an_empty_folder_and_carries_its_outputs(project, tmp_path):
     project.snippet("a.low", "import math\ndef low(x): return math.floor(x)\n")
     project.snippet(

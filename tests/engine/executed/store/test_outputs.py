@@ -136,16 +136,3 @@ def test_native_logs_of_libraries_are_dropped_but_not_their_errors():
     assert at_night.text == "E… x.cc:7] failed\n"
     (printed,) = presentable([stream(log)])
     assert printed.text == log
-
-
-def test_a_page_shows_neither_folders_nor_addresses(project):
-    project.page(
-        "a/one",
-        project.cell("import os\nprint(os.getcwd())\nprint(os.__file__)"),
-        project.cell("class Thing:\n    pass\nThing()"),
-    )
-    project.built()
-    page = project.html("a/one")
-    assert "/work\n" not in page
-    assert "Thing at 0x…" in page
-    assert "book-" not in page

@@ -80,6 +80,8 @@ def without_names(notebook):
         (edit_cell(outputs="none"), "it is no recording"),
         (without_names, "its cell 1 is no code that was executed"),
         (lambda notebook: notebook["metadata"].clear(), "it is no recording"),
+        (lambda notebook: notebook["metadata"].update(recording=5), "it is no recording"),
+        (edit_fact(executed=5), r"recording\['executed'\] is 5, and must be a text"),
         (edit_fact(form=1), "it has the form 1"),
         (lambda notebook: notebook["metadata"]["recording"].pop("form"), "it has the form 1"),
         (edit_fact(memory=80), r"its facts are wrong: recording\['memory'\] is 80"),
