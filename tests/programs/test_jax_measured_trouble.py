@@ -160,9 +160,11 @@ def test_a_python_that_is_too_old_learns_it_from_the_package(tmp_path):
     assert built.stdout.strip().endswith(".whl"), built.stderr
 
 
+# As in a terminal, even where these tests were told to ignore what stops them.
 STOPPED = """
-import sys
+import signal, sys
 from jax_measured import command
+signal.signal(signal.SIGINT, signal.default_int_handler)
 cell = "import os, signal, time\\nos.kill(os.getppid(), signal.{signal})\\ntime.sleep(500)\\n"
 cell = cell + "from timer import measure\\nmeasure('slow', int)"
 open({path!r}, "w").close()
