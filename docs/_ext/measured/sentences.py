@@ -118,9 +118,11 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         else:
             quantity = READ[node["role"]](expression, known_on(page))
     except references.NotRecorded as gap:
-        where = f" on {options.label(gap.device)}" if gap.device else f": {gap}"
-        text = f"not recorded{where}{OUTDATED if gap.outdated else ''}"
-        return [nodes.inline("", text, classes=["not-recorded"], outdated=gap.outdated)]
+        where = f" on {options.label(gap.device)}" if gap.device else ""
+        brief = f"not recorded{where}{OUTDATED if gap.outdated else ''}"
+        text = brief if gap.device else f"{brief}: {gap}"
+        facts = {"outdated": gap.outdated, "brief": brief}
+        return [nodes.inline("", text, classes=["not-recorded"], **facts)]
     except references.ReferenceProblem as problem:
         logger.warning(str(problem), location=node, type="book", subtype="measured")
         return [nodes.problematic("", node["expression"])]
@@ -193,8 +195,7 @@ def _numbers(within: nodes.Element) -> list[noted]:
 
 def leave_gaps(table: nodes.table) -> None:
     """Leave a dash for each number that was not recorded, and say so below the table."""
-    found = (gap for gap in table.findall(nodes.inline) if "outdated" in gap)
-    gaps = {gap: gap.astext().partition(":")[0] for gap in found}
+    gaps = {gap: gap["brief"] for gap in table.findall(nodes.inline) if "outdated" in gap}
     for gap in gaps:
         gap.children, gap["outdated"] = [nodes.Text("–")], False
         # Of "– against –" one dash says all.
