@@ -53,23 +53,23 @@ def test_a_check_speaks_in_words(lesson):
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_three_wrong_answers_to_each_are_told_different_things(lesson):
-    chapter, of = lesson.split(".")
-    wrong = importlib.import_module(f"tests.{chapter}.exercises.test_{of}").WRONG
+    chapter, stem = lesson.split(".")
+    wrong = importlib.import_module(f"tests.{chapter}.exercises.test_{stem}").WRONG
     for name, check in checks(lesson).items():
-        said = {words for of, _, words in wrong if of is check}
+        said = {words for judged, _, words in wrong if judged is check}
         assert len(said) >= 3, f"{lesson}.{name}: {said}"
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_lesson_has_three_exercises_each_with_its_check_and_its_solution(lesson):
-    chapter, of = lesson.split(".")
-    text = pages.paths()[pages.with_exercises(of, chapter)].read_text("utf8")
+    chapter, stem = lesson.split(".")
+    text = pages.paths()[pages.with_exercises(stem, chapter)].read_text("utf8")
     names = list(checks(lesson))
     assert len(names) >= (3 if chapter == "learn" else 1)
     for name in names:
-        task = re.search(rf"^:snippet:.*\bexercises\.{of}\.{name}\b", text, re.MULTILINE).end()
+        task = re.search(rf"^:snippet:.*\bexercises\.{stem}\.{name}\b", text, re.MULTILINE).end()
         check = text.index(f"\njudge(check_{name}, {name})\n", task)
-        assert re.search(rf"^:::{{solution}} .*solutions\.{of}\.{name}$", text[check:], re.M)
+        assert re.search(rf"^:::{{solution}} .*solutions\.{stem}\.{name}$", text[check:], re.M)
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
