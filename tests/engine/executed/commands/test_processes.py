@@ -239,9 +239,10 @@ def test_a_page_that_measures_more_than_before_is_measured_anew(project, noting)
     assert [latencies(each) for each in records(read(project, "x"))] == [[3.0, 4.0]] * 2
 
 
-def test_a_process_that_was_disturbed_is_repeated_and_kept_nowhere(project, noting):
+@pytest.mark.parametrize("again", [[], ["--again"]])
+def test_a_process_that_was_disturbed_is_repeated_and_kept_nowhere(project, noting, again):
     timed(project, "x", fields=", process={'disturbed': number in (1, 2)}")
-    done = project.recorded("--processes", "3")
+    done = project.recorded("--processes", "3", *again)
     assert measured(project, "x") == [1.0, 4.0, 5.0]
     assert done.stdout.count("a/x: disturbed by other programs, so it does not count") == 2
 
