@@ -395,11 +395,7 @@ PUBLISHED_PEAKS = {
 
 
 def share_of_peak(measurement):
-    """Return the rate as a share of the published peak, or None.
-
-    The peaks are operations per second. For the TF32 and bfloat16 matmuls of
-    the H200 (SXM) NVIDIA gives the rate with sparsity; without, it is half.
-    """
+    """Return the rate as a share of the published peak (FLOP/s), or None."""
     device = measurement.device_kind.replace(" lite", "e")
     peak = PUBLISHED_PEAKS.get(device, {}).get(measurement.precision)
     rate = measurement.work / measurement.median

@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numba
 import numpy as np
 
+from snippets.vectorizing.simulations import refill
+
 BLOCK = 16
 
 
@@ -22,17 +24,9 @@ def next_block(key, count, level, limit, state):
     outside = jnp.abs(position) >= level
     left = outside.any(axis=1)
     step += jnp.where(left, outside.argmax(axis=1) + 1, BLOCK)
-    ended = left | (step >= limit)
-    waiting = state["next"] + jnp.cumsum(ended) - 1
-    found = state["found"].at[jnp.where(ended, path, count)]
-    return {
-        "position": jnp.where(ended, 0.0, position[:, -1]),
-        "step": jnp.where(ended, 0, step),
-        "path": jnp.where(ended, waiting, path),
-        "next": state["next"] + ended.sum(),
-        "found": found.set(jnp.minimum(step, limit), mode="drop"),
-        "iterations": state["iterations"] + 1,
-    }
+    step = jnp.minimum(step, limit)
+    ended = left | (step == limit)
+    return refill(count, state, position[:, -1], step, ended)
 
 
 def walks_in_numpy(count, level, limit):

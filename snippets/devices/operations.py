@@ -397,7 +397,7 @@ class Shapes:
     repeat = Operation(
         lambda x: jnp.repeat(x, 2, axis=0),
         lambda x: jnp.repeat(
-            x, 2, axis=0, out_sharding=jax.typeof(x).sharding
+            x, 2, axis=0, out_sharding=jax.typeof(x).sharding.spec
         ),
     )
     roll = Operation(
@@ -448,6 +448,18 @@ class Matmuls:
     svd = Operation(
         lambda x: jnp.linalg.svd(x, compute_uv=False),
         lambda x: jnp.linalg.svd(reshard(x, REPLICATED), compute_uv=False),
+    )
+    svd_of_batch = Operation(
+        lambda x: jnp.linalg.svd(x.reshape(8, 4, 4), compute_uv=False),
+        lambda x: jnp.linalg.svd(
+            reshard(x, ROWS).reshape(8, 4, 4), compute_uv=False
+        ),
+    )
+    qr_of_batch = Operation(
+        lambda x: jnp.linalg.qr(x.reshape(8, 4, 4)).R,
+        lambda x: (
+            auto_axes(jnp.linalg.qr, out_sharding=ROWS)(x.reshape(8, 4, 4)).R
+        ),
     )
     attention = Operation(
         lambda x: jax.nn.dot_product_attention(*[x.reshape(8, 4, 2, 2)] * 3),

@@ -309,9 +309,10 @@ def as_factor(factor):
 def middle(values):
     """Return two of the values that have the true median between them.
 
-    They are the closest of equal rank, from below and above, that miss the median of
-    what the values are drawn from in at most 5 % of all draws: a value lies below it
-    as often as a coin shows tails. Up to five values are too few; their ends are left.
+    They are the closest of equal rank, from below and above, that miss the
+    median of what the values are drawn from in at most 5 % of all draws: a
+    value lies below it as often as a coin shows tails. Up to five values are
+    too few; their ends are left.
     """
     ordered, rank = sorted(values), 0
     while 2 * sum(math.comb(len(ordered), k) for k in range(rank + 2)) <= (
@@ -369,8 +370,9 @@ def library(framework):
 def waiter(framework):
     """Return the function that blocks until a result of `framework` exists.
 
-    JAX waits for the arrays themselves; for others see `waiter_for_refs`. PyTorch and TensorFlow compute at once
-    on a CPU, and wait for the whole device where there is an accelerator.
+    JAX waits for the arrays themselves; for refs see `waiter_for_refs`.
+    PyTorch and TensorFlow compute at once on a CPU, and wait for the whole
+    device where there is an accelerator.
     """
     module = library(framework)
     if framework == "jax":
@@ -596,7 +598,7 @@ def settings(framework, accelerated=False):
 
 
 def time_calls(function, args, wait, settle, calls):
-    """Return the seconds that `calls` calls in a row take, and those of processors.
+    """Return the seconds that calls in a row take, and those of processors.
 
     `settle` waits for the last result after the clock was read, so that no
     unfinished work runs into the next sample.
@@ -650,7 +652,7 @@ def rest():
 
 
 def count_to(number):
-    """Return the seconds that Python takes to count: what a core gives just now."""
+    """Return the seconds that Python takes to count: its speed just now."""
     start, counted = time.perf_counter(), 0
     for _ in range(number):
         counted += 1
@@ -726,10 +728,10 @@ class Moments:
 
 
 def turns(samplers, seed=0, moments=None):
-    """Let functions that return seconds take turns, in random order in each round.
+    """Let functions that return seconds take turns, in random order.
 
-    Takes a list of them and returns a list of samples for each, one of each round; see
-    `enough`. They are taken in calm `moments`, if given.
+    Takes a list of them and returns a list of samples for each, one of each
+    round; see `enough`. They are taken in calm `moments`, if given.
     """
     shuffled, start = random.Random(seed), time.perf_counter()
     samples = [[] for _ in samplers]

@@ -33,12 +33,9 @@ def steps_to_exit(key, path, level, limit):
     return lax.while_loop(inside, move, (0.0, 0))[1]
 
 
-def next_state(key, count, level, limit, state):
-    """Take a step in each lane; one whose walk ended gets the next walk."""
-    path, step = state["path"], state["step"] + 1
-    moved = jax.vmap(noise, (None, 0, 0))(key, path, step - 1)
-    position = state["position"] + moved
-    ended = (jnp.abs(position) >= level) | (step == limit)
+def refill(count, state, position, step, ended):
+    """Return the next state; a lane whose walk ended gets the next walk."""
+    path = state["path"]
     found = state["found"].at[jnp.where(ended, path, count)]
     waiting = state["next"] + jnp.cumsum(ended) - 1
     return {
@@ -49,6 +46,15 @@ def next_state(key, count, level, limit, state):
         "found": found.set(step, mode="drop"),
         "iterations": state["iterations"] + 1,
     }
+
+
+def next_state(key, count, level, limit, state):
+    """Take a step in each lane."""
+    path, step = state["path"], state["step"] + 1
+    moved = jax.vmap(noise, (None, 0, 0))(key, path, step - 1)
+    position = state["position"] + moved
+    ended = (jnp.abs(position) >= level) | (step == limit)
+    return refill(count, state, position, step, ended)
 
 
 @jax.jit(static_argnames=("count", "lanes", "advance"))

@@ -166,7 +166,7 @@ def test_the_search_for_what_is_not_looked_up_leaves_others_alone(sentence):
     assert unproven(sentence) == []
 
 
-LONGEST_CELL = 25
+LONGEST_CELL, WIDEST_CELL = 25, 79
 UNSEEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 
 
@@ -187,6 +187,25 @@ def long_cells(path):
 def test_no_cell_is_longer_than_one_can_read():
     found = [cell for path in PAGES for cell in long_cells(path)]
     assert not found, "fold helpers with ':folded:', or split:\n" + "\n".join(found)
+
+
+def wide_lines(path):
+    """Return where a line of a page's cells is wider than the column in which it is read."""
+    page = page_of(path)
+    return [
+        f"{name(path)}:{cell.line}: {line.strip()}"
+        for cell in (page.cells if page else ())
+        for line in cell.source.splitlines()
+        if len(line) > WIDEST_CELL
+        and UNSEEN.isdisjoint(cell.node.metadata.get("tags", ()))
+        # What is one word cannot be broken.
+        and " " in line.strip()
+    ]
+
+
+def test_no_line_of_a_cell_is_wider_than_its_column():
+    found = [line for path in PAGES for line in wide_lines(path)]
+    assert not found, f"break lines after {WIDEST_CELL} characters:\n" + "\n".join(found)
 
 
 def stitched(source):

@@ -45,6 +45,14 @@ def test_matmul_of_tiles_that_differ(interpret, dtype):
     close(kernels.matmul(a, b, 64, interpret), exact, 1e-4 if dtype == "float32" else 2**-7)
 
 
+def test_a_matmul_is_as_exact_as_its_result_can_be(interpret):
+    a, b = jax.random.normal(jax.random.key(1), (2, 512, 512), jnp.bfloat16)
+    exact = jnp.dot(a, b, preferred_element_type=jnp.float32)
+    found = kernels.matmul(a, b, 128, interpret)
+    rounded = exact.astype(jnp.bfloat16)
+    assert jnp.abs(found - exact).max() == jnp.abs(rounded - exact).max()
+
+
 def test_attention_with_scores_of_any_size(interpret):
     query, key, value = 4 * jax.random.normal(jax.random.key(2), (3, 2, 128, 64))
     expected = kernels.plain_attention(query, key, value)

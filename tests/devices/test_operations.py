@@ -118,3 +118,48 @@ def test_the_gradient_of_a_fourier_transform_along_a_sharded_last_axis_fails(spe
             pytest.skip("look whether XLA has mended it, and whether the page still says so")
         with pytest.raises(jax.errors.JaxRuntimeError, match=r"RET_CHECK failure .*fft_thunk"):
             transformed(x).block_until_ready()
+
+
+DECOMPOSITIONS = {
+    "svd": jnp.linalg.svd,
+    "eigh": jnp.linalg.eigh,
+    "lu_factor": jax.scipy.linalg.lu_factor,
+    "det": jnp.linalg.det,
+    "solve": lambda a: jnp.linalg.solve(a, a),
+    "cholesky": jnp.linalg.cholesky,
+    "qr": jnp.linalg.qr,
+    "inv": jnp.linalg.inv,
+}
+
+
+@pytest.mark.parametrize("name", DECOMPOSITIONS)
+def test_which_decompositions_take_a_batch_that_is_sharded(name):
+    decompose = DECOMPOSITIONS[name]
+    factors = X.reshape(8, 4, 4)
+    batch = factors @ factors.transpose(0, 2, 1) + np.eye(4, dtype=np.float32)
+    sharded = jax.device_put(batch, ROWS)
+    ways = {
+        "as it is": decompose,
+        "vmap": jax.vmap(decompose),
+        "auto_axes": jax.sharding.auto_axes(decompose, out_sharding=ROWS),
+    }
+    works = set()
+    for way, function in ways.items():
+        try:
+            results = function(sharded)
+        except (operations.ShardingTypeError, ValueError):
+            continue
+        works.add(way)
+        for result, expected in zip(
+            jax.tree.leaves(results), jax.tree.leaves(decompose(batch)), strict=True
+        ):
+            assert jax.typeof(result).sharding.spec[0] == "x"
+            np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
+    refused = {"cholesky": {"as it is"}, "qr": {"as it is", "vmap"}, "inv": {"as it is", "vmap"}}
+    assert works == ways.keys() - refused.get(name, set())
+
+
+@pytest.mark.parametrize("shape", [(16, 8), (4, 32), (2, 64), (32, 4)])
+def test_a_reshape_that_splits_and_merges_is_refused(shape):
+    with pytest.raises(operations.ShardingTypeError, match="reshape is not supported"):
+        jax.device_put(X, ROWS).reshape(shape)

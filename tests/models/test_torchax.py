@@ -54,6 +54,7 @@ states, function = torchax.extract_jax(module)
 x = batches[0][0]
 found["forward"] = difference(module, x)
 found["numpy"] = error(function, states, (x,))
+found["numpy, jit"] = far(module(torch.tensor(x)).detach(), jax.jit(function)(states, (x,)))
 apply, params, stats = page.split_torch(module, env)
 loss = steps.mean_squared(apply)
 _, grads = steps.gradient_of(loss)(params, stats, batches[0])
@@ -138,6 +139,7 @@ def test_pytorch_takes_what_was_imported_for_an_accelerator(found):
 def test_outputs_and_gradients_are_those_of_pytorch(found):
     assert found["forward"] < 1e-5
     assert "must be Tensor, not numpy.ndarray" in found["numpy"]
+    assert found["numpy, jit"] < 1e-5
     assert len(found["gradients"]) == 12 and max(found["gradients"].values()) < 1e-5
 
 

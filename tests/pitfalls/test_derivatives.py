@@ -182,11 +182,28 @@ def test_a_custom_vjp_that_asks_for_symbolic_zeros_keeps_as_little():
     assert backward(1.0) == (2,)
 
 
-def test_without_a_method_for_it_a_hijax_class_has_no_vmap():
-    x = jnp.ones(3)
-    both_modes = derivatives.Scaled(jax.typeof(x[0]), jax.typeof(x[0]))
+@pytest.mark.parametrize("transform", [jax.vmap, jax.jacfwd, jax.hessian])
+def test_without_a_method_for_it_a_hijax_class_has_no_vmap(transform):
+    x = jnp.array(3.0)
+    both_modes = derivatives.Scaled(jax.typeof(x), jax.typeof(x))
+    assert jax.jacrev(both_modes)(x, x) == 3
+    x = x[None] if transform is jax.vmap else x
     with pytest.raises(NotImplementedError, match="must implement `batch`"):
-        jax.vmap(both_modes)(x, x)
+        transform(both_modes)(x, x)
+
+
+def test_linearize_needs_two_more_rules_which_jax_0_12_derives():
+    x, scale = jnp.array(3.0), jnp.array(2.0)
+    avals = jax.typeof(x), jax.typeof(scale)
+    with pytest.raises(NotImplementedError, match="must implement `lin` and `linearized`"):
+        jax.linearize(derivatives.Scaled(*avals), x, scale)
+    derive = getattr(derivatives.hijax, "linearize_from_jvp", None)
+    assert (derive is not None) == (jax.__version_info__ >= (0, 12))
+    if derive:
+        linear = type("Linear", (derivatives.Scaled,), {})
+        linear.lin, linear.linearized = derive
+        value, change = jax.linearize(linear(*avals), x, scale)
+        assert (value, change(1.0, 0.0)) == (6, 2)
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -83,3 +83,13 @@ def test_a_recurrence_by_pairs(length, seed):
         expected.append(h)
     np.testing.assert_allclose(simulations.recurrence(a, b), expected, rtol=1e-4)
     np.testing.assert_allclose(simulations.recurrence_by_pairs(a, b), expected, rtol=1e-3)
+
+
+def test_pairs_of_pairs_wait_for_twice_as_many_steps_as_there_are_powers_of_two():
+    jaxpr = jax.make_jaxpr(simulations.recurrence_by_pairs)(jnp.ones(4096), jnp.ones(4096)).jaxpr
+    depths = {}
+    for equation in jaxpr.eqns:
+        before = max(depths.get(str(variable), 0) for variable in equation.invars)
+        for variable in equation.outvars:
+            depths[str(variable)] = before + (equation.primitive.name == "mul")
+    assert max(depths.values()) == 24
