@@ -333,6 +333,9 @@ book_versions = {
     "command": "nox -s jax_versions --",
 }
 
+# What folds a cell, or a part of one.
+nb_code_prompt_show, nb_code_prompt_hide = "Show the {type}", "Hide the {type}"
+
 html_theme = "sphinx_book_theme"
 html_title = project
 # Where the site is published, if that is known: addresses in descriptions are whole addresses.

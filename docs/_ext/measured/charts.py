@@ -144,8 +144,9 @@ def data(drawn: Sequence[Measurement], form: Form, options: Options, home: str) 
 
 def best_first(of_group: Iterable[Row], y: str) -> list[Row]:
     """Return rows with the best first; names that are numbers, as of versions, keep their order."""
-    sign = -1 if y == "rate" else 1
-    return sorted(of_group, key=lambda row: 0 if row.label[:1].isdigit() else sign * row.end)
+    of_group, sign = list(of_group), -1 if y == "rate" else 1
+    numbers = all(row.label[:1].isdigit() for row in of_group)
+    return of_group if numbers else sorted(of_group, key=lambda row: sign * row.end)
 
 
 def looks(measurements: Sequence[Measurement], form: Form, options: Options) -> dict[str, Look]:

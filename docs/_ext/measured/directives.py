@@ -74,8 +74,7 @@ def _settings(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
 def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     matching = _matching(page, node, "patterns")
     tables = {device: _grid(page, node, group) for device, group in by_device(matching).items()}
-    shown = _with_outdated(page, node, {**tables})
-    return device_tabs(page.env, shown, _data(page, node, matching)) or not_recorded(node)
+    return _with_outdated(page, node, tables, _data(page, node, matching)) or not_recorded(node)
 
 
 def _chart(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
@@ -91,11 +90,9 @@ def _chart(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         device: _figure(page, node, groups[device], shown, limits.get(device, []))
         for device in shown
     }
-    tabs = _with_outdated(page, node, figures)
-    if not tabs:
-        return not_recorded(node)
     data = _data(page, node, matching, drawn, ceilings)
-    return [*device_tabs(page.env, tabs, data), *_rules(page)]
+    tabs = _with_outdated(page, node, figures, data)
+    return [*tabs, *_rules(page)] if tabs else not_recorded(node)
 
 
 def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
@@ -169,19 +166,25 @@ def _matching(page: FillIn, node: nodes.Element, option: str) -> list[Measuremen
 
 
 def _with_outdated(
-    page: FillIn, node: nodes.Element, shown: dict[str, nodes.Element]
-) -> dict[str, nodes.Element]:
-    """Add to what is shown of the devices notes on what was measured of other code."""
-    lost: dict[str, list[str]] = {}
+    page: FillIn, node: nodes.Element, shown: Mapping[str, nodes.Element], data: nodes.Node
+) -> list[nodes.Node]:
+    """Return what is shown of the devices, with notes on what was measured of other code.
+
+    A device of which nothing else could be shown has its note below, and no tab.
+    """
+    lost, tabs, below = dict[str, list[str]](), {**shown}, list[nodes.Node]()
     for name, framework, device in sorted(known_on(page).outdated):
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in node["patterns"]):
             lost.setdefault(device, []).append(f"{name}@{framework}")
     for device, names in lost.items():
-        which = f": {', '.join(names)}" if device in shown else ""
+        which = f": {', '.join(names)}" if device in tabs else ""
         label = book_of(page.env).options.label(device)
         note = table_note(f"Not recorded on {label} with this code{which}.")
-        shown[device] = nodes.container("", *filter(None, [shown.get(device)]), note)
-    return shown
+        if device in tabs:
+            tabs[device] = nodes.container("", tabs[device], note)
+        else:
+            below.append(note)
+    return [*device_tabs(page.env, tabs, data), *below]
 
 
 def _references(measurements: Iterable[Measurement]) -> list[str]:

@@ -177,6 +177,8 @@ class Finish(SphinxPostTransform):
         for table in list(self.document.findall(nodes.table)):
             leave_gaps(table)
             say_once(table, book_of(self.env).options)
+            if not table.children:
+                table.parent.remove(table)
         for container in list(self.document.findall(nodes.container)):
             if ONE_DEVICE in container["classes"]:
                 leave_out(container)
@@ -194,15 +196,47 @@ def _numbers(within: nodes.Element) -> list[noted]:
 
 
 def leave_gaps(table: nodes.table) -> None:
-    """Leave a dash for each number that was not recorded, and say so below the table."""
+    """Leave a dash for each number that was not recorded, and say so below the table.
+
+    Rows and columns that hold nothing else are left out, and named there.
+    """
     gaps = {gap: gap["brief"] for gap in table.findall(nodes.inline) if "outdated" in gap}
     for gap in gaps:
         gap.children, gap["outdated"] = [nodes.Text("–")], False
         # Of "– against –" one dash says all.
         if gap.parent[0] is not gap and gap.parent[0] in gaps and not _numbers(gap.parent):
             gap.parent.children = gap.parent.children[:1]
-    texts = dict.fromkeys(gaps.values())
-    _add_below(table, [f"–: {text}." for text in texts if text + OUTDATED not in texts])
+    texts = [text for text in dict.fromkeys(gaps.values()) if text + OUTDATED not in gaps.values()]
+    names = _take_out_gaps(table)
+    dashes = {gap["brief"] for gap in table.findall(nodes.inline) if "outdated" in gap}
+    notes = [f"–: {text}." for text in texts if text in dashes]
+    notes += [f"Left out, {' and '.join(texts)}: {'; '.join(names)}."] if names else []
+    _add_below(table, notes)
+
+
+def _take_out_gaps(table: nodes.table) -> list[str]:
+    """Take out the rows and columns that hold dashes alone, or all; return what their heads say."""
+    lines = _lines(table)
+    rows = [line for line in lines[1:] if _is_gap(line)]
+    columns = [column for column in [*zip(*lines, strict=True)][1:] if _is_gap(column)]
+    if rows and (len(rows) == len(lines) - 1 or len(columns) == len(lines[0]) - 1):
+        table.children, rows, columns = [], lines[1:], []
+    for cell in {*itertools.chain(*rows, *columns)}:
+        cell.parent.remove(cell)
+    for row in [row for row in table.findall(nodes.row) if not row.children]:
+        row.parent.remove(row)
+    return [head.astext() for head, *_ in (*rows, *columns)]
+
+
+def _is_gap(line: Iterable[nodes.entry]) -> bool:
+    _, *texts = (cell.astext() for cell in line)
+    return "–" in texts and {*texts} <= {"–", ""}
+
+
+def _lines(table: nodes.table) -> list[list[nodes.entry]]:
+    """Return the cells of a table row by row, or nothing where they form no grid."""
+    lines = [[*row.findall(nodes.entry)] for row in table.findall(nodes.row)]
+    return lines if len({len(line) for line in lines}) == 1 else []
 
 
 def leave_out(container: nodes.container) -> None:
@@ -224,10 +258,7 @@ def say_once(table: nodes.table, options: Options) -> None:
     A device that the head of a column or row names is not repeated. That all numbers of one are of
     one process moves to a note below the table, where the one is that daggers lead to.
     """
-    lines = [[*row.findall(nodes.entry)] for row in table.findall(nodes.row)]
-    if len({len(line) for line in lines}) != 1:
-        return
-    alone = []
+    lines, alone = _lines(table), []
     for head, *cells in [*zip(*lines, strict=True), *lines[1:]]:
         leave_devices(head, cells)
         numbers = [_numbers(cell) for cell in cells]

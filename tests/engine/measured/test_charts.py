@@ -234,6 +234,9 @@ def test_rows_are_grouped_named_and_sorted():
     assert texts(drawn, "label") == ["copy new", "jit", "jit", "x"]
     versions = [measurement(f"v/{n}", 1 / (n + 1)) for n in range(3)]
     assert texts(chart(versions, "name"), "label") == ["0", "1", "2"]
+    # A number at the front is no reason to stand before others.
+    mixed = [measurement("v/loop", 2.0), measurement("v/8 lanes", 3.0), measurement("v/9", 1.0)]
+    assert texts(chart(mixed, "name"), "label") == ["9", "loop", "8 lanes"]
 
 
 def test_each_row_has_a_place_of_its_own():

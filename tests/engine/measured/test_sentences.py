@@ -187,13 +187,30 @@ def test_a_name_that_only_other_code_measured_elsewhere_is_not_recorded(project,
     project.page("c/uses", "{measured}`new@python`, {measured}`new@python on gpu-h200`")
     project.built()
     assert project.soup("c/uses").select_one(".not-recorded").text == "not recorded on gpu-h200"
-    row = "| x | {measured}`new@python` | {measured}`new@python on gpu-h200` |"
-    project.page("c/uses", f"| | here | there |\n|-|-|-|\n{row}", notebook=False)
-    project.built()
-    here, there = (cell.get_text(strip=True) for cell in project.soup("c/uses").select("td")[1:])
-    assert here.startswith("500 ms") and there == "–"
-    notes = [note.get_text() for note in project.soup("c/uses").select(".table-note")]
-    assert "–: not recorded on gpu-h200." in notes
+    here, there = "{measured}`new@python`", "{measured}`new@python on gpu-h200`"
+
+    def cells(*rows):
+        lines = ["| | here | there |", "|-|-|-|", *(f"| {' | '.join(row)} |" for row in rows)]
+        project.page("c/uses", "\n".join(lines), notebook=False)
+        project.built()
+        page = project.soup("c/uses")
+        notes = [note.get_text() for note in page.select(".table-note")]
+        notes = [note for note in notes if "not recorded" in note]
+        found = [[cell.get_text(strip=True) for cell in row("td")] for row in page.select("tbody tr")]
+        return [[text.partition(" ms")[0] for text in row] for row in found], notes
+
+    assert cells(("x", here, there), ("y", "", "yes")) == (
+        [["x", "500", "–"], ["y", "", "yes"]],
+        ["–: not recorded on gpu-h200."],
+    )
+    left_out = "Left out, not recorded on gpu-h200"
+    assert cells(("x", here, there), ("y", here, "")) == (
+        [["x", "500"], ["y", "500"]],
+        [f"{left_out}: there."],
+    )
+    both = [f"{left_out}: y; there."]
+    assert cells(("x", here, there), ("y", "", there)) == ([["x", "500"]], both)
+    assert cells(("x", there, there), ("y", "", there)) == ([], [f"{left_out}: x; y."])
 
 
 def test_a_ratio_of_one_comparison_is_shown_with_its_range(project, noting):

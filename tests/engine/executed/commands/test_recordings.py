@@ -494,6 +494,8 @@ def test_what_was_measured_of_other_code_is_shown_nowhere_but_folded(remeasured)
     assert page.select(".earlier:is(sup)") == []
     notes = [note.get_text() for note in page.select(".table-note")]
     assert notes.count("Not recorded on NVIDIA H200 with this code.") == 2
+    # A tab would hold nothing else.
+    assert not [note for note in page.select(".table-note") if note.find_parent(class_="sd-tab-set")]
     assert len(page.select("svg.chart, .chart-figure svg")) == 1
     devices = [each["device"] for each in remeasured.records() if each["name"] == "gone"]
     assert devices == ["cpu"]
@@ -508,12 +510,14 @@ def test_sentences_on_a_device_are_left_out_where_other_code_was_measured(remeas
     text = page.get_text(" ", strip=True)
     assert "it takes" not in text and "Beside" not in text
     assert [each.get_text() for each in page.select(".table-note")] == [
-        *[f"–: {missing}."] * 2,
+        f"Left out, {missing}: there.",
+        f"Left out, {missing}: y.",
         f"There alone. Left out: what follows from numbers that were {missing}.",
     ]
     assert page.select("h2") == []
-    here, *there = (each.get_text(" ", strip=True) for each in page.select("td")[1:])
-    assert here.startswith("500 ms") and there == ["–", "y", "–"]
+    (row,) = page.select("tbody tr")
+    head, here = (each.get_text(" ", strip=True) for each in row.select("td"))
+    assert head == "x" and here.startswith("500 ms")
 
 
 def test_a_page_for_one_device_is_recorded_there_alone(two_devices):

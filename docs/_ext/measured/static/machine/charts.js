@@ -82,11 +82,11 @@
     };
     const parts = [];
     const sign = y === "rate" ? -1 : 1;
-    const rank = ({ label: [first], value }) => (/\d/.test(first) ? 0 : sign * value);
     for (const [group, of] of Map.groupBy(drawn, (each) => each.group)) {
       const style = `--n:${parts.length}`;
       if (group) parts.push(svg("text", { class: "group", y: 15, style }, group));
-      of.sort((one, other) => rank(one) - rank(other));
+      const numbers = of.every(({ label: [first] }) => /\d/.test(first));
+      if (!numbers) of.sort((one, other) => sign * (one.value - other.value));
       for (const each of of) parts.push(row(each, parts.length));
     }
     const left = longest(drawn.map((each) => each.label)) * LETTER + 12;
