@@ -196,7 +196,9 @@ def test_a_name_that_only_other_code_measured_elsewhere_is_not_recorded(project,
         page = project.soup("c/uses")
         notes = [note.get_text() for note in page.select(".table-note")]
         notes = [note for note in notes if "not recorded" in note]
-        found = [[cell.get_text(strip=True) for cell in row("td")] for row in page.select("tbody tr")]
+        found = [
+            [cell.get_text(strip=True) for cell in row("td")] for row in page.select("tbody tr")
+        ]
         return [[text.partition(" ms")[0] for text in row] for row in found], notes
 
     assert cells(("x", here, there), ("y", "", "yes")) == (

@@ -495,7 +495,9 @@ def test_what_was_measured_of_other_code_is_shown_nowhere_but_folded(remeasured)
     notes = [note.get_text() for note in page.select(".table-note")]
     assert notes.count("Not recorded on NVIDIA H200 with this code.") == 2
     # A tab would hold nothing else.
-    assert not [note for note in page.select(".table-note") if note.find_parent(class_="sd-tab-set")]
+    assert not [
+        note for note in page.select(".table-note") if note.find_parent(class_="sd-tab-set")
+    ]
     assert len(page.select("svg.chart, .chart-figure svg")) == 1
     devices = [each["device"] for each in remeasured.records() if each["name"] == "gone"]
     assert devices == ["cpu"]
