@@ -92,6 +92,8 @@ AFTER, AFTER_BUT_WORDS = re.compile(r"~\s*\*"), "~:not(:where(span))"
 # Names and brackets have the colour of text, and words in a line of text break where others do;
 # they are more than half of the elements of most pages.
 PLAIN = re.compile(r'<span class="(?:n|nn|p|w|pre)">([^<]*)</span>')
+# A long word of code in a cell of a table, where its line may end within it, and tags.
+LONG, JOINT = re.compile(r"<[^>]*>|[^\s<]{16,}"), re.compile(r"\.(?=[^\W\d])|[,(_=/@](?=[\w\"'[])")
 # It tells of every table of a font that it touches.
 logging.getLogger("fontTools").setLevel(logging.WARNING)
 
@@ -132,6 +134,8 @@ def patch_theme_html(text: str) -> str:
             for paragraph in cell.css("p"):
                 paragraph.decompose()
             _rename(cell, "td")
+    for code in tree.css(":is(td, th) :is(code, samp)"):
+        code.inner_html = LONG.sub(_with_joints, code.inner_html or "")
     for paragraph in tree.css("summary p"):
         _rename(paragraph, "span")
     for field in tree.css("form.bd-search input:first-of-type"):
@@ -145,6 +149,10 @@ def patch_theme_html(text: str) -> str:
                 elif name in node.attrs:
                     del node.attrs[name]
     return (tree.body and tree.body.inner_html) or ""
+
+
+def _with_joints(match: re.Match[str]) -> str:
+    return match[0] if match[0][0] == "<" else JOINT.sub(r"\g<0><wbr>", match[0])
 
 
 def _rename(node: LexborNode, tag: str) -> None:
