@@ -10,7 +10,7 @@
     const examples = bodies[0].closest("table").dataset.examples;
     const { input, output } = window.book.fieldAbove(cells[0], "translation-filter", label, {
       type: "search",
-      placeholder: examples ?? "cat, gather, einsum, differs",
+      placeholder: examples ?? "einsum, differs",
     });
 
     const filter = () => {

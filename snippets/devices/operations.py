@@ -171,7 +171,7 @@ class Table:
                 f"<tr>{row}</tr></tbody>"
             )
         body = "".join(bodies)
-        given = 'data-examples="reshape, sort, all-to-all, refused"'
+        given = 'data-examples="reshape, refused"'
         return f"<table {given}><thead><tr>{names}</tr></thead>{body}</table>"
 
 

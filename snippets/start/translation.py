@@ -267,7 +267,7 @@ def as_html(row, found):
     """Return a row with its results as a body of a table, with an id."""
     said, texts = reported(row, found), written(row)
     own = [
-        " " + element("code", f"{name} = {row.given[name]}")
+        f" <small>{element('code', f'{name} = {row.given[name]}')}</small>"
         for name in row.given
     ]
     mark = " <em>differs</em>" if row.differs else ""
@@ -281,8 +281,9 @@ def as_html(row, found):
     lines = [head, "".join(f"<td>{cell}</td>" for cell in cells)]
     below = [element("samp", said["all"])] if "all" in said else []
     if row.numpy:
+        label = element("small", LABELS["numpy"])
         result = element("samp", shown(row, found["numpy"]))
-        below.append(f"NumPy {element('code', texts['numpy'])} {result}")
+        below.append(label + element("code", texts["numpy"]) + result)
     lines += [f'<td colspan="3">{part}</td>' for part in below]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f'<tbody id="{row.name}">{body}</tbody>'

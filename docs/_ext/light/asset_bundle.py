@@ -92,6 +92,9 @@ AFTER, AFTER_BUT_WORDS = re.compile(r"~\s*\*"), "~:not(:where(span))"
 # Names and brackets have the colour of text, and words in a line of text break where others do;
 # they are more than half of the elements of most pages.
 PLAIN = re.compile(r'<span class="(?:n|nn|p|w|pre)">([^<]*)</span>')
+# In tables, a line of code may end within a long word, behind these; not within a tag.
+LONG = re.compile(r"[^\s<>]{10,}(?![^<]*>)")
+JOINT = re.compile(r"\.(?=[^\W\d])|(?<=[^\W_])_(?=[^\W_])|[,(=/@](?=[\w\"'[])")
 # It tells of every table of a font that it touches.
 logging.getLogger("fontTools").setLevel(logging.WARNING)
 
@@ -129,9 +132,11 @@ def patch_theme_html(text: str) -> str:
     for cell in tree.css("th"):
         # The corner of a table, above its first column, heads nothing.
         if not (cell.text(strip=True) or cell.css("th :not(p)")):
-            for paragraph in cell.css("p"):
-                paragraph.decompose()
+            cell.inner_html = ""
             _rename(cell, "td")
+    for code in tree.css("td code, td samp, th code, th samp"):
+        inside = code.inner_html or ""
+        code.inner_html = LONG.sub(lambda word: JOINT.sub(r"\g<0><wbr>", word[0]), inside)
     for paragraph in tree.css("summary p"):
         _rename(paragraph, "span")
     for field in tree.css("form.bd-search input:first-of-type"):

@@ -154,6 +154,32 @@ def test_no_style_asks_a_word_of_code_for_all_that_are_before_it(tmp_path):
     assert text.count("p~:not(:where(span))") == 2 and ".kept~b{" in text and "~*" not in text
 
 
+def test_names_in_tables_break_between_their_words_and_are_copied_as_they_are(browser):
+    code = "torch.nn.functional.scaled_dot_product_attention(q, key=jax.lax.stop_gradient(k))"
+    text = asset_bundle.patch_theme_html(in_row(f"<td><code>{code}</code></td>"))
+    page = browser.new_page()
+    page.set_content(f"<div style='width: 0; overflow-wrap: break-word'>{text}</div>")
+    page.locator("code").evaluate("code => getSelection().selectAllChildren(code)")
+    copied = page.evaluate("getSelection().toString()")
+    lines = page.locator("code").evaluate(
+        """code => {
+          const lines = new Map(), range = new Range();
+          for (const text of [...code.childNodes].filter((each) => each.data)) {
+            for (let n = 0; n < text.length; n++) {
+              range.setStart(text, n);
+              range.setEnd(text, n + 1);
+              const { top } = range.getBoundingClientRect();
+              lines.set(top, (lines.get(top) ?? "") + text.data[n]);
+            }
+          }
+          return [...lines.values()].map((line) => line.trim());
+        }"""
+    )
+    page.close()
+    assert copied == code
+    assert len(lines) > 5 and all(line[-1] in ".,(_=)" for line in lines)
+
+
 def in_row(cells):
     return f"<table><tbody><tr>{cells}</tr></tbody></table>"
 
@@ -190,6 +216,10 @@ def in_row(cells):
                 '<th class="stub head" scope="col"><p>a</p></th>'
                 '<th class="head" scope="colgroup">b</th>'
             ),
+        ),
+        (
+            in_row('<td><code>x.at <i class="a.b_long.name">__call__(x)</i></code></td>'),
+            in_row('<td><code>x.at <i class="a.b_long.name">__call__(<wbr>x)</i></code></td>'),
         ),
         (
             '<span class="n">x</span><span class="o">=</span><span class="p">(</span>',
