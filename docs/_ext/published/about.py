@@ -1,7 +1,7 @@
 """What a page says of itself to programs: to search engines, to chats that preview it, to readers.
 
-Each page has a description, its first paragraph. Beside it lies the same page in Markdown, with
-its outputs, and `llms.txt` lists all of them.
+Each page has a description, its first paragraph, which its chapter shows, too. Beside it lies the
+same page in Markdown, with its outputs, and `llms.txt` lists all of them.
 """
 
 import html
@@ -11,6 +11,7 @@ from typing import Any
 
 from docutils import nodes
 from selectolax.lexbor import LexborHTMLParser
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
@@ -80,6 +81,22 @@ def description(doctree: Any) -> str:
     return ""
 
 
+def list_pages(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Have a chapter's list of pages say what each is about, in place of all their sections."""
+    for toctree in [each for each in doctree.findall(addnodes.toctree) if not each["hidden"]]:
+        names = [name for _, name in toctree["entries"]]
+        if app.builder.format != "html" or not app.env.found_docs.issuperset(names):
+            continue
+        pages = nodes.definition_list(classes=["pages"])
+        for name in names:
+            title, uri = app.env.titles[name].deepcopy(), app.builder.get_relative_uri(docname, name)
+            link = nodes.reference("", "", *title.children, refuri=uri, internal=True)
+            about = nodes.paragraph("", description(app.env.get_doctree(name)))
+            entry = nodes.term("", "", link), nodes.definition("", about)
+            pages += nodes.definition_list_item("", *entry)
+        toctree.replace_self(pages)
+
+
 def finish(app: Sphinx, exception: Exception | None) -> None:
     """Write the list of pages for programs."""
     if exception or app.builder.format != "html":
@@ -122,5 +139,6 @@ def _ordered(env: BuildEnvironment, name: str) -> list[str]:
 
 def setup(app: Sphinx) -> None:
     """Register the events; the context of a page is complete when Sphinx asks at 800."""
+    app.connect("doctree-resolved", list_pages)
     app.connect("html-page-context", describe, priority=800)
     app.connect("build-finished", finish, priority=690)

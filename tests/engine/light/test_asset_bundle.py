@@ -118,6 +118,22 @@ def test_a_page_says_what_it_is_about_and_lies_there_in_markdown(built):
     assert "(a/two.md)" in (built.root / "build/html/llms.txt").read_text("utf8")
 
 
+def test_a_list_of_pages_says_what_each_is_about_and_not_their_sections(built):
+    def listed():
+        body = LexborHTMLParser(built.html("index")).css_first("article")
+        return [[node.text(strip=True) for node in body.css(name)] for name in ("dt", "dd", "li")]
+
+    third = "A page with a script of its own."
+    titles = ["Page a/one", "Page a/two", "Page a/three"]
+    assert listed() == [titles, ["Words about tracers.", "", third], []]
+    page = built.path("a/three")
+    built.edit(page, third, "Other words.")
+    built.built()
+    assert listed()[1][2] == "Other words."
+    built.edit(page, "Other words.", third)
+    built.built()
+
+
 def test_a_word_that_is_new_on_a_page_brings_its_style(themed):
     page = themed.page("a/one", "Words.", notebook=False)
     themed.built()
