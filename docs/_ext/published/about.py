@@ -89,7 +89,8 @@ def list_pages(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             continue
         pages = nodes.definition_list(classes=["pages"])
         for name in names:
-            title, uri = app.env.titles[name].deepcopy(), app.builder.get_relative_uri(docname, name)
+            uri = app.builder.get_relative_uri(docname, name)
+            title = app.env.titles[name].deepcopy()
             link = nodes.reference("", "", *title.children, refuri=uri, internal=True)
             about = nodes.paragraph("", description(app.env.get_doctree(name)))
             entry = nodes.term("", "", link), nodes.definition("", about)
