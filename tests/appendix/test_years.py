@@ -181,7 +181,7 @@ def test_what_is_sent_is_enough_to_time_it(real, function):
 
 
 def test_the_page_sends_what_the_tests_send():
-    calls = re.findall(r"^across\(\"years/(\w+)\", (\w+), processes", PAGE, re.MULTILINE)
+    calls = re.findall(r"^across\(\s*\"years/(\w+)\", (\w+), processes", PAGE, re.MULTILINE)
     assert [function.__name__ for function in TIMED] == [name for _, name in calls]
     assert all(name == measured for measured, name in calls)
 
