@@ -92,8 +92,9 @@ AFTER, AFTER_BUT_WORDS = re.compile(r"~\s*\*"), "~:not(:where(span))"
 # Names and brackets have the colour of text, and words in a line of text break where others do;
 # they are more than half of the elements of most pages.
 PLAIN = re.compile(r'<span class="(?:n|nn|p|w|pre)">([^<]*)</span>')
-# In tables, a line of code may end within a long word, behind these; not within a tag.
-LONG = re.compile(r"[^\s<>]{10,}(?![^<]*>)")
+# In tables, a line of code may end within a long word, behind these; not within a tag. Of shorter
+# words there are thousands on a page, and each such place takes time to lay out.
+LONG = re.compile(r"[^\s<>]{20,}(?![^<]*>)")
 JOINT = re.compile(r"\.(?=[^\W\d])|(?<=[^\W_])_(?=[^\W_])|[,(=/@](?=[\w\"'[])")
 # It tells of every table of a font that it touches.
 logging.getLogger("fontTools").setLevel(logging.WARNING)

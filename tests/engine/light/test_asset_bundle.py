@@ -234,8 +234,11 @@ def in_row(cells):
             ),
         ),
         (
-            in_row('<td><code>x.at <i class="a.b_long.name">__call__(x)</i></code></td>'),
-            in_row('<td><code>x.at <i class="a.b_long.name">__call__(<wbr>x)</i></code></td>'),
+            in_row('<td><code>x.at <i class="a.b">__call__(one_argument)</i> x.at</code></td>'),
+            in_row(
+                '<td><code>x.at <i class="a.b">__call__(<wbr>one_<wbr>argument)</i> x.at</code>'
+                "</td>"
+            ),
         ),
         (
             '<span class="n">x</span><span class="o">=</span><span class="p">(</span>',
