@@ -201,6 +201,8 @@ def leave_gaps(table: nodes.table) -> None:
     Rows and columns that hold nothing else are left out, and named there.
     """
     gaps = {gap: gap["brief"] for gap in table.findall(nodes.inline) if "outdated" in gap}
+    if not gaps:
+        return
     for gap in gaps:
         gap.children, gap["outdated"] = [nodes.Text("–")], False
         # Of "– against –" one dash says all.
@@ -208,7 +210,7 @@ def leave_gaps(table: nodes.table) -> None:
             gap.parent.children = gap.parent.children[:1]
     texts = [text for text in dict.fromkeys(gaps.values()) if text + OUTDATED not in gaps.values()]
     names = _take_out_gaps(table)
-    dashes = {gap["brief"] for gap in table.findall(nodes.inline) if "outdated" in gap}
+    dashes = {gaps[each] for each in table.findall(nodes.inline) if each in gaps}
     notes = [f"–: {text}." for text in texts if text in dashes]
     notes += [f"Left out, {' and '.join(texts)}: {'; '.join(names)}."] if names else []
     _add_below(table, notes)

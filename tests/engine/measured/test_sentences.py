@@ -205,6 +205,9 @@ def test_a_name_that_only_other_code_measured_elsewhere_is_not_recorded(project,
         [["x", "500", "–"], ["y", "", "yes"]],
         ["–: not recorded on gpu-h200."],
     )
+    # What an author typed is no gap.
+    typed = [["x", "–", "–"], ["y", "–", "1"]]
+    assert cells(*typed) == (typed, [])
     left_out = "Left out, not recorded on gpu-h200"
     assert cells(("x", here, there), ("y", here, "")) == (
         [["x", "500"], ["y", "500"]],

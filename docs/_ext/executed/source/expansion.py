@@ -15,7 +15,6 @@ OWN = "what the page's own lines make of it"
 # A tag of MyST-NB: the cell raises, be it what it may.
 RAISES = "raises-exception"
 HELPERS = "Show the helpers used below"
-HIDDEN = "Hide the helpers"
 # Tags of MyST-NB that keep the code of a cell from a reader's first look.
 UNSEEN = frozenset(("hide-input", "hide-cell", "remove-input", "remove-cell"))
 
@@ -145,7 +144,7 @@ class Expansion:
         """Return the cell of the helpers that another cell needs, which stands beside that one."""
         code = self._joined(imports, [*sources.values()], unseen=True)
         folded = nbformat.v4.new_code_cell(code)
-        prompts = {"code_prompt_show": HELPERS, "code_prompt_hide": HIDDEN}
+        prompts = {"code_prompt_show": HELPERS, "code_prompt_hide": "Hide the helpers"}
         facts = {"tags": ["hide-input"], "mystnb": prompts, "helpers": True}
         facts |= {"framework": cell.metadata["framework"]} if "framework" in cell.metadata else {}
         folded["metadata"] = nbformat.from_dict(facts)
