@@ -43,7 +43,7 @@ LONGEST_REST = 0.2
 # Seconds. To a longer call it is little to wake threads and fill caches, and a call before it that
 # does not count would double what it takes to be timed.
 WARMS_ITSELF = 0.02
-# A build that only previews what pages measure: two rounds, at any moment.
+# A build that only shows that what pages measure works: one call after the first, at any moment.
 PREVIEW = False
 # It takes 0.1 ms: long beside the clock, and short beside the sample before and after which it is
 # done.
@@ -616,9 +616,9 @@ def time_calls(function, args, wait, settle, calls):
 
 def enough(count, start):
     """Say whether `count` rounds since `start` are enough: 9, or 5 in half a second."""
-    long = time.perf_counter() - start > LONG
     if PREVIEW:
-        return long or count >= 2
+        return count >= 1
+    long = time.perf_counter() - start > LONG
     return count >= (LONG_ROUNDS if long else ROUNDS)
 
 
@@ -872,7 +872,7 @@ class Timed:
         fills the caches, after those of others have come to rest. To a call of more
         than 20 ms that is a small part of its time, and it goes without.
         """
-        if self.last < WARMS_ITSELF:
+        if self.last < WARMS_ITSELF and not PREVIEW:
             self.run(1)
         elapsed, used = self.run(self.calls)
         self.elapsed, self.used = self.elapsed + elapsed, self.used + used
@@ -968,7 +968,8 @@ def choose_calls(timed, calls=None):
     holds more of the slow moments, and chance would look like a difference.
     """
     for key, each in timed.items():
-        each.calls = option_of(calls, key) or each.enough_calls()
+        chosen = 1 if PREVIEW else option_of(calls, key)
+        each.calls = chosen or each.enough_calls()
     if calls is None and not PREVIEW:
         moments = Moments()
         seconds = {

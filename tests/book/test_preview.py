@@ -2,7 +2,6 @@ import pathlib
 import runpy
 import shutil
 import tempfile
-import time
 
 import pytest
 from torch._inductor.runtime.cache_dir_utils import default_cache_dir
@@ -34,9 +33,7 @@ def test_the_timer_of_a_page_takes_few_samples(folder):
     }
     assert changed == {"PREVIEW", "LONGEST_REST"}
     found = hurried["compare"]("x", {"a": sum, "b": max}, [1, 2])
-    assert [len(each.latency) for each in found.alternatives.values()] == [2, 2]
-    now = time.perf_counter()
-    assert (hurried["enough"](1, now), hurried["enough"](1, now - 1)) == (False, True)
+    assert [len(each.latency) for each in found.alternatives.values()] == [1, 1]
 
 
 def test_a_page_without_the_timer_is_left_alone(folder):

@@ -588,12 +588,19 @@ def test_what_returns_nothing_cannot_be_timed_in_jax():
     timer.measure("a", lambda: None, framework="jax", wait=timer.no_wait)
 
 
-def test_a_preview_takes_two_rounds_at_any_moment(clock, monkeypatch):
+def test_a_preview_calls_once_after_the_first_at_any_moment(clock, monkeypatch):
     monkeypatch.setattr(timer, "PREVIEW", True)
     clock.beside = math.inf
-    found = timer.measure("a", clock.takes(0.02), calls=1)
-    assert len(found.latency) == 2
-    assert clock.now < 0.2
+    called = []
+
+    def work():
+        called.append(clock.now)
+        clock.work(0.0001)
+
+    for calls in (None, 7):
+        found = timer.measure("a", work, calls=calls)
+        assert (found.calls, len(found.latency)) == (1, 1)
+    assert len(called) == 4
 
 
 def test_a_ratio_and_its_inverse_agree():

@@ -49,6 +49,7 @@ class Outcome:
     facts: those of its run.
     failures: why it is red; incomplete: whether some cell was executed nowhere.
     states: how its recordings stand; recorded: the facts of those that can be read.
+    lent: whether some of what it shows of its own device was recorded.
     only: whether it is executed on no other device; command: the one by which alone it is.
     brings: the modules that it imports from beside it.
     conclusions: those of the features, by their names.
@@ -59,6 +60,7 @@ class Outcome:
     incomplete: bool = False
     states: Mapping[str, State] = dataclasses.field(default_factory=dict)
     recorded: Mapping[str, RunMetadata] = dataclasses.field(default_factory=dict)
+    lent: bool = False
     only: bool = False
     command: str = ""
     brings: tuple[str, ...] = ()

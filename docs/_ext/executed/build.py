@@ -128,8 +128,9 @@ def _take(env: BuildEnvironment, page: Page, result: Result | None) -> None:
     home = page.device or book.home
     digests = book.digests(page.docname)
     live = result.outputs if result else None
-    results = device_results(page, live, book.recordings, home, book.devices)
     failed = result.failures if result else ()
+    preview = book.options.preview
+    results = device_results(page, live, book.recordings, home, book.devices, preview, bool(failed))
     taken = PageResults(page, results, bool(failed))
     conclusions = {feature.name: feature.conclude(taken) for feature in book.features}
     cells: Sequence[list[Panel]] = panels(page, results, book.options, book.recordings.kinds)
@@ -156,6 +157,7 @@ def _take(env: BuildEnvironment, page: Page, result: Result | None) -> None:
         incomplete=_incomplete(page, results),
         states={r.device: r.recorded for r in results},
         recorded={r.device: r.recording.facts for r in results if r.recording},
+        lent=results[0].lent,
         only=page.device is not None,
         command=page.recorded,
         brings=tuple(page.files),
@@ -175,8 +177,8 @@ def _incomplete(page: Page, results: Iterable[DeviceResult]) -> bool:
     executed = {
         cell.key
         for result in results
-        for cell in (result.outputs.cells if result.outputs else ())
-        if not cell.missing and not cell.standing
+        for cell in result.cells
+        if not (cell.missing and cell.lent is None) and not cell.standing
     }
     return any(cell.key not in executed for cell in page.cells)
 

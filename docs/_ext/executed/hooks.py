@@ -100,6 +100,10 @@ class PageResults:
     results: Sequence[DeviceResult]
     failed: bool
 
+    def is_live(self, device: str) -> bool:
+        """Say whether what the page gave on a device was made, or cached, by this build."""
+        return any(result.live for result in self.results if result.device == device)
+
 
 class Feature:
     """What one extension adds. Each of its parts may be left as it is here.
@@ -138,6 +142,10 @@ class Feature:
     ) -> tuple[Sequence[list[Panel]], tuple[Failure, ...]]:
         """Return the panels of each cell with what this adds to them, and what it could not add."""
         return panels, ()
+
+    def refusal(self, page: Page, outputs: PageOutputs) -> str:
+        """Say why what a process gave of a page that measures is not recorded; empty if it is."""
+        return ""
 
     def prose(self, cell: Any) -> str:
         """Return what a notebook says before a cell, in HTML, given its node of selectolax."""

@@ -11,6 +11,7 @@ from .options import Options
 from .source.pages import Cell, Page
 from .store import outputs
 from .store.device_outputs import DeviceResult
+from .store.output_format import CellOutputs
 
 # Said of what is kept of a cell, though other code of its page has changed.
 SINCE = "other code of its page has changed since"
@@ -83,14 +84,15 @@ def _panel(
     day, other_code = result.outputs.facts.day, Note(f"Not recorded on {label} with this code.")
     if cell_outputs is None:
         return Panel(device, None, other_code, earlier=day)
-    if cell_outputs.missing:
+    if cell_outputs.missing and cell_outputs.lent is None:
         what = "executed" if result.live else "recorded"
         framework = options.framework_label(cell_outputs.missing)
         return Panel(device, None, Note(f"Not {what}: {framework} is not installed."))
     kind_outputs = [output for output in cell_outputs.outputs if outputs.kind_of(output, kinds)]
     if not cell_outputs.standing:
         shown = outputs.presentable(cell_outputs.outputs, kinds)
-        return Panel(device, shown, of_device=bool(kind_outputs))
+        note = _note_on_lent(result, cell_outputs, options)
+        return Panel(device, shown, note, of_device=bool(kind_outputs))
     valid = outputs.presentable(kind_outputs if cell_outputs.kind_stands else (), kinds)
     rest = [output for output in cell_outputs.outputs if not valid or output not in kind_outputs]
     return Panel(
@@ -102,6 +104,17 @@ def _panel(
         code=cell_outputs.source if rest else "",
         former=outputs.presentable(rest, kinds),
     )
+
+
+def _note_on_lent(result: DeviceResult, cell_outputs: CellOutputs, options: Options) -> Note | None:
+    """Say of outputs that a recording lends why they are not of this build, or of what they are."""
+    if cell_outputs.lent is None or result.recording is None:
+        return None
+    day = result.recording.facts.day
+    if cell_outputs.missing:
+        framework = options.framework_label(cell_outputs.missing)
+        return Note(f"Recorded {day}: {framework} is not installed here.")
+    return Note(f"Measured {day}; {SINCE}.") if cell_outputs.lent else None
 
 
 def _worth_showing(cell_panels: list[Panel]) -> list[Panel]:

@@ -20,6 +20,8 @@ from .waiting import Fill, FillIn, link, place
 HEAD = ("page", "executed (UTC)", "took", "kernel", "this build")
 # What pages show that say how pages stand.
 STATUS = "status"
+# Of what a build has executed, and shows as it was recorded.
+LENT = ": what it measures, and what nothing here could execute"
 
 
 class StatusDirective(SphinxDirective):
@@ -156,11 +158,16 @@ def provenance(page: BuiltPage, options: Options) -> list[str]:
 
     lines = []
     if outcome.facts and not outcome.failures and not only_recorded:
-        lines.append(f"Executed {when(outcome.facts)} on {machine_of(outcome.facts)}.")
+        # Numbers that a recording lends name its processor.
+        own = machine(outcome.facts, page.inputs.packages)
+        on = own if outcome.lent else machine_of(outcome.facts)
+        lines.append(f"Executed {when(outcome.facts)} on {on}.")
     for device, facts in outcome.recorded.items():
-        if device != page.inputs.device or only_recorded:
+        home = device == page.inputs.device and not only_recorded
+        if not home or outcome.lent:
             stale = "" if outcome.states[device].current else ", before code of this page changed"
-            lines.append(f"Recorded {facts.day} on {machine_of(facts)}{stale}.")
+            what = LENT if home else ""
+            lines.append(f"Recorded {facts.day} on {machine_of(facts)}{what}{stale}.")
     return lines
 
 

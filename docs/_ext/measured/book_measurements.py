@@ -20,11 +20,11 @@ from executed.waiting import FillIn
 from .feature import NAME, PageMeasurements
 from .processes import MeasurementKind
 from .references import Measurements
-from .schema import Measurement
+from .schema import Earlier, Measurement
 
 PREVIEW = (
-    '<p class="device-notice">Preview: this page was measured with few samples. '
-    "Its numbers may be far off.</p>"
+    '<p class="device-notice">A first look: no recording is of the code that this page measures, '
+    "so each number is of one call. It may be far off.</p>"
 )
 # The framework of what none took part in.
 PLAIN = "python"
@@ -105,7 +105,7 @@ def report_duplicates(app: Sphinx, env: BuildEnvironment) -> None:
 
 
 class SayPreview(SphinxPostTransform):
-    """Say above a page that what it measures is only a first look."""
+    """Say above a page that what it measures is only a first look, where no recording lends it."""
 
     default_priority = 910
     formats = ("html",)
@@ -114,8 +114,8 @@ class SayPreview(SphinxPostTransform):
         """Change one page."""
         book = book_of(self.env)
         page = book.pages.get(self.env.docname)
-        previews = book.options.preview and not book.options.recorded
-        if previews and page and page.outcome.facts and page.outcome.concluded(NAME):
+        concluded: PageMeasurements | None = page.outcome.concluded(NAME) if page else None
+        if concluded and any(each.get("earlier") is Earlier.LOOK for each in concluded.records):
             add_notice(self.document, PREVIEW)
 
 

@@ -108,8 +108,6 @@ def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         if limits := rooflines.roofs(of_all, group, fastest.get(device, []), costs):
             devices[options.label(device)] = limits
             reached = rooflines.reached(below, limits, costs)
-            for point in filter(lambda point: point.is_above, reached):
-                logger.warning(point.problem, location=node, type="book", subtype="measured")
             figures[device] = _roofline_figure(page, node, limits, reached, names)
             drawn += [(each.measurement, [each.intensity, each.rate]) for each in reached]
     styles = charts.looks(matching, charts.Form("intensity"), options)

@@ -6,13 +6,13 @@ import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from drawing.numbers import seconds_text
 from executed.hooks import Conclusion, Feature, FeatureError, PageResults
 from executed.options import Options
 from executed.run.page_run import Failure
-from executed.source.pages import Cell
-from executed.store.output_format import CellOutputs
+from executed.source.pages import Cell, Page
+from executed.store.output_format import CellOutputs, PageOutputs
 
+from .judging import Judge
 from .options import MeasuredOptions
 from .processes import MeasurementKind
 from .rooflines import Costs, by_pattern
@@ -45,9 +45,11 @@ class Measured(Feature):
         super().__init__(options)
         file = options.of(MeasuredOptions).measurements
         self.path = options.root / file if file else None
+        self.judge: Judge | None = None
         if self.path:
             try:
                 self.kind = MeasurementKind(Schema.load(self.path))
+                self.judge = Judge(options, self.kind)
             except SchemaError as error:
                 raise FeatureError(f"book_measurements of conf.py: {error}") from None
 
@@ -63,7 +65,7 @@ class Measured(Feature):
         outdated: list[tuple[str, str, str]] = []
         failures = []
         try:
-            moved = by_pattern(str(taken.page.notebook.metadata.get(HEAD, "")))
+            moved = _moved(taken.page)
         except ValueError:
             message = f"'{HEAD}' in the head must say such as a/b=2 a/*=1"
             return Conclusion(failures=(Failure(1, message),))
@@ -76,14 +78,9 @@ class Measured(Feature):
                 outdated += [(each["name"], each["framework"], device) for each in measurements]
                 continue
             origin = {"page": taken.page.docname, "device": device}
-            if record["method"] < self.kind.schema.method:
-                origin["earlier"] = Earlier.METHOD
-            elif outputs.standing:
-                origin["earlier"] = Earlier.CODE
-            for plain in measurements:
-                bounded, problem = self._bounded(plain | origin, Costs(moved, {}))
-                records.append(bounded)
-                failures += [Failure(cell.line, problem)] if problem else []
+            if earlier := self._earlier(record, outputs, taken.is_live(device)):
+                origin["earlier"] = earlier
+            records += (self._bounded(each | origin, Costs(moved, {})) for each in measurements)
         failures += [] if taken.failed or outdated else _unused(moved, records)
         if not records and not outdated and not failures:
             return Conclusion()
@@ -94,19 +91,35 @@ class Measured(Feature):
             {record["device"]: record["processor"] for record in reversed(records)},
         )
 
-    def _bounded(self, plain: dict[str, Any], costs: Costs) -> tuple[dict[str, Any], str]:
-        """Return a measurement with the least possible time, and that it took less, if it did."""
+    def refusal(self, page: Page, outputs: PageOutputs) -> str:
+        """Say what of a page took less time than is possible; empty where nothing did."""
+        return self.judge.refusal(outputs, _moved(page)) if self.judge else ""
+
+    def _earlier(
+        self, record: Mapping[str, Any], outputs: CellOutputs, live: bool
+    ) -> Earlier | None:
+        """Say what has changed since a record of today's code was measured, or how little it is."""
+        assert self.kind is not None
+        if live and self.options.preview and outputs.lent is None:
+            return Earlier.LOOK
+        if record["method"] < self.kind.schema.method:
+            return Earlier.METHOD
+        return Earlier.CODE if outputs.standing or outputs.lent else None
+
+    def _bounded(self, plain: dict[str, Any], costs: Costs) -> dict[str, Any]:
+        """Return a measurement with the least time that is possible, where that is known."""
         measurement = Measurement.from_plain(plain)
         peaks = self.options.of(MeasuredOptions).peaks.get(measurement.device_kind or "")
         least = costs.least(measurement, peaks) if peaks else None
-        if least is None:
-            return plain, ""
-        took, limit = seconds_text(measurement.seconds), seconds_text(least)
-        problem = f"{measurement.reference} took {took}, less than the {limit} of published peaks"
-        return plain | {"least": least}, problem if measurement.seconds < least else ""
+        return plain if least is None else plain | {"least": least}
 
 
 FEATURE = Measured
+
+
+def _moved(page: Page) -> dict[str, float]:
+    """Return what the head of a page says of the arrays that a call moves; raises ValueError."""
+    return by_pattern(str(page.notebook.metadata.get(HEAD, "")))
 
 
 def _displayed(

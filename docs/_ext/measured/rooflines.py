@@ -123,21 +123,20 @@ class Reached(NamedTuple):
     rate: float
     roof: float
 
-    @property
-    def is_above(self) -> bool:
-        """Whether it lies above the roof with all of its range, so that the roof is none."""
+    def is_above(self, slack: float = 1) -> bool:
+        """Say whether it lies above the roof with all of its range, so that the roof is none."""
         seconds = self.measurement.range()
         slowest = seconds.high if seconds else self.measurement.seconds
         # The point that the roof is drawn through lies on it, but for rounding.
-        return (self.measurement.work or 0) / slowest > self.roof * (1 + ROUNDING)
+        return (self.measurement.work or 0) / slowest > self.roof * (slack + ROUNDING)
 
     @property
     def problem(self) -> str:
         """What is wrong with a point above its roof."""
-        where = f"{self.measurement.reference} on {self.measurement.device}"
         return (
-            f"{where} lies above its roof ({', '.join(self.texts)}): add what is faster to "
-            "':bandwidth:', or leave the point out"
+            f"{self.measurement.reference} lies above its roof ({', '.join(self.texts)}): record "
+            "anew what the roof is drawn from, add what is faster to ':bandwidth:', or leave the "
+            "point out"
         )
 
     @property

@@ -130,10 +130,14 @@ class Process:
 
 
 class Earlier(enum.StrEnum):
-    """What has changed since something was measured, but for the code that was measured."""
+    """What has changed since something was measured, but for the code that was measured.
+
+    A first look is not earlier, but as little to be relied on.
+    """
 
     CODE = "code"
     METHOD = "method"
+    LOOK = "look"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -32,6 +32,7 @@ DAGGER = "†"
 SINCE = {
     Earlier.CODE: "other code of its page has changed since",
     Earlier.METHOD: "the method has changed since",
+    Earlier.LOOK: "one call, for a first look, because no recording is of this code",
 }
 # A column of what a table's device may not have.
 SOMETIMES = ("throughput", "least")

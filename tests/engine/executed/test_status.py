@@ -49,22 +49,75 @@ def test_every_page_has_its_row_in_each_build(project, noting):
     assert sorted(table(project)) == ["a/one", "b/bench"]
 
 
-def test_what_was_measured_in_a_trial_says_so_and_is_not_kept(noting, project, stamping):
+LOOK = "A first look: no recording is of the code that this page measures"
+
+
+def test_what_was_measured_in_a_first_look_says_so_and_is_not_kept(noting, project, stamping):
     """Neither the next build nor the recorder takes it for a measurement."""
     count = "note('f', 1.0 + len(list(stamps.glob('run-*'))))\nstamp(f'run-{os.getpid()}')"
     measured = project.cell(count, snippet="notes.note")
-    project.page("a/bench", stamping, measured, benchmark=True)
+    shown = "It takes {measured}`f@python`."
+    project.page("a/bench", stamping, measured, shown, benchmark=True)
     project.page("a/one", project.cell("1"))
-    said = "Preview: this page was measured with few samples"
     for option, preview in (("1", True), ("0", False)):
         project.built("-D", f"book_preview={option}")
         assert project.records()[0]["processes"][0]["latency"][0] == (1.0 if preview else 2.0)
-        assert (said in project.html("a/bench")) == preview
-        assert said not in project.html("a/one")
+        assert (LOOK in project.html("a/bench")) == preview
+        marks = [mark.text for mark in project.soup("a/bench").select("sup.earlier")]
+        assert marks == (["†"] if preview else [])
+        assert LOOK not in project.html("a/one")
     project.configure("book_preview = True")
     project.recorded("--processes", "1")
     # The recorder measures by itself, and what was tried counts for nothing.
     assert len(list(project.stamps.glob("run-*"))) == 2 + 1
+
+
+def shown_time(project):
+    return project.soup("a/bench").select_one(".measured").text
+
+
+def test_a_preview_executes_and_shows_what_was_recorded_of_the_same_code(noting, project, stamping):
+    measured = "note('f', 1.0 + len(list(stamps.glob('run-*'))))\nstamp(f'run-{os.getpid()}')"
+    cells = [project.cell("print('other')"), project.cell(measured, snippet="notes.note")]
+    said = "It takes {measured}`f@python`, or {compared}`f@python.first_call / f@python`."
+    page = project.page("a/bench", stamping, *cells, said, benchmark=True)
+    project.recorded("--processes", "2", "--minutes", "0")
+    before = len(list(project.stamps.glob("run-*")))
+    project.built("-D", "book_preview=1")
+    assert len(list(project.stamps.glob("run-*"))) == before + 1
+    assert shown_time(project) == "1.5 s (1.0–2.0)"
+    assert LOOK not in project.html("a/bench")
+    # On what it was executed, and on what measured.
+    executed, recorded = [line.text for line in project.soup("a/bench").select("p.provenance")]
+    assert "Executed" in executed and "A processor" not in executed
+    assert "Recorded" in recorded and "A processor" in recorded
+    assert "what it measures" in recorded
+    # Other code of the page has changed since.
+    project.edit(page, "'other'", "'changed'")
+    project.built("-D", "book_preview=1")
+    assert "changed" in project.outputs("a/bench")
+    assert shown_time(project) == "1.5 s (1.0–2.0)"
+    assert [mark.text for mark in project.soup("a/bench").select("sup.earlier")] != []
+    assert "other code of its page has changed since" in project.html("a/bench")
+    # What is measured has.
+    project.edit(page, "note('f', 1.0", "note('f', 11.0")
+    project.built("-D", "book_preview=1")
+    assert shown_time(project) == f"{11 + before + 2}.0 s (one process)"
+    assert LOOK in project.html("a/bench")
+    assert project.records()[0]["earlier"] == "look"
+    # What is to be measured shows what it measured.
+    project.edit(page, "note('f', 11.0", "note('f', 1.0")
+    project.built("-D", "book_preview=0")
+    assert shown_time(project) == f"{1 + before + 3}.00 s (one process)"
+
+
+def test_a_page_that_fails_shows_nothing_that_was_recorded(noting, project):
+    page = project.page("a/bench", project.cell("note('f', 1.0)", "a.notes.note"), benchmark=True)
+    project.page("a/one", project.cell("1"))
+    project.recorded("--processes", "1")
+    project.edit(page, "```{code-cell} python\n", "```{code-cell} python\n1 / 0\n")
+    assert project.build("-D", "book_preview=1").status == 1
+    assert "1 s" not in project.outputs("a/bench")
 
 
 def test_a_page_says_on_what_its_outputs_and_its_recordings_came_about(project, noting):

@@ -53,7 +53,7 @@ def test_a_point_above_a_roof_with_all_its_range_is_told():
     cached = measured("a/pass/some", 1e-9, [1000])
     slow = measured("a/pass/some", 1e-3, [1000])
     fast, below = reached(map(COSTS.with_work, [cached, slow]), limits, COSTS)
-    assert fast.is_above and not below.is_above
+    assert fast.is_above() and not below.is_above()
 
 
 def test_the_point_that_a_roof_goes_through_is_not_above_it():
@@ -61,7 +61,7 @@ def test_the_point_that_a_roof_goes_through_is_not_above_it():
     for tenths in range(1, 100):
         fastest = costs.with_work(measured("a/add", tenths / 1e4, [1000]))
         (point,) = reached([fastest], roofs([], [PRODUCT], [fastest], costs), costs)
-        assert not point.is_above
+        assert not point.is_above()
 
 
 def test_there_is_no_roofline_without_both_roofs():

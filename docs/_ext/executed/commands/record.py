@@ -108,12 +108,15 @@ class Origin(enum.Enum):
 class Recorder:
     """Executes pages and records each that goes well; `problems` are those that were met."""
 
-    def __init__(self, options: Options, recordings: Recordings) -> None:
-        """Take where recordings are kept."""
-        self.options, self.recordings = options, recordings
+    def __init__(
+        self, options: Options, recordings: Recordings, loaded: Sequence[Feature] = ()
+    ) -> None:
+        """Take where recordings are kept, and the features, which may refuse some."""
+        self.options, self.recordings, self.features = options, recordings, loaded
         self.problems: list[str] = []
         self.failed: set[str] = set()
-        self.disturbed: set[str] = set()
+        # Pages of which a process does not count, with the reason.
+        self.refused: dict[str, str] = {}
         self.counted: set[str] = set()
 
     def record(self, pages: Iterable[Page], again: bool = False, anew: bool = True) -> None:
@@ -137,8 +140,9 @@ class Recorder:
         """Record pages that measure: a process of each, and so on until all have as many.
 
         So the processes of a page are spread over the whole time, which is so many `minutes` at
-        least. Each is kept at once, but for one that other programs disturbed: it is repeated. With
-        `again` none of those counts that were recorded before.
+        least. Each is kept at once, but for one that is refused, because other programs disturbed
+        it or a time is not possible: it is repeated. With `again` none of those counts that were
+        recorded before.
         """
         anew = {page.docname for page in pages if again}
         for number in range(1, processes + 1):
@@ -153,14 +157,14 @@ class Recorder:
                     if part := [page for page in due if (page.docname in anew) is fresh]:
                         self.record(part, again=True, anew=fresh)
                 anew -= self.counted
-                # Of those that were disturbed now or before one may still be missing.
+                # Of those that were refused now or before one may still be missing.
                 due = self._due(pages, number, anew)
-                due = [page for page in due if page.docname in self.disturbed]
+                due = [page for page in due if page.docname in self.refused]
         for page in due:
             count = 0 if page.docname in anew else self._processes(page)
             self.problems.append(
                 f"{self.options.page_files[page.docname]}: it has {count} of {processes} processes"
-                "; other programs disturbed the rest. Repeat the command when nothing else runs"
+                f"; {self.refused[page.docname]}. Repeat the command when nothing else runs"
             )
 
     def _due(self, pages: Sequence[Page], number: int, anew: set[str]) -> list[Page]:
@@ -194,6 +198,13 @@ class Recorder:
             return 0
         return min((kind.processes(outputs) for kind in self.recordings.kinds), default=math.inf)
 
+    def _refusal(self, page: Page, outputs: PageOutputs) -> str:
+        """Say why what a process gave does not count; empty where it does."""
+        if any(kind.disturbed(outputs) for kind in self.recordings.kinds):
+            return "other programs disturbed it"
+        reasons = (feature.refusal(page, outputs) for feature in self.features)
+        return next(filter(None, reasons), "")
+
     def _done(self, result: Result, anew: bool) -> None:
         file = self.options.page_files[result.page.docname]
         # Unless all goes well, another process of it would be in vain.
@@ -202,9 +213,9 @@ class Recorder:
             self.problems += [f"{file}:{f.line}: {f.message}" for f in result.failures]
             return
         outputs = result.outputs
-        if result.page.benchmark and any(k.disturbed(outputs) for k in self.recordings.kinds):
-            _say(f"      {result.page.docname}: disturbed by other programs, so it does not count")
-            self.disturbed.add(result.page.docname)
+        if result.page.benchmark and (why := self._refusal(result.page, outputs)):
+            _say(f"      {result.page.docname}: {why}, so it does not count")
+            self.refused[result.page.docname] = why
             self.failed.remove(result.page.docname)
             return
         origin, former = self._former(result.page)
@@ -317,7 +328,7 @@ def main() -> None:
         if differ := from_elsewhere(measuring or selected, options, recordings):
             anew = "; what is measured begins anew, with the first process" if measuring else ""
             print(f"what is recorded on {name} comes from elsewhere; here are {differ}{anew}")
-        recorder = Recorder(options, recordings)
+        recorder = Recorder(options, recordings, loaded)
         recorder.record([page for page in selected if not page.benchmark], arguments.again)
         recorder.measure(measuring, arguments.processes, arguments.again, arguments.minutes)
         problems += recorder.problems

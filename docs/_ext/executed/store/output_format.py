@@ -63,6 +63,7 @@ class CellOutputs:
     `source` is the code that ran. `missing` names the framework without which it could not be
     executed. `standing` says how the code stands to that of the page today, as `matching` finds.
     `kind_stands` says whether the code that decides its outputs of a kind of their own is the same.
+    `lent` is there where a recording has lent outputs to a cell of this build: how it stands.
     """
 
     key: str
@@ -71,6 +72,7 @@ class CellOutputs:
     source: str = ""
     standing: CellStanding = CellStanding.SAME
     kind_stands: bool = True
+    lent: CellStanding | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -244,7 +244,65 @@ def test_a_process_that_was_disturbed_is_repeated_and_kept_nowhere(project, noti
     timed(project, "x", fields=", process={'disturbed': number in (1, 2)}")
     done = project.recorded("--processes", "3", *again)
     assert measured(project, "x") == [1.0, 4.0, 5.0]
-    assert done.stdout.count("a/x: disturbed by other programs, so it does not count") == 2
+    assert done.stdout.count("a/x: other programs disturbed it, so it does not count") == 2
+
+
+CARD = {
+    "bandwidth": 4e3,
+    "rates": {"float32": 1e3},
+    "shortened": "float32",
+    "source": "https://vendor.example/card",
+}
+
+
+def test_a_process_below_published_peaks_is_repeated_and_kept_nowhere(project, noting):
+    """Two arrays of 1000 numbers of 4 bytes take 2 s at 4 kB/s."""
+    project.configure(f'book_peaks = {{"A card": {CARD!r}}}')
+    timed(project, "x", fields=", device_kind='A card', shape=[[1000]]")
+    page = project.path("a/x")
+    project.edit(page, "1.0 + number", "0.5 if number in (1, 2) else 2.5")
+    project.edit(page, "file_format: mystnb\n", "file_format: mystnb\narrays: x=2\n")
+    done = project.recorded("--processes", "2")
+    assert measured(project, "x") == [2.5, 2.5]
+    why = "a/x: x@python took 500 ms, less than the 2 s of published peaks, so it does not count"
+    assert done.stdout.count(why) == 2
+    # A build judges no number.
+    project.edit(page, "2.5", "0.25")
+    project.built("-D", "book_preview=1")
+    project.built("-D", "book_preview=0")
+
+
+ROOFLINE = """
+```{measurement-chart} x
+:x: intensity
+:ceiling: product
+:bandwidth: copy
+:arrays: copy=2 x=2 product=3
+:operations: x=4
+
+A caption.
+```
+"""
+
+
+def test_a_process_above_a_roof_is_repeated_and_then_refused(project, noting):
+    """Copied were 8 kB in a second. In that time x moves as much, and so it is given a tenth."""
+    roofs = "note('copy', 1.0, shape=[[1000]])\nnote('product', 1.0, shape=[[1000]], work=1e9)"
+    project.page("a/roofs", project.cell(roofs, "a.notes.note"), benchmark=True)
+    project.recorded("--processes", "1", "a/roofs")
+    timed(project, "x", fields=", shape=[[1000]]")
+    page = project.path("a/x")
+    project.edit(page, "1.0 + number", "0.5 if number else 0.95")
+    page.write_text(page.read_text("utf8") + ROOFLINE, "utf8")
+    done = project.record("--processes", "2", "a/x")
+    assert measured(project, "x") == [0.95]
+    assert done.stdout.count("a/x: x@python lies above its roof (") == 3
+    assert "docs/a/x.md: it has 1 of 2 processes; x@python lies above its roof (" in done.stderr
+    assert "200%" in done.stderr
+    # A build judges no number.
+    project.edit(page, "0.95", "0.01")
+    project.built("-D", "book_preview=1")
+    project.built("-D", "book_preview=0")
 
 
 def test_a_page_on_a_machine_that_is_never_calm_says_what_it_lacks(project, noting):
@@ -252,7 +310,9 @@ def test_a_page_on_a_machine_that_is_never_calm_says_what_it_lacks(project, noti
     timed(project, "y")
     done = project.record("--processes", "2")
     assert done.returncode == 1
-    assert "docs/a/x.md: it has 1 of 2 processes; other programs disturbed the rest" in done.stderr
+    assert (
+        "docs/a/x.md: it has 1 of 2 processes; other programs disturbed it. Repeat" in done.stderr
+    )
     assert measured(project, "x") == [1.0]
     assert measured(project, "y") == [1.0, 2.0]
 
