@@ -9,13 +9,18 @@ import pytest
 from executed.commands.record import PROCESSES, SPREAD
 from executed.hooks import features, kinds
 from executed.options import Options
+from executed.source.pages import read_page
+from executed.source.snippets import Library
 from executed.store.recordings import Recordings
-from measured.feature import Measured
+from measured.feature import Measured, moved
 from measured.schema import Measurement, parts
 
 OPTIONS = Options.from_file()
-KIND = Measured(OPTIONS).kind
-RECORDINGS = Recordings(OPTIONS.folder("recordings"), kinds(features(OPTIONS)))
+MEASURED = Measured(OPTIONS)
+KIND = MEASURED.kind
+FEATURES = features(OPTIONS)
+CELL_OPTIONS = {name for feature in FEATURES for name in feature.cell_options}
+RECORDINGS = Recordings(OPTIONS.folder("recordings"), kinds(FEATURES))
 PAGES = [
     path.relative_to(OPTIONS.folder("recordings") / "cpu").with_suffix("").as_posix()
     for path in sorted(pathlib.Path(OPTIONS.folder("recordings"), "cpu").glob("**/*.ipynb"))
@@ -39,6 +44,25 @@ def faults(page):
 @pytest.mark.parametrize("page", PAGES)
 def test_ten_processes_that_nothing_disturbed_are_spread_over_an_hour(page):
     assert not faults(page)
+
+
+DEVICES = sorted({*OPTIONS.devices} & {*RECORDINGS.devices()})
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_nothing_that_is_recorded_took_less_time_than_is_possible(device):
+    """Published peaks allow each time, and no point lies above its roof with all of its range."""
+    judge = MEASURED.judge
+    known = judge.known(device, apart=False)
+    assert judge.rooflines and known
+    assert judge.above(known, known) == []
+    library = Library.of(OPTIONS)
+    for name in RECORDINGS.pages(device):
+        if "\narrays: " in OPTIONS.page_files[name].read_text("utf8"):
+            page = read_page(name, OPTIONS.page_files[name], library, cell_options=CELL_OPTIONS)
+            outputs = RECORDINGS.read(device, name)
+            found = [judge.too_fast(each, moved(page)) for each in judge.measured(outputs)]
+            assert [problem for problem in found if problem] == []
 
 
 # Of which measurements the range of processes spans more than a factor of five, and where a page

@@ -65,7 +65,7 @@ class Measured(Feature):
         outdated: list[tuple[str, str, str]] = []
         failures = []
         try:
-            moved = _moved(taken.page)
+            arrays = moved(taken.page)
         except ValueError:
             message = f"'{HEAD}' in the head must say such as a/b=2 a/*=1"
             return Conclusion(failures=(Failure(1, message),))
@@ -80,8 +80,8 @@ class Measured(Feature):
             origin = {"page": taken.page.docname, "device": device}
             if earlier := self._earlier(record, outputs, taken.is_live(device)):
                 origin["earlier"] = earlier
-            records += (self._bounded(each | origin, Costs(moved, {})) for each in measurements)
-        failures += [] if taken.failed or outdated else _unused(moved, records)
+            records += (self._bounded(each | origin, Costs(arrays, {})) for each in measurements)
+        failures += [] if taken.failed or outdated else _unused(arrays, records)
         if not records and not outdated and not failures:
             return Conclusion()
         return Conclusion(
@@ -93,7 +93,7 @@ class Measured(Feature):
 
     def refusal(self, page: Page, outputs: PageOutputs) -> str:
         """Say what of a page took less time than is possible; empty where nothing did."""
-        return self.judge.refusal(outputs, _moved(page)) if self.judge else ""
+        return self.judge.refusal(outputs, moved(page)) if self.judge else ""
 
     def _earlier(
         self, record: Mapping[str, Any], outputs: CellOutputs, live: bool
@@ -117,7 +117,7 @@ class Measured(Feature):
 FEATURE = Measured
 
 
-def _moved(page: Page) -> dict[str, float]:
+def moved(page: Page) -> dict[str, float]:
     """Return what the head of a page says of the arrays that a call moves; raises ValueError."""
     return by_pattern(str(page.notebook.metadata.get(HEAD, "")))
 

@@ -101,13 +101,13 @@ def _lent(cell: CellOutputs, other: CellOutputs, kinds: Sequence[OutputKind]) ->
     """Return a cell with the outputs that were recorded for it, as far as its code is the same."""
     if other.missing or not (other.kind_stands or other.standing is CellStanding.SAME):
         return cell
-    if other.standing is CellStanding.SAME:
-        lent, rest = other.outputs, ()
-    elif lent := _of_kinds(other, kinds):
-        rest = tuple(output for output in cell.outputs if output not in _of_kinds(cell, kinds))
-    else:
-        return cell
-    return dataclasses.replace(cell, outputs=(*rest, *lent), lent=other.standing)
+    shown = other.outputs
+    if other.standing is not CellStanding.SAME:
+        if not (lent := _of_kinds(other, kinds)):
+            return cell
+        own = _of_kinds(cell, kinds)
+        shown = (*(output for output in cell.outputs if output not in own), *lent)
+    return dataclasses.replace(cell, outputs=shown, lent=other.standing)
 
 
 def _of_kinds(cell: CellOutputs, kinds: Sequence[OutputKind]) -> tuple[NotebookNode, ...]:
