@@ -5,7 +5,6 @@ In a preview, whose times nobody may rely on, all of them are others.
 
 import asyncio
 import contextlib
-import itertools
 import json
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from ..source.pages import Page
 from ..store.recordings import Effort
 from . import environment, imports, machine, provisioning
 from .page_run import PageRun, Result, used_versions
+from .progress import Progress
 
 # A page that computes less than half of its work itself has processes of its own compute.
 HALF = 0.5
@@ -41,14 +41,14 @@ def execute_all(
     ordered = sorted(pages, key=lambda page: expected[page.docname].work, reverse=True)
     at_once = machine.cores() if device == "cpu" else 1
     slots, lock = asyncio.Semaphore(at_once), machine.Machine(say)
-    numbers = itertools.count(1)
+    progress = Progress({name: effort.work for name, effort in expected.items()}, say)
 
     async def execute(page: Page, *fork: Any) -> None:
         run = PageRun(page, options, page.device or device, *fork)
+        progress.begin(page.docname)
         result = await run.executed()
         verdict = "failed" if result.failures else "executed"
-        took = f"{result.outputs.facts.seconds:.1f} s"
-        say(f"[{next(numbers)}/{len(pages)}] {verdict} {page.docname} in {took}")
+        progress.end(page.docname, verdict, result.outputs.facts.seconds)
         done(result)
 
     async def execute_beside_others(page: Page, places: asyncio.Semaphore, *fork: Any) -> None:
@@ -59,6 +59,10 @@ def execute_all(
                 await execute(page)
 
     async def execute_each() -> None:
+        async with progress.watched():
+            await execute_in_order()
+
+    async def execute_in_order() -> None:
         others = [page for page in ordered if not alone(page, options)]
         modules = {page.docname: _modules(page, options, device) for page in others}
         with contextlib.ExitStack() as stack:
