@@ -11,6 +11,7 @@ import pathlib
 import re
 import runpy
 import shutil
+import subprocess
 import sys
 import tomllib
 
@@ -45,6 +46,8 @@ TEST = ["pytest", "-n", str(CORES), "--dist", "worksteal"]
 # Of the processes in which Sphinx reads and writes pages the first only hands them out.
 JOBS = ["-j", str(CORES + 1)]
 BUILD = ["sphinx-build", "-W", "--keep-going", *JOBS, "-c", ".", "docs", "build/html"]
+RECORDED = ["-D", "book_recorded=1"]
+SITE = pathlib.Path("build", "html", "index.html")
 
 # What the lock holds for: the oldest Linux that libtpu runs on, and the oldest macOS of PyTorch.
 PLATFORMS = ["x86_64-manylinux_2_31", "aarch64-manylinux_2_31", "aarch64-apple-darwin"]
@@ -160,17 +163,39 @@ def compile_installed(session):
 def docs(session):
     """Build the site into build/html, executing what changed. Arguments go to sphinx-build.
 
-    With --recorded nothing is executed and no framework installed: the pages show what was
-    recorded. That site goes into build/recorded. Pages that measure do so with few samples, for a
-    first look; `-D book_preview=0` takes as many as a recording.
+    The first time it is there after a minute, with recorded outputs, and is written again once all
+    pages were executed. Pages that measure show recorded numbers, as long as the code is the same;
+    `-D book_preview=0` measures. With --recorded nothing is executed and no framework installed.
+    That site goes into build/recorded.
     """
     arguments = [word for word in session.posargs if word != "--recorded"]
     if "--recorded" in session.posargs:
         install(session, "docs")
-        session.run(*BUILD[:-1], "build/recorded", "-D", "book_recorded=1", *arguments)
+        session.run(*BUILD[:-1], "build/recorded", *RECORDED, *arguments)
         return
+    if not (arguments or SITE.exists() or "CI" in os.environ):
+        build_to_look_at(session)
     install(session, FRAMEWORKS, "docs")
     session.run(*BUILD, *arguments)
+
+
+def build_to_look_at(session):
+    """Build the site from recordings, while the frameworks are installed."""
+    install(session, "docs")
+    # What is wrong with either, the steps that follow say. With an argument it only installs.
+    words = [sys.executable, "-m", "nox", "--install-only", "-s", "docs", "--", "-q"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, **quiet) as installing:
+        try:
+            folders = ["-d", "build/to_look_at"]
+            session.run(*BUILD, *folders, *RECORDED, silent=True, success_codes=range(256))
+        except KeyboardInterrupt:
+            installing.terminate()
+            raise
+        session.log(
+            f"{SITE} shows the site with recorded outputs. Now the frameworks are installed and "
+            "all pages executed; then it is written again. Ctrl-C leaves it whole"
+        )
 
 
 @nox.session

@@ -1,4 +1,4 @@
-"""Let a build that only previews measurements take few samples, at any moment.
+"""Let a build that only previews measurements call each function once more, at any moment.
 
 It is executed before the first cell of a page, in its folder, whose copy of the timer it changes.
 
@@ -18,6 +18,9 @@ if (_timer := pathlib.Path("timer.py")).exists():
     del _file
 
 os.environ |= {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+# Of what is shown as it was recorded nobody waits for the fastest code.
+if os.environ.get("BOOK_LENT"):
+    os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
 _page = pathlib.Path(os.environ["TMPDIR"])
 _headers = pathlib.Path(f"torchinductor_{getpass.getuser()}", "precompiled_headers")
 (_page.parent / _headers).mkdir(parents=True, exist_ok=True)

@@ -1,3 +1,4 @@
+import os
 import pathlib
 import runpy
 import shutil
@@ -50,3 +51,15 @@ def test_pages_share_the_headers_that_torch_compiles(folder, monkeypatch):
         header = pathlib.Path(default_cache_dir(), "precompiled_headers")
         (header / name).touch()
     assert sorted(path.name for path in header.iterdir()) == ["one", "other"]
+
+
+def test_what_a_recording_stands_for_is_compiled_fast(folder, monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.delenv("BOOK_LENT", raising=False)
+    runpy.run_path(str(PRELUDE))
+    assert "XLA_FLAGS" not in os.environ
+    monkeypatch.setenv("BOOK_LENT", "1")
+    (folder / "other").mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder / "other"))
+    runpy.run_path(str(PRELUDE))
+    assert os.environ["XLA_FLAGS"] == "--xla_backend_optimization_level=0"

@@ -111,6 +111,28 @@ def test_a_preview_executes_and_shows_what_was_recorded_of_the_same_code(noting,
     assert shown_time(project) == f"{1 + before + 3}.00 s (one process)"
 
 
+def texts(project):
+    return [path.read_text("utf8") for path in project.cached()]
+
+
+def test_a_page_hears_whether_its_outputs_are_lent(noting, project):
+    """What it then computes in haste is not taken for what it gives without a recording."""
+    lent = "note('f', 1.0 if os.environ.get('BOOK_LENT') else 2.0)"
+    said = "print('haste' if os.environ.get('BOOK_LENT') else 'rest')"
+    cells = [project.cell("import os"), project.cell(f"{lent}\n{said}", "a.notes.note")]
+    project.page("a/bench", *cells, benchmark=True)
+    project.recorded("--processes", "1")
+    project.built("-D", "book_preview=1")
+    printed = {"haste", "rest"}
+    kept = [{word for word in printed if f'"{word}\\n' in each} for each in texts(project)]
+    assert {*map(frozenset, kept)} == {frozenset(["haste"]), frozenset(["rest"])}
+    assert "rest" in project.outputs("a/bench")[0]
+    project.recording("a/bench").unlink()
+    project.built("-D", "book_preview=1")
+    assert "rest" in project.outputs("a/bench")[0]
+    assert project.records()[0]["processes"][0]["latency"][0] == 2.0
+
+
 def test_a_page_that_fails_shows_nothing_that_was_recorded(noting, project):
     page = project.page("a/bench", project.cell("note('f', 1.0)", "a.notes.note"), benchmark=True)
     project.page("a/one", project.cell("1"))

@@ -72,8 +72,8 @@ def environment_digest(used: Sequence[str], options: Options, device: str, bench
     return digest(facts)
 
 
-def key(page: Page, options: Options, device: str) -> str:
-    """Return the key under which a page's outputs are cached."""
+def key(page: Page, options: Options, device: str, lent: bool = False) -> str:
+    """Return the key under which a page's outputs are cached; see `schedule` for `lent`."""
     cells = [
         [
             cell.source,
@@ -85,4 +85,4 @@ def key(page: Page, options: Options, device: str) -> str:
     on = page.device or device
     below = environment_digest(packages(page, options), options, on, page.benchmark)
     brings = dict(page.files) | {path.name: digest for path, digest in page.beside.items()}
-    return digest([cells, brings, page.benchmark, page.device, below])[:32]
+    return digest([cells, brings, page.benchmark, page.device, below, lent])[:32]

@@ -63,6 +63,7 @@ class PageRun:
         self.cells = page.cells
         self.failures: list[Failure] = []
         self.kind = device
+        self.variables: dict[str, str] = {}
         self.missing: dict[str, str] = {}
         self.imports: dict[str, str] = {}
         # Names that cells would have bound, had they been executed to their end, each with the why.
@@ -184,7 +185,7 @@ class PageRun:
             record_timing=False,
             shutdown_kernel="immediate",
         )
-        variables = environment.kernel_environment(self.options, self.device)
+        variables = environment.kernel_environment(self.options, self.device) | self.variables
         # What a killed program leaves behind goes with the folder of its page.
         variables |= dict.fromkeys(provisioning.OF_A_PAGE, str(home))
         with log.open("a") as stream:

@@ -30,10 +30,12 @@ def run_or_load(
     cache = Cache(options.folder("cache") / device)
     # What pages took when they were recorded says which are the long ones.
     recordings = Recordings(options.folder("recordings"))
-    waiting, efforts = [], {}
+    waiting, efforts, lent = [], {}, set()
     keys: dict[str, str] = {}
     for page in pages:
-        page_key = keys[page.docname] = key(page, options, device)
+        if options.preview and page.benchmark:
+            lent |= {page.docname} if recordings.has_code_of(page.device or device, page) else set()
+        page_key = keys[page.docname] = key(page, options, device, page.docname in lent)
         try:
             outputs = cache.load(page, page_key, page.device or device)
         except Unusable as error:
@@ -63,4 +65,4 @@ def run_or_load(
         done(result)
 
     if waiting:
-        schedule.execute_all(waiting, options, device, executed, efforts, say)
+        schedule.execute_all(waiting, options, device, executed, efforts, say, lent)

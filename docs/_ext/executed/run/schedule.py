@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import json
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from ..options import Options
@@ -19,6 +19,8 @@ from .progress import Progress
 
 # A page that computes less than half of its work itself has processes of its own compute.
 HALF = 0.5
+# The variable that the prelude of a preview finds where the page shows what was recorded.
+LENT = "BOOK_LENT"
 
 
 def execute_all(
@@ -28,6 +30,7 @@ def execute_all(
     done: Callable[[Result], None],
     efforts: Mapping[str, Effort],
     say: Callable[[str], None],
+    lent: Collection[str] = (),
 ) -> None:
     """Execute pages and call `done` with the Result of each as soon as it is finished.
 
@@ -35,7 +38,8 @@ def execute_all(
     what they took: those with most work begin first, and before them those of which nothing is
     known. `say` receives a line for each page. As many pages run at once as there are cores, or a
     single one on an accelerator, which belongs to one process. Pages whose work is done by
-    processes that they start run one at a time, on a CPU beside the others.
+    processes that they start run one at a time, on a CPU beside the others. Pages that are `lent`
+    the outputs of a recording find that in a variable: nobody sees what they compute.
     """
     expected = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
     ordered = sorted(pages, key=lambda page: expected[page.docname].work, reverse=True)
@@ -45,6 +49,7 @@ def execute_all(
 
     async def execute(page: Page, *fork: Any) -> None:
         run = PageRun(page, options, page.device or device, *fork)
+        run.variables = {LENT: "1"} if page.docname in lent else {}
         progress.begin(page.docname)
         result = await run.executed()
         verdict = "failed" if result.failures else "executed"

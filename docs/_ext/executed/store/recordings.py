@@ -93,6 +93,14 @@ class Recordings:
             return Effort(float(facts["seconds"] * facts["cores"]), float(facts["started"]))
         return Effort()
 
+    def has_code_of(self, device: str, page: Page) -> bool:
+        """Say whether what was recorded of a page is of its code today; of its facts nothing."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            cells = json.loads(self.path(device, page.docname).read_text("utf8"))["cells"]
+            then = [fingerprint("".join(cell["source"])) for cell in cells]
+            return then == [fingerprint(cell.source) for cell in page.cells]
+        return False
+
     def devices(self) -> list[str]:
         """Return the names of the devices of which there are recordings."""
         if not self.root.is_dir():
