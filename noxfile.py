@@ -350,6 +350,16 @@ def build_benchmark(session):
 
 
 @nox.session
+def stress(session):
+    """Build the site and run the tests under load, with little memory and a clock that jumps.
+
+    It takes hours. Arguments go to tests/stress.py: `one_core --only docs` is one row of its table.
+    """
+    install(session, FRAMEWORKS, "docs", "tests")
+    session.run("python", "tests/stress.py", *session.posargs)
+
+
+@nox.session
 def timer_check(session):
     """Check the timer: equal functions against themselves, quiet and busy, and other timers.
 
