@@ -118,11 +118,11 @@ def run_together(commands, environments, folder, limit, grace, until=()):
                     start_new_session=True,
                 )
             running.append(process)
-        statuses = [None]
-        until = until or [None] * len(commands)
+        statuses = [None] * len(commands)
+        until = until or statuses
         while time.monotonic() < end and any(
             status is None and not has_written(log, pattern)
-            for status, log, pattern in zip(statuses, logs, until)
+            for status, log, pattern in zip(statuses, logs, until, strict=True)
         ):
             time.sleep(0.02)
             statuses = [process.poll() for process in running]

@@ -91,6 +91,21 @@ def test_after_the_limit_nothing_runs():
     assert psutil.Process().children() == before
 
 
+def stuck_program(address, count, number):
+    import time
+
+    print("begun", number, flush=True)
+    if number != 2:
+        time.sleep(600)
+
+
+def test_who_hangs_on_purpose_is_stopped_once_it_has_said_so_and_the_others_have_ended():
+    finished = launcher.launch(stuck_program, 3, statuses=[None, None, 0], until="begun [01]")
+    assert lines(finished) == [["begun 0"], ["begun 1"], ["begun 2"]]
+    with pytest.raises(RuntimeError, match="process 1: stopped as it still ran"):
+        launcher.launch(stuck_program, 3, limit=3, statuses=[None, 0, 0])
+
+
 @pytest.mark.parametrize(("grace", "status"), [(0.1, None), (300, 0)])
 def test_after_the_failure_of_one_the_others_have_some_time(tmp_path, grace, status):
     commands = [["sleep", "300" if status is None else "0.5"], ["sh", "-c", "exit 3"]]
@@ -104,7 +119,7 @@ def test_after_the_failure_of_one_the_others_have_some_time(tmp_path, grace, sta
 def test_that_time_is_short_unless_the_failure_was_expected(monkeypatch):
     found = [launcher.Finished(0, None, "started"), launcher.Finished(1, 3, "")]
     asked = []
-    monkeypatch.setattr(launcher, "run_together", lambda *given: asked.append(given[-1]) or found)
+    monkeypatch.setattr(launcher, "run_together", lambda *given: asked.append(given[4]) or found)
     with pytest.raises(RuntimeError) as raised:
         launcher.launch(waiting_program, count=2, limit=300)
     assert "process 0: stopped as it still ran\nstarted" in str(raised.value)
