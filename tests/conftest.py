@@ -157,6 +157,13 @@ def raises_declared():
     return check
 
 
+@pytest.fixture(scope="module")
+def few_objects():
+    """Leave out what lives already where JAX searches all objects for what keeps a tracer."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def mpi():
     """Skip a test, saying what is missing, where programs cannot be started with MPI."""

@@ -143,7 +143,7 @@ def run_programs(folder, programs):
     """Run functions side by side, each in a process; return how they ended.
 
     A program is (devices, function, arguments): it has so many virtual
-    devices, and two minutes. `cloudpickle` writes the function to the folder,
+    devices, and ten minutes. `cloudpickle` writes the function to the folder,
     with those of a notebook that it calls. Returned are the exit status and
     what it wrote to standard error.
     """
@@ -163,7 +163,7 @@ def run_programs(folder, programs):
                 text=True,
             )
             running.append(process)
-        texts = [process.communicate(timeout=120)[1] for process in running]
+        texts = [process.communicate(timeout=600)[1] for process in running]
     finally:
         for process in running:
             process.kill()

@@ -75,7 +75,7 @@ def exit_program(address, count, number):
     from jax.experimental import multihost_utils
 
     jax.distributed.initialize(
-        address, count, number, heartbeat_timeout_seconds=1
+        address, count, number, heartbeat_timeout_seconds=20
     )
     print(multihost_utils.process_allgather(float(number)))
     if number == 1:
@@ -85,7 +85,7 @@ def exit_program(address, count, number):
         multihost_utils.process_allgather(float(number))
     except (jax.errors.JaxRuntimeError, ValueError) as error:
         print("caught", type(error).__name__, error)
-    time.sleep(30)
+    time.sleep(600)
 
 
 def coordinator_program(address, count, number):
@@ -98,10 +98,10 @@ def coordinator_program(address, count, number):
 
     jax.distributed.initialize(address, count, number)
     print(multihost_utils.process_allgather(float(number)))
+    multihost_utils.sync_global_devices("both have printed")
     if number == 0:
-        time.sleep(0.5)
         os._exit(7)
-    time.sleep(30)
+    time.sleep(600)
 
 
 def survivors_program(address, count, number):
@@ -116,7 +116,7 @@ def survivors_program(address, count, number):
 
     jax.config.update("jax_enable_recoverability", True)
     jax.distributed.initialize(
-        address, count, number, heartbeat_timeout_seconds=2
+        address, count, number, heartbeat_timeout_seconds=20
     )
     for step in range(3):
         if step == 1 and number == 1:
@@ -132,4 +132,4 @@ def survivors_program(address, count, number):
         except multihost_utils.ProcessFailureError as error:
             print(step, "failed, lost", len(error.failed_devices), "device")
     if number == 0:
-        time.sleep(1)
+        time.sleep(600)

@@ -4,15 +4,17 @@ import re
 
 from snippets.programs.launcher import readable
 
+DUMPED_TWICE = r"Timeout.*Timeout"
 FRAME = re.compile(r'File "(?:.*/)?([^"/]+)", line \d+ in (\S+)')
 
 
 def blocked_in(text):
     """Reduce what a process wrote to its lines and, in a dump, its calls.
 
-    The call in which it stood comes first. Line numbers are dropped.
+    The call in which it stood comes first. Line numbers are dropped, and all
+    after the first dump.
     """
-    printed, _, dump = readable(text).partition("Timeout")
+    printed, dump, *_ = [*readable(text).split("Timeout"), ""]
     calls = [f"{name}: {function}" for name, function in FRAME.findall(dump)]
     if not calls:
         return printed.strip()
@@ -43,7 +45,7 @@ def summed(value):
 def watched_program(address, count, number):
     """Add up a number twice; process 1 is stuck before the second time.
 
-    A step that takes three seconds says where it is.
+    A step that takes five seconds says where it is.
     """
     import faulthandler
     import time
@@ -53,7 +55,7 @@ def watched_program(address, count, number):
     jax.distributed.initialize(address, count, number)
     summed(0)
     for step in range(2):
-        faulthandler.dump_traceback_later(3)
+        faulthandler.dump_traceback_later(5, repeat=True)
         if (step, number) == (1, 1):
             time.sleep(600)
         print(step, summed(1), flush=True)
@@ -72,7 +74,7 @@ def full_pipe_program(address, count, number):
     jax.distributed.initialize(address, count, number)
     summed(0)
     _, log = os.pipe()
-    faulthandler.dump_traceback_later(3)
+    faulthandler.dump_traceback_later(5, repeat=True)
     if number == 1:
         report(log)
     print(0, summed(1), flush=True)
@@ -86,7 +88,7 @@ def skip_program(address, count, number):
 
     jax.distributed.initialize(address, count, number)
     summed(0)
-    faulthandler.dump_traceback_later(4)
+    faulthandler.dump_traceback_later(5, repeat=True)
     for step in range(4):
         if (step, number) != (1, 1):
             print(step, summed(10**step), flush=True)
@@ -131,7 +133,6 @@ def other_program(address, count, number, check=False):
         return x.sum()
 
     jax.distributed.initialize(address, count, number)
-    faulthandler.dump_traceback_later(4)
     mesh = jax.make_mesh((jax.device_count(),), ("data",))
     rows = jax.NamedSharding(mesh, jax.P("data"))
     own = np.ones((4, 3), np.float32)
@@ -139,7 +140,9 @@ def other_program(address, count, number, check=False):
     function = columns if number == 0 else everything
     if check:
         check_same_program(function, x)
-    print(jax.jit(function)(x), flush=True)
+    compiled = jax.jit(function).lower(x).compile()
+    faulthandler.dump_traceback_later(5, repeat=True)
+    print(compiled(x), flush=True)
 
 
 def other_program_checked(address, count, number):
@@ -165,10 +168,10 @@ def slow_program(address, count, number):
 
 
 def limited_program(address, count, number):
-    """Wait five seconds at most for the others in a collective on CPUs."""
+    """Wait 30 seconds at most for the others in a collective on CPUs."""
     import os
 
-    os.environ["XLA_FLAGS"] = "--xla_cpu_collective_timeout_seconds=5"
+    os.environ["XLA_FLAGS"] = "--xla_cpu_collective_timeout_seconds=30"
     import time
 
     import jax
@@ -177,7 +180,7 @@ def limited_program(address, count, number):
     print(0, summed(1), flush=True)
     try:
         if number == 0:
-            time.sleep(8)
+            time.sleep(600)
         else:
             print(1, summed(1), flush=True)
     except (jax.errors.JaxRuntimeError, ValueError) as error:

@@ -92,11 +92,13 @@ def clean_environment(folder, devices):
     )
 
 
-def run_together(commands, environments, folder, limit, grace):
+def run_together(commands, environments, folder, limit, grace, until=()):
     """Run commands side by side and return a Finished for each.
 
     All have `limit` seconds. As soon as one fails, the others have at most
-    `grace` seconds more. None runs any longer when this returns or raises.
+    `grace` seconds more. `until` has a pattern for each that need not end:
+    they are stopped once these have written it and all others have ended.
+    None runs any longer when this returns or raises.
     """
     end = time.monotonic() + limit
     logs = [folder / f"{number}.log" for number in range(len(commands))]
@@ -116,8 +118,12 @@ def run_together(commands, environments, folder, limit, grace):
                     start_new_session=True,
                 )
             running.append(process)
-        statuses = [None]
-        while None in statuses and time.monotonic() < end:
+        statuses = [None] * len(commands)
+        until = until or statuses
+        while time.monotonic() < end and any(
+            status is None and not has_written(log, pattern)
+            for status, log, pattern in zip(statuses, logs, until, strict=True)
+        ):
             time.sleep(0.02)
             statuses = [process.poll() for process in running]
             if any(statuses):
@@ -134,6 +140,13 @@ def run_together(commands, environments, folder, limit, grace):
     return [
         Finished(*each) for each in zip(numbers, statuses, texts, strict=True)
     ]
+
+
+def has_written(log, pattern):
+    """Say whether a pattern, unless it is None, is found in a file."""
+    return pattern is not None and bool(
+        re.search(pattern, log.read_text(errors="replace"), re.DOTALL)
+    )
 
 
 @contextlib.contextmanager
@@ -165,7 +178,7 @@ def readable(text):
 def how_it_ended(status):
     """Say in words what an exit status means."""
     if status is None:
-        return "stopped at the time limit"
+        return "stopped as it still ran"
     if status < 0:
         return signal.Signals(-status).name
     return f"exit status {status}"
@@ -188,8 +201,9 @@ def launch(
     devices=2,
     *,
     uses=(),
-    limit=60,
+    limit=600,
     statuses=None,
+    until="",
     variables=None,
 ):
     """Run a program as `count` processes and return a Finished for each.
@@ -198,7 +212,8 @@ def launch(
     functions that it `uses`. Where `variables` is given it calls `program()`,
     and `variables(port, count, number)` are in its environment. Raises
     RuntimeError unless all end with status 0, or with `statuses`, within
-    `limit` seconds.
+    `limit` seconds. Those whose status is None are stopped, once they have
+    written what matches the pattern `until` and all others have ended.
     """
     commands, environments = [], []
     with reserved_port() as port, scratch_folder() as folder:
@@ -214,7 +229,12 @@ def launch(
             commands.append([sys.executable, path])
             environments.append(environment)
         grace = limit if statuses else 2
-        finished = run_together(commands, environments, folder, limit, grace)
+        patterns = [
+            until if status is None else None for status in statuses or ()
+        ]
+        finished = run_together(
+            commands, environments, folder, limit, grace, patterns
+        )
     require_statuses(finished, statuses)
     return finished
 
@@ -249,11 +269,22 @@ def find_mpirun(*packages):
     return mpirun
 
 
-def launch_mpi(program, count=4, devices=2, *, uses=(), limit=60, status=0):
+def launch_mpi(
+    program,
+    count=4,
+    devices=2,
+    *,
+    uses=(),
+    limit=600,
+    status=0,
+    until="",
+):
     """Run `program()`, and what it `uses`, in `count` processes of one mpirun.
 
     Returns a Finished for each, all with the status of mpirun. Raises
-    RuntimeError unless that is `status`, within `limit` seconds.
+    RuntimeError unless that is `status`, within `limit` seconds. With a
+    status of None they are stopped, once they have written what matches the
+    pattern `until`.
     """
     mpirun = [find_mpirun("mpi4py"), "-n", count, "--output", "tag"]
     # More processes than cores, none of them tied to one.
@@ -271,7 +302,10 @@ def launch_mpi(program, count=4, devices=2, *, uses=(), limit=60, status=0):
             # Containers may have next to no /dev/shm, where shared memory would lie.
             "OMPI_MCA_btl_sm_backing_directory": str(folder),
         }
-        finished = run_together([command], [environment], folder, limit, 0)
+        patterns = [until if status is None else None]
+        finished = run_together(
+            [command], [environment], folder, limit, 0, patterns
+        )
     require_statuses(finished, [status])
     lines = TAGGED.findall(finished[0].text)
     own = [

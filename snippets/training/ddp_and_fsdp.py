@@ -192,7 +192,7 @@ def held_by_jax(params):
     return sum(shard.data.size for own in shards for shard in own)
 
 
-def torchrun(program, uses, count=2, limit=60):
+def torchrun(program, uses, count=2, limit=600):
     """Run `program()`, and what it `uses`, in `count` processes of torchrun.
 
     Returns {name: (parameters held, losses (steps,))} from the lines that the

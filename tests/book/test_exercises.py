@@ -9,6 +9,8 @@ import pytest
 from snippets.programs.practice import problem_of
 from tests.book import pages
 
+pytestmark = pytest.mark.usefixtures("few_objects")
+
 SNIPPETS = pages.ROOT / "snippets"
 # The pages with exercises, as chapter.module; those of the chapter learn are lessons.
 LESSONS = sorted(

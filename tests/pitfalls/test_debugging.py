@@ -15,6 +15,8 @@ from jax.experimental import checkify
 from snippets.pitfalls import debugging
 from snippets.tracing import first_step
 
+pytestmark = pytest.mark.usefixtures("few_objects")
+
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):

@@ -5,6 +5,8 @@ import pytest
 
 from snippets.pitfalls import leaks
 
+pytestmark = pytest.mark.usefixtures("few_objects")
+
 X = jnp.array([1.0, 2.0, 6.0])
 
 

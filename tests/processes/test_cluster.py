@@ -62,7 +62,7 @@ def run(folder, *command, path="", **variables):
     """Run a launch file in the folder, with the folder as home, and return its output."""
     environment = clean_environment(folder, 2) | {"HOME": str(folder)} | variables
     environment["PATH"] = f"{path}:{environment['PATH']}"
-    [finished] = run_together([command], [environment], folder, 60, 0)
+    [finished] = run_together([command], [environment], folder, 600, 0)
     assert finished.status == 0, finished.text
     return finished.text
 
@@ -124,7 +124,7 @@ def test_the_container_of_kubernetes_starts_the_program(folder, port):
         clean_environment(folder, 2) | variables | {"JOB_COMPLETION_INDEX": str(number)}
         for number in range(count)
     ]
-    finished = run_together([[shell, option, start]] * count, environments, folder, 60, 2)
+    finished = run_together([[shell, option, start]] * count, environments, folder, 600, 2)
     assert [process.status for process in finished] == [0] * count
     # JAX does not look for the pods by itself, which needs a package and permissions.
     assert not any("Kubernetes environment detected" in process.text for process in finished)

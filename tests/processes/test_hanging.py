@@ -11,16 +11,16 @@ from snippets.programs.launcher import launch
 SUMMED = [hanging.summed]
 SAME = [hanging.check_same_program]
 HUNG = [None, None]
-# What each program uses, its time limit, and how its processes end.
+# What each program uses, and how its processes end.
 PROGRAMS = {
-    hanging.watched_program: (SUMMED, 25, HUNG),
-    hanging.full_pipe_program: (SUMMED, 25, HUNG),
-    hanging.skip_program: (SUMMED, 25, HUNG),
-    hanging.other_program: (SAME, 25, HUNG),
-    hanging.checked_program: (SUMMED, 60, [1, 1]),
-    hanging.other_program_checked: ([*SAME, hanging.other_program], 60, [1, 1]),
-    hanging.slow_program: ([], 60, [0, 0]),
-    hanging.limited_program: (SUMMED, 60, [0, 0]),
+    hanging.watched_program: (SUMMED, HUNG),
+    hanging.full_pipe_program: (SUMMED, HUNG),
+    hanging.skip_program: (SUMMED, HUNG),
+    hanging.other_program: (SAME, HUNG),
+    hanging.checked_program: (SUMMED, [1, 1]),
+    hanging.other_program_checked: ([*SAME, hanging.other_program], [1, 1]),
+    hanging.slow_program: ([], [0, 0]),
+    hanging.limited_program: (SUMMED, [None, 0]),
 }
 
 
@@ -29,8 +29,9 @@ def wrote():
     """Return {program: what each process wrote}; most of them wait most of the time."""
 
     def ended(program):
-        uses, limit, statuses = PROGRAMS[program]
-        finished = launch(program, 2, 1, uses=uses, limit=limit, statuses=statuses)
+        uses, statuses = PROGRAMS[program]
+        until = hanging.DUMPED_TWICE if statuses == HUNG else "0 2"
+        finished = launch(program, 2, 1, uses=uses, statuses=statuses, until=until)
         return [process.text for process in finished]
 
     with ThreadPoolExecutor(4) as pool:
@@ -93,5 +94,5 @@ def test_a_time_limit_on_cpus(wrote):
     stuck, limited = read(wrote[hanging.limited_program])
     assert stuck[0] == limited[0] == "0 2.0"
     # Whichever of the two it waits in.
-    ended = r"caught Timed out waiting 5000ms for (recv|send) operation to complete"
+    ended = r"caught Timed out waiting 30000ms for (recv|send) operation to complete"
     assert re.fullmatch(ended, limited[1])

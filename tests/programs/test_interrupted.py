@@ -16,11 +16,11 @@ ROOT = pathlib.Path(__file__).parents[2]
 SLEEPING = """
 def sleep_program(*ignored):
     import time
-    time.sleep(300)
+    time.sleep(600)
 """
 CALLS = {
-    "launch": ("launch(sleep_program, count=2, limit=300)", 2),
-    "launch_mpi": ("launch_mpi(sleep_program, count=3, limit=300)", 3 + 1),
+    "launch": ("launch(sleep_program, count=2, limit=600)", 2),
+    "launch_mpi": ("launch_mpi(sleep_program, count=3, limit=600)", 3 + 1),
 }
 
 CONF = f"""
@@ -45,7 +45,7 @@ kernelspec:
 """
 
 
-def wait_until(condition, seconds=30):
+def wait_until(condition, seconds=600):
     """Wait until `condition()` is true; return what it gave at last."""
     end = time.monotonic() + seconds
     while not (value := condition()) and time.monotonic() < end:
@@ -115,7 +115,7 @@ def end(started, number, watched):
     """Send a signal to the process alone, and wait until nothing runs that it started."""
     started.send_signal(number)
     try:
-        started.wait(timeout=30)
+        started.wait(timeout=600)
     finally:
         started.kill()
     assert started.returncode != 0

@@ -165,7 +165,7 @@ STOPPED = """
 import signal, sys
 from jax_measured import command
 signal.signal(signal.SIGINT, signal.default_int_handler)
-cell = "import os, signal, time\\nos.kill(os.getppid(), signal.{signal})\\ntime.sleep(500)\\n"
+cell = "import os, signal, time\\nos.kill(os.getppid(), signal.{signal})\\ntime.sleep(600)\\n"
 cell = cell + "from timer import measure\\nmeasure('slow', int)"
 open({path!r}, "w").close()
 sys.exit(command.measured(command.Run({path!r}, [
@@ -177,7 +177,7 @@ def test_who_stops_it_has_not_to_wait(installed, tmp_path):
     code = STOPPED.format(signal="SIGINT", path=str(tmp_path / "mine.json"))
     known = os.environ | {"PYTHONPATH": str(installed)}
     words = [sys.executable, "-c", code]
-    ended = subprocess.run(words, env=known, capture_output=True, timeout=100, encoding="utf8")
+    ended = subprocess.run(words, env=known, capture_output=True, timeout=600, encoding="utf8")
     assert ended.returncode == 130 and "stopped" in ended.stderr
 
 
@@ -186,10 +186,10 @@ def test_a_process_that_measures_ends_with_the_one_that_asked_it(installed, tmp_
     told = f"open({str(place)!r}, 'w').write(str(os.getpid()))\\nos.kill(os.getppid()"
     code = STOPPED.format(signal="SIGKILL", path=path).replace("os.kill(os.getppid()", told)
     known = os.environ | {"PYTHONPATH": str(installed)}
-    ended = subprocess.run([sys.executable, "-c", code], env=known, timeout=100)
+    ended = subprocess.run([sys.executable, "-c", code], env=known, timeout=600)
     assert ended.returncode == -signal.SIGKILL
     number = int(place.read_text())
-    for _ in range(300):
+    for _ in range(6000):
         if not pathlib.Path(f"/proc/{number}").exists():
             return
         time.sleep(0.1)

@@ -86,9 +86,24 @@ def test_the_environment_is_small(monkeypatch):
 
 def test_after_the_limit_nothing_runs():
     before = psutil.Process().children()
-    with pytest.raises(RuntimeError, match="process 1: stopped at the time limit"):
+    with pytest.raises(RuntimeError, match="process 1: stopped as it still ran"):
         launcher.launch(waiting_program, count=2, limit=0.3)
     assert psutil.Process().children() == before
+
+
+def stuck_program(address, count, number):
+    import time
+
+    print("begun", number, flush=True)
+    if number != 2:
+        time.sleep(600)
+
+
+def test_who_hangs_on_purpose_is_stopped_once_it_has_said_so_and_the_others_have_ended():
+    finished = launcher.launch(stuck_program, 3, statuses=[None, None, 0], until="begun [01]")
+    assert lines(finished) == [["begun 0"], ["begun 1"], ["begun 2"]]
+    with pytest.raises(RuntimeError, match="process 1: stopped as it still ran"):
+        launcher.launch(stuck_program, 3, limit=3, statuses=[None, 0, 0])
 
 
 @pytest.mark.parametrize(("grace", "status"), [(0.1, None), (300, 0)])
@@ -104,10 +119,10 @@ def test_after_the_failure_of_one_the_others_have_some_time(tmp_path, grace, sta
 def test_that_time_is_short_unless_the_failure_was_expected(monkeypatch):
     found = [launcher.Finished(0, None, "started"), launcher.Finished(1, 3, "")]
     asked = []
-    monkeypatch.setattr(launcher, "run_together", lambda *given: asked.append(given[-1]) or found)
+    monkeypatch.setattr(launcher, "run_together", lambda *given: asked.append(given[4]) or found)
     with pytest.raises(RuntimeError) as raised:
         launcher.launch(waiting_program, count=2, limit=300)
-    assert "process 0: stopped at the time limit\nstarted" in str(raised.value)
+    assert "process 0: stopped as it still ran\nstarted" in str(raised.value)
     assert "process 1: exit status 3" in str(raised.value)
     assert launcher.launch(waiting_program, count=2, limit=300, statuses=[None, 3]) == found
     assert asked == [2, 300]
@@ -205,7 +220,7 @@ def test_readable_text_holds_no_port_and_no_folder(port):
 def test_how_it_ended():
     assert launcher.how_it_ended(0) == "exit status 0"
     assert launcher.how_it_ended(-9) == "SIGKILL"
-    assert launcher.how_it_ended(None) == "stopped at the time limit"
+    assert launcher.how_it_ended(None) == "stopped as it still ran"
 
 
 def test_there_is_a_column_for_each_process_and_text_is_escaped():
@@ -229,7 +244,7 @@ def test_mpirun_starts_processes_that_reach_each_other(mpi):
 
 
 def test_a_hanging_mpirun_is_stopped_at_the_limit(mpi):
-    with pytest.raises(RuntimeError, match="stopped at the time limit"):
+    with pytest.raises(RuntimeError, match="stopped as it still ran"):
         launcher.launch_mpi(hanging_program, count=2, limit=1)
 
 

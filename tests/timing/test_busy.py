@@ -32,8 +32,8 @@ def computed(process):
 
 
 def until(said):
-    """Wait until something is so."""
-    for _ in range(1000):
+    """Wait until something is so; only a hang takes ten minutes."""
+    for _ in range(60_000):
         if said():
             return True
         time.sleep(0.01)

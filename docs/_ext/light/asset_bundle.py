@@ -209,7 +209,6 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     state = hashlib.sha256(repr((styles, scripts, sorted(used))).encode()).hexdigest()[:16]
     mark = f"/*{_version(app)} {state}*/"
     if former.startswith(mark):
-        sheet.touch()
         return
     bundled = {name: (static / name).read_text("utf8") for name in scripts}
     own = (path.read_text("utf8") for folder in _static(app) for path in folder.rglob("*.js"))
@@ -220,10 +219,17 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
 
 
 def is_behind(file: pathlib.Path, app: Sphinx) -> bool:
-    """Say whether a page was written after what is made of all pages."""
-    uris = map(app.builder.get_target_uri, app.env.found_docs)
-    written = max(pathlib.Path(app.outdir, uri).stat().st_mtime_ns for uri in uris)
-    return not file.is_file() or written > file.stat().st_mtime_ns
+    """Say whether what is made of all pages is missing, or a page was written since it was asked.
+
+    Kept is when pages were written: none need be newer where the clock was set back.
+    """
+    uris = map(app.builder.get_target_uri, sorted(app.env.found_docs))
+    written = repr([(uri, pathlib.Path(app.outdir, uri).stat().st_mtime_ns) for uri in uris])
+    known = pathlib.Path(app.doctreedir, f"{file.name}.pages")
+    if file.is_file() and known.is_file() and known.read_text("utf8") == written:
+        return False
+    files.write(known, written)
+    return True
 
 
 def _local(assets: Iterable[Any], static: pathlib.Path) -> list[str]:

@@ -1,6 +1,7 @@
 """What a page with the theme of the book loads, and what it says of itself to programs."""
 
 import json
+import os
 import pathlib
 import re
 
@@ -248,3 +249,17 @@ def in_row(cells):
 )
 def test_what_validators_stumble_over_is_mended(before, after):
     assert asset_bundle.patch_theme_html(before) == after
+
+
+def test_a_changed_page_is_looked_at_though_the_clock_was_set_back(built):
+    site = built.root / "build/html"
+    sheet, entry = site / "_static/site.css", site / "pagefind/pagefind-entry.json"
+    for path in site.rglob("*"):
+        os.utime(path, (4e9, 4e9))
+    indexed, path = entry.read_text("utf8"), built.path("a/one")
+    before = path.read_text("utf8")
+    path.write_text(f"{before}\n```{{tip}}\nA new word.\n```\n", "utf8")
+    built.built()
+    assert ".tip" in sheet.read_text("utf8") and entry.read_text("utf8") != indexed
+    path.write_text(before, "utf8")
+    built.built()

@@ -29,7 +29,7 @@ def site(tmp_path, monkeypatch):
     values = {"extensions": ["light"], "book_search": True}
     book = types.SimpleNamespace(options=Options.from_values(values, tmp_path))
     env = types.SimpleNamespace(found_docs={"one"}, book=book, metadata={"one": {}})
-    app = types.SimpleNamespace(outdir=tmp_path, builder=builder, env=env)
+    app = types.SimpleNamespace(outdir=tmp_path, doctreedir=tmp_path, builder=builder, env=env)
     return app, written
 
 

@@ -9,6 +9,8 @@ from snippets.learn.exercises import debugging as exercises
 from snippets.learn.solutions import debugging as solutions
 from snippets.programs.practice import problem_of
 
+pytestmark = pytest.mark.usefixtures("few_objects")
+
 
 def entropy(logits, labels, epsilon=0.0):
     powers = jnp.exp(logits - logits.max(axis=1, keepdims=True))

@@ -253,7 +253,8 @@ def _wait(first: datetime.datetime | None, seconds: float) -> None:
     if first is None:
         return
     until = first + datetime.timedelta(seconds=seconds)
-    left = (until - datetime.datetime.now(datetime.UTC)).total_seconds()
+    # No longer than that, should the clock have been set back.
+    left = min(seconds, (until - datetime.datetime.now(datetime.UTC)).total_seconds())
     if left > 0:
         clock = until.astimezone().strftime("%H:%M")
         _say(f"waiting until {clock}, so that the processes are spread; see --minutes")

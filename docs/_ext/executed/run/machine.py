@@ -102,22 +102,26 @@ class Machine:
     async def locked(self, alone: bool) -> AsyncIterator[None]:
         """Wait until nobody measures, or until nobody executes a page, and keep it so."""
         path = self._folder / "book-measuring.lock"
-        try:
-            handle = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)
-        except OSError as error:
-            self._tell(f"{path} cannot be used ({error.strerror}): others may disturb measurements")
-            yield
-            return
-        try:
-            kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
-            while True:
-                try:
-                    fcntl.flock(handle, kind | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
+        with contextlib.ExitStack() as opened:
+            try:
+                handle = os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)
+                opened.callback(os.close, handle)
+                kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+                while not _taken(handle, kind):
                     what = "to finish" if alone else "that measures"
                     self._tell(f"waiting for another build on this machine {what}")
                     await asyncio.sleep(0.05)
+            except OSError as error:
+                # It cannot be written, or its file system has no locks.
+                why = f"{path} cannot be used ({error.strerror})"
+                self._tell(f"{why}: others may disturb measurements; {LOCKS} names another folder")
             yield
-        finally:
-            os.close(handle)
+
+
+def _taken(handle: int, kind: int) -> bool:
+    """Take a lock, or say that others hold it; raises OSError where there are no locks."""
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -57,7 +57,7 @@ SAME = {
     "signals": "import signal\n[signal.getsignal(n) in (signal.SIG_DFL, signal.SIG_IGN) for n in (1, 2, 15)]",
     "group": "import os\nos.getpgid(0) == os.getsid(0) == os.getpid()",
     "streams": "import sys, os\nprint('out')\nprint('err', file=sys.stderr)\nos.system('echo native')",
-    "input": "import subprocess\nsubprocess.run(['cat'], timeout=10).returncode",
+    "input": "import subprocess\nsubprocess.run(['cat'], timeout=600).returncode",
     "pickles": "import pickle\nclass A: pass\ntype(pickle.loads(pickle.dumps(A())))",
     "depth": "def depth(n=0):\n    try: return depth(n + 1)\n    except RecursionError: return n\ndepth()",
     "warnings": "import warnings\nwarnings.warn('careful')\nwarnings.filters[:3]",
