@@ -19,6 +19,8 @@ from .page_run import PageRun, Result, used_versions
 
 # A page that computes less than half of its work itself has processes of its own compute.
 HALF = 0.5
+# GiB of memory that the process of a page holds, and what it starts.
+PAGE = 1.0
 
 
 def execute_all(
@@ -33,13 +35,13 @@ def execute_all(
 
     Pages that measure run one at a time after all others. `efforts` maps the names of pages to
     what they took: those with most work begin first, and before them those of which nothing is
-    known. `say` receives a line for each page. As many pages run at once as there are cores, or a
-    single one on an accelerator, which belongs to one process. Pages whose work is done by
+    known. `say` receives a line for each page. As many pages run at once as there are cores and
+    free memory for, or a single one on an accelerator, which belongs to one process. Pages whose work is done by
     processes that they start run one at a time, on a CPU beside the others.
     """
     expected = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
     ordered = sorted(pages, key=lambda page: expected[page.docname].work, reverse=True)
-    at_once = machine.cores() if device == "cpu" else 1
+    at_once = machine.places(PAGE) if device == "cpu" else 1
     slots, lock = asyncio.Semaphore(at_once), machine.Machine(say)
     numbers = itertools.count(1)
 
