@@ -36,8 +36,8 @@ def execute_all(
     Pages that measure run one at a time after all others. `efforts` maps the names of pages to
     what they took: those with most work begin first, and before them those of which nothing is
     known. `say` receives a line for each page. As many pages run at once as there are cores and
-    free memory for, or a single one on an accelerator, which belongs to one process. Pages whose work is done by
-    processes that they start run one at a time, on a CPU beside the others.
+    free memory for, or a single one on an accelerator, which belongs to one process. Pages whose
+    work is done by processes that they start run one at a time, on a CPU beside the others.
     """
     expected = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
     ordered = sorted(pages, key=lambda page: expected[page.docname].work, reverse=True)
