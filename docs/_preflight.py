@@ -20,10 +20,6 @@ def prepare(environment: MutableMapping[str, str], folder: pathlib.Path) -> None
     """Change the environment of all commands to one in which they work."""
     for name in FOREIGN:
         environment.pop(name, None)
-    # Servers in tests and pages are on this machine, which no proxy reaches.
-    for name in ("NO_PROXY", "no_proxy"):
-        here = [environment[name]] if environment.get(name) else []
-        environment[name] = ",".join([*here, "127.0.0.1", "localhost"])
     if not os.access(_existing(uv_cache(environment)), os.W_OK):
         environment["UV_CACHE_DIR"] = str(folder / ".uv-cache")
 

@@ -20,7 +20,7 @@ from .page_run import PageRun, Result, used_versions
 # A page that computes less than half of its work itself has processes of its own compute.
 HALF = 0.5
 # GiB of memory that the process of a page holds, and what it starts.
-PAGE = 1.0
+PAGE = 1.5
 
 
 def execute_all(
