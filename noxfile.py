@@ -5,6 +5,8 @@ shared by all commands that use the same frameworks. BOOK_FRAMEWORKS chooses ano
 frameworks than `cpu`: `cuda`, `tpu` or `jax` (see pyproject.toml).
 """
 
+import contextlib
+import fcntl
 import logging
 import os
 import pathlib
@@ -27,6 +29,9 @@ if PYTHON not in PYTHONS:
         f"make the virtual environment with it: 'python{PYTHONS[-1]} -m venv .venv'"
     )
 
+PREFLIGHT = runpy.run_path("docs/_preflight.py")
+PREFLIGHT["prepare"](os.environ, pathlib.Path(".nox").absolute())
+
 # News only to whoever wants environments that uv makes.
 logging.getLogger("nox").addFilter(lambda record: record.msg != "uv binary not found.")
 # Nox would install the frameworks once for each session: minutes and gigabytes.
@@ -40,11 +45,11 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 UV = "uv==0.13.9"
 LOCK = pathlib.Path("requirements.lock")
 ENGINE = {"PYTHONPATH": "docs/_ext"}
-# Each process that tests holds all frameworks.
-CORES = min(os.cpu_count() or 1, 4)
-TEST = ["pytest", "-n", str(CORES), "--dist", "worksteal"]
+PLACES = runpy.run_path("docs/_ext/executed/run/machine.py")["places"]
+# Each process that tests holds all frameworks, at its end 1.5 GiB.
+TEST = ["pytest", "-n", str(min(PLACES(1.5), 4)), "--dist", "worksteal"]
 # Of the processes in which Sphinx reads and writes pages the first only hands them out.
-JOBS = ["-j", str(CORES + 1)]
+JOBS = ["-j", str(min(PLACES(0.5), 4) + 1)]
 BUILD = ["sphinx-build", "-W", "--keep-going", *JOBS, "-c", ".", "docs", "build/html"]
 RECORDED = ["-D", "book_recorded=1"]
 SITE = pathlib.Path("build", "html", "index.html")
@@ -89,15 +94,47 @@ def install(session, *groups, into=FRAMEWORKS):
     """
     place = pathlib.Path(".nox", f"{into}-{PYTHON}").absolute()
     os.environ |= {"VIRTUAL_ENV": str(place), "PATH": f"{place / 'bin'}{os.pathsep}{PATH}"}
-    if not (place / "bin" / "pip").exists():
-        session.run_install(sys.executable, "-m", "virtualenv", "--quiet", place)
-    if FRAMEWORKS not in groups:
-        uv_install(session, place, *groups)
-        return
-    uv_install(session, place, *groups, "mpi")
-    if FRAMEWORKS == "cpu":
-        uv_install(session, place, "model", options=["--no-deps"])
-    install_mpi4jax(session, place)
+    frameworks = FRAMEWORKS if FRAMEWORKS in groups else ""
+    if problem := PREFLIGHT["problem"](place, frameworks, os.environ):
+        session.error(problem)
+    if frameworks and not shutil.which("c++"):
+        session.warn(
+            "there is no C++ compiler: the cells that need one, or mpi4jax, are left out. "
+            "For all of them 'apt-get install g++' first, on macOS 'xcode-select --install'"
+        )
+    with installing(session, place):
+        if not PREFLIGHT["usable"](place):
+            words = ["--quiet", "--clear", place]
+            session.run_install(sys.executable, "-m", "virtualenv", *words)
+        if not frameworks:
+            uv_install(session, place, *groups)
+            return
+        uv_install(session, place, *groups, "mpi")
+        if FRAMEWORKS == "cpu":
+            uv_install(session, place, "model", options=["--no-deps"])
+        install_mpi4jax(session, place)
+
+
+@contextlib.contextmanager
+def installing(session, place):
+    """Install while no other command does, and repair what one left that was ended meanwhile.
+
+    The file of the lock is empty again once all is installed.
+    """
+    place.parent.mkdir(exist_ok=True)
+    with place.with_name(f"{place.name}.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            session.log("waiting for another command that installs")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        if file.read():
+            PREFLIGHT["repair"](place)
+        file.write("unfinished")
+        file.flush()
+        yield
+        file.truncate(0)
 
 
 def uv_install(session, place, *groups, options=None, **settings):
@@ -127,18 +164,19 @@ def wheels(platform):
 def install_mpi4jax(session, place):
     """Build mpi4jax for the installed MPI and the installed JAX.
 
-    Without a C++ compiler that fails. It is said, and all else goes on: the cells that need what
-    is missing are left out, and say so. A folder without CUDA as CUDA_PATH keeps the build from
-    half a CUDA that it may find.
+    Without a C++ compiler nothing is tried. Where it fails, it is said, and all else goes on: the
+    cells that need what is missing are left out, and say so. A folder without CUDA as CUDA_PATH
+    keeps the build from half a CUDA that it may find.
     """
+    if not shutil.which("c++"):
+        return
     options = ["--no-cache", "--no-build-isolation"]
     cuda = os.environ.get("CUDA_PATH", str(pathlib.Path("docs").absolute()))
     try:
         uv_install(session, place, "mpi4jax", options=options, env={"CUDA_PATH": cuda})
     except CommandFailed:
         session.warn(
-            "mpi4jax could not be installed, see above. It needs a C++ compiler, on Debian "
-            "'apt-get install g++'. The cells that need it are left out"
+            "mpi4jax could not be installed, see above. The cells that need it are left out"
         )
 
 

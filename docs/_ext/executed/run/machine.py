@@ -13,16 +13,21 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
-CPUINFO = pathlib.Path("/proc/cpuinfo")
+PROC = pathlib.Path("/proc")
+CPUINFO = PROC / "cpuinfo"
 # What tells processors of one name apart.
 NUMBERS = ("cpu family", "model")
 # Where the lock lies that all builds of a machine share, whoever runs them.
 LOCKS = "BOOK_LOCKS"
 
 
-def cores(
-    root: pathlib.Path = CGROUPS, own: pathlib.Path = pathlib.Path("/proc/self/cgroup")
-) -> int:
+def places(each: float, root: pathlib.Path = CGROUPS, proc: pathlib.Path = PROC) -> int:
+    """Return how many processes that hold `each` GiB of memory may run at once, at least one."""
+    fit = [int(free / each / 2**30) for free in _free(root, proc)]
+    return max(1, min([cores(root, proc / "self" / "cgroup"), *fit]))
+
+
+def cores(root: pathlib.Path = CGROUPS, own: pathlib.Path = PROC / "self" / "cgroup") -> int:
     """Return how many cores this process may use: by its affinity, and by its groups' quotas."""
     return max(1, min([threads(), *(math.ceil(quota) for quota in _quotas(root, own))]))
 
@@ -36,15 +41,33 @@ def threads() -> int:
 
 def _quotas(root: pathlib.Path, own: pathlib.Path) -> Iterator[float]:
     """Yield the cores that the control group of this process and those above it grant."""
-    folder = root
-    with contextlib.suppress(OSError):
-        folder = root / own.read_text().strip().rpartition(":")[2].strip("/")
-    # In a container its own group is the top of what can be seen.
-    for group in (folder, *folder.parents):
+    for group in _groups(root, own):
         # A ValueError: there is no limit.
         with contextlib.suppress(OSError, ValueError):
             most, period = map(int, (group / "cpu.max").read_text().split())
             yield most / period
+
+
+def _free(root: pathlib.Path, proc: pathlib.Path) -> Iterator[int]:
+    """Yield the bytes of memory that the machine has free, and each control group with a limit."""
+    with contextlib.suppress(OSError):
+        facts = dict(line.split(":") for line in (proc / "meminfo").read_text().splitlines())
+        yield int(facts["MemAvailable"].split()[0]) * 1024
+    for group in _groups(root, proc / "self" / "cgroup"):
+        with contextlib.suppress(OSError, ValueError):
+            most = int((group / "memory.max").read_text())
+            facts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            # Files are given back where memory is wanted.
+            yield most - int((group / "memory.current").read_text()) + int(facts["file"])
+
+
+def _groups(root: pathlib.Path, own: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yield the control group of this process and those above it."""
+    folder = root
+    with contextlib.suppress(OSError):
+        folder = root / own.read_text().strip().rpartition(":")[2].strip("/")
+    # In a container its own group is the top of what can be seen.
+    yield from (folder, *folder.parents)
 
 
 @functools.cache

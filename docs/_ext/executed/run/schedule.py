@@ -21,6 +21,8 @@ from .progress import Progress
 HALF = 0.5
 # The variable that the prelude of a preview finds where the page shows what was recorded.
 LENT = "BOOK_LENT"
+# GiB of memory that the process of a page holds, and what it starts.
+PAGE = 1.5
 
 
 def execute_all(
@@ -36,14 +38,15 @@ def execute_all(
 
     Pages that measure run one at a time after all others. `efforts` maps the names of pages to
     what they took: those with most work begin first, and before them those of which nothing is
-    known. `say` receives a line for each page. As many pages run at once as there are cores, or a
-    single one on an accelerator, which belongs to one process. Pages whose work is done by
-    processes that they start run one at a time, on a CPU beside the others. Pages that are `lent`
-    the outputs of a recording find that in a variable: nobody sees what they compute.
+    known. `say` receives a line for each page. As many pages run at once as there are cores and
+    free memory for, or a single one on an accelerator, which belongs to one process. Pages whose
+    work is done by processes that they start run one at a time, on a CPU beside the others. Pages
+    that are `lent` the outputs of a recording find that in a variable: nobody sees what they
+    compute.
     """
     expected = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
     ordered = sorted(pages, key=lambda page: expected[page.docname].work, reverse=True)
-    at_once = machine.cores() if device == "cpu" else 1
+    at_once = machine.places(PAGE) if device == "cpu" else 1
     slots, lock = asyncio.Semaphore(at_once), machine.Machine(say)
     progress = Progress({name: effort.work for name, effort in expected.items()}, say)
 

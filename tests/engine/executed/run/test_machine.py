@@ -7,7 +7,7 @@ import os
 import pytest
 
 from executed.run import machine
-from executed.run.machine import Machine, cores
+from executed.run.machine import Machine, cores, places
 
 MANY = max(1, machine.threads())
 
@@ -32,6 +32,39 @@ def test_cores_respect_the_quotas_of_control_groups(tmp_path, own, files, count)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     assert cores(tmp_path / "groups", tmp_path / "own") == count
+
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("available", "files", "count"),
+    [
+        (2 * GIB, {}, 2),
+        (GIB // 2, {}, 1),
+        (64 * GIB, {"a": (4 * GIB, 1 * GIB, 0)}, 3),
+        # Files that were read are in memory until it is wanted for something else.
+        (64 * GIB, {"a": (4 * GIB, 4 * GIB, 3 * GIB)}, 3),
+        (64 * GIB, {"a/b": (9 * GIB, 0, 0), "a": (2 * GIB, 0, 0)}, 2),
+        (64 * GIB, {"a": ("max", 0, 0)}, 8),
+        (None, {}, 8),
+    ],
+)
+def test_no_more_processes_run_at_once_than_free_memory_holds(
+    tmp_path, monkeypatch, available, files, count
+):
+    monkeypatch.setattr(machine, "threads", lambda: 8)
+    proc, groups = tmp_path / "proc", tmp_path / "groups"
+    (proc / "self").mkdir(parents=True)
+    (proc / "self" / "cgroup").write_text("0::/a/b\n")
+    if available is not None:
+        (proc / "meminfo").write_text(f"MemTotal: 99 kB\nMemAvailable: {available // 1024} kB\n")
+    for name, (most, used, read) in files.items():
+        (groups / name).mkdir(parents=True, exist_ok=True)
+        (groups / name / "memory.max").write_text(f"{most}\n")
+        (groups / name / "memory.current").write_text(f"{used}\n")
+        (groups / name / "memory.stat").write_text(f"anon 7\nfile {read}\nslab 8\n")
+    assert places(1.0, groups, proc) == count
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs affinity")
