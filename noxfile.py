@@ -12,6 +12,7 @@ import re
 import runpy
 import shutil
 import sys
+import sysconfig
 import tomllib
 
 import nox
@@ -86,6 +87,8 @@ def install(session, *groups, into=FRAMEWORKS):
     """
     place = pathlib.Path(".nox", f"{into}-{PYTHON}").absolute()
     os.environ |= {"VIRTUAL_ENV": str(place), "PATH": f"{place / 'bin'}{os.pathsep}{PATH}"}
+    if FRAMEWORKS in groups:
+        check_headers(session)
     if not (place / "bin" / "pip").exists():
         session.run_install(sys.executable, "-m", "virtualenv", "--quiet", place)
     if FRAMEWORKS not in groups:
@@ -95,6 +98,21 @@ def install(session, *groups, into=FRAMEWORKS):
     if FRAMEWORKS == "cpu":
         uv_install(session, place, "model", options=["--no-deps"])
     install_mpi4jax(session, place)
+
+
+def check_headers(session):
+    """Refuse a Python without its header files beside a C++ compiler, before anything is fetched.
+
+    What torch.compile and mpi4jax compile includes them. Distributions have them in a package of
+    their own.
+    """
+    headers = pathlib.Path(sysconfig.get_path("include"), "Python.h")
+    if (shutil.which("g++") or shutil.which("clang++")) and not headers.exists():
+        session.error(
+            f"there is a C++ compiler, but not {headers}, which it needs for torch.compile and "
+            "mpi4jax. Install it, on Debian and Ubuntu 'apt-get install python3-dev', on Fedora "
+            "'dnf install python3-devel'"
+        )
 
 
 def uv_install(session, place, *groups, options=None, **settings):
