@@ -157,7 +157,10 @@ book_frameworks = {
     },
     "sklearn": {"packages": ["scikit-learn", "numpy"]},
     # What people train with. Keras computes with TensorFlow here, and imports it.
-    "keras": {"packages": ["keras", "tensorflow", "tensorflow-cpu"], "before": ["triton"]},
+    "keras": {
+        "packages": ["keras", "keras-nightly", "tensorflow", "tensorflow-cpu"],
+        "before": ["triton"],
+    },
     "flax": {"packages": ["flax"]},
     "optax": {"packages": ["optax"]},
     "equinox": {"packages": ["equinox"]},

@@ -15,12 +15,13 @@ import runpy
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 
 import nox
 from nox.command import CommandFailed
 
-PYTHONS = ["3.11", "3.12", "3.13"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 if PYTHON not in PYTHONS:
     sys.exit(
@@ -97,6 +98,8 @@ def install(session, *groups, into=FRAMEWORKS):
     frameworks = FRAMEWORKS if FRAMEWORKS in groups else ""
     if problem := PREFLIGHT["problem"](place, frameworks, os.environ):
         session.error(problem)
+    if frameworks:
+        check_headers(session)
     if frameworks and not shutil.which("c++"):
         session.warn(
             "there is no C++ compiler: the cells that need one, or mpi4jax, are left out. "
@@ -135,6 +138,21 @@ def installing(session, place):
         file.flush()
         yield
         file.truncate(0)
+
+
+def check_headers(session):
+    """Refuse a Python without its header files beside a C++ compiler, before anything is fetched.
+
+    What torch.compile and mpi4jax compile includes them. Distributions have them in a package of
+    their own.
+    """
+    headers = pathlib.Path(sysconfig.get_path("include"), "Python.h")
+    if (shutil.which("g++") or shutil.which("clang++")) and not headers.exists():
+        session.error(
+            f"there is a C++ compiler, but not {headers}, which it needs for torch.compile and "
+            "mpi4jax. Install it, on Debian and Ubuntu 'apt-get install python3-dev', on Fedora "
+            "'dnf install python3-devel'"
+        )
 
 
 def uv_install(session, place, *groups, options=None, **settings):

