@@ -97,8 +97,8 @@ def test_the_engine_can_be_read_in_an_afternoon():
     lines = {name: len(path.read_text("utf8").splitlines()) for name, path in MODULES.items()}
     assert max(lines.values()) <= 350, max(lines, key=lines.get)
     # Before one is raised: which mechanism has no use in the book any more?
-    assert sum(lines.values()) <= 12_985
-    assert sum(count for name, count in lines.items() if name.startswith(f"{CORE}/")) <= 6_370
+    assert sum(lines.values()) <= 13_009
+    assert sum(count for name, count in lines.items() if name.startswith(f"{CORE}/")) <= 6_386
 
 
 def test_the_engine_names_nothing_of_this_book():
