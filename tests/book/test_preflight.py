@@ -29,7 +29,7 @@ def place(tmp_path):
         (site / name).mkdir()
         (site / name / "__init__.py").touch()
         (info / "METADATA").touch()
-        lines = [f"{name}/__init__.py,sha256=,0", f"{name}/__pycache__/__init__.pyc,,"]
+        lines = [f"{name}/__init__.py,sha256=,0", f"{name}/compiled.pyc,,", f"{name}/__pycache__,,"]
         (info / "RECORD").write_text("\n".join(lines), "utf8")
     (place / "bin" / "uv").touch()
     return place
