@@ -58,7 +58,8 @@ def _whole(distribution: pathlib.Path) -> bool:
     if not record.is_file() or not (distribution / "METADATA").is_file():
         return False
     names = [row[0] for row in csv.reader(record.read_text("utf8").splitlines()) if row]
-    files = [distribution.parent / name for name in names if "__pycache__" not in name]
+    # virtualenv lists what it would have compiled.
+    files = [distribution.parent / name for name in names if not name.endswith(("pyc", "cache__"))]
     return bool(files) and all(file.exists() for file in files)
 
 

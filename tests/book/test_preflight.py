@@ -29,7 +29,7 @@ def place(tmp_path):
         (site / name).mkdir()
         (site / name / "__init__.py").touch()
         (info / "METADATA").touch()
-        lines = [f"{name}/__init__.py,sha256=,0", f"{name}/__pycache__/__init__.pyc,,"]
+        lines = [f"{name}/__init__.py,sha256=,0", f"{name}/compiled.pyc,,", f"{name}/__pycache__,,"]
         (info / "RECORD").write_text("\n".join(lines), "utf8")
     (place / "bin" / "uv").touch()
     return place
@@ -100,7 +100,7 @@ def test_a_folder_that_cannot_be_written_is_to_be_copied(place, monkeypatch):
 def test_frameworks_need_a_path_without_a_space(tmp_path, disks):
     place = tmp_path / "my book" / ".nox" / "cpu-3.11"
     assert "/my book' has a space" in problem(place, "cpu", {})
-    assert problem(place, "", {}) is None
+    assert problem(place, "", {"UV_CACHE_DIR": str(tmp_path)}) is None
 
 
 @pytest.mark.parametrize(
@@ -140,11 +140,12 @@ def test_what_was_downloaded_before_takes_no_room_again(tmp_path, disks):
     assert problem(tmp_path / ".nox" / "cpu-3.11", "", variables) is None
 
 
-def test_what_is_installed_wants_no_room(place, disks):
+def test_what_is_installed_wants_no_room(place, disks, tmp_path):
     disks[place.name] = 0
-    assert problem(place, "cpu", {}) is None
+    variables = {"UV_CACHE_DIR": str(tmp_path / "cache")}
+    assert problem(place, "cpu", variables) is None
     shutil.rmtree(place / "lib" / "python3.11" / "site-packages" / "jaxlib")
-    assert "are needed" in problem(place, "cpu", {})
+    assert "are needed" in problem(place, "cpu", variables)
 
 
 def test_packages_of_other_projects_are_not_looked_for(tmp_path):

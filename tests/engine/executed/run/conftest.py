@@ -21,7 +21,7 @@ def execute(project, monkeypatch):
         library = Library(project.root / "snippets")
         found = {}
         if jobs:
-            monkeypatch.setattr(machine, "cores", lambda: jobs)
+            monkeypatch.setattr(machine, "places", lambda each: jobs)
 
         def note(result):
             found[result.page.docname] = result

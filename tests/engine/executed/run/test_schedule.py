@@ -150,7 +150,7 @@ def test_pages_with_most_work_begin_first_and_new_ones_before_them(project, monk
     for name in (*efforts, "b/new"):
         # Pages that measure come last.
         project.page(name, project.cell("2"), benchmark=not name.startswith("b/"))
-    monkeypatch.setattr(schedule.machine, "cores", lambda: 1)
+    monkeypatch.setattr(schedule.machine, "places", lambda each: 1)
     library = Library(project.root / "snippets")
     pages = [read_page(name, project.path(name), library) for name in sorted({*efforts, "b/new"})]
     found = []
