@@ -18,8 +18,8 @@ if (_timer := pathlib.Path("timer.py")).exists():
     del _file
 
 os.environ |= {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-# Of what is shown as it was recorded nobody waits for the fastest code. Other pages print bits, which
-# optimizations change.
+# Of what is shown as it was recorded nobody waits for the fastest code. Other pages print bits,
+# which optimizations change.
 if os.environ.get("BOOK_LENT"):
     os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
 _page = pathlib.Path(os.environ["TMPDIR"])
