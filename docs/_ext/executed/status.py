@@ -21,7 +21,7 @@ HEAD = ("page", "executed (UTC)", "took", "kernel", "this build")
 # What pages show that say how pages stand.
 STATUS = "status"
 # Of what a build has executed, and shows as it was recorded.
-LENT = ": what it measures, and what nothing here could execute"
+LENT = "Its measurements, and what cannot run here, are shown as recorded"
 
 
 class StatusDirective(SphinxDirective):
@@ -166,8 +166,8 @@ def provenance(page: BuiltPage, options: Options) -> list[str]:
         home = device == page.inputs.device and not only_recorded
         if not home or outcome.lent:
             stale = "" if outcome.states[device].current else ", before code of this page changed"
-            what = LENT if home else ""
-            lines.append(f"Recorded {facts.day} on {machine_of(facts)}{what}{stale}.")
+            where = f"{facts.day} on {machine_of(facts)}{stale}."
+            lines.append(f"{LENT if home else 'Recorded'} {where}")
     return lines
 
 
