@@ -76,20 +76,22 @@ def slow_disk(folder):
 
 @contextlib.contextmanager
 def little_memory(folder):
-    """Leave 4 GiB of memory, by a control group of version 2, which root alone may make."""
-    group = GROUPS / "book-stress"
+    """Leave 4 GiB of memory, by a control group, which root alone may make."""
+    old = GROUPS / "memory"
+    top, limit = (old, "memory.limit_in_bytes") if old.is_dir() else (GROUPS, "memory.max")
+    group = top / "book-stress"
     try:
-        (GROUPS / "cgroup.subtree_control").write_text("+memory")
+        if top is GROUPS:
+            (top / "cgroup.subtree_control").write_text("+memory")
         group.mkdir(exist_ok=True)
-        (group / "memory.max").write_text(str(MEMORY))
+        (group / limit).write_text(str(MEMORY))
     except OSError as error:
         raise SystemExit(f"little_memory: no control group can be made here: {error}") from None
-    own = pathlib.Path("/proc/self/cgroup").read_text("utf8").strip().rpartition(":")[2]
     (group / "cgroup.procs").write_text(str(os.getpid()))
     try:
         yield {}
     finally:
-        (GROUPS / own.strip("/") / "cgroup.procs").write_text(str(os.getpid()))
+        (top / "cgroup.procs").write_text(str(os.getpid()))
 
 
 @contextlib.contextmanager
