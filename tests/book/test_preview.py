@@ -53,10 +53,21 @@ def test_pages_share_the_headers_that_torch_compiles(folder, monkeypatch):
     assert sorted(path.name for path in header.iterdir()) == ["one", "other"]
 
 
-@pytest.mark.parametrize("lent", [False, True])
-def test_what_a_recording_stands_for_is_compiled_fast(folder, monkeypatch, lent):
+@pytest.mark.parametrize(
+    ("page", "lent", "fast"),
+    [("a/one", "", False), ("a/one", "1", True), ("project/devices", "", True)],
+)
+def test_pages_of_which_it_makes_no_difference_are_compiled_fast(
+    folder, monkeypatch, page, lent, fast
+):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
-    monkeypatch.setenv("BOOK_LENT", "1" if lent else "")
+    monkeypatch.setenv("BOOK_LENT", lent)
+    monkeypatch.setenv("BOOK_PAGE", page)
     runpy.run_path(str(PRELUDE))
     flags = os.environ.get("XLA_FLAGS")
-    assert flags == ("--xla_backend_optimization_level=0" if lent else None)
+    assert flags == ("--xla_backend_optimization_level=0" if fast else None)
+
+
+def test_pages_that_are_named_are_there(folder):
+    names = runpy.run_path(str(PRELUDE))["_same_text"]
+    assert names and all((ROOT / "docs" / f"{name}.md").exists() for name in names)

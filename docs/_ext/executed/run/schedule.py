@@ -19,8 +19,9 @@ from .progress import Progress
 
 # A page that computes less than half of its work itself has processes of its own compute.
 HALF = 0.5
-# The variable that the prelude of a preview finds where the page shows what was recorded.
-LENT = "BOOK_LENT"
+# The variables that the prelude of a preview finds: the name of the page, and whether it shows what
+# was recorded.
+NAME, LENT = "BOOK_PAGE", "BOOK_LENT"
 # GiB of memory that the process of a page holds, and what it starts.
 PAGE = 1.5
 
@@ -40,9 +41,9 @@ def execute_all(
     what they took: those with most work begin first, and before them those of which nothing is
     known. `say` receives a line for each page. As many pages run at once as there are cores and
     free memory for, or a single one on an accelerator, which belongs to one process. Pages whose
-    work is done by processes that they start run one at a time, on a CPU beside the others. Pages
-    that are `lent` the outputs of a recording find that in a variable: nobody sees what they
-    compute.
+    work is done by processes that they start run one at a time, on a CPU beside the others. In a
+    preview, pages that are `lent` the outputs of a recording find that in a variable: nobody sees
+    what they compute.
     """
     expected = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
     ordered = sorted(pages, key=lambda page: expected[page.docname].work, reverse=True)
@@ -52,7 +53,8 @@ def execute_all(
 
     async def execute(page: Page, *fork: Any) -> None:
         run = PageRun(page, options, page.device or device, *fork)
-        run.variables = {LENT: "1"} if page.docname in lent else {}
+        if options.preview:
+            run.variables = {NAME: page.docname, LENT: "1" if page.docname in lent else ""}
         progress.begin(page.docname)
         result = await run.executed()
         verdict = "failed" if result.failures else "executed"
