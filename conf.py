@@ -307,9 +307,9 @@ book_card = "_static/card.png"
 # A build measures with few samples, for a first look; what is recorded has many.
 book_preview = True
 book_preview_prelude = "docs/_preview/prelude.py"
-# Only what hangs takes that long: the training run of the project, of which a preview does a
-# hundredth, uses a quarter of an hour of the processors.
+# The training run of the project, of which a preview does a hundredth, takes a quarter of an hour.
 book_cell_timeout = 7200
+book_page_timeout = 7200.0
 book_record_command = "nox -s record --"
 # The versions of JAX on which pages are recorded besides (nox -s jax_versions), the oldest first.
 # On those that the book supports every page must come out as it declares.

@@ -38,8 +38,7 @@ RECORDS = pathlib.Path(__file__).with_name("records.py").read_text("utf8")
 EXTENSIONS = sorted(path.parent.name for path in ENGINE.glob("*/__init__.py"))
 EXTENSIONS.remove("drawing")
 COMMANDS = {"compile": "_compile.__main__", "versions": "errors.record_versions"}
-# Only what hangs takes so many seconds.
-PATIENCE = 600.0
+PATIENCE = 60.0
 
 sys.path.insert(0, str(ENGINE))
 
@@ -63,7 +62,8 @@ sys.path.insert(0, {engine!r})
 extensions = {extensions!r}
 nb_execution_mode = "off"
 html_theme = "basic"
-book_cell_timeout = 600
+book_cell_timeout = 30
+book_page_timeout = 60
 book_variables = ["STAMPS"]
 book_frameworks = {frameworks!r}
 book_record_command = "nox -s record --"
@@ -73,7 +73,7 @@ book_sources = {{"post": {{"title": "A post", "author": "Somebody", "url": "http
 
 
 def wait_until(condition, what):
-    """Wait until `condition()` is true and return what it gave; only a hang takes ten minutes."""
+    """Wait until `condition()` is true and return what it gave; fail after a minute."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         value = condition()
@@ -311,7 +311,7 @@ class Project:
 
     def wait(self, process):
         """Wait for a build that was started and return its Build."""
-        process.wait(timeout=PATIENCE)
+        process.wait(timeout=4 * PATIENCE)
         return Build(process.returncode, process.log.read_text("utf8"))
 
     def run(self, module, *arguments, **variables):
@@ -540,7 +540,7 @@ def stamped(name): return (stamps / name).exists()
 WAIT = """
 import time
 def wait_for(name):
-    end = time.monotonic() + 600
+    end = time.monotonic() + 25
     while not stamped(name):
         assert time.monotonic() < end, f"{name} never came"
         time.sleep(0.02)

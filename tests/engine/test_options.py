@@ -58,6 +58,8 @@ def test_an_option_that_does_not_exist_is_refused_at_its_line(project):
         ("measurements", 5, "book_measurements is 5, and must be a text"),
         ("output_limit", -1, "book_output_limit is -1, and must be 1 or more"),
         ("output_limit", True, "book_output_limit is True, and must be a whole number"),
+        ("page_timeout", float("nan"), "book_page_timeout is nan, and must be a finite number"),
+        ("page_timeout", -1, "is -1, and must be a finite number, more than 0"),
         ("cell_timeout", 1.5, "book_cell_timeout is 1.5, and must be a whole number"),
         ("output_limit", "5", "book_output_limit is '5', and must be a whole number"),
         ("devices", {5: "CPU"}, "book_devices is 5, and must be a text"),

@@ -6,6 +6,7 @@ Those of the core are `Options`; an extension beside it has a table of its own, 
 import dataclasses
 import fnmatch
 import importlib
+import math
 import os
 import pathlib
 import re
@@ -31,6 +32,7 @@ class OptionError(Exception):
 
 
 Count = Annotated[int, LEAST_1]
+Seconds = Annotated[float, Rule(lambda value: 0 < value < math.inf, "a finite number, more than 0")]
 Variable = Annotated[str, Rule(re.compile(r"[\w*?![\]-]+").fullmatch, "a name or a pattern")]
 
 
@@ -95,8 +97,7 @@ class Options(Table):
     variables: environment variables that pages may read, as patterns such as `JAX_*`.
     recorded: show recordings and execute nothing.
     leave_out: leave out the cells that need a framework which is not installed.
-    cell_timeout: the seconds of processors that a cell and what it starts may use, and those that
-        they may wait.
+    cell_timeout, page_timeout: limits in seconds, of a cell in whole ones.
     output_limit: characters of a cell's output that its page shows.
     preview: measure with few samples, for a first look; nothing of it is recorded.
     preview_prelude: a file of code that is executed in a preview before each page.
@@ -121,7 +122,8 @@ class Options(Table):
     variables: tuple[Variable, ...] = option(())
     recorded: bool = option(False, "env")
     leave_out: bool = option(False, "env")
-    cell_timeout: Count = option(1200)
+    cell_timeout: Count = option(120)
+    page_timeout: Seconds = option(300.0)
     output_limit: Count = option(100_000, "env")
     preview: bool = option(False, "env")
     preview_prelude: str = option("", "env")

@@ -71,7 +71,9 @@ def test_two_builds_at_once_share_one_cache(project, stamping):
     together = project.cell(
         "stamp(f'at work {os.getpid()}')\n"
         "import time\n"
+        "end = time.monotonic() + 25\n"
         "while len(list(stamps.glob('at work *'))) < 2:\n"
+        "    assert time.monotonic() < end\n"
         "    time.sleep(0.02)"
     )
     project.page("a/one", stamping, together, project.cell("6 * 7"))

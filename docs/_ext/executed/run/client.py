@@ -4,6 +4,7 @@ import ast
 import asyncio
 import contextlib
 import pathlib
+import time
 from typing import Any
 
 from nbclient import NotebookClient
@@ -41,21 +42,24 @@ class Client(NotebookClient):
 
     async def connect(self) -> None:
         """Wait until the kernel is ready; the pauses that jupyter_client makes take 0.3 s."""
+        end = time.monotonic() + self.startup_timeout
         ports = [getattr(self.km, f"{name}_port") for name in PORTS]
         # Connected too early, ZeroMQ tries again after a tenth of a second only.
         while not all(pathlib.Path(f"{self.km.ip}-{port}").exists() for port in ports):
-            await self._still_starting()
+            await self._still_starting(end)
         self.kc = self.km.client()
         self.kc.start_channels(hb=False)
         self.kc.allow_stdin = False
         # It welcomes whom it will send outputs; earlier ones would be lost.
         while not await self.kc.iopub_channel.msg_ready():
-            await self._still_starting()
+            await self._still_starting(end)
         await self.async_wait_for_reply(self.kc.kernel_info())
 
-    async def _still_starting(self) -> None:
+    async def _still_starting(self, end: float) -> None:
         if not await self.km.is_alive():
             raise RuntimeError("Kernel died before replying to kernel_info")
+        if time.monotonic() > end:
+            raise RuntimeError(f"Kernel didn't respond in {self.startup_timeout} seconds")
         await asyncio.sleep(0.005)
 
     async def value_of(self, expression: str) -> tuple[Any, str]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 import nbformat
-from nbclient.exceptions import DeadKernelError
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
 from ..frameworks import versions
@@ -25,10 +25,6 @@ from . import devices, environment, imports, machine, provisioning
 from .availability import Frameworks
 from .client import Client, this_task
 from .expectations import judge
-
-# So often in its time a cell is looked at, but not more seldom than after so many seconds. Where it
-# used less than this share of a core since the last look, it waited.
-LOOKS, SELDOM, WAITS = 20, 5.0, 0.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +59,7 @@ class PageRun:
         """Take the page, the device it must run on, and the modules that a parent has imported."""
         self.page, self.options, self.device = page, options, device
         self.warm, self.modules = warm, modules
-        self.clock = asyncio.timeout(None)
+        self.clock = asyncio.timeout(options.page_timeout)
         self.cells = page.cells
         self.failures: list[Failure] = []
         self.kind = device
@@ -149,8 +145,8 @@ class PageRun:
                 raise asyncio.CancelledError from None
             if self.clock.expired():
                 self._fail(
-                    f"took longer than its {self.options.cell_timeout} s of processors or of "
-                    "waiting; book_cell_timeout of conf.py is the limit"
+                    f"the page took longer than its {self.options.page_timeout:g} s; "
+                    "book_page_timeout of conf.py is the limit"
                 )
             else:
                 number = -(self.status or 0)
@@ -183,9 +179,7 @@ class PageRun:
         client = Client(
             self.notebook,
             km=kernel,
-            timeout=None,
-            # After its reply: on a busy machine the outputs of a cell may come late.
-            iopub_timeout=self.options.cell_timeout,
+            timeout=self.options.cell_timeout,
             allow_errors=True,
             store_widget_state=False,
             record_timing=False,
@@ -194,7 +188,6 @@ class PageRun:
         variables = environment.kernel_environment(self.options, self.device) | self.variables
         # What a killed program leaves behind goes with the folder of its page.
         variables |= dict.fromkeys(provisioning.OF_A_PAGE, str(home))
-        watch = asyncio.create_task(self._watch(process))
         with log.open("a") as stream:
             try:
                 await client.async_start_new_kernel(
@@ -212,7 +205,6 @@ class PageRun:
                 self.last_words = f"\n{tail[-2000:]}" if tail else ""
                 raise
             finally:
-                watch.cancel()
                 self.used, self.used_by_others = process.used()
                 try:
                     self.status = await process.end()
@@ -220,23 +212,6 @@ class PageRun:
                     # What `async_setup_kernel` of nbclient does at its end, for whoever connects by
                     # itself.
                     await client._async_cleanup_kernel()
-
-    async def _watch(self, process: provisioning.PageProvisioner) -> None:
-        """End the time of the page when a cell, or the start of the kernel, has used up its own.
-
-        Counted are the seconds of processors that the page's processes used, or those in which
-        they did nothing: on a busy machine a cell has as much as on any other.
-        """
-        look = min(self.options.cell_timeout / LOOKS, SELDOM)
-        number, spent, before = 0, 0.0, 0.0
-        while spent < self.options.cell_timeout:
-            await asyncio.sleep(look)
-            used = sum(process.used())
-            work, before = used - before, used
-            if number != self.number:
-                number, spent = self.number, 0.0
-            spent += work if work > WAITS * look else look
-        self.clock.reschedule(asyncio.get_running_loop().time())
 
     async def _cells(self, client: Client) -> None:
         """Execute the cells one after the other, up to the first failure.
@@ -276,7 +251,13 @@ class PageRun:
 
     async def _cell(self, client: Client, cell: Cell, code: NotebookNode) -> None:
         """Execute code for a cell, and compare what came with what the cell declares."""
-        await client.async_execute_cell(code, self.number)
+        try:
+            await client.async_execute_cell(code, self.number)
+        except CellTimeoutError:
+            return self._fail(
+                f"took longer than its {self.options.cell_timeout:g} s; "
+                "book_cell_timeout of conf.py is the limit"
+            )
         code.outputs = outputs.cleaned(code.outputs)
         error = outputs.error(code.outputs)
         if error:

@@ -28,7 +28,7 @@ def execute(project, monkeypatch):
 
         execute_all(
             [read_page(name, project.path(name), library) for name in docnames],
-            Options(**{"variables": ("STAMPS",), "cell_timeout": 600} | options),
+            Options(**{"variables": ("STAMPS",), "cell_timeout": 30} | options),
             device,
             note,
             dict(efforts),

@@ -92,7 +92,7 @@ class Rooms:
         self.events.append(f"{name} left")
 
     async def until(self, condition):
-        async with asyncio.timeout(600):
+        async with asyncio.timeout(20):
             while not condition():
                 await asyncio.sleep(0.01)
 
@@ -136,7 +136,7 @@ def test_who_waits_can_be_interrupted(tmp_path):
         await asyncio.gather(second, return_exceptions=True)
         leave.set()
         await first
-        async with asyncio.timeout(600):
+        async with asyncio.timeout(20):
             await rooms.do(2, True, "third", leave)
         return rooms.events
 
