@@ -103,10 +103,10 @@ def jumping_clock(folder):
     offset.write_text("+0", "utf8")
 
     def jump():
-        hours = 0
+        minutes = 0
         while not ended.wait(3):
-            hours = (hours + 50) % 240
-            offset.write_text(f"{(hours - 120) * 60:+d}", "utf8")
+            minutes = (minutes + 50) % 240
+            offset.write_text(f"{(minutes - 120) * 60:+d}", "utf8")
 
     thread = threading.Thread(target=jump)
     thread.start()
@@ -143,9 +143,7 @@ def verdict(status, output):
     found = SUMMARY.findall(output)
     said = [found[-1]] if found else []
     if status:
-        said += re.findall(r"^(?:.*(?:WARNING|ERROR): |FAILED |ERROR ).*$", output, re.MULTILINE)[
-            :5
-        ]
+        said += REASON.findall(output)[:5]
     return "; ".join(["red" if status else "green", *said])
 
 

@@ -178,7 +178,7 @@ def _incomplete(page: Page, results: Iterable[DeviceResult]) -> bool:
         cell.key
         for result in results
         for cell in result.cells
-        if not (cell.missing and cell.lent is None) and not cell.standing
+        if not cell.lacking and not cell.standing
     }
     return any(cell.key not in executed for cell in page.cells)
 

@@ -100,10 +100,6 @@ class PageResults:
     results: Sequence[DeviceResult]
     failed: bool
 
-    def is_live(self, device: str) -> bool:
-        """Say whether what the page gave on a device was made, or cached, by this build."""
-        return any(result.live for result in self.results if result.device == device)
-
 
 class Feature:
     """What one extension adds. Each of its parts may be left as it is here.

@@ -84,7 +84,7 @@ def _panel(
     day, other_code = result.outputs.facts.day, Note(f"Not recorded on {label} with this code.")
     if cell_outputs is None:
         return Panel(device, None, other_code, earlier=day)
-    if cell_outputs.missing and cell_outputs.lent is None:
+    if cell_outputs.lacking:
         what = "executed" if result.live else "recorded"
         framework = options.framework_label(cell_outputs.missing)
         return Panel(device, None, Note(f"Not {what}: {framework} is not installed."))

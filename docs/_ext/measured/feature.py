@@ -10,6 +10,7 @@ from executed.hooks import Conclusion, Feature, FeatureError, PageResults
 from executed.options import Options
 from executed.run.page_run import Failure
 from executed.source.pages import Cell, Page
+from executed.store.device_outputs import DeviceResult
 from executed.store.output_format import CellOutputs, PageOutputs
 
 from .judging import Judge
@@ -69,7 +70,8 @@ class Measured(Feature):
         except ValueError:
             message = f"'{HEAD}' in the head must say such as a/b=2 a/*=1"
             return Conclusion(failures=(Failure(1, message),))
-        for device, cell, outputs, record in _displayed(taken, self.kind):
+        for result, cell, outputs, record in _displayed(taken, self.kind):
+            device = result.device
             if problem := self.kind.problem(record):
                 failures.append(Failure(cell.line, f"the cell displays {problem}"))
                 continue
@@ -78,7 +80,7 @@ class Measured(Feature):
                 outdated += [(each["name"], each["framework"], device) for each in measurements]
                 continue
             origin = {"page": taken.page.docname, "device": device}
-            if earlier := self._earlier(record, outputs, taken.is_live(device)):
+            if earlier := self._earlier(record, outputs, result.is_own(outputs)):
                 origin["earlier"] = earlier
             records += (self._bounded(each | origin, Costs(arrays, {})) for each in measurements)
         failures += [] if taken.failed or outdated else _unused(arrays, records)
@@ -96,11 +98,11 @@ class Measured(Feature):
         return self.judge.refusal(outputs, moved(page)) if self.judge else ""
 
     def _earlier(
-        self, record: Mapping[str, Any], outputs: CellOutputs, live: bool
+        self, record: Mapping[str, Any], outputs: CellOutputs, own: bool
     ) -> Earlier | None:
         """Say what has changed since a record of today's code was measured, or how little it is."""
         assert self.kind is not None
-        if live and self.options.preview and outputs.lent is None:
+        if own and self.options.preview:
             return Earlier.LOOK
         if record["method"] < self.kind.schema.method:
             return Earlier.METHOD
@@ -124,7 +126,7 @@ def moved(page: Page) -> dict[str, float]:
 
 def _displayed(
     taken: PageResults, kind: MeasurementKind
-) -> Iterator[tuple[str, Cell, CellOutputs, dict[str, Any]]]:
+) -> Iterator[tuple[DeviceResult, Cell, CellOutputs, dict[str, Any]]]:
     """Yield the records that cells display on each device; one that is their value too, once."""
     for result in taken.results:
         outputs = result.outputs and kind.undisturbed(result.outputs)
@@ -133,7 +135,7 @@ def _displayed(
                 records = kind.records(cell_outputs.outputs)
                 for number, record in enumerate(records):
                     if record not in records[:number]:
-                        yield result.device, cell, cell_outputs, record
+                        yield result, cell, cell_outputs, record
 
 
 def _unused(patterns: Iterable[str], records: Sequence[Mapping[str, Any]]) -> list[Failure]:

@@ -37,7 +37,7 @@ class Roofline(NamedTuple):
     streams: Sequence[str]
     costs: Costs
 
-    def above(self, known: Iterable[Measurement], judged: Iterable[Measurement]) -> list[Reached]:
+    def reached(self, known: Iterable[Measurement], judged: Iterable[Measurement]) -> list[Reached]:
         """Return what of the judged it shows, with the roofs that are known of their processor."""
         points = [self.costs.with_work(each) for each in _matching(judged, self.points)]
         processors = {point.processor for point in points}
@@ -126,7 +126,7 @@ class Judge:
         self, known: Sequence[Measurement], judged: Sequence[Measurement], slack: float = 1
     ) -> list[str]:
         """Say of what was judged that it lies above a roof with all of its range."""
-        points = (each for line in self.rooflines for each in line.above(known, judged))
+        points = (each for line in self.rooflines for each in line.reached(known, judged))
         return list(dict.fromkeys(each.problem for each in points if each.is_above(slack)))
 
 

@@ -67,12 +67,10 @@ class Predicted(Feature):
         """Return the numbers of the answers that hold on a device; None where it gave nothing."""
         cell_outputs = result.outputs.cell(cell.key) if result.outputs else None
         # What earlier code printed decides nothing about the code of today.
-        if cell_outputs is None or cell_outputs.standing:
-            return None
-        if cell_outputs.missing and cell_outputs.lent is None:
+        if cell_outputs is None or cell_outputs.lacking or cell_outputs.standing:
             return None
         # Nor does a first look, whose numbers may say anything.
-        looked = result.live and self.options.preview and cell_outputs.lent is None
+        looked = self.options.preview and result.is_own(cell_outputs)
         if looked and any(outputs.kind_of(each, self.kinds) for each in cell_outputs.outputs):
             return None
         text = outputs.printed(outputs.presentable(cell_outputs.outputs, self.kinds))

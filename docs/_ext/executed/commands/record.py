@@ -108,9 +108,7 @@ class Origin(enum.Enum):
 class Recorder:
     """Executes pages and records each that goes well; `problems` are those that were met."""
 
-    def __init__(
-        self, options: Options, recordings: Recordings, loaded: Sequence[Feature] = ()
-    ) -> None:
+    def __init__(self, options: Options, recordings: Recordings, loaded: Sequence[Feature]) -> None:
         """Take where recordings are kept, and the features, which may refuse some."""
         self.options, self.recordings, self.features = options, recordings, loaded
         self.problems: list[str] = []

@@ -33,8 +33,9 @@ def run_or_load(
     waiting, efforts, lent = [], {}, set()
     keys: dict[str, str] = {}
     for page in pages:
-        if options.preview and page.benchmark:
-            lent |= {page.docname} if recordings.has_code_of(page.device or device, page) else set()
+        measures = options.preview and page.benchmark
+        if measures and recordings.has_code_of(page.device or device, page):
+            lent.add(page.docname)
         page_key = keys[page.docname] = key(page, options, device, page.docname in lent)
         try:
             outputs = cache.load(page, page_key, page.device or device)

@@ -37,6 +37,10 @@ class DeviceResult:
         """Whether some of the outputs are those of the recording, though the page was executed."""
         return self.live and any(cell.lent is not None for cell in self.cells)
 
+    def is_own(self, cell: CellOutputs) -> bool:
+        """Say whether the outputs of a cell were made, or cached, by this build."""
+        return self.live and cell.lent is None
+
     @property
     def cells(self) -> tuple[CellOutputs, ...]:
         """The outputs of all cells, none where there is nothing to show."""
@@ -99,7 +103,7 @@ def _can_lend(cell: CellOutputs, other: CellOutputs | None, kinds: Sequence[Outp
 
 def _lent(cell: CellOutputs, other: CellOutputs, kinds: Sequence[OutputKind]) -> CellOutputs:
     """Return a cell with the outputs that were recorded for it, as far as its code is the same."""
-    if other.missing or not (other.kind_stands or other.standing is CellStanding.SAME):
+    if other.missing or not other.kind_stands:
         return cell
     shown = other.outputs
     if other.standing is not CellStanding.SAME:

@@ -74,6 +74,11 @@ class CellOutputs:
     kind_stands: bool = True
     lent: CellStanding | None = None
 
+    @property
+    def lacking(self) -> bool:
+        """Whether there is nothing of it, for want of a framework."""
+        return bool(self.missing) and self.lent is None
+
 
 @dataclasses.dataclass(frozen=True)
 class PageOutputs:
