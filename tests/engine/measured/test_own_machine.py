@@ -245,7 +245,7 @@ def book(lasting):
     elsewhere = ('"device_kind": "cpu"', '"device_kind": "A GPU"')
     lasting.recorded_elsewhere("a/other", elsewhere)
     lasting.recorded_elsewhere("a/both", elsewhere)
-    lasting.built()
+    lasting.built("-D", "book_recorded=1")
     return lasting
 
 
