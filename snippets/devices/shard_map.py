@@ -17,6 +17,10 @@ EXPECTED_ERRORS = {
         TypeError,
         "the manual axis types do not match",
     ),
+    "on_two_meshes": (
+        ValueError,
+        "should match the mesh passed to shard_map",
+    ),
 }
 
 
@@ -180,3 +184,31 @@ def added_twice_from_varying(x):
     """Add a block to zeros twice, in a loop whose carry varies over "i"."""
     start = jax.lax.pcast(jnp.zeros(x.shape, x.dtype), "i", to="varying")
     return jax.lax.fori_loop(0, 2, lambda _, total: total + x, start)
+
+
+@jax.shard_map(in_specs=jax.P("i"), out_specs=jax.P("i"))
+def doubled(x):
+    """Return twice a block, on the first mesh that it is called on."""
+    return 2 * x
+
+
+def doubled_anywhere(x):
+    """Return twice an array, block by block, on the mesh of the call."""
+    return jax.shard_map(
+        lambda block: 2 * block, in_specs=jax.P("i"), out_specs=jax.P("i")
+    )(x)
+
+
+def on_meshes(function, x, sizes):
+    """Return the results of a function on meshes of the first devices."""
+    results = []
+    for size in sizes:
+        mesh = jax.make_mesh((size,), ("i",), devices=jax.devices()[:size])
+        with jax.set_mesh(mesh):
+            results.append(function(jax.device_put(x, jax.P("i"))))
+    return results
+
+
+def on_two_meshes(x):
+    """Call `doubled` on two devices after four; raises ValueError."""
+    return on_meshes(doubled, x, (4, 2))

@@ -24,12 +24,13 @@ def in_a_row(weights, x):
     return jax.lax.scan(lambda x, w: (layer(w, x), None), x, weights)[0]
 
 
-def advance(last, x, weights, state, tick):
+def advance(weights, x, state, tick):
     """Compute one microbatch on each stage, and pass the results on."""
     incoming, done = state
     stage = jax.lax.axis_index("stages")
+    last = jax.lax.axis_size("stages") - 1
     first = x[jnp.minimum(tick, len(x) - 1)]
-    y = layer(weights[0], jnp.where(stage == 0, first, incoming))
+    y = in_a_row(weights, jnp.where(stage == 0, first, incoming))
     number = tick - last
     finished = (stage == last) & (number >= 0)
     done = jnp.where(finished, done.at[number].set(y), done)
@@ -37,16 +38,31 @@ def advance(last, x, weights, state, tick):
     return (jax.lax.ppermute(y, "stages", forward), done), None
 
 
-@jax.shard_map(in_specs=(jax.P("stages"), jax.P()), out_specs=jax.P())
-def pipeline(weights, x):
-    """Apply one layer on each device to microbatches (n, rows, width)."""
+def run_stages(weights, x):
+    """Apply the layers of all devices, one after the other, to all of x."""
     last = jax.lax.axis_size("stages") - 1
     start = (jnp.zeros_like(x[0]), jnp.zeros_like(x))
     start = jax.lax.pcast(start, "stages", to="varying")
-    step = functools.partial(advance, last, x, weights)
+    step = functools.partial(advance, weights, x)
     _, done = jax.lax.scan(step, start, jnp.arange(len(x) + last))[0]
     at_end = jax.lax.axis_index("stages") == last
     return jax.lax.psum(jnp.where(at_end, done, 0), "stages")
+
+
+def pipeline(weights, x, batch_axis=None):
+    """Return `in_a_row` of microbatches, with the layers on several devices.
+
+    `weights` (layers, width, width) are sharded over the axis "stages" of
+    the mesh, so each device has as many layers: ValueError where they do not
+    divide. x has shape (microbatches, rows, width). Where its rows are
+    sharded over another axis of the mesh, that is the `batch_axis`.
+    """
+    if not len(x):
+        raise ValueError("a pipeline needs at least one microbatch")
+    rows = jax.P(None, batch_axis)
+    return jax.shard_map(
+        run_stages, in_specs=(jax.P("stages"), rows), out_specs=rows
+    )(weights, x)
 
 
 def idle_share(stages, microbatches):
@@ -54,54 +70,103 @@ def idle_share(stages, microbatches):
     return (stages - 1) / (stages - 1 + microbatches)
 
 
-def attention(query, key, value):
-    """Return softmax(q kᵀ / √width) v of arrays (time, width)."""
-    scores = query @ key.T / math.sqrt(query.shape[-1])
-    return jax.nn.softmax(scores) @ value
+def scores_of(query, key, causal, behind=0):
+    """Return q kᵀ / √width (..., queries, keys).
+
+    Where it is `causal`, a query sees keys up to its own position alone. The
+    first query stands so many positions `behind` the first key.
+    """
+    scores = query @ key.mT / math.sqrt(query.shape[-1])
+    if not causal:
+        return scores
+    seen = jnp.tri(*scores.shape[-2:], behind, dtype=bool)
+    return jnp.where(seen, scores, -jnp.inf)
 
 
-def add_block(query, state, _):
+def attention(query, key, value, causal=False):
+    """Return softmax(q kᵀ / √width) v of arrays (..., time, width)."""
+    return jax.nn.softmax(scores_of(query, key, causal)) @ value
+
+
+def add_block(query, causal, state, turn):
     """Add one block of keys and values, and pass it to the next device."""
     key, value, top, total, found = state
-    scores = query @ key.T / math.sqrt(query.shape[-1])
+    devices, own = jax.lax.axis_size("time"), jax.lax.axis_index("time")
+    behind = (own - (own - turn) % devices) * query.shape[-2]
+    scores = scores_of(query, key, causal, behind)
     new_top = jnp.maximum(top, scores.max(axis=-1, keepdims=True))
     exps, before = jnp.exp(scores - new_top), jnp.exp(top - new_top)
     total = before * total + exps.sum(axis=-1, keepdims=True)
     found = before * found + exps @ value
-    devices = jax.lax.axis_size("time")
     ring = [(n, (n + 1) % devices) for n in range(devices)]
     key, value = jax.lax.ppermute((key, value), "time", ring)
     return (key, value, new_top, total, found), None
 
 
-@jax.shard_map(in_specs=jax.P("time"), out_specs=jax.P("time"))
-def ring_attention(query, key, value):
+def ring_attention(query, key, value, causal=False, batch_axis=None):
     """Return `attention`, of which each device has some positions.
 
-    Keys and values go round in a ring (Liu et al. 2023).
+    Arrays (time, width), (batch, time, width) or (batch, heads, time, width)
+    are sharded over the axis "time" of the mesh: ValueError where it does
+    not divide. Keys and values go round in a ring (Liu et al. 2023). Where
+    the batch is sharded over another axis of the mesh, that is the
+    `batch_axis`. Sums have at least float32, the result the query's dtype.
     """
-    rows, width = query.shape
-    top = jnp.full((rows, 1), -jnp.inf)
-    start = top, jnp.zeros((rows, 1)), jnp.zeros((rows, width))
-    start = jax.lax.pcast(start, "time", to="varying")
-    step = functools.partial(add_block, query)
-    devices = jnp.arange(jax.lax.axis_size("time"))
-    state, _ = jax.lax.scan(step, (key, value, *start), devices)
-    return state[-1] / state[-2]
+
+    def attend(query, key, value):
+        sums = jnp.promote_types(query.dtype, jnp.float32)
+        top = jnp.full_like(query[..., :1], -jnp.inf, sums)
+        found = jnp.zeros_like(top * value[..., :1, :])
+        start = key, value, top, jnp.zeros_like(top), found
+        # The backward pass computes scores again, else it would keep all.
+        step = jax.checkpoint(functools.partial(add_block, query, causal))
+        turns = jnp.arange(jax.lax.axis_size("time"))
+        (*_, total, found), _ = jax.lax.scan(step, start, turns)
+        return (found / total).astype(query.dtype)
+
+    if causal and query.shape[-2] != key.shape[-2]:
+        raise ValueError(
+            f"{query.shape[-2]} queries and {key.shape[-2]} keys: causal "
+            "attention needs one of each for a position"
+        )
+    spec = jax.P(*(batch_axis, None)[: query.ndim - 2], "time")
+    return jax.shard_map(attend, in_specs=spec, out_specs=spec)(
+        query, key, value
+    )
 
 
-def chosen(gate, x):
-    """Return for each row its expert, an integer, and its probability."""
-    probabilities = jax.nn.softmax(x @ gate)
-    return probabilities.argmax(axis=-1), probabilities.max(axis=-1)
+def chosen(gate, x, top_k=1):
+    """Return for each row its experts (rows, top_k), and how likely each is.
+
+    `gate` has shape (width, experts).
+    """
+    probabilities, expert = jax.lax.top_k(jax.nn.softmax(x @ gate), top_k)
+    return expert, probabilities
 
 
-def every_expert(weights, gate, x):
-    """Return what the chosen expert makes of each row, computing all."""
-    expert, probability = chosen(gate, x)
+def every_expert(weights, gate, x, top_k=1):
+    """Return what the chosen experts make of each row, computing all.
+
+    Each result counts as much as its expert is likely. `weights` has shape
+    (experts, width, width), x (rows, width).
+    """
+    expert, probability = chosen(gate, x, top_k)
     results = jax.vmap(layer, in_axes=(0, None))(weights, x)
-    own = results[expert, jnp.arange(len(x))]
-    return probability[:, None] * own
+    own = results[expert, jnp.arange(len(x))[:, None]]
+    return (probability[..., None] * own).sum(axis=1)
+
+
+def balance_loss(gate, x, top_k=1):
+    """Return 1 where each expert gets as many rows, and more where not.
+
+    The mean probability of an expert counts as often as it was chosen (Fedus
+    et al. 2021, equations 4 to 6).
+    """
+    probabilities = jax.nn.softmax(x @ gate)
+    experts = gate.shape[1]
+    picks = jax.nn.one_hot(chosen(gate, x, top_k)[0], experts)
+    share = picks.mean(axis=(0, 1))
+    return experts * jnp.sum(share * probabilities.mean(axis=0))
 
 
 def seats(expert, experts, capacity):
@@ -115,29 +180,48 @@ def seats(expert, experts, capacity):
     return wanted[:, :, None] * jax.nn.one_hot(number, capacity)[:, None]
 
 
-def experts_by(capacity):
-    """Return `every_expert` with one expert, and a shard of x, on each device.
+def check_experts(weights, gate):
+    """Raise ValueError where there is not one column of the gate for each."""
+    if len(weights) != gate.shape[1]:
+        raise ValueError(
+            f"the gate chooses among {gate.shape[1]} experts, but there are "
+            f"weights of {len(weights)}"
+        )
 
-    Each device sends each expert at most `capacity` rows. It also returns
-    how many rows found no seat (Fedus et al. 2021, section 2.2).
+
+def weighted(probability, found):
+    """Return what each row has from its experts, of rows for each pick."""
+    found = found.reshape(*probability.shape, -1)
+    return (probability[..., None] * found).sum(axis=1)
+
+
+def capacity_experts(weights, gate, x, capacity, top_k=1, batch_axis=None):
+    """Return `every_expert`, and how many picks of an expert found no seat.
+
+    `weights` are sharded over the axis "experts" of the mesh, x over the
+    same, or over another `batch_axis` and "experts". Each device sends each
+    expert at most `capacity` rows (Fedus et al. 2021, section 2.2).
+    ValueError where experts or rows do not divide.
     """
-    x_specs = jax.P("experts")
+    axes = ("experts",) if batch_axis is None else (batch_axis, "experts")
 
-    @jax.shard_map(
-        in_specs=(x_specs, jax.P(), x_specs), out_specs=(x_specs, jax.P())
-    )
     def mixed(weights, gate, x):
-        expert, probability = chosen(gate, x)
-        seat = seats(expert, gate.shape[1], capacity)
-        rows = jnp.einsum("rec,rd->ecd", seat, x)
-        rows = jax.lax.all_to_all(rows, "experts", 0, 0)
-        results = layer(weights[0], rows)
-        results = jax.lax.all_to_all(results, "experts", 0, 0)
+        expert, probability = chosen(gate, x, top_k)
+        seat = seats(expert.ravel(), gate.shape[1], capacity).astype(x.dtype)
+        rows = jnp.einsum("rec,rd->ecd", seat, jnp.repeat(x, top_k, axis=0))
+        rows = jax.lax.all_to_all(rows, "experts", 0, 1, tiled=True)
+        results = jax.vmap(layer)(weights, rows)
+        results = jax.lax.all_to_all(results, "experts", 1, 0, tiled=True)
         found = jnp.einsum("rec,ecd->rd", seat, results)
-        lost = len(x) - seat.sum()
-        return probability[:, None] * found, jax.lax.psum(lost, "experts")
+        lost = expert.size - (seat != 0).sum()
+        return weighted(probability, found), jax.lax.psum(lost, axes)
 
-    return mixed
+    check_experts(weights, gate)
+    return jax.shard_map(
+        mixed,
+        in_specs=(jax.P("experts"), jax.P(), jax.P(axes)),
+        out_specs=(jax.P(axes), jax.P()),
+    )(weights, gate, x)
 
 
 def send_padded(
@@ -169,13 +253,13 @@ def number_from_each(numbers):
     return jax.lax.all_to_all(numbers, "experts", 0, 0, tiled=True)
 
 
-def routes(expert, experts):
-    """Return an order of rows by their expert, and where they go and return.
+def routes(device, devices):
+    """Return an order of rows by their device, and where they go and return.
 
     Both ways are the offsets and sizes that `jax.lax.ragged_all_to_all` takes.
     """
-    order = jnp.argsort(expert)
-    sizes = jax.nn.one_hot(expert, experts, dtype=int).sum(axis=0)
+    order = jnp.argsort(device)
+    sizes = jax.nn.one_hot(device, devices, dtype=int).sum(axis=0)
     arriving = number_from_each(sizes)
     starts, places = (jnp.cumsum(n) - n for n in (sizes, arriving))
     there = starts, sizes, number_from_each(places), arriving
@@ -183,29 +267,56 @@ def routes(expert, experts):
     return order, there, back
 
 
-def ragged_experts(send):
-    """Return `every_expert` as `experts_by` does, without a capacity.
+def ragged_layers(weights, expert, x):
+    """Return what the expert of each row makes of it, and 0 where it has none.
+
+    `weights` has shape (experts, width, width). An `expert` beyond them is
+    none.
+    """
+    order = jnp.argsort(expert)
+    sizes = jax.nn.one_hot(expert, len(weights), dtype=jnp.int32).sum(axis=0)
+    results = jnp.tanh(jax.lax.ragged_dot(x[order], weights, sizes))
+    results = jnp.zeros_like(x).at[order].set(results)
+    return jnp.where(expert[:, None] < len(weights), results, 0)
+
+
+def ragged_experts(
+    weights,
+    gate,
+    x,
+    top_k=1,
+    batch_axis=None,
+    send=jax.lax.ragged_all_to_all,
+):
+    """Return `every_expert` as `capacity_experts` does, and lose no row.
 
     `send` is `jax.lax.ragged_all_to_all`, or `send_padded`.
     """
-    x_specs = jax.P("experts")
+    axes = ("experts",) if batch_axis is None else (batch_axis, "experts")
 
-    @jax.shard_map(in_specs=(x_specs, jax.P(), x_specs), out_specs=x_specs)
     def mixed(weights, gate, x):
-        expert, probability = chosen(gate, x)
-        order, there, back = routes(expert, gate.shape[1])
-        room = jnp.zeros((gate.shape[1] * len(x), x.shape[1]))
-        room = jax.lax.pcast(room, "experts", to="varying")
-        rows = send(x[order], room, *there, axis_name="experts")
-        results = layer(weights[0], rows)
-        rows = send(results, x, *back, axis_name="experts")
-        found = jnp.zeros_like(x).at[order].set(rows)
-        return probability[:, None] * found
+        devices = jax.lax.axis_size("experts")
+        expert, probability = chosen(gate, x, top_k)
+        device, number = jnp.divmod(expert.ravel(), len(weights))
+        order, there, back = routes(device, devices)
+        rows = jnp.repeat(x, top_k, axis=0)[order]
+        # One device may have to take all rows. Where none are, is no expert.
+        room = jnp.zeros_like(rows, shape=(devices * len(rows), x.shape[1]))
+        none = jnp.full_like(number, len(weights), shape=len(room))
+        arrived = send(rows, room, *there, axis_name="experts")
+        number = send(number[order], none, *there, axis_name="experts")
+        results = ragged_layers(weights, number, arrived)
+        rows = send(results, rows, *back, axis_name="experts")
+        return weighted(probability, jnp.zeros_like(rows).at[order].set(rows))
 
-    return mixed
+    check_experts(weights, gate)
+    return jax.shard_map(
+        mixed,
+        in_specs=(jax.P("experts"), jax.P(), jax.P(axes)),
+        out_specs=jax.P(axes),
+    )(weights, gate, x)
 
 
 def send_ragged(weights, gate, x):
     """Compute `ragged_experts`; raises JaxRuntimeError on a CPU."""
-    mixed = ragged_experts(jax.lax.ragged_all_to_all)
-    return jax.jit(mixed)(weights, gate, x)
+    return jax.jit(ragged_experts)(weights, gate, x)
