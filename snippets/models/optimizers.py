@@ -170,7 +170,8 @@ def lbfgs(loss, batch):
     optimizer = optax.lbfgs()
 
     def value_of(params):
-        return loss(params, {}, batch)[0]
+        total, (count, _) = loss(params, {}, batch)
+        return total / count
 
     value_and_grad = optax.value_and_grad_from_state(value_of)
 

@@ -152,33 +152,60 @@ def split_stateful_equinox(model, state):
 
 
 def cross_entropy(apply):
-    """Return a loss: the mean of -log p(label) over a batch of (x, labels)."""
+    """Return a loss of (x, labels): -log p(label), added up.
+
+    Labels (n, ...), int32, are the numbers of classes. Those below 0 are
+    padding: they add nothing, and nobody counts them.
+
+    As every loss of this book it returns (total, (count, stats)), of which
+    `gradient_of` makes a mean.
+    """
 
     def loss(params, stats, batch):
         x, labels = batch
         logits, stats = apply(params, stats, x)
+        real = labels >= 0
         losses = optax.softmax_cross_entropy_with_integer_labels(
-            logits, labels
+            logits, jnp.where(real, labels, 0)
         )
-        return losses.mean(), stats
+        count = real.sum(dtype=losses.dtype)
+        return jnp.where(real, losses, 0).sum(), (count, stats)
 
     return loss
 
 
 def mean_squared(apply):
-    """Return a loss: the mean squared error over a batch of (x, target)."""
+    """Return a loss of (x, target): the squared errors, added up."""
 
     def loss(params, stats, batch):
         x, target = batch
         y, stats = apply(params, stats, x)
-        return jnp.mean((y - target) ** 2), stats
+        return jnp.sum((y - target) ** 2), (y.size, stats)
 
     return loss
 
 
+def mean_of(sums):
+    """Return ((mean, stats), gradients) of ((total, (count, stats)), sums).
+
+    Of nothing, which has the count 0, the mean is 0.
+    """
+    (total, (count, stats)), grads = sums
+    count = jnp.where(count == 0, 1, count)
+    value, grads = jax.tree.map(
+        lambda x: (x / count).astype(x.dtype), (total, grads)
+    )
+    return (value, stats), grads
+
+
 def gradient_of(loss):
-    """Return a function of (params, stats, batch): ((value, stats), grads)."""
-    return jax.value_and_grad(loss, has_aux=True)
+    """Return a function of (params, stats, batch): ((mean, stats), grads)."""
+
+    def gradient(params, stats, batch):
+        sums = jax.value_and_grad(loss, has_aux=True)
+        return mean_of(sums(params, stats, batch))
+
+    return gradient
 
 
 def make_step(gradient, optimizer, out_shardings=None):
@@ -214,29 +241,41 @@ def split_batch(batch, parts):
     """Reshape each array (n, ...) of a batch to (parts, n / parts, ...).
 
     Row i goes to part i % parts, so that a row stays on its device.
+    ValueError where `parts` does not divide n.
     """
-    return jax.tree.map(
-        lambda x: x.reshape(-1, parts, *x.shape[1:]).swapaxes(0, 1), batch
-    )
+
+    def split(x):
+        if len(x) % parts:
+            raise ValueError(
+                f"{len(x)} rows do not divide into {parts} parts: take "
+                "another number of parts, or pad the batch"
+            )
+        return x.reshape(-1, parts, *x.shape[1:]).swapaxes(0, 1)
+
+    return jax.tree.map(split, batch)
 
 
 def accumulated(loss, parts):
-    """Return what `gradient_of` does, one microbatch at a time."""
+    """Return what `gradient_of` does, one microbatch at a time.
+
+    Totals, counts and gradients are added up, and divided once: microbatches
+    may count differently. ValueError where `parts` does not divide a batch.
+    """
 
     def gradient(params, stats, batch):
         def add(carry, microbatch):
-            total, stats = carry
-            (value, stats), grads = gradient_of(loss)(
-                params, stats, microbatch
-            )
-            return (jax.tree.map(jnp.add, total, (value, grads)), stats), None
+            sums, stats = carry
+            (total, (count, stats)), grads = jax.value_and_grad(
+                loss, has_aux=True
+            )(params, stats, microbatch)
+            sums = jax.tree.map(jnp.add, sums, (total, count, grads))
+            return (sums, stats), None
 
-        zeros = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
-        (total, stats), _ = jax.lax.scan(
+        zeros = *jnp.zeros(2), jax.tree.map(jnp.zeros_like, params)
+        ((total, count, grads), stats), _ = jax.lax.scan(
             add, (zeros, stats), split_batch(batch, parts)
         )
-        value, grads = jax.tree.map(lambda x: x / parts, total)
-        return (value, stats), grads
+        return mean_of(((total, (count, stats)), grads))
 
     return gradient
 
@@ -257,6 +296,15 @@ def to_bfloat16(tree):
     return jax.tree.map(low, tree)
 
 
+def like(tree, other):
+    """Return a pytree with the dtypes of another; keys stay as they are."""
+    return jax.tree.map(
+        lambda x, y: x if x.dtype == y.dtype else x.astype(y.dtype),
+        tree,
+        other,
+    )
+
+
 def in_bfloat16(apply):
     """Return the model, computing in bfloat16; its result is float32.
 
@@ -266,8 +314,7 @@ def in_bfloat16(apply):
     def low_apply(params, stats, x, train=True):
         params, x = to_bfloat16((params, x))
         y, new = apply(params, stats, x, train)
-        same = jax.tree.map(lambda s, old: s.astype(old.dtype), new, stats)
-        return y.astype(jnp.float32), same
+        return y.astype(jnp.float32), like(new, stats)
 
     return low_apply
 

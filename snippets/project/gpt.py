@@ -265,7 +265,7 @@ def make_optimizer(steps, rate=3e-3, decay=0.1):
 
 
 def gpt_loss(config):
-    """Return the loss of (params, {}, (tokens, targets)), and {}."""
+    """Return the loss of (params, {}, (tokens, targets)), and its count."""
     return cross_entropy(stateless(lambda p, x: gpt(p, x, config.heads)))
 
 
@@ -288,8 +288,8 @@ def train_gpt(first, data, validation, config, steps):
     for number in range(steps):
         *state, value = step(*state, data[number])
         if number % max(steps // 10, 1) == 0 or number == steps - 1:
-            other, _ = of_validation(state[0], {}, held_back)
-            curve.append((number, float(value), float(other)))
+            total, (count, _) = of_validation(state[0], {}, held_back)
+            curve.append((number, float(value), float(total / count)))
     return state[0], curve
 
 

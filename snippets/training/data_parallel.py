@@ -135,28 +135,38 @@ def draw_curves(curves, steps=None):
 
 
 def gradient_of_the_mean(loss):
-    """Return the gradient of the loss that is averaged over devices."""
+    """Return the gradient of the mean over the rows of all devices."""
 
-    @jax.shard_map(in_specs=(jax.P(), jax.P("data")), out_specs=jax.P())
     def gradient(params, batch):
-        def mean(params):
-            value, _ = loss(params, {}, batch)
-            return jax.lax.pmean(value, "data")
+        def total_of_all(params):
+            total, (count, _) = loss(params, {}, batch)
+            return jax.lax.psum(total, "data"), jax.lax.psum(count, "data")
 
-        return jax.grad(mean)(params)
+        grads, count = jax.grad(total_of_all, has_aux=True)(params)
+        return jax.tree.map(lambda x: x / count, grads)
 
-    return gradient
+    return by_rows(gradient)
 
 
 def mean_of_the_gradients(loss):
     """Return what looks like the mean of gradients, and is none."""
 
-    @jax.shard_map(in_specs=(jax.P(), jax.P("data")), out_specs=jax.P())
     def gradient(params, batch):
-        grads, _ = jax.grad(loss, has_aux=True)(params, {}, batch)
+        _, grads = gradient_of(loss)(params, {}, batch)
         return jax.lax.pmean(grads, "data")
 
-    return gradient
+    return by_rows(gradient)
+
+
+def by_rows(gradient):
+    """Return a gradient for which each device has some rows of the batch."""
+
+    def sharded(params, batch):
+        return jax.shard_map(
+            gradient, in_specs=(jax.P(), jax.P("data")), out_specs=jax.P()
+        )(params, batch)
+
+    return sharded
 
 
 def times_larger(tree, other):

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from snippets.devices.axes import replicated
 from snippets.models.memory import mib, nbytes, planned
 from snippets.training.data_parallel import count_collectives
 
@@ -70,12 +71,12 @@ def train(params, batch, network, steps=5):
 
 def at_once(params, x):
     """Gather all weights on every device, and apply the blocks."""
-    return blocks(jax.reshard(params, jax.P()), x)
+    return blocks(replicated(params), x)
 
 
 def gather_and_apply(x, layer):
     """Gather the weights of one block on every device, and apply it."""
-    return block(jax.reshard(layer, jax.P()), x), None
+    return block(replicated(layer), x), None
 
 
 def by_layer(params, x):

@@ -7,7 +7,8 @@ import optax
 from flax import nnx
 
 from snippets.devices.arrays import draw
-from snippets.models.steps import NnxMlp, split_nnx
+from snippets.devices.axes import replicated
+from snippets.models.steps import NnxMlp, gradient_of, split_nnx
 from snippets.training.data_parallel import collectives
 
 
@@ -46,7 +47,7 @@ def gathered(loss):
     """Return a loss of sharded parameters, which are replicated before use."""
 
     def loss_of_gathered(params, stats, batch):
-        return loss(jax.reshard(params, jax.P()), stats, batch)
+        return loss(replicated(params), stats, batch)
 
     return loss_of_gathered
 
@@ -107,15 +108,21 @@ def gather(params, specs):
 def gradient_by_hand(loss, specs):
     """Return a gradient that gathers parameters and scatters gradients.
 
-    `specs` has a spec for each parameter.
+    `specs` has a spec for each parameter, and the batch is sharded by rows
+    over "data". ValueError where statistics come from the rows of a device,
+    as those of batch norm do: they would differ.
     """
 
-    def mean(params, stats, batch):
-        value, stats = loss(gather(params, specs), stats, batch)
-        return jax.lax.pmean(value, "data"), stats
+    def of_all(params, stats, batch):
+        total, (count, stats) = loss(gather(params, specs), stats, batch)
+        total, count = jax.lax.psum((total, count), "data")
+        return total, (count, stats)
 
-    return jax.shard_map(
-        jax.value_and_grad(mean, has_aux=True),
-        in_specs=(specs, jax.P(), jax.P("data")),
-        out_specs=((jax.P(), jax.P()), specs),
-    )
+    def gradient(params, stats, batch):
+        return jax.shard_map(
+            gradient_of(of_all),
+            in_specs=(specs, jax.P(), jax.P("data")),
+            out_specs=((jax.P(), jax.P()), specs),
+        )(params, stats, batch)
+
+    return gradient

@@ -166,7 +166,8 @@ def plain_encoder(module=None):
     batch = tuple((ids, np.ones(ids.shape, bool)) for ids in sides)
 
     def pairs(apply):
-        return lambda params, stats, batch: (real_model.pair_loss(params, batch, TINY), stats)
+        # It compares the rows of a batch, so it is a mean of its own.
+        return lambda params, stats, batch: (real_model.pair_loss(params, batch, TINY), (1, stats))
 
     auto = functools.partial(jax.sharding.auto_axes, out_sharding=jax.P())
     embed = steps.stateless(lambda params, x: real_model.embed(params, *x[0], TINY))
@@ -231,7 +232,7 @@ def attended(attend):
 def with_experts(params, x):
     """Return what experts with a seat for each row of a device make of a batch."""
     seats = len(x) // len(DEVICES)
-    return stages.experts_by(seats)(params["layers"], params["gate"], x)[0]
+    return stages.capacity_experts(params["layers"], params["gate"], x, seats)[0]
 
 
 WAYS = {

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from snippets.models import convolutions, steps
+from snippets.models import convolutions, modules, steps
 
 KEY = jax.random.key(0)
 
@@ -90,7 +90,8 @@ def test_loss_equals_numpy(seed):
     batch = rng.random((5, 64), np.float32), rng.integers(0, 10, 5).astype(np.int32)
     loss = steps.cross_entropy(steps.stateless(steps.mlp))
     expected = numpy_loss(in_float64(params), batch)
-    np.testing.assert_allclose(loss(params, {}, batch)[0], expected, rtol=1e-5)
+    total, (count, _) = loss(params, {}, batch)
+    np.testing.assert_allclose(total / count, expected, rtol=1e-5)
     assert steps.mlp(params, batch[0]).shape == (5, 10)
 
 
@@ -220,6 +221,58 @@ def test_accumulated_gradients_are_those_of_the_batch(batch, parts):
     assert steps.largest_difference(grads, added) < 1e-6
 
 
+def padded_batch(seed=0):
+    """Return (images, labels), more of whose labels are padding the later they stand."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 10, 16).astype(np.int32)
+    return rng.random((16, 64), np.float32), np.where(np.arange(16) % 4 < 3, labels, -100)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4, 8])
+def test_padding_counts_nowhere_however_the_batch_is_split(parts):
+    apply, params, stats = split_models()["plain"]
+    x, labels = padded_batch()
+    loss = steps.cross_entropy(apply)
+    real = labels >= 0
+    (value, _), grads = steps.gradient_of(loss)(params, stats, (x[real], labels[real]))
+    (mean, _), added = jax.jit(steps.accumulated(loss, parts))(params, stats, (x, labels))
+    np.testing.assert_allclose(mean, value, rtol=1e-5)
+    assert steps.largest_difference(grads, added) < 1e-6
+    # PyTorch's ignores -100 as well.
+    logits = torch.tensor(np.asarray(apply(params, stats, x)[0]))
+    expected = torch.nn.functional.cross_entropy(logits, torch.tensor(labels).long())
+    np.testing.assert_allclose(mean, expected, rtol=1e-5)
+
+
+def test_a_batch_of_padding_alone_teaches_nothing():
+    apply, params, stats = split_models()["plain"]
+    batch = np.ones((4, 64), np.float32), np.full(4, -100, np.int32)
+    (mean, _), grads = steps.gradient_of(steps.cross_entropy(apply))(params, stats, batch)
+    assert mean == 0
+    assert all(not np.any(leaf) for leaf in jax.tree.leaves(grads))
+
+
+def test_microbatches_that_do_not_divide_are_refused_in_words(batch):
+    apply, params, stats = split_models()["plain"]
+    few = jax.tree.map(lambda x: x[:10], batch)
+    with pytest.raises(ValueError, match="10 rows do not divide into 4 parts"):
+        steps.accumulated(steps.cross_entropy(apply), 4)(params, stats, few)
+
+
+@pytest.mark.parametrize("train", [True, False])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_module_with_dropout_computes_in_bfloat16_inside_and_outside_of_jit(compiled, train):
+    block = modules.NnxBlock(rngs=nnx.Rngs(0))
+    apply, params, stats = steps.split_nnx(block)
+    low = steps.in_bfloat16(apply)
+    low = jax.jit(low, static_argnames="train") if compiled else low
+    x = jnp.ones((2, 8, 32))
+    y, new = low(params, stats, x, train=train)
+    assert y.dtype == jnp.float32
+    same = jax.tree.map(lambda a, b: a.dtype == b.dtype, new, stats)
+    assert all(jax.tree.leaves(same))
+
+
 def test_accumulated_gradients_need_less_memory(training):
     apply, params, stats = split_models()["plain"]
     loss = steps.cross_entropy(apply)
@@ -264,8 +317,8 @@ def test_only_matmuls_are_kept_for_the_backward_pass(batch):
 
 def test_the_mean_squared_error_is_that():
     loss = steps.mean_squared(steps.stateless(lambda params, x: params * x))
-    value, stats = loss(2.0, {}, (jnp.array([1.0, 2.0]), jnp.array([2.0, 1.0])))
-    assert (value, stats) == (4.5, {})
+    batch = jnp.array([1.0, 2.0]), jnp.array([2.0, 1.0])
+    assert steps.gradient_of(loss)(2.0, {}, batch)[0] == (4.5, {})
 
 
 def test_a_module_merged_outside_of_the_gradient_raises(raises_declared):

@@ -99,9 +99,9 @@ def test_layouts_of_batch_and_state(batch, step):
         assert x.sharding.is_fully_replicated
 
 
-def test_one_all_reduce_carries_the_gradients_and_the_loss(training, batch, step):
+def test_one_all_reduce_carries_the_gradients_the_loss_and_the_count(training, batch, step):
     _, *state = start()
-    expected = {"all-reduce": {"operations": 1, "elements": 85003}}
+    expected = {"all-reduce": {"operations": 1, "elements": 85004}}
     for data in (batch, training):
         with jax.set_mesh(MESH):
             on_eight = jax.device_put(state, REPLICATED), jax.device_put(data, SHARDED)
@@ -211,6 +211,17 @@ def test_the_mean_belongs_to_the_loss_not_to_the_gradient(batch, loss, grads):
     assert data_parallel.times_larger(wrong, grads) == 8
 
 
+def test_by_hand_padding_counts_nowhere(batch, loss):
+    x, labels = batch
+    labels = np.where(np.arange(len(labels)) % 24 < 8, -100, labels)
+    params, stats = start()[1:3]
+    _, expected = steps.gradient_of(loss)(params, stats, (x[labels >= 0], labels[labels >= 0]))
+    on_eight = jax.device_put(params, REPLICATED), jax.device_put((x, labels), SHARDED)
+    with jax.set_mesh(MESH):
+        found = jax.jit(data_parallel.gradient_of_the_mean(loss))(*on_eight)
+    assert data_parallel.close(found, expected)
+
+
 def test_the_elements_of_a_tree_are_counted():
     assert data_parallel.count_elements({"a": np.zeros((2, 3)), "b": [np.zeros(4)]}) == 10
     assert data_parallel.count_elements(start()[1]) == 85002
@@ -258,10 +269,13 @@ def test_ddp_leaves_the_gradient_of_the_whole_batch_in_each_process(of_processes
 
 def test_each_process_sees_half_of_the_batch_and_learns_the_loss_of_all(batch, of_processes, loss):
     params, stats = start()[1:3]
-    whole = float(loss(params, stats, batch)[0])
+
+    def mean(batch):
+        return float(steps.gradient_of(loss)(params, stats, batch)[0][0])
+
     for number, ended in enumerate(of_processes[0]):
         rows = slice(64 * number, 64 * (number + 1))
-        own = float(loss(params, stats, (batch[0][rows], batch[1][rows]))[0])
+        own = mean((batch[0][rows], batch[1][rows]))
         pattern = r"64 images, own loss ([\d.]+)\nloss of all ([\d.]+)"
         found = re.fullmatch(pattern, ended.text.strip())
-        assert [float(each) for each in found.groups()] == pytest.approx([own, whole], abs=6e-4)
+        assert [float(each) for each in found.groups()] == pytest.approx([own, mean(batch)], abs=6e-4)

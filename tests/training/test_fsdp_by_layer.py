@@ -5,7 +5,7 @@ import pytest
 from jax._src.core import ShardingTypeError
 from jax.ad_checkpoint import checkpoint_name
 
-from snippets.training import data_parallel, fsdp_by_layer
+from snippets.training import data_parallel, fsdp_by_layer, sharded_parameters
 
 MESH = jax.make_mesh((8,), ("data",), devices=jax.devices("cpu"))
 GRID = jax.make_mesh((2, 4), ("data", "model"), devices=jax.devices("cpu"))
@@ -180,3 +180,18 @@ def test_both_kinds_of_sharding_go_together(alone):
 
     with jax.set_mesh(GRID):
         assert_equal(fsdp_by_layer.train(*placed(BOTH), network), alone)
+
+
+def test_each_network_gathers_on_automatic_axes_as_on_explicit_ones(compiled):
+    mesh = sharded_parameters.automatic(MESH)
+    spec = jax.NamedSharding(mesh, jax.P(None, "data"))
+    with jax.set_mesh(mesh):
+        params = jax.device_put(fsdp_by_layer.first_params(), spec)
+        batch = jax.device_put(fsdp_by_layer.some_batch(), jax.P("data"))
+        found = [fsdp_by_layer.compiled_step(params, batch, network) for network in NETWORKS]
+    for ours, explicit in zip(found, compiled, strict=True):
+        gathers = [
+            data_parallel.count_collectives(each.as_text())["all-gather"]
+            for each in (ours, explicit)
+        ]
+        assert gathers[0] == gathers[1]

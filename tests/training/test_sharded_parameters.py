@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jax._src.core import ShardingTypeError
 from jax.sharding import AxisType
 
-from snippets.models import steps
+from snippets.models import convolutions, steps
 from snippets.training import data_parallel
 from snippets.training import sharded_parameters as page
 
@@ -113,6 +113,52 @@ def test_each_way_has_equal_losses_and_keeps_its_shardings(make, mesh, data, one
     assert_sharded(end, mesh)
 
 
+def automatic_gathering_step():
+    """Return the step that gathers on automatic axes, where `reshard` to P() does nothing."""
+    shardings = (*page.sharded_over(AUTO, FIRST), None)
+    return steps.make_step(steps.gradient_of(page.gathered(LOSS)), OPTIMIZER, shardings)
+
+
+def test_gathering_gathers_on_automatic_axes_as_well(data, one_losses):
+    with jax.set_mesh(AUTO):
+        step = automatic_gathering_step()
+        *end, losses = steps.train(step, *state(AUTO), [on(AUTO, each) for each in data])
+        found = data_parallel.collectives(step, *end, on(AUTO, data[0]))
+    np.testing.assert_allclose(losses, one_losses, rtol=1e-4)
+    assert_sharded(end, AUTO)
+    sharded = data_parallel.count_elements(PARAMS) - 10
+    assert found["all-gather"] == {"operations": 5, "elements": sharded}
+
+
+def padded(batch):
+    """Return a batch in which some devices have more padding than others."""
+    x, labels = batch
+    return x, np.where(np.arange(len(labels)) % 24 < 8, -100, labels)
+
+
+def test_a_masked_loss_is_the_same_in_every_layout(data):
+    batches = [padded(each) for each in data]
+    expected = steps.train(plain_step(), *FIRST, batches)[-1]
+    real = [tuple(part[labels >= 0] for part in (x, labels)) for x, labels in batches]
+    np.testing.assert_allclose(expected[:1], steps.train(plain_step(), *FIRST, real[:1])[-1], rtol=1e-5)
+    makes = {gathering_step: MESH, hand_step: MESH, automatic_step: AUTO}
+    for make, mesh in makes.items():
+        with jax.set_mesh(mesh):
+            losses = steps.train(make(), *state(mesh), [on(mesh, each) for each in batches])[-1]
+        np.testing.assert_allclose(losses, expected, rtol=1e-4)
+
+
+def test_statistics_of_a_batch_are_refused_by_hand():
+    apply, params, stats = steps.split_nnx(convolutions.NnxCnn(rngs=nnx.Rngs(0)))
+    specs = jax.tree.map(lambda x: jax.P(), params)
+    batch = np.ones((16, 8, 8, 1), np.float32), np.zeros(16, np.int32)
+    with jax.set_mesh(MESH):
+        gradient = page.gradient_by_hand(steps.cross_entropy(apply), specs)
+        arguments = jax.device_put((params, stats), jax.P())
+        with pytest.raises(ValueError, match="require replication which can't be"):
+            jax.jit(gradient)(*arguments, on(MESH, batch))
+
+
 def test_accumulation_goes_with_sharded_parameters(data, one_losses):
     gradient = steps.accumulated(page.gathered(LOSS), 4)
     step = steps.make_step(gradient, OPTIMIZER)
@@ -148,7 +194,7 @@ def test_collectives_of_the_steps(data):
     assert by_hand == {
         "all-gather": {"operations": 5, "elements": sharded},
         "reduce-scatter": {"operations": 5, "elements": sharded // 8},
-        "all-reduce": {"operations": 1, "elements": 11},
+        "all-reduce": {"operations": 1, "elements": 12},
     }
     with jax.set_mesh(AUTO):
         chosen = data_parallel.collectives(automatic_step(), *state(AUTO), on(AUTO, data[0]))
@@ -159,7 +205,7 @@ def test_communication_names_each_collective(data):
     with jax.set_mesh(MESH):
         replicated = jax.device_put(FIRST, jax.NamedSharding(MESH, jax.P()))
         lines = page.communication(plain_step(), *replicated, on(MESH, data[0]))
-    assert lines == "all-reduce: 1, with 85003 elements"
+    assert lines == "all-reduce: 1, with 85004 elements"
     assert page.communication(plain_step(), *FIRST, data[0]) == ""
 
 
