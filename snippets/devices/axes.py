@@ -60,18 +60,6 @@ def collectives_in_loops(function, *args):
     return len(re.findall(rf" (?:{COLLECTIVES})\(", "\n".join(inside)))
 
 
-def replicated(tree):
-    """Return a pytree of arrays, of which each device has a copy.
-
-    Under a mesh with explicit axes this is `jax.reshard`; with automatic axes,
-    for which that does nothing, a constraint for the compiler.
-    """
-    mesh = jax.sharding.get_abstract_mesh()
-    if mesh.explicit_axes:
-        return reshard(tree, P())
-    return lax.with_sharding_constraint(tree, P())
-
-
 @jax.jit
 @jax.shard_map(axis_names={"x"}, in_specs=P("x"), out_specs=P())
 def total_by_hand(x):

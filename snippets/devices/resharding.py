@@ -107,3 +107,15 @@ def to_replicated(x):
 def double(x):
     """Return 2 * x, in the layout of x."""
     return 2 * x
+
+
+def replicate(tree):
+    """Return a pytree of arrays, of which each device has a copy.
+
+    Under a mesh with explicit axes this is `jax.reshard`; with automatic axes,
+    for which that does nothing, a constraint for the compiler.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    if mesh.explicit_axes:
+        return jax.reshard(tree, jax.P())
+    return jax.lax.with_sharding_constraint(tree, jax.P())

@@ -17,7 +17,8 @@ def shared_array(address, count, number):
     import numpy as np
 
     jax.distributed.initialize(address, count, number)
-    mesh = jax.make_mesh((jax.device_count(),), ("data",))
+    explicit = (jax.sharding.AxisType.Explicit,)
+    mesh = jax.sharding.Mesh(jax.devices(), ("data",), explicit)
     by_rows = jax.NamedSharding(mesh, jax.P("data"))
     own = np.arange(4, dtype=np.float32) + 4 * number
     print("own", own)
@@ -79,7 +80,8 @@ def train_program(address, count, number):
     import numpy as np
 
     jax.distributed.initialize(address, count, number)
-    mesh = jax.make_mesh((jax.device_count(),), ("data",))
+    explicit = (jax.sharding.AxisType.Explicit,)
+    mesh = jax.sharding.Mesh(jax.devices(), ("data",), explicit)
     by_rows = jax.NamedSharding(mesh, jax.P("data"))
     replicated = jax.NamedSharding(mesh, jax.P())
     own = np.random.default_rng(number).normal(size=(64 // count, 2))

@@ -35,7 +35,8 @@ def summed(value):
     import jax.numpy as jnp
     import numpy as np
 
-    mesh = jax.make_mesh((jax.device_count(),), ("data",))
+    explicit = (jax.sharding.AxisType.Explicit,)
+    mesh = jax.sharding.Mesh(jax.devices(), ("data",), explicit)
     rows = jax.NamedSharding(mesh, jax.P("data"))
     own = np.full(1, value, np.float32)
     x = jax.make_array_from_process_local_data(rows, own)
@@ -133,7 +134,8 @@ def other_program(address, count, number, check=False):
         return x.sum()
 
     jax.distributed.initialize(address, count, number)
-    mesh = jax.make_mesh((jax.device_count(),), ("data",))
+    explicit = (jax.sharding.AxisType.Explicit,)
+    mesh = jax.sharding.Mesh(jax.devices(), ("data",), explicit)
     rows = jax.NamedSharding(mesh, jax.P("data"))
     own = np.ones((4, 3), np.float32)
     x = jax.make_array_from_process_local_data(rows, own)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from snippets.devices.axes import replicated
+from snippets.devices.resharding import replicate
 from snippets.models.memory import mib, nbytes, planned
 from snippets.training.data_parallel import count_collectives
 
@@ -71,12 +71,12 @@ def train(params, batch, network, steps=5):
 
 def at_once(params, x):
     """Gather all weights on every device, and apply the blocks."""
-    return blocks(replicated(params), x)
+    return blocks(replicate(params), x)
 
 
 def gather_and_apply(x, layer):
     """Gather the weights of one block on every device, and apply it."""
-    return block(replicated(layer), x), None
+    return block(replicate(layer), x), None
 
 
 def by_layer(params, x):

@@ -7,9 +7,12 @@ import optax
 from flax import nnx
 
 from snippets.devices.arrays import draw
-from snippets.devices.axes import replicated
+from snippets.devices.resharding import replicate
+from snippets.jaxprs.reading import inner_jaxprs
 from snippets.models.steps import NnxMlp, gradient_of, split_nnx
 from snippets.training.data_parallel import collectives
+
+COLLECTIVES = "psum", "all_gather", "reduce_scatter"
 
 
 def bytes_on_each_device(tree):
@@ -31,9 +34,13 @@ def shard_one_axis(x, devices):
 
 
 def sharded_over(mesh, tree):
-    """Return for each array of a pytree how its first such axis is sharded."""
+    """Return for each array of a pytree how its first such axis is sharded.
+
+    It is sharded over the axis "data" of the mesh, replicated over others.
+    """
+    devices = mesh.shape["data"]
     return jax.tree.map(
-        lambda x: jax.NamedSharding(mesh, shard_one_axis(x, mesh.size)), tree
+        lambda x: jax.NamedSharding(mesh, shard_one_axis(x, devices)), tree
     )
 
 
@@ -47,7 +54,7 @@ def gathered(loss):
     """Return a loss of sharded parameters, which are replicated before use."""
 
     def loss_of_gathered(params, stats, batch):
-        return loss(replicated(params), stats, batch)
+        return loss(replicate(params), stats, batch)
 
     return loss_of_gathered
 
@@ -105,24 +112,45 @@ def gather(params, specs):
     return jax.tree.map(gather_one, params, specs)
 
 
-def gradient_by_hand(loss, specs):
+def gradient_by_hand(loss, specs, axes=("data",)):
     """Return a gradient that gathers parameters and scatters gradients.
 
-    `specs` has a spec for each parameter, and the batch is sharded by rows
-    over "data". ValueError where statistics come from the rows of a device,
-    as those of batch norm do: they would differ.
+    `specs` has a spec for each parameter, sharded over "data" or not. The
+    batch is sharded by rows over all `axes` of the mesh. ValueError where
+    statistics come from the rows of a device, as those of batch norm do:
+    they would differ.
     """
 
     def of_all(params, stats, batch):
+        for axis in set(axes) - {"data"}:
+            params = jax.lax.pcast(params, axis, to="varying")
         total, (count, stats) = loss(gather(params, specs), stats, batch)
-        total, count = jax.lax.psum((total, count), "data")
+        total, count = jax.lax.psum((total, count), axes)
         return total, (count, stats)
 
     def gradient(params, stats, batch):
         return jax.shard_map(
             gradient_of(of_all),
-            in_specs=(specs, jax.P(), jax.P("data")),
+            in_specs=(specs, jax.P(), jax.P(axes)),
             out_specs=((jax.P(), jax.P()), specs),
         )(params, stats, batch)
 
     return gradient
+
+
+def sent_over(jaxpr):
+    """Return {axes: elements on a device} that collectives bring.
+
+    They are those that a traced function names, inner jaxprs included.
+    """
+    found = {}
+    for equation in jaxpr.eqns:
+        axes = equation.params.get("axes", equation.params.get("axis_name"))
+        if equation.primitive.name.startswith(COLLECTIVES):
+            axes = (axes,) if isinstance(axes, str) else axes
+            sizes = [value.aval.size for value in equation.outvars]
+            found[axes] = found.get(axes, 0) + sum(sizes)
+        for inner in inner_jaxprs(equation):
+            for axes, elements in sent_over(inner).items():
+                found[axes] = found.get(axes, 0) + elements
+    return found

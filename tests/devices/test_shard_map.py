@@ -1,3 +1,4 @@
+import functools
 import inspect
 import pathlib
 import re
@@ -191,3 +192,27 @@ def test_a_function_that_calls_shard_map_takes_each_mesh():
     assert [len(shard_map.held(result)) for result in results] == [4, 2, 8]
     for result in results:
         np.testing.assert_array_equal(result, 2 * np.arange(8))
+
+
+MENDED = "JAX has mended it: say so on the page and in the list of errors"
+
+
+def test_the_derivative_of_exact_gelu_is_refused_in_shard_map_from_jax_0_12_on(x):
+    numbers = jax.device_put(np.linspace(-2, 2, 8, dtype=np.float32), jax.P("i"))
+    expected = "works"
+    if jax.__version_info__ >= (0, 12):
+        expected = "ValueError: Primitive polynomial requires varying manual axes to match"
+    assert shard_map.outcome(shard_map.slopes, shard_map.exact_gelu, numbers) == expected, MENDED
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_derivative_of_ones_own_is_that_of_gelu(compiled, x):
+    numbers = np.linspace(-6, 6, 32, dtype=np.float32)
+    expected = jax.vmap(jax.grad(shard_map.exact_gelu))(numbers)
+    slopes = functools.partial(shard_map.slopes, shard_map.own_gelu)
+    slopes = jax.jit(slopes) if compiled else slopes
+    found = slopes(jax.device_put(numbers, jax.P("i")))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(
+        shard_map.own_gelu(numbers), shard_map.exact_gelu(numbers), rtol=1e-6
+    )

@@ -6,12 +6,15 @@ import re
 import stat
 import subprocess
 import sys
+import types
 
+import jax
 import numpy as np
 import pytest
 import yaml
+from jax.experimental import mesh_utils
 
-from snippets.processes import cluster
+from snippets.processes import cluster, distributed, hanging
 from snippets.programs.launcher import (
     clean_environment,
     find_mpirun,
@@ -20,6 +23,7 @@ from snippets.programs.launcher import (
     run_together,
     write_program,
 )
+from snippets.training import ddp_and_fsdp
 
 FUNCTIONS = [cluster.join_by_launcher, cluster.own_rows, cluster.train_step]
 LAUNCH = pathlib.Path(__file__).parents[2] / "snippets" / "processes" / "launch"
@@ -204,3 +208,54 @@ def test_the_names_in_the_yaml_fit_together():
     assert {mount["name"] for mount in container["volumeMounts"]} == volumes
     [mount] = container["volumeMounts"]
     assert f"{mount['mountPath']}/train.py" in container["command"][-1]
+
+
+class Made(Exception):
+    """Ends a program once it has made its mesh."""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        cluster.everywhere_program,
+        lambda: distributed.shared_array("", 2, 0),
+        lambda: distributed.train_program("", 2, 0),
+        lambda: hanging.summed(0),
+        lambda: hanging.other_program("", 2, 0),
+        ddp_and_fsdp.jax_program,
+    ],
+)
+def test_each_program_has_a_mesh_on_two_machines(program, monkeypatch):
+    def made(sharding, *_):
+        assert sharding.mesh.shape == {"data": 8}
+        assert set(sharding.mesh.axis_types) == {jax.sharding.AxisType.Explicit}
+        raise Made
+
+    monkeypatch.setattr(jax, "devices", lambda: cluster.two_machines(4))
+    monkeypatch.setattr(jax.distributed, "initialize", lambda *_, **__: None)
+    monkeypatch.setattr(jax, "make_array_from_process_local_data", made)
+    monkeypatch.setattr(jax, "NamedSharding", lambda mesh, _: types.SimpleNamespace(mesh=mesh))
+    monkeypatch.setattr(jax, "set_mesh", lambda mesh: made(types.SimpleNamespace(mesh=mesh)))
+    for name in ("JAX_COORDINATOR_ADDRESS", "WORLD_SIZE", "RANK"):
+        monkeypatch.setenv(name, "1")
+    with pytest.raises(Made):
+        program()
+
+
+def test_a_mesh_of_machines_has_an_axis_for_them(raises_declared):
+    mesh = cluster.mesh_of_machines(cluster.two_machines(4)[::-1])
+    assert mesh.shape == {"machines": 2, "data": 4}
+    assert [{d.slice_index for d in row} for row in mesh.devices] == [{1}, {0}]
+    # The hybrid mesh of JAX has the same devices in each machine.
+    hybrid = mesh_utils.create_hybrid_device_mesh((1, 4), (2, 1), cluster.two_machines(4))
+    assert hybrid.shape == (2, 4)
+    raises_declared(cluster.make_mesh_of_machines)
+
+
+def test_machines_with_different_numbers_of_devices_are_refused():
+    with pytest.raises(ValueError, match=r"different numbers of devices, {0: 4, 1: 3}"):
+        cluster.by_machine(cluster.two_machines(4)[:7])
+
+
+def test_devices_of_a_cpu_are_those_of_one_machine():
+    assert cluster.by_machine(jax.devices("cpu")).shape == (1, 8)

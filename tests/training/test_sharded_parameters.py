@@ -201,6 +201,22 @@ def test_collectives_of_the_steps(data):
     assert {"all-gather", "all-reduce"} <= set(chosen)
 
 
+def test_between_machines_only_shards_of_gradients_are_added_up(data, one_losses):
+    two, both = jax.make_mesh((2, 4), ("machines", "data")), ("machines", "data")
+    with jax.set_mesh(two):
+        first = jax.device_put(FIRST, page.sharded_over(two, FIRST))
+        rows = [jax.device_put(batch, jax.P(both)) for batch in data]
+        specs = jax.tree.map(lambda x: jax.typeof(x).sharding.spec, first[0])
+        gradient = page.gradient_by_hand(LOSS, specs, axes=both)
+        sent = page.sent_over(jax.make_jaxpr(gradient)(*first[:2], rows[0]).jaxpr)
+        *end, losses = steps.train(steps.make_step(gradient, OPTIMIZER), *first, rows)
+    np.testing.assert_allclose(losses, one_losses, rtol=1e-4)
+    whole = data_parallel.count_elements(PARAMS) - 10
+    # Gathered and scattered; biases and loss over all; a quarter between machines.
+    assert sent == {("data",): whole + whole // 4 + 10, both: 2, ("machines",): whole // 4 + 10}
+    assert_sharded(end, two)
+
+
 def test_communication_names_each_collective(data):
     with jax.set_mesh(MESH):
         replicated = jax.device_put(FIRST, jax.NamedSharding(MESH, jax.P()))
