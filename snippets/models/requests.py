@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from snippets.models.modules import layer_norm, linear
-from snippets.project.gpt import mlp, split_heads
+from snippets.project.gpt import check_room, mlp, split_heads
 
 
 def grow(forward, tokens, count):
@@ -63,8 +63,10 @@ def extend(params, cache, tokens, start, heads):
 def prefill(params, tokens, length, config):
     """Return logits (tokens,) behind a prompt, and its cache.
 
-    Only the first `length` of tokens (n,) are the prompt.
+    Only the first `length` of tokens (n,) are the prompt. ValueError where
+    the model has no position for each of the n.
     """
+    check_room(len(tokens), config)
     cache = first_cache(params, config)
     logits, cache = extend(params, cache, tokens, 0, config.heads)
     return logits[length - 1], cache
@@ -111,7 +113,12 @@ def decode(
 
 
 def padded(tokens, size):
-    """Return tokens (n,) with zeros behind them, (size,) int32."""
+    """Return tokens (n,) with zeros behind them, (size,) int32.
+
+    ValueError where there are more than `size`.
+    """
+    if len(tokens) > size:
+        raise ValueError(f"{len(tokens)} tokens do not fit into {size}")
     return np.pad(tokens, (0, size - len(tokens))).astype(np.int32)
 
 
@@ -123,9 +130,11 @@ def power_of_two(tokens):
 def respond(params, tokens, key, config, count, size, **sampling):
     """Return `count` tokens behind a prompt (n,), which is padded to `size`.
 
-    `temperature` and `top_k` are those of `decode`.
+    `temperature` and `top_k` are those of `decode`. ValueError where the
+    model has no position for each token.
     """
     length = len(tokens)
+    check_room(length + count, config)
     rows = padded(tokens, size)
     logits, cache = prefill(params, rows, length, config)
     found, _ = decode(
@@ -140,8 +149,10 @@ def respond_to_all(
 ):
     """Return `count` tokens behind each of padded prompts (rows, n).
 
-    Each row has its length, its key, its cache and its position.
+    Each row has its length, its key, its cache and its position. ValueError
+    where the model has no position for `count` tokens behind a row of n.
     """
+    check_room(rows.shape[1] + count, config)
 
     def one(tokens, length, key):
         logits, cache = prefill(params, tokens, length, config)
@@ -169,6 +180,7 @@ def speculate(small, big, tokens, count, ahead=4):
     room for `ahead` more tokens (Leviathan et al. 2023, if none are drawn).
     """
     (params, config), length = big, len(tokens)
+    check_room(length + count + ahead, config)
     logits, cache = prefill(params, tokens, length, config)
     _, draft = prefill(small[0], tokens, length, small[1])
     text, runs = [int(logits.argmax())], 1

@@ -422,13 +422,24 @@ def next_logits(params, cache, token, position, heads):
     return layer_norm(params["norm"], x) @ params["embedding"].T, cache
 
 
+def check_room(count, config):
+    """Raise ValueError where a model has fewer positions than tokens."""
+    if count > config.length:
+        raise ValueError(
+            f"{count} tokens do not fit into a model of {config.length} "
+            "positions: shorten the prompt, or ask for fewer"
+        )
+
+
 @jax.jit(static_argnames=("config", "count"))
 def generate(params, prompt, key, temperature, config, count, lengths=None):
     """Return prompt (rows, length) and what follows, `count` tokens in all.
 
     Temperature 0 takes the most likely token. Padded prompts have `lengths`.
+    ValueError where the model has no position for each.
     """
     length = prompt.shape[1]
+    check_room(max(length, count), config)
     lengths = jnp.full(len(prompt), length) if lengths is None else lengths
 
     def step(carry, position):
@@ -447,6 +458,22 @@ def generate(params, prompt, key, temperature, config, count, lengths=None):
     first = empty_cache(params, config, len(prompt)), prompt[:, 0]
     _, tokens = jax.lax.scan(step, first, jnp.arange(count - 1))
     return jnp.concatenate([prompt[:, :1], tokens.T], axis=1)
+
+
+def generate_sharded(params, prompt, key, temperature, config, count):
+    """Return `generate` of arrays in any layout; the rows are sharded.
+
+    The mesh that is set has explicit axes or automatic ones, of which "data"
+    divides the rows.
+    """
+
+    def chosen(params, prompt, key):
+        return generate(params, prompt, key, temperature, config, count)
+
+    rows = jax.P("data")
+    return jax.sharding.auto_axes(chosen, out_sharding=rows)(
+        params, prompt, key
+    )
 
 
 def encode(text):

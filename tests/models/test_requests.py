@@ -140,3 +140,20 @@ def test_guesses_change_no_token_and_good_ones_save_runs(ahead):
     # The first run gives one token, and each later one at most all guesses and one more.
     assert runs["itself"] == 1 + -(-(COUNT - 1) // (ahead + 1))
     assert runs["itself"] <= runs["rounded"] <= runs["other"] <= COUNT
+
+
+def test_what_has_no_position_is_refused():
+    config = gpt.Config(length=32, width=32, layers=2)
+    params, key = gpt.init_gpt(jax.random.key(0), config), jax.random.key(1)
+    words = "do not fit into a model of 32 positions"
+    with pytest.raises(ValueError, match=f"^44 tokens {words}"):
+        requests.respond(params, TEXT[:4], key, config, 40, 16)
+    with pytest.raises(ValueError, match=f"^48 tokens {words}"):
+        requests.respond(params, TEXT[:4], key, config, 20, 48)
+    with pytest.raises(ValueError, match="^9 tokens do not fit into 8$"):
+        requests.respond(params, TEXT[:9], key, config, 20, 8)
+    rows, keys = np.zeros((2, 16), np.int32), jax.random.split(key, 2)
+    with pytest.raises(ValueError, match=f"^36 tokens {words}"):
+        requests.respond_to_all(params, rows, np.full(2, 4), keys, config, 20)
+    with pytest.raises(ValueError, match=f"^38 tokens {words}"):
+        requests.speculate((params, config), (params, config), TEXT[:4], 30, 4)

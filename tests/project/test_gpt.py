@@ -260,3 +260,30 @@ def test_a_key_draws_one_text_and_rows_differ(temperature):
     )
     np.testing.assert_array_equal(one, again)
     assert (one != other).any() and (one[0] != one[1]).any()
+
+
+@pytest.mark.parametrize("kind", ["Explicit", "Auto"])
+@pytest.mark.parametrize("shape", [(8,), (4,), (2, 4)])
+@pytest.mark.parametrize("rows", ["replicated", "sharded"])
+def test_generation_on_several_devices_is_that_of_one(kind, shape, rows):
+    config = gpt.Config(length=16, width=32, layers=2)
+    params = gpt.init_gpt(jax.random.key(0), config)
+    prompt, key = np.repeat(gpt.encode("def f"), 8, axis=0), jax.random.key(1)
+    expected = gpt.generate(params, prompt, key, 0.7, config, 16)
+    names, types = ("data", "other")[: len(shape)], (jax.sharding.AxisType[kind],) * len(shape)
+    devices = jax.devices("cpu")[: np.prod(shape)]
+    mesh = jax.make_mesh(shape, names, types, devices=devices)
+    with jax.set_mesh(mesh):
+        held = jax.device_put(params, sharded_parameters.sharded_over(mesh, params))
+        prompts = jax.device_put(prompt, jax.P("data") if rows == "sharded" else jax.P())
+        found = gpt.generate_sharded(held, prompts, key, 0.7, config, 16)
+    np.testing.assert_array_equal(found, expected)
+    assert len({str(shard.index) for shard in found.addressable_shards}) == shape[0]
+
+
+def test_more_tokens_than_positions_are_refused():
+    config = gpt.Config(length=16, width=32, layers=2)
+    params, key = gpt.init_gpt(jax.random.key(0), config), jax.random.key(1)
+    for prompt, count in ((gpt.encode("def f"), 17), (gpt.encode("d" * 17), 16)):
+        with pytest.raises(ValueError, match="17 tokens do not fit into a model of 16 positions"):
+            gpt.generate(params, prompt, key, 0.7, config, count)
