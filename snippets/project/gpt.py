@@ -461,10 +461,10 @@ def generate(params, prompt, key, temperature, config, count, lengths=None):
 
 
 def generate_sharded(params, prompt, key, temperature, config, count):
-    """Return `generate` of arrays in any layout; the rows are sharded.
+    """Return `generate` of arrays in any layout of the mesh that is set.
 
-    The mesh that is set has explicit axes or automatic ones, of which "data"
-    divides the rows.
+    Its axis "data" divides the rows. On explicit axes those of the result
+    are sharded over it.
     """
 
     def chosen(params, prompt, key):
