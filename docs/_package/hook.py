@@ -112,6 +112,8 @@ class BookHook(BuildHookInterface):  # type: ignore[misc]
             for path in (root / "snippets" / "learn" / kind).glob("*.py"):
                 text = path.read_text("utf8")
                 files[f"{kind}/{path.name}"] = text.replace(*PRACTICE)
+        made = module(root / "docs" / "_package" / "course.py").course(root)
+        files |= {f"course/{name}": text for name, text in made.items()}
         for name, text in files.items():
             path = pathlib.Path(self.folder.name, name)
             path.parent.mkdir(exist_ok=True)

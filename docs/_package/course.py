@@ -1,0 +1,191 @@
+"""Makes importable modules of functions that the book teaches, from the snippets.
+
+A function brings what it needs: others of the snippets, constants and imports, and nothing else of
+its module. So a reader needs the libraries of what is used, and no other.
+
+Needs the standard library alone.
+"""
+
+import ast
+import pathlib
+
+# Of each module: the page that teaches it, and its functions as module.name of the snippets.
+MODULES = {
+    "steps": (
+        "models/steps",
+        "models.steps: stateless split_nnx cross_entropy mean_squared mean_of gradient_of "
+        "make_step train accumulated rematerialized to_bfloat16 in_bfloat16",
+    ),
+    "of_equinox": ("models/steps", "models.steps: split_equinox split_stateful_equinox"),
+    "layouts": (
+        "training/sharded_parameters",
+        "devices.resharding: replicate",
+        "training.data_parallel: axis_of_devices collectives",
+        "training.sharded_parameters: sharded_over gathered gradient_by_hand bytes_on_each_device",
+        "processes.cluster: by_machine mesh_of_machines",
+    ),
+    "shares": (
+        "training/stages",
+        "training.stages: in_a_row pipeline attention ring_attention every_expert balance_loss "
+        "capacity_experts ragged_experts send_padded",
+    ),
+    "of_torch": ("models/modules", "models.modules: from_torch into_nnx into_equinox"),
+    "generation": (
+        "project/generation",
+        "project.gpt: Config init_gpt gpt generate generate_sharded encode decode",
+    ),
+}
+HEAD = '''"""From the book JAX, Measured: {page}.html explains it.
+
+Made from its snippets, whose tests are those of the book.
+"""
+
+'''
+LAZY = '''"""Functions of the book JAX, Measured, to be imported: `from jax_measured.course import make_step`.
+
+Each is loaded when it is asked for, so that only the libraries of what is used need be there. Its
+module names the page that explains it.
+"""
+
+import importlib
+
+MODULES = {modules}
+__all__ = {names}
+
+
+def __getattr__(name):
+    """Return a function from its module."""
+    if name not in MODULES:
+        raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+    return getattr(importlib.import_module(f".{{MODULES[name]}}", __name__), name)
+
+
+def __dir__():
+    """Return the names of all functions."""
+    return __all__
+'''
+
+
+class Source:
+    """A module of the snippets: where each of its names comes from."""
+
+    def __init__(self, root: pathlib.Path, module: str) -> None:
+        """Read it; `module` is such as 'models.steps'."""
+        path = root.joinpath("snippets", *module.split(".")).with_suffix(".py")
+        self.lines = path.read_text("utf8").splitlines()
+        self.defined: dict[str, list[ast.stmt]] = {}
+        self.imported: dict[str, tuple[str, str]] = {}
+        for node in ast.parse("\n".join(self.lines)).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                self._imports(node)
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                name = _changed(node) or node.name
+                self.defined.setdefault(name, []).append(node)
+            elif isinstance(node, ast.Assign):
+                for target in node.targets:
+                    for name in _names(target):
+                        self.defined.setdefault(name, []).append(node)
+
+    def _imports(self, node: ast.Import | ast.ImportFrom) -> None:
+        for alias in node.names:
+            name = alias.asname or alias.name.partition(".")[0]
+            if isinstance(node, ast.ImportFrom):
+                said = f"from {node.module} import {alias.name}"
+            else:
+                said = f"import {alias.name}"
+            said += f" as {alias.asname}" if alias.asname else ""
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            own = module.removeprefix("snippets.") if module.startswith("snippets.") else ""
+            self.imported[name] = (own, alias.name) if own else ("", said)
+
+    def text(self, node: ast.stmt) -> str:
+        """Return the source of a definition, with its decorators."""
+        decorators = getattr(node, "decorator_list", [])
+        first = min([node.lineno, *(each.lineno for each in decorators)])
+        return "\n".join(self.lines[first - 1 : node.end_lineno])
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _changed(node: ast.FunctionDef | ast.ClassDef) -> str | None:
+    """Return the name that a decorator changes, such as f in `@f.defjvp`."""
+    for each in node.decorator_list:
+        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
+            if each.attr.startswith("def"):
+                return each.value.id
+    return None
+
+
+class Module:
+    """A module in the making."""
+
+    def __init__(self, sources: dict[str, Source], elsewhere: dict[tuple[str, str], str]) -> None:
+        """Take what other modules define from them: {(module of snippets, name): module}."""
+        self.sources, self.elsewhere = sources, elsewhere
+        self.imports: dict[str, str] = {}
+        self.texts: dict[tuple[str, str], str] = {}
+
+    def take(self, module: str, name: str) -> None:
+        """Take a definition, after all that it needs."""
+        source = self.sources[module]
+        if (module, name) in self.texts:
+            return
+        self.texts[module, name] = ""
+        nodes = source.defined[name]
+        # What is defined elsewhere under this name would be another thing.
+        if any(other == name and where != module for where, other in self.texts):
+            raise ValueError(f"two definitions of {name}: that of {module}, and another")
+        for used in sorted(set().union(*map(_names, nodes)) - {name}):
+            self._need(module, used)
+        text = "\n\n\n".join(source.text(node) for node in nodes)
+        del self.texts[module, name]
+        self.texts[module, name] = text
+
+    def _need(self, module: str, name: str) -> None:
+        source = self.sources[module]
+        if name in source.defined:
+            where, what = module, name
+        elif name in source.imported:
+            where, what = source.imported[name]
+            if not where:
+                self.imports[name] = what
+                return
+        else:
+            return
+        if other := self.elsewhere.get((where, what)):
+            self.imports[name] = f"from .{other} import {what}"
+        else:
+            self.take(where, what)
+
+    def text(self, page: str) -> str:
+        """Return the source of the module."""
+        imports = "\n".join(sorted(self.imports.values()))
+        return HEAD.format(page=page) + "\n\n\n".join([imports, *self.texts.values()]) + "\n"
+
+
+def course(root: pathlib.Path) -> dict[str, str]:
+    """Return the sources of the modules, and of the one that offers all their names."""
+    wanted = {
+        name: [
+            (module, function)
+            for line in lines
+            for module, _, functions in [line.partition(": ")]
+            for function in functions.split()
+        ]
+        for name, (_, *lines) in MODULES.items()
+    }
+    folders = (root / "snippets").glob("*/*.py")
+    named = {f"{path.parent.name}.{path.stem}" for path in folders}
+    sources = {name: Source(root, name) for name in sorted(named) if "__init__" not in name}
+    texts = {}
+    for name, own in wanted.items():
+        elsewhere = {each: at for at, others in wanted.items() if at != name for each in others}
+        module = Module(sources, elsewhere)
+        for each in own:
+            module.take(*each)
+        texts[f"{name}.py"] = module.text(MODULES[name][0])
+    of = {function: name for name, own in wanted.items() for _, function in own}
+    texts["__init__.py"] = LAZY.format(modules=of, names=sorted(of))
+    return texts
