@@ -406,6 +406,14 @@ def build_benchmark(session):
 
 
 @nox.session
+def variations(session):
+    """Vary what the book teaches in hundreds of examples a function: ten minutes and more."""
+    install(session, FRAMEWORKS, "docs", "tests")
+    examples = {"BOOK_EXAMPLES": os.environ.get("BOOK_EXAMPLES", "200")}
+    session.run("pytest", "tests/book/test_variations.py", *session.posargs, env=examples)
+
+
+@nox.session
 def stress(session):
     """Build the site and run the tests under load, with little memory and a clock that jumps.
 
