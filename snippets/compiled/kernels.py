@@ -33,6 +33,10 @@ EXPECTED_ERRORS = {
         ValueError,
         "Linearization failed to produce known values",
     ),
+    "of_shards_untyped": (
+        ValueError,
+        "Please specify how the output should be varying across mesh axes",
+    ),
 }
 
 
@@ -231,7 +235,8 @@ def attention(query, key, value, tile=256, interpret=False, causal=False):
         raise ValueError(f"no attention of {shapes}, causal: {causal}")
 
     def at(h, i, j):
-        return h // (heads // groups), jnp.minimum(i, j) if causal else j, 0
+        group = jax.lax.div(h, heads // groups)
+        return group, jnp.minimum(i, j) if causal else j, 0
 
     queries = pl.BlockSpec((None, tile, width), lambda h, i, j: (h, i, 0))
     keys = pl.BlockSpec((None, tile, width), at)
@@ -320,6 +325,17 @@ def gradients(function, *arrays):
     return jax.grad(lambda *args: jnp.sum(function(*args) ** 2), every)(
         *arrays
     )
+
+
+def of_shards_untyped(x, axis):
+    """Say of a result in shard_map only shape and dtype; raises ValueError."""
+
+    def call(shard):
+        out_shape = jax.ShapeDtypeStruct(shard.shape, shard.dtype)
+        return pl.pallas_call(softmax_kernel, out_shape)(shard)
+
+    specs = jax.P(axis)
+    return jax.shard_map(call, in_specs=specs, out_specs=specs)(x)
 
 
 def row_sums_kernel(x_ref, out_ref):

@@ -160,6 +160,8 @@ def set_mesh(size, axis_type):
     return jax.set_mesh(jax.make_mesh((size,), ("i",), (axis_type,), devices=jax.devices()[:size]))
 
 
+# JAX 0.10 can wait for ever where a simulation needs all of the virtual devices: the callbacks that
+# simulate compute, too, and then no thread is left for them. So four of the eight are the most.
 SIMULATED = pltpu.InterpretParams()
 
 
@@ -171,7 +173,7 @@ def shards(function, *specs):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_softmax_of_shards_on_two_meshes(axis_type, wrap, dtype):
     function = wrap(lambda x: kernels.softmax_of_shards(x, "i", 32, SIMULATED))
-    for size in (8, 4):
+    for size in (4, 2):
         with set_mesh(size, axis_type):
             found = function(jax.device_put(X.astype(dtype), jax.P("i")))
             assert len({str(shard.index) for shard in found.addressable_shards}) == size
@@ -184,7 +186,7 @@ def test_a_kernel_of_an_array_of_shards_and_one_that_all_have(axis_type, wrap):
     scale = jnp.linspace(0.5, 2, 128)
     norm = wrap(shards(lambda *xs: kernels.rms_norm(*xs, 32, SIMULATED), jax.P("i"), jax.P()))
     product = wrap(shards(lambda *xs: kernels.matmul(*xs, 32, SIMULATED), jax.P("i"), jax.P()))
-    with set_mesh(8, axis_type):
+    with set_mesh(4, axis_type):
         x = jax.device_put(X, jax.P("i"))
         normed, multiplied = norm(x, scale), product(x, b)
     close(normed, kernels.rms_norm(X, scale, 32, True))
@@ -193,9 +195,9 @@ def test_a_kernel_of_an_array_of_shards_and_one_that_all_have(axis_type, wrap):
 
 def test_sums_of_the_rows_of_each_shard(axis_type):
     sums = shards(lambda x: kernels.row_sums(x, "arbitrary", SIMULATED, 16), jax.P("i"))
-    with set_mesh(8, axis_type):
+    with set_mesh(4, axis_type):
         found = sums(jax.device_put(X, jax.P("i")))
-    close(found, X.reshape(8, 32, 128).sum(1), 1e-4)
+    close(found, X.reshape(4, 64, 128).sum(1), 1e-4)
 
 
 def test_attention_with_heads_on_devices_of_one_axis_of_two(axis_type, wrap):
@@ -204,7 +206,9 @@ def test_attention_with_heads_on_devices_of_one_axis_of_two(axis_type, wrap):
     function = wrap(
         shards(lambda *xs: kernels.attention(*xs, 32, SIMULATED, True), *[jax.P("i")] * 3)
     )
-    with jax.set_mesh(jax.make_mesh((4, 2), ("i", "j"), (axis_type,) * 2)):
+    with jax.set_mesh(
+        jax.make_mesh((2, 2), ("i", "j"), (axis_type,) * 2, devices=jax.devices()[:4])
+    ):
         found = function(*(jax.device_put(each, jax.P("i")) for each in (query, key, value)))
     close(found, formula(query, key, value, causal=True), 1e-4)
 
@@ -212,14 +216,14 @@ def test_attention_with_heads_on_devices_of_one_axis_of_two(axis_type, wrap):
 def test_gradients_of_kernels_of_shards(axis_type, wrap):
     softmax = jax.custom_vjp(kernels.softmax_with_gradient.fun)
     softmax.defvjp(kernels.softmax_forward, kernels.softmax_backward)
-    x = jnp.concatenate([X] * 4)
+    x = jnp.concatenate([X] * 2)
     norm = functools.partial(kernels.rms_norm, rows=128, interpret=SIMULATED)
     normed = kernels.with_gradient_of(plain_norm, norm)
     sharded = shards(lambda x, scale: softmax(normed(x, scale)), jax.P("i"), jax.P())
     plain = lambda x, scale: jax.nn.softmax(plain_norm(x, scale))  # noqa: E731
     scale, weights = jnp.linspace(0.5, 2, 128), jnp.sin(jnp.arange(128.0))
     gradient = wrap(jax.grad(lambda *xs: jnp.sum(sharded(*xs) @ weights), (0, 1)))
-    with set_mesh(8, axis_type):
+    with set_mesh(4, axis_type):
         found = gradient(jax.device_put(x, jax.P("i")), scale)
     expected = jax.grad(lambda *xs: jnp.sum(plain(*xs) @ weights), (0, 1))(x, scale)
     for each, exact in zip(found, expected, strict=True):
@@ -230,20 +234,32 @@ def plain_norm(x, scale):
     return x * jax.lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6) * scale
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_a_tpu_takes_the_kernels_inside_shard_map_alone(axis_type, causal):
-    """Nothing is run: a program is lowered for a TPU."""
-    attention = functools.partial(kernels.attention, tile=128, causal=causal)
-    with set_mesh(8, axis_type):
+@pytest.mark.parametrize("size", [8, 4])
+def test_a_tpu_takes_the_kernels_inside_shard_map_alone(axis_type, size):
+    """Nothing is run: programs are lowered for TPUs."""
+
+    def lowered(function, *arrays):
+        return jax.jit(function).trace(*arrays).lower(lowering_platforms=("tpu",)).as_text()
+
+    with set_mesh(size, axis_type):
         qkv = [jax.device_put(jnp.ones((8, 256, 128)), jax.P("i"))] * 3
-
-        def lowered(function):
-            return jax.jit(function).trace(*qkv).lower(lowering_platforms=("tpu",)).as_text()
-
-        assert "tpu_custom_call" in lowered(shards(attention, *[jax.P("i")] * 3))
+        for causal in (False, True):
+            attention = functools.partial(kernels.attention, causal=causal)
+            assert "tpu_custom_call" in lowered(shards(attention, *[jax.P("i")] * 3), *qkv)
+        x = jax.device_put(X, jax.P("i"))
+        of_shards = functools.partial(kernels.softmax_of_shards, axis="i", rows=32)
+        assert "tpu_custom_call" in lowered(of_shards, x)
         says = "requires all mesh axes to be Manual" if axis_type.name == "Explicit" else "Mosaic"
         with pytest.raises((ValueError, NotImplementedError), match=says):
-            lowered(attention)
+            lowered(kernels.softmax, x)
+
+
+def test_a_result_must_say_over_which_axes_it_varies(axis_type, raises_declared):
+    with set_mesh(4, axis_type):
+        x = jax.device_put(X, jax.P("i"))
+        raises_declared(kernels.of_shards_untyped, x, "i")
+        with pytest.raises(TypeError, match="manual axis types do not match"):
+            kernels.softmax_of_shards(x, "i", 32, interpret=True)
 
 
 def test_the_gradient_of_a_reference():
