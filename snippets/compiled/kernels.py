@@ -1,6 +1,7 @@
 """Kernels in Pallas: softmax, RMSNorm, a tiled matmul and attention."""
 
 import contextlib
+import functools
 import io
 import itertools
 import logging
@@ -32,6 +33,10 @@ EXPECTED_ERRORS = {
         ValueError,
         "Linearization failed to produce known values",
     ),
+    "of_shards_untyped": (
+        ValueError,
+        "Please specify how the output should be varying across mesh axes",
+    ),
 }
 
 
@@ -42,22 +47,48 @@ def softmax_kernel(x_ref, out_ref):
     out_ref[...] = exps / jnp.sum(exps, axis=-1, keepdims=True)
 
 
+def whole_blocks(size, block):
+    """Return how many blocks fill an axis; ValueError if they do not."""
+    if size % block:
+        raise ValueError(
+            f"blocks of {block} do not fill an axis of {size}: pass a size of "
+            f"block that divides {size}, or pad the axis"
+        )
+    return size // block
+
+
+def like(shape, *arrays):
+    """Return the type of a kernel's result, with the dtype of the first array.
+
+    Inside `shard_map` it varies over each axis over which one array does.
+    """
+    kinds = [jax.typeof(array).manual_axis_type for array in arrays]
+    varying = frozenset().union(*(kind.varying for kind in kinds))
+    return jax.ShapeDtypeStruct(
+        shape,
+        arrays[0].dtype,
+        manual_axis_type=kinds[0].update(varying=varying),
+    )
+
+
 def by_rows(kernel, *arrays, rows=128, interpret=False):
     """Run a kernel on blocks of `rows` rows of arrays (m, n); same result.
 
-    `rows` must divide m, or ValueError is raised. `interpret` is that of
-    `pallas_call`: False, True or `pltpu.InterpretParams`.
+    `rows` must divide m, and the arrays must have one shape, or ValueError is
+    raised. `interpret` is that of `pallas_call`: False, True or
+    `pltpu.InterpretParams()`, which also works inside `shard_map`.
     """
-    (m, n), dtype = arrays[0].shape, arrays[0].dtype
-    if m % rows:
-        raise ValueError(f"{rows} rows do not divide {m}")
+    shapes = {array.shape for array in arrays}
+    if len(shapes) > 1:
+        raise ValueError(f"the arrays have several shapes: {sorted(shapes)}")
+    m, n = arrays[0].shape
     block = pl.BlockSpec((rows, n), lambda i: (i, 0))
     return pl.pallas_call(
         kernel,
-        grid=(m // rows,),
+        grid=(whole_blocks(m, rows),),
         in_specs=[block] * len(arrays),
         out_specs=block,
-        out_shape=jax.ShapeDtypeStruct((m, n), dtype),
+        out_shape=like((m, n), *arrays),
         interpret=interpret,
     )(*arrays)
 
@@ -71,7 +102,8 @@ def rms_norm_kernel(x_ref, scale_ref, out_ref):
     """Write the rows of a block, divided by their root mean square."""
     x = x_ref[...]
     mean = jnp.mean(x * x, axis=-1, keepdims=True)
-    out_ref[...] = x * jax.lax.rsqrt(mean + 1e-6) * scale_ref[...]
+    normed = x * jax.lax.rsqrt(mean + 1e-6) * scale_ref[...]
+    out_ref[...] = normed.astype(out_ref.dtype)
 
 
 def rms_norm(x, scale, rows=128, interpret=False):
@@ -80,14 +112,16 @@ def rms_norm(x, scale, rows=128, interpret=False):
     `scale` has shape (n,); the formula is that of Zhang and Sennrich 2019,
     section 4, with 1e-6 under the root. The rest is as in `by_rows`.
     """
+    if scale.shape != x.shape[1:]:
+        raise ValueError(f"rows of {x.shape[1:]}, and a scale {scale.shape}")
     block = pl.BlockSpec((rows, x.shape[1]), lambda i: (i, 0))
     shared = pl.BlockSpec((1, x.shape[1]), lambda i: (0, 0))
     return pl.pallas_call(
         rms_norm_kernel,
-        grid=(x.shape[0] // rows,),
+        grid=(whole_blocks(x.shape[0], rows),),
         in_specs=[block, shared],
         out_specs=block,
-        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        out_shape=like(x.shape, x, scale),
         interpret=interpret,
     )(x, scale[None])
 
@@ -111,68 +145,107 @@ def matmul_kernel(a_ref, b_ref, out_ref, sum_ref):
 def matmul(a, b, tile=512, interpret=False):
     """Return a @ b in the dtype of a, (m, k) @ (k, n), in square tiles.
 
-    All sizes must be multiples of `tile`. Sums are float32.
+    All sizes must be multiples of `tile`, or ValueError is raised. Sums are
+    float32.
     """
-    (m, k), n = a.shape, b.shape[1]
+    (m, k), (inner, n) = a.shape, b.shape
+    if inner != k:
+        raise ValueError(f"no matmul of {a.shape} and {b.shape}")
     return pl.pallas_call(
         matmul_kernel,
-        grid=(m // tile, n // tile, k // tile),
+        grid=tuple(whole_blocks(size, tile) for size in (m, n, k)),
         in_specs=[
             pl.BlockSpec((tile, tile), lambda i, j, step: (i, step)),
             pl.BlockSpec((tile, tile), lambda i, j, step: (step, j)),
         ],
         out_specs=pl.BlockSpec((tile, tile), lambda i, j, step: (i, j)),
-        out_shape=jax.ShapeDtypeStruct((m, n), a.dtype),
+        out_shape=like((m, n), a, b),
         scratch_shapes=[pltpu.VMEM((tile, tile), jnp.float32)],
         interpret=interpret,
     )(a, b)
 
 
 def attention_kernel(
-    query_ref, key_ref, value_ref, out_ref, top_ref, total_ref, sum_ref
+    query_ref,
+    key_ref,
+    value_ref,
+    out_ref,
+    top_ref,
+    total_ref,
+    sum_ref,
+    causal=False,
 ):
     """Add what one block of keys contributes to one block of queries.
 
     The largest score of each query so far, the sum of its exponentials and
     its weighted values stay in scratch memory (Dao et al. 2022, algorithm 1).
+    With `causal`, blocks of later keys are left out.
     """
+    queries, keys = pl.program_id(1), pl.program_id(2)
 
-    @pl.when(pl.program_id(2) == 0)
+    @pl.when(keys == 0)
     def start():
         top_ref[...] = jnp.full_like(top_ref, -jnp.inf)
         total_ref[...] = jnp.zeros_like(total_ref)
         sum_ref[...] = jnp.zeros_like(sum_ref)
 
-    query = query_ref[...] / math.sqrt(query_ref.shape[-1])
-    scores = jnp.dot(query, key_ref[...].T, preferred_element_type=jnp.float32)
-    top = jnp.maximum(top_ref[...], scores.max(axis=-1, keepdims=True))
-    exps = jnp.exp(scores - top)
-    before = jnp.exp(top_ref[...] - top)
-    total_ref[...] = before * total_ref[...] + exps.sum(-1, keepdims=True)
-    sum_ref[...] = before * sum_ref[...] + jnp.dot(
-        exps, value_ref[...], preferred_element_type=jnp.float32
-    )
-    top_ref[...] = top
+    @pl.when(not causal or keys <= queries)
+    def add():
+        query = query_ref[...] / math.sqrt(query_ref.shape[-1])
+        scores = jnp.dot(
+            query, key_ref[...].T, preferred_element_type=jnp.float32
+        )
+        if causal:
+            q, k = (
+                tile * scores.shape[axis]
+                + jax.lax.broadcasted_iota(jnp.int32, scores.shape, axis)
+                for axis, tile in enumerate((queries, keys))
+            )
+            scores = jnp.where(k <= q, scores, -jnp.inf)
+        top = jnp.maximum(top_ref[...], scores.max(axis=-1, keepdims=True))
+        exps = jnp.exp(scores - top)
+        before = jnp.exp(top_ref[...] - top)
+        total_ref[...] = before * total_ref[...] + exps.sum(-1, keepdims=True)
+        sum_ref[...] = before * sum_ref[...] + jnp.dot(
+            exps, value_ref[...], preferred_element_type=jnp.float32
+        )
+        top_ref[...] = top
 
-    @pl.when(pl.program_id(2) == pl.num_programs(2) - 1)
+    @pl.when(keys == pl.num_programs(2) - 1)
     def finish():
         out_ref[...] = (sum_ref[...] / total_ref[...]).astype(out_ref.dtype)
 
 
-def attention(query, key, value, tile=256, interpret=False):
+def attention(query, key, value, tile=256, interpret=False, causal=False):
     """Return attention, (heads, time, width), without its matrix of scores.
 
-    The number of positions must be a multiple of `tile`.
+    `key` and `value` may have fewer heads, each for as many heads of queries
+    in a row, and another number of positions unless `causal`. `tile` must
+    divide the numbers of positions. Otherwise ValueError is raised.
     """
     heads, time, width = query.shape
+    groups, length, _ = key.shape
+    if (
+        key.shape != value.shape
+        or key.shape[2] != width
+        or heads % groups
+        or (causal and length != time)
+    ):
+        shapes = f"{query.shape}, {key.shape} and {value.shape}"
+        raise ValueError(f"no attention of {shapes}, causal: {causal}")
+
+    def at(h, i, j):
+        group = jax.lax.div(h, heads // groups)
+        return group, jnp.minimum(i, j) if causal else j, 0
+
     queries = pl.BlockSpec((None, tile, width), lambda h, i, j: (h, i, 0))
-    keys = pl.BlockSpec((None, tile, width), lambda h, i, j: (h, j, 0))
+    keys = pl.BlockSpec((None, tile, width), at)
     return pl.pallas_call(
-        attention_kernel,
-        grid=(heads, time // tile, time // tile),
+        functools.partial(attention_kernel, causal=causal),
+        grid=(heads, whole_blocks(time, tile), whole_blocks(length, tile)),
         in_specs=[queries, keys, keys],
         out_specs=queries,
-        out_shape=jax.ShapeDtypeStruct(query.shape, query.dtype),
+        out_shape=like(query.shape, query, key, value),
         scratch_shapes=[
             pltpu.VMEM((tile, 1), jnp.float32),
             pltpu.VMEM((tile, 1), jnp.float32),
@@ -201,19 +274,32 @@ def softmax_gradient_kernel(y_ref, g_ref, out_ref):
 
 @jax.custom_vjp
 def softmax_with_gradient(x):
-    """Return `softmax`, interpreted, whose gradient is a kernel, too."""
-    return softmax(x, interpret=True)
+    """Return `softmax`, interpreted, whose gradient is also a kernel."""
+    return softmax(x, interpret=pltpu.InterpretParams())
 
 
 def softmax_forward(x):
     """Return the softmax, and as residual the same."""
-    y = softmax(x, interpret=True)
+    y = softmax(x, interpret=pltpu.InterpretParams())
     return y, y
 
 
 def softmax_backward(y, g):
     """Return the gradient of x from the residual and the gradient of y."""
-    return (by_rows(softmax_gradient_kernel, y, g, interpret=True),)
+    interpret = pltpu.InterpretParams()
+    return (by_rows(softmax_gradient_kernel, y, g, interpret=interpret),)
+
+
+def softmax_of_shards(x, axis, rows=64, interpret=False):
+    """Return `softmax` of x, whose rows are sharded over an axis of the mesh.
+
+    `rows` must divide those of each device, or ValueError is raised.
+    """
+    return jax.shard_map(
+        lambda shard: softmax(shard, rows, interpret),
+        in_specs=jax.P(axis),
+        out_specs=jax.P(axis),
+    )(x)
 
 
 def with_gradient_of(reference, kernel):
@@ -241,6 +327,17 @@ def gradients(function, *arrays):
     )
 
 
+def of_shards_untyped(x, axis):
+    """Say of a result in shard_map only shape and dtype; raises ValueError."""
+
+    def call(shard):
+        out_shape = jax.ShapeDtypeStruct(shard.shape, shard.dtype)
+        return pl.pallas_call(softmax_kernel, out_shape)(shard)
+
+    specs = jax.P(axis)
+    return jax.shard_map(call, in_specs=specs, out_specs=specs)(x)
+
+
 def row_sums_kernel(x_ref, out_ref):
     """Add the rows of a block to the result, which all blocks share."""
 
@@ -259,10 +356,10 @@ def row_sums(x, semantics, interpret, rows=128):
     """
     return pl.pallas_call(
         row_sums_kernel,
-        grid=(x.shape[0] // rows,),
+        grid=(whole_blocks(x.shape[0], rows),),
         in_specs=[pl.BlockSpec((rows, x.shape[1]), lambda i: (i, 0))],
         out_specs=pl.BlockSpec((1, x.shape[1]), lambda i: (0, 0)),
-        out_shape=jax.ShapeDtypeStruct((1, x.shape[1]), x.dtype),
+        out_shape=like((1, x.shape[1]), x),
         compiler_params=pltpu.CompilerParams(dimension_semantics=(semantics,)),
         interpret=interpret,
     )(x)
@@ -333,4 +430,4 @@ def matmul_bytes(size, tile, itemsize=2):
         (lambda i, j, step: (step, j), block),
         (lambda i, j, step: (i, j), block),
     ]
-    return bytes_moved((size // tile,) * 3, blocks)
+    return bytes_moved((whole_blocks(size, tile),) * 3, blocks)

@@ -68,9 +68,198 @@ def test_the_gradient_of_softmax():
     close(found(X), expected(X))
 
 
-def test_rows_that_fill_no_block_are_refused():
-    with pytest.raises(ValueError, match="100 rows do not divide 256"):
-        kernels.softmax(X, 100, True)
+A = jnp.ones((200, 200))
+QKV = jnp.ones((3, 2, 200, 64))
+LATER = jnp.ones((2, 100, 64))
+
+
+@pytest.mark.parametrize(
+    ("size", "call"),
+    [
+        ("100 do not fill an axis of 256", lambda: kernels.softmax(X, 100, True)),
+        ("128 do not fill an axis of 1:", lambda: kernels.softmax(X[:1], interpret=True)),
+        ("128 do not fill an axis of 200", lambda: kernels.rms_norm(A, A[0], interpret=True)),
+        ("128 do not fill an axis of 200", lambda: kernels.matmul(A, A, 128, True)),
+        ("128 do not fill an axis of 200", lambda: kernels.matmul(X.T[:, :200], A, 128, True)),
+        ("64 do not fill an axis of 200", lambda: kernels.attention(*QKV, 64, True)),
+        ("50 do not fill an axis of 128", lambda: kernels.row_sums(X[:128], "parallel", True, 50)),
+        ("128 do not fill an axis of 200", lambda: kernels.matmul_bytes(200, 128)),
+    ],
+)
+def test_sizes_that_no_whole_blocks_fill_are_refused_with_what_to_do(size, call):
+    with pytest.raises(ValueError, match=f"blocks of {size}.* pass a size .* or pad"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("says", "call"),
+    [
+        (r"no matmul of \(200, 200\) and \(256", lambda: kernels.matmul(A, X, 8, True)),
+        (r"a scale \(1,\)", lambda: kernels.rms_norm(X, A[0, :1], interpret=True)),
+        ("several shapes", lambda: kernels.by_rows(kernels.softmax_gradient_kernel, X, X[:128])),
+        ("no attention of", lambda: kernels.attention(QKV[0], QKV[0], LATER, 50, True)),
+        ("no attention of", lambda: kernels.attention(QKV[0], LATER, LATER, 50, True, True)),
+        ("no attention of", lambda: kernels.attention(QKV[0], *QKV[:2, :, :, :32], 50, True)),
+        ("no attention of", lambda: kernels.attention(QKV[0, :1], *QKV[1:], 50, True)),
+    ],
+)
+def test_arrays_that_do_not_fit_together_are_refused(says, call):
+    with pytest.raises(ValueError, match=says):
+        call()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_one_row_and_any_dtype(interpret, dtype):
+    x, scale = X[:1].astype(dtype), jnp.linspace(0.5, 2, 128)
+    tolerance = 1e-5 if dtype == "float32" else 2**-7
+    found = kernels.softmax(x, 1, interpret)
+    assert found.dtype == dtype
+    close(found, jax.nn.softmax(np.float32(x)), tolerance)
+    found = kernels.rms_norm(x, scale, 1, interpret)
+    assert found.dtype == dtype
+    exact = np.float32(x)
+    close(found, exact / np.sqrt(np.mean(exact**2, -1, keepdims=True) + 1e-6) * scale, tolerance)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("heads", "groups"), [(4, 4), (4, 2), (3, 1)])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_attention_with_grouped_heads_and_a_causal_mask(interpret, causal, heads, groups, dtype):
+    query = jax.random.normal(jax.random.key(2), (heads, 96, 32)).astype(dtype)
+    key, value = jax.random.normal(jax.random.key(3), (2, groups, 96, 32)).astype(dtype)
+    found = kernels.attention(query, key, value, 32, interpret, causal)
+    assert found.dtype == dtype
+    close(found, formula(query, key, value, causal=causal), 1e-4 if dtype == "float32" else 2**-6)
+
+
+def formula(*qkv, causal):
+    """Return JAX's own attention, in float32."""
+    rows = (np.float32(each).swapaxes(0, 1) for each in qkv)
+    return jax.nn.dot_product_attention(*rows, is_causal=causal).swapaxes(0, 1)
+
+
+def test_attention_to_another_number_of_positions(interpret):
+    query = jax.random.normal(jax.random.key(2), (2, 64, 32))
+    for length in (32, 128):
+        key, value = jax.random.normal(jax.random.key(3), (2, 2, length, 32))
+        expected = kernels.plain_attention(query, key, value)
+        close(kernels.attention(query, key, value, 32, interpret), expected, 1e-4)
+
+
+@pytest.fixture(params=["Explicit", "Auto"])
+def axis_type(request):
+    return jax.sharding.AxisType[request.param]
+
+
+@pytest.fixture(params=[lambda function: function, jax.jit], ids=["outside", "jit"])
+def wrap(request):
+    return request.param
+
+
+def set_mesh(size, axis_type):
+    return jax.set_mesh(jax.make_mesh((size,), ("i",), (axis_type,), devices=jax.devices()[:size]))
+
+
+# JAX 0.10 can wait for ever where a simulation needs all of the virtual devices: the callbacks that
+# simulate compute, too, and then no thread is left for them. So four of the eight are the most.
+SIMULATED = pltpu.InterpretParams()
+
+
+def shards(function, *specs):
+    """Return a function that calls another inside shard_map, on the mesh of the call."""
+    return lambda *arrays: jax.shard_map(function, in_specs=specs, out_specs=jax.P("i"))(*arrays)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_softmax_of_shards_on_two_meshes(axis_type, wrap, dtype):
+    function = wrap(lambda x: kernels.softmax_of_shards(x, "i", 32, SIMULATED))
+    for size in (4, 2):
+        with set_mesh(size, axis_type):
+            found = function(jax.device_put(X.astype(dtype), jax.P("i")))
+            assert len({str(shard.index) for shard in found.addressable_shards}) == size
+        assert found.dtype == dtype
+        close(found, jax.nn.softmax(X), 1e-5 if dtype == "float32" else 2**-7)
+
+
+def test_a_kernel_of_an_array_of_shards_and_one_that_all_have(axis_type, wrap):
+    b = jax.random.normal(jax.random.key(1), (128, 64))
+    scale = jnp.linspace(0.5, 2, 128)
+    norm = wrap(shards(lambda *xs: kernels.rms_norm(*xs, 32, SIMULATED), jax.P("i"), jax.P()))
+    product = wrap(shards(lambda *xs: kernels.matmul(*xs, 32, SIMULATED), jax.P("i"), jax.P()))
+    with set_mesh(4, axis_type):
+        x = jax.device_put(X, jax.P("i"))
+        normed, multiplied = norm(x, scale), product(x, b)
+    close(normed, kernels.rms_norm(X, scale, 32, True))
+    close(multiplied, X @ b, 1e-4)
+
+
+def test_sums_of_the_rows_of_each_shard(axis_type):
+    sums = shards(lambda x: kernels.row_sums(x, "arbitrary", SIMULATED, 16), jax.P("i"))
+    with set_mesh(4, axis_type):
+        found = sums(jax.device_put(X, jax.P("i")))
+    close(found, X.reshape(4, 64, 128).sum(1), 1e-4)
+
+
+def test_attention_with_heads_on_devices_of_one_axis_of_two(axis_type, wrap):
+    query = jax.random.normal(jax.random.key(2), (8, 64, 32))
+    key, value = jax.random.normal(jax.random.key(3), (2, 4, 64, 32))
+    function = wrap(
+        shards(lambda *xs: kernels.attention(*xs, 32, SIMULATED, True), *[jax.P("i")] * 3)
+    )
+    with jax.set_mesh(
+        jax.make_mesh((2, 2), ("i", "j"), (axis_type,) * 2, devices=jax.devices()[:4])
+    ):
+        found = function(*(jax.device_put(each, jax.P("i")) for each in (query, key, value)))
+    close(found, formula(query, key, value, causal=True), 1e-4)
+
+
+def test_gradients_of_kernels_of_shards(axis_type, wrap):
+    softmax = jax.custom_vjp(kernels.softmax_with_gradient.fun)
+    softmax.defvjp(kernels.softmax_forward, kernels.softmax_backward)
+    x = jnp.concatenate([X] * 2)
+    norm = functools.partial(kernels.rms_norm, rows=128, interpret=SIMULATED)
+    normed = kernels.with_gradient_of(plain_norm, norm)
+    sharded = shards(lambda x, scale: softmax(normed(x, scale)), jax.P("i"), jax.P())
+    plain = lambda x, scale: jax.nn.softmax(plain_norm(x, scale))  # noqa: E731
+    scale, weights = jnp.linspace(0.5, 2, 128), jnp.sin(jnp.arange(128.0))
+    gradient = wrap(jax.grad(lambda *xs: jnp.sum(sharded(*xs) @ weights), (0, 1)))
+    with set_mesh(4, axis_type):
+        found = gradient(jax.device_put(x, jax.P("i")), scale)
+    expected = jax.grad(lambda *xs: jnp.sum(plain(*xs) @ weights), (0, 1))(x, scale)
+    for each, exact in zip(found, expected, strict=True):
+        close(each, exact, 1e-4)
+
+
+def plain_norm(x, scale):
+    return x * jax.lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6) * scale
+
+
+@pytest.mark.parametrize("size", [8, 4])
+def test_a_tpu_takes_the_kernels_inside_shard_map_alone(axis_type, size):
+    """Nothing is run: programs are lowered for TPUs."""
+
+    def lowered(function, *arrays):
+        return jax.jit(function).trace(*arrays).lower(lowering_platforms=("tpu",)).as_text()
+
+    with set_mesh(size, axis_type):
+        qkv = [jax.device_put(jnp.ones((8, 256, 128)), jax.P("i"))] * 3
+        for causal in (False, True):
+            attention = functools.partial(kernels.attention, causal=causal)
+            assert "tpu_custom_call" in lowered(shards(attention, *[jax.P("i")] * 3), *qkv)
+        x = jax.device_put(X, jax.P("i"))
+        of_shards = functools.partial(kernels.softmax_of_shards, axis="i", rows=32)
+        assert "tpu_custom_call" in lowered(of_shards, x)
+        says = "requires all mesh axes to be Manual" if axis_type.name == "Explicit" else "Mosaic"
+        with pytest.raises((ValueError, NotImplementedError), match=says):
+            lowered(kernels.softmax, x)
+
+
+def test_a_result_must_say_over_which_axes_it_varies(axis_type, raises_declared):
+    with set_mesh(4, axis_type):
+        x = jax.device_put(X, jax.P("i"))
+        raises_declared(kernels.of_shards_untyped, x, "i")
+        with pytest.raises(TypeError, match="manual axis types do not match"):
+            kernels.softmax_of_shards(x, "i", 32, interpret=True)
 
 
 def test_the_gradient_of_a_reference():
