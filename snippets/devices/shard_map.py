@@ -234,7 +234,7 @@ def own_gelu_jvp(primals, tangents):
     return own_gelu(x), (below + x * density) * dx
 
 
-def slopes(activation, x):
+def derivatives(activation, x):
     """Return the derivative at each x (n,), by a gradient in `shard_map`."""
 
     def of_block(block):

@@ -66,7 +66,7 @@ def prefill(params, tokens, length, config):
     Only the first `length` of tokens (n,) are the prompt. ValueError where
     the model has no position for each of the n.
     """
-    check_room(len(tokens), config)
+    check_room(len(tokens), 0, config)
     cache = first_cache(params, config)
     logits, cache = extend(params, cache, tokens, 0, config.heads)
     return logits[length - 1], cache
@@ -134,7 +134,7 @@ def respond(params, tokens, key, config, count, size, **sampling):
     model has no position for each token.
     """
     length = len(tokens)
-    check_room(length + count, config)
+    check_room(length, length + count, config)
     rows = padded(tokens, size)
     logits, cache = prefill(params, rows, length, config)
     found, _ = decode(
@@ -152,7 +152,7 @@ def respond_to_all(
     Each row has its length, its key, its cache and its position. ValueError
     where the model has no position for `count` tokens behind a row of n.
     """
-    check_room(rows.shape[1] + count, config)
+    check_room(rows.shape[1], rows.shape[1] + count, config)
 
     def one(tokens, length, key):
         logits, cache = prefill(params, tokens, length, config)
@@ -180,7 +180,7 @@ def speculate(small, big, tokens, count, ahead=4):
     room for `ahead` more tokens (Leviathan et al. 2023, if none are drawn).
     """
     (params, config), length = big, len(tokens)
-    check_room(length + count + ahead, config)
+    check_room(length, length + count + ahead, config)
     logits, cache = prefill(params, tokens, length, config)
     _, draft = prefill(small[0], tokens, length, small[1])
     text, runs = [int(logits.argmax())], 1

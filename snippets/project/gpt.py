@@ -422,13 +422,17 @@ def next_logits(params, cache, token, position, heads):
     return layer_norm(params["norm"], x) @ params["embedding"].T, cache
 
 
-def check_room(count, config):
-    """Raise ValueError where a model has fewer positions than tokens."""
-    if count > config.length:
+def check_room(length, count, config):
+    """Return the length of a prompt that fits, as `count` tokens do.
+
+    ValueError where the model has no position for each token.
+    """
+    if (most := max(length, count)) > config.length:
         raise ValueError(
-            f"{count} tokens do not fit into a model of {config.length} "
+            f"{most} tokens do not fit into a model of {config.length} "
             "positions: shorten the prompt, or ask for fewer"
         )
+    return length
 
 
 @jax.jit(static_argnames=("config", "count"))
@@ -436,10 +440,8 @@ def generate(params, prompt, key, temperature, config, count, lengths=None):
     """Return prompt (rows, length) and what follows, `count` tokens in all.
 
     Temperature 0 takes the most likely token. Padded prompts have `lengths`.
-    ValueError where the model has no position for each.
     """
-    length = prompt.shape[1]
-    check_room(max(length, count), config)
+    length = check_room(prompt.shape[1], count, config)
     lengths = jnp.full(len(prompt), length) if lengths is None else lengths
 
     def step(carry, position):

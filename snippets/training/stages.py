@@ -88,11 +88,11 @@ def attention(query, key, value, causal=False):
     return jax.nn.softmax(scores_of(query, key, causal)) @ value
 
 
-def add_block(query, causal, state, turn):
+def add_block(query, causal, state, iteration):
     """Add one block of keys and values, and pass it to the next device."""
     key, value, top, total, found = state
     devices, own = jax.lax.axis_size("time"), jax.lax.axis_index("time")
-    behind = (own - (own - turn) % devices) * query.shape[-2]
+    behind = (own - (own - iteration) % devices) * query.shape[-2]
     scores = scores_of(query, key, causal, behind)
     new_top = jnp.maximum(top, scores.max(axis=-1, keepdims=True))
     exps, before = jnp.exp(scores - new_top), jnp.exp(top - new_top)
@@ -101,6 +101,18 @@ def add_block(query, causal, state, turn):
     ring = [(n, (n + 1) % devices) for n in range(devices)]
     key, value = jax.lax.ppermute((key, value), "time", ring)
     return (key, value, new_top, total, found), None
+
+
+def attend_in_ring(query, key, value, causal):
+    """Return `attention` of own queries, while keys and values go round."""
+    sums = jnp.promote_types(query.dtype, jnp.float32)
+    top = jnp.full_like(query[..., :1], -jnp.inf, sums)
+    found = jnp.zeros_like(top * value[..., :1, :])
+    start = key, value, top, jnp.zeros_like(top), found
+    step = jax.checkpoint(functools.partial(add_block, query, causal))
+    count = jnp.arange(jax.lax.axis_size("time"))
+    (*_, total, found), _ = jax.lax.scan(step, start, count)
+    return (found / total).astype(query.dtype)
 
 
 def ring_attention(query, key, value, causal=False, batch_axis=None):
@@ -112,24 +124,14 @@ def ring_attention(query, key, value, causal=False, batch_axis=None):
     the batch is sharded over another axis of the mesh, that is the
     `batch_axis`. Sums have at least float32, the result the query's dtype.
     """
-
-    def attend(query, key, value):
-        sums = jnp.promote_types(query.dtype, jnp.float32)
-        top = jnp.full_like(query[..., :1], -jnp.inf, sums)
-        found = jnp.zeros_like(top * value[..., :1, :])
-        start = key, value, top, jnp.zeros_like(top), found
-        # The backward pass computes scores again, else it would keep all.
-        step = jax.checkpoint(functools.partial(add_block, query, causal))
-        turns = jnp.arange(jax.lax.axis_size("time"))
-        (*_, total, found), _ = jax.lax.scan(step, start, turns)
-        return (found / total).astype(query.dtype)
-
-    if causal and query.shape[-2] != key.shape[-2]:
+    queries, keys = query.shape[-2], key.shape[-2]
+    if causal and queries != keys:
         raise ValueError(
-            f"{query.shape[-2]} queries and {key.shape[-2]} keys: causal "
-            "attention needs one of each for a position"
+            f"{queries} queries and {keys} keys: causal attention needs one "
+            "of each for a position"
         )
     spec = jax.P(*(batch_axis, None)[: query.ndim - 2], "time")
+    attend = functools.partial(attend_in_ring, causal=causal)
     return jax.shard_map(attend, in_specs=spec, out_specs=spec)(
         query, key, value
     )
@@ -195,6 +197,18 @@ def weighted(probability, found):
     return (probability[..., None] * found).sum(axis=1)
 
 
+def seated(weights, gate, x, capacity, top_k):
+    """Return what experts make of own rows, and how many found no seat."""
+    expert, probability = chosen(gate, x, top_k)
+    seat = seats(expert.ravel(), gate.shape[1], capacity).astype(x.dtype)
+    rows = jnp.einsum("rec,rd->ecd", seat, jnp.repeat(x, top_k, axis=0))
+    rows = jax.lax.all_to_all(rows, "experts", 0, 1, tiled=True)
+    results = jax.vmap(layer)(weights, rows)
+    results = jax.lax.all_to_all(results, "experts", 1, 0, tiled=True)
+    found = jnp.einsum("rec,ecd->rd", seat, results)
+    return weighted(probability, found), expert.size - (seat != 0).sum()
+
+
 def capacity_experts(weights, gate, x, capacity, top_k=1, batch_axis=None):
     """Return `every_expert`, and how many picks of an expert found no seat.
 
@@ -203,20 +217,13 @@ def capacity_experts(weights, gate, x, capacity, top_k=1, batch_axis=None):
     expert at most `capacity` rows (Fedus et al. 2021, section 2.2).
     ValueError where experts or rows do not divide.
     """
+    check_experts(weights, gate)
     axes = ("experts",) if batch_axis is None else (batch_axis, "experts")
 
     def mixed(weights, gate, x):
-        expert, probability = chosen(gate, x, top_k)
-        seat = seats(expert.ravel(), gate.shape[1], capacity).astype(x.dtype)
-        rows = jnp.einsum("rec,rd->ecd", seat, jnp.repeat(x, top_k, axis=0))
-        rows = jax.lax.all_to_all(rows, "experts", 0, 1, tiled=True)
-        results = jax.vmap(layer)(weights, rows)
-        results = jax.lax.all_to_all(results, "experts", 1, 0, tiled=True)
-        found = jnp.einsum("rec,ecd->rd", seat, results)
-        lost = expert.size - (seat != 0).sum()
-        return weighted(probability, found), jax.lax.psum(lost, axes)
+        found, lost = seated(weights, gate, x, capacity, top_k)
+        return found, jax.lax.psum(lost, axes)
 
-    check_experts(weights, gate)
     return jax.shard_map(
         mixed,
         in_specs=(jax.P("experts"), jax.P(), jax.P(axes)),
@@ -280,6 +287,22 @@ def ragged_layers(weights, expert, x):
     return jnp.where(expert[:, None] < len(weights), results, 0)
 
 
+def sent(weights, gate, x, top_k, send):
+    """Return what experts make of own rows, each sent to its expert."""
+    devices = jax.lax.axis_size("experts")
+    expert, probability = chosen(gate, x, top_k)
+    device, number = jnp.divmod(expert.ravel(), len(weights))
+    order, there, back = routes(device, devices)
+    rows = jnp.repeat(x, top_k, axis=0)[order]
+    room = jnp.zeros_like(rows, shape=(devices * len(rows), x.shape[1]))
+    none = jnp.full_like(number, len(weights), shape=len(room))
+    arrived = send(rows, room, *there, axis_name="experts")
+    number = send(number[order], none, *there, axis_name="experts")
+    results = ragged_layers(weights, number, arrived)
+    rows = send(results, rows, *back, axis_name="experts")
+    return weighted(probability, jnp.zeros_like(rows).at[order].set(rows))
+
+
 def ragged_experts(
     weights,
     gate,
@@ -292,28 +315,12 @@ def ragged_experts(
 
     `send` is `jax.lax.ragged_all_to_all`, or `send_padded`.
     """
-    axes = ("experts",) if batch_axis is None else (batch_axis, "experts")
-
-    def mixed(weights, gate, x):
-        devices = jax.lax.axis_size("experts")
-        expert, probability = chosen(gate, x, top_k)
-        device, number = jnp.divmod(expert.ravel(), len(weights))
-        order, there, back = routes(device, devices)
-        rows = jnp.repeat(x, top_k, axis=0)[order]
-        # One device may have to take all rows. Where none are, is no expert.
-        room = jnp.zeros_like(rows, shape=(devices * len(rows), x.shape[1]))
-        none = jnp.full_like(number, len(weights), shape=len(room))
-        arrived = send(rows, room, *there, axis_name="experts")
-        number = send(number[order], none, *there, axis_name="experts")
-        results = ragged_layers(weights, number, arrived)
-        rows = send(results, rows, *back, axis_name="experts")
-        return weighted(probability, jnp.zeros_like(rows).at[order].set(rows))
-
     check_experts(weights, gate)
+    rows = jax.P("experts" if batch_axis is None else (batch_axis, "experts"))
     return jax.shard_map(
-        mixed,
-        in_specs=(jax.P("experts"), jax.P(), jax.P(axes)),
-        out_specs=jax.P(axes),
+        functools.partial(sent, top_k=top_k, send=send),
+        in_specs=(jax.P("experts"), jax.P(), rows),
+        out_specs=rows,
     )(weights, gate, x)
 
 

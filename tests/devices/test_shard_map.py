@@ -202,16 +202,16 @@ def test_the_derivative_of_exact_gelu_is_refused_in_shard_map_from_jax_0_12_on(x
     expected = "works"
     if jax.__version_info__ >= (0, 12):
         expected = "ValueError: Primitive polynomial requires varying manual axes to match"
-    assert shard_map.outcome(shard_map.slopes, shard_map.exact_gelu, numbers) == expected, MENDED
+    assert shard_map.outcome(shard_map.derivatives, shard_map.exact_gelu, numbers) == expected, MENDED
 
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_derivative_of_ones_own_is_that_of_gelu(compiled, x):
     numbers = np.linspace(-6, 6, 32, dtype=np.float32)
     expected = jax.vmap(jax.grad(shard_map.exact_gelu))(numbers)
-    slopes = functools.partial(shard_map.slopes, shard_map.own_gelu)
-    slopes = jax.jit(slopes) if compiled else slopes
-    found = slopes(jax.device_put(numbers, jax.P("i")))
+    derivative = functools.partial(shard_map.derivatives, shard_map.own_gelu)
+    derivative = jax.jit(derivative) if compiled else derivative
+    found = derivative(jax.device_put(numbers, jax.P("i")))
     np.testing.assert_allclose(found, expected, atol=1e-6)
     np.testing.assert_allclose(
         shard_map.own_gelu(numbers), shard_map.exact_gelu(numbers), rtol=1e-6
