@@ -21,6 +21,10 @@ EXPECTED_ERRORS = {
         ValueError,
         "pytree structure error: different types at key path",
     ),
+    "update_without_params": (
+        ValueError,
+        "requires the current value of parameters",
+    ),
 }
 
 
@@ -41,9 +45,13 @@ def is_last(name):
     return name.split(".")[-2] == "2"
 
 
-def is_kernel(name):
-    """Say whether a leaf is a matrix of weights."""
-    return name.endswith(("kernel", "weight"))
+def kernels(params):
+    """Say of each leaf whether it is a kernel: a weight with several axes."""
+
+    def is_kernel(name, leaf):
+        return name.endswith(("kernel", "weight")) and leaf.ndim > 1
+
+    return jax.tree.map(is_kernel, by_name(str)(params), params)
 
 
 def torch_mlp(params):
@@ -108,8 +116,49 @@ def two_rates(rate, last_rate):
 
 
 def decayed_kernels(rate, decay):
-    """Return AdamW that decays kernels, and no biases."""
-    return optax.adamw(rate, weight_decay=decay, mask=by_name(is_kernel))
+    """Return AdamW that decays kernels, and neither biases nor norms."""
+    return optax.adamw(rate, weight_decay=decay, mask=kernels)
+
+
+def sgd(rate, decay):
+    """Return PyTorch's SGD with weight decay and Nesterov momentum 0.9."""
+    return optax.chain(
+        optax.add_decayed_weights(decay),
+        optax.sgd(rate, momentum=0.9, nesterov=True),
+    )
+
+
+def adam_with_l2(rate, decay):
+    """Return PyTorch's Adam with weight decay, which Adam rescales."""
+    return optax.chain(optax.add_decayed_weights(decay), optax.adam(rate))
+
+
+def smoothed(apply, share):
+    """Return the loss `cross_entropy`, with labels that are smoothed.
+
+    Every class gets an equal part of `share`, and the label the rest.
+    """
+
+    def loss(params, stats, batch):
+        x, labels = batch
+        logits, stats = apply(params, stats, x)
+        targets = jax.nn.one_hot(labels, logits.shape[-1])
+        losses = optax.softmax_cross_entropy(
+            logits, optax.smooth_labels(targets, share)
+        )
+        real = labels >= 0
+        count = real.sum(dtype=losses.dtype)
+        return jnp.where(real, losses, 0).sum(), (count, stats)
+
+    return loss
+
+
+def update_without_params(params):
+    """Take a step of AdamW without parameters; raises ValueError."""
+    optimizer = optax.adamw(1e-3)
+    opt_state = optimizer.init(params)
+    grads = jax.tree.map(jnp.ones_like, params)
+    return optimizer.update(grads, opt_state)
 
 
 def with_warmup(rate, warmup, steps, largest):
@@ -147,12 +196,12 @@ def averaged(average, params, decay):
 
 
 def train_averaged(step, params, stats, opt_state, data, decay):
-    """Train; return parameters, and their exponential moving average."""
+    """Train; return parameters, statistics and the parameters' average."""
     average = jax.tree.map(jnp.copy, params)
     for batch in data:
         params, stats, opt_state, _ = step(params, stats, opt_state, batch)
         average = averaged(average, params, decay)
-    return params, average
+    return params, stats, average
 
 
 def train_torch_averaged(module, optimizer, data, decay):

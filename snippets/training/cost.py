@@ -59,11 +59,12 @@ SENT = {
 
 
 def sent(way, size, chips, itemsize=2):
-    """Return the bytes that each chip sends in a step, at least.
+    """Return the bytes that each chip sends in a step that moves these arrays.
 
     "data": the gradients are all-reduced. "fsdp": the weights are gathered
     forward and backward, and the gradients reduce-scattered. "tensor": each
-    block all-reduces its activations forward and backward.
+    block all-reduces its activations forward and backward. A compiled program
+    may move other arrays instead, and send less.
     """
     share = (chips - 1) / chips * itemsize
     if way == "tensor":
@@ -72,7 +73,7 @@ def sent(way, size, chips, itemsize=2):
 
 
 def seconds(way, size, chips, chip):
-    """Return the least seconds of arithmetic, and of communication."""
+    """Return the seconds of arithmetic, and of what `sent` counts."""
     arithmetic = size.flops / chips / chip.rate
     return arithmetic, sent(way, size, chips) / chip.links
 
@@ -141,7 +142,7 @@ def compiled(way, size, mesh):
 
 
 def sent_by(program, chips, itemsize=4):
-    """Return the bytes that each chip sends at least in a program."""
+    """Return the bytes that each chip sends for a program's collectives."""
     return sum(
         SENT[kind](chips) * counts["elements"] * itemsize
         for kind, counts in count_collectives(program.as_text()).items()

@@ -65,6 +65,46 @@ def automatic(mesh):
     return jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=auto)
 
 
+def with_layout_of(tree, other):
+    """Return a pytree, laid out as another one of the same structure.
+
+    On automatic axes the compiler still chooses.
+    """
+    return jax.tree.map(
+        lambda x, y: jax.reshard(x, jax.typeof(y).sharding), tree, other
+    )
+
+
+def on_whole_arrays(optimizer):
+    """Return an optimizer that gathers arrays, and updates on each device.
+
+    Updates and state are laid out like the gradients and the state before.
+    """
+
+    def update(grads, opt_state, params=None):
+        given = grads, opt_state
+        whole = jax.reshard((*given, params), jax.P())
+        new = jax.shard_map(
+            optimizer.update, in_specs=jax.P(), out_specs=jax.P()
+        )(*whole)
+        return with_layout_of(new, given)
+
+    return optax.GradientTransformation(optimizer.init, update)
+
+
+def compiler_chooses(optimizer):
+    """Return an optimizer whose communication the compiler chooses."""
+
+    def update(grads, opt_state, params=None):
+        specs = jax.tree.map(
+            lambda x: jax.typeof(x).sharding.spec, (grads, opt_state)
+        )
+        chosen = jax.sharding.auto_axes(optimizer.update, out_sharding=specs)
+        return chosen(grads, opt_state, params)
+
+    return optax.GradientTransformation(optimizer.init, update)
+
+
 def draw_kernel(params, layer):
     """Draw which device holds which shard of the kernel of a layer."""
     return draw(params["layers"][layer]["kernel"][...])

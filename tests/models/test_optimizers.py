@@ -8,7 +8,7 @@ import pytest
 import torch
 from flax import nnx
 
-from snippets.models import optimizers, steps
+from snippets.models import convolutions, modules, optimizers, steps
 
 TRAINING, TEST = steps.digits()
 DATA = steps.batches(*TRAINING, epochs=1)
@@ -44,14 +44,25 @@ def last_alone(module):
     return torch.optim.Adam(module.parameters(), 1e-3)
 
 
+def sgd(module):
+    more = {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01}
+    return torch.optim.SGD(module.parameters(), 0.1, **more)
+
+
+def adam_with_l2(module):
+    return torch.optim.Adam(module.parameters(), 1e-3, weight_decay=0.01)
+
+
 @pytest.mark.parametrize(
     ("optimizer", "in_torch"),
     [
         (optimizers.last_alone(1e-3), last_alone),
         (optimizers.two_rates(1e-4, 1e-2), two_rates),
         (optimizers.decayed_kernels(1e-3, 0.1), adamw),
+        (optimizers.sgd(0.1, 0.01), sgd),
+        (optimizers.adam_with_l2(1e-3, 0.01), adam_with_l2),
     ],
-    ids=["frozen", "rates", "decay"],
+    ids=["frozen", "rates", "decay", "sgd", "l2"],
 )
 def test_groups_train_as_in_pytorch(optimizer, in_torch):
     trained, losses = optimizers.losses_of(LOSS, optimizer, PARAMS, DATA)
@@ -95,11 +106,71 @@ def test_gradients_that_nothing_uses_are_not_computed():
 def test_names_are_those_of_layers_in_each_library(name):
     params = models()[name]
     last = jax.tree.leaves(optimizers.by_name(optimizers.is_last)(params))
-    kernels = jax.tree.leaves(optimizers.by_name(optimizers.is_kernel)(params))
+    kernels = jax.tree.leaves(optimizers.kernels(params))
     assert sum(last) == 2 and sum(kernels) == 3 and len(last) == 6
     for leaf, kernel in zip(jax.tree.leaves(params), kernels, strict=True):
         assert (leaf.ndim == 2) == kernel
     optimizers.last_alone(1e-3).init(params)
+
+
+def blocks():
+    """Return {library: parameters of a transformer block}, which has norms."""
+    _, in_nnx, _ = steps.split_nnx(modules.NnxBlock(rngs=nnx.Rngs(0)))
+    _, in_equinox, _ = steps.split_equinox(modules.first_equinox(jax.random.key(0)))
+    return {"plain": modules.first_block(jax.random.key(0)), "nnx": in_nnx, "equinox": in_equinox}
+
+
+@pytest.mark.parametrize("name", ["plain", "nnx", "equinox"])
+def test_norms_and_biases_are_not_decayed(name):
+    params = jax.tree.map(jnp.ones_like, blocks()[name])
+    optimizer = optimizers.decayed_kernels(1.0, 0.1)
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    updates, _ = optimizer.update(zeros, optimizer.init(params), params)
+    moved = {path: bool(x.any()) for path, x in modules.dotted(updates).items()}
+    assert sum(moved.values()) == 4 and len(moved) == 12
+    for path in moved:
+        layer = path.split(".")[0]
+        assert moved[path] == ("norm" not in layer and "bias" not in path), path
+
+
+def test_an_update_without_parameters_is_refused(raises_declared):
+    raises_declared(optimizers.update_without_params, PARAMS)
+
+
+def test_smoothed_labels_train_as_in_pytorch():
+    data = [(x, np.where(np.arange(len(y)) % 5 == 0, -100, y)) for x, y in DATA]
+    soft = optimizers.smoothed(steps.stateless(steps.mlp), 0.1)
+    _, losses = optimizers.losses_of(soft, optax.adam(1e-3), PARAMS, data)
+    module, expected = optimizers.torch_mlp(PARAMS), []
+    adam = torch.optim.Adam(module.parameters(), 1e-3)
+    for images, labels in data:
+        adam.zero_grad()
+        value = torch.nn.functional.cross_entropy(
+            module(torch.tensor(images)), torch.tensor(labels).long(), label_smoothing=0.1
+        )
+        value.backward()
+        adam.step()
+        expected.append(value.item())
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+    hard = optimizers.losses_of(LOSS, optax.adam(1e-3), PARAMS, data)[1]
+    assert not np.allclose(losses, hard, rtol=1e-2)
+
+
+def test_an_average_needs_the_statistics_of_the_last_step():
+    model = convolutions.NnxCnn(rngs=nnx.Rngs(0))
+    apply, params, stats = steps.split_nnx(model)
+    adam = optax.adam(1e-3)
+    step = steps.make_step(steps.gradient_of(steps.cross_entropy(apply)), adam)
+    data = [(x.reshape(-1, 8, 8, 1), y) for x, y in DATA[:3]]
+    _, stats, average = optimizers.train_averaged(step, params, stats, adam.init(params), data, 0.9)
+    images = TEST[0].reshape(-1, 8, 8, 1)
+    expected, _ = apply(average, stats, images, train=False)
+    nnx.update(model, average)
+    model.eval()
+    with pytest.raises((RuntimeError, ValueError), match="has been deleted"):
+        model(images)
+    nnx.update(model, average, stats)
+    np.testing.assert_allclose(model(images), expected, atol=1e-5)
 
 
 def test_a_schedule_with_clipping_as_in_pytorch():
@@ -131,7 +202,7 @@ def test_the_average_is_pytorchs_and_fits_into_a_module():
     adam = optax.adam(1e-3)
     step = steps.make_step(steps.gradient_of(LOSS), adam)
     copy = jax.tree.map(jnp.copy, PARAMS)
-    trained, average = optimizers.train_averaged(step, copy, {}, adam.init(PARAMS), DATA, 0.9)
+    trained, _, average = optimizers.train_averaged(step, copy, {}, adam.init(PARAMS), DATA, 0.9)
     module = optimizers.torch_mlp(PARAMS)
     in_torch = torch.optim.Adam(module.parameters(), 1e-3)
     averaged = optimizers.train_torch_averaged(module, in_torch, DATA, 0.9)
@@ -143,7 +214,7 @@ def test_the_average_is_pytorchs_and_fits_into_a_module():
     apply, params, stats = steps.split_nnx(model)
     step = steps.make_step(steps.gradient_of(steps.cross_entropy(apply)), adam)
     opt_state = adam.init(params)
-    _, average = optimizers.train_averaged(step, params, stats, opt_state, DATA, 0.9)
+    _, stats, average = optimizers.train_averaged(step, params, stats, opt_state, DATA, 0.9)
     nnx.update(model, average)
     np.testing.assert_allclose(model(TEST[0]), apply(average, stats, TEST[0])[0], atol=1e-5)
 

@@ -39,6 +39,17 @@ def test_a_program_sends_what_the_formula_says(way):
     assert found == pytest.approx(expected, rel=0.02)
 
 
+def test_with_few_tokens_a_program_sends_less_than_the_formula_for_fsdp():
+    auto = (jax.sharding.AxisType.Auto,)
+    mesh = jax.make_mesh((8,), ("chips",), auto, devices=jax.devices("cpu"))
+    ratios = []
+    for tokens in 64, 1024:
+        size = Size(layers=4, width=128, hidden=512, tokens=tokens)
+        found = cost.sent_by(cost.compiled("fsdp", size, mesh), chips=8)
+        ratios.append(found / cost.sent("fsdp", size, 8, itemsize=4))
+    assert ratios[0] < 0.9 and ratios[1] == pytest.approx(1, rel=0.02)
+
+
 def test_at_the_limit_both_times_are_equal():
     chip, chips = CHIPS["H200"], 10**6
     for way in "data", "fsdp":

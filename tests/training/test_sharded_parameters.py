@@ -140,7 +140,9 @@ def test_a_masked_loss_is_the_same_in_every_layout(data):
     batches = [padded(each) for each in data]
     expected = steps.train(plain_step(), *FIRST, batches)[-1]
     real = [tuple(part[labels >= 0] for part in (x, labels)) for x, labels in batches]
-    np.testing.assert_allclose(expected[:1], steps.train(plain_step(), *FIRST, real[:1])[-1], rtol=1e-5)
+    np.testing.assert_allclose(
+        expected[:1], steps.train(plain_step(), *FIRST, real[:1])[-1], rtol=1e-5
+    )
     makes = {gathering_step: MESH, hand_step: MESH, automatic_step: AUTO}
     for make, mesh in makes.items():
         with jax.set_mesh(mesh):
@@ -157,6 +159,83 @@ def test_statistics_of_a_batch_are_refused_by_hand():
         arguments = jax.device_put((params, stats), jax.P())
         with pytest.raises(ValueError, match="require replication which can't be"):
             jax.jit(gradient)(*arguments, on(MESH, batch))
+
+
+MIXING = {"adafactor": optax.adafactor(1e-2), "muon": optax.contrib.muon(1e-2)}
+SQUARE = jax.make_mesh((2, 4), ("data", "model"), devices=DEVICES)
+MESHES = {"8": MESH, "8 automatic": AUTO, "2x4": SQUARE, "2x4 automatic": page.automatic(SQUARE)}
+
+
+def over_both_axes(mesh, tree):
+    """Return shardings over all axes of a mesh, where their sizes divide."""
+
+    def sharding(x):
+        if mesh.axis_names == ("data",):
+            return page.sharded_over(mesh, x)
+        even = x.ndim == 2 and x.shape[0] % 2 == 0 and x.shape[1] % 4 == 0
+        spec = jax.P("data", "model") if even else page.shard_one_axis(x, 2)
+        return jax.NamedSharding(mesh, spec)
+
+    return jax.tree.map(sharding, tree)
+
+
+@functools.cache
+def mixed_on_one(name):
+    first = jax.device_get((PARAMS, STATS, MIXING[name].init(PARAMS)))
+    batches = steps.batches(*steps.digits()[0], epochs=1)[:3]
+    step = steps.make_step(steps.gradient_of(LOSS), MIXING[name])
+    return first, batches, steps.train(step, *first, batches)
+
+
+def take_mixed(name, mesh, wrap):
+    """Return (state and losses, its shardings, elements gathered) of three steps."""
+    first, batches, _ = mixed_on_one(name)
+    with jax.set_mesh(mesh):
+        shardings = over_both_axes(mesh, first)
+        out = None if mesh.axis_types[0] == AxisType.Explicit else (*shardings, None)
+        gradient = steps.gradient_of(page.gathered(LOSS))
+        step = steps.make_step(gradient, wrap(MIXING[name]), out)
+        given = [on(mesh, each) for each in batches]
+        found = data_parallel.collectives(step, *jax.device_put(first, shardings), given[0])
+        end = steps.train(step, *jax.device_put(first, shardings), given)
+    return end, shardings, found["all-gather"]["elements"]
+
+
+@pytest.mark.parametrize("mesh", MESHES.values(), ids=MESHES)
+@pytest.mark.parametrize("wrap", [page.on_whole_arrays, page.compiler_chooses])
+@pytest.mark.parametrize("name", MIXING)
+def test_an_optimizer_that_mixes_axes_is_that_of_one_device(name, wrap, mesh):
+    (*end, losses), shardings, _ = take_mixed(name, mesh, wrap)
+    *expected, expected_losses = mixed_on_one(name)[-1]
+    np.testing.assert_allclose(losses, expected_losses, rtol=1e-4)
+    assert steps.largest_difference(jax.device_get(end[0]), expected[0]) < 1e-5
+    assert steps.largest_difference(jax.device_get(end[2]), expected[2]) < 1e-5
+    jax.tree.map(
+        lambda x, s: x.sharding.is_equivalent_to(s, x.ndim) or pytest.fail(f"{x.sharding}"),
+        tuple(end),
+        shardings,
+    )
+
+
+@pytest.mark.parametrize("name", MIXING)
+def test_explicit_axes_refuse_an_optimizer_that_mixes_them(name):
+    with pytest.raises(ShardingTypeError):
+        take_mixed(name, MESH, lambda optimizer: optimizer)
+
+
+def test_what_mixing_axes_gathers():
+    size = data_parallel.count_elements(PARAMS)
+    of_muon = [
+        take_mixed("muon", mesh, wrap)[2] / size
+        for mesh, wrap in (
+            (MESH, page.on_whole_arrays),
+            (AUTO, page.on_whole_arrays),
+            (MESH, page.compiler_chooses),
+            (AUTO, lambda optimizer: optimizer),
+        )
+    ]
+    assert max(of_muon[:2]) < 3.1 and min(of_muon[2:]) > 10
+    assert take_mixed("adafactor", MESH, page.compiler_chooses)[2] / size < 1.1
 
 
 def test_accumulation_goes_with_sharded_parameters(data, one_losses):
