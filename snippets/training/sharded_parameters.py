@@ -75,7 +75,7 @@ def with_layout_of(tree, other):
     )
 
 
-def on_whole_arrays(optimizer):
+def on_replicas(optimizer):
     """Return an optimizer that gathers arrays, and updates on each device.
 
     Updates and state are laid out like the gradients and the state before.
@@ -83,10 +83,10 @@ def on_whole_arrays(optimizer):
 
     def update(grads, opt_state, params=None):
         given = grads, opt_state
-        whole = jax.reshard((*given, params), jax.P())
+        replicas = jax.reshard((*given, params), jax.P())
         new = jax.shard_map(
             optimizer.update, in_specs=jax.P(), out_specs=jax.P()
-        )(*whole)
+        )(*replicas)
         return with_layout_of(new, given)
 
     return optax.GradientTransformation(optimizer.init, update)

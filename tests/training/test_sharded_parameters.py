@@ -202,7 +202,7 @@ def take_mixed(name, mesh, wrap):
 
 
 @pytest.mark.parametrize("mesh", MESHES.values(), ids=MESHES)
-@pytest.mark.parametrize("wrap", [page.on_whole_arrays, page.compiler_chooses])
+@pytest.mark.parametrize("wrap", [page.on_replicas, page.compiler_chooses])
 @pytest.mark.parametrize("name", MIXING)
 def test_an_optimizer_that_mixes_axes_is_that_of_one_device(name, wrap, mesh):
     (*end, losses), shardings, _ = take_mixed(name, mesh, wrap)
@@ -228,8 +228,8 @@ def test_what_mixing_axes_gathers():
     of_muon = [
         take_mixed("muon", mesh, wrap)[2] / size
         for mesh, wrap in (
-            (MESH, page.on_whole_arrays),
-            (AUTO, page.on_whole_arrays),
+            (MESH, page.on_replicas),
+            (AUTO, page.on_replicas),
             (MESH, page.compiler_chooses),
             (AUTO, lambda optimizer: optimizer),
         )
