@@ -41,7 +41,7 @@ Made from its snippets, whose tests are those of the book.
 """
 
 '''
-LAZY = '''"""Functions of the book JAX, Measured, to be imported: `from jax_measured.course import make_step`.
+LAZY = '''"""Functions of the book JAX, Measured: `from jax_measured.course import make_step`.
 
 Each is loaded when it is asked for, so that only the libraries of what is used need be there. Its
 module names the page that explains it.

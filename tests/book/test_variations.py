@@ -130,9 +130,7 @@ def test_attention_in_a_ring(place, dtype, queries, keys, same, causal):
         held = [put(each, spec) for each in (query, key, value)]
         if any(each is None for each in held):
             return
-        ring = functools.partial(
-            stages.ring_attention, causal=causal, batch_axis=place.batch_axis
-        )
+        ring = functools.partial(stages.ring_attention, causal=causal, batch_axis=place.batch_axis)
         found = place.call(ring, *held)
     fits = not causal or queries == keys
     assert (found is not None) == fits

@@ -150,7 +150,7 @@ def test_what_has_no_position_is_refused():
         requests.respond(params, TEXT[:4], key, config, 40, 16)
     with pytest.raises(ValueError, match=f"^48 tokens {words}"):
         requests.respond(params, TEXT[:4], key, config, 20, 48)
-    with pytest.raises(ValueError, match="^9 tokens do not fit into 8$"):
+    with pytest.raises(ValueError, match=r"^9 tokens do not fit into 8$"):
         requests.respond(params, TEXT[:9], key, config, 20, 8)
     rows, keys = np.zeros((2, 16), np.int32), jax.random.split(key, 2)
     with pytest.raises(ValueError, match=f"^36 tokens {words}"):

@@ -57,9 +57,7 @@ def test_a_program_trains_on_eight_devices_as_the_book_does(installed, tmp_path)
     )
     assert done.returncode == 0, done.stderr.decode()
     losses, modules = json.loads(done.stdout)
-    model = nnx.Sequential(
-        nnx.Linear(8, 16, rngs=nnx.Rngs(0)), nnx.Linear(16, 3, rngs=nnx.Rngs(1))
-    )
+    model = nnx.Sequential(nnx.Linear(8, 16, rngs=nnx.Rngs(0)), nnx.Linear(16, 3, rngs=nnx.Rngs(1)))
     apply, params, stats = steps.split_nnx(model)
     batch = np.ones((16, 8), np.float32), np.arange(16, dtype=np.int32) % 3
     optimizer = optax.sgd(0.1)

@@ -278,4 +278,5 @@ def test_each_process_sees_half_of_the_batch_and_learns_the_loss_of_all(batch, o
         own = mean((batch[0][rows], batch[1][rows]))
         pattern = r"64 images, own loss ([\d.]+)\nloss of all ([\d.]+)"
         found = re.fullmatch(pattern, ended.text.strip())
-        assert [float(each) for each in found.groups()] == pytest.approx([own, mean(batch)], abs=6e-4)
+        losses = [float(each) for each in found.groups()]
+        assert losses == pytest.approx([own, mean(batch)], abs=6e-4)

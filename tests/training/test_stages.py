@@ -210,8 +210,9 @@ def test_ragged_experts_lose_no_row_and_have_the_gradients_of_one_device(
 def test_experts_without_a_column_of_the_gate_are_refused():
     x, gate = rows_and_gate()
     with mesh("experts"):
-        for experts in stages.ragged_experts, functools.partial(
-            stages.capacity_experts, capacity=1
+        for experts in (
+            stages.ragged_experts,
+            functools.partial(stages.capacity_experts, capacity=1),
         ):
             with pytest.raises(ValueError, match="among 7 experts, but there are weights of 16"):
                 experts(SOME, gate[:, :7], x)
