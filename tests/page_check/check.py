@@ -47,7 +47,8 @@ SOME = [
     "compiled/fusion.html",
     "start/translation.html",
 ]
-LIMITS = 100 * KIB, 500 * KIB
+# The list of errors is the largest page, and grows with each of them.
+LIMITS = 104 * KIB, 500 * KIB
 # A page's own pictures and code, which are counted apart from what every page weighs.
 OWN = "article svg, article img, article .highlight, article pre"
 SCORES = {"performance": 99, "accessibility": 100, "best-practices": 100, "seo": 100}
