@@ -7,7 +7,9 @@ Needs the standard library alone.
 """
 
 import ast
+import functools
 import pathlib
+from collections.abc import Callable
 
 # Of each module: the page that teaches it, and its functions as module.name of the snippets.
 MODULES = {
@@ -87,15 +89,12 @@ class Source:
                         self.defined.setdefault(name, []).append(node)
 
     def _imports(self, node: ast.Import | ast.ImportFrom) -> None:
+        module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+        own = module.removeprefix("snippets.") if module.startswith("snippets.") else ""
+        before = f"from {module} import" if module else "import"
         for alias in node.names:
             name = alias.asname or alias.name.partition(".")[0]
-            if isinstance(node, ast.ImportFrom):
-                said = f"from {node.module} import {alias.name}"
-            else:
-                said = f"import {alias.name}"
-            said += f" as {alias.asname}" if alias.asname else ""
-            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
-            own = module.removeprefix("snippets.") if module.startswith("snippets.") else ""
+            said = f"{before} {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
             self.imported[name] = (own, alias.name) if own else ("", said)
 
     def text(self, node: ast.stmt) -> str:
@@ -121,15 +120,17 @@ def _changed(node: ast.FunctionDef | ast.ClassDef) -> str | None:
 class Module:
     """A module in the making."""
 
-    def __init__(self, sources: dict[str, Source], elsewhere: dict[tuple[str, str], str]) -> None:
+    def __init__(
+        self, source_of: Callable[[str], Source], elsewhere: dict[tuple[str, str], str]
+    ) -> None:
         """Take what other modules define from them: {(module of snippets, name): module}."""
-        self.sources, self.elsewhere = sources, elsewhere
+        self.source_of, self.elsewhere = source_of, elsewhere
         self.imports: dict[str, str] = {}
         self.texts: dict[tuple[str, str], str] = {}
 
     def take(self, module: str, name: str) -> None:
         """Take a definition, after all that it needs."""
-        source = self.sources[module]
+        source = self.source_of(module)
         if (module, name) in self.texts:
             return
         self.texts[module, name] = ""
@@ -144,7 +145,7 @@ class Module:
         self.texts[module, name] = text
 
     def _need(self, module: str, name: str) -> None:
-        source = self.sources[module]
+        source = self.source_of(module)
         if name in source.defined:
             where, what = module, name
         elif name in source.imported:
@@ -176,13 +177,11 @@ def course(root: pathlib.Path) -> dict[str, str]:
         ]
         for name, (_, *lines) in MODULES.items()
     }
-    folders = (root / "snippets").glob("*/*.py")
-    named = {f"{path.parent.name}.{path.stem}" for path in folders}
-    sources = {name: Source(root, name) for name in sorted(named) if "__init__" not in name}
+    source_of = functools.cache(functools.partial(Source, root))
     texts = {}
     for name, own in wanted.items():
         elsewhere = {each: at for at, others in wanted.items() if at != name for each in others}
-        module = Module(sources, elsewhere)
+        module = Module(source_of, elsewhere)
         for each in own:
             module.take(*each)
         texts[f"{name}.py"] = module.text(MODULES[name][0])

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import functools
 import importlib
 import json
 import os
@@ -115,8 +116,8 @@ def offered(name):
 
 
 def test_two_definitions_of_one_name_are_not_mixed():
-    sources = {name: MAKER["Source"](ROOT, name) for name in ("models.steps", "models.modules")}
-    module = MAKER["Module"](sources, {})
+    source_of = functools.partial(MAKER["Source"], ROOT)
+    module = MAKER["Module"](source_of, {})
     module.take("models.steps", "mean_squared")
     with pytest.raises(ValueError, match="two definitions of mean_squared"):
         module.take("models.modules", "mean_squared")
