@@ -50,13 +50,45 @@ def first_state(key):
     return params, optax.adam(0.001).init(params)
 
 
-def gathered(loss):
-    """Return a loss of sharded parameters, which are replicated before use."""
+def gathered(function):
+    """Return a loss or an `apply` of sharded parameters.
 
-    def loss_of_gathered(params, stats, batch):
-        return loss(replicate(params), stats, batch)
+    They are its first argument, and replicated before they are used.
+    """
 
-    return loss_of_gathered
+    def of_gathered(params, *args, **kwargs):
+        return function(replicate(params), *args, **kwargs)
+
+    return of_gathered
+
+
+def frozen_gathered(apply):
+    """Return an `apply` of sharded statistics that don't change.
+
+    The frozen weights of LoRA are such. They are replicated before they are
+    used, and returned sharded as they came.
+    """
+
+    def of_gathered(params, frozen, x, train=True):
+        y, _ = apply(params, replicate(frozen), x, train)
+        return y, frozen
+
+    return of_gathered
+
+
+def resharded_bytes(jaxpr):
+    """Return the bytes of all arrays that a traced function reshards.
+
+    Inner jaxprs are included. On explicit axes alone: on automatic axes a
+    constraint takes the place of the reshard.
+    """
+    total = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "reshard":
+            avals = [value.aval for value in equation.outvars]
+            total += sum(aval.size * aval.dtype.itemsize for aval in avals)
+        total += sum(map(resharded_bytes, inner_jaxprs(equation)))
+    return total
 
 
 def automatic(mesh):

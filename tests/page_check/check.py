@@ -48,7 +48,7 @@ SOME = [
     "start/translation.html",
 ]
 # The list of errors is the largest page, and grows with each of them.
-LIMITS = 104 * KIB, 500 * KIB
+LIMITS = 100 * KIB, 500 * KIB
 # A page's own pictures and code, which are counted apart from what every page weighs.
 OWN = "article svg, article img, article .highlight, article pre"
 SCORES = {"performance": 99, "accessibility": 100, "best-practices": 100, "seo": 100}
