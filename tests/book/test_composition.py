@@ -23,7 +23,8 @@ import torch
 from flax import nnx
 from jax.experimental.compilation_cache import compilation_cache
 
-from snippets.models import convolutions, modules, real_model, steps
+from snippets.models import adaptation, convolutions, modules, real_model, steps
+from snippets.project import gpt
 from snippets.training import data_parallel, stages
 from snippets.training import sharded_parameters as page
 
@@ -510,3 +511,99 @@ def test_what_was_trained_can_be_exported(name):
     file = jax.export.export(predict)(x).serialize()
     again = jax.export.deserialize(file).call(x)
     np.testing.assert_allclose(again, predict(x), rtol=1e-5, atol=1e-6)
+
+
+# What is rarer: each on fewer devices whose axis is automatic, and with a second axis.
+CONFIG = gpt.Config(tokens=64, length=8, width=16, heads=2, layers=2)
+EXPLICIT, AUTOMATIC = jax.sharding.AxisType.Explicit, jax.sharding.AxisType.Auto
+RARE_MESHES = {
+    "four": ((4,), ("data",), AUTOMATIC),
+    "two by four": ((2, 4), ("machines", "data"), EXPLICIT),
+}
+RARE_OPTIMIZERS = {
+    "adam": ADAM,
+    "muon": optax.contrib.muon(RATE, eps=EPSILON),
+    # What it divides by is rounding where a parameter has no influence.
+    "adafactor": optax.adafactor(RATE, min_dim_size_to_factor=8, eps=1e-6),
+}
+
+
+def masked_mlp():
+    """Return an MLP whose batch has padding at its end alone, as the last one of an epoch has."""
+    x, labels = images((64,))
+    labels = np.where(np.arange(ROWS) < ROWS - 20, labels, -100).astype(np.int32)
+    return Case(steps.stateless(steps.mlp), steps.init_mlp(KEY, SIZES), {}, (x, labels))
+
+
+def lora_mlp():
+    frozen = steps.init_mlp(KEY, SIZES)
+    adapters = adaptation.init_lora(KEY, frozen, rank=8)
+    return Case(adaptation.adapted, adapters, frozen, images((64,)))
+
+
+def dropped_block():
+    apply, params, stats = steps.split_nnx(modules.NnxBlock(16, dropout=0.3, rngs=nnx.Rngs(0)))
+    return Case(apply, params, stats, sequences(), steps.mean_squared)
+
+
+def plain_gpt():
+    tokens = np.random.default_rng(0).integers(0, 64, (ROWS, CONFIG.length + 1), np.int32)
+    apply = steps.stateless(lambda params, x: gpt.gpt(params, x, CONFIG.heads))
+    return Case(apply, gpt.init_gpt(KEY, CONFIG), {}, (tokens[:, :-1], tokens[:, 1:]))
+
+
+RARE_MODELS = {f.__name__: f for f in (masked_mlp, lora_mlp, dropped_block, plain_gpt)}
+RARE = [
+    pair
+    for pair in itertools.product(RARE_MODELS, ("adam", "by hand", "muon", "adafactor"))
+    # By hand each device would draw the numbers of dropout for its own rows.
+    if pair not in [("dropped_block", "by hand"), ("lora_mlp", "by hand")]
+]
+
+
+def rare_run(name, how, mesh=None):
+    """Take two steps in microbatches, or with collectives by hand; return state and losses."""
+    case, by_hand = RARE_MODELS[name](), how == "by hand"
+    apply = page.frozen_gathered(case.apply) if mesh and name == "lora_mlp" else case.apply
+    optimizer = RARE_OPTIMIZERS.get(how, ADAM)
+    state = jax.device_get((case.params, optimizer.init(case.params)))
+    stats, loss, batch, out = jax.device_get(case.stats), case.loss(apply), case.batch, None
+    if mesh:
+        shardings = page.sharded_over(mesh, state)
+        state = jax.device_put(state, shardings)
+        stats = jax.device_put(stats, page.sharded_over(mesh, stats))
+        batch = jax.device_put(batch, jax.NamedSharding(mesh, jax.P(mesh.axis_names)))
+        if mesh.axis_types[0] == AUTOMATIC:
+            out = shardings[0], None, shardings[1], None
+        optimizer = page.on_replicas(optimizer) if how in ("muon", "adafactor") else optimizer
+    gradient = steps.accumulated(page.gathered(loss) if mesh else loss, PARTS)
+    if by_hand and mesh:
+        specs = jax.tree.map(lambda sharding: sharding.spec, shardings[0])
+        gradient = page.gradient_by_hand(loss, specs, axes=mesh.axis_names)
+    step = steps.make_step(gradient, optimizer, out)
+    return steps.train(step, state[0], stats, state[1], [batch] * 2)
+
+
+@functools.cache
+def rare_alone(name, how):
+    return rare_run(name, how)
+
+
+@pytest.mark.parametrize("shape", RARE_MESHES)
+@pytest.mark.parametrize(("name", "how"), RARE)
+def test_rarer_combinations_give_what_one_device_gives(name, how, shape):
+    sizes, names, kind = RARE_MESHES[shape]
+    devices = DEVICES[: np.prod(sizes)]
+    mesh = jax.make_mesh(sizes, names, (kind,) * len(sizes), devices=devices)
+    with jax.set_mesh(mesh):
+        if (name, how) == ("plain_gpt", "by hand") and BROKEN:
+            with pytest.raises(ValueError, match="requires varying manual axes to match"):
+                rare_run(name, how, mesh)
+            return
+        run = rare_run(name, how, mesh)
+    one = rare_alone(name, how)
+    np.testing.assert_allclose(run[3], one[3], rtol=2e-4)
+    agree(run[0], one[0], 0.05 * RATE)
+    sharded = page.sharded_over(mesh, run[0])
+    for leaf, sharding in zip(jax.tree.leaves(run[0]), jax.tree.leaves(sharded), strict=True):
+        assert leaf.sharding.is_equivalent_to(sharding, leaf.ndim)
