@@ -74,9 +74,9 @@ def _unfold(tree: LexborHTMLParser) -> None:
         node.replace_with(f" ({by})" if (by := node.attributes.get("data-by")) else "")
     for node in tree.css(f"details.{STAYS_FOLDED}"):
         # Between blank lines what is inside is Markdown again.
-        summary = node.css("summary")[0]
-        start = html.escape(f"<details><summary>{summary.text()}</summary>")
-        summary.replace_with(LexborHTMLParser(f"<p>{start}</p>").css("p")[0])
+        title = node.css("summary")[0]
+        start = html.escape(f"<details><summary>{title.text()}</summary>")
+        title.replace_with(LexborHTMLParser(f"<p>{start}</p>").css("p")[0])
         node.insert_after(LexborHTMLParser("<p>&lt;/details&gt;</p>").css("p")[0])
         node.unwrap()
     for node in tree.css("details.traceback"):

@@ -5,6 +5,7 @@ import json
 import types
 
 import pytest
+
 from executed import downloads
 
 SCRIPT = "python train.py\n# {measured} | all\n"
