@@ -25,7 +25,7 @@ extensions = [
 ]
 exclude_patterns = ["_ext", "_templates"]
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "substitution"]
 myst_heading_anchors = 3
 
 # Where pages went that have moved.
@@ -345,6 +345,10 @@ html_title = project
 html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL") or os.environ.get("BOOK_ADDRESS", "")
 # Where the workflow that publishes puts the notebooks, if the repository is on GitHub.
 repository = os.environ.get("BOOK_REPOSITORY", "").removesuffix(".git")
+copy_of_the_repository = "a copy of this book's repository"
+if repository:
+    copy_of_the_repository = f"a copy of [this book's repository]({repository})"
+myst_substitutions = {"copy_of_the_repository": copy_of_the_repository}
 if repository.startswith("https://github.com/"):
     book_notebooks = f"{repository}/blob/notebooks"
 # Below each page.

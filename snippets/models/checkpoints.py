@@ -131,7 +131,8 @@ def restore(manager, like, batches):
 def train_and_die(folder, die_at):
     """Train and save every ten steps; kill this process during a save."""
     state, batches = first_state(jax.random.key(0)), example_batches()
-    step, manager = compiled_step(), ocp.CheckpointManager(folder)
+    manager = ocp.CheckpointManager(pathlib.Path(folder).absolute())
+    step = compiled_step()
     while True:
         state, _ = train(step, state, batches, steps=10)
         save(manager, state, batches)

@@ -383,7 +383,7 @@ def train_until_killed(folder, config, steps, killed_at):
     data = batches(source(), config.length, size=16)
     state = start_on(mesh, jax.random.key(0), config, steps)
     step = make_gpt_step(config, steps, gathered)
-    manager = ocp.CheckpointManager(folder)
+    manager = ocp.CheckpointManager(pathlib.Path(folder).absolute())
     while True:
         until = int(state["step"]) + 10
         state, _ = continue_run(step, state, data, until)

@@ -1,6 +1,8 @@
 """The lessons of the course: their order, what each says of itself, and how long it is."""
 
+import ast
 import re
+import runpy
 
 import pytest
 
@@ -66,3 +68,31 @@ def test_a_lesson_is_read_within_half_an_hour(page):
 @pytest.mark.parametrize("page", OTHERS)
 def test_a_lesson_measures_nothing(page):
     assert not pages.page(page).benchmark
+
+
+def test_the_course_links_the_repository_where_it_is_known(monkeypatch):
+    monkeypatch.setenv("BOOK_REPOSITORY", "https://example.com/book.git")
+    said = runpy.run_path(str(pages.ROOT / "conf.py"))["myst_substitutions"]
+    assert "(https://example.com/book)" in said["copy_of_the_repository"]
+    assert "In {{ copy_of_the_repository }}:" in text("learn/index")
+
+
+def shown(page):
+    """Return what readers of a page see before they open a hint or a solution."""
+    prose = re.sub(r"^:::\{solution\}.*?^:::$", "", text(page), flags=re.MULTILINE | re.DOTALL)
+    page = pages.page(page)
+    unseen = ("hide-input", "remove-cell")
+    cells = (c.node for c in (page.cells if page else ()))
+    return prose + "\n".join(
+        c.source for c in cells if not {*unseen} & {*c.metadata.get("tags", ())}
+    )
+
+
+@pytest.mark.parametrize("page", OTHERS)
+def test_what_a_solution_calls_was_named_before(page):
+    path = pages.ROOT / "snippets" / "learn" / "solutions" / f"{page.rpartition('/')[2]}.py"
+    nodes = ast.walk(ast.parse(path.read_text("utf8")))
+    calls = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
+    known = "\n".join(map(shown, LESSONS[: LESSONS.index(page) + 1]))
+    names = {call for call in calls if re.match(r"(jax|optax)\.", call)}
+    assert not {name for name in names if not re.search(rf"\b{name.rpartition('.')[2]}\b", known)}

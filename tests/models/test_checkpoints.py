@@ -48,6 +48,18 @@ def test_a_save_that_was_killed_leaves_the_last_whole_one(folder, manager):
     assert manager.latest_step() == 20
 
 
+def test_a_relative_path_serves_as_well(tmp_path, monkeypatch):
+    def die(process, signal):
+        raise SystemExit
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(checkpoints.os, "kill", die)
+    with pytest.raises(SystemExit):
+        checkpoints.train_and_die("run", 20)
+    with ocp.CheckpointManager(tmp_path / "run") as manager:
+        assert manager.latest_step() >= 10
+
+
 def test_a_resumed_run_has_the_same_bits(manager, like, uninterrupted):
     batches = checkpoints.example_batches()
     state = checkpoints.restore(manager, like, batches)

@@ -17,11 +17,12 @@ MODULES = (
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory):
-    """Return a folder into which the package is installed."""
-    place = tmp_path_factory.mktemp("installed")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place / "dist"]
+    """Return a folder into which the package is installed, with the name that readers' have."""
+    place = tmp_path_factory.mktemp("installed") / "site-packages"
+    dist = place.with_name("dist")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", dist]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = (place / "dist").iterdir()
+    (wheel,) = dist.iterdir()
     words = "-m pip install --quiet --no-deps --no-index --no-compile --target".split()
     subprocess.run([sys.executable, *words, place, wheel], check=True, capture_output=True)
     return place

@@ -1,8 +1,11 @@
 """The judge of exercises, and the command that gives them as files and checks what is saved."""
 
 import os
+import re
 import shutil
 import subprocess
+import sys
+import tomllib
 
 import jax
 import jax.numpy as jnp
@@ -79,6 +82,8 @@ def test_all_exercises_are_files_that_are_checked(command, tmp_path):
     given = sorted(path.read_text("utf8") for path in (LEARN / "exercises").glob("[a-z]*.py"))
     assert sorted(path.read_text("utf8") for path in files) == given
     assert "✓" not in first.stdout
+    # A check lies where libraries do, and its words are for the reader.
+    assert "  ✗ augment: a key is used twice, so " in first.stdout
     assert f"To read: lesson {int(files[0].name[:2])}, " in first.stdout
 
 
@@ -126,7 +131,44 @@ def test_a_file_is_checked_when_it_is_saved(installed, tmp_path):
             process.kill()
 
 
+def test_a_lesson_whose_package_is_missing_says_what_to_install(
+    package, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setitem(sys.modules, "optax", None)
+    practice = package.practising.Practice(tmp_path / "here")
+    (lesson,) = [each for each in practice.lessons if each.name == "model"]
+    practice.check(lesson)
+    said = capsys.readouterr().out
+    assert said == "08_model.py\n  lesson 8 needs optax: pip install optax\n"
+
+
+def test_a_package_of_an_exercise_comes_with_the_extra():
+    extra = tomllib.loads((pages.ROOT / "pyproject.toml").read_text("utf8"))["project"]
+    brought = {*extra["optional-dependencies"]["practice"], *extra["dependencies"]}
+    imports = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
+    for path in LEARN.glob("*/[a-z]*.py"):
+        if path.parent.name in ("exercises", "checks", "solutions"):
+            needed = set(imports.findall(path.read_text("utf8"))) - sys.stdlib_module_names
+            assert needed <= brought | {"snippets"}, path
+
+
 def test_a_solution_is_printed(command):
     expected = (LEARN / "solutions" / "arrays.py").read_text("utf8")
     assert command("solution", "histogram").stdout == expected
     assert command("solution", "nothing").returncode == 2
+
+
+# An exercise of lesson 1, whose name is a helper's in another; and one of two lessons.
+@pytest.mark.parametrize(
+    ("name", "lesson"),
+    [("update", "ten_minutes"), ("3.train", "state"), ("measuring.train", "measuring")],
+)
+def test_a_solution_is_that_of_the_lesson_with_the_exercise(package, capsys, name, lesson):
+    assert package.practising.solution(name) == 0
+    assert capsys.readouterr().out == (LEARN / "solutions" / f"{lesson}.py").read_text("utf8")
+
+
+def test_a_name_of_two_exercises_is_asked_back(package, capsys):
+    assert package.practising.solution("train") == 2
+    said = capsys.readouterr().err
+    assert said.startswith("lessons 3, ") and "and 14, " in said and "solution 3.train" in said

@@ -73,6 +73,20 @@ def test_each_way_of_gathering_has_equal_losses_and_keeps_the_layout(network, al
         assert weights.sharding.spec == jax.P(None, "data", None)
 
 
+def test_a_scan_over_as_many_layers_as_devices_needs_another_axis(monkeypatch):
+    monkeypatch.setattr(fsdp_by_layer, "LAYERS", 8)
+    first, batch = fsdp_by_layer.first_params(), fsdp_by_layer.some_batch()
+    losses, _ = fsdp_by_layer.train(first, batch, fsdp_by_layer.blocks)
+    shard_one_axis = sharded_parameters.shard_one_axis
+    with jax.set_mesh(MESH):
+        params, batch = placed(jax.tree.map(lambda x: shard_one_axis(x, 8), first))
+        with pytest.raises(ValueError, match="0th dimension of all xs should be replicated"):
+            fsdp_by_layer.train(params, batch, fsdp_by_layer.by_layer)
+        params, _ = placed(jax.tree.map(lambda x: jax.P(None, *shard_one_axis(x[0], 8)), first))
+        found, _ = fsdp_by_layer.train(params, batch, fsdp_by_layer.by_layer)
+    assert np.allclose(found, losses, rtol=1e-4)
+
+
 def test_the_step_takes_the_memory_of_the_old_state():
     with jax.set_mesh(MESH):
         params, batch = placed(SHARDED)

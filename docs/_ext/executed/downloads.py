@@ -22,7 +22,12 @@ from .book import ShownPage, book_of
 from .frameworks import Framework, first_imports
 from .hooks import Feature
 from .markdown import markdown, say_once
+from .source.expansion import UNSEEN
 
+# How notebooks hide the source of a cell: in Jupyter and VS Code, and on Colab.
+HIDDEN = {"jupyter": {"source_hidden": True}, "cellView": "form"}
+# Seconds that nobody waits for without having been told.
+LONG = 300
 # What the theme's menu of downloads calls by endings.
 OFFERED = {".ipynb": "Notebook", ".md": "Markdown", ".pdf": "Print"}
 
@@ -72,20 +77,34 @@ def beginning(app: Sphinx, docname: str) -> list[nbformat.NotebookNode]:
         lines += [f"Its outputs come from {', '.join(f'`{pin}`' for pin in wanted.values())}."]
     if brought := {e.modules[0]: wanted[e.modules[0]] for e in used if not e.optional}:
         lines += ["The first cell installs what is missing. What is there keeps its version."]
+    seconds = [facts.seconds for facts in book.pages[docname].outcome.recorded.values()]
+    if seconds and seconds[0] >= LONG:
+        lines += [f"All its cells took {seconds[0] / 60:.0f} minutes where they were recorded."]
     implied = {name for e in used for name in e.packages[1:]}
     if optional := [e.label for e in used if not e.required and e.packages[0] not in implied]:
         lines += [f"Without {' or '.join(optional)}, skip the cells that need what is missing."]
     cells = [nbformat.v4.new_markdown_cell("\n\n".join(lines), id="needs")]
-    folded = {"jupyter": {"source_hidden": True}}
     if brought:
         text = f"{inspect.getsource(install_missing)}\n\ninstall_missing({brought})"
-        cells.append(nbformat.v4.new_code_cell(text, id="install", metadata=folded))
+        cells.append(nbformat.v4.new_code_cell(text, id="install", metadata=HIDDEN))
     if first := first_imports(options.registry, [name for e in used for name in e.modules]):
         cells.append(nbformat.v4.new_code_cell(first, id="first-imports"))
     for name in book.pages[docname].outcome.brings:
-        text = f"%%writefile {name}.py\n{book.library.file(name)}"
-        cells.append(nbformat.v4.new_code_cell(text, id=f"file-{name}", metadata=folded))
+        text = book.library.file(name)
+        quoted = repr(text) if "'''" in text else f"r'''{text}'''"
+        code = f'{inspect.getsource(bring)}\n\nbring("{name}.py", {quoted})'
+        cells.append(nbformat.v4.new_code_cell(code, id=f"file-{name}", metadata=HIDDEN))
     return cells
+
+
+def bring(name: str, text: str) -> None:
+    """Write a file of the book beside the notebook; one of somebody else is left as it is."""
+    import pathlib
+
+    path, title = pathlib.Path(name), text.partition("\n")[0]
+    if path.exists() and path.read_text("utf8").partition("\n")[0] != title:
+        raise FileExistsError(f"there is another {name} here: move it, or move this notebook")
+    path.write_text(text, "utf8")
 
 
 def install_missing(wanted: dict[str, str]) -> None:
@@ -146,6 +165,8 @@ def keep(env: BuildEnvironment, docname: str, shown: ShownPage) -> None:
     for number, panels in shown.panels.items():
         cell = notebook.cells[number]
         cell.metadata.pop("helpers", None)
+        if UNSEEN.intersection(cell.metadata.get("tags", ())):
+            cell.metadata.update(copy.deepcopy(HIDDEN))
         cell["outputs"] = copy.deepcopy(panels[0].outputs or [])
         for output in cell.outputs:
             if output.output_type == "execute_result":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from selectolax.lexbor import LexborHTMLParser
 
 from .hooks import Feature
-from .nodes import JOINER
+from .nodes import JOINER, STAYS_FOLDED
 
 # What is there to be used on a screen, and what only drawings say.
 USED = (
@@ -72,6 +72,13 @@ def _unfold(tree: LexborHTMLParser) -> None:
     """Leave of folds what Markdown shows."""
     for node in tree.css("details[data-by]"):
         node.replace_with(f" ({by})" if (by := node.attributes.get("data-by")) else "")
+    for node in tree.css(f"details.{STAYS_FOLDED}"):
+        # Between blank lines what is inside is Markdown again.
+        title = node.css("summary")[0]
+        start = html.escape(f"<details><summary>{title.text()}</summary>")
+        title.replace_with(LexborHTMLParser(f"<p>{start}</p>").css("p")[0])
+        node.insert_after(LexborHTMLParser("<p>&lt;/details&gt;</p>").css("p")[0])
+        node.unwrap()
     for node in tree.css("details.traceback"):
         summary = html.escape(node.css("summary")[0].text())
         node.replace_with(LexborHTMLParser(f"<pre>{summary}</pre>").css("pre")[0])

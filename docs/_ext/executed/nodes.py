@@ -71,6 +71,10 @@ def table_note(text: str) -> nodes.paragraph:
     return nodes.paragraph("", text, classes=["table-note"])
 
 
+# What stays folded in Markdown and notebooks, too.
+STAYS_FOLDED = "stays-folded"
+
+
 def fold(
     summary: str, *inside: nodes.Node, class_: str = "", by: str | None = None
 ) -> list[nodes.Node]:

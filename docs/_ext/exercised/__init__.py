@@ -1,7 +1,7 @@
 """Exercises that check themselves: the hint, the solution and the tick behind a task.
 
 `solutions` is the directive that follows the cells of an exercise, and `feature` keeps what it
-shows out of Markdown and notebooks.
+shows of solutions out of Markdown and notebooks.
 """
 
 from typing import Any

@@ -7,7 +7,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from executed.book import book_of
-from executed.nodes import fold, raw
+from executed.nodes import STAYS_FOLDED, fold, raw
 from executed.source.snippets import SnippetError, chapter_of
 
 
@@ -34,8 +34,12 @@ class SolutionDirective(SphinxDirective):
         return [
             nodes.container(
                 "",
-                *fold("A hint", *self.parse_content_to_nodes()),
-                *fold("A solution", nodes.literal_block(solution, solution, language="python")),
+                *fold("A hint", *self.parse_content_to_nodes(), class_=STAYS_FOLDED),
+                *fold(
+                    "A solution",
+                    nodes.literal_block(solution, solution, language="python"),
+                    class_="exercise-solution",
+                ),
                 raw(f"{tick} Solved</label>"),
                 classes=["exercise-help"],
             )

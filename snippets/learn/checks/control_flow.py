@@ -13,7 +13,7 @@ def check_unit(unit):
     assert np.allclose(unit(v), [0.6, 0.8]), (
         f"the unit vector of {v} is not {unit(v)}"
     )
-    for other in ([0.0, 5.0], [3e-4, 4e-4]):
+    for other in ([0.0, 5.0], [3e-4, 4e-4], [3e-18, 4e-18]):
         length = np.linalg.norm(other)
         assert np.allclose(unit(jnp.array(other)), other / length, 1e-4), (
             f"the unit vector of {other} is not {unit(jnp.array(other))}; "

@@ -19,6 +19,9 @@ def check_entries(entries):
     for length in (3, 4, 3, 4, 3):
         total(jnp.ones(length))
     answer = entries()
+    assert not isinstance(answer, str), (
+        f"it returns the text {answer!r}; return a number"
+    )
     assert answer != 5, (
         "5 would be one for each call; `append` runs while JAX traces, and "
         "later calls run the compiled program"

@@ -6,7 +6,10 @@ import jax.numpy as jnp
 
 @jax.jit
 def unit(v):
-    """Return `v` (n,) divided by its length, and zeros for a `v` of zeros."""
+    """Return `v` (n,) divided by its length, and zeros for a `v` of zeros.
+
+    A length is zero, or at least 1e-18: below, its square underflows.
+    """
     length = jnp.sqrt(jnp.sum(v**2))
     return jnp.where(length > 0, v / length, 0.0)
 

@@ -6,7 +6,10 @@ import jax.numpy as jnp
 
 @jax.jit
 def unit(v):
-    """Return `v` (n,) divided by its length, and zeros for a `v` of zeros."""
+    """Return `v` (n,) divided by its length, and zeros for a `v` of zeros.
+
+    A length is zero, or at least 1e-18: below, its square underflows.
+    """
     square = jnp.sum(v**2)
     is_zero = square == 0
     length = jnp.sqrt(jnp.where(is_zero, 1.0, square))

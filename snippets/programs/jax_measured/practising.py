@@ -37,6 +37,16 @@ class Lesson:
         """Return the text of another module of this lesson."""
         return (HERE / kind / f"{self.name}.py").read_text("utf8")
 
+    def missing(self):
+        """Return the packages that the lesson imports, and that are not installed."""
+        text = self.given + self.part("checks")
+        names = re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE)
+        return [
+            name
+            for name in dict.fromkeys(names)
+            if importlib.util.find_spec(name) is None
+        ]
+
     def checked(self):
         """Return what is not right about each exercise, None where nothing is, by its name."""
         with tempfile.TemporaryDirectory() as folder:
@@ -96,6 +106,10 @@ class Practice:
     def check(self, lesson):
         """Check the exercises of a lesson, say what came out, and keep what is solved."""
         print(lesson.file.name, flush=True)
+        if missing := " ".join(lesson.missing()):
+            needs = f"lesson {lesson.number} needs {missing}"
+            print(f"  {needs}: pip install {missing}", flush=True)
+            return
         for name, problem in lesson.checked().items():
             key = f"{lesson.name}.{name}"
             (self.solved.discard if problem else self.solved.add)(key)
@@ -143,13 +157,33 @@ def changed(path):
 
 
 def solution(name):
-    """Print the solutions of the lesson that has an exercise; return the exit status."""
-    for path in sorted((HERE / "solutions").glob("[a-z]*.py")):
-        text = path.read_text("utf8")
-        if re.search(rf"^(def|class) {re.escape(name)}\b", text, re.MULTILINE):
-            print(text, end="")
-            return 0
-    print(f"there is no exercise {name!r}", file=sys.stderr)
+    """Print the solutions of the lesson that has an exercise; return the exit status.
+
+    Where several lessons have one of this name, `name` is LESSON.NAME.
+    """
+    asked, _, exercise = name.rpartition(".")
+    paths = (HERE / "exercises").glob("[a-z]*.py")
+    lessons = (Lesson(path, HERE) for path in paths)
+    found = [
+        lesson
+        for lesson in sorted(lessons, key=lambda lesson: lesson.number)
+        if exercise in lesson.exercises
+        and asked in ("", lesson.name, str(lesson.number))
+    ]
+    if len(found) == 1:
+        print(found[0].part("solutions"), end="")
+        return 0
+    if not found:
+        print(f"there is no exercise {name!r}", file=sys.stderr)
+        return 2
+    which = " and ".join(
+        f"{lesson.number}, {lesson.title}" for lesson in found
+    )
+    print(
+        f"lessons {which} have an exercise {name!r}: "
+        f"jax-measured solution {found[0].number}.{name}, for example",
+        file=sys.stderr,
+    )
     return 2
 
 

@@ -1,7 +1,10 @@
 """The notebook that readers download is read without Sphinx."""
 
 import importlib.metadata
+import json
 import types
+
+import pytest
 
 from executed import downloads
 
@@ -82,7 +85,7 @@ def test_a_notebook_says_where_it_is_from_and_what_it_needs(project):
         "Without PyTorch, skip the cells that need what is missing."
     )
     install = project.notebook("a/one").cells[1]
-    assert install.metadata["jupyter"]["source_hidden"]
+    assert install.metadata["jupyter"]["source_hidden"] and install.metadata["cellView"] == "form"
     wanted = {"numpy": f"numpy=={numpy}", "nbformat": f"nbformat-gpu=={form}"}
     assert install.source.endswith(f"\n\n\ninstall_missing({wanted})")
     assert project.notebook("a/two").cells[0].source == "*Page a/two* is a page of *The book*."
@@ -101,6 +104,51 @@ def test_a_notebook_says_where_it_is_from_and_what_it_needs(project):
         .cells[0]
         .source.startswith("*[Page a/one](https://book.example/en/a/one.html)* is")
     )
+
+
+def test_what_a_page_folds_is_hidden_in_its_notebook(project):
+    """By Jupyter and VS Code in one way, and by Colab in another."""
+    project.snippet("a.task", "def low(x): return x\n\n\ndef double(x): return 2 * low(x)\n")
+    project.page(
+        "a/one",
+        project.cell("double(1)", snippet="a.task.double"),
+        project.cell("2", tags="hide-input"),
+    )
+    project.built()
+    codes = [cell for cell in project.notebook("a/one").cells if cell.cell_type == "code"]
+    hidden = [cell for cell in codes if cell.metadata.get("cellView") == "form"]
+    assert ["def low" in hidden[0].source, hidden[1].source] == [True, "2"]
+    assert all(cell.metadata["jupyter"]["source_hidden"] for cell in hidden)
+    assert [cell.source.endswith("double(1)") for cell in codes if cell not in hidden] == [True]
+
+
+def test_a_file_that_a_notebook_brings_replaces_none_of_a_reader(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    new, mine = '"""Judges."""\nnew = True\n', "my_answers = {}\n"
+    path = tmp_path / "practice.py"
+    for before in None, '"""Judges."""\nold = True\n':
+        if before:
+            path.write_text(before)
+        downloads.bring("practice.py", new)
+        assert path.read_text() == new
+    path.write_text(mine)
+    with pytest.raises(FileExistsError, match=r"another practice\.py here: move it"):
+        downloads.bring("practice.py", new)
+    assert path.read_text() == mine
+
+
+def test_a_notebook_that_takes_minutes_says_how_many(project):
+    project.page("a/one", project.cell("1"))
+    project.recorded()
+    (path,) = project.root.glob("docs/_recorded/*/a/one.ipynb")
+    recording = json.loads(path.read_text("utf8"))
+    for seconds, expected in (50, False), (1352.05, True):
+        (facts,) = (each for each in recording["metadata"].values() if "seconds" in each)
+        facts["seconds"] = seconds
+        path.write_text(json.dumps(recording), "utf8")
+        project.built("-D", "book_recorded=1")
+        said = project.notebook("a/one").cells[0].source
+        assert ("All its cells took 23 minutes where " in said) == expected
 
 
 def test_what_is_missing_is_installed_and_what_is_there_keeps_its_version(monkeypatch):

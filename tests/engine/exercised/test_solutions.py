@@ -21,10 +21,11 @@ def test_hint_and_solution_are_folded_and_the_solution_is_not_executed(project):
     assert solution.pre.text.rstrip().endswith("math.prod([2])")
     assert project.outputs("a/one") == ["1"]
 
-    # The notebook has the task alone.
+    # The notebook has the task, and the hint, folded.
     text = "\n".join(cell.source for cell in project.notebook("a/one").cells)
     assert "Prose behind it." in text and "def double(x): return x" in text
-    assert "to itself" not in text and "math.prod" not in text and "Solved" not in text
+    assert "<details><summary>A hint</summary>\n\nAdd *x* to itself.\n\n</details>" in text
+    assert "A solution" not in text and "math.prod" not in text and "Solved" not in text
     project.snippet("a.solved", SNIPPET.replace("[2]", "[2, 1]"))
     project.built()
     assert "math.prod([2, 1])" in project.soup("a/one").select_one(".exercise-help").text

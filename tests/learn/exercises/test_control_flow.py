@@ -23,6 +23,10 @@ def with_an_epsilon(v):
     return v / jnp.sqrt(jnp.sum(v**2) + 1e-2)
 
 
+def with_a_tiny_epsilon(v):
+    return v / jnp.sqrt(jnp.sum(v**2) + 1e-12)
+
+
 def each_element_repaired(v):
     length = jnp.linalg.norm(jnp.where(v == 0, 1.0, v))
     return jnp.where(jnp.any(v != 0), v / length, 0.0)
@@ -103,6 +107,7 @@ WRONG = [
     (checks.check_unit, divided, "for zeros it returns [nan nan]"),
     (checks.check_unit, jax.jit(by_if), "it raises TracerBoolConversionError"),
     (checks.check_unit, with_an_epsilon, "the unit vector of"),
+    (checks.check_unit, with_a_tiny_epsilon, "the unit vector of [3e-18, 4e-18]"),
     (checks.check_unit, each_element_repaired, "only a vector of zeros alone"),
     (checks.check_unit, not_below_a_limit, "only a vector of zeros alone"),
     (checks.check_unit, with_a_constant_length, "the derivatives at"),

@@ -63,6 +63,7 @@ WRONG = [
     (checks.check_entries, lambda: 5, "5 would be one for each call"),
     (checks.check_entries, lambda: 1, "1 would be a single trace"),
     (checks.check_entries, lambda: 3, "it is not 3"),
+    (checks.check_entries, lambda: "2", "it returns the text '2'"),
     (checks.check_average, of_a_flat_dictionary, "it raises TypeError"),
     (checks.check_average, the_other_way_round, "the decay belongs to the average before"),
     (checks.check_average, in_place, "it changes `means`"),
