@@ -6,6 +6,8 @@
 
   const { element, at, load } = window.book;
   const NAMES = "_static/jax_names.js";
+  const HABITS = "_static/habits.js";
+  const TABLE = "start/translation.html";
   const code = (text) => element("code", {}, text);
   const link = (path, text) => element("a", { href: at(path) }, text);
 
@@ -193,10 +195,22 @@
     [/\bAttributeError: (?<module>jax(?:\.\w+)*)\.(?<name>\w+) (?:was|is|has been) (?:deprecated|removed)/, "AttributeError: module 'jax' has no attribute"],
     [/No module named '(?<module>jax(?:lib)?\.[\w.]+)'(?!.*is not a package)/, "ModuleNotFoundError: No module named 'jax.config'"],
   ];
+  // A name that arrays of JAX or of NumPy lack.
+  const METHOD = /'(?:ArrayImpl|Array|\w*Tracer|numpy\.ndarray|jaxlib[\w.]*)' object has no attribute '(?<name>\w+)'/;
   const ARGUMENT = /\b(\w+?)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'/;
   const ARGUMENTS = "TypeError: clip() got an unexpected keyword argument";
 
   const last = (pattern, text) => [...text.matchAll(new RegExp(pattern, "g"))].at(-1);
+
+  // What to write for a name or a parameter of PyTorch, with the row of the translation table.
+  const habit = (name) => {
+    const [write, row] = window.book.habits.names[name] ?? [];
+    return write && [code(name), " is not JAX's name. Write, for example, ", code(write), "; ", link(`${TABLE}#${row}`, "the translation table"), " compares the two."];
+  };
+  const habitOf = (parameter) => {
+    const write = window.book.habits.parameters[parameter];
+    return write && [code(parameter), " is PyTorch's parameter. Write ", code(write), "; ", link(TABLE, "the translation table"), " has more."];
+  };
 
   // What to say of a name or a parameter; null if the text has none. The table comes when needed.
   const renamed = (text, again) => {
@@ -210,10 +224,15 @@
     if (absent && !form) {
       return { doubt: true, said: [code(absent), " is not installed for this Python, or its version has no such module."] };
     }
-    if (!form && !argument) return null;
-    if (!window.book.jaxNames) {
-      load(NAMES).then(again, () => {});
-      return { row: form && row, said: [] };
+    const method = last(METHOD, text);
+    if (!form && !argument && !method) return null;
+    if (!window.book.jaxNames || !window.book.habits) {
+      Promise.all([load(NAMES), load(HABITS)]).then(again, () => {});
+      return method ? null : { row: form && row, said: [] };
+    }
+    if (!form && !argument) {
+      const said = habit(method.groups.name);
+      return said ? { said, nothing: true } : null;
     }
     if (form) {
       const { module, name = "" } = form.groups;
@@ -224,6 +243,9 @@
         return { row: PARTS, said: ["Parts of JAX are of different versions. Install ", code("jax"), ", ", code("jaxlib"), " and all plug-ins together."] };
       }
       const core = module === "jax.core" && /attribute/.test(row);
+      const { gone, new: fresh } = window.book.jaxNames;
+      const own = !rowOf(gone, module, name) && !rowOf(fresh, module, name) && habit(name);
+      if (own) return { said: own, nothing: true };
       const said = ofName(module, name, text, window.book.jaxNames);
       return { row: core ? "AttributeError: module 'jax.core' has no attribute" : row, said };
     }
@@ -231,6 +253,8 @@
     const key = `${called} ${parameter}`;
     const rows = window.book.jaxNames.parameters[called] ?? [];
     const [, since, came] = rows.find(([name]) => name === parameter) ?? [];
+    const own = !since && !MOVED.has(key) && habitOf(parameter);
+    if (own) return { said: own, nothing: true };
     if (!since && !MOVED.has(key)) {
       const jaxs = rows.length ? ["None of JAX's functions ", code(called), " of these versions lost or got it. "] : [];
       return { doubt: true, said: [code(called), " has no parameter ", code(parameter), ". ", ...jaxs, "If it is another package's function, its version does not fit the code. ", ...updating(text)] };
@@ -268,6 +292,6 @@
     if (page) sentences.push(["The message names a page of JAX's documentation; in this book see ", link(page[1], page[2]), "."]);
     const repository = own && other !== "Python" ? REPOSITORIES[{ NumPy: "numpy", PyTorch: "torch", TensorFlow: "tensorflow" }[other]] : repositoryOf(text);
     const isBack = CALLED_BACK.test(text) && !/RuntimeError\b/.test(text);
-    return { sentences, needs: named ? undefined : needs, row: named?.row ?? (isBack ? CALLBACK : undefined), doubt: named?.doubt || UNLIKE.test(line) || (own && "some"), nothing: MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
+    return { sentences, needs: named ? undefined : needs, row: named?.row ?? (isBack ? CALLBACK : undefined), doubt: named?.doubt || UNLIKE.test(line) || (own && "some"), nothing: named?.nothing || MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
   };
 })();

@@ -10,11 +10,14 @@ import itertools
 import json
 import re
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 from snippets.appendix.years import in_order
+from snippets.start import translation
 from tests.book.test_errors import ENTRIES
-from tests.pitfalls import finder
+from tests.pitfalls import finder, make_habits
 from tests.pitfalls.finder import EARLIER, MESSAGES, QUOTED, RECENT, is_right
 
 NOTHING = [
@@ -361,3 +364,57 @@ def test_names_by_version_are_those_that_the_page_on_upgrades_recorded():
     functions = {found[1] for line in lost if (found := named.match(line.split(" | ")[0]))}
     assert functions and functions <= names["parameters"].keys()
     assert in_order(names["oldest"]) < in_order(names["newest"])
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("TypeError: _sum() got an unexpected keyword argument 'dim'", "Write axis;"),
+        ("TypeError: _mean() got an unexpected keyword argument 'keepdim'", "Write keepdims;"),
+        ("AttributeError: module 'jax.numpy' has no attribute 'cat'", "jnp.concatenate("),
+        ("AttributeError: module 'jax.numpy' has no attribute 'softmax'", "jax.nn.softmax(x)"),
+        ("AttributeError: module 'jax.numpy' has no attribute 'relu'", "jax.nn.relu(x)"),
+        ("AttributeError: module 'jax.random' has no attribute 'randn'", "jax.random.normal("),
+        (
+            "AttributeError: module 'jax.nn' has no attribute 'cross_entropy'",
+            "softmax_cross_entropy_with_integer_labels(",
+        ),
+        (
+            "AttributeError: 'jaxlib._jax.ArrayImpl' object has no attribute 'backward'",
+            "jax.grad(",
+        ),
+        ("AttributeError: 'ArrayImpl' object has no attribute 'unsqueeze'", "v[None]"),
+        ("AttributeError: 'DynamicJaxprTracer' object has no attribute 'detach'", "stop_gradient"),
+        ("AttributeError: 'numpy.ndarray' object has no attribute 'at'", "jnp.asarray(x).at["),
+    ],
+)
+def test_a_habit_of_pytorch_is_answered_from_the_translation_table(pasted, text, known):
+    found = pasted(text)
+    assert known in found["known"][0] and "translation table" in found["known"][0]
+    assert not found["rows"]
+
+
+def test_names_of_jax_itself_are_answered_as_before(pasted):
+    found = pasted("AttributeError: module 'jax' has no attribute 'tree_map'")
+    assert "is gone" in found["known"][0]
+    found = pasted("AttributeError: 'ArrayImpl' object has no attribute 'spec'")
+    assert not found["known"] and found["rows"]
+
+
+def test_habits_are_those_of_the_translation_table():
+    assert make_habits.OUT.read_text("utf8") == make_habits.text()
+    names, _ = make_habits.habits()
+    rows = {
+        row.name
+        for group in vars(translation).values()
+        if isinstance(group, type)
+        for row in translation.rows(group)
+    }
+    assert {row for _, row in names.values()} <= rows and len(names) > 90
+
+
+@pytest.mark.parametrize("name", make_habits.OTHERS)
+def test_what_no_row_calls_can_be_written(name):
+    given = {"jnp": jnp, "jax": jax, "x": jnp.arange(6.0).reshape(2, 3), "f": lambda x: x.sum()}
+    with jax.enable_x64(True):
+        exec(make_habits.OTHERS[name][0], given)
