@@ -347,3 +347,35 @@ def test_memory_of_the_steps(data):
         assert memory.temporaries > 4 * data_parallel.count_elements(PARAMS)
         assert memory.results < 1000
     assert found[0].temporaries == pytest.approx(all_of_it.temporaries, rel=0.05)
+
+
+def test_cast_before_gather_sends_half_the_bytes(data):
+    with jax.set_mesh(MESH):
+        sharded, batch = state(), on(MESH, data[0])
+        sent = [
+            page.resharded_bytes(
+                jax.make_jaxpr(steps.gradient_of(loss))(*sharded[:2], batch).jaxpr,
+            )
+            for loss in (
+                page.gathered(steps.cross_entropy(steps.in_bfloat16(APPLY))),
+                steps.cross_entropy(steps.in_bfloat16(page.gathered(APPLY))),
+            )
+        ]
+    elements = data_parallel.count_elements(PARAMS)
+    assert sent[0] == pytest.approx(2 * 4 * elements, rel=1e-3)
+    assert sent[1] == pytest.approx(2 * 2 * elements, rel=1e-3)
+
+
+def test_frozen_weights_are_returned_in_their_shards():
+    seen = []
+
+    def apply(params, frozen, x, train=True):
+        seen.append(jax.typeof(frozen).sharding.spec)
+        return x @ frozen, frozen
+
+    with jax.set_mesh(MESH):
+        frozen = jax.device_put(np.ones((16, 8), np.float32), jax.P("data"))
+        x = jax.device_put(np.ones((8, 16), np.float32), jax.P("data"))
+        y, after = jax.jit(page.frozen_gathered(apply))((), frozen, x)
+    assert seen == [jax.P(None, None)] and (y == 16).all()
+    assert after.sharding.is_equivalent_to(frozen.sharding, 2)
