@@ -295,7 +295,7 @@ def next_token(block, x, position, cache):
 
 @nnx.jit
 def token_by_token(block, x):
-    """Return what a block makes of x (rows, length, width), by `next_token`."""
+    """Return what a block makes of x (rows, length, width), in steps."""
 
     def step(cache, position):
         token = jax.lax.dynamic_slice_in_dim(x, position, 1, axis=1)
