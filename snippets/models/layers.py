@@ -293,7 +293,6 @@ def next_token(block, x, position, cache):
     return x + block.mlp(block.norm2(x)), cache
 
 
-@nnx.jit
 def token_by_token(block, x):
     """Return what a block makes of x (rows, length, width), in steps."""
 
