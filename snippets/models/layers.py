@@ -118,13 +118,17 @@ def as_halves(x):
     return pairs.swapaxes(-1, -2).reshape(x.shape)
 
 
+def as_heads(x, size):
+    """Return (..., heads, size) of x (..., heads size)."""
+    return x.reshape(*x.shape[:-1], -1, size)
+
+
 def kernel_as_halves(kernel, size):
     """Return a kernel (inputs, heads size), each head in the order of halves.
 
     `rotary` then computes what `torch_rotary` did. Biases go as well.
     """
-    heads = kernel.reshape(*kernel.shape[:-1], -1, size)
-    return as_halves(heads).reshape(kernel.shape)
+    return as_halves(as_heads(kernel, size)).reshape(kernel.shape)
 
 
 def odd_size():
@@ -187,22 +191,15 @@ class GroupedAttention(nnx.Module):
 
     def inputs(self, x, positions):
         """Return rotated queries and keys, and values."""
-        query, key, value = (
-            y.reshape(*y.shape[:-1], -1, self.size)
-            for y in (self.query(x), self.key(x), self.value(x))
-        )
+        layers = self.query, self.key, self.value
+        query, key, value = (as_heads(f(x), self.size) for f in layers)
         return rotary(query, positions), rotary(key, positions), value
-
-    def result(self, y):
-        """Return (rows, length, width) of what the heads attended to."""
-        return self.out(y.reshape(*y.shape[:-2], -1))
 
     def __call__(self, x):
         """Return an array like x."""
         inputs = self.inputs(x, jnp.arange(x.shape[1]))
-        return self.result(
-            jax.nn.dot_product_attention(*inputs, is_causal=True)
-        )
+        y = jax.nn.dot_product_attention(*inputs, is_causal=True)
+        return self.out(y.reshape(*x.shape[:-1], -1))
 
 
 class TorchGroupedAttention(torch.nn.Module):
@@ -219,10 +216,8 @@ class TorchGroupedAttention(torch.nn.Module):
 
     def forward(self, x):
         """Return a tensor like x (rows, length, width)."""
-        query, key, value = (
-            y.unflatten(-1, (-1, self.size))
-            for y in (self.query(x), self.key(x), self.value(x))
-        )
+        layers, heads = (self.query, self.key, self.value), (-1, self.size)
+        query, key, value = (f(x).unflatten(-1, heads) for f in layers)
         positions = torch.arange(x.shape[1])
         query, key = (torch_rotary(y, positions) for y in (query, key))
         y = torch.nn.functional.scaled_dot_product_attention(
@@ -289,7 +284,7 @@ def next_token(block, x, position, cache):
     y = jax.nn.dot_product_attention(
         query, *cache, key_value_seq_lengths=known
     )
-    x = x + block.attention.result(y)
+    x = x + block.attention.out(y.reshape(*x.shape[:-1], -1))
     return x + block.mlp(block.norm2(x)), cache
 
 
