@@ -175,10 +175,9 @@ class TorchSwiGlu(torch.nn.Module):
 
 
 class GroupedAttention(nnx.Module):
-    """Causal attention with rotary positions in Flax NNX.
+    """Causal attention with rotary positions, on x (rows, length, width).
 
-    x is (rows, length, width). `heads` is a multiple of `key_heads`, and
-    width // heads is even.
+    `heads` is a multiple of `key_heads`, and width // heads is even.
     """
 
     def __init__(self, width, heads, key_heads, *, rngs):
