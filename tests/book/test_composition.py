@@ -23,7 +23,7 @@ import torch
 from flax import nnx
 from jax.experimental.compilation_cache import compilation_cache
 
-from snippets.models import adaptation, convolutions, modules, real_model, steps
+from snippets.models import adaptation, convolutions, layers, modules, real_model, steps
 from snippets.project import gpt
 from snippets.training import data_parallel, stages
 from snippets.training import sharded_parameters as page
@@ -135,6 +135,18 @@ def nnx_block(module=None):
     return Case(*in_nnx(model, module), sequences(), steps.mean_squared)
 
 
+def nnx_llama(module=None):
+    model = layers.LlamaBlock(16, hidden=32, rngs=nnx.Rngs(0))
+    if module:
+        modules.LAYOUTS[torch.nn.RMSNorm] = "scale", (0,)
+        params, stats = modules.from_torch(module)
+        for name in "query", "key":
+            layer = params["attention"][name]
+            layer["kernel"] = layers.kernel_as_halves(layer["kernel"], 4)
+        modules.into_nnx(model, params, stats)
+    return Case(*steps.split_nnx(model), sequences(), steps.mean_squared)
+
+
 def nnx_cnn(module=None):
     return Case(*in_nnx(convolutions.NnxCnn(8, rngs=nnx.Rngs(0)), module), images((8, 8, 1)))
 
@@ -181,13 +193,14 @@ MODELS = {
         *(plain_mlp, nnx_mlp, equinox_mlp),
         *(plain_block, nnx_block, equinox_block),
         *(plain_cnn, nnx_cnn, equinox_cnn),
-        plain_encoder,
+        *(plain_encoder, nnx_llama),
     )
 }
 TORCH = {
     "mlp": lambda: data_parallel.TorchMlp(SIZES),
     "block": lambda: modules.TorchBlock(16, dropout=0.0),
     "cnn": lambda: convolutions.TorchCnn(8),
+    "llama": lambda: layers.TorchLlamaBlock(16, hidden=32),
 }
 GRADIENTS = {
     "at once": steps.gradient_of,

@@ -7,7 +7,7 @@ import pytest
 import torch
 from flax import nnx
 
-from snippets.models import modules
+from snippets.models import modules, steps
 
 KEY = jax.random.key(0)
 
@@ -278,6 +278,16 @@ def test_statistics_are_lost_under_jax_jit_and_kept_under_nnx_jit(batches):
     keeping = modules.predict_and_keep(model, x)
     assert model.mean[...].any()
     assert modules.largest_difference(forgetting, keeping) < 1e-6
+
+
+def test_dropout_repeats_itself_under_jax_jit_only():
+    layer, x = nnx.Dropout(0.5, rngs=nnx.Rngs(0)), jnp.ones((4, 32))
+    assert modules.same_twice(lambda: modules.predict_and_forget(layer, x))
+    assert not modules.same_twice(lambda: modules.predict_and_keep(layer, x))
+    apply, params, stats = steps.split_nnx(layer)
+    one, stats = jax.jit(apply)(params, stats, x)
+    two, _ = jax.jit(apply)(params, stats, x)
+    assert modules.largest_difference(one, two)
 
 
 TRANSFORMED = {
