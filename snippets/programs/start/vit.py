@@ -7,9 +7,13 @@ from snippets.models.modules import NnxBlock
 
 
 def patches(x, size=2):
-    """Return images (n, 64) as squares: (n, (8 / size)², size²)."""
+    """Return images (n, 64) as squares: (n, (8 / size)², size²).
+
+    A reshape merges only two axes where the rows are sharded.
+    """
     across = 8 // size
     x = x.reshape(-1, across, size, across, size).swapaxes(2, 3)
+    x = x.reshape(-1, across, across, size**2)
     return x.reshape(-1, across**2, size**2)
 
 
