@@ -1,6 +1,7 @@
 """Tests of the training program: run them with `python -m pytest`."""
 
 import numpy as np
+import pytest
 
 from snippets.programs.start.rows import in_order
 from snippets.programs.start.train import devices_of, parsed, run
@@ -13,20 +14,22 @@ def losses_on(devices, folder, until=None):
     return run(parsed([*words, str(folder)]), devices, until)
 
 
-def test_all_devices_train_as_one_does(tmp_path):
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return the losses of all devices, in a run that nothing stopped."""
+    return losses_on(devices_of(8), tmp_path_factory.mktemp("whole"))
+
+
+def test_all_devices_train_as_one_does(whole, tmp_path):
     """The losses are equal but for rounding."""
-    devices = devices_of(8)
-    together = losses_on(devices, tmp_path / "all")
-    alone = losses_on(devices[:1], tmp_path / "one")
-    np.testing.assert_allclose(together, alone, rtol=1e-3)
+    alone = losses_on(devices_of(8)[:1], tmp_path)
+    np.testing.assert_allclose(whole, alone, rtol=1e-3)
 
 
-def test_a_run_that_stopped_goes_on_with_the_same_losses(tmp_path):
+def test_a_run_that_stopped_goes_on_with_the_same_losses(whole, tmp_path):
     """Each loss is equal to the last bit: state and data are those saved."""
-    devices = devices_of(8)
-    whole = losses_on(devices, tmp_path / "whole")
-    begun = losses_on(devices, tmp_path / "stopped", until=3)
-    rest = losses_on(devices, tmp_path / "stopped")
+    begun = losses_on(devices_of(8), tmp_path, until=3)
+    rest = losses_on(devices_of(8), tmp_path)
     np.testing.assert_array_equal([*begun, *rest], whole)
 
 

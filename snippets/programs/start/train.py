@@ -114,7 +114,7 @@ def with_norm(gradient):
 
     def both(params, stats, batch):
         (value, stats), grads = gradient(params, stats, batch)
-        return ((value, optax.global_norm(grads)), stats), grads
+        return ((value, optax.tree.norm(grads)), stats), grads
 
     return both
 
