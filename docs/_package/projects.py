@@ -49,11 +49,11 @@ SHARED = {
 HEAD = '''"""{about}: {page}.html of JAX, Measured explains it.{others}"""
 
 '''
-MAIN = '''
+MAIN = """
 
 if __name__ == "__main__":
     sys.exit(main())
-'''
+"""
 PYPROJECT = """# project/start.html of the book JAX, Measured explains it.
 [build-system]
 requires = ["setuptools>=77"]

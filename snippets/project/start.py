@@ -23,7 +23,14 @@ def go_on(words):
         main(words)
 
 
-def lines_of(text):
-    """Return the lines of a run, without rates and folders."""
-    lines = re.findall(r"^(?:step|\d+ devices), .*|^step .*", text, re.M)
-    return [re.sub(r", \d+ \w+/s$| in \S*$", "", line) for line in lines]
+def lines_of(text, places=6):
+    """Return the lines of a run, without rates and folders.
+
+    Numbers keep so many places after the point, and are not rounded.
+    """
+    lines = re.findall(r"^(?:step \d+:|\d+ devices,) .*", text, re.M)
+    found = []
+    for line in lines:
+        short = re.sub(r", \d+ \w+/s$| in .*$", "", line)
+        found.append(re.sub(rf"(\.\d{{{places}}})\d+", r"\1", short))
+    return found

@@ -1,4 +1,4 @@
-"""The projects that `jax-measured new` writes: trained, killed, resumed and tested as by a reader."""
+"""The projects that `jax-measured new` writes, trained, killed, resumed and tested."""
 
 import os
 import pathlib
@@ -24,10 +24,11 @@ RUN = "--steps 20 --every 5 --batch 32".split()
 LINE = re.compile(r"step (\d+): loss (\S+), test (\S+), gradient (\S+), \d+ (\w+)/s")
 # Trains once to the end, and once until it has a checkpoint of step 10 and is on its way to 15.
 KILLED = """
-import os, pathlib, signal, time
+import functools, os, pathlib, signal, time
 
 import train
 
+train.devices_of = functools.cache(train.devices_of)
 words = os.environ["WORDS"].split()
 train.main([*words, "--folder", "whole"])
 take_steps, stretches = train.take_steps, []
@@ -153,7 +154,7 @@ def test_microbatches_and_bfloat16_train_alike(small, tmp_path, words):
 def test_another_model_is_refused_in_words_and_leaves_what_was_saved(small, tmp_path, sizes):
     train.run(given(tmp_path), jax.devices(), until=2)
     small(*sizes)
-    with pytest.raises(SystemExit, match="step 2 in .* was saved by another model .* --folder"):
+    with pytest.raises(SystemExit, match=r"step 2 in .* was saved by another model .* --folder"):
         train.run(given(tmp_path), jax.devices())
     small(64, 16, 10)
     assert len(train.run(given(tmp_path), jax.devices())) == 2

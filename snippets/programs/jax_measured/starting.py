@@ -33,9 +33,7 @@ def checked(folder):
             f"{name!r} is the name of a library that the project needs: choose another"
         )
     if folder.is_dir() and any(folder.iterdir()):
-        raise Refused(
-            f"the folder {folder} is not empty: choose another name"
-        )
+        raise Refused(f"the folder {folder} is not empty: choose another name")
     return name
 
 
@@ -60,9 +58,7 @@ def write(folder, model, devices):
         print(refused, file=sys.stderr)
         return 2
     except OSError as error:
-        print(
-            f"{folder} cannot be written: {error.strerror}", file=sys.stderr
-        )
+        print(f"{folder} cannot be written: {error.strerror}", file=sys.stderr)
         return 2
     print(f"{', '.join(file.name for file in files)} are in {folder}. Next:\n")
     print(f"    cd {shlex.quote(folder)}")

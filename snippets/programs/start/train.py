@@ -68,11 +68,10 @@ def parsed(words=None):
     return parser.parse_args(words)
 
 
-@functools.cache
 def devices_of(count):
     """Return the devices of all processes; a CPU gets `count` virtual ones.
 
-    It is called before anything else uses JAX.
+    Call it once, before anything else uses JAX.
     """
     jax.config.update("jax_num_cpu_devices", count)
     join_by_launcher()
@@ -202,6 +201,9 @@ def stretches(first, last, every):
 
     An end is a multiple of `every`, or the last step.
     """
+    if first >= last:
+        say("nothing is left to do: --steps counts those of the whole run")
+        return []
     ends = range(first - first % every + every, last, every)
     return itertools.pairwise([first, *ends, last])
 
@@ -222,6 +224,15 @@ def take_steps(step, state, batches):
     return state, np.array(values, np.float32)
 
 
+def report(number, values, of_test, rate):
+    """Print the line of a step: its (loss, norm), the test loss, labels/s."""
+    loss, norm = values
+    say(
+        f"step {number}: loss {loss:.6f}, test {of_test:.6f}, "
+        f"gradient {norm:.3f}, {rate:.0f} {UNIT}/s"
+    )
+
+
 def train(options, mesh, manager, until):
     """Train from the newest checkpoint on; return the losses, float32.
 
@@ -233,23 +244,15 @@ def train(options, mesh, manager, until):
     step, testing = functions_of(options, optimizer)
     first, state = restored(manager, mesh, optimizer)
     say(f"{mesh.size} devices, {first} steps done in {manager.directory}")
-    if first >= until:
-        say("nothing is left to do: --steps counts those of the whole run")
-        return np.array([], np.float32)
     size = options.batch * training[1][0].size
     for begin, end in stretches(first, until, options.every):
         start, numbers = time.perf_counter(), range(begin, end)
         drawn = (batch_of(training, n, options.batch) for n in numbers)
         batches = (on_devices(batch, mesh) for batch in drawn)
         state, values = take_steps(step, state, batches)
-        seconds = time.perf_counter() - start
+        rate = len(values) * size / (time.perf_counter() - start)
         of_test = evaluated(testing, state, test, options.batch, mesh)
-        loss, norm = values[-1]
-        say(
-            f"step {end}: loss {loss:.6f}, test {of_test:.6f}, "
-            f"gradient {norm:.3f}, {(end - begin) * size / seconds:.0f} "
-            f"{UNIT}/s"
-        )
+        report(end, values[-1], of_test, rate)
         manager.save(end, args=ocp.args.StandardSave(state))
         losses.extend(values[:, 0])
     return np.array(losses, np.float32)
