@@ -52,7 +52,7 @@ HEAD = '''"""{about}: {page}.html of JAX, Measured explains it.{others}"""
 MAIN = """
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
 """
 PYPROJECT = """# project/start.html of the book JAX, Measured explains it.
 [build-system]
@@ -70,7 +70,7 @@ dependencies = [
 [project.optional-dependencies]
 test = ["pytest"]
 
-# `pip install .` installs what the program needs; the program itself stays here.
+# `pip install .` installs what the program needs. The program stays here.
 [tool.setuptools]
 py-modules = []
 """

@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -128,7 +129,10 @@ def small(monkeypatch):
 
     monkeypatch.setattr(train, "devices_of", lambda count: jax.devices()[:count])
     of(64, 16, 10)
-    return of
+    # The program sets another.
+    before = signal.getsignal(signal.SIGINT)
+    yield of
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_resumed_run_takes_the_batches_of_the_rest(small, tmp_path, capsys):
@@ -181,21 +185,27 @@ def test_what_is_no_number_from_one_on_is_refused(words, capsys):
     assert "invalid positive value" in capsys.readouterr().err
 
 
-def test_ctrl_c_takes_a_line_and_keeps_what_was_saved(small, tmp_path, monkeypatch, capsys):
+def test_ctrl_c_takes_a_line_and_keeps_what_was_saved(small, tmp_path, monkeypatch, capfd):
     take_steps, lengths = train.take_steps, []
 
     def stopped(step, state, batches):
         lengths.append(1)
         if len(lengths) == 2:
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), signal.SIGINT)
         return take_steps(step, state, batches)
 
+    def leave(status):
+        raise InterruptedError(status)
+
     monkeypatch.setattr(train, "take_steps", stopped)
+    monkeypatch.setattr(train.os, "_exit", leave)
     words = "--steps 4 --every 2 --batch 16 --folder".split()
-    assert train.main([*words, str(tmp_path)]) == 130
-    assert capsys.readouterr().out.splitlines()[-1].startswith("stopped: the same command")
-    assert train.main([*words, str(tmp_path)]) == 0
-    assert "2 steps done" in capsys.readouterr().out
+    with pytest.raises(InterruptedError, match="130"):
+        train.main([*words, str(tmp_path)])
+    said = capfd.readouterr()
+    assert said.out.splitlines()[-1].startswith("stopped: the same command") and not said.err
+    train.main([*words, str(tmp_path)])
+    assert "2 steps done" in capfd.readouterr().out
 
 
 def test_a_second_run_in_a_folder_is_refused_until_the_first_ends(tmp_path):

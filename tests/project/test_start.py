@@ -28,6 +28,7 @@ def test_it_dies_after_the_step_and_the_rest_is_trained(monkeypatch, tmp_path, c
     monkeypatch.setattr(start, "devices_of", lambda count: jax.devices()[:2])
     monkeypatch.setitem(start.main.__globals__, "devices_of", lambda count: jax.devices()[:2])
     monkeypatch.setattr(start.os, "kill", die)
+    monkeypatch.setattr(start.main.__globals__["signal"], "signal", lambda *given: None)
     words = ["--steps", "3", "--every", "2", "--batch", "16", "--folder", str(tmp_path)]
     with pytest.raises(InterruptedError) as died:
         start.train_and_die(words, 2)

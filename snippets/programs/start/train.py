@@ -4,7 +4,9 @@ import argparse
 import contextlib
 import functools
 import itertools
+import os
 import pathlib
+import signal
 import sqlite3
 import sys
 import time
@@ -161,7 +163,7 @@ def restored(manager, mesh, optimizer):
         raise SystemExit(
             f"step {done} in {manager.directory} was saved by another model "
             "or optimizer: take another --folder, or change the program "
-            f"back. Orbax says: {str(error).strip().splitlines()[0]}"
+            f"back. Orbax says: {str(error).split('. ')[0]}"
         ) from None
 
 
@@ -298,18 +300,20 @@ def held(folder):
         yield
 
 
+def stop(number, frame):
+    """End the process at Ctrl-C with one line; what was saved remains."""
+    os.write(1, b"stopped: the same command goes on from what is saved\n")
+    os._exit(130)
+
+
 def main(words=None):
-    """Train as a command line says; return the exit status."""
+    """Train as a command line says."""
+    signal.signal(signal.SIGINT, stop)
     options = parsed(words)
-    try:
-        devices = devices_of(options.devices)
-        with held(options.folder):
-            run(options, devices)
-    except KeyboardInterrupt:
-        print("stopped: the same command goes on from the last checkpoint")
-        return 130
-    return 0
+    devices = devices_of(options.devices)
+    with held(options.folder):
+        run(options, devices)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
