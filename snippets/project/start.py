@@ -28,9 +28,9 @@ def lines_of(text, places=6):
 
     Numbers keep so many places after the point, and are not rounded.
     """
-    lines = re.findall(r"^(?:step \d+:|\d+ devices,) .*", text, re.M)
+    lines = re.findall(r"^(?:step \d+:|devices:) .*", text, re.M)
     found = []
     for line in lines:
-        short = re.sub(r", \d+ \w+/s$| in .*$", "", line)
+        short = re.sub(r", \d+ \w+/s$|, /.*$", "", line)
         found.append(re.sub(rf"(\.\d{{{places}}})\d+", r"\1", short))
     return found

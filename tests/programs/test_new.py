@@ -89,7 +89,7 @@ def test_a_run_that_was_killed_goes_on_as_if_nothing_had_happened(project, model
     assert run.returncode == -9, run.stderr
     whole, killed = (
         numbers(subprocess.CompletedProcess([], 0, stdout=part))
-        for part in run.stdout.split("0 steps done")[1:]
+        for part in run.stdout.split("steps done: 0")[1:]
     )
     assert [*whole] == [5, 10, 15, 20] and killed == {n: whole[n] for n in (5, 10)}
     assert float(whole[20][0]) < float(whole[5][0])
@@ -97,13 +97,13 @@ def test_a_run_that_was_killed_goes_on_as_if_nothing_had_happened(project, model
 
     # From another folder than its own.
     resumed = python(place / "train.py", *RUN, cwd=place.parent)
-    assert "8 devices, 10 steps done in" in resumed.stdout, resumed.stderr
+    assert "devices: 8, steps done: 10," in resumed.stdout, resumed.stderr
     assert numbers(resumed) == {n: whole[n] for n in (15, 20)}
     assert python("-c", "import snippets").returncode
 
     devices = OTHER[model]
     other = python("train.py", *RUN, "--devices", devices, "--folder", "other")
-    assert f"{devices} devices, 10 steps done in" in other.stdout, other.stderr
+    assert f"devices: {devices}, steps done: 10," in other.stdout, other.stderr
     for step, found in numbers(other).items():
         expected = np.array(whole[step], np.float32)
         np.testing.assert_allclose(np.array(found, np.float32), expected, rtol=2e-3)
@@ -143,7 +143,7 @@ def test_a_resumed_run_takes_the_batches_of_the_rest(small, tmp_path, capsys):
     np.testing.assert_allclose(rest, whole[2:], rtol=1e-4)
     capsys.readouterr()
     assert not len(train.run(given(tmp_path / "parts", "--steps 3"), devices))
-    assert "4 steps done" in capsys.readouterr().out
+    assert "steps done: 4," in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", ["--parts 2", "--bfloat16"])
@@ -205,7 +205,7 @@ def test_ctrl_c_takes_a_line_and_keeps_what_was_saved(small, tmp_path, monkeypat
     said = capfd.readouterr()
     assert said.out.splitlines()[-1].startswith("stopped: the same command") and not said.err
     train.main([*words, str(tmp_path)])
-    assert "2 steps done" in capfd.readouterr().out
+    assert "steps done: 2," in capfd.readouterr().out
 
 
 def test_a_second_run_in_a_folder_is_refused_until_the_first_ends(tmp_path):

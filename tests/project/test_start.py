@@ -9,7 +9,7 @@ import pytest
 from snippets.project import start
 
 TEXT = """a warning of a library
-8 devices, 0 steps done in /tmp/a folder/run
+devices: 8, steps done: 0, /tmp/a folder/run
 step 5: loss 2.372485, test 2.140613, gradient 6.152, 14 images/s
 step by step
 """
@@ -17,7 +17,7 @@ step by step
 
 def test_lines_are_those_of_a_run_without_rates_and_folders():
     of_step = "step 5: loss 2.372485, test 2.140613, gradient 6.152"
-    assert start.lines_of(TEXT) == ["8 devices, 0 steps done", of_step]
+    assert start.lines_of(TEXT) == ["devices: 8, steps done: 0", of_step]
     assert start.lines_of(TEXT, places=1)[1] == "step 5: loss 2.3, test 2.1, gradient 6.1"
 
 
@@ -35,5 +35,5 @@ def test_it_dies_after_the_step_and_the_rest_is_trained(monkeypatch, tmp_path, c
     assert died.value.args == (os.getpid(), signal.SIGKILL)
     start.go_on(words)
     first, step, again, last = start.lines_of(capfd.readouterr().err)
-    assert (first, again) == ("2 devices, 0 steps done", "2 devices, 2 steps done")
+    assert (first, again) == ("devices: 2, steps done: 0", "devices: 2, steps done: 2")
     assert step.startswith("step 2: loss") and last.startswith("step 3: loss")

@@ -245,7 +245,7 @@ def train(options, mesh, manager, until):
     optimizer, losses = make_optimizer(options.steps), []
     step, testing = functions_of(options, optimizer)
     first, state = restored(manager, mesh, optimizer)
-    say(f"{mesh.size} devices, {first} steps done in {manager.directory}")
+    say(f"devices: {mesh.size}, steps done: {first}, {manager.directory}")
     size = options.batch * training[1][0].size
     for begin, end in stretches(first, until, options.every):
         start, numbers = time.perf_counter(), range(begin, end)
