@@ -39,6 +39,6 @@ def windows(text, length):
 def load(options):
     """Return (training, test): the end of the text, a tenth at most."""
     text = read(options.text) if options.text else source()
-    held_back = min(len(text) // 10, 65_536)
+    held_back = min(len(text) // 10, 16_384)
     training, test = np.split(text, [len(text) - held_back])
     return windows(training, CONFIG.length), windows(test, CONFIG.length)
