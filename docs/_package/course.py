@@ -9,7 +9,10 @@ Needs the standard library alone.
 import ast
 import functools
 import pathlib
-from collections.abc import Callable
+import re
+import symtable
+import sys
+from collections.abc import Callable, Iterable
 
 # Of each module: the page that teaches it, and its functions as module.name of the snippets.
 MODULES = {
@@ -37,6 +40,9 @@ MODULES = {
         "project.gpt: Config init_gpt gpt generate generate_sharded encode decode",
     ),
 }
+DEFINED = r"@|def |class "
+# Of a project that `jax-measured new` writes: its modules.
+OWN = ("data", "model", "step", "train")
 HEAD = '''"""From the book JAX, Measured: {page}.html explains it.
 
 Made from its snippets, whose tests are those of the book.
@@ -108,6 +114,21 @@ def _names(node: ast.AST) -> set[str]:
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
+def _used(text: str) -> set[str]:
+    """Return the names that a definition takes from its module, and no local ones."""
+
+    def of(table: symtable.SymbolTable) -> set[str]:
+        whole = table.get_type() == "module"
+        own = {
+            each.get_name()
+            for each in table.get_symbols()
+            if each.is_referenced() and (whole or each.is_global())
+        }
+        return own.union(*map(of, table.get_children()))
+
+    return of(symtable.symtable(text, "", "exec"))
+
+
 def _changed(node: ast.FunctionDef | ast.ClassDef) -> str | None:
     """Return the name that a decorator changes, such as f in `@f.defjvp`."""
     for each in node.decorator_list:
@@ -121,10 +142,16 @@ class Module:
     """A module in the making."""
 
     def __init__(
-        self, source_of: Callable[[str], Source], elsewhere: dict[tuple[str, str], str]
+        self,
+        source_of: Callable[[str], Source],
+        elsewhere: dict[tuple[str, str], str],
+        package: str = ".",
     ) -> None:
-        """Take what other modules define from them: {(module of snippets, name): module}."""
-        self.source_of, self.elsewhere = source_of, elsewhere
+        """Take what other modules define from them: {(module of snippets, name): module}.
+
+        `package` is what stands before their names: nothing where there is no package.
+        """
+        self.source_of, self.elsewhere, self.package = source_of, elsewhere, package
         self.imports: dict[str, str] = {}
         self.texts: dict[tuple[str, str], str] = {}
 
@@ -138,7 +165,7 @@ class Module:
         # What is defined elsewhere under this name would be another thing.
         if any(other == name and where != module for where, other in self.texts):
             raise ValueError(f"two definitions of {name}: that of {module}, and another")
-        for used in sorted(set().union(*map(_names, nodes)) - {name}):
+        for used in sorted(set().union(*(_used(source.text(node)) for node in nodes)) - {name}):
             self._need(module, used)
         text = "\n\n\n".join(source.text(node) for node in nodes)
         del self.texts[module, name]
@@ -156,14 +183,47 @@ class Module:
         else:
             return
         if other := self.elsewhere.get((where, what)):
-            self.imports[name] = f"from .{other} import {what}"
+            self.imports[name] = f"from {self.package}{other} import {what}"
         else:
             self.take(where, what)
 
     def text(self, page: str) -> str:
         """Return the source of the module."""
-        imports = "\n".join(sorted(self.imports.values()))
-        return HEAD.format(page=page) + "\n\n\n".join([imports, *self.texts.values()]) + "\n"
+        return HEAD.format(page=page) + self.body()
+
+    def body(self) -> str:
+        """Return the source below the head: imports, constants, functions and classes."""
+        made = {name for (_, name), text in self.texts.items() if re.match(DEFINED, text)}
+        constants, texts = [], []
+        for (_, name), text in self.texts.items():
+            # What is made by a function of the module stands below that.
+            below = name in made or _used(text) & made
+            (texts if below else constants).append(text)
+        above = [imports(self.imports.values()), "\n".join(constants)]
+        return "\n\n\n".join(["\n\n".join(filter(None, above)), *texts]) + "\n"
+
+
+def imports(lines: Iterable[str]) -> str:
+    """Return imports with a statement for each module, those of the standard library first."""
+    whole, names = set(), {}
+    for line in lines:
+        before, _, name = line.partition(" import ")
+        if name:
+            names.setdefault(before.removeprefix("from "), set()).add(name)
+        else:
+            whole.add(line)
+    groups: dict[int, list[str]] = {0: [], 1: [], 2: []}
+    for line in sorted(whole):
+        groups[line.split()[1].split(".")[0] not in sys.stdlib_module_names].append(line)
+    for module, found in sorted(names.items()):
+        line = f"from {module} import {', '.join(sorted(found))}"
+        if len(line) > 79:
+            line = "\n    ".join([f"from {module} import (", *(f"{n}," for n in sorted(found))])
+            line += "\n)"
+        own = module.startswith(".") or module in OWN
+        standard = module.split(".")[0] in sys.stdlib_module_names
+        groups[2 if own else 0 if standard else 1].append(line)
+    return "\n\n".join("\n".join(group) for group in groups.values() if group)
 
 
 def course(root: pathlib.Path) -> dict[str, str]:

@@ -112,11 +112,13 @@ class BookHook(BuildHookInterface):  # type: ignore[misc]
             for path in (root / "snippets" / "learn" / kind).glob("*.py"):
                 text = path.read_text("utf8")
                 files[f"{kind}/{path.name}"] = text.replace(*PRACTICE)
-        made = module(root / "docs" / "_package" / "course.py").course(root)
-        files |= {f"course/{name}": text for name, text in made.items()}
+        course = module(root / "docs" / "_package" / "course.py")
+        files |= {f"course/{name}": text for name, text in course.course(root).items()}
+        made = module(root / "docs" / "_package" / "projects.py").projects(root, course)
+        files |= {f"projects/{name}": text for name, text in made.items()}
         for name, text in files.items():
             path = pathlib.Path(self.folder.name, name)
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf8")
             build_data["force_include"][str(path)] = f"{PACKAGE}/{name}"
 

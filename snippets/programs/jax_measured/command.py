@@ -18,7 +18,15 @@ import tempfile
 import threading
 import time
 
-from . import cells, practising, probing, results, surroundings, timer
+from . import (
+    cells,
+    practising,
+    probing,
+    results,
+    starting,
+    surroundings,
+    timer,
+)
 from .table import table
 
 # What is measured where nothing is named: two to three minutes on two cores.
@@ -432,6 +440,15 @@ def at_least(text):
     return int(text)
 
 
+def positive(text):
+    """Return a number of devices; ArgumentTypeError for none."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of devices from 1 on"
+        )
+    return int(text)
+
+
 def main(arguments=None):
     """Do what the words of a command line ask for; return the exit status."""
     codecs.register_error("plainly", plainly)
@@ -491,7 +508,22 @@ def done(arguments):
     )
     solving = commands.add_parser("solution", help="print a solution")
     solving.add_argument("name", help="of an exercise")
+    starts = commands.add_parser(
+        "new", help="write a project that trains a model"
+    )
+    starts.add_argument(
+        "folder", help="its name, or a folder that ends with its name"
+    )
+    starts.add_argument("--model", required=True, choices=starting.MODELS)
+    starts.add_argument(
+        "--devices",
+        type=positive,
+        default=1,
+        help="virtual devices on a CPU, 1 unless you say another number",
+    )
     given = parser.parse_args(arguments)
+    if given.command == "new":
+        return starting.write(given.folder, given.model, given.devices)
     if given.command == "practice":
         return practising.practise(given.folder, given.once)
     if given.command == "solution":

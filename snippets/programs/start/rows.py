@@ -1,0 +1,35 @@
+"""Batches of rows: an endless series to train with, and all rows once."""
+
+import numpy as np
+
+
+def batch_of(rows, number, size, seed=0):
+    """Return batch `number` of an endless series: (x, labels) of `size` rows.
+
+    Each epoch has an order of its own, and drops what fills no batch. A batch
+    follows from its number alone, in whichever process it is made.
+    """
+    x, labels = rows
+    epoch, place = divmod(number, len(x) // size)
+    order = np.random.default_rng((seed, epoch)).permutation(len(x))
+    chosen = order[place * size : (place + 1) * size]
+    return x[chosen], labels[chosen]
+
+
+def in_order(rows, size):
+    """Yield all rows in batches (x, labels) of `size`.
+
+    The last batch is filled up with zeros, whose labels are -1: padding.
+    """
+    x, labels = rows
+    for start in range(0, len(x), size):
+        some = x[start : start + size], labels[start : start + size]
+        lacking = size - len(some[0])
+        yield tuple(
+            np.pad(
+                part,
+                [(0, lacking)] + [(0, 0)] * (part.ndim - 1),
+                constant_values=value,
+            )
+            for part, value in zip(some, (0, -1), strict=True)
+        )

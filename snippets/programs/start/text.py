@@ -1,0 +1,44 @@
+"""Text, a token for each character."""
+
+import pathlib
+
+import numpy as np
+
+from snippets.programs.start.gpt import CONFIG
+from snippets.project.gpt import source
+
+UNIT = "tokens"
+OPTIONS = {"--text": "a file to learn from, instead of Python's own modules"}
+
+
+def read(path):
+    """Return the characters of a file, uint8 below 128; others become "?".
+
+    SystemExit where the file cannot be read.
+    """
+    try:
+        text = pathlib.Path(path).read_text("utf8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SystemExit(f"--text {path} cannot be read: {error}") from None
+    return np.frombuffer(text.encode("ascii", "replace"), np.uint8)
+
+
+def windows(text, length):
+    """Return tokens and targets, both int32 (n, length).
+
+    They are pieces of a text, and each piece one character later.
+    """
+    count = max(len(text) - 1, 0) // length
+    text = text.astype(np.int32)
+    return tuple(
+        text[start : start + count * length].reshape(count, length)
+        for start in (0, 1)
+    )
+
+
+def load(options):
+    """Return (training, test): the end of the text, a tenth at most."""
+    text = read(options.text) if options.text else source()
+    held_back = min(len(text) // 10, 16_384)
+    training, test = np.split(text, [len(text) - held_back])
+    return windows(training, CONFIG.length), windows(test, CONFIG.length)

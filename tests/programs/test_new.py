@@ -1,0 +1,296 @@
+"""The projects that `jax-measured new` writes, trained, killed, resumed and tested."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tomllib
+
+import jax
+import numpy as np
+import pytest
+from flax import nnx
+
+from snippets.models import steps
+from snippets.programs.start import rows, text, train
+
+ROOT = pathlib.Path(__file__).parents[2]
+MODELS = "gpt vit resnet mlp".split()
+# Of the four, two resume on fewer devices and two on one.
+OTHER = {"gpt": 4, "vit": 1, "resnet": 4, "mlp": 1}
+RUN = "--steps 20 --every 5 --batch 32".split()
+LINE = re.compile(r"step (\d+): loss (\S+), test (\S+), gradient (\S+), \d+ (\w+)/s")
+# Trains once to the end, and once until it has a checkpoint of step 10 and is on its way to 15.
+KILLED = """
+import functools, os, pathlib, signal, time
+
+import train
+
+train.devices_of = functools.cache(train.devices_of)
+words = os.environ["WORDS"].split()
+train.main([*words, "--folder", "whole"])
+take_steps, stretches = train.take_steps, []
+
+
+def take_steps_and_die(step, state, batches):
+    state, values = take_steps(step, state, batches)
+    stretches.append(len(values))
+    if sum(stretches) == 15:
+        while not pathlib.Path("run", "10").exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return state, values
+
+
+train.take_steps = take_steps_and_die
+train.main([*words, "--folder", "run"])
+"""
+
+
+@pytest.fixture
+def project(package, tmp_path, monkeypatch):
+    """Write the project of a model; return a function that runs Python in it."""
+    flags = os.environ["XLA_FLAGS"].split()
+    flags = " ".join(each for each in flags if "device_count" not in each)
+    own = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, "WORDS": " ".join(RUN)}
+    own |= {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled")}
+    own |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    # Nothing of this book is there.
+    inherited = {name: of for name, of in os.environ.items() if name != "PYTHONPATH"}
+
+    def written(model, devices=8):
+        place = tmp_path / f"Ein schönes Projekt/my-{model}"
+        assert package.starting.write(str(place), model, devices) == 0
+
+        def python(*words, cwd=place):
+            command = [sys.executable, *map(str, words)]
+            return subprocess.run(
+                command, cwd=cwd, env=inherited | own, capture_output=True, encoding="utf8"
+            )
+
+        return place, python
+
+    return written
+
+
+def numbers(run):
+    """Return {step: loss, test loss and norm as they were printed}."""
+    return {int(found[1]): found.groups()[1:4] for found in LINE.finditer(run.stdout)}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_run_that_was_killed_goes_on_as_if_nothing_had_happened(project, model):
+    place, python = project(model)
+    (place / "killed.py").write_text(KILLED)
+    run = python("killed.py")
+    assert run.returncode == -9, run.stderr
+    whole, killed = (
+        numbers(subprocess.CompletedProcess([], 0, stdout=part))
+        for part in run.stdout.split("steps done: 0")[1:]
+    )
+    assert [*whole] == [5, 10, 15, 20] and killed == {n: whole[n] for n in (5, 10)}
+    assert float(whole[20][0]) < float(whole[5][0])
+    shutil.copytree(place / "run", place / "other")
+
+    # From another folder than its own.
+    resumed = python(place / "train.py", *RUN, cwd=place.parent)
+    assert "devices: 8, steps done: 10," in resumed.stdout, resumed.stderr
+    assert numbers(resumed) == {n: whole[n] for n in (15, 20)}
+    assert python("-c", "import snippets").returncode
+
+    devices = OTHER[model]
+    other = python("train.py", *RUN, "--devices", devices, "--folder", "other")
+    assert f"devices: {devices}, steps done: 10," in other.stdout, other.stderr
+    for step, found in numbers(other).items():
+        expected = np.array(whole[step], np.float32)
+        np.testing.assert_allclose(np.array(found, np.float32), expected, rtol=2e-3)
+    assert [*numbers(other)] == [15, 20]
+
+    tested = python("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert tested.returncode == 0 and "3 passed" in tested.stdout, tested.stdout
+
+
+def given(folder, words=""):
+    """Return the options of a short run on rows of digits."""
+    common = "--steps 4 --every 2 --batch 16 --folder".split()
+    return train.parsed([*common, str(folder), *words.split()])
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Make the network of the program a small one; return a function that changes it."""
+
+    def of(*sizes):
+        network = lambda rngs: steps.NnxMlp(sizes, rngs=rngs)  # noqa: E731
+        monkeypatch.setattr(train, "network", network)
+
+    monkeypatch.setattr(train, "devices_of", lambda count: jax.devices()[:count])
+    of(64, 16, 10)
+    # The program sets another.
+    before = signal.getsignal(signal.SIGINT)
+    yield of
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_resumed_run_takes_the_batches_of_the_rest(small, tmp_path, capsys):
+    devices = jax.devices()
+    whole = train.run(given(tmp_path / "whole"), devices)
+    train.run(given(tmp_path / "parts"), devices, until=2)
+    rest = train.run(given(tmp_path / "parts", "--every 1"), devices[:2])
+    np.testing.assert_allclose(rest, whole[2:], rtol=1e-4)
+    capsys.readouterr()
+    assert not len(train.run(given(tmp_path / "parts", "--steps 3"), devices))
+    assert "steps done: 4," in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", ["--parts 2", "--bfloat16"])
+def test_microbatches_and_bfloat16_train_alike(small, tmp_path, words):
+    devices = jax.devices()[:2]
+    plain = train.run(given(tmp_path / "plain"), devices)
+    other = train.run(given(tmp_path / "other", words), devices)
+    np.testing.assert_allclose(other, plain, rtol=2e-2 if "16" in words else 1e-4)
+
+
+@pytest.mark.parametrize("sizes", [(64, 24, 10), (64, 16, 16, 10)])
+def test_another_model_is_refused_in_words_and_leaves_what_was_saved(small, tmp_path, sizes):
+    train.run(given(tmp_path), jax.devices(), until=2)
+    small(*sizes)
+    with pytest.raises(SystemExit, match=r"step 2 in .* was saved by another model .* --folder"):
+        train.run(given(tmp_path), jax.devices())
+    small(64, 16, 10)
+    assert len(train.run(given(tmp_path), jax.devices())) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--batch 64 --devices 3", "--batch 64 doesn't divide among 3 .* a multiple of 3"),
+        ("--batch 4 --devices 8", "a multiple of 8"),
+        ("--batch 24 --devices 8 --parts 2", "--parts 2 each: take a multiple of 16"),
+        ("--batch 2048", "2048 is too large: there are 1536 rows"),
+    ],
+)
+def test_a_batch_that_cannot_be_dealt_out_is_refused(small, tmp_path, words, said):
+    with pytest.raises(SystemExit, match=said):
+        train.main(["--folder", str(tmp_path), *words.split()])
+
+
+@pytest.mark.parametrize("words", ["--steps 0", "--devices -1", "--every x"])
+def test_what_is_no_number_from_one_on_is_refused(words, capsys):
+    with pytest.raises(SystemExit):
+        train.parsed(words.split())
+    assert "invalid positive value" in capsys.readouterr().err
+
+
+def test_ctrl_c_takes_a_line_and_keeps_what_was_saved(small, tmp_path, monkeypatch, capfd):
+    take_steps, lengths = train.take_steps, []
+
+    def stopped(step, state, batches):
+        lengths.append(1)
+        if len(lengths) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return take_steps(step, state, batches)
+
+    def leave(status):
+        raise InterruptedError(status)
+
+    monkeypatch.setattr(train, "take_steps", stopped)
+    monkeypatch.setattr(train.os, "_exit", leave)
+    words = "--steps 4 --every 2 --batch 16 --folder".split()
+    with pytest.raises(InterruptedError, match="130"):
+        train.main([*words, str(tmp_path)])
+    said = capfd.readouterr()
+    assert said.out.splitlines()[-1].startswith("stopped: the same command") and not said.err
+    train.main([*words, str(tmp_path)])
+    assert "steps done: 2," in capfd.readouterr().out
+
+
+def test_a_second_run_in_a_folder_is_refused_until_the_first_ends(tmp_path):
+    with train.held(tmp_path), pytest.raises(SystemExit, match="another run trains in"):
+        with train.held(tmp_path):
+            pytest.fail("both have it")
+    with train.held(tmp_path):
+        pass
+
+
+def test_a_batch_follows_from_its_number_and_an_epoch_has_each_row_once():
+    pair = np.arange(12.0)[:, None], np.arange(12)
+    epochs = [[rows.batch_of(pair, n + e, 4)[1] for n in range(3)] for e in (0, 3)]
+    assert all(sorted(np.concatenate(epoch)) == list(range(12)) for epoch in epochs)
+    assert not np.array_equal(*epochs)
+    np.testing.assert_array_equal(rows.batch_of(pair, 4, 4)[1], epochs[1][1])
+
+
+def test_targets_are_the_text_one_character_later(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("Grüße aus Köln! " * 100, "utf8")
+    tokens, targets = text.windows(text.read(path), 64)
+    assert tokens.dtype == np.int32 and tokens.shape == (24, 64)
+    np.testing.assert_array_equal(tokens.ravel()[1:], targets.ravel()[:-1])
+    assert bytes(tokens[0, :5].astype(np.uint8)) == b"Gr??e"
+    for wrong in (tmp_path, tmp_path / "absent.txt"):
+        with pytest.raises(SystemExit, match=f"--text {wrong} cannot be read"):
+            text.read(wrong)
+
+
+def test_norms_biases_and_positions_are_not_decayed():
+    """The mask of the book's optimizer names kernels; those of all four models are called so."""
+    for name in MODELS:
+        model = __import__(f"snippets.programs.start.{name}", fromlist=["network"])
+        _, params, _ = steps.split_nnx(nnx.eval_shape(lambda m=model: m.network(nnx.Rngs(0))))
+        for path, leaf in jax.tree.leaves_with_path(params):
+            named = jax.tree_util.keystr(path)
+            if "kernel" not in named:
+                stacked = "layers" in named and name == "gpt"
+                other = "positions" in named or "embedding" in named
+                assert other or leaf.ndim == 1 + stacked, named
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [
+        ("my model", "cannot be the name of a package"),
+        ("größe", "cannot be the name of a package"),
+        ("-model", "cannot be the name of a package"),
+        ("JAX", "the name of a library"),
+        ("scikit_learn", "the name of a library"),
+        ("full", "is not empty"),
+        ("file", "cannot be written"),
+    ],
+)
+def test_a_folder_that_will_not_do_is_refused(package, tmp_path, capsys, folder, words):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.py").write_text("dear")
+    (tmp_path / "file").write_text("dear")
+    before = sorted(tmp_path.rglob("*"))
+    assert package.starting.write(str(tmp_path / folder), "mlp", 8) == 2
+    assert words in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_command_writes_what_the_page_shows(command, tmp_path):
+    done = command("new", "my-model", "--model", "vit", "--devices", "4")
+    assert done.returncode == 0, done.stderr
+    page = (ROOT / "docs" / "project" / "start.md").read_text("utf8")
+    files = {path.name: path.read_text("utf8") for path in (tmp_path / "my-model").iterdir()}
+    tree = re.search(r"^my-model\n((?:[├└].*\n)+)", page, re.MULTILINE)[1]
+    assert {line.split()[1] for line in tree.splitlines()} == files.keys()
+    for name, content in files.items():
+        assert "JAX, Measured" in content.splitlines()[0], name
+        assert all(len(line) <= 79 for line in content.splitlines()), name
+    assert "\nDEVICES = 4\n" in files["train.py"]
+    project = tomllib.loads(files["pyproject.toml"])["project"]
+    assert project["name"] == "my-model"
+    assert "cd my-model" in done.stdout and done.stdout.count("\n    ") == 3
+    unknown = command("new", "other", "--model", "cnn")
+    assert unknown.returncode == 2 and "choose from" in unknown.stderr
+    again = command("new", "my-model", "--model", "vit")
+    assert again.returncode == 2 and "not empty" in again.stderr
+
+
+def test_each_model_is_offered(package):
+    assert {path.name for path in package.starting.HERE.iterdir()} == {*package.starting.MODELS}
+    assert sorted(package.starting.MODELS) == sorted(MODELS)
