@@ -203,7 +203,7 @@ class ShowErrors(SphinxPostTransform):
             yield span([first, last], self.options), error_text(outcome)
 
 
-def beginning(text: str, length: int = 400) -> str:
+def beginning(text: str, length: int = 250) -> str:
     """Return so much of a message that people recognize it; JAX's longest fill a screen."""
     return text if len(text) <= length else f"{text[:length].rstrip()} …"
 
