@@ -40,6 +40,9 @@ COLOURS = re.compile(r"\x1b\[[\d;]*m")
 QUOTED = "quoted.toml"
 
 
+PERMALINK = re.compile(r'<a class="headerlink".*?</a>')
+
+
 class error_entry(nodes.section):
     """An error of the list; its title is a literal."""
 
@@ -235,7 +238,20 @@ def quotation(quotes: Sequence[Quote]) -> list[nodes.Node]:
     return fold(heading, raw("".join(parts)), by=heading)
 
 
+def _visit(self: Any, node: error_entry) -> None:
+    self.visit_section(node)
+    node["begin"] = len(self.body)
+
+
+def _depart(self: Any, node: error_entry) -> None:
+    # The sign for links comes with errors.js: two hundred of them are a tenth of the page.
+    begin = node["begin"]
+    self.body[begin:] = [PERMALINK.sub("", text) for text in self.body[begin:]]
+    self.depart_section(node)
+
+
 def setup(app: Sphinx) -> None:
     """Register the directive, and what completes it."""
+    app.add_node(error_entry, html=(_visit, _depart))
     app.add_directive("error-entry", ErrorEntryDirective)
     app.add_post_transform(ShowErrors)

@@ -203,6 +203,11 @@
   document.addEventListener("DOMContentLoaded", () => {
     const rows = [...document.querySelectorAll(".error-entry")];
     const known = entriesOf(rows);
+    for (const { id, firstElementChild } of rows) {
+      const title = "Link to this heading";
+      const href = `#${id}`;
+      firstElementChild.append(element("a", { className: "headerlink", href, title }, "#"));
+    }
 
     const label = "Paste your error message, or the whole traceback";
     const { input, output } = window.book.fieldAbove(rows[0].parentElement, "error-finder", label, {
