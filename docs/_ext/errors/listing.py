@@ -41,6 +41,7 @@ QUOTED = "quoted.toml"
 
 
 PERMALINK = re.compile(r'<a class="headerlink".*?</a>')
+REFERENCE = re.compile(r'<span class="std std-ref">([^<]*)</span>')
 
 
 class error_entry(nodes.section):
@@ -244,9 +245,11 @@ def _visit(self: Any, node: error_entry) -> None:
 
 
 def _depart(self: Any, node: error_entry) -> None:
-    # The sign for links comes with errors.js: two hundred of them are a tenth of the page.
+    # The sign for links comes with errors.js: two hundred of them are a tenth of the page. No style
+    # asks for the marks around plain words in links.
     begin = node["begin"]
-    self.body[begin:] = [PERMALINK.sub("", text) for text in self.body[begin:]]
+    text = PERMALINK.sub("", "".join(self.body[begin:]))
+    self.body[begin:] = [REFERENCE.sub(r"\1", text)]
     self.depart_section(node)
 
 
