@@ -41,6 +41,7 @@ QUOTED = "quoted.toml"
 
 
 PERMALINK = re.compile(r'<a class="headerlink".*?</a>')
+LITERAL = 'class="docutils literal notranslate"'
 REFERENCE = re.compile(r'<span class="std std-ref">([^<]*)</span>')
 
 
@@ -249,7 +250,8 @@ def _depart(self: Any, node: error_entry) -> None:
     # asks for the marks around plain words in links.
     begin = node["begin"]
     text = PERMALINK.sub("", "".join(self.body[begin:]))
-    self.body[begin:] = [REFERENCE.sub(r"\1", text)]
+    text = REFERENCE.sub(r"\1", text).replace(LITERAL, 'class="literal"')
+    self.body[begin:] = [text]
     self.depart_section(node)
 
 
