@@ -63,7 +63,6 @@ def test_the_recordings_of_the_cpu_are_current(listed):
     old = [
         each[-2] if each[-1] == "missing" else each[1] for each in words if "current" not in each
     ]
-    old = sorted(set(old))
     assert words and not old, f"'nox -s record -- --changed' records {', '.join(old)} anew"
 
 

@@ -13,7 +13,7 @@ import re
 import shutil
 import tomllib
 
-from errors.listing import beginning, earlier, error_text, matching_errors, quoted
+from errors.listing import earlier, error_text, matching_errors, quoted
 from errors.outcomes import declared_errors
 from errors.version_files import Versions
 from executed.hooks import features, kinds
@@ -72,7 +72,7 @@ def entry(number, words, link, errors):
     told = [error_text(each) for each in outcomes if each.type]
     told += [text for name, by in EARLIER.items() if words.startswith(name) for text in by.values()]
     told += [quote.text for quote in QUOTED.get(words, [])]
-    texts = "".join(f"<pre>{html.escape(beginning(each))}</pre>" for each in told)
+    texts = "".join(f"<pre>{html.escape(each)}</pre>" for each in told)
     return (
         f'<section class="error-entry" id="error-{number}">'
         f"<h3><code>{html.escape(words)}</code></h3><p><a href='{link}'>What to do</a></p>"

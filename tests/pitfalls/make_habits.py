@@ -41,6 +41,12 @@ OTHERS = {
 }
 
 
+def all_rows():
+    """Return the rows of all groups of the translation table."""
+    groups = (group for group in vars(translation).values() if isinstance(group, type))
+    return [row for group in groups for row in translation.rows(group)]
+
+
 def calls(text):
     """Return {name: how deep} of the methods and functions of modules that a code calls."""
     found = {}
@@ -65,8 +71,7 @@ def one_line(text):
 def habits():
     """Return {name: [code in JAX, row]} and {parameter: parameter of JAX}."""
     names, parameters = {}, {}
-    groups = (group for group in vars(translation).values() if isinstance(group, type))
-    for row in (row for group in groups for row in translation.rows(group)):
+    for row in all_rows():
         torch, jax = code(row.torch), one_line(code(row.jax))
         for value, name in keywords(torch).items():
             theirs = keywords(jax).get(value, name)

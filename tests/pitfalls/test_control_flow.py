@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from snippets.pitfalls import control_flow
@@ -175,14 +175,15 @@ def test_balances(payments):
     assert gradient == pytest.approx(1.1**3)
 
 
-# At 1 it ends before its first step.
-@given(st.floats(0.125, 0.75, width=32) | st.floats(1.5, 128, width=32))
+@given(st.floats(0.125, 128, width=32))
+@example(1.0)
 @settings(deadline=None, max_examples=30)
 def test_a_loop_that_ends_early_has_the_gradient_of_what_it_computed(a):
     with_steps = jax.value_and_grad(control_flow.root, has_aux=True)
     (value, steps), derivative = with_steps(a, limit=20)
     assert value == pytest.approx(a**0.5, rel=1e-4)
-    assert derivative == pytest.approx(0.5 / a**0.5, rel=1e-2)
+    # Without a step it returns what it was given.
+    assert derivative == pytest.approx(0.5 / a**0.5 if steps else 1, rel=1e-2)
     assert 0 <= steps < 20
 
 

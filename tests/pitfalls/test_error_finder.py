@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import pytest
 
 from snippets.appendix.years import in_order
-from snippets.start import translation
 from tests.book.test_errors import ENTRIES
 from tests.pitfalls import finder, make_habits
 from tests.pitfalls.finder import EARLIER, MESSAGES, QUOTED, RECENT, is_right
@@ -404,12 +403,7 @@ def test_names_of_jax_itself_are_answered_as_before(pasted):
 def test_habits_are_those_of_the_translation_table():
     assert make_habits.OUT.read_text("utf8") == make_habits.text()
     names, _ = make_habits.habits()
-    rows = {
-        row.name
-        for group in vars(translation).values()
-        if isinstance(group, type)
-        for row in translation.rows(group)
-    }
+    rows = {row.name for row in make_habits.all_rows()}
     assert {row for _, row in names.values()} <= rows and len(names) > 90
 
 

@@ -208,11 +208,6 @@ class ShowErrors(SphinxPostTransform):
             yield span([first, last], self.options), error_text(outcome)
 
 
-def beginning(text: str, length: int = 250) -> str:
-    """Return so much of a message that people recognize it; JAX's longest fill a screen."""
-    return text if len(text) <= length else f"{text[:length].rstrip()} …"
-
-
 def messages(shown: Sequence[tuple[str, str]], by: str) -> list[nodes.Node]:
     """Return a fold with all messages of an error, each beneath its heading.
 
@@ -225,9 +220,9 @@ def messages(shown: Sequence[tuple[str, str]], by: str) -> list[nodes.Node]:
         if heading:
             parts.append(f"<p>{html.escape(heading)}{'' if text else ': no error'}</p>")
         if text:
-            parts.append(f"<pre>{html.escape(beginning(text))}</pre>")
+            parts.append(f"<pre>{html.escape(text)}</pre>")
     differs = "differs" if len(shown) > 1 else ""
-    return fold("The message", raw("".join(parts)), class_=differs, by=by)
+    return fold("The whole message", raw("".join(parts)), class_=differs, by=by)
 
 
 def quotation(quotes: Sequence[Quote]) -> list[nodes.Node]:
