@@ -114,6 +114,20 @@ def pytest_collection_finish(session):
     gc.set_threshold(50_000, 20, 20)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def forgotten():
+    """Forget what a module has compiled, once it is done.
+
+    JAX looks for leaked tracers by searching all that Python holds, and compiled programs hold
+    much. What a module leaves behind is kept from such searches, and from garbage collection.
+    """
+    yield
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(items):
     # Their subject is not the snippets, and to follow each line of them takes time.
     for item in items:

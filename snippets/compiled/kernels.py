@@ -165,22 +165,34 @@ def matmul(a, b, tile=512, interpret=False):
     )(a, b)
 
 
-def attention_kernel(
-    query_ref,
-    key_ref,
-    value_ref,
-    out_ref,
-    top_ref,
-    total_ref,
-    sum_ref,
-    causal=False,
-):
+def hidden(scores, queries, keys, causal, segments):
+    """Return scores of two blocks, very low where a query sees no key.
+
+    They are low and not -inf, because a query may see no key of a block.
+    """
+    seen = jnp.full(scores.shape, True)
+    if causal:
+        q, k = (
+            tile * scores.shape[axis]
+            + jax.lax.broadcasted_iota(jnp.int32, scores.shape, axis)
+            for axis, tile in enumerate((queries, keys))
+        )
+        seen = k <= q
+    if segments:
+        query_ids, key_ids = segments
+        seen &= query_ids[...] == key_ids[...]
+    return jnp.where(seen, scores, jnp.finfo(scores.dtype).min)
+
+
+def attention_kernel(query_ref, key_ref, value_ref, *refs, causal=False):
     """Add what one block of keys contributes to one block of queries.
 
     The largest score of each query so far, the sum of its exponentials and
     its weighted values stay in scratch memory (Dao et al. 2022, algorithm 1).
-    With `causal`, blocks of later keys are left out.
+    With `causal`, blocks of later keys are left out. Blocks of segment ids,
+    of queries and of keys, may stand before the result.
     """
+    *segments, out_ref, top_ref, total_ref, sum_ref = refs
     queries, keys = pl.program_id(1), pl.program_id(2)
 
     @pl.when(keys == 0)
@@ -195,13 +207,8 @@ def attention_kernel(
         scores = jnp.dot(
             query, key_ref[...].T, preferred_element_type=jnp.float32
         )
-        if causal:
-            q, k = (
-                tile * scores.shape[axis]
-                + jax.lax.broadcasted_iota(jnp.int32, scores.shape, axis)
-                for axis, tile in enumerate((queries, keys))
-            )
-            scores = jnp.where(k <= q, scores, -jnp.inf)
+        if causal or segments:
+            scores = hidden(scores, queries, keys, causal, segments)
         top = jnp.maximum(top_ref[...], scores.max(axis=-1, keepdims=True))
         exps = jnp.exp(scores - top)
         before = jnp.exp(top_ref[...] - top)
@@ -216,43 +223,68 @@ def attention_kernel(
         out_ref[...] = (sum_ref[...] / total_ref[...]).astype(out_ref.dtype)
 
 
-def attention(query, key, value, tile=256, interpret=False, causal=False):
+def attention(
+    query,
+    key,
+    value,
+    tile=256,
+    interpret=False,
+    causal=False,
+    segment_ids=None,
+):
     """Return attention, (heads, time, width), without its matrix of scores.
 
     `key` and `value` may have fewer heads, each for as many heads of queries
-    in a row, and another number of positions unless `causal`. `tile` must
-    divide the numbers of positions. Otherwise ValueError is raised.
+    in a row. With `causal`, a position sees no later one. With `segment_ids`,
+    int[time], it sees only positions of its own segment. Without both, there
+    may be another number of keys. `tile` must divide the numbers of
+    positions. Otherwise ValueError is raised.
     """
     heads, time, width = query.shape
     groups, length, _ = key.shape
+    alike = causal or segment_ids is not None
     if (
         key.shape != value.shape
         or key.shape[2] != width
         or heads % groups
-        or (causal and length != time)
+        or (alike and length != time)
     ):
         shapes = f"{query.shape}, {key.shape} and {value.shape}"
         raise ValueError(f"no attention of {shapes}, causal: {causal}")
+    segments, of_segments = [], []
+    if segment_ids is not None:
+        if segment_ids.shape != (time,):
+            raise ValueError(
+                f"segment_ids of shape {segment_ids.shape}: pass one for each "
+                f"of {time} positions; jax.vmap takes those of a batch"
+            )
+        segments = [segment_ids[:, None], segment_ids[None]]
+        of_segments = [
+            pl.BlockSpec((tile, 1), lambda h, i, j: (i, 0)),
+            pl.BlockSpec((1, tile), lambda h, i, j: (0, block(i, j))),
+        ]
+
+    def block(i, j):
+        return jnp.minimum(i, j) if causal else j
 
     def at(h, i, j):
-        group = jax.lax.div(h, heads // groups)
-        return group, jnp.minimum(i, j) if causal else j, 0
+        return jax.lax.div(h, heads // groups), block(i, j), 0
 
     queries = pl.BlockSpec((None, tile, width), lambda h, i, j: (h, i, 0))
     keys = pl.BlockSpec((None, tile, width), at)
     return pl.pallas_call(
         functools.partial(attention_kernel, causal=causal),
         grid=(heads, whole_blocks(time, tile), whole_blocks(length, tile)),
-        in_specs=[queries, keys, keys],
+        in_specs=[queries, keys, keys, *of_segments],
         out_specs=queries,
-        out_shape=like(query.shape, query, key, value),
+        out_shape=like(query.shape, query, key, value, *segments),
         scratch_shapes=[
             pltpu.VMEM((tile, 1), jnp.float32),
             pltpu.VMEM((tile, 1), jnp.float32),
             pltpu.VMEM((tile, width), jnp.float32),
         ],
         interpret=interpret,
-    )(query, key, value)
+    )(query, key, value, *segments)
 
 
 def plain_attention(query, key, value):

@@ -112,10 +112,13 @@ def double(x):
 def replicate(tree):
     """Return a pytree of arrays, of which each device has a copy.
 
-    Under a mesh with explicit axes this is `jax.reshard`; with automatic axes,
-    for which that does nothing, a constraint for the compiler.
+    Along explicit axes of the mesh this is `jax.reshard`; along automatic
+    ones, for which that does nothing, a constraint for the compiler. Without
+    a mesh the arrays stay as they are.
     """
     mesh = jax.sharding.get_abstract_mesh()
     if mesh.explicit_axes:
-        return jax.reshard(tree, jax.P())
-    return jax.lax.with_sharding_constraint(tree, jax.P())
+        tree = jax.reshard(tree, jax.P())
+    if mesh.auto_axes:
+        tree = jax.lax.with_sharding_constraint(tree, jax.P())
+    return tree

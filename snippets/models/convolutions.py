@@ -89,6 +89,18 @@ class NnxCnn(nnx.Module):
         return self.out(x.mean(axis=(1, 2)))
 
 
+def max_pooled(x):
+    """Return float32 images x (n, c, 2h, 2w), the largest of 2x2 pixels each.
+
+    In Flax, Equinox and PyTorch.
+    """
+    nhwc = x.transpose(0, 2, 3, 1)
+    in_flax = nnx.max_pool(nhwc, (2, 2), strides=(2, 2)).transpose(0, 3, 1, 2)
+    in_equinox = jax.vmap(eqx.nn.MaxPool2d(2, stride=2))(x)
+    in_torch = torch.nn.functional.max_pool2d(torch.tensor(x), 2)
+    return in_flax, in_equinox, in_torch.numpy()
+
+
 class EquinoxCnn(eqx.Module):
     """The network in Equinox, on one image (1, 8, 8), under `vmap`."""
 

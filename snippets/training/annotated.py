@@ -86,14 +86,6 @@ def first_state(key, optimizer):
     return params, stats, optimizer.init(params)
 
 
-def as_annotated(mesh, tree):
-    """Return the sharding that annotations give to each array of a pytree.
-
-    Arrays or shapes without an annotation are replicated.
-    """
-    return nnx.get_named_sharding(tree, mesh)
-
-
 def train_annotated(mesh, rules, data, rate=1e-3):
     """Train on a mesh with rules; return bytes on a device, and losses.
 
@@ -103,7 +95,8 @@ def train_annotated(mesh, rules, data, rate=1e-3):
     with jax.set_mesh(mesh), nnx.logical_axis_rules(rules.items()):
         make = functools.partial(first_state, optimizer=optimizer)
         key = jax.random.key(0)
-        layout = as_annotated(mesh, jax.eval_shape(make, key))
+        shapes = jax.eval_shape(make, key)
+        layout = nnx.get_named_sharding(shapes, mesh)
         state = jax.jit(make, out_shardings=layout)(key)
         held = max(bytes_on_each_device(state).values())
         apply, *_ = split_nnx(AnnotatedMlp(rngs=nnx.Rngs(0)))

@@ -115,7 +115,7 @@ def on_replicas(optimizer):
 
     def update(grads, opt_state, params=None):
         given = grads, opt_state
-        replicas = jax.reshard((*given, params), jax.P())
+        replicas = replicate((*given, params))
         new = jax.shard_map(
             optimizer.update, in_specs=jax.P(), out_specs=jax.P()
         )(*replicas)

@@ -68,6 +68,7 @@ def test_the_gradient_of_softmax():
     close(found(X), expected(X))
 
 
+SEGMENTS = jnp.repeat(jnp.arange(4), jnp.array([40, 30, 1, 25]), total_repeat_length=96)
 A = jnp.ones((200, 200))
 QKV = jnp.ones((3, 2, 200, 64))
 LATER = jnp.ones((2, 100, 64))
@@ -101,6 +102,16 @@ def test_sizes_that_no_whole_blocks_fill_are_refused_with_what_to_do(size, call)
         ("no attention of", lambda: kernels.attention(QKV[0], LATER, LATER, 50, True, True)),
         ("no attention of", lambda: kernels.attention(QKV[0], *QKV[:2, :, :, :32], 50, True)),
         ("no attention of", lambda: kernels.attention(QKV[0, :1], *QKV[1:], 50, True)),
+        (
+            r"segment_ids of shape \(96,\): pass one for each of 200",
+            lambda: kernels.attention(*QKV, 50, True, segment_ids=SEGMENTS),
+        ),
+        (
+            "no attention of",
+            lambda: kernels.attention(
+                QKV[0], LATER, LATER, 50, True, segment_ids=jnp.zeros(200, int)
+            ),
+        ),
     ],
 )
 def test_arrays_that_do_not_fit_together_are_refused(says, call):
@@ -136,6 +147,31 @@ def formula(*qkv, causal):
     """Return JAX's own attention, in float32."""
     rows = (np.float32(each).swapaxes(0, 1) for each in qkv)
     return jax.nn.dot_product_attention(*rows, is_causal=causal).swapaxes(0, 1)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_packed_texts_do_not_see_each_other(interpret, causal, dtype):
+    query = jax.random.normal(jax.random.key(2), (4, 96, 32)).astype(dtype)
+    key, value = jax.random.normal(jax.random.key(3), (2, 2, 96, 32)).astype(dtype)
+    found = kernels.attention(query, key, value, 16, interpret, causal, SEGMENTS)
+    # Each text by itself.
+    parts = [
+        formula(*(each[:, SEGMENTS == segment] for each in (query, key, value)), causal=causal)
+        for segment in range(4)
+    ]
+    tolerance = 1e-4 if dtype == "float32" else 2**-6
+    close(found, jnp.concatenate(parts, axis=1), tolerance)
+
+
+def test_segments_of_a_batch_and_in_any_order(interpret):
+    qkv = jax.random.normal(jax.random.key(2), (3, 2, 1, 64, 32))
+    segments = jnp.stack([jnp.arange(64) % 3, jnp.zeros(64, int)])
+    call = jax.vmap(lambda *xs: kernels.attention(*xs[:3], 16, interpret, segment_ids=xs[3]))
+    same = segments[:, None, :, None] == segments[:, None, None]
+    rows = (each.swapaxes(1, 2) for each in qkv)
+    expected = jax.nn.dot_product_attention(*rows, mask=same).swapaxes(1, 2)
+    close(call(*qkv, segments), expected, 1e-4)
 
 
 def test_attention_to_another_number_of_positions(interpret):
@@ -246,6 +282,10 @@ def test_a_tpu_takes_the_kernels_inside_shard_map_alone(axis_type, size):
         for causal in (False, True):
             attention = functools.partial(kernels.attention, causal=causal)
             assert "tpu_custom_call" in lowered(shards(attention, *[jax.P("i")] * 3), *qkv)
+        packed = shards(
+            lambda *xs: kernels.attention(*xs[:3], segment_ids=xs[3]), *[jax.P("i")] * 3, jax.P()
+        )
+        assert "tpu_custom_call" in lowered(packed, *qkv, jnp.zeros(256, int))
         x = jax.device_put(X, jax.P("i"))
         of_shards = functools.partial(kernels.softmax_of_shards, axis="i", rows=32)
         assert "tpu_custom_call" in lowered(of_shards, x)

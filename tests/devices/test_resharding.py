@@ -104,6 +104,26 @@ def test_collectives_of_sums(mesh):
     assert resharding.collectives(resharding.sort_columns, x) == {"all-to-all": 2}
 
 
+EXPLICIT, AUTOMATIC = jax.sharding.AxisType.Explicit, jax.sharding.AxisType.Auto
+
+
+@pytest.mark.parametrize("wrap", [jax.jit, lambda function: function], ids=["jit", "outside"])
+@pytest.mark.parametrize("second", [EXPLICIT, AUTOMATIC])
+@pytest.mark.parametrize("first", [EXPLICIT, AUTOMATIC])
+@pytest.mark.parametrize("spec", [jax.P("i", "j"), jax.P(None, "j"), jax.P("i"), jax.P()])
+def test_replicas_on_axes_of_each_kind_and_of_both(first, second, spec, wrap):
+    mesh = jax.make_mesh((4, 2), ("i", "j"), (first, second), devices=CPUS)
+    with jax.set_mesh(mesh):
+        tree = {"x": jax.device_put(matrix(), jax.NamedSharding(mesh, spec))}
+        found = wrap(resharding.replicate)(tree)["x"]
+    assert found.sharding.is_fully_replicated
+    np.testing.assert_array_equal(found, matrix())
+
+
+def test_without_a_mesh_nothing_is_replicated():
+    np.testing.assert_array_equal(jax.jit(resharding.replicate)(matrix()), matrix())
+
+
 @pytest.mark.parametrize(
     ("change", "factor", "type_", "found"),
     [

@@ -174,3 +174,17 @@ def test_batches_are_not_donated(data):
     page.train(params, stats, placed)
     assert all(x.is_deleted() for x in jax.tree.leaves(params))
     page.train(*copies, placed)
+
+
+@pytest.mark.parametrize("size", [8, 7])
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_pooling_with_strides_is_that_of_pytorch(kind, size):
+    x = np.random.default_rng(0).normal(size=(2, size, size, 3)).astype(np.float32)
+    nchw = x.transpose(0, 3, 1, 2)
+    expected = getattr(torch.nn.functional, f"{kind}_pool2d")(torch.tensor(nchw), 2)
+    found = getattr(nnx, f"{kind}_pool")(x, (2, 2), strides=(2, 2))
+    np.testing.assert_allclose(found.transpose(0, 3, 1, 2), expected, rtol=1e-5, atol=1e-6)
+    layer = getattr(eqx.nn, f"{kind.capitalize()}Pool2d")(2, stride=2)
+    np.testing.assert_allclose(jax.vmap(layer)(nchw), expected, rtol=1e-5, atol=1e-6)
+    # Without them a window moves by one, and nothing says so.
+    assert getattr(nnx, f"{kind}_pool")(x, (2, 2)).shape == (2, size - 1, size - 1, 3)

@@ -33,7 +33,7 @@ def made(mesh, rules, out_shardings=True):
     with jax.set_mesh(mesh), nnx.logical_axis_rules(rules.items()):
         key = jax.random.key(0)
         shapes = jax.eval_shape(lambda key: page.first_state(key, OPTIMIZER), key)
-        layout = page.as_annotated(mesh, shapes) if out_shardings else None
+        layout = nnx.get_named_sharding(shapes, mesh) if out_shardings else None
         return jax.jit(lambda key: page.first_state(key, OPTIMIZER), out_shardings=layout)(key)
 
 
