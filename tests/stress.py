@@ -29,6 +29,16 @@ handle = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_SYNC)
 while True:
     os.pwrite(handle, bytes(4_000_000), 0)
 """
+# libfaketime takes the time of a sleep for one of the clock that jumps, and calls it invalid.
+SLEEP = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *until, struct timespec *rest)
+{ return syscall(SYS_clock_nanosleep, clock, flags, until, rest) ? errno : 0; }
+"""
 GROUPS = pathlib.Path("/sys/fs/cgroup")
 FAKETIME = sorted(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 SUMMARY = re.compile(r"^(?:=+ )?(\d+ (?:passed|failed|error).*?)(?: =+)?$", re.MULTILINE)
@@ -100,6 +110,9 @@ def jumping_clock(folder):
     if not FAKETIME:
         raise SystemExit("jumping_clock: install libfaketime, on Debian 'apt-get install faketime'")
     offset, ended = folder / "offset", threading.Event()
+    sleep = folder / "sleep.so"
+    words = ["cc", "-shared", "-fPIC", "-x", "c", "-o", str(sleep), "-"]
+    subprocess.run(words, input=SLEEP, text=True, check=True)
     offset.write_text("+0", "utf8")
 
     def jump():
@@ -112,7 +125,7 @@ def jumping_clock(folder):
     thread.start()
     try:
         yield {
-            "LD_PRELOAD": str(FAKETIME[0]),
+            "LD_PRELOAD": f"{sleep}:{FAKETIME[0]}",
             "FAKETIME_TIMESTAMP_FILE": str(offset),
             "FAKETIME_CACHE_DURATION": "1",
             # No program expects that of the clock that never goes back.

@@ -51,9 +51,9 @@ def devices_of(target: Target, count: int = 1) -> list[Any]:
     return list(found.devices[:count])
 
 
-def compile_for(function: Any, arguments: Iterable[Any]) -> Any:
+def compile_for(function: Any, arguments: Iterable[Any], **options: Any) -> Any:
     """Compile a jitted function for the devices that its abstract arguments lie on."""
-    return function.lower(*arguments).compile()
+    return function.lower(*arguments).compile(compiler_options=options or None)
 
 
 def abstract(
@@ -196,29 +196,30 @@ def _scale_record(
 
     function = load(program)
     runs, parameters = [], 0
-    for case, declared in program.arguments.items():
+    for title, case in program.cases.items():
         for name, target in targets.items():
-            for chips in target.chips:
+            for chips in target.chips if case.of(name) else ():
                 devices = devices_of(target, chips)
                 mesh = Mesh(np.array(devices), ("data",), axis_types=(AxisType.Auto,))
 
                 def placed(axes: tuple[str | None, ...], mesh: Any = mesh) -> Any:
                     return NamedSharding(mesh, PartitionSpec(*axes))
 
-                arguments = abstract(declared, chips, placed)
-                compiled = compile_for(function, arguments)
+                arguments = abstract(case.arguments, chips, placed)
+                with jax.set_mesh(mesh):
+                    compiled = compile_for(function, arguments, **case.options)
                 leaves = jax.tree.leaves(arguments)
                 shared = [leaf for leaf in leaves if "data" in leaf.sharding.spec]
                 if not shared:
-                    raise ProgramError(f"no argument of '{case}' has an axis '@data'")
+                    raise ProgramError(f"no argument of '{title}' has an axis '@data'")
                 parameters = sum(leaf.size for leaf in leaves if leaf not in shared)
                 runs.append(
                     records.Run(
-                        case=case,
+                        case=title,
                         target=name,
                         device=devices[0].device_kind,
                         chips=chips,
-                        batch=shared[0].shape[0],
+                        batch=shared[-1].shape[0],
                         collectives=collectives(compiled.as_text()),
                         cost=cost(compiled),
                         memory=memory(compiled),
@@ -230,9 +231,17 @@ def _scale_record(
 def collectives(text: str) -> list[records.Collective]:
     """Count the collectives of a program, and the bytes of their results, by kind."""
     sizes: dict[str, list[int]] = {}
-    for kind, size in hlo.Optimized(hlo.cleaned(text)).collectives():
+    program = hlo.Optimized(hlo.cleaned(text))
+    for kind, size in program.collectives():
         sizes.setdefault(kind, []).append(size)
-    return [records.Collective(kind, len(sizes[kind]), sum(sizes[kind])) for kind in sorted(sizes)]
+    looped = program.beside_matmuls()
+    return [
+        records.Collective(
+            *(kind, len(sizes[kind]), sum(sizes[kind])),
+            *(len(looped.get(kind, [])), sum(looped.get(kind, []))),
+        )
+        for kind in sorted(sizes)
+    ]
 
 
 def cost(compiled: Any) -> records.Counts | None:

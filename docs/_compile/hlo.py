@@ -239,6 +239,30 @@ class Optimized:
             if instruction.kind in COLLECTIVES
         ]
 
+    def beside_matmuls(self) -> dict[str, list[bool]]:
+        """Return for each collective that a loop starts and ends whether a matmul is in between.
+
+        By kind. A device can compute that matmul while it communicates.
+        """
+        found: dict[str, list[bool]] = {}
+        whiles = (i for each in self.computations.values() for i in each if i.opcode == "while")
+        for name in dict.fromkeys(name for loop in whiles for name in loop.called):
+            running: dict[str, bool] = {}
+            for instruction in self.computations.get(name, ()):
+                kind, _, end = instruction.opcode.rpartition("-")
+                if kind in COLLECTIVES and end == "start":
+                    running[instruction.name] = False
+                elif kind in COLLECTIVES and end == "done":
+                    beside = [running.pop(each) for each in instruction.operands if each in running]
+                    found.setdefault(kind, []).extend(beside)
+                elif any(map(_multiplies, self.inside(instruction))):
+                    running = dict.fromkeys(running, True)
+        return found
+
+
+def _multiplies(instruction: Instruction) -> bool:
+    return instruction.opcode in ("dot", "convolution") or "gemm" in instruction.what
+
 
 def _bytes(shape: str) -> int:
     sizes = []

@@ -18,11 +18,27 @@ class ProgramError(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
+class Case:
+    """Arguments of a step for many devices, options of the compiler, and for which targets.
+
+    Without targets the step is compiled for all.
+    """
+
+    arguments: list[Any]
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    targets: list[str] = dataclasses.field(default_factory=list)
+
+    def of(self, target: str) -> bool:
+        """Say whether the step is compiled for a target."""
+        return not self.targets or target in self.targets
+
+
+@dataclasses.dataclass(frozen=True)
 class Program:
     """A function with the abstract arguments that its module declares for it.
 
     `kind` is COMPILED, for one device of each target, or SCALED, for many. `arguments` is plain
-    data: the list of arguments, or {case: list of arguments} for SCALED.
+    data: the list of arguments, or {case: list of arguments, or the fields of a Case} for SCALED.
     """
 
     name: str
@@ -40,6 +56,14 @@ class Program:
     def title(self) -> str:
         """What messages call it."""
         return self.name + (" at scale" if self.kind == "SCALED" else "")
+
+    @property
+    def cases(self) -> dict[str, Case]:
+        """The cases of a step for many devices."""
+        return {
+            name: Case(**case) if isinstance(case, dict) else Case(case)
+            for name, case in self.arguments.items()
+        }
 
     @property
     def file(self) -> str:
@@ -88,7 +112,9 @@ def declared(module: Module, kind: str) -> dict[str, Any]:
         value = ast.literal_eval(Inline().visit(_value(module.definitions[kind])))
         plain: dict[str, Any] = json.loads(json.dumps(value))
         if all(isinstance(each, of_one) for each in plain.values()):
-            return plain
+            cases = [case for each in plain.values() if kind == "SCALED" for case in each.values()]
+            if all(isinstance(case, list) or "arguments" in case for case in cases):
+                return plain
     except (ValueError, TypeError, SyntaxError, AttributeError, KeyError, RecursionError):
         pass
     example = '["float32[1024,1024]"]'

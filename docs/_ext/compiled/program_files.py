@@ -59,5 +59,10 @@ def lacking(record: Record, program: Program, targets: Mapping[str, Target]) -> 
     return [
         name
         for name, target in targets.items()
-        if any((case, name, n) not in present for case in program.arguments for n in target.chips)
+        if any(
+            (title, name, n) not in present
+            for title, case in program.cases.items()
+            for n in target.chips
+            if case.of(name)
+        )
     ]

@@ -107,11 +107,16 @@ class Compiled:
 
 @dataclasses.dataclass(frozen=True)
 class Collective:
-    """Collectives of one kind: how many, and the bytes of their results."""
+    """Collectives of one kind: how many, and the bytes of their results.
+
+    Of those that loops start and end, `beside` have a matmul in between.
+    """
 
     kind: str
     count: int
     bytes: int
+    looped: int = 0
+    beside: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

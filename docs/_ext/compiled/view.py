@@ -31,7 +31,7 @@ from executed.store.states import Standing, State
 from . import program_files
 from .declared import Program, ProgramError, find
 from .options import CompiledOptions, Target, compile_targets, programs_folder
-from .programs import BEFORE, Head, ProgramRecord, Run
+from .programs import BEFORE, Collective, Head, ProgramRecord, Run
 
 TEMPLATES = pathlib.Path(__file__).parent
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -56,6 +56,12 @@ def counted(count: int, noun: str) -> str:
 def escaped(text: object) -> str:
     """Return Markdown that says just this text."""
     return PUNCTUATION.sub(r"\\\1", str(text))
+
+
+def listed(collectives: Iterable[Collective], count: str) -> str:
+    """Say how many collectives of each kind there are by one of their counts."""
+    counts = [(getattr(each, count), each.kind) for each in collectives]
+    return ", ".join(f"{number} {kind}" for number, kind in counts if number) or "none"
 
 
 def versions(record: Head) -> str:
@@ -132,7 +138,7 @@ def renderer() -> FileRenderer:
     """Return what fills in the templates."""
     templates = FileRenderer([TEMPLATES])
     templates.env.trim_blocks = templates.env.lstrip_blocks = True
-    functions = (amount, chart, counted, escaped, field_text, shapes, versions)
+    functions = (amount, chart, counted, escaped, field_text, listed, shapes, versions)
     templates.env.filters |= {function.__name__: function for function in functions}
     templates.env.globals["FIELDS"] = FIELDS
     return templates
@@ -228,7 +234,9 @@ class ScaleDirective(CompiledDirective):
 
     def facts(self, program: Program, record: Any) -> dict[str, Any]:
         """Return what to show, of which runs, and what a chart is called."""
-        shown = self.checked("way", self.options.get("show", "table"), ("source", "table", *AXES))
+        shown = self.checked(
+            "way", self.options.get("show", "table"), ("source", "table", "overlap", *AXES)
+        )
         case = self.options.get("case")
         if case is not None:
             self.checked("case", case, program.arguments)

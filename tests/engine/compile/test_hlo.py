@@ -116,3 +116,42 @@ def test_collectives_are_counted_once_with_the_bytes_of_their_results():
         *(("all-reduce", 32 + 16 + 4), ("all-reduce", 32), ("all-gather", 32)),
         *(("collective-permute", 32), ("all-reduce", 32), ("all-to-all", 3)),
     ]
+
+
+OVERLAPPED = """
+%multiplied (p: f32[8,8]) -> f32[8,8] {
+  %p = f32[8,8]{1,0} parameter(0)
+  ROOT %product = f32[8,8]{1,0} dot(%p, %p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+
+%body (taken: f32[4,8]) -> f32[4,8] {
+  %taken = f32[4,8]{1,0} parameter(0)
+  %all-gather-start = (f32[4,8]{1,0}, f32[8,8]{1,0}) all-gather-start(%taken), dimensions={0}
+  %added = f32[4,8]{1,0} add(%taken, %taken)
+  %all-gather-done = f32[8,8]{1,0} all-gather-done(%all-gather-start)
+  %all-gather-start.1 = (f32[4,8]{1,0}, f32[8,8]{1,0}) all-gather-start(%added), dimensions={0}
+  %fusion = f32[8,8]{1,0} fusion(%all-gather-done), kind=kCustom, calls=%multiplied
+  %all-gather-done.1 = f32[8,8]{1,0} all-gather-done(%all-gather-start.1)
+  %reduce-scatter-start = (f32[8,8]{1,0}, f32[4,8]{1,0}) reduce-scatter-start(%fusion)
+  %called = f32[8,8]{1,0} custom-call(%fusion), custom_call_target="__cublas$gemm"
+  ROOT %reduce-scatter-done = f32[4,8]{1,0} reduce-scatter-done(%reduce-scatter-start)
+}
+
+%more (taken: f32[4,8]) -> pred[] {
+  %taken.1 = f32[4,8]{1,0} parameter(0)
+  ROOT %yes = pred[] constant(true)
+}
+
+ENTRY %main (x: f32[4,8]) -> f32[4,8] {
+  %x = f32[4,8]{1,0} parameter(0)
+  %all-gather-start.2 = (f32[4,8]{1,0}, f32[8,8]{1,0}) all-gather-start(%x), dimensions={0}
+  %fusion.1 = f32[8,8]{1,0} fusion(%x), kind=kCustom, calls=%multiplied
+  %all-gather-done.2 = f32[8,8]{1,0} all-gather-done(%all-gather-start.2)
+  ROOT %while = f32[4,8]{1,0} while(%x), condition=%more, body=%body
+}
+"""
+
+
+def test_collectives_of_loops_are_told_by_what_runs_beside_them():
+    found = hlo.Optimized(OVERLAPPED.splitlines()).beside_matmuls()
+    assert found == {"all-gather": [False, True], "reduce-scatter": [True]}

@@ -121,6 +121,9 @@ def record_of(program):
     }
 
 
+ALL_REDUCE = {"kind": "all-reduce", "count": 1, "bytes": 404, "looped": 1, "beside": 0}
+
+
 def scale_record_of(program):
     """Return the record of a step for many devices, as plain data."""
     return head(program) | {
@@ -132,9 +135,7 @@ def scale_record_of(program):
                 "device": "a device",
                 "chips": chips,
                 "batch": 2 * chips,
-                "collectives": [{"kind": "all-reduce", "count": 1, "bytes": 404}]
-                if chips > 1
-                else [],
+                "collectives": [ALL_REDUCE] if chips > 1 else [],
                 "cost": COST,
                 "memory": MEMORY,
             }

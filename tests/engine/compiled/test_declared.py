@@ -4,7 +4,7 @@ import pytest
 
 from compiled import declared
 from executed.source.snippets import SnippetError
-from tests.engine.compiled.samples import Sample
+from tests.engine.compiled.samples import SNIPPET, Sample
 
 
 @pytest.fixture
@@ -67,3 +67,11 @@ def test_the_code_imports_what_it_uses_once(book):
     )
     imports = book.find().code.split("\n\n\n")[0].splitlines()
     assert imports == ["import math", "import os.path", "from operator import neg as minus"]
+
+
+def test_a_case_can_name_options_and_targets(book):
+    case = '{"arguments": ["float32[8@data]"], "options": {"a": True}, "targets": ["cpu"]}'
+    book.snippet(text=SNIPPET.replace('["float32[2*chips@data,8]"]', case))
+    (found,) = book.find("code.double", "SCALED").cases.values()
+    assert (found.arguments, found.options) == (["float32[8@data]"], {"a": True})
+    assert found.of("cpu") and not found.of("gpu-h200")

@@ -85,7 +85,7 @@ def site(empty_project, tmp_path_factory):
     case = ":case: it grows", "A caption."
     shown = [
         directive("compiled-scale", "code.double", f":show: {what}", *case)
-        for what in ("source", "table", "flops", "bytes")
+        for what in ("source", "table", "flops", "bytes", "overlap")
     ]
     project.page("a/scale", *shown, notebook=False)
     project.built()
@@ -214,7 +214,8 @@ def test_many_devices_as_a_table_and_charts(site):
     of_tpu = [row for row in rows if row[0] == "TPU v5e"]
     assert of_tpu[0][:6] == ["TPU v5e", "1", "2", "2", "none", ""]
     assert of_tpu[1][:7] == ["TPU v5e", "4", "8", "2", "1 all-reduce", "404 B", "606 B"]
-    assert len(rows) == 6
+    assert len(rows) == 12
+    assert rows[-1][:5] == ["it grows", "TPU v5e", "256", "1 all-reduce", "none"]
     assert len(shown.select("svg.chart")) == 2
     assert shown.select_one(".chart-caption").get_text().strip() == "A caption."
     assert "def double(x):" in shown.select_one(".compile-source").get_text()
